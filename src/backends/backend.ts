@@ -16,11 +16,6 @@ export interface Backend {
    * is taken as a failure that is not worth another try. Where it is HeardChunks, it is heard and not read.
    */
   run(turn: BackendTurn, signal: StopSignal): Chunks;
-  /**
-   * The whole reply of a backend that needs not wait for it; undefined where it must, and then `run` is asked. What can be
-   * stopped costs a signal, a stream and a dozen promises: more than all the rest of a short turn.
-   */
-  replyAtOnce?: ((turn: BackendTurn) => readonly Chunk[] | undefined) | undefined;
   /** Tokens of a text, as it counts them; without it, one per four characters. */
   countTokens?(text: string): number;
   /** A summary that can stand for these messages in a later turn. Tells `used` once what it took, also where it fails then. */

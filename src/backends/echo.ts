@@ -19,7 +19,6 @@ export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
   kind: "echo",
   models: undefined,
   run: (turn, signal) => echo(turn, signal, settings),
-  replyAtOnce: isPlain(settings) ? echoAtOnce : undefined,
   countTokens,
   summarise: async (messages, _signal, used) => {
     const summary = digestOf(messages);
@@ -28,14 +27,6 @@ export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
     return summary;
   },
 });
-
-const isPlain = ({ delayMs = 0, chunks = 1, failTimes = 0, fail }: EchoSettings): boolean =>
-  delayMs === 0 && chunks === 1 && failTimes === 0 && fail === undefined;
-
-const echoAtOnce = ({ message: { text } }: BackendTurn): readonly Chunk[] => {
-  const tokens = countTokens(text);
-  return [{ text }, { usage: { input: tokens, output: tokens } }];
-};
 
 async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettings): AsyncGenerator<Chunk> {
   const { delayMs = 0, chunks = 1, failTimes = 0, fail } = settings;

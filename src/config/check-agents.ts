@@ -1,10 +1,9 @@
-import type { Built, Findings } from "./check.ts";
-import { meantOrListed, notAmong } from "./check.ts";
+import { type Built, type Findings, meantOrListed, notAmong, type Report } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Fault, Path } from "./problems.ts";
+import { besideFile } from "./files.ts";
+import type { Path } from "./problems.ts";
 
 type CheckedAgent = CheckedConfig["agents"][string];
-type Report = (path: Path, message: string, on?: Fault["on"]) => void;
 type Place = { agent: CheckedAgent; at: Path; config: CheckedConfig; refuse: Report };
 
 /** Sections that belong to one backend each. */
@@ -17,10 +16,8 @@ const EXAMPLES = {
 };
 const MODELS = `models: { fast: { provider: "openai", model: "gpt-5-mini" } }`;
 
-/** What the schema cannot say of agents: that they have what their backend needs, nothing that it does not use, and that names are there. */
-export function checkAgents(config: CheckedConfig, built: Built): Findings {
-  const faults: Fault[] = [];
-  const refuse: Report = (path, message, on = "value") => void faults.push({ path, on, message });
+/** Checks of agents beyond the schema: they have all that their backend needs, nothing that it does not use, and their names exist. */
+export function checkAgents(config: CheckedConfig, built: Built, { refuse }: Findings): void {
   for (const [name, agent] of Object.entries(config.agents)) {
     const place: Place = { agent, at: ["agents", name], config, refuse };
     checkSections(place);
@@ -29,7 +26,6 @@ export function checkAgents(config: CheckedConfig, built: Built): Findings {
     else checkOthers(place);
     checkPackages(place, built);
   }
-  return { faults, warnings: [] };
 }
 
 function checkSections({ agent, at, refuse }: Place): void {
@@ -107,4 +103,26 @@ function checkPackages({ agent, at, config, refuse }: Place, { missingPackages }
   const install = missingPackages([agent.backend, ...types, ...(agent.tools.length > 0 ? ["tools"] : [])]);
   if (install !== undefined)
     refuse([...at, "backend"], `is \`${agent.backend}\`, which needs packages that are not installed. Run: ${install}`);
+}
+
+/** The programs of agents and of servers of tools must exist: the first turn would tell too late. */
+export function checkPrograms(
+  config: CheckedConfig,
+  file: string | null,
+  { programFlaw }: Built,
+  { refuse }: Findings,
+): void {
+  const check = (path: string[], program: { run: readonly string[]; cwd?: string; env: Record<string, string> }) => {
+    const flaw = programFlaw?.({ ...program, cwd: besideFile(file, program.cwd ?? ".") });
+    if (flaw) refuse([...path, flaw.at], `${flaw.message}.`);
+  };
+  for (const [name, agent] of Object.entries(config.agents)) {
+    const { backend } = agent;
+    if (backend !== "command" && backend !== "acp") continue;
+    const program = agent[backend];
+    if (program) check(["agents", name, backend], program);
+  }
+  for (const [name, server] of Object.entries(config.tools)) {
+    if (server.type === "stdio") check(["tools", name], server);
+  }
 }

@@ -1,9 +1,8 @@
 import { isIP, isIPv4 } from "node:net";
 import type { Findings } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Fault, Path } from "./problems.ts";
 
-/** What is served beside the webhooks, wherever they are. */
+/** The paths that are served beside the webhooks. */
 const OTHER_PATHS = [
   "/api/v1",
   "/rpc",
@@ -16,12 +15,9 @@ const OTHER_PATHS = [
   "/metrics",
 ];
 
-/** What the schema cannot say of addresses, paths and doors. `written` is the configuration before its defaults. */
-export function checkDoors(config: CheckedConfig, written: unknown): Findings {
-  const faults: Fault[] = [];
-  const warnings: Fault[] = [];
+/** Checks of addresses, paths and doors beyond the schema. `written` is the configuration before its defaults. */
+export function checkDoors(config: CheckedConfig, written: unknown, { refuse, warn }: Findings): void {
   const { gateway, webhooks } = config;
-  const refuse = (path: Path, message: string) => faults.push({ path, on: "value", message });
 
   for (const [key, networks] of Object.entries({
     "gateway.trustedProxies": gateway.trustedProxies,
@@ -62,9 +58,26 @@ export function checkDoors(config: CheckedConfig, written: unknown): Findings {
   const alone = ["host", "port"].filter((key) => hasKey(written, ["gateway", key]));
   if (listeners.length > 0 && alone.length > 0) {
     const message = "is not read, because gateway.listeners says where to listen: remove one of them.";
-    for (const key of alone) warnings.push({ path: ["gateway", key], on: "key", message });
+    for (const key of alone) warn(["gateway", key], message, "key");
   }
-  return { faults, warnings };
+}
+
+/** Checks the addresses that announcements go to. They may be secret: none is repeated. */
+export function checkChannels({ channels }: CheckedConfig, { refuse, warn }: Findings): void {
+  for (const [name, { url: written }] of Object.entries(channels)) {
+    const path = ["channels", name, "url"];
+    const url = URL.canParse(written) ? new URL(written) : undefined;
+    if (url === undefined) {
+      refuse(path, "must be an address, for example `https://example.com/path`.");
+    } else if (url.username !== "" || url.password !== "") {
+      refuse(
+        path,
+        "has a user name or a password in it, which is not sent: remove it. A webhook is signed with `secret`.",
+      );
+    } else if (url.protocol === "http:" && !isLoopback(url.hostname)) {
+      warn(path, "begins with `http:`, so replies go there in clear text: use `https:`.");
+    }
+  }
 }
 
 const under = (path: string, other: string): boolean => path === other || path.startsWith(`${other}/`);
@@ -75,7 +88,7 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIPv4(address) ? 32 : 128));
 }
 
-/** Of a page that an app or a browser's extension brings along, as `app://chat` or `chrome-extension://<id>`. */
+/** The origin of a page that an app or a browser's extension brings along, as `app://chat` or `chrome-extension://<id>`. */
 const APP_ORIGIN = /^(?!https?:|wss?:|ftp:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+$/;
 
 function isOrigin(text: string): boolean {

@@ -1,21 +1,15 @@
 import { type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { parseTemplate } from "#kit/mapping-template.ts";
-import { type Findings, meantOrListed, notAmong } from "./check.ts";
+import { type Findings, meantOrListed, notAmong, type Report } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Fault, Path } from "./problems.ts";
+import type { Path } from "./problems.ts";
 
 type Written = CheckedConfig["webhooks"]["mappings"][string];
 type Pair = { path: string; texts: readonly string[]; lookup: Lookup };
 type Rule = { name: string; written: Written; at: Path; pairs: readonly Pair[] };
-type Report = (path: Path, message: string, on?: Fault["on"]) => void;
 
-/** What can never match, has nowhere to go, or is never reached. Refused by the mapping's name, before a sender finds out. */
-export function checkMappings(config: CheckedConfig): Findings {
-  const faults: Fault[] = [];
-  const warnings: Fault[] = [];
-  const refuse: Report = (path, message, on = "value") => faults.push({ path, on, message });
-  const warn: Report = (path, message, on = "value") => warnings.push({ path, on, message });
-
+/** Finds mappings that can never match, have nowhere to go, or are never reached, before a sender does. */
+export function checkMappings(config: CheckedConfig, { refuse, warn }: Findings): void {
   const rules = Object.entries(config.webhooks.mappings).map(([name, written]): Rule => {
     const at = ["webhooks", "mappings", name];
     return { name, written, at, pairs: readPairs(written, at, refuse) };
@@ -27,7 +21,6 @@ export function checkMappings(config: CheckedConfig): Findings {
   }
   checkSessions(rules, config, refuse);
   checkReach(rules, config, refuse, warn);
-  return { faults, warnings };
 }
 
 function readPairs({ match }: Written, at: Path, refuse: Report): Pair[] {
@@ -69,7 +62,7 @@ function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
   });
 }
 
-/** Whether what is found at `inner` is part of what is found at `outer`, or the same. */
+/** Tells whether the value at `inner` is part of the value at `outer`, or the same. */
 const isBelow = (inner: Lookup, outer: Lookup): boolean => {
   if (inner.in === "headers" || outer.in === "headers")
     return inner.in === "headers" && outer.in === "headers" && inner.name === outer.name;
@@ -78,7 +71,7 @@ const isBelow = (inner: Lookup, outer: Lookup): boolean => {
 
 const isAbove = (outer: Lookup, inner: Lookup): boolean => isBelow(inner, outer) && !isBelow(outer, inner);
 
-/** Whether one of the values that a place must have holds one of these below it. Only JSON does. */
+/** Tells whether one of the values that a place must have holds one of these below it. Only JSON does. */
 function allows({ texts, lookup: outer }: Pair, inner: Lookup, wanted: readonly string[]): boolean {
   const steps = inner.in === "body" && outer.in === "body" ? inner.steps.slice(outer.steps.length) : [];
   return texts.some((text) => {
@@ -139,7 +132,7 @@ type ModelNames = {
   models: readonly string[] | Readonly<Record<string, unknown>>;
 };
 
-/** What is wrong with a mapping's model, for this agent. */
+/** The fault of a mapping's model, for this agent. */
 export function modelFlaw(
   name: string,
   { backend, model: own, models }: ModelNames,
@@ -168,7 +161,7 @@ function checkSessions(rules: readonly Rule[], { gateway, agents }: CheckedConfi
   }
 }
 
-/** Who comes here at all: somebody with the shared token, for whom no mapping before it matches whenever this one does. */
+/** A mapping is reached by a sender with the shared token only if no mapping before it matches whenever it does. */
 function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse: Report, warn: Report): void {
   const shared = rules.filter(({ written }) => written.verify === undefined);
   if (webhooks.enabled !== false && webhooks.token === undefined && shared.length < rules.length) {

@@ -1,21 +1,19 @@
 import { createHash } from "node:crypto";
 import { methods } from "#generated/methods.ts";
 import { nearest } from "#kit/nearest.ts";
-import type { Findings } from "./check.ts";
+import type { Findings, Report } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import { dotted, type Fault, type Path } from "./problems.ts";
+import { dotted, type Path, valueAt } from "./problems.ts";
+import { meantReference } from "./references.ts";
 
 const SHORT = 16;
 
 /** A secret with its surface. Those with `token` are sent in a header and known by it; the others sign, `standard` as Standard Webhooks. */
 type Secret = { surface: string; path: Path; value: string; token: boolean; standard?: boolean };
 
-/** Who may pass, and with what. `exposed`: another machine can reach the gateway, or it is in production. */
-export function checkSecrets(config: CheckedConfig, exposed: boolean): Findings {
-  const faults: Fault[] = [];
-  const weak: Fault[] = [];
-  const refuse = (path: Path, message: string) => faults.push({ path, on: "value", message });
-
+/** Checks the secrets of callers and signers. `exposed`: another machine can reach the gateway, or it is in production. */
+export function checkSecrets(config: CheckedConfig, exposed: boolean, { refuse, warn }: Findings): void {
+  const refuseWeak = exposed ? refuse : warn;
   checkTokenNames(config, refuse);
   checkPermissions(config, refuse);
   checkExpiries(config, refuse);
@@ -31,19 +29,18 @@ export function checkSecrets(config: CheckedConfig, exposed: boolean): Findings 
     }
     if (value.length < SHORT) {
       const message = `is shorter than ${SHORT} characters: anyone can guess it. Make a longer one, for instance with openssl rand -hex 24.`;
-      weak.push({ path, on: "value", message });
+      refuseWeak(path, message);
     }
     const hash = hashOf(value);
     const other = first.get(hash);
     if (other === undefined) first.set(hash, secret);
     else if (other.surface !== surface) {
       const message = `is the same as ${dotted(other.path)}: give each surface a secret of its own, or a leak of one opens both.`;
-      weak.push({ path, on: "value", message });
+      refuseWeak(path, message);
     } else if (token && other.token) {
       refuse(path, `is the same token as ${dotted(other.path)}: remove one, or give each its own.`);
     }
   }
-  return exposed ? { faults: [...faults, ...weak], warnings: [] } : { faults, warnings: weak };
 }
 
 /** A token as it is kept: SHA-256, in hexadecimal digits. */
@@ -113,7 +110,7 @@ function flawOf({ surface, value, token, standard }: Secret): string | undefined
   return undefined;
 }
 
-function checkTokenNames({ gateway }: CheckedConfig, refuse: (path: Path, message: string) => void): void {
+function checkTokenNames({ gateway }: CheckedConfig, refuse: Report): void {
   const lists = { rest: ["auth", "keys"], rpc: ["auth", "tokens"] } as const;
   const named = { rest: gateway.rest.auth.keys, rpc: gateway.rpc.auth.tokens };
   for (const surface of ["rest", "rpc"] as const) {
@@ -129,7 +126,7 @@ function checkTokenNames({ gateway }: CheckedConfig, refuse: (path: Path, messag
 }
 
 /** `Date` takes the 31st of February for the 3rd of March. */
-function checkExpiries({ gateway }: CheckedConfig, refuse: (path: Path, message: string) => void): void {
+function checkExpiries({ gateway }: CheckedConfig, refuse: Report): void {
   gateway.rest.auth.keys.forEach(({ expiresAt }, index) => {
     if (expiresAt === undefined) return;
     const [year, month, day] = expiresAt.slice(0, 10).split("-").map(Number) as [number, number, number];
@@ -143,7 +140,7 @@ function checkExpiries({ gateway }: CheckedConfig, refuse: (path: Path, message:
   });
 }
 
-function checkPermissions({ gateway }: CheckedConfig, refuse: (path: Path, message: string) => void): void {
+function checkPermissions({ gateway }: CheckedConfig, refuse: Report): void {
   const known = Object.keys(methods);
   gateway.rpc.auth.tokens.forEach(({ permissions }, token) => {
     if (typeof permissions === "string") return;
@@ -154,4 +151,40 @@ function checkPermissions({ gateway }: CheckedConfig, refuse: (path: Path, messa
       refuse(["gateway", "rpc", "auth", "tokens", token, "permissions", index], `is not the name of a method; ${hint}`);
     });
   });
+}
+
+/** Refuses a secret that was meant as a reference but would be taken as it stands. `written` is the configuration before its references were filled in. */
+export function checkReferences(config: CheckedConfig, written: unknown, { refuse }: Findings): void {
+  for (const path of [...secretsOf(config).map(({ path }) => path), ...otherSecrets(config)]) {
+    const right = meantReference(valueAt(written, path));
+    if (right === undefined) continue;
+    refuse(
+      path,
+      `looks like a reference to a variable, but is taken as it stands: write \`${right}\`. If it is the secret itself, put it in a variable.`,
+    );
+  }
+}
+
+/** The secrets by which the gateway proves to others who it is. */
+function otherSecrets({ agents, providers, tools, store }: CheckedConfig): Path[] {
+  const headersAt = (path: Path, of: { headers?: Readonly<Record<string, string>> } | undefined): Path[] =>
+    Object.keys(of?.headers ?? {}).map((name) => [...path, "headers", name]);
+  return [
+    ...Object.entries(providers).flatMap(([name, provider]) => [
+      ["providers", name, "apiKey"],
+      ...headersAt(["providers", name], provider),
+    ]),
+    ...Object.entries(agents).flatMap(([name, { http, a2a }]) => [
+      ...headersAt(["agents", name, "http"], http),
+      ...headersAt(["agents", name, "a2a"], a2a),
+    ]),
+    ...Object.entries(tools).flatMap(([name, server]) =>
+      server.type === "http" ? headersAt(["tools", name], server) : [],
+    ),
+    ...(store.type === "postgres"
+      ? typeof store.url === "string"
+        ? [["store", "url"]]
+        : store.url.map((_, index) => ["store", "url", index])
+      : []),
+  ];
 }

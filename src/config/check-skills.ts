@@ -1,39 +1,40 @@
 import { readdir } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
 import { type Findings, meantOrListed } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Fault, Path } from "./problems.ts";
-import { unreadable } from "./read.ts";
+import { besideFile, unreadable } from "./files.ts";
+import type { Path } from "./problems.ts";
 
-/** That the folders of skills can be read, and that agents name skills which are in them. Paths begin at the file's folder. */
-export async function checkSkills({ skills, agents }: CheckedConfig, file: string | null): Promise<Findings> {
-  const faults: Fault[] = [];
-  const from = file === null ? "." : dirname(file);
-  const look = async (dir: (typeof skills.dirs)[number], index: number): Promise<string[]> => {
+/** The folders of skills must be readable, and agents should name skills that are in them. */
+export async function checkSkills(
+  { skills, agents }: CheckedConfig,
+  file: string | null,
+  { refuse, warn }: Findings,
+): Promise<void> {
+  let isUnread = false;
+  const namesIn = async (dir: (typeof skills.dirs)[number], index: number): Promise<string[]> => {
     const { path, optional } = skillDirOf(dir);
     const at: Path = ["skills", "dirs", index, ...(typeof dir === "string" ? [] : ["path"])];
     try {
-      const entries = await readdir(resolve(from, path), { withFileTypes: true });
+      const entries = await readdir(besideFile(file, path), { withFileTypes: true });
       return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
     } catch (error) {
       const isAbsent = (error as NodeJS.ErrnoException).code === "ENOENT";
       if (isAbsent && optional) return [];
       const form = isAbsent ? ` If it may be absent, write \`{ path: ${JSON.stringify(path)}, optional: true }\`.` : "";
-      const message = `names the folder ${unreadable(path, error)}${form}`;
-      faults.push({ path: at, on: "value", message });
+      refuse(at, `names the folder ${unreadable(path, error)}${form}`);
+      isUnread = true;
       return [];
     }
   };
-  const names = (await Promise.all(skills.dirs.map(look))).flat();
-  const warnings = Object.entries(agents).flatMap(([agent, { skills: wanted }]) =>
-    wanted.flatMap((skill, index): Fault[] => {
-      if (skill === "*" || names.includes(skill)) return [];
+  const names = (await Promise.all(skills.dirs.map(namesIn))).flat();
+  if (isUnread) return;
+  for (const [agent, { skills: wanted }] of Object.entries(agents)) {
+    for (const [index, skill] of wanted.entries()) {
+      if (skill === "*" || names.includes(skill)) continue;
       const hint = names.length === 0 ? "there is none yet." : meantOrListed(names, skill);
-      const message = `names a skill that no folder of \`skills.dirs\` has; ${hint}`;
-      return [{ path: ["agents", agent, "skills", index], on: "value", message }];
-    }),
-  );
-  return { faults, warnings: faults.length === 0 ? warnings : [] };
+      warn(["agents", agent, "skills", index], `names a skill that no folder of \`skills.dirs\` has; ${hint}`);
+    }
+  }
 }
 
 /** A folder of skills, which may be written as its path alone. */

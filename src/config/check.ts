@@ -3,11 +3,11 @@ import type { Program } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
 import type { Fault, Path } from "./problems.ts";
 
-/** What this build has; the schema knows more. */
+/** The stores and backends that this build has; the schema knows more. */
 export type Built = {
   stores: readonly string[];
   backends: readonly string[];
-  /** How to install what stores, backends and providers of these kinds need and this machine does not have; undefined when it is there. */
+  /** The command that installs the packages which these kinds need and this machine lacks; undefined when all are there. */
   missingPackages?: (kinds: readonly string[]) => string | undefined;
   /** Why a program cannot be started; undefined where nothing speaks against it. */
   programFlaw?: (program: Program) => { at: "run" | "cwd"; message: string } | undefined;
@@ -16,13 +16,23 @@ export type Built = {
 /** An address whose scheme is another one than PostgreSQL's. */
 const FOREIGN = /^(?!(?:postgres|postgresql):)[a-z][a-z\d+.-]*:\/\//i;
 
-/** What a check finds: faults refuse the configuration, warnings are logged. */
-export type Findings = { faults: Fault[]; warnings: Fault[] };
+/** Reports a fault of a value, or of a key. */
+export type Report = (path: Path, message: string, on?: Fault["on"]) => void;
 
-/** What the schema cannot say of agents, the store and channels: that what one key names is there. */
-export function checkNames(config: CheckedConfig, built: Built): Findings {
+/** The findings of all checks: faults refuse the configuration, warnings are logged. */
+export const createFindings = () => {
   const faults: Fault[] = [];
-  const refuse = (path: Path, message: string) => faults.push({ path, on: "value", message });
+  const warnings: Fault[] = [];
+  const reportTo =
+    (list: Fault[]): Report =>
+    (path, message, on = "value") =>
+      void list.push({ path, on, message });
+  return { faults, warnings, refuse: reportTo(faults), warn: reportTo(warnings) };
+};
+export type Findings = Pick<ReturnType<typeof createFindings>, "refuse" | "warn">;
+
+/** Checks beyond the schema, of agents, the store and channels: each name that a key refers to must exist. */
+export function checkNames(config: CheckedConfig, built: Built, { refuse }: Findings): void {
   const agents = Object.keys(config.agents);
   const channels = Object.keys(config.channels);
   const refuseUnless = (known: readonly string[], what: string, path: Path, name: string | undefined) => {
@@ -51,10 +61,9 @@ export function checkNames(config: CheckedConfig, built: Built): Findings {
   refuseUnless(agents, "an agent", ["gateway", "defaultAgent"], defaultAgent);
   if (defaultAgent === undefined && agents.length > 1) {
     const message = `is missing. There are several agents (${listed(agents)}): say which one answers a request that names none, for example \`gateway: { defaultAgent: ${JSON.stringify(agents[0])} }\`.`;
-    faults.push({ path: ["gateway", "defaultAgent"], on: "key", message });
+    refuse(["gateway", "defaultAgent"], message, "key");
   }
   refuseUnless(channels, "a channel", ["gateway", "announceTo"], announceTo);
-  return { faults, warnings: [] };
 }
 
 /** The rest of a sentence about a name that is not among those that are configured in a section. */

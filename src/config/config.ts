@@ -91,7 +91,7 @@ export type Mapping = {
 /** Any of the secrets is good: a new one and an old one while they change. */
 export type Verify = { type: "standard-webhooks" | "github" | "stripe" | "slack"; secret: readonly string[] };
 
-/** Of a Slack channel the address is the secret. */
+/** The address of a Slack channel is its secret. */
 export type ChannelConfig = { type: "webhook"; url: string; secret: string } | { type: "slack"; url: string };
 
 export type BackendName = "echo" | "model" | "a2a" | "http" | "command" | "acp";
@@ -102,7 +102,7 @@ export type AgentConfig = {
   instructions: string;
   model: string | undefined;
   models: readonly string[];
-  /** What the names of `models` stand for, of a `model` backend. */
+  /** The models that the names of `models` stand for; only a `model` backend has them. */
   modelTable: Readonly<Record<string, ModelConfig>>;
   fallbacks: readonly string[];
   summaryModel: string | undefined;
@@ -142,7 +142,7 @@ export type ModelConfig = {
   maxOutputTokens: number | undefined;
   temperature: number | undefined;
   options: Readonly<Record<string, unknown>> | undefined;
-  /** Of a million tokens. */
+  /** For a million tokens. */
   price: { input: number; cachedInput: number | undefined; output: number } | undefined;
 };
 

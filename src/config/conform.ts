@@ -4,7 +4,7 @@ import type { Fault, Path } from "./problems.ts";
 
 export type { CheckedConfig };
 
-/** What a validator says of one fault, as far as it is used here. */
+/** One fault that a validator found, as far as it is used here. */
 export type SchemaError = {
   instancePath: string;
   keyword: string;

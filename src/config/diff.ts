@@ -1,7 +1,7 @@
 import type { Config } from "./config.ts";
 import { dotted, type Path } from "./problems.ts";
 
-/** What is different between two configurations: dotted keys, never values. */
+/** The differences between two configurations: dotted keys, never values. */
 export type Difference = {
   /** Keys that take effect at once. */
   changed: string[];

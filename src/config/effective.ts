@@ -1,7 +1,7 @@
 import { isSecretHeader } from "#kit/secret-headers.ts";
 import { secretsOf } from "./check-secrets.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Path } from "./problems.ts";
+import { type Path, valueAt } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
 import type { Source } from "./source.ts";
 import { surfacesOn } from "./surfaces.ts";
@@ -140,12 +140,12 @@ function variablesOf(written: unknown): string[] {
   return names;
 }
 
-/** Whether a text is, or may hold, a secret: by its key, by its variable, or as an address with credentials. */
+/** Tells whether a text is, or may hold, a secret: by its key, by its variable, or as an address with credentials. */
 function isSecret(path: Path, value: unknown, written: unknown, checked: CheckedConfig): boolean {
   if (typeof value !== "string") return false;
   const key = String(path.findLast((step) => typeof step === "string"));
   const parents = path.slice(0, -1);
-  // Of agents, providers and servers of tools; a mapping only compares headers.
+  // Agents, providers and servers of tools send them; a mapping only compares headers.
   if (path[0] !== "webhooks" && parents.some((step) => step === "headers" || step === "env")) return true;
   if (isSecretName(key)) return true;
   if (parents.includes("options") && parents.some((step) => isSecretName(String(step)))) return true;
@@ -173,12 +173,3 @@ const isSecretName = (name: string): boolean =>
   );
 
 const pathText = (path: Path): string => path.join(".");
-
-const valueAt = (root: unknown, path: Path): unknown =>
-  path.reduce<unknown>(
-    (node, step) =>
-      typeof node === "object" && node !== null && Object.hasOwn(node, step)
-        ? (node as Record<string | number, unknown>)[step]
-        : undefined,
-    root,
-  );

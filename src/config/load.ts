@@ -1,27 +1,21 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { readCertificates } from "./certificates.ts";
-import { type Built, checkNames } from "./check.ts";
-import { checkAgents } from "./check-agents.ts";
-import { checkChannels } from "./check-channels.ts";
-import { checkDoors, isLoopback } from "./check-doors.ts";
+import { type Built, checkNames, createFindings } from "./check.ts";
+import { checkAgents, checkPrograms } from "./check-agents.ts";
+import { checkChannels, checkDoors, isLoopback } from "./check-doors.ts";
 import { checkMappings } from "./check-mappings.ts";
-import { checkPrograms } from "./check-programs.ts";
-import { checkReferences } from "./check-references.ts";
-import { checkSecrets } from "./check-secrets.ts";
+import { checkReferences, checkSecrets } from "./check-secrets.ts";
 import { checkSkills } from "./check-skills.ts";
 import type { LoadedConfig } from "./config.ts";
 import { conform } from "./conform.ts";
 import { effectiveValues, type Override } from "./effective.ts";
-import { readInstructions } from "./instructions.ts";
+import { readCertificates, readConfig, readInstructions, tracesOf } from "./files.ts";
 import { parseConfig } from "./parse.ts";
 import { ConfigError, type ConfigProblem, dotted, type Fault, showProblem } from "./problems.ts";
-import { readConfig } from "./read.ts";
 import { resolveReferences } from "./references.ts";
 import { listenersOf, resolveConfig } from "./resolve.ts";
 import { locate, type Source, unwritten } from "./source.ts";
 import { checkSurfaces } from "./surfaces.ts";
-import { tracesOf } from "./trace.ts";
 import { tryOutConfig } from "./try-out.ts";
 
 export type LoadOptions = {
@@ -31,7 +25,7 @@ export type LoadOptions = {
   /** `--host` and `--port`; they win over `$GATEWAY_HOST` and `$GATEWAY_PORT`, and those over the file. */
   host?: string | undefined;
   port?: number | undefined;
-  /** What this build has. */
+  /** The stores and backends of this build. */
   built: Built;
   /** Where gateway.json5 is looked for, if no file is named. */
   folder?: string;
@@ -57,37 +51,32 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   const references =
     source.file === null ? { value: source.value, faults: [] } : resolveReferences(source.value, options.env);
   const { checked, faults } = await conform(structuredClone(references.value), source.value);
-  // What a missing variable would have held is not held to the schema: one mistake, one sentence.
+  // A value that a missing variable would have given is not held to the schema: one mistake, one sentence.
   const unresolved = new Set(references.faults.map(({ path }) => dotted(path)));
   const found = [...references.faults, ...faults.filter(({ path }) => !unresolved.has(dotted(path)))];
   refuseIf(source, found, address.problems);
 
   const exposed = isExposed(listenersOf(checked, { ...address, tls: [] }), options.env);
-  const { tls, files: certificates, faults: noCertificates } = await readCertificates(checked, source.file);
-  const { instructions, files: texts, faults: noTexts } = await readInstructions(checked, source.file);
-  const checks = [
-    checkNames(checked, options.built),
-    checkAgents(checked, options.built),
-    checkPrograms(checked, source.file, options.built),
-    checkMappings(checked),
-    checkChannels(checked),
-    checkDoors(checked, source.value),
-    ...(source.file === null ? [] : [checkReferences(checked, source.value)]),
-    checkSecrets(checked, exposed),
-    await checkSkills(checked, source.file),
-  ];
-  refuseIf(source, [
-    ...noCertificates,
-    ...noTexts,
-    ...checkSurfaces(checked),
-    ...checks.flatMap((check) => check.faults),
-  ]);
+  const findings = createFindings();
+  const { tls, files: certificates } = await readCertificates(checked, source.file, findings.refuse);
+  const { instructions, files: texts } = await readInstructions(checked, source.file, findings.refuse);
+  checkSurfaces(checked, findings);
+  checkNames(checked, options.built, findings);
+  checkAgents(checked, options.built, findings);
+  checkPrograms(checked, source.file, options.built, findings);
+  checkMappings(checked, findings);
+  checkChannels(checked, findings);
+  checkDoors(checked, source.value, findings);
+  if (source.file !== null) checkReferences(checked, source.value, findings);
+  checkSecrets(checked, exposed, findings);
+  await checkSkills(checked, source.file, findings);
+  refuseIf(source, findings.faults);
 
   return {
     config: freeze(resolveConfig(checked, { file: source.file, ...address, tls, instructions })),
     file: source.file,
     files: { ...certificates, ...texts },
-    warnings: checks.flatMap(({ warnings }) => warnings.map((fault) => showProblem(locate(source, fault)))),
+    warnings: findings.warnings.map((fault) => showProblem(locate(source, fault))),
     values: effectiveValues(checked, source, address.overrides),
     loadedAt: Date.now(),
     tryOut: null,

@@ -40,3 +40,13 @@ export function dotted(path: Path): string {
   }
   return text;
 }
+
+/** The value at a path; undefined where there is none. */
+export const valueAt = (root: unknown, path: Path): unknown =>
+  path.reduce<unknown>(
+    (node, step) =>
+      typeof node === "object" && node !== null && Object.hasOwn(node, step)
+        ? (node as Record<string | number, unknown>)[step]
+        : undefined,
+    root,
+  );

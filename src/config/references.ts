@@ -38,7 +38,7 @@ export function resolveReferences(value: unknown, env: NodeJS.ProcessEnv): { val
   }
 }
 
-/** How a shell, Windows, PowerShell, Kubernetes, templates, JavaScript and .env tools refer to a variable. Here each is only text. */
+/** The references to a variable of a shell, Windows, PowerShell, Kubernetes, templates, JavaScript and .env tools. Here each is only text. */
 const FOREIGN = [
   /^\$(?:env:)?(\w+)$/,
   /^\$\((\w+)\)$/,
@@ -48,7 +48,7 @@ const FOREIGN = [
   /^process\.env\[["'](\w+)["']\]$/,
 ];
 
-/** What a variable is usually called; anything else might be a secret after all, and is not repeated. */
+/** The usual name of a variable; anything else might be a secret after all, and is not repeated. */
 const VARIABLE = /^[A-Z_][A-Z0-9_]*$/;
 
 /** The right form of a reference for a text that is one in another notation, alone or after a word such as `Bearer`. */

@@ -1,22 +1,32 @@
 import { resolve as absolute, dirname } from "node:path";
 import { hashOf } from "./check-secrets.ts";
 import { skillDirOf } from "./check-skills.ts";
-import type { Config, Listener, Mapping, RateLimit, SurfaceName, Tls } from "./config.ts";
+import type {
+  AgentConfig,
+  Config,
+  Listener,
+  Mapping,
+  ModelConfig,
+  Program,
+  ProviderConfig,
+  RateLimit,
+  SurfaceName,
+  Tls,
+  ToolServerConfig,
+} from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
-import { resolveAgent, resolveProvider, resolveToolServer } from "./resolve-agent.ts";
 import { surfacesOn } from "./surfaces.ts";
-import { bytes, milliseconds } from "./units.ts";
 
 const EVERYTHING: readonly SurfaceName[] = ["rest", "rpc", "webhooks", "console", "docs", "metrics"];
 
-/** What the file does not say itself: where paths begin, who overrides the address, what the certificates hold. */
+/** The parts that the file does not hold itself: its place, the address from outside, certificates and instructions. */
 export type Surroundings = {
   file: string | null;
   host: string | undefined;
   port: number | undefined;
   /** The certificate of each listener, by its index. */
   tls: readonly (Tls | undefined)[];
-  /** Of agents that have theirs in a file, by their names. */
+  /** By the names of the agents that have theirs in a file. */
   instructions: ReadonlyMap<string, string>;
 };
 
@@ -105,7 +115,7 @@ export function listenersOf(
 /** No requests in a window is no limit. */
 const limitOf = (limit: RateLimit | undefined): RateLimit | undefined => (limit?.maxRequests === 0 ? undefined : limit);
 
-/** What a webhook token is called that has no name of its own. */
+/** The name of a webhook token that has none of its own. */
 const SHARED = "shared";
 
 function webhookTokens(token: CheckedConfig["webhooks"]["token"]): Config["webhooks"]["token"] {
@@ -137,5 +147,94 @@ function resolveStore(store: CheckedConfig["store"], from: string): Config["stor
   return { type: "memory" };
 }
 
+type CheckedAgent = CheckedConfig["agents"][string];
+type CheckedModel = Exclude<CheckedAgent["models"], readonly string[]>[string];
+
+/** Paths begin at `from`. */
+const resolveAgent = (agent: CheckedAgent, from: string, instructions = agent.instructions): AgentConfig => {
+  const { every } = agent.heartbeat;
+  const { timeouts, http, a2a, command, acp, models } = agent;
+  const table = Array.isArray(models) ? {} : mapEach(models as Record<string, CheckedModel>, resolveModel);
+  return {
+    backend: agent.backend,
+    description: agent.description,
+    instructions,
+    model: agent.model,
+    models: Array.isArray(models) ? models : Object.keys(models),
+    modelTable: table,
+    fallbacks: agent.fallbacks,
+    summaryModel: agent.summaryModel,
+    skills: agent.skills,
+    tools: agent.tools,
+    steps: agent.steps,
+    heartbeat: { every: every === "off" ? undefined : milliseconds(every) },
+    concurrency: agent.concurrency,
+    deadline: milliseconds(agent.deadline),
+    timeouts: {
+      connect: milliseconds(timeouts.connect),
+      firstByte: milliseconds(timeouts.firstByte),
+      silence: milliseconds(timeouts.silence),
+    },
+    echo: { ...agent.echo, fail: agent.echo.fail },
+    http: http && { url: http.url, headers: http.headers, secret: http.secret, history: http.history },
+    a2a: a2a && { url: a2a.url, headers: a2a.headers },
+    command: command && { ...programOf(command, from), output: command.output },
+    acp: acp && {
+      ...programOf(acp, from),
+      permissions: acp.permissions,
+      idle: milliseconds(acp.idle),
+      processes: acp.processes,
+    },
+  };
+};
+
+const resolveModel = ({ provider, model, ...limits }: CheckedModel): ModelConfig => ({
+  provider,
+  model,
+  contextTokens: limits.contextTokens,
+  maxOutputTokens: limits.maxOutputTokens,
+  temperature: limits.temperature,
+  options: limits.options,
+  price: limits.price && { ...limits.price, cachedInput: limits.price.cachedInput },
+});
+
+const resolveProvider = (provider: CheckedConfig["providers"][string]): ProviderConfig => ({
+  type: provider.type,
+  apiKey: provider.apiKey,
+  baseUrl: provider.baseUrl,
+  headers: provider.headers,
+});
+
+const resolveToolServer = (server: CheckedConfig["tools"][string], from: string): ToolServerConfig => {
+  const limits = { callTimeout: milliseconds(server.callTimeout), maxOutput: bytes(server.maxOutput) };
+  return server.type === "stdio"
+    ? { type: "stdio", ...programOf(server, from), ...limits }
+    : { type: "http", url: server.url, headers: server.headers, ...limits };
+};
+
+type CheckedProgram = { run: readonly string[]; cwd?: string | undefined; env: Readonly<Record<string, string>> };
+
+const programOf = ({ run, cwd, env }: CheckedProgram, from: string): Program => ({
+  run,
+  cwd: absolute(from, cwd ?? "."),
+  env,
+});
+
 const mapEach = <T, U>(record: Readonly<Record<string, T>>, change: (value: T, key: string) => U): Record<string, U> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]));
+
+const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
+
+/** `30m` in milliseconds. The schema has let nothing else through. */
+function milliseconds(text: string): number {
+  const [, amount, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(text) ?? [];
+  return Number(amount) * MS[unit as keyof typeof MS];
+}
+
+/** `256KiB`, or a number, in bytes. The schema has let nothing else through. */
+function bytes(size: string | number): number {
+  if (typeof size === "number") return size;
+  const [, amount, unit] = /^(\d+) ?(B|KiB|MiB|GiB)$/.exec(size) ?? [];
+  return Number(amount) * BYTES[unit as keyof typeof BYTES];
+}

@@ -31,13 +31,13 @@ export function exampleOf(path: Path, whole: unknown): string | undefined {
 export const patternsOf = (path: Path, whole: unknown): string[] =>
   at(path, whole).flatMap(({ pattern }) => pattern ?? []);
 
-/** What holds for the names of the keys of an object. */
+/** The rules for the names of the keys of an object. */
 export const nameRules = (path: Path, whole: unknown): Schema[] =>
   at(path, whole)
     .flatMap(({ propertyNames }) => (propertyNames ? views(propertyNames) : []))
     .filter(({ pattern, maxLength }) => pattern !== undefined || maxLength !== undefined);
 
-/** Whether a place is an object that needs at least one key of a person's choice. */
+/** Tells whether a place is an object that needs at least one key of a person's choice. */
 export const holdsMany = (path: Path): boolean => at(path).some(({ minProperties = 0 }) => minProperties > 0);
 
 /** The keys that an object may have. */
@@ -45,7 +45,7 @@ export const keysOf = (path: Path, whole: unknown): string[] => [
   ...new Set(at(path, whole).flatMap(({ properties }) => Object.keys(properties ?? {}))),
 ];
 
-/** What the tag may be of an object of several kinds. */
+/** The possible tags of an object of several kinds. */
 export const tagsOf = (path: Path, tag: string): string[] =>
   at(path).flatMap(({ properties }) => (properties?.[tag]?.const === undefined ? [] : [String(properties[tag].const)]));
 

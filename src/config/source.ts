@@ -9,7 +9,7 @@ export type Source = {
   value: unknown;
   /** Where a key or its value stands; for one that is not there, its nearest parent. */
   place(path: Path, on: "key" | "value"): Position | undefined;
-  /** What the person who chose a value calls it, where that is not its key. */
+  /** The name of a value for the person who chose it, where that is not its key. */
   names?: Readonly<Record<string, string>>;
   /** The variables that values were taken from, by their paths, where no text refers to them. */
   from?: Readonly<Record<string, string>>;

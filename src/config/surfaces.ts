@@ -1,5 +1,5 @@
+import type { Findings } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Fault } from "./problems.ts";
 
 type Surfaces = { rest: boolean; openai: boolean; rpc: boolean; webhooks: boolean; console: boolean };
 
@@ -30,13 +30,11 @@ export function surfacesOn(config: CheckedConfig): Surfaces {
 }
 
 /** A surface that somebody switched on, but that nobody could enter. */
-export function checkSurfaces(config: CheckedConfig): Fault[] {
+export function checkSurfaces(config: CheckedConfig, { refuse }: Findings): void {
   const { gateway, webhooks } = config;
   const on = secured(config);
-  const faults: Fault[] = [];
   const refuseUnless = (good: boolean, enabled: boolean | undefined, path: string, hint: string) => {
-    if (enabled && !good)
-      faults.push({ path: [...path.split("."), "enabled"], on: "value", message: `is true, but ${hint}` });
+    if (enabled && !good) refuse([...path.split("."), "enabled"], `is true, but ${hint}`);
   };
   refuseUnless(
     on.rest,
@@ -58,5 +56,4 @@ export function checkSurfaces(config: CheckedConfig): Fault[] {
     "webhooks",
     "there is no secret: set webhooks.token, or `verify` of a mapping.",
   );
-  return faults;
 }

@@ -10,7 +10,7 @@ const VARIABLES = {
   "webhooks.token": "WEBHOOK_TOKEN",
 } as const;
 
-/** What the gateway is without a configuration: one echo agent in memory, and secrets that are new each time. */
+/** The configuration of a gateway that is given none: one echo agent in memory, and secrets that are new each time. */
 export function tryOutConfig(env: NodeJS.ProcessEnv): {
   value: ConfigFile;
   tryOut: TryOut;

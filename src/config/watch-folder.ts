@@ -2,9 +2,9 @@ import { watch } from "node:fs";
 
 export type Watcher = { close(): void };
 
-/** How often a folder is looked at where it is not watched. */
+/** The pause between two looks at a folder that is not watched. */
 const POLL_MS = 2_000;
-/** So many changes in so long are others' work, as that of a database whose file lies beside ours. */
+/** This many changes in this time are others' work, as that of a database whose file lies beside ours. */
 const MANY = 100;
 const WITHIN_MS = 1_000;
 

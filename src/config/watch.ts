@@ -4,8 +4,8 @@ import { modelFlaw } from "./check-mappings.ts";
 import type { Config, LoadedConfig } from "./config.ts";
 import { applyReload, type Difference, diffConfig } from "./diff.ts";
 import { valuesAfter } from "./effective.ts";
+import { tracesOf } from "./files.ts";
 import { ConfigError, type ConfigProblem, dotted } from "./problems.ts";
-import { tracesOf } from "./trace.ts";
 import { type Watcher, watchFolder } from "./watch-folder.ts";
 
 export type Reload =
@@ -15,7 +15,7 @@ export type Reload =
 /** Why it was read again: somebody changed a file, sent SIGHUP, or called a reload method. */
 export type ReloadCause = "file" | "signal" | "rpc";
 
-/** What an operator is told of the configuration in force. */
+/** The configuration in force, as an operator sees it. */
 export type ConfigState = Pick<LoadedConfig, "file" | "values" | "loadedAt"> & {
   /** The last time that it was read again, taken or refused. */
   lastReload: (Omit<Reload, "warnings"> & { at: number; cause: ReloadCause }) | undefined;

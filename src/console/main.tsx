@@ -5,7 +5,7 @@ import { render } from "preact";
 import { identify } from "./app/api.ts";
 import { pageOf } from "./app/pages.ts";
 import { path } from "./app/router.ts";
-import { identity, isChecking, signIn, signInReason, signOut, takeToken } from "./app/session.ts";
+import { identity, isChecking, keptKind, signIn, signInReason, signOut, takeToken } from "./app/session.ts";
 import "./app/settings.ts";
 import { Shell } from "./app/shell.tsx";
 import { SignIn } from "./app/signin.tsx";
@@ -24,7 +24,7 @@ const begin = async (): Promise<void> => {
       ?.page.load()
       .catch(() => {});
   try {
-    const found = token === undefined ? undefined : await identify(token);
+    const found = token === undefined ? undefined : await identify(token, keptKind());
     if (found && "refused" in found) signOut(found.refused);
     else if (found) signIn(found);
   } catch {

@@ -3,11 +3,9 @@ import { createSlices } from "#kit/slices.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store, StoreWatcher } from "#store/store.ts";
 import { createAgentViews } from "./agents/agent-views.ts";
-import { type Agent, createAgents } from "./agents/agents.ts";
-import { createPauses } from "./agents/pauses.ts";
+import { type Agent, createAgents, setPaused } from "./agents/agents.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
-import { announceOf } from "./announcements/announce-to.ts";
-import { type Channels, createAnnouncements } from "./announcements/announcements.ts";
+import { announceOf, type Channels, createAnnouncements } from "./announcements.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import type { Warmth } from "./heartbeat/beat.ts";
@@ -20,10 +18,10 @@ import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
 import { createCompactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
 import { startSweeps } from "./sessions/sweeps.ts";
-import { createSkills, type InvalidSkill } from "./skills/skills.ts";
-import { agesOf, type DatedToken, NEAR_END, needingAnother, tellOldTokens } from "./token-ages.ts";
+import { createSkills, type InvalidSkill, type Skills } from "./skills/skills.ts";
+import { agesOf, countEndingKeys, type DatedToken, NEAR_END, tellOldTokens } from "./token-ages.ts";
+import { createRetryBudget } from "./turns/attempt.ts";
 import { createLiveReplies } from "./turns/live-replies.ts";
-import { createRetryBudget } from "./turns/retry-budget.ts";
 import { createRunner } from "./turns/runner.ts";
 import { createSharedReplies } from "./turns/shared-replies.ts";
 import { createTurnSteps } from "./turns/turn-events.ts";
@@ -53,8 +51,7 @@ export type CoreSettings = {
 
 const REPLY_WAIT_MS = 90_000;
 
-/** What the gateway knows, over one store. */
-export const createCore = async (parts: {
+type CoreParts = {
   settings: CoreSettings;
   store: Store;
   clock: Clock;
@@ -65,61 +62,174 @@ export const createCore = async (parts: {
   /** How long a call waits for its turn before it is told where to find it. */
   replyWaitMs?: number;
   warmth?: Warmth | undefined;
-}) => {
-  const { store, clock, events, admit, processHealth = () => [], replyWaitMs = REPLY_WAIT_MS, warmth } = parts;
-  let settings = parts.settings;
-  const agents = createAgents(settings.agents, settings.defaultAgent);
-  const skills = createSkills();
-  const mappings = createMappings(settings.mappings);
+};
+
+/** What the gateway knows, over one store. */
+export const createCore = async (parts: CoreParts) => {
+  const { store, clock, events } = parts;
+  const settings = createSettings(parts);
+  const nouns = createNouns(parts, settings);
+  const { agents, announcements, heartbeat, keys, removedAgents, runner, skills } = nouns;
+  const unwatch = watchStore(store, nouns);
+  const expiringKeys = () => keys.expiring(NEAR_END);
+  await Promise.all([
+    keys.load(),
+    settings.inTurn(() => loadSkills(nouns, settings.current())),
+    heartbeat.reconfigure(),
+  ]);
+  await removedAgents.begin();
+  // What was left to do begins with all skills.
+  runner.wake();
+  announcements.wake();
+  const tokens = () => settings.current().datedTokens;
+  const stopTelling = tellOldTokens({ tokens, keys: expiringKeys, clock, events });
+  const stopSweeps = startSweeps({ store, clock, events, kept: settings.current });
+  const deliveryFeed = createDeliveryFeed({ store, clock, events });
+
+  return {
+    ...nouns,
+    deliveries: createDeliveries({ store, events, limits: () => settings.current().limits.recorder }),
+    deliveryFeed,
+    followTurn: createTurnSteps(nouns),
+    usageStats: createUsageStats({ store, clock }),
+    ...createAgentViews({ agents, skills, store }),
+    compact: nouns.compactions.compact,
+    /** How a turn is started whose reply may be announced. */
+    announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(settings.current(), wish),
+    /** Ends the compactions that wait or run, for a gateway that stops. */
+    stopCompactions: nouns.compactions.stop,
+    beatNow: heartbeat.beatNow,
+    /** Pauses an agent, or resumes it; answers since when it is paused then. Throws `agent-not-found`. */
+    setPaused: (name: string, paused: boolean, caller: string) => setPaused(nouns, name, paused, caller),
+    /** Begins no beat any more, for a gateway that stops. */
+    stopBeats: heartbeat.stop,
+    replyWaitMs: parts.replyWaitMs ?? REPLY_WAIT_MS,
+    /**
+     * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
+     * old one. Of several that overlap, the last one stays. Resolves when what is gone is given up, too.
+     */
+    reconfigure: (next: CoreSettings, inForce = () => {}): Promise<void> =>
+      settings.change(
+        next,
+        () => takeOver(nouns, settings, next, inForce),
+        (gone) => giveUpGone(nouns, gone),
+      ),
+    /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
+    reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, settings.current())),
+    giveUpQueued: () => giveUpQueued(nouns),
+    tokenAges: () => agesOf(tokens(), clock.now()),
+    endingKeys: () => countEndingKeys(expiringKeys(), clock.now()),
+    async close(): Promise<void> {
+      stopSweeps();
+      stopTelling();
+      keys.close();
+      deliveryFeed.close();
+      await removedAgents.close();
+      await heartbeat.close();
+      nouns.compactions.stop();
+      await announcements.drain(0);
+      nouns.health.close();
+      unwatch();
+      nouns.sharedReplies?.close();
+    },
+  };
+};
+
+export type Core = Awaited<ReturnType<typeof createCore>>;
+
+/** The settings in force. They change one after another, each as a whole. */
+const createSettings = ({ settings: first }: CoreParts) => {
+  let current = first;
+  let latest = first;
+  /** When the latest configuration is in force, and when what it left behind is given up. */
+  let taken: Promise<unknown> = Promise.resolve();
+  let settled: Promise<unknown> = taken;
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = taken.then(work);
+    taken = done.catch(() => {});
+    return done;
+  };
+  return {
+    current: () => current,
+    put(next: CoreSettings): void {
+      current = next;
+    },
+    isLatest: (next: CoreSettings): boolean => next === latest,
+    /** Does work after the changes that came before it. */
+    inTurn,
+    async change<T>(next: CoreSettings, takeOver: () => Promise<T>, settle: (left: T) => Promise<void>): Promise<void> {
+      latest = next;
+      const taking = inTurn(takeOver);
+      const before = settled;
+      const settling = taking.then(async (left) => {
+        await before;
+        await settle(left);
+      });
+      settled = settling.catch(() => {});
+      await settling;
+    },
+  };
+};
+type Settings = ReturnType<typeof createSettings>;
+
+type Nouns = ReturnType<typeof createNouns>;
+
+/** What the core is made of, each with what it needs of the others. */
+const createNouns = (parts: CoreParts, { current }: Settings) => {
+  const { store, clock, events, admit, processHealth = () => [], warmth } = parts;
   const { shared } = store;
+  const first = current();
+  const limits = () => current().limits;
+  const storeLimits = () => current().limits.store;
+  const agents = createAgents(first.agents, first.defaultAgent);
+  const skills = createSkills();
+  const mappings = createMappings(first.mappings);
   const journal = createJournal({ isShared: shared !== undefined });
-  const replies = shared && createSharedReplies({ shared, clock, events });
-  const live = replies?.live ?? createLiveReplies();
-  const concurrency = () => settings.concurrency;
+  const sharedReplies = shared && createSharedReplies({ shared, clock, events });
+  const live = sharedReplies?.live ?? createLiveReplies();
   const retries = createRetryBudget();
+  const concurrency = () => current().concurrency;
   const runner = createRunner({ store, agents, skills, journal, live, clock, events, retries, concurrency });
-  const limits = () => settings.limits;
+  const { node } = runner;
   const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
   const inSlice = createSlices(clock);
+  const compactAt = () => current().compactAt;
   const compactions = createCompactions({
-    inSlice,
     store,
     agents,
     clock,
     events,
-    node: runner.node,
-    limits: () => settings.limits.store,
-    compactAt: () => settings.compactAt,
+    node,
+    limits: storeLimits,
+    compactAt,
+    inSlice,
   });
-  const channels = () => settings.channels;
-  const announcements = createAnnouncements({ store, clock, events, node: runner.node, channels });
+  const announcements = createAnnouncements({ store, clock, events, node, channels: () => current().channels });
   const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit });
-  const heartbeat = createHeartbeat({
-    ...{ store, agents, turns, journal, clock, events, node: runner.node, inSlice },
-    makeRoom: compactions.makeRoom,
-    warmth,
-  });
-  const removedAgents = createRemovedAgents({ store, agents, heartbeat, clock, events });
-  const keys = createKeys({ store, clock, events, configured: settings.keys });
-  const followTurn = createTurnSteps({ store, journal, live });
+  const { makeRoom } = compactions;
+  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inSlice, makeRoom, warmth });
+  const keys = createKeys({ store, clock, events, configured: first.keys });
   const gatewayStream = createGatewayStream({ store, clock });
   const health = createHealth({
-    node: runner.node,
-    store,
-    agents,
-    clock,
-    events,
-    stream: gatewayStream,
-    limits: () => settings.limits.store,
+    ...{ node, store, agents, clock, events, stream: gatewayStream, limits: storeLimits },
     eventsRefused: systemEvents.refused,
     endingKeys: () => keys.expiring(NEAR_END),
     eventsDelayedBy: heartbeat.delayedBy,
-    datedTokens: () => settings.datedTokens,
+    datedTokens: () => current().datedTokens,
     channels: announcements.health,
     process: processHealth,
   });
+  const removedAgents = createRemovedAgents({ store, agents, heartbeat, clock, events });
+  return {
+    ...{ store, clock, events, agents, skills, mappings, journal, live, sharedReplies, runner, turns, compactions },
+    ...{ announcements, systemEvents, heartbeat, removedAgents, keys, gatewayStream, health },
+  };
+};
 
-  const own: StoreWatcher = {
+/** Has the store tell of its news those that they are for. The returned function ends that. */
+const watchStore = (store: Store, nouns: Nouns): (() => void) => {
+  const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies } = nouns;
+  const alone: StoreWatcher = {
     entries(session, entries) {
       journal.watcher.entries(session, entries);
       compactions.watcher.entries(session, entries);
@@ -129,162 +239,77 @@ export const createCore = async (parts: {
       compactions.watcher.sessionDeleted(session);
     },
     compaction: compactions.watcher.compaction,
-    gatewayEntries: gatewayStream.hear,
+    gatewayEntries: gatewayStream.tellFollowers,
     work: runner.wake,
     announcement: announcements.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
     beat: heartbeat.expect,
   };
-  /** What is different where others write to the store too. */
-  const amongOthers = (one: NonNullable<typeof replies>): StoreWatcher => ({
-    ...own,
+  if (!sharedReplies) return store.watch(alone);
+  const { watcher } = sharedReplies;
+  return store.watch({
+    ...alone,
     entries(session, entries, elsewhere) {
-      one.watcher.entries(session, entries);
+      watcher.entries(session, entries);
       // A session is compacted by itself where its turn ended.
       if (elsewhere) journal.watcher.entries(session, entries);
-      else own.entries(session, entries);
+      else alone.entries(session, entries);
     },
     wants: journal.wants,
     wantsGateway: gatewayStream.isFollowed,
     keysChanged: keys.follow,
-    textsAsked: one.watcher.textsAsked,
-    textsPut: one.watcher.textsPut,
+    textsAsked: watcher.textsAsked,
+    textsPut: watcher.textsPut,
   });
-  const unwatch = store.watch(replies ? amongOthers(replies) : own);
-
-  const readSkills = async ({ skillDirs }: CoreSettings) => {
-    const read = await skills.read(skillDirs);
-    for (const { dir, reason } of read.invalid) events.skillRefused({ skill: dir, reason });
-    return read;
-  };
-  const loadSkills = async (): Promise<InvalidSkill[]> => {
-    const { invalid, take } = await readSkills(settings);
-    take();
-    return invalid;
-  };
-  await Promise.all([keys.load(), loadSkills(), heartbeat.reconfigure()]);
-  await removedAgents.begin();
-  runner.wake();
-  announcements.wake();
-  // What they hand back is begun with all its skills.
-  const stopTelling = tellOldTokens({
-    tokens: () => settings.datedTokens,
-    keys: () => keys.expiring(NEAR_END),
-    clock,
-    events,
-  });
-  const stopSweeps = startSweeps({ store, clock, events, kept: () => settings });
-
-  let wanted = settings;
-  /** Answers the agents that left; undefined where another configuration came meanwhile, and is next. */
-  const takeOver = async (next: CoreSettings, inForce: () => void): Promise<readonly string[] | undefined> => {
-    if (wanted !== next) return undefined;
-    const { take } = await readSkills(next);
-    if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
-    if (wanted !== next) return undefined;
-    settings = next;
-    take();
-    keys.configure(next.keys);
-    announcements.reconfigured();
-    mappings.replace(next.mappings);
-    const gone = agents.replace(next.agents, next.defaultAgent);
-    inForce();
-    return gone;
-  };
-  const giveUpGone = async (gone: readonly string[]): Promise<void> => {
-    await removedAgents.left(gone);
-    await heartbeat.reconfigure();
-    runner.wake();
-  };
-  /** When the latest configuration is in force, and when what it left behind is given up. */
-  let taken: Promise<unknown> = Promise.resolve();
-  let settled: Promise<unknown> = taken;
-
-  const deliveryFeed = createDeliveryFeed({ store, clock, events });
-
-  return {
-    agents,
-    skills,
-    deliveries: createDeliveries({ store, events, limits: () => settings.limits.recorder }),
-    deliveryFeed,
-    mappings,
-    journal,
-    live,
-    turns,
-    systemEvents,
-    keys,
-    followTurn,
-    gatewayStream,
-    health,
-    usageStats: createUsageStats({ store, clock }),
-    ...createAgentViews({ agents, skills, store }),
-    compact: compactions.compact,
-    announcements,
-    /** How a turn is started whose reply may be announced. */
-    announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(settings, wish),
-    /** Ends the compactions that wait or run, for a gateway that stops. */
-    stopCompactions: compactions.stop,
-    beatNow: heartbeat.beatNow,
-    setPaused: createPauses({ store, agents, clock, events }),
-    /** Begins no beat any more, for a gateway that stops. */
-    stopBeats: heartbeat.stop,
-    runner,
-    store,
-    clock,
-    events,
-    replyWaitMs,
-    /**
-     * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
-     * old one. Of several that overlap, the last one stays. Resolves when what is gone is given up, too.
-     */
-    async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
-      wanted = next;
-      const taking = taken.then(() => takeOver(next, inForce));
-      taken = taking.catch(() => {});
-      const before = settled;
-      const settling = taking.then(async (gone) => {
-        await before;
-        if (gone) await giveUpGone(gone);
-      });
-      settled = settling.catch(() => {});
-      await settling;
-    },
-    /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
-    reloadSkills(): Promise<InvalidSkill[]> {
-      const loaded = taken.then(loadSkills);
-      taken = loaded.catch(() => {});
-      return loaded;
-    },
-    /** What still waits in a store that forgets will never run: who waits for it is told. */
-    async giveUpQueued(): Promise<void> {
-      if (store.durable) return;
-      const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
-      for (const { name } of agents.list()) {
-        await store.failQueuedTurns(name, error, clock.now());
-        await heartbeat.giveUp(name, "the gateway stopped before the agent's heartbeat");
-      }
-    },
-    tokenAges: () => agesOf(settings.datedTokens, clock.now()),
-    /** How many REST keys need another one soon, and how many have ended without. */
-    endingKeys: () => {
-      const keysNow = needingAnother(keys.expiring(NEAR_END));
-      const ended = keysNow.filter(({ expiresAt }) => expiresAt <= clock.now()).length;
-      return { soon: keysNow.length - ended, ended };
-    },
-    async close(): Promise<void> {
-      stopSweeps();
-      stopTelling();
-      keys.close();
-      deliveryFeed.close();
-      await removedAgents.close();
-      await heartbeat.close();
-      compactions.stop();
-      await announcements.drain(0);
-      health.close();
-      unwatch();
-      replies?.close();
-    },
-  };
 };
 
-export type Core = Awaited<ReturnType<typeof createCore>>;
+const readSkills = async ({ skills, events }: Nouns, { skillDirs }: CoreSettings): ReturnType<Skills["read"]> => {
+  const found = await skills.read(skillDirs);
+  for (const { dir, reason } of found.invalid) events.skillRefused({ skill: dir, reason });
+  return found;
+};
+
+const loadSkills = async (nouns: Nouns, settings: CoreSettings): Promise<InvalidSkill[]> => {
+  const { invalid, take } = await readSkills(nouns, settings);
+  take();
+  return invalid;
+};
+
+/** Answers the agents that left; undefined where another configuration came meanwhile, and is next. */
+const takeOver = async (
+  nouns: Nouns,
+  settings: Settings,
+  next: CoreSettings,
+  inForce: () => void,
+): Promise<readonly string[] | undefined> => {
+  const { store, agents, keys, announcements, mappings, removedAgents } = nouns;
+  if (!settings.isLatest(next)) return undefined;
+  const { take } = await readSkills(nouns, next);
+  if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
+  if (!settings.isLatest(next)) return undefined;
+  settings.put(next);
+  take();
+  keys.configure(next.keys);
+  announcements.reconfigured();
+  mappings.replace(next.mappings);
+  const gone = agents.replace(next.agents, next.defaultAgent);
+  inForce();
+  return gone;
+};
+
+const giveUpGone = async (nouns: Nouns, gone: readonly string[] | undefined): Promise<void> => {
+  if (!gone) return;
+  await nouns.removedAgents.left(gone);
+  await nouns.heartbeat.reconfigure();
+  nouns.runner.wake();
+};
+
+/** What still waits in a store that forgets will never run: callers who wait for it are told. */
+const giveUpQueued = async ({ store, agents, clock, heartbeat }: Nouns): Promise<void> => {
+  if (store.durable) return;
+  const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
+  for (const { name } of agents.list()) {
+    await store.failQueuedTurns(name, error, clock.now());
+    await heartbeat.giveUp(name, "the gateway stopped before the agent's heartbeat");
+  }
+};

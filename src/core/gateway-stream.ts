@@ -29,7 +29,7 @@ export const createGatewayStream = ({ store, clock }: { store: Store; clock: Clo
     },
     isFollowed: (): boolean => followers.size > 0,
     /** What the store's watcher is told. */
-    hear(entries: readonly GatewayEntry[]): void {
+    tellFollowers(entries: readonly GatewayEntry[]): void {
       for (const listener of followers) listener(entries);
     },
   };

@@ -37,6 +37,13 @@ export const NEAR_END = { ahead: 14 * DAY_MS, ago: 7 * DAY_MS };
 export const needingAnother = (keys: readonly EndingKey[]): EndingKey[] =>
   keys.filter(({ replacedBy }) => replacedBy === undefined);
 
+/** How many REST keys need another one soon, and how many have ended without. */
+export const countEndingKeys = (keys: readonly EndingKey[], now: number): { soon: number; ended: number } => {
+  const needing = needingAnother(keys);
+  const ended = needing.filter(({ expiresAt }) => expiresAt <= now).length;
+  return { soon: needing.length - ended, ended };
+};
+
 /** Writes a line for each old token and each key that ends soon at once, then once a day. The returned function ends it. */
 export const tellOldTokens = (parts: {
   tokens: () => readonly DatedToken[];

@@ -91,7 +91,7 @@ const openTools = (
   const say = (server: string, said: Said) => events.programSaid({ program: `${name}/${server}`, ...said });
   const failed = (server: string, reason: string) => events.toolsUnavailable({ server: `${name}/${server}`, reason });
   return lazyTools(async () =>
-    (await import("#tools/mcp/open.ts")).openToolServers({ servers, wanted }, { clock, say, failed }),
+    (await import("#tools/mcp/source.ts")).openToolServers({ servers, wanted }, { clock, say, failed }),
   );
 };
 

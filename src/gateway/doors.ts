@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { fileURLToPath } from "node:url";
 import type { Config, SurfaceName } from "#config/config.ts";
 import type { Core } from "#core/core.ts";
 import type { Reloads } from "#core/reload.ts";
@@ -15,8 +16,8 @@ import { createGuessGuard } from "#wire/call/auth.ts";
 import { createFront, type DoorAt } from "#wire/call/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/call/hosts.ts";
 import { createTokenHider } from "#wire/call/known-tokens.ts";
+import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
-import { rateLimitOf } from "#wire/call/shared-rate-limit.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
@@ -30,15 +31,14 @@ import { createRestDoor } from "#wire/rest/rest.ts";
 import { holdHot } from "#wire/rest/rest-hot.ts";
 import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
 import type { RpcMethods } from "#wire/rpc/rpc.ts";
+import type { SocketTimes } from "#wire/socket/connections.ts";
 import { createRpcSocketDoor } from "#wire/socket/rpc-ws.ts";
 import { withSocketCalls } from "#wire/socket/socket-calls.ts";
-import type { SocketTimes } from "#wire/socket/ws-connections.ts";
-import { consoleFiles } from "./console-files.ts";
 import { createHooksSurface } from "./hooks-surface.ts";
 import { createInfo } from "./info.ts";
 import { closedSurfaces, isOn, placesIn } from "./open-surfaces.ts";
 import { createOpenAiDoor, type WithRestKeys } from "./openai-door.ts";
-import { readinessOf } from "./readiness.ts";
+import { readinessOf } from "./process-health.ts";
 import { restContract } from "./rest-contract.ts";
 import { createRpcSurface } from "./rpc-surface.ts";
 
@@ -59,6 +59,26 @@ type DoorsParts = {
   isShort: () => boolean;
   lag: LoopLag;
   extraMethods: RpcMethods | undefined;
+};
+
+/** From the sources, from `dist/main.js`, and from a chunk beside it. */
+const consolePlace = import.meta.url.endsWith(".ts")
+  ? "../../dist/console"
+  : import.meta.url.includes("/chunks/")
+    ? "../console"
+    : "./console";
+
+/** Where the build has the console's pages. */
+const consoleFiles: string = fileURLToPath(new URL(consolePlace, import.meta.url));
+
+/** One listener, as the configuration has it now. */
+type OpenListener = {
+  surfaces: SurfaceName[];
+  places: Place[];
+  doors: DoorAt[];
+  guardHost: ReturnType<typeof createHostGuard>;
+  isOwnHost: ReturnType<typeof createHostCheck>;
+  isPage: ReturnType<typeof createPageCheck>;
 };
 
 /** The doors of every listener, kept in step with the configuration. */
@@ -138,11 +158,11 @@ export const createDoors = (parts: DoorsParts) => {
     return served;
   };
   const servedAt = createServedAt({
-    places: () => listening.map((place, n) => ({ ...place, surfaces: surfacesOf(n) })),
-    isOwnHost: (host, place) => hostChecks[place]?.(host) ?? false,
+    places: () => listening.map((place, n) => ({ ...place, surfaces: at(n).surfaces })),
+    isOwnHost: (host, place) => listeners[place]?.isOwnHost(host) ?? false,
   });
   const identifyRpc = (hash: Buffer) => access.identifyRpc(hash);
-  const isServed = (surface: SurfaceName) => config.gateway.listeners.some((_, n) => surfacesOf(n).includes(surface));
+  const isServed = (surface: SurfaceName) => listeners.some(({ surfaces }) => surfaces.includes(surface));
   const startedAt = clock.now() - uptimeMs();
   const infoOf = createInfo({ version, node: core.runner.node, startedAt, isServed });
   const rpc = createRpcSurface({
@@ -204,7 +224,7 @@ export const createDoors = (parts: DoorsParts) => {
     events,
   });
   registry.read("gauge", "gateway_sockets_open", "WebSockets that are open.", socket.count);
-  const all: Record<string, DoorAt[]> = {
+  const bySurface: Record<SurfaceName, DoorAt[]> = {
     rest: [{ prefix: "/api/v1", door: rest }],
     rpc: [{ ...rpc.http, prefix: "/rpc/ws", door: socket.plain, exact: true }, rpc.http],
     webhooks: [hooks.door],
@@ -220,44 +240,37 @@ export const createDoors = (parts: DoorsParts) => {
     { prefix: "/healthz", door: ops.healthz, exact: true },
     { prefix: "/readyz", door: ops.readyz, exact: true },
   ];
-  const surfacesOf = (listener: number): SurfaceName[] => {
-    const wanted = config.gateway.listeners[listener]?.surfaces ?? [];
-    return wanted.filter((surface) => isOn(config, surface));
+  const openListener = ({ host, tls, surfaces: wanted }: Config["gateway"]["listeners"][number]): OpenListener => {
+    const surfaces = wanted.filter((surface) => isOn(config, surface));
+    const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
+    const { allowedOrigins } = config.gateway;
+    const rules = { loopback: isLoopback(host), tls: tls !== undefined };
+    const index = ops.index({ surfaces, openai: isOpenAi, webhookPath: config.webhooks.path });
+    return {
+      surfaces,
+      places: placesIn(config, surfaces),
+      doors: [
+        ...surfaces.flatMap((surface) => bySurface[surface]),
+        isOpenAi ? openAi.open : openAi.closed,
+        { prefix: "/", door: index, exact: true },
+        ...always,
+      ],
+      guardHost: createHostGuard(allowedOrigins, rules),
+      isOwnHost: createHostCheck(allowedOrigins, rules),
+      isPage: createPageCheck(allowedOrigins, rules),
+    };
   };
-  const placesOf = (listener: number): Place[] => placesIn(config, surfacesOf(listener));
-  let doorsOf: DoorAt[][] = [];
-  let guards: ReturnType<typeof createHostGuard>[] = [];
-  let hostChecks: ReturnType<typeof createHostCheck>[] = [];
-  let pageChecks: ReturnType<typeof createPageCheck>[] = [];
-  const arrange = () => {
-    doorsOf = config.gateway.listeners.map((_, n) => {
-      const surfaces = surfacesOf(n);
-      const openai = config.gateway.openai.enabled && surfaces.includes("rest");
-      const index = {
-        prefix: "/",
-        exact: true,
-        door: ops.index({ surfaces, openai, webhookPath: config.webhooks.path }),
-      };
-      const doors = surfaces.flatMap((surface) => all[surface] ?? []);
-      return [...doors, openai ? openAi.open : openAi.closed, index, ...always];
-    });
-    const { allowedOrigins, listeners } = config.gateway;
-    guards = listeners.map(({ host, tls }) => {
-      return createHostGuard(allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined });
-    });
-    hostChecks = listeners.map(({ host }) => createHostCheck(allowedOrigins, { loopback: isLoopback(host) }));
-    pageChecks = listeners.map(({ tls }) => createPageCheck(allowedOrigins, { tls: tls !== undefined }));
-  };
-  arrange();
+  let listeners = config.gateway.listeners.map(openListener);
+  const at = (listener: number) => listeners[listener] as OpenListener;
 
   return {
     front: (listener: number): ((req: IncomingMessage, res: ServerResponse) => void) =>
       createFront({
-        doors: () => doorsOf[listener] ?? [],
+        doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
-        guardHost: (req) => guards[listener]?.(req),
-        nothingAt: (path) => nothingAt(path, placesOf(listener)),
-        isPage: (req) => pageChecks[listener]?.(req) ?? false,
+        guardHost: (req) => at(listener).guardHost(req),
+        nothingAt: (path) => nothingAt(path, at(listener).places),
+        isPage: (req) => at(listener).isPage(req),
         underWay,
         hideSecrets,
         refusals,
@@ -272,9 +285,9 @@ export const createDoors = (parts: DoorsParts) => {
       (listener: number): OnUpgrade =>
       (req, connection, head) =>
         socket.upgrade(req, connection, head, {
-          isServed: surfacesOf(listener).includes("rpc"),
-          guardHost: (asked) => guards[listener]?.(asked),
-          nothingAt: (path) => nothingAt(path, placesOf(listener)),
+          isServed: at(listener).surfaces.includes("rpc"),
+          guardHost: at(listener).guardHost,
+          nothingAt: (path) => nothingAt(path, at(listener).places),
         }),
     /** Tells all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have gone. */
     closeSockets: socket.closeAll,
@@ -282,7 +295,7 @@ export const createDoors = (parts: DoorsParts) => {
       listening = next;
     },
     surfaces: (listener: number): string[] =>
-      surfacesOf(listener).flatMap((surface) =>
+      at(listener).surfaces.flatMap((surface) =>
         surface === "rest" && config.gateway.openai.enabled ? [surface, "openai"] : [surface],
       ),
     underWay,
@@ -296,7 +309,7 @@ export const createDoors = (parts: DoorsParts) => {
       config = next;
       access = accessOf(next);
       served = undefined;
-      arrange();
+      listeners = config.gateway.listeners.map(openListener);
       socket.recheck();
       recheckKeys();
     },

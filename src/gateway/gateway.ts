@@ -7,7 +7,6 @@ import type { ConfigState, ReloadCause } from "#config/watch.ts";
 import { restMsOf } from "#core/agents/agents.ts";
 import { type Core, createCore } from "#core/core.ts";
 import { createReloads, type ReadConfig } from "#core/reload.ts";
-import { createPressure } from "#core/turns/pressure.ts";
 import { systemClock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
@@ -22,11 +21,12 @@ import { connectionsThatFit } from "#wire/http/descriptors.ts";
 import { type Listening, listen } from "#wire/http/listen.ts";
 import { reachable } from "#wire/pages/served-at.ts";
 import type { RpcMethods } from "#wire/rpc/rpc.ts";
-import type { SocketTimes } from "#wire/socket/ws-connections.ts";
+import type { SocketTimes } from "#wire/socket/connections.ts";
 import { version } from "../version.ts";
 import { type AnsweringFor, createAgentBackends } from "./agent-backends.ts";
 import { createDoors } from "./doors.ts";
 import { missingPackages } from "./packages.ts";
+import { createPressure } from "./pressure.ts";
 import { createProcessHealth } from "./process-health.ts";
 import { coreSettingsOf } from "./settings.ts";
 import { forgetfulness, openStore } from "./stores.ts";
@@ -198,7 +198,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       Math.max(ms - (clock.monotonic() - from), Math.min(ms, LAST_ANSWERS_MS)),
     );
     await core.giveUpQueued();
-    // Who follows one of these hears of its end before his stream does.
+    // A follower of one of these hears of its end before its stream is ended.
     await nextTurn();
     doors.underWay.endWaits();
     await Promise.all([doors.underWay.answered(LAST_ANSWERS_MS), doors.closeSockets(Math.min(ms, LAST_ANSWERS_MS))]);
@@ -208,7 +208,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   };
 
   const ready = doors.open();
-  // What the start needed all of the loop for keeps nobody from coming.
+  // The start needed all of the event loop: that keeps nobody from coming.
   void ready.then(lag.forget, () => {});
   return {
     urls: listeners.map(({ url }) => url),

@@ -5,8 +5,8 @@ import type { HooksUse } from "#handlers/rest/mappings.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import type { GuessGuard } from "#wire/call/auth.ts";
+import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
-import { rateLimitOf } from "#wire/call/shared-rate-limit.ts";
 import { createHooksDoor } from "#wire/hooks/hooks.ts";
 import { type HooksAccess, mappingRateKey, tokenRateKey } from "#wire/hooks/hooks-access.ts";
 import { createHookCalls } from "#wire/hooks/hooks-call.ts";
@@ -15,7 +15,7 @@ import { createHooksGate } from "#wire/hooks/hooks-gate.ts";
 type HooksSurfaceParts = {
   core: Core;
   config: () => Config;
-  /** Who may send, as the configuration says it now. */
+  /** The senders that the configuration allows now. */
   access: () => HooksAccess;
   guard: GuessGuard;
   refusals: Pick<Refusals, "admits">;

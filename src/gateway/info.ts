@@ -11,7 +11,7 @@ type InfoParts = {
   isServed: (surface: SurfaceName) => boolean;
 };
 
-/** What this gateway is and can do, as `system.info` tells it. */
+/** The facts about this gateway that `system.info` tells. */
 export const createInfo =
   ({ version, node, startedAt, isServed }: InfoParts) =>
   ({ gateway, webhooks, limits }: Config): Info => {

@@ -2,7 +2,7 @@ import type { Config, SurfaceName } from "#config/config.ts";
 import type { Place } from "#wire/pages/nothing-at.ts";
 import { servedPlaces } from "#wire/pages/served-places.ts";
 
-/** Whether the configuration has what a surface needs, and does not switch it off. */
+/** A surface is on when the configuration has what it needs and does not switch it off. */
 export const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {
   if (surface === "webhooks") return webhooks.enabled;
   if (surface === "rest" || surface === "rpc" || surface === "console") return gateway[surface].enabled;

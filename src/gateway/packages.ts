@@ -5,7 +5,7 @@ import { packageVersions } from "../version.ts";
 
 type PackageName = keyof typeof packageVersions;
 
-/** What is loaded only where the configuration asks for it, by what asks. */
+/** The packages that are loaded only where the configuration asks for them, by what asks. */
 const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   sqlite: ["libsql"],
   postgres: ["pg"],
@@ -20,7 +20,7 @@ const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   tools: ["@modelcontextprotocol/sdk", "zod"],
 };
 
-/** How to install what these need and this machine does not have; undefined when it is all there. */
+/** The command that installs the packages which these need and this machine lacks; undefined when all are there. */
 export const missingPackages = (wanted: readonly string[]): string | undefined => {
   const names = new Set(wanted.flatMap((what) => NEEDED[what] ?? []));
   const missing = [...names].filter((name) => !isThere(name));

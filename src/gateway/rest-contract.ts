@@ -2,7 +2,7 @@ import { routes } from "#generated/routes.ts";
 import { restPart } from "#wire/pages/documents.ts";
 import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 
-/** What requests of REST are held to: the same for all gateways of a process, as compiling takes long. */
+/** The contract that requests of REST are held to: one for all gateways of a process, as compiling takes long. */
 export const restContract = (): Promise<ValidateRequest> => (contract ??= compile());
 
 let contract: Promise<ValidateRequest> | undefined;

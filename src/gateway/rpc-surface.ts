@@ -7,7 +7,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import type { GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
-import { rateLimitOf } from "#wire/call/shared-rate-limit.ts";
+import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import type { Documents } from "#wire/pages/documents.ts";
 import { createRpcDispatch, type RpcCaller, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";

@@ -15,7 +15,7 @@ const openChannel = (channel: ChannelConfig): Channel =>
     ? createSlackChannel(channel, { post })
     : createWebhookChannel(channel, { post, clock: systemClock });
 
-/** What the core takes from the configuration. */
+/** The settings of the core, from the configuration. */
 export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSettings => ({
   agents: Object.entries(config.agents).map(([name, agent]) => ({
     name,

@@ -22,7 +22,7 @@ export const openStore = async (config: Config["store"], parts: StoreParts): Pro
   }
 };
 
-/** What an engine says in a sentence, and no mistake of ours. */
+/** A refusal that an engine puts in a sentence, and no mistake of ours. */
 const isRefusal = (error: unknown): error is Error =>
   error instanceof GatewayError ? error.name !== "internal" : error instanceof Error && error.constructor === Error;
 
@@ -32,7 +32,7 @@ export const copySqlite = async (from: string, to: string): Promise<number> => {
   return await copyStore(from, to, systemClock.now());
 };
 
-/** What a start says of a store that keeps nothing: what is lost, and how to keep it. */
+/** The warning at the start of a store that keeps nothing: the loss, and how to prevent it. */
 export const forgetfulness = ({ durable }: Store): string | undefined =>
   durable
     ? undefined

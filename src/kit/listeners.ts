@@ -1,7 +1,5 @@
 /** Who listens, by key. One alone stands for itself, as most keys have one and a set of one weighs ten times as much. */
-export type Listeners<T extends object> = Pick<Map<string, T | Set<T>>, "get" | "delete" | "size"> & {
-  set(key: string, listeners: T | Set<T>): unknown;
-};
+export type Listeners<T extends object> = Map<string, T | Set<T>>;
 
 /** Adds a listener to those of a key; the returned function takes it away, and the key with the last one. */
 export const addListener = <T extends object>(listeners: Listeners<T>, key: string, listener: T): (() => void) => {

@@ -1,9 +1,6 @@
-import { createBeatEvents } from "#observe/beat-events.ts";
-import { createEventTools } from "#observe/event-tools.ts";
-import type { Logger } from "#observe/logger.ts";
-import type { Counter, Histogram, Registry } from "#observe/metrics.ts";
-import { createStoreEvents } from "#observe/store-events.ts";
-import { createUsageEvents } from "#observe/usage-events.ts";
+import type { Level, Logger } from "#observe/logger.ts";
+import type { Registry } from "#observe/metrics.ts";
+import { createRepeats } from "#observe/repeats.ts";
 
 type Surface = "rest" | "rpc" | "hooks" | "public";
 
@@ -25,14 +22,16 @@ interface RequestHandled {
   turnId?: string | undefined;
 }
 
-/** One call or batch over a WebSocket; what is only for its line is read when that is written. */
+/** One call or batch over a WebSocket. The members that only its line has are read when that is written. */
 interface SocketCall {
-  readonly operation: string;
+  readonly outcome: {
+    operation: string;
+    error: string | undefined;
+    turnId: string | undefined;
+    changes: boolean;
+  };
   readonly requestId: string;
   readonly callerName: string;
-  readonly error: string | undefined;
-  readonly turnId: string | undefined;
-  readonly changes: boolean;
 }
 
 interface TurnRun {
@@ -51,6 +50,21 @@ interface Announced {
   reason: string | undefined;
 }
 
+/** The usage of an attempt; one that wrote a summary, too. */
+interface AttemptUsed {
+  agent: string;
+  /** The model that answered, by one of few names. */
+  model: string;
+  /** Tokens. Most attempts have nothing of `more`; `cost` is in billionths. */
+  usage: {
+    input: number;
+    output: number;
+    more?: { cached: number; reasoning: number; cost: number } | undefined;
+  };
+}
+
+const BILLION = 1_000_000_000;
+
 const statusClass = (status: number): string => `${Math.trunc(status / 100)}xx`;
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
 
@@ -59,8 +73,24 @@ const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
  * No event throws or waits.
  */
 export const createEvents = ({ logger, registry }: { logger: Logger; registry: Registry }) => {
-  const tools = createEventTools({ logger, registry });
-  const { log, count, time, event } = tools;
+  const { log } = logger;
+  const count = (name: string, help: string, labels: readonly string[] = []) =>
+    registry.counter(`gateway_${name}_total`, help, labels);
+  const time = (name: string, help: string, labels: readonly string[]) =>
+    registry.histogram(`gateway_${name}_seconds`, help, labels);
+
+  /** An event that only counts, by the values of its labels, and writes its line. */
+  const event = <Fields extends object, Label extends string & keyof Fields = never>(
+    level: Level,
+    name: string,
+    [metric, help, ...labels]: readonly [metric: string, help: string, ...labels: Label[]],
+  ) => {
+    const family = count(metric, help, labels);
+    return (fields: Fields): void => {
+      family.at(...labels.map((label) => String(fields[label]))).inc();
+      log(level, name, fields);
+    };
+  };
 
   const requests = count("requests", "Requests answered.", ["surface", "operation", "status"]);
   const requestSeconds = time("request_duration", "From the request's head to the end of its reply.", [
@@ -89,16 +119,23 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     "outcome",
   ]);
 
-  const operations = new Map<string, { calls: Counter; seconds: Histogram }>();
-  /** The cells of an operation that is called too often to look them up by their labels each time. */
-  const operationOf = (operation: string) => {
-    const known = operations.get(operation);
-    if (known) return known;
-    const calls = requests.at("rpc", operation, statusClass(200));
-    const cells = { calls, seconds: requestSeconds.at("rpc", operation) };
-    operations.set(operation, cells);
-    return cells;
-  };
+  const died = count("events_died", "System events given up.", ["agent"]);
+  const beats = count("beats", "Heartbeats, with events and without.", ["agent"]);
+  const byModel = ["agent", "model"];
+  const usageUnknown = count("usage_unknown", "Attempts whose agent did not tell what they used.", ["agent"]);
+  const inputs = count("input_tokens", "Tokens that models read.", byModel);
+  const outputs = count("output_tokens", "Tokens that models wrote.", byModel);
+  const cached = count("cached_tokens", "Of the input, what models had read before.", byModel);
+  const reasoning = count("reasoning_tokens", "Of the output, what no reader sees.", byModel);
+  /** In whole billionths, as sums of anything else would drift. No model but those with a price is in it. */
+  const costs = new Map<string, { labels: { agent: string; model: string }; cost: number }>();
+  registry.read("counter", "gateway_cost_total", "What attempts cost by the prices of their models.", () =>
+    [...costs.values()].map(({ labels, cost }) => ({ labels, value: cost / BILLION })),
+  );
+  const storeFailures = count("store_failures", "Calls to the store that failed.", ["operation"]);
+  const storeTroubles = createRepeats(({ names, ...ended }) =>
+    log("info", "store.settled", { operations: names, ...ended }),
+  );
 
   return {
     requestHandled: (request: RequestHandled): void => {
@@ -111,14 +148,13 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     },
     /** A call over a WebSocket. All are counted; one that changed something or failed has a line, the others only at `debug`. */
     socketCallHandled: (call: SocketCall, ms: number): void => {
-      const { operation, error, changes } = call;
-      const cells = operationOf(operation);
-      cells.calls.inc();
-      cells.seconds.observe(ms / 1000);
+      const { operation, error, turnId, changes } = call.outcome;
+      requests.at("rpc", operation, "2xx").inc();
+      requestSeconds.at("rpc", operation).observe(ms / 1000);
       if (error !== undefined) errors.at("rpc", error).inc();
       const level = changes || error !== undefined ? "info" : "debug";
       if (!logger.writes(level)) return;
-      const { requestId, turnId, callerName: caller } = call;
+      const { requestId, callerName: caller } = call;
       log(level, "request", {
         surface: "rpc",
         transport: "websocket",
@@ -180,7 +216,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "Attempts that ended with an error of the backend.",
       "agent",
     ]),
-    /** What a program of an agent or a server of tools wrote to standard error, a line of it. */
+    /** A line that a program of an agent or a server of tools wrote to standard error. */
     programSaid: event<
       { program: string; line: string; turnId?: string | undefined; unheard?: number | undefined },
       "program"
@@ -218,9 +254,66 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       "compaction.failed",
       ["compaction_failures", "Sessions that could not be compacted by themselves.", "agent"],
     ),
-    ...createBeatEvents(tools),
-    ...createUsageEvents(tools, { logger, registry }),
-    ...createStoreEvents(tools),
+    /** Nothing was stored, and the caller was told: no room. */
+    eventRefused: event<{ reason: string }, "reason">("debug", "event.refused", [
+      "events_refused",
+      "System events refused for want of room.",
+      "reason",
+    ]),
+    eventDead: (dead: { eventId: string; agent: string; attempts: number; turnId: string; reason: string }): void => {
+      died.at(dead.agent).inc();
+      log("warn", "event.dead", dead);
+    },
+    /** Nobody is there to handle them: their agent left the configuration, or the gateway stops with a store that forgets. */
+    eventsGivenUp: (given: { agent: string; count: number; reason: string }): void => {
+      died.at(given.agent).inc(given.count);
+      log("warn", "events.given-up", given);
+    },
+    beatRan: (beat: { agent: string; events: number; turns: number; returned: number; ms: number }): void => {
+      beats.at(beat.agent).inc();
+      log(beat.events > 0 ? "info" : "debug", "beat.ran", beat);
+    },
+    /** The next turn of a beat could not be started, and is tried again. */
+    beatDelayed: event<{ agent: string; reason: string; delayMs: number }, "reason">("warn", "beat.delayed", [
+      "beat_delays",
+      "Times that events could not be handed over and had to wait.",
+      "reason",
+    ]),
+    usageUnknown: ({ agent }: { agent: string }): void => {
+      usageUnknown.at(agent).inc();
+      if (logger.writes("debug")) log("debug", "usage.unknown", { agent });
+    },
+    /** An attempt that reached a backend, whatever became of it; one that wrote a summary, too. */
+    attemptUsed: (attempt: AttemptUsed): void => {
+      const { agent, model, usage } = attempt;
+      const { more } = usage;
+      inputs.at(agent, model).inc(usage.input);
+      outputs.at(agent, model).inc(usage.output);
+      if (logger.writes("debug")) log("debug", "attempt.used", attempt);
+      if (!more) return;
+      if (more.cached > 0) cached.at(agent, model).inc(more.cached);
+      if (more.reasoning > 0) reasoning.at(agent, model).inc(more.reasoning);
+      if (more.cost === 0) return;
+      const key = `${agent}\n${model}`;
+      const known = costs.get(key) ?? { labels: { agent, model }, cost: 0 };
+      known.cost += more.cost;
+      costs.set(key, known);
+    },
+    /** Counted always. What goes on has a line now and then, with how many had none before it, and all of it one when it is over. */
+    storeFailed: ({ operation, error }: { operation: string; error: unknown }): void => {
+      storeFailures.at(operation).inc();
+      const untold = storeTroubles(operation, error instanceof Error ? `${error.name}: ${error.message}` : "");
+      if (untold !== undefined) log("error", "store.failed", { operation, error, ...(untold > 0 && { untold }) });
+    },
+    /** The wall clock jumped, so that nothing is erased by its age for now. */
+    retentionPaused: event<{ byMs: number }>("warn", "retention.paused", [
+      "retention_pauses",
+      "Jumps of the wall clock by more than an hour, after each of which nothing is erased by its age for an hour.",
+    ]),
+    retentionResumed: ({ byMs }: { byMs: number }): void => log("info", "retention.resumed", { byMs }),
+    /** The engine reports what it did by itself: its database is gone or back, it migrated, repaired or took something over. */
+    storeNoticed: ({ name, detail }: { name: string; detail: string }): void =>
+      log(["unavailable", "repaired", "exposed"].includes(name) ? "warn" : "info", `store.${name}`, { detail }),
     /** Nothing was stored, and the caller was told. The access line has the rest. */
     workRefused: event<{ reason: string; surface?: Surface; requestId?: string }, "reason">("debug", "work.refused", [
       "work_refused",

@@ -23,7 +23,7 @@ const WINDOW_MS = 15_000;
 export const createLoopLag = (): LoopLag => {
   let histogram: IntervalHistogram | undefined;
   let began = 0;
-  // What is recorded is the time between two beats; the lag is what exceeds the beat.
+  // The histogram records the time between two beats; the lag is the excess over a beat.
   const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1e3);
 
   const start = (): IntervalHistogram => {

@@ -1,10 +1,10 @@
-import { type Budget, memberOf } from "#observe/safe-json.ts";
+import { type Budget, loggableMember } from "#observe/loggable.ts";
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal obeys these characters
 const obeyed = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 const bare = /^"[\w./:@+*-]+"$/;
 
-/** What a terminal would obey instead of show comes out escaped: a request must not draw on the operator's screen. */
+/** Characters that a terminal would obey instead of show come out escaped: a request must not draw on the operator's screen. */
 const harmless = (text: string): string =>
   text.replace(obeyed, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
@@ -48,7 +48,7 @@ export const prettyLine = (
     if (value === undefined) continue;
     const shown = value instanceof Error ? `${value.name}: ${value.message}` : value;
     if (value instanceof Error) stack += stackOf(value, budget);
-    const text = memberOf(key, shown, budget);
+    const text = JSON.stringify(loggableMember(key, shown, budget));
     line += ` ${paint(`${harmless(key)}=`, GREY)}${bare.test(text) ? text.slice(1, -1) : harmless(text)}`;
   }
   return `${line}${stack}\n`;

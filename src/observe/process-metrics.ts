@@ -5,7 +5,7 @@ import type { Registry } from "#observe/metrics.ts";
 /** Newer kernels (6.2) tell the number of open descriptors as the size of this folder; to list it would block for milliseconds. */
 const openDescriptors = (): number | undefined => statSync("/proc/self/fd").size || undefined;
 
-/** What the process itself costs, under the names that Prometheus's clients use. */
+/** Metrics of the process itself, under the names that Prometheus's clients use. */
 export const registerProcessMetrics = (
   registry: Registry,
   { version, lag }: { version: string; lag: LoopLag },

@@ -1,17 +1,27 @@
 import { findAny } from "#observe/find-any.ts";
 
-/** What stands where a secret would have stood. */
+/** This stands where a secret would have stood. */
 export const HIDDEN = "[hidden]";
 
 /** A shorter text is no secret: hiding it would cut every line to pieces. */
 const SHORTEST = 4;
-/** So many written forms are kept, the newest: tokens rotate, memory must not grow with it. */
+/** The newest written forms are kept, up to this many: tokens rotate, and memory must not grow with that. */
 const MOST_FORMS = 4096;
 
 const secretKey = /(?:token|secret|password|passwd|cookie|authorization|apikey|signature|privatekey)s?$/;
 
+/** Few names of fields exist; a stranger's are not kept. */
+const MOST_KEYS = 1000;
+const secretKeys = new Map<string, boolean>();
+
 /** Whether a field of this name holds a secret whatever its value: `Authorization`, `x-gateway-token`, `client_secret`. */
-export const isSecretKey = (key: string): boolean => secretKey.test(key.toLowerCase().replaceAll(/[-_]/g, ""));
+export const isSecretKey = (key: string): boolean => {
+  const known = secretKeys.get(key);
+  if (known !== undefined) return known;
+  const isSecret = secretKey.test(key.toLowerCase().replaceAll(/[-_]/g, ""));
+  if (secretKeys.size < MOST_KEYS) secretKeys.set(key, isSecret);
+  return isSecret;
+};
 
 /** The ways a secret comes to stand in a line: bare, escaped in JSON, in a URL, and in base64 as a WebSocket subprotocol. */
 const formsOf = (secret: string): string[] => {
@@ -28,11 +38,9 @@ const formsOf = (secret: string): string[] => {
 export interface Redactor {
   /** From now on these secrets appear in no line. */
   hide(secrets: Iterable<string>): void;
-  /** Whether the text holds a hidden secret, in any form. */
-  finds(text: string): boolean;
   /** The text with every hidden secret replaced. */
   text(text: string): string;
-  /** One line of JSON with every hidden secret replaced. It stays JSON, unless a secret spans its punctuation. */
+  /** A line of JSON with every hidden secret replaced. It stays JSON, unless a secret spans its punctuation. */
   jsonLine(line: string): string;
   /** The length of the longest form: who cuts a text keeps this much beyond the cut until it is redacted. */
   longest(): number;
@@ -73,12 +81,11 @@ export const createRedactor = (): Redactor => {
       forms = kept.sort((a, b) => b.length - a.length); // the longest first: one secret may begin with another
       finds = findAny(forms);
     },
-    finds: (text) => finds(text),
     text,
     jsonLine: (line) => {
       if (!finds(line)) return line;
       try {
-        return text(JSON.stringify(walk(JSON.parse(line))));
+        return text(`${JSON.stringify(walk(JSON.parse(line)))}\n`);
       } catch {
         return text(line);
       }

@@ -1,48 +1,49 @@
 const AGAIN_MS = 60_000;
 const QUIET_MS = 10_000;
 
-type Trouble = { words: string; toldAt: number; times: number; untold: number };
+type Failure = { message: string; reportedAt: number; times: number; unreported: number };
+type Ended = { names: readonly string[]; times: number; ms: number };
 
 /**
- * Keeps what fails again and again from filling the log: it is to be told the first time, where it fails otherwise, and each minute. `over` hears once
- * that nothing of it has failed for ten seconds, where anything had more than once. There must be few values of `of`.
+ * Keeps what fails again and again from filling the log. A failure is reported the first time, when its message changes, and once a minute.
+ * `onEnd` is called once nothing has failed for ten seconds, if anything had failed more than once. There must be few names.
  */
-export const createRepeats = (over: (ended: { of: readonly string[]; times: number; ms: number }) => void) => {
-  const troubles = new Map<string, Trouble>();
+export const createRepeats = (onEnd: (ended: Ended) => void) => {
+  const failures = new Map<string, Failure>();
   let began = 0;
   let last = 0;
 
-  const look = (): void => {
+  const checkEnd = (): void => {
     const leftMs = last + QUIET_MS - performance.now();
     if (leftMs > 0) {
-      setTimeout(look, Math.ceil(leftMs)).unref();
+      setTimeout(checkEnd, Math.ceil(leftMs)).unref();
       return;
     }
-    const of = [...troubles.keys()];
-    const times = [...troubles.values()].reduce((sum, trouble) => sum + trouble.times, 0);
-    troubles.clear();
-    if (times > of.length) over({ of, times, ms: Math.round(last - began) });
+    const names = [...failures.keys()];
+    const times = [...failures.values()].reduce((sum, failure) => sum + failure.times, 0);
+    failures.clear();
+    if (times > names.length) onEnd({ names, times, ms: Math.round(last - began) });
   };
 
-  /** Of how many nobody was told before this one; undefined where this one is not to be told either. */
-  return (of: string, words: string): number | undefined => {
+  /** How many failures went unreported before this one; undefined where this one is not to be reported either. */
+  return (name: string, message: string): number | undefined => {
     const now = performance.now();
-    const trouble = troubles.get(of);
+    const failure = failures.get(name);
     last = now;
-    if (!trouble) {
-      troubles.set(of, { words, toldAt: now, times: 1, untold: 0 });
-      if (troubles.size > 1) return 0;
+    if (!failure) {
+      failures.set(name, { message, reportedAt: now, times: 1, unreported: 0 });
+      if (failures.size > 1) return 0;
       began = now;
-      look();
+      checkEnd();
       return 0;
     }
-    trouble.times++;
-    const { untold } = trouble;
-    if (words === trouble.words && now - trouble.toldAt < AGAIN_MS) {
-      trouble.untold++;
+    failure.times++;
+    const { unreported } = failure;
+    if (message === failure.message && now - failure.reportedAt < AGAIN_MS) {
+      failure.unreported++;
       return undefined;
     }
-    Object.assign(trouble, { words, toldAt: now, untold: 0 });
-    return untold;
+    Object.assign(failure, { message, reportedAt: now, unreported: 0 });
+    return unreported;
   };
 };

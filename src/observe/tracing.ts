@@ -28,7 +28,7 @@ const randomHex = (bytes: number): string => {
   return zeros.test(text) ? randomHex(bytes) : text;
 };
 
-/** What a `traceparent` says, or undefined where it is absent or wrong. Versions after 00 are read as 00, as W3C asks. */
+/** The trace that a `traceparent` names, or undefined where it is absent or wrong. Versions after 00 are read as 00, as W3C asks. */
 export const parseTraceparent = (value: string | undefined): Omit<Trace, "spanId"> | undefined => {
   if (value === undefined || value.length > LONGEST) return undefined;
   const [, version, traceId, parentId, flags, rest] = header.exec(value) ?? [];

@@ -61,6 +61,12 @@ browserTests(({ open }) => {
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("button", { name: "Read it again" }).click();
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      // A reload of the page adds no refusal to the list that it shows.
+      const refusals = async () => await page.locator("td[data-name='Outcome']").filter({ hasText: "refused" }).count();
+      await expect.poll(refusals).toBe(1);
+      await page.reload();
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      expect(await refusals()).toBe(1);
     });
 
     it("MUST come back to the same page once a token that stopped working is replaced", async () => {

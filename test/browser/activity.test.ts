@@ -51,7 +51,9 @@ browserTests(({ open }) => {
       const { page } = opened;
       await page.getByText("The mapping deploy matched").waitFor();
       await page.keyboard.press("r");
-      await page.getByText("This starts a new turn by the mapping deploy in the session webhook:deploys.").waitFor();
+      await page
+        .getByText("This starts a new turn of the agent main by the mapping deploy in the session webhook:deploys.")
+        .waitFor();
       await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
       await page.waitForURL(
         (url) => /\/console\/d\/dlv_/.test(url.pathname) && !url.pathname.endsWith(String(deliveryId)),
@@ -62,6 +64,35 @@ browserTests(({ open }) => {
         .getByRole("link", { name: String(deliveryId) })
         .click();
       await page.waitForURL(new RegExp(String(deliveryId)));
+    });
+
+    it("MUST name the agent that a replay of a wake or an agent call sets to work, and say where it starts nothing", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      const { hook } = callers(gateway);
+      const sent = [
+        [await hook("/hooks/wake", { text: "later" }), "This queues a new system event for the agent main."],
+        [await hook("/hooks/agent", { message: "Hello" }), "This starts a new turn of the agent main in the session"],
+        [await hook("/hooks/deploy", { kind: "rollback" }), "No mapping matches it today"],
+      ] as const;
+      await using opened = await open(gateway);
+      const { page } = opened;
+      for (const [{ deliveryId }, words] of sent) {
+        await page.goto(`${gateway.url}/console/d/${deliveryId}`);
+        await page.getByRole("button", { name: "Replay", exact: true }).click();
+        await page.getByRole("dialog").getByText(words).waitFor();
+      }
+      // An edit that has not begun is left by Escape; one that has is not lost by it.
+      await page.keyboard.press("Escape");
+      const dialog = page.getByRole("dialog", { name: "Edit and replay" });
+      await page.keyboard.press("e");
+      await dialog.waitFor();
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+      await page.keyboard.press("e");
+      await dialog.getByLabel("Payload").fill("{}");
+      await page.keyboard.press("Escape");
+      await dialog.getByRole("button", { name: "Cancel" }).click();
+      await dialog.waitFor({ state: "detached" });
     });
 
     it("MUST dry-run a kept request against the mappings of today", async () => {
@@ -107,6 +138,20 @@ browserTests(({ open }) => {
         await page.getByRole("option", { name: /delivery/ }).waitFor();
         await page.keyboard.press("Escape");
       }
+      // A session and an event come before the requests that belong to them.
+      for (const [id, to] of [
+        [session_id, /\/console\/s\//],
+        [eventId, /\/console\/e\/evt_/],
+        [turn_id, /\/console\/d\/dlv_/],
+      ] as const) {
+        await page.keyboard.press("Control+k");
+        await page.getByRole("combobox", { name: "Search" }).fill(String(id));
+        await page.getByRole("option", { name: /delivery/ }).waitFor();
+        await page.keyboard.press("Enter");
+        await page.waitForURL(to);
+      }
+      await page.goto(`${gateway.url}/console/activity`);
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       await page.keyboard.press("/");
       await page.getByRole("combobox", { name: "Search" }).fill("evt_01M7YN1B2AZD4Q9RXC5HT7N3MA");
       await page.getByText("The gateway keeps nothing with this id any more.").waitFor();

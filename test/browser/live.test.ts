@@ -52,7 +52,10 @@ browserTests(({ open }) => {
       first.kill("SIGKILL");
       await first.exited;
       await page.locator(".live-sign[data-state='reconnecting']").first().waitFor();
-      await page.getByText(/^Reconnecting in [1-5] s$/).waitFor();
+      await page
+        .getByText(/^Reconnecting in [1-5] s$/)
+        .first()
+        .waitFor();
       await using second = await start(first.folder);
       for (const message of ["while away", "again"]) await callers(second).rest("/api/v1/chat/send", { message });
       await isLive(page);
@@ -62,6 +65,29 @@ browserTests(({ open }) => {
         .locator("tbody a.row-link")
         .evaluateAll((links) => links.map((link) => link.getAttribute("href")));
       expect(new Set(ids).size).toBe(4);
+      await first[Symbol.asyncDispose]();
+    });
+
+    it("MUST say on a narrow screen, too, that the stream is away, and that some may be missing once it is back", async () => {
+      const port = 20_000 + Math.floor(Math.random() * 10_000);
+      const start = (cwd?: string) =>
+        startPages({}, { args: ["--port", String(port)], ...(cwd !== undefined && { cwd }) });
+      const first = await start();
+      await using opened = await open(first, { path: "/console/activity", viewport: { width: 360, height: 740 } });
+      const { page } = opened;
+      const sign = page.locator(".bottom .live-sign");
+      await page.locator(".bottom .live-sign[data-state='live']").waitFor({ state: "attached" });
+      expect(await sign.isVisible()).toBe(false);
+      first.kill("SIGKILL");
+      await first.exited;
+      await sign.getByText("Reconnecting").waitFor();
+      await using second = await start(first.folder);
+      await sign.getByText("Live. Reloaded, some may be missing").waitFor();
+      // A page that is opened then has missed nothing.
+      await page.getByRole("link", { name: "Agents" }).last().click();
+      await page.getByRole("heading", { name: "Agents" }).waitFor();
+      await expect.poll(() => sign.isVisible()).toBe(false);
+      expect(second.url).toBe(first.url);
       await first[Symbol.asyncDispose]();
     });
 

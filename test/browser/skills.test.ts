@@ -80,13 +80,13 @@ browserTests(({ open }) => {
       expect(await page.title()).not.toBe("run");
     });
 
-    it("MUST say that a skill has no text, or cannot be read", async () => {
+    it("MUST say that a skill has no text, or that its name is not to be had", async () => {
       await using gateway = await startPages(CONFIG);
       await using opened = await open(gateway, { path: "/console/skills/empty-text?tab=text" });
       const { page, complaints } = opened;
       await page.getByText("It has no text behind its front matter.").waitFor();
       await page.goto(`${gateway.url}/console/skills/list?tab=text`);
-      await page.getByText("The API cannot read a skill that is called list").waitFor();
+      await page.getByText("the name list is reserved: give the skill and its folder another one").first().waitFor();
       expect(complaints).toEqual([]);
     });
 

@@ -57,6 +57,14 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST teach an empty page's command with the path where webhooks are taken", async () => {
+      await using gateway = await startPages({ webhooks: { token: TOKENS.webhook, path: "/in" } });
+      await using opened = await open(gateway, { path: "/console/events" });
+      const command = await opened.page.locator(".empty .command code").textContent();
+      expect(command).toContain(`curl '${gateway.url}/in/wake'`);
+      expect(command).toContain('authorization: Bearer $WEBHOOK_TOKEN"');
+    });
+
     it("MUST show how old each token is, and how much of each rate limit is used", async () => {
       const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
       const token = [

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { formOfPattern } from "#config/forms.ts";
+import { formOfPattern } from "#config/explain.ts";
 import bundled from "#generated/config.schema.json" with { type: "json" };
 import { refusal, refused } from "./configs.ts";
 

@@ -1,7 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import type { SignatureType } from "#console/lib/sign-webhook.ts";
-import { curlOfHook, headersOfLines, linesOfHeaders, payloadOf, withPair } from "#console/lib/webhook-requests.ts";
+import {
+  curlOfHook,
+  headersOfLines,
+  linesOfHeaders,
+  payloadOf,
+  withPair,
+  withPlaces,
+} from "#console/lib/webhook-requests.ts";
 import { schemes } from "#wire/hooks/hooks-access.ts";
 import { signedWith } from "#wire/hooks/signatures/signature.ts";
 
@@ -39,6 +46,18 @@ describe("a pair that is put into a request", () => {
 
   it("leaves a request alone where the path is none", () => {
     expect([put("message").body, put("body.__proto__.x").body]).toEqual([{}, {}]);
+  });
+});
+
+describe("the places of a template", () => {
+  it("get their names as values, where the request has none", () => {
+    const request = { headers: {}, body: { kind: "deploy", by: { id: 7 } } };
+    const filled = withPlaces(
+      request,
+      "{body.kind} of {body.service} by {body.by.name} ({body.by.id}) {headers.x-env} {{none}}",
+    );
+    expect(filled.body).toEqual({ kind: "deploy", service: "service", by: { id: 7, name: "name" } });
+    expect(filled.headers).toEqual({ "x-env": "x-env" });
   });
 });
 

@@ -11,7 +11,7 @@ export const MAIN = "agent:main:main";
 
 /** A core that is sent system events, and whose beats a test waits for. */
 export const startBeating = async (options: CoreOptions = {}) => {
-  const agents = (options.agents ?? [{ name: "main" }]).map((agent) => ({ deadlineMs: 1e12, ...agent }));
+  const agents = (options.agents ?? [{ name: "main" }]).map((agent) => ({ deadlineMs: 1e9, ...agent }));
   const core = await startCore({ ...options, agents });
   const queueFully = (wish: Partial<EventWish> = {}) =>
     core.core.systemEvents.queue({

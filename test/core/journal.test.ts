@@ -27,9 +27,9 @@ it("tells those who follow a session of its entries, and nobody else", () => {
 
 it("tells who waits for a turn of its end alone, once", () => {
   const journal = createJournal();
-  const heard: (string | undefined)[] = [];
-  const stop = journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, (entry) => {
-    heard.push(entry?.name);
+  const heard: string[] = [];
+  const stop = journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, (end) => {
+    heard.push(typeof end === "string" ? end : end.name);
     stop();
   });
   journal.watcher.entries(SESSION, [queued("turn_1"), completed("turn_2")]);
@@ -45,7 +45,7 @@ it("tells who waits for a turn that it was erased", () => {
   journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, (entry) => heard.push(entry));
   journal.turnErased("turn_1");
   journal.turnErased("turn_2");
-  expect(heard).toEqual([undefined]);
+  expect(heard).toEqual(["erased"]);
 });
 
 it("tells every listener, also when one of them leaves meanwhile", () => {

@@ -27,6 +27,7 @@ const INVALID: Record<string, { folder?: string; text: string; reason: RegExp }>
   "has a name that ends with a hyphen": { folder: "a-", text: skill("a-"), reason: /^name is not/ },
   "has two hyphens in a row in its name": { folder: "a--b", text: skill("a--b"), reason: /^name is not/ },
   "has a name of 65 letters": { folder: "a".repeat(65), text: skill("a".repeat(65)), reason: /^name is not/ },
+  "has a name that is an operation's": { folder: "list", text: skill("list"), reason: /^the name list is reserved/ },
   "has another name than its folder": { text: skill("b"), reason: /^name is b, but the folder is a$/ },
   "has no description": { text: matter("name: a"), reason: /^description is missing$/ },
   "has an empty description": { text: matter('name: a\ndescription: "  "'), reason: /^description is not/ },

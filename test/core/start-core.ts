@@ -81,7 +81,7 @@ export const startCore = async (options: CoreOptions = {}) => {
 
   /** Waits until the turn has ended; answers it as the store has it. */
   const ended = async ({ turnId }: { turnId: string }): Promise<Turn> => {
-    await core.turns.wait(await core.turns.get(turnId), 1e12);
+    await core.turns.wait(await core.turns.get(turnId), 1e9);
     return await core.turns.get(turnId);
   };
 

@@ -151,7 +151,7 @@ describe("waiting for a reply", () => {
     await core.scripted.next();
     await core.clock.advance(100);
     expect((await answer).turn.status).toBe("running");
-    // The runner's own tick and the watch of the turn are left, and no timer of the wait.
+    // The turn's watch and its lease are left, and no timer of the wait.
     expect(core.clock.timers()).toBe(timers + 2);
   });
 
@@ -209,7 +209,8 @@ describe("waiting for a reply", () => {
     const answer = core.startFully({ waitMs: 90_000 });
     (await core.scripted.next()).end();
     await answer;
-    await core.clock.advance(250);
+    // The leases of what runs are looked at once more.
+    await core.clock.advance(10_000);
     expect(core.clock.timers()).toBe(timers);
   });
 });

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import type { Backend, BackendTurn, Chunk } from "#backends/backend.ts";
-import { runAtOnce } from "#core/turns/run-turn.ts";
+import { runTurn } from "#core/turns/run-turn.ts";
+import { Stop } from "#kit/stop-signal.ts";
 import { addUsage, showUsage, usageOf } from "#kit/usages.ts";
 
 it("keeps of what a backend told what is a count, and of a part no more than the whole", () => {
@@ -36,13 +37,18 @@ it("shows a cost as a decimal number, and leaves out what is nothing", () => {
   expect(JSON.stringify(showUsage({ input: 0, output: 0, more: { ...more, cost: 40_600 } }))).toContain("0.0000406");
 });
 
-it("takes what a backend calls its model as a name, cut where it is too long for one", () => {
-  const outcomeOf = (...chunks: Chunk[]) =>
-    runAtOnce({ replyAtOnce: () => chunks } as Partial<Backend> as Backend, {} as BackendTurn);
+it("takes what a backend calls its model as a name, cut where it is too long for one", async () => {
+  const outcomeOf = (...chunks: Chunk[]) => {
+    async function* run() {
+      yield* chunks;
+    }
+    const listener = { written: { pieces: [], length: 0 }, text() {}, note() {}, alive() {}, anew() {} };
+    return runTurn({ run } as Partial<Backend> as Backend, {} as BackendTurn, new Stop(), listener);
+  };
   const usage = { input: 5, output: 3, cached: 2 };
-  expect(outcomeOf({ model: "small" }, { usage })).toMatchObject({
+  expect(await outcomeOf({ model: "small" }, { usage })).toMatchObject({
     ...{ model: "small", usage: { input: 5, output: 3, more: { cached: 2, reasoning: 0, cost: 0 } } },
   });
-  expect(outcomeOf({ model: "x".repeat(200) })?.model).toBe("x".repeat(128));
-  expect(outcomeOf({ model: "" })?.model).toBeUndefined();
+  expect((await outcomeOf({ model: "x".repeat(200) })).model).toBe("x".repeat(128));
+  expect((await outcomeOf({ model: "" })).model).toBeUndefined();
 });

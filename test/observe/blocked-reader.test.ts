@@ -28,9 +28,9 @@ let running: ChildProcess[] = [];
 
 // Compiled once, and not by each of them.
 beforeAll(() => {
-  program = join(mkdtempSync(join(tmpdir(), "log-writer-")), "log-writer.mjs");
+  program = join(mkdtempSync(join(tmpdir(), "log-writer-")), "log-writer.cjs");
   const entryPoints = [join(import.meta.dirname, "log-writer.ts")];
-  buildSync({ entryPoints, outfile: program, bundle: true, format: "esm", platform: "node", target: "node20.19" });
+  buildSync({ entryPoints, outfile: program, bundle: true, format: "cjs", platform: "node", target: "node20.19" });
 });
 afterAll(() => rmSync(dirname(program), { recursive: true }));
 beforeEach(() => {

@@ -32,20 +32,13 @@ it("writes nothing below its level", async () => {
   expect((await text()).match(/"event":"."/g)).toEqual(['"event":"c"']);
 });
 
-it("gathers lines for one write", async () => {
-  const { logger, writes, text } = startLogger();
-  for (let n = 0; n < 100; n++) logger.log("info", "line", { n });
-  expect((await text()).split("\n")).toHaveLength(101);
-  expect(writes).toHaveLength(1);
-});
-
 it("leaves its own members alone where a field has the same name", async () => {
   const { logger, record } = startLogger();
   logger.log("info", "real", { event: "forged", level: "error", time: 0 });
   expect(await record()).toMatchObject({ event: "real", level: "info", _event: "forged", _level: "error", _time: 0 });
 });
 
-it("counts lines as dropped where the writing fails, and goes on", async () => {
+it("counts a line as dropped where the writing fails, and goes on", async () => {
   let broken = true;
   const seen: string[] = [];
   const write = (text: string) => {
@@ -54,12 +47,10 @@ it("counts lines as dropped where the writing fails, and goes on", async () => {
   };
   const { logger } = startLogger({ write });
   logger.log("info", "lost");
-  await logger.flush();
   expect(logger.dropped()).toBe(1);
   broken = false;
   logger.log("info", "kept");
-  await logger.flush();
-  expect(seen.join("")).toMatch(/"event":"kept"[\s\S]*"event":"log\.dropped","lines":1,"total":1/);
+  expect(seen.join("")).toContain('"event":"kept"');
 });
 
 it("drops what comes after it was disposed", async () => {

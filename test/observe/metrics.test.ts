@@ -6,10 +6,10 @@ import { registerProcessMetrics } from "#observe/process-metrics.ts";
 it("writes the text format, help and type before the series", () => {
   const registry = createRegistry();
   const requests = registry.counter("requests_total", "Requests.", ["surface", "status"]);
-  requests.bind({ surface: "rest", status: "2xx" }).inc();
+  requests.at("rest", "2xx").inc();
   requests.at("rest", "2xx").inc(2);
-  requests.bind({ status: "4xx", surface: "rpc" }).inc();
-  registry.gauge("sessions", "Sessions.").bind({}).set(7.5);
+  requests.at("rpc", "4xx").inc();
+  registry.gauge("sessions", "Sessions.").at().set(7.5);
   expect(registry.text()).toBe(
     [
       "# HELP requests_total Requests.",
@@ -26,7 +26,7 @@ it("writes the text format, help and type before the series", () => {
 
 it("escapes help and label values", () => {
   const registry = createRegistry();
-  registry.counter("odd_total", 'A "quoted" \\ line\nbreak', ["text"]).bind({ text: 'a"b\\c\nd' }).inc();
+  registry.counter("odd_total", 'A "quoted" \\ line\nbreak', ["text"]).at('a"b\\c\nd').inc();
   expect(registry.text()).toBe(
     '# HELP odd_total A "quoted" \\\\ line\\nbreak\n# TYPE odd_total counter\nodd_total{text="a\\"b\\\\c\\nd"} 1\n',
   );
@@ -34,7 +34,7 @@ it("escapes help and label values", () => {
 
 it("counts a histogram's values up to and with each bound", () => {
   const registry = createRegistry();
-  const seconds = registry.histogram("wait_seconds", "Waits.", ["agent"], [0.1, 0.5, 1]).bind({ agent: "main" });
+  const seconds = registry.histogram("wait_seconds", "Waits.", ["agent"], [0.1, 0.5, 1]).at("main");
   for (const value of [0.05, 0.1, 0.3, 0.5, 2]) seconds.observe(value);
   expect(registry.text().split("\n").slice(2, -1)).toEqual([
     'wait_seconds_bucket{agent="main",le="0.1"} 2',

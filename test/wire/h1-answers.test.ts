@@ -3,8 +3,8 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { letGo } from "#wire/call/let-go.ts";
+import type { SseEvent } from "#wire/call/sse.ts";
 import { sendEvents } from "#wire/call/sse.ts";
-import type { SseEvent } from "#wire/call/sse-frames.ts";
 import { echo, listenHere, open, post } from "./h1-server.ts";
 
 test("what is written to an answer that has ended goes nowhere, and ends no other answer of its connection", async () => {

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { limitPassed } from "#wire/call/json-limits.ts";
-import { endOfString } from "#wire/call/json-strings.ts";
+import { endOfString, limitPassed } from "#wire/call/json-limits.ts";
 
 /** As one would write it down first: unit by unit. */
 const plainEnd = (text: string, quote: number): number => {

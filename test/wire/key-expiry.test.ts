@@ -12,7 +12,7 @@ describe("a key that expires", () => {
       body: { name: "long", expires_at: inMs(DAY_MS) },
     });
     expect((await gateway.rest.call("skills.list", { key: String(long.key) })).status).toBe(200);
-    const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(700) } });
+    const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(2_500) } });
     const key = String(json.key);
     const refused = async () => (await gateway.rest.call("skills.list", { key })).problem;
     await expect.poll(refused).toMatchObject({ type: "urn:agent-gateway:error:key-expired", status: 401 });
@@ -24,7 +24,7 @@ describe("a key that expires", () => {
 
   it("MUST NOT count as a guess", async () => {
     await using gateway = await startGateway();
-    const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(400) } });
+    const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(2_500) } });
     const key = String(json.key);
     await expect.poll(async () => (await gateway.rest.call("skills.list", { key })).error).toBe("key-expired");
     for (let n = 0; n < 30; n++) await gateway.rest.call("skills.list", { key });
@@ -117,7 +117,7 @@ describe("rotating a key", () => {
     const both = [1, 2].map(() => gateway.console.call("keys.rotate", { path, body: {} }));
     expect((await Promise.all(both)).map(({ status }) => status).toSorted()).toEqual([201, 409]);
     expect((await gateway.rest.call("keys.rotate", { path, body: {}, key: gateway.adminKey })).error).toBe("forbidden");
-    const { json: short } = await gateway.console.call("keys.create", { body: { name: "s", expires_at: inMs(400) } });
+    const { json: short } = await gateway.console.call("keys.create", { body: { name: "s", expires_at: inMs(2_500) } });
     const key = String(short.key);
     await expect.poll(async () => (await gateway.rest.call("skills.list", { key })).error).toBe("key-expired");
     const { problem } = await gateway.console.call("keys.rotate", { path: { key_id: String(short.key_id) }, body: {} });

@@ -3,8 +3,7 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from "no
 import { connect } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { sendEvents } from "#wire/call/sse.ts";
-import type { SseEvent } from "#wire/call/sse-frames.ts";
+import { type SseEvent, sendEvents } from "#wire/call/sse.ts";
 import { listenHere } from "./h1-server.ts";
 
 beforeEach(() => {
@@ -116,19 +115,12 @@ const piecesOf = (texts: readonly string[], isEach: boolean) => {
     offset += text.length;
     return { event: at === 8 ? "other" : "message.delta", id: `${seq}.${offset}`, data };
   });
-  let given = 0;
-  let isTime = true;
-  const step = () => {
-    const value = all[given++];
-    return value ? { done: false as const, value } : { done: true as const, value: undefined };
-  };
-  const pull = (wake: () => void) => {
-    isTime = !isTime || !isEach;
-    if (isTime) return step();
-    setImmediate(wake);
-    return undefined;
-  };
-  const events: AsyncIterable<SseEvent> = { [Symbol.asyncIterator]: () => ({ pull, next: async () => step() }) };
+  const events = (async function* (): AsyncGenerator<SseEvent> {
+    for (const event of all) {
+      if (isEach) await new Promise((resolve) => setImmediate(resolve));
+      yield event;
+    }
+  })();
   const bytes = all.map(({ event, id, data }) => `event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
   return { events, bytes: Buffer.from(bytes.join("")) };
 };
@@ -166,39 +158,4 @@ test.each(Object.keys(READS))("pieces arrive byte for byte as JSON has them, by 
     );
     expect(got.equals(bytes)).toBe(true);
   }
-});
-
-test("the first piece of a reply does not wait for the end of the turn of the event loop, as later ones do", async () => {
-  const data = { turn_id: "trn_1", message_id: "msg_1", seq: 4, offset: 0, text: "a" };
-  let next: SseEvent | undefined = { event: "turn.started", id: "1", data: {} };
-  let wake = () => {};
-  const pull = (woken: () => void) => {
-    const value = next;
-    next = undefined;
-    wake = woken;
-    return value && { done: false as const, value };
-  };
-  const events = { [Symbol.asyncIterator]: () => ({ pull, next: () => new Promise<never>(() => {}) }) };
-  const answer = new Promise<ServerResponse>((resolve) => {
-    void listenHere((_req, res) => {
-      sendEvents(res, {}, events, () => {});
-      resolve(res);
-    }).then(({ port }) => get({ port, agent: false }).on("error", () => {}));
-  });
-  const write = vi.spyOn(await answer, "write");
-  const tell = (event: SseEvent) => {
-    next = event;
-    wake();
-    return write.mock.calls.length;
-  };
-  const turn = () => new Promise((resolve) => setImmediate(resolve));
-  await turn();
-  const before = write.mock.calls.length;
-  expect(tell({ event: "message.created", id: "4", data: {} })).toBe(before);
-  await turn();
-  expect(tell({ event: "message.delta", id: "4.1", data })).toBe(before + 2);
-  await turn();
-  expect(tell({ event: "message.delta", id: "4.2", data: { ...data, offset: 1 } })).toBe(before + 2);
-  await turn();
-  expect(write).toHaveBeenCalledTimes(before + 3);
 });

@@ -9,7 +9,7 @@ import type { KeyAction } from "./keys.ts";
 import { pages } from "./pages.ts";
 import { go, hrefOf } from "./router.ts";
 import { isConsole, signOut } from "./session.ts";
-import { keysOn } from "./settings.ts";
+import { keysOn, nextTheme } from "./settings.ts";
 
 type OverlaysOf = { which: string; close: () => void; keys: readonly KeyAction[] };
 
@@ -113,7 +113,7 @@ const Palette = ({ close, keys }: Omit<OverlaysOf, "which">) => {
       <p class="hint" role="status">
         {byId.value?.isAsking
           ? "Asking the gateway for this id…"
-          : byId.value && byId.value.entries.length === 0
+          : byId.value && entries.length === 0
             ? "The gateway keeps nothing with this id any more. recorder.entries and sessions.retention say how much it keeps."
             : "Enter opens, Escape closes."}
       </p>
@@ -138,43 +138,41 @@ const ranked = (asked: string, entries: Entry[]): Entry[] => {
   return (order ? order.map((n) => found[n] as number) : found).map((n) => entries[n] as Entry);
 };
 
-/** Everything that the gateway has with an id. */
+/** Everything that the gateway has with an id: the thing itself first, then the requests that it belongs to. */
 const lookUp = async (id: string): Promise<Entry[]> => {
   const kind = kindOfId(id);
-  const found: Entry[] = [];
-  const add = (name: string, hint: string, icon: string, to: string) =>
-    found.push({ name, hint, icon, run: () => go(to) });
-  const quiet = async (ask: () => Promise<unknown>) => {
-    try {
-      await ask();
-    } catch {
-      // The gateway has nothing with this id: the next question may find something.
-    }
-  };
-  await Promise.all([
-    quiet(async () => {
-      const { deliveries } = await rest().call("deliveries.list", { query: { id, limit: 5 } });
-      for (const { delivery_id, operation, outcome } of deliveries)
-        add(delivery_id, `delivery, ${operation}, ${outcome}`, "activity", `/d/${delivery_id}`);
-    }),
-    kind === "event" &&
-      quiet(async () => {
-        const { status } = await rest().call("events.get", { path: { event_id: id } });
-        add(id, `event, ${status}`, "calendar-clock", `/e/${id}`);
-      }),
-    kind === "turn" &&
-      quiet(async () => {
-        const turn = await rest().call("turns.get", { path: { turn_id: id } });
-        add(id, `turn, ${turn.status}`, "messages-square", `/t/${id}`);
-      }),
-    kind === undefined &&
-      isConsole.peek() &&
-      quiet(async () => {
-        const { session } = await rpc().session.get({ sessionId: id, limit: 1 });
-        add(session.sessionId, "session", "messages-square", `/s/${encodeURIComponent(session.sessionId)}`);
-      }),
+  const entry = (name: string, hint: string, icon: string, to: string): Entry => ({
+    ...{ name, hint, icon },
+    run: () => go(to),
+  });
+  const found = await Promise.allSettled([
+    kind === "event"
+      ? rest()
+          .call("events.get", { path: { event_id: id } })
+          .then(({ status }) => [entry(id, `event, ${status}`, "calendar-clock", `/e/${id}`)])
+      : [],
+    kind === undefined && isConsole.peek()
+      ? rpc()
+          .session.get({ sessionId: id, limit: 1 })
+          .then(({ session: { sessionId } }) => [
+            entry(sessionId, "session", "messages-square", `/s/${encodeURIComponent(sessionId)}`),
+          ])
+      : [],
+    // A turn is seen best in the timeline of its request.
+    rest()
+      .call("deliveries.list", { query: { id, limit: 5 } })
+      .then(({ deliveries }) =>
+        deliveries.map(({ delivery_id, operation, outcome }) =>
+          entry(delivery_id, `delivery, ${operation}, ${outcome}`, "activity", `/d/${delivery_id}`),
+        ),
+      ),
+    kind === "turn"
+      ? rest()
+          .call("turns.get", { path: { turn_id: id } })
+          .then(({ status }) => [entry(id, `turn, ${status}`, "messages-square", `/t/${id}`)])
+      : [],
   ]);
-  return found;
+  return found.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
 };
 
 /** All keys that act on this page. */
@@ -212,6 +210,11 @@ const MorePages = ({ close }: { close: () => void }) => (
           </a>
         </li>
       ))}
+      <li>
+        <button type="button" onClick={nextTheme}>
+          <Icon name="sun-moon" /> Theme
+        </button>
+      </li>
       <li>
         <button type="button" onClick={() => signOut()}>
           <Icon name="log-out" /> Sign out

@@ -1,6 +1,8 @@
 import { computed, signal } from "@preact/signals";
 
 const STORED = "agent-gateway.token";
+/** The kind of the kept token, so that a reload of the page asks only for what that token may do. */
+const STORED_KIND = "agent-gateway.kind";
 
 /** The signed-in token. A REST key of scope `admin` may do less than the console token: it opens REST alone, and no keys. */
 export type Identity = { kind: "console" | "admin"; token: string };
@@ -21,13 +23,18 @@ export const takeToken = (): string | undefined => {
   if (given !== null) {
     history.replaceState(null, "", location.pathname + location.search);
     sessionStorage.setItem(STORED, given);
+    sessionStorage.removeItem(STORED_KIND);
     return given;
   }
   return sessionStorage.getItem(STORED) ?? undefined;
 };
 
+/** The kind of the token that this tab has kept, where it is known. */
+export const keptKind = (): string | undefined => sessionStorage.getItem(STORED_KIND) ?? undefined;
+
 export const signIn = (next: Identity): void => {
   sessionStorage.setItem(STORED, next.token);
+  sessionStorage.setItem(STORED_KIND, next.kind);
   signInReason.value = undefined;
   identity.value = next;
 };
@@ -35,6 +42,7 @@ export const signIn = (next: Identity): void => {
 /** Forgets the token. The address stays, so that signing in again leads back. */
 export const signOut = (reason?: string): void => {
   sessionStorage.removeItem(STORED);
+  sessionStorage.removeItem(STORED_KIND);
   signInReason.value = reason;
   identity.value = undefined;
 };

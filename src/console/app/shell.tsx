@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { Icon } from "../parts/icon.tsx";
 import { Skeleton } from "../parts/page.tsx";
 import { TroubleNote } from "../parts/trouble.tsx";
@@ -33,10 +33,15 @@ export const Shell = () => {
   );
   // Every page may say whether it is live; those that follow more hold more.
   useEffect(() => hold({ gateway: null }), [identity.value]);
+  // Another page reads its lists when it is opened.
+  useEffect(() => {
+    wasReset.value = false;
+  }, [at?.page]);
   const close = () => {
     overlay.value = undefined;
   };
-  useEffect(close, [path.value]);
+  // Before the next key: what that opens belongs to the new page.
+  useLayoutEffect(close, [path.value]);
   return (
     <div class="shell">
       <a class="skip" href="#page">
@@ -83,6 +88,7 @@ export const Shell = () => {
         {at ? <LazyPage key={at.page.name} page={at.page} params={at.params} /> : <NoPage />}
       </main>
       <nav class="bottom" aria-label="Pages, short">
+        <LiveSign />
         <ul>
           {pages
             .filter(({ name }) => NARROW.has(name))
@@ -126,21 +132,24 @@ const LIVE_WORDS = {
   paused: "Paused",
 } as const;
 
-/** The state of the live stream, as a dot and a word. */
-const LiveSign = () => (
-  <span
-    class="live-sign"
-    data-state={liveState.value}
-    role="status"
-    title={isConsole.value ? undefined : "The live stream needs the console token."}
-  >
-    <span class="live-dot" aria-hidden="true" />
-    <span>
-      {wasReset.value && liveState.value === "live" ? "Live, reloaded" : LIVE_WORDS[liveState.value]}
-      {liveState.value === "reconnecting" && <NextTry />}
+/** The state of the live stream, as a dot and words. */
+const LiveSign = () => {
+  const isReloaded = wasReset.value && liveState.value === "live";
+  const title = isReloaded
+    ? "The gateway could not go on where this page was, so the page was read again."
+    : isConsole.value
+      ? undefined
+      : "The live stream needs the console token.";
+  return (
+    <span class="live-sign" data-state={liveState.value} data-reloaded={isReloaded} role="status" title={title}>
+      <span class="live-dot" aria-hidden="true" />
+      <span>
+        {isReloaded ? "Live. Reloaded, some may be missing" : LIVE_WORDS[liveState.value]}
+        {liveState.value === "reconnecting" && <NextTry />}
+      </span>
     </span>
-  </span>
-);
+  );
+};
 
 /** The seconds until the stream is tried again. They are not read out: the word before them is. */
 const NextTry = () => {

@@ -32,3 +32,10 @@ export const curlOf = ({ method, url, headers = {}, body }: CurlRequest): string
   const end = endOf(body);
   return `${[...parts, `--data-binary @- <<'${end}'`].join(" \\\n  ")}\n${body}\n${end}`;
 };
+
+/** The command that sends a message to an agent. */
+export const chatCommand = (origin: string, body: object, key = "$REST_API_KEY"): string =>
+  curlOf({
+    ...{ method: "POST", url: `${origin}/api/v1/chat/send`, body: JSON.stringify(body) },
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+  });

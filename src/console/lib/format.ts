@@ -35,6 +35,13 @@ export const bytes = (count: number): string => {
 const counts = new Intl.NumberFormat("en");
 export const count = (value: number): string => counts.format(value);
 
+/** An amount of money, whose currency the configuration leaves open. Small ones keep their digits. */
+export const money = (value: number): string => value.toFixed(value < 1 ? 4 : 2);
+
+const shortCounts = new Intl.NumberFormat("en", { notation: "compact" });
+/** A number in little room: `1.2M`. */
+export const shortCount = (value: number): string => shortCounts.format(value);
+
 export const plural = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`;
 

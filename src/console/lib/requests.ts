@@ -52,3 +52,10 @@ export const prettyBody = ({ body, body_encoding }: Pick<Delivery, "body" | "bod
     return undefined;
   }
 };
+
+/** An integer of a JSON text that JavaScript would round, as it is written; undefined where it holds none. */
+export const roundedNumberOf = (json: string): string | undefined =>
+  json
+    .replaceAll(/"(?:[^"\\]|\\.)*"/g, "")
+    .match(/-?\d[\d.eE+-]*/g)
+    ?.find((number) => /^-?\d+$/.test(number) && !Number.isSafeInteger(Number(number)));

@@ -56,6 +56,26 @@ export const withPair = (request: HookRequest, path: string, value: string): Hoo
   return { ...request, body: put(request.body, 0) };
 };
 
+/** The value at the path of a pair, where the request has one. */
+const valueAt = ({ headers, body }: HookRequest, path: string): unknown => {
+  const [root, ...steps] = path.split(".");
+  if (root === "headers") return headers[steps.join(".").toLowerCase()];
+  return steps.reduce<unknown>(
+    (node, step) => (typeof node === "object" && node !== null ? (node as Record<string, unknown>)[step] : undefined),
+    body,
+  );
+};
+
+/** The same request with a value at each place that a template names and the request does not have: the name of the place. */
+export const withPlaces = (request: HookRequest, template: string): HookRequest => {
+  const places = [...template.matchAll(/\{((?:body|headers)\.[^{}]+)\}/g)].map(([, place = ""]) => place);
+  return places.reduce(
+    (filled, place) =>
+      valueAt(filled, place) === undefined ? withPair(filled, place, place.slice(place.lastIndexOf(".") + 1)) : filled,
+    request,
+  );
+};
+
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 

@@ -29,7 +29,10 @@ export const PageHead = ({ title, count, children, updated, refresh }: Head) => 
         {refresh && (
           <span class="updated">
             {updated !== undefined && (
-              <span class="faint">Updated {clockTime(Math.min(updated, now.value), zone.value === "utc")}</span>
+              <span class="faint">
+                <span class="wide-word">Updated </span>
+                {clockTime(Math.min(updated, now.value), zone.value === "utc")}
+              </span>
             )}
             <button
               type="button"

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
 export type Tab = { id: string; name: string; count?: number | undefined; body: () => ComponentChildren };
 
@@ -18,6 +18,15 @@ export const Tabs = ({
   const name = useId();
   const list = useRef<HTMLDivElement>(null);
   const shown = tabs.find(({ id }) => id === open) ?? tabs[0];
+  // Where the tabs are wider than the screen, the open one is in sight. The page itself stays where it is.
+  useLayoutEffect(() => {
+    const row = list.current;
+    const tab = row?.querySelector("[aria-selected='true']")?.getBoundingClientRect();
+    if (!row || !tab) return;
+    const { left, right } = row.getBoundingClientRect();
+    if (tab.right > right) row.scrollLeft += tab.right - right;
+    if (tab.left < left) row.scrollLeft -= left - tab.left;
+  }, [shown?.id]);
   if (!shown) return null;
   const move = (event: KeyboardEvent) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;

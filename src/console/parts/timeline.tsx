@@ -1,5 +1,4 @@
 import { useSignal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { duration } from "../lib/format.ts";
 import { phasesOf, type Step, stepWords } from "../lib/steps.ts";
 import { RawJson } from "./json.tsx";
@@ -141,4 +140,6 @@ const Tried = ({ detail }: { detail: Step["detail"] }) => {
   );
 };
 
-const textOf = (value: unknown): ComponentChildren => (typeof value === "string" ? value : JSON.stringify(value));
+/** A value as it stands in the configuration or in the request; a list of values is any of them. */
+const textOf = (value: unknown): string =>
+  Array.isArray(value) ? value.map(textOf).join(" or ") : typeof value === "string" ? value : JSON.stringify(value);

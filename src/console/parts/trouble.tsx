@@ -1,6 +1,7 @@
 import { type Trouble, troubleOf } from "../app/api.ts";
 import { CopyButton } from "./copy.tsx";
 import { Icon } from "./icon.tsx";
+import { Prose } from "./prose.tsx";
 
 /** An error: the cause, the remedy, and the request id to look it up by. */
 export const TroubleNote = ({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) => {
@@ -10,7 +11,11 @@ export const TroubleNote = ({ error, retry }: { error: unknown; retry?: (() => v
       <Icon name="triangle-alert" />
       <div>
         <strong>{title}</strong>
-        {detail && <p>{detail}</p>}
+        {detail && (
+          <p>
+            <Prose text={detail} />
+          </p>
+        )}
         {requestId && (
           <p class="faint">
             The gateway's log has the cause under <span class="mono">{requestId}</span>

@@ -1,6 +1,10 @@
 import type { Backend } from "#backends/backend.ts";
+import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { quoted, suggest } from "#kit/fault-words.ts";
+import type { Events } from "#observe/events.ts";
+import type { Store } from "#store/store.ts";
 import type { ToolSource } from "#tools/tool.ts";
 
 /** An agent as the configuration describes it. */
@@ -77,4 +81,24 @@ export const checkModel = (agent: Agent, model: string | undefined): void => {
   const known = agent.backend.models;
   if (model === undefined || known === undefined || known.includes(model)) return;
   throw new GatewayError("unknown-model", `The agent ${agent.name} takes ${known.join(", ") || "no model by name"}.`);
+};
+
+type PauseParts = { store: Store; agents: Agents; clock: Clock; events: Events };
+
+/** Pauses an agent, or resumes it; answers since when it is paused then. The store keeps what waits. Throws `agent-not-found`. */
+export const setPaused = async (
+  { store, agents, clock, events }: PauseParts,
+  name: string,
+  paused: boolean,
+  caller: string,
+): Promise<number | undefined> => {
+  const { name: agent } = agents.get(name);
+  const { pausedAt, isChanged } = await store.setPaused(agent, {
+    paused,
+    now: clock.now(),
+    streamKeep: GATEWAY_KEPT_ENTRIES,
+  });
+  if (isChanged && paused) events.agentPaused({ agent, caller });
+  if (isChanged && !paused) events.agentResumed({ agent, caller });
+  return pausedAt;
 };

@@ -1,15 +1,13 @@
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
-import { isHeld } from "#core/leases.ts";
-import type { Journal } from "#core/sessions/journal.ts";
 import { mainSessionOf } from "#core/sessions/sessions.ts";
 import { isEnded, type Turns, type TurnWish } from "#core/turns/turns.ts";
-import type { Clock } from "#kit/clock.ts";
+import { leaseMsOf } from "#core/worker.ts";
+import { type Clock, rest } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
 import type { InSlice } from "#kit/slices.ts";
 import type { Events } from "#observe/events.ts";
 import type { BeatClaim, Store, SystemEvent, Turn } from "#store/store.ts";
-import { Ending } from "./beat-ending.ts";
-import { hopsOfEvents, textOfEvents } from "./beat-text.ts";
 
 /** What one turn is given at most; the bytes are those of texts and metadata. */
 const BATCH = { limit: 100, bytes: 64 * 1024 };
@@ -30,15 +28,13 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 /** Whoever held the beat before may still take some events, once, as it has not heard that it lost it: so many in a row may be. */
 const LATE_TAKERS = 3;
-/** What was read for the next turn while one ended is as it was for so long: later others may have taken of it. */
-const FRESH_MS = 1_000;
-/** Who waits for a turn's end is told of it; as nobody may be there to tell, it looks by itself so often. */
+/** A turn's end may come to pass where nobody is there to tell of it: it is looked for so often. */
 const LOOK_MS = 10_000;
+const RETRY_MS = 1_000;
 
 export type BeatParts = {
   store: Store;
-  turns: Pick<Turns, "start">;
-  journal: Journal;
+  turns: Pick<Turns, "start" | "wait">;
   clock: Clock;
   events: Events;
   inSlice: InSlice;
@@ -88,81 +84,67 @@ export class HeldBeat {
   }
 }
 
+/** How far a beat has come, and what it met with since the last turn that it started. */
+type Progress = { after: number; tries: number; lateTakers: number; hasCompacted: boolean };
+
 /**
  * Hands over what was queued when the beat began, the oldest first, one turn after another. What cannot be handed over now is tried
  * again with growing pauses, as long as the beat is held: an event that is left behind may wait for a beat that never comes.
  */
 export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
-  const { store, events, clock, inSlice, warmth = OWN_WARMTH } = parts;
+  const { store, clock, inSlice, warmth = OWN_WARMTH } = parts;
   const { agent, through } = beat.claim;
-  let after = 0;
-  let tries = 0;
-  let taken = 0;
-  let hasCompacted = false;
-  const isLarge = warmth.handed < GENTLE.events && store.agentCounts(agent).waitingEvents > MANY;
-  // Its end and the next one's start share a commit; where several gateways claim, they need not reach the store in this order.
-  const mayOverlap = store.durable && !store.shared;
-  const wanted = (underWay: number) => {
-    const limit = isLarge ? limitAfter(beat.events + underWay) : BATCH.limit;
-    return { agent, after, through, ...BATCH, limit };
-  };
-  let ahead: Promise<SystemEvent[] | undefined> | undefined;
-  // A turn whose end is on its way to the store, while the next one is.
-  let before: Promise<void> | undefined;
-  for (;;) {
-    if (beat.stopped.aborted) return await before;
+  const isGentle = warmth.handed < GENTLE.events && store.agentCounts(agent).waitingEvents > MANY;
+  const progress: Progress = { after: 0, tries: 0, lateTakers: 0, hasCompacted: false };
+  while (!beat.stopped.aborted) {
     try {
+      const limit = isGentle ? limitAfter(beat.events) : BATCH.limit;
       // Read again after a failure: a start that seemed to fail may have been kept, and has its events then.
-      const batch = (await ahead) ?? (await inSlice(() => store.readQueuedEvents(wanted(0))));
-      ahead = undefined;
+      const batch = await inSlice(() =>
+        store.readQueuedEvents({ agent, after: progress.after, through, ...BATCH, limit }),
+      );
       const last = batch.at(-1);
       if (!last) {
-        await before;
         beat.isDone = true;
         beat.hasMore = beat.events > 0 && (await isMoreThanATurn(parts, beat.claim));
         return;
       }
-      const ending = new Ending();
-      const starting = inSlice(() =>
-        parts.turns.start({ ...wishOf(agent, batch), follow: (turn) => ending.listen(parts.journal, turn) }),
-      );
-      const next = mayOverlap ? readEarly(store, { ...wanted(batch.length), after: last.ordinal }) : undefined;
-      const { turn, isEnding } = await starting;
-      after = last.ordinal;
-      tries = 0;
-      taken = 0;
+      const { turn } = await inSlice(() => parts.turns.start(wishOf(agent, batch)));
+      progress.after = last.ordinal;
+      progress.tries = 0;
+      progress.lateTakers = 0;
       beat.delayedBy = undefined;
-      const overlaps = next !== undefined && isEnding === true;
-      if (overlaps) ahead = next;
-      else ahead = store.durable ? readEarly(store, wanted(batch.length)) : undefined;
-      const readAt = clock.monotonic();
-      const following = followBatch(parts, beat, batch, turn, ending);
-      await before;
-      before = overlaps ? following : undefined;
-      if (!overlaps) {
-        await following;
-        if (clock.monotonic() - readAt > FRESH_MS) ahead = undefined;
-      }
+      await followBatch(parts, beat, batch, turn);
       warmth.handed += batch.length;
-      if (isLarge && warmth.handed < GENTLE.events) await rest(clock, GENTLE.restMs, beat.stopped);
+      if (isGentle && warmth.handed < GENTLE.events) await rest(clock, GENTLE.restMs, beat.stopped);
     } catch (error) {
-      ahead = undefined;
-      const reason = GatewayError.from(error).name;
-      // The gateway stops, or the agent has left the configuration.
-      if (reason === "shutting-down" || reason === "agent-not-found") return await before;
-      if (reason === "internal" && !(await isHeld(store, beat.claim))) return await before;
-      if (reason === "internal" && error instanceof GatewayError && ++taken <= LATE_TAKERS) continue;
-      if (!MAY_PASS.has(reason)) throw error;
-      if (reason === "session-full" && !hasCompacted) {
-        hasCompacted = true;
-        if (await parts.makeRoom(mainSessionOf(agent))) continue;
-      }
-      beat.delayedBy = reason;
-      const delayMs = pauseOf(tries++);
-      events.beatDelayed({ agent, reason, delayMs });
-      await rest(clock, delayMs, beat.stopped);
+      if (!(await mayGoOn(parts, beat, progress, error))) return;
     }
   }
+};
+
+/** Waits where time may put right what failed; false where the beat is over. Throws what nothing puts right. */
+const mayGoOn = async (parts: BeatParts, beat: HeldBeat, progress: Progress, error: unknown): Promise<boolean> => {
+  const { store, clock, events } = parts;
+  const { agent } = beat.claim;
+  const reason = GatewayError.from(error).name;
+  // The gateway stops, or the agent has left the configuration.
+  if (reason === "shutting-down" || reason === "agent-not-found") return false;
+  if (reason === "internal") {
+    // A gateway that stood still for long finds its beat with another, and its events taken.
+    if (!(await store.extendBeat(beat.claim, leaseMsOf(store)).catch(() => true))) return false;
+    if (error instanceof GatewayError && ++progress.lateTakers <= LATE_TAKERS) return true;
+  }
+  if (!MAY_PASS.has(reason)) throw error;
+  if (reason === "session-full" && !progress.hasCompacted) {
+    progress.hasCompacted = true;
+    if (await parts.makeRoom(mainSessionOf(agent))) return true;
+  }
+  beat.delayedBy = reason;
+  const delayMs = pauseOf(progress.tries++);
+  events.beatDelayed({ agent, reason, delayMs });
+  await rest(clock, delayMs, beat.stopped);
+  return true;
 };
 
 const limitAfter = (events: number): number => Math.min(Math.max(events, FIRST_OF_MANY), BATCH.limit);
@@ -178,12 +160,6 @@ const isMoreThanATurn = async ({ store, inSlice }: BeatParts, { agent, through }
     return false;
   }
 };
-
-/** What the next turn gets, read while this one begins or ends, in the same breath; undefined when it could not be read. */
-const readEarly = (
-  store: Store,
-  wanted: Parameters<Store["readQueuedEvents"]>[0],
-): Promise<SystemEvent[] | undefined> => Promise.resolve(store.readQueuedEvents(wanted)).catch(() => undefined);
 
 /** Refusals that time, or somebody, puts right. */
 const MAY_PASS: ReadonlySet<string> = new Set([
@@ -218,13 +194,11 @@ const followBatch = async (
   beat: HeldBeat,
   batch: readonly SystemEvent[],
   turn: Turn,
-  ending: Ending,
 ): Promise<void> => {
   const { turnId } = turn;
   beat.turnIds.push(turnId);
   beat.events += batch.length;
-  const end = await endOf(parts, beat, turn, ending);
-  ending.stop();
+  const end = await endOf(parts, beat, turn);
   if (end?.status === "completed" || (end && !isEnded(end))) return;
   try {
     const { store, inSlice } = parts;
@@ -236,26 +210,18 @@ const followBatch = async (
   }
 };
 
-/** How a turn ended, or is when the beat is left; undefined when it was erased. */
-const endOf = async (
-  { store, clock, events }: BeatParts,
-  beat: HeldBeat,
-  asked: Turn,
-  ending: Ending,
-): Promise<Pick<Turn, "status"> | undefined> => {
-  let waitsFor = [beat.left, ending.told];
+/** The turn as it ended, or as it is when the beat is left; undefined when it was erased. */
+const endOf = async ({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: Turn): Promise<Turn | undefined> => {
   for (;;) {
-    await rest(clock, LOOK_MS, ...waitsFor);
-    if (ending.status) return { status: ending.status };
     try {
-      const turn = await store.getTurn(asked.turnId);
-      if (!turn || isEnded(turn) || beat.left.aborted) return turn;
+      const now = await turns.wait(turn, LOOK_MS, () => beat.left);
+      if (isEnded(now) || beat.left.aborted) return now;
     } catch (error) {
+      if (GatewayError.from(error).name === "turn-not-found") return undefined;
       events.storeFailed({ operation: "getTurn", error });
-      // Nobody waits any more, and a rest would be none.
-      if (beat.left.aborted) return asked;
+      if (beat.left.aborted) return turn;
+      await rest(clock, RETRY_MS, beat.left);
     }
-    if (ending.told.aborted) waitsFor = [beat.left];
   }
 };
 
@@ -273,17 +239,29 @@ const tellReturned = async (
   await store.addDeliveryStep(deliveryId, { at: clock.now(), name: "event.returned", detail });
 };
 
-/** Resolves after `ms`, or when one of the signals aborts. */
-export const rest = (clock: Clock, ms: number, ...signals: readonly AbortSignal[]): Promise<void> =>
-  new Promise((resolve) => {
-    const wake = () => {
-      stop();
-      for (const signal of signals) signal.removeEventListener("abort", wake);
-      resolve();
-    };
-    const stop = clock.after(ms, wake);
-    for (const signal of signals) {
-      if (signal.aborted) return wake();
-      signal.addEventListener("abort", wake);
-    }
-  });
+/** What an agent reads of the events of one turn: each with its id, its time, who sent it, its text as it came and what came beside that. */
+export const textOfEvents = (events: readonly SystemEvent[]): string => {
+  let text = events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`;
+  let n = 0;
+  for (const event of events) {
+    text += `\n\n${++n}. ${headOf(event)}\n${event.text}`;
+    if (event.metadata !== undefined) text += `\nmetadata: ${event.metadata}`;
+  }
+  return text;
+};
+
+/** The most that any of them has come through. What says more than an event that was taken can have says too much. */
+export const hopsOfEvents = (events: readonly SystemEvent[]): number => {
+  let most = 0;
+  for (const { metadata } of events) {
+    if (!metadata?.includes(HOPS_HEADER)) continue;
+    const { [HOPS_HEADER]: said } = JSON.parse(metadata) as Record<string, unknown>;
+    if (said !== undefined) most = Math.max(most, hopsOf(String(said)));
+  }
+  return Math.min(most, MAX_HOPS - 1);
+};
+
+const headOf = ({ eventId, createdAt, caller, attempts }: SystemEvent): string => {
+  const tried = attempts === 0 ? "" : `, tried ${attempts} ${attempts === 1 ? "time" : "times"} before`;
+  return `${eventId}, ${new Date(createdAt).toISOString()}, from ${caller}${tried}`;
+};

@@ -6,7 +6,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, isLoop, loopWords } from "#kit/hops.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import type { Events } from "#observe/events.ts";
-import type { AtOnce, Delivery, EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
+import type { Delivery, EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
 
 /** What a surface asks for when it queues an event. */
 export type EventWish = {
@@ -40,46 +40,17 @@ export const createSystemEvents = (parts: {
   const { store, agents, clock, events, limits, admit } = parts;
   let refused = 0;
 
-  /** Counts what was refused for want of room. */
-  const refuse = (error: unknown): unknown => {
-    if (!(error instanceof GatewayError)) return error;
-    if (error.name === "gateway-busy" || error.name === "store-full") {
-      refused++;
-      events.eventRefused({ reason: error.name });
-    }
-    return error;
+  const queueNew = async (wish: EventWish): Promise<QueuedEvent> => {
+    // A beat hands many over in one turn, which would fail for all of them.
+    if (isLoop(wish.hops))
+      throw new GatewayError("invalid-request", `The event is not taken: ${loopWords(wish.hops)}.`);
+    admit();
+    const agent = agents.get(wish.agent);
+    if (agent.heartbeatMs === undefined && wish.mode !== "now") throw beatsNever(agent.name);
+    return await store.queueEvent(orderOf(wish, agent.name, clock.now(), limits()));
   };
 
-  const queueNew = (wish: EventWish): AtOnce<QueuedEvent> => {
-    try {
-      // A beat hands many over in one turn, which would fail for all of them.
-      if (isLoop(wish.hops))
-        throw new GatewayError("invalid-request", `The event is not taken: ${loopWords(wish.hops)}.`);
-      admit();
-      const agent = agents.get(wish.agent);
-      if (agent.heartbeatMs === undefined && wish.mode !== "now") throw beatsNever(agent.name);
-      const queued = store.queueEvent(orderOf(wish, agent.name, clock.now(), limits()));
-      return queued instanceof Promise ? queueLater(queued) : queued;
-    } catch (error) {
-      throw refuse(error);
-    }
-  };
-
-  const queueLater = async (queued: Promise<QueuedEvent>): Promise<QueuedEvent> => {
-    try {
-      return await queued;
-    } catch (error) {
-      throw refuse(error);
-    }
-  };
-
-  /** A repeat is answered as the first was, whatever has become of the agent and the room for new events. */
-  const queueOnce = async (wish: EventWish, key: { key: string; hash: string }): Promise<QueuedEvent> => {
-    const event = await store.findEventReplay(key, clock.now());
-    return event ? { event, replayed: true } : await queueNew(wish);
-  };
-
-  const read = async (eventId: string): Promise<SystemEvent> => {
+  const get = async (eventId: string): Promise<SystemEvent> => {
     const event = await store.getEvent(eventId);
     if (!event) throw notFound(eventId);
     return event;
@@ -97,12 +68,24 @@ export const createSystemEvents = (parts: {
   return {
     /**
      * Refuses what no beat would handle, then stores event, idempotency key and delivery in one transaction; when it answers, the event
-     * is kept. No promise where the wish has no key and the store needs no waiting.
+     * is kept. A repeat is answered as the first was, whatever has become of the agent and the room for new events.
      */
-    queue: (wish: EventWish): AtOnce<QueuedEvent> =>
-      wish.idempotency ? queueOnce(wish, wish.idempotency) : queueNew(wish),
+    async queue(wish: EventWish): Promise<QueuedEvent> {
+      const event = wish.idempotency && (await store.findEventReplay(wish.idempotency, clock.now()));
+      if (event) return { event, replayed: true };
+      try {
+        return await queueNew(wish);
+      } catch (error) {
+        const { name } = GatewayError.from(error);
+        if (name === "gateway-busy" || name === "store-full") {
+          refused++;
+          events.eventRefused({ reason: name });
+        }
+        throw error;
+      }
+    },
 
-    get: read,
+    get,
 
     list: (query: {
       agent?: string;
@@ -113,7 +96,7 @@ export const createSystemEvents = (parts: {
 
     /** Queues a dead event again; where the agent's heartbeat is off it beats now, as it would never do otherwise. */
     async replay(eventId: string, by: string): Promise<SystemEvent> {
-      const { status, agent, deliveryId } = await read(eventId);
+      const { status, agent, deliveryId } = await get(eventId);
       if (status !== "dead") throw new GatewayError("event-not-dead", `The event is ${status}.`);
       const beatNow = agents.get(agent).heartbeatMs === undefined;
       const now = clock.now();

@@ -14,7 +14,6 @@ import { readTimeline, type TimelineStep } from "./delivery-timeline.ts";
 /** The flight recorder, read and written: requests that came in, and what came of them. */
 export const createDeliveries = (parts: { store: Store; events: Events; limits: () => RecorderLimits }) => {
   const { store, events, limits } = parts;
-  const failed = (error: unknown): void => events.storeFailed({ operation: "record", error });
 
   const read = async (deliveryId: string): Promise<RecordedDelivery> => {
     const delivery = await store.getDelivery(deliveryId);
@@ -31,14 +30,13 @@ export const createDeliveries = (parts: { store: Store; events: Events; limits: 
     },
     /**
      * Records a request that started nothing; `work` is what a repeat has to do with. Never throws: what cannot be recorded is logged, and
-     * the request is answered all the same. Where the store has to be waited for, who names the delivery in an answer waits for it.
+     * the request is answered all the same. A caller that names the delivery in an answer waits for it.
      */
-    record(delivery: Delivery, work?: DeliveryWork): void | Promise<void> {
+    async record(delivery: Delivery, work?: DeliveryWork): Promise<void> {
       try {
-        const recorded = store.recordDelivery(delivery, limits(), work);
-        return recorded instanceof Promise ? recorded.catch(failed) : undefined;
+        await store.recordDelivery(delivery, limits(), work);
       } catch (error) {
-        failed(error);
+        events.storeFailed({ operation: "record", error });
       }
     },
   };

@@ -1,16 +1,28 @@
-import type { TellUsed } from "#backends/backend.ts";
+import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
 import { type Agent, type Agents, countedModel, labelOfModel } from "#core/agents/agents.ts";
-import { leaseMsOf } from "#core/leases.ts";
+import { createWorker, leaseMsOf } from "#core/worker.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
+import { orAborted } from "#kit/abort.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
-import { createGates } from "#kit/gates.ts";
 import { newId } from "#kit/ids.ts";
+import { createLimiter } from "#kit/limiter.ts";
 import type { InSlice } from "#kit/slices.ts";
 import { addUsage, modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
 import type { Events } from "#observe/events.ts";
-import type { Claim, CompactionPlace, Entry, SessionRef, Store, StoreLimits, Surface } from "#store/store.ts";
-import { type CompactionWish, planCompaction } from "./compaction.ts";
+import type {
+  Claim,
+  Compacted,
+  CompactionPlace,
+  Entry,
+  Message,
+  SessionRef,
+  SessionSize,
+  Store,
+  StoreLimits,
+  Surface,
+} from "#store/store.ts";
+import { inTurnOrder, readContext, summaryMessage, toBackend } from "./history.ts";
 import { isTurnEnd } from "./journal.ts";
 
 /** Summaries that one agent writes at once: they are no turns, and no agent's concurrency bounds them. */
@@ -24,6 +36,11 @@ const CONTEXT_SHARE = 0.8;
 /** A session that was compacted in vain has to grow by so much before that is tried again. */
 const GROWTH = 1.25;
 
+/** What a backend is given to summarise at once; of more, it summarises part after part, each with the summary of those before. */
+const PART_CHARACTERS = 16 * 1024 * 1024;
+/** A summary that is longer is a backend gone wrong. */
+const SUMMARY_LIMIT = 4 * 1024 * 1024;
+
 type CompactionParts = {
   store: Store;
   agents: Agents;
@@ -36,42 +53,62 @@ type CompactionParts = {
   inSlice: InSlice;
 };
 
-type Waiting = { sessionId: string; claim: Claim | undefined; controller: AbortController; begin: () => void };
+/** A compaction that has its place in a session's queue, or is about to get it. `begin` is called when the place is the first. */
+type Queued = { compactionId: string; sessionId: string; controller: AbortController; begin: () => void };
+/** The same with its place, which it holds until `left`. */
+type Placed = Queued & { claim: Claim; left: Promise<unknown> };
 /** Under whose name what a summary took is counted. */
 type Payer = { surface: Surface; caller: string };
 const ITSELF: Payer = { surface: "heartbeat", caller: "compaction" };
+
+type CompactionWish = {
+  keep: number;
+  /** Keeps fewer where the last ones together have more tokens. */
+  keepTokens?: number;
+};
+
+/** What is to be compacted, and how much the session is before. `compacted` is undefined where it is short enough already. */
+type CompactionPlan = {
+  before: SessionSize;
+  compact: ((signal: AbortSignal, used: TellUsed) => Promise<Compacted>) | undefined;
+};
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
 export const createCompactions = (parts: CompactionParts) => {
   const { store, agents, clock, events, node, limits, compactAt, inSlice } = parts;
   const leaseMs = leaseMsOf(store);
-  const waiting = new Map<string, Waiting>();
-  const gates = createGates(AT_ONCE);
+  const queued = new Map<string, Queued>();
+  const limiter = createLimiter(AT_ONCE);
   /** Sessions that are compacted by themselves now, or that wait until they have so many bytes. */
   const pausedUntil = new Map<string, number>();
   let isStopped = false;
-  let stopTick: (() => void) | undefined;
 
-  const abort = (of: (one: Waiting) => boolean, error: GatewayError) => {
-    for (const one of waiting.values()) if (of(one)) one.controller.abort(error);
-  };
-
-  const tick = () => {
-    stopTick = waiting.size > 0 ? clock.after(leaseMs / 3, tick) : undefined;
-    const held = [...waiting.values()].flatMap(({ claim }) => claim ?? []);
-    if (held.length === 0) return;
-    store.extendClaims(held, leaseMs).then(
-      (lost) => {
-        for (const { turnId } of lost) waiting.get(turnId)?.controller.abort(lostPlace());
+  const worker = createWorker<Placed>({
+    ...{ clock, events, name: "compactions" },
+    keyOf: ({ compactionId }) => compactionId,
+    run: async ({ left }) => void (await left.catch(() => {})),
+    lease: {
+      operation: "extendClaims",
+      ms: leaseMs,
+      extend: async (placed) => {
+        const lost = await store.extendClaims(
+          placed.map(({ claim }) => claim),
+          leaseMs,
+        );
+        return placed.filter(({ compactionId }) => lost.some(({ turnId }) => turnId === compactionId));
       },
-      (error: unknown) => events.storeFailed({ operation: "extendClaims", error }),
-    );
+      lost: ({ controller }) => controller.abort(lostPlace()),
+    },
+  });
+
+  const abort = (isMeant: (one: Queued) => boolean, error: GatewayError) => {
+    for (const one of queued.values()) if (isMeant(one)) one.controller.abort(error);
   };
 
-  /** Takes a place in the queue, and gives it up again whatever `run` does. `run` begins when the place is the first. */
+  /** Takes a place in the queue, and gives it up again whatever `work` does, which begins when the place is the first. */
   const inQueue = async <T>(
     sessionId: string,
-    run: (place: CompactionPlace, signal: AbortSignal, leaveWith: LeaveWith) => Promise<T>,
+    work: (place: CompactionPlace, signal: AbortSignal) => Promise<{ compacted: Compacted | undefined; result: T }>,
   ): Promise<T> => {
     if (isStopped) throw shuttingDown();
     const now = clock.now();
@@ -80,59 +117,67 @@ export const createCompactions = (parts: CompactionParts) => {
     const { signal } = controller;
     let begin = () => {};
     const begun = new Promise<void>((resolve) => (begin = resolve));
-    const one: Waiting = { sessionId, claim: undefined, controller, begin };
-    waiting.set(compactionId, one);
-    stopTick ??= clock.after(leaseMs / 3, tick);
-    let hasLeft = true;
+    const one: Queued = { compactionId, sessionId, controller, begin };
+    queued.set(compactionId, one);
     try {
       const order = { now, compactionId, sessionId, node, leaseMs, limits: limits() };
       const place = await store.queueCompaction(order);
-      one.claim = place.claim;
-      hasLeft = false;
-      if (!place.isFirst) await orAborted(begun, signal);
-      signal.throwIfAborted();
-      return await run(place, signal, async (compacted) => {
-        const isKept = await store.endCompaction(place.claim, { now: clock.now(), compacted });
-        hasLeft = true;
-        if (isKept) return;
+      const { claim } = place;
+      const left = (async () => {
+        const { compacted, result } = await workInPlace(place, async () => {
+          if (!place.isFirst) await orAborted(begun, signal);
+          signal.throwIfAborted();
+          return await work(place, signal);
+        });
+        if (await store.endCompaction(claim, { now: clock.now(), compacted })) return result;
         throw (await store.getSession(sessionId)) ? lostPlace() : notFound(sessionId);
-      });
+      })();
+      worker.begin({ ...one, claim, left });
+      return await left;
     } finally {
-      waiting.delete(compactionId);
-      if (one.claim && !hasLeft) await giveUp(one.claim);
+      queued.delete(compactionId);
     }
   };
 
-  const giveUp = async (claim: Claim): Promise<void> => {
+  /** Gives the place up where the work fails. */
+  const workInPlace = async <T>({ claim }: CompactionPlace, work: () => Promise<T>): Promise<T> => {
     try {
-      await store.endCompaction(claim, { now: clock.now(), compacted: undefined });
+      return await work();
     } catch (error) {
-      // Its lease ends by itself.
-      events.storeFailed({ operation: "endCompaction", error });
+      await store.endCompaction(claim, { now: clock.now(), compacted: undefined }).catch((error: unknown) => {
+        // Its lease ends by itself.
+        events.storeFailed({ operation: "endCompaction", error });
+      });
+      throw error;
     }
   };
 
-  const run = (sessionId: string, wish: CompactionWish, payer: Payer): Promise<SessionCompaction> =>
-    inQueue(sessionId, async (place, signal, leaveWith) => {
-      const agent = agents.find(place.agent);
-      if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
-      const { before, compact } = await planCompaction(store, agent.backend, place, wish);
-      signal.throwIfAborted();
-      if (!compact) {
-        await leaveWith(undefined);
-        return { sessionId, compacted: false, reason: shortWords(before.messages, wish), before, after: before };
-      }
-      const began = clock.monotonic();
-      const compacted = await gates.pass(agent.name, signal, () =>
+  const run = async (sessionId: string, wish: CompactionWish, payer: Payer): Promise<SessionCompaction> => {
+    const { agent, ms, before, after } = await inQueue(sessionId, (place, signal) =>
+      summarised(place, wish, payer, signal),
+    );
+    if (!after)
+      return { sessionId, compacted: false, reason: shortWords(before.messages, wish), before, after: before };
+    const cause = payer === ITSELF ? "size" : "asked";
+    events.sessionCompacted({ sessionId, agent, cause, before, after, ms });
+    return { sessionId, compacted: true, before, after };
+  };
+
+  /** Has the summary written; `after` is undefined where the session is short enough already. */
+  const summarised = async (place: CompactionPlace, wish: CompactionWish, payer: Payer, signal: AbortSignal) => {
+    const agent = agents.find(place.agent);
+    if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
+    const { before, compact } = await planCompaction(store, agent.backend, place, wish);
+    signal.throwIfAborted();
+    const began = clock.monotonic();
+    const compacted =
+      compact &&
+      (await limiter.run(agent.name, signal, () =>
         counted(agent, payer, (used) => inTime(agent, place.claim, signal, (inner) => compact(inner, used))),
-      );
-      await leaveWith(compacted);
-      const { after } = compacted;
-      const ms = Math.round(clock.monotonic() - began);
-      const cause = payer === ITSELF ? "size" : "asked";
-      events.sessionCompacted({ sessionId, agent: agent.name, cause, before, after, ms });
-      return { sessionId, compacted: true, before, after };
-    });
+      ));
+    const ms = Math.round(clock.monotonic() - began);
+    return { compacted, result: { agent: agent.name, ms, before, after: compacted?.after } };
+  };
 
   /** Counts what a summary took, also of one that failed, as an attempt that was no turn's. */
   const counted = async <T>(agent: Agent, payer: Payer, work: (used: TellUsed) => Promise<T>) => {
@@ -235,29 +280,106 @@ export const createCompactions = (parts: CompactionParts) => {
       },
       sessionDeleted({ sessionId }: SessionRef): void {
         pausedUntil.delete(sessionId);
-        if (waiting.size > 0) abort((one) => one.sessionId === sessionId, notFound(sessionId));
+        abort((one) => one.sessionId === sessionId, notFound(sessionId));
       },
-      compaction: (compactionId: string): void => waiting.get(compactionId)?.begin(),
+      compaction: (compactionId: string): void => queued.get(compactionId)?.begin(),
     },
 
     /** Takes no more, and ends what waits and what runs: the turns behind them may still go on. */
     stop(): void {
       isStopped = true;
       abort(() => true, shuttingDown());
-      stopTick?.();
+      worker.stop();
     },
   };
 };
 
-type LeaveWith = (compacted: Parameters<Store["endCompaction"]>[1]["compacted"]) => Promise<void>;
-
-const orAborted = (promise: Promise<void>, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    if (signal.aborted) return leave();
-    signal.addEventListener("abort", leave, { once: true });
-    promise.then(resolve, reject);
+/** Looks at a session whose queue the compaction is first of. */
+const planCompaction = async (
+  store: Store,
+  backend: Backend,
+  { claim: { sessionId }, seq }: CompactionPlace,
+  wish: CompactionWish,
+): Promise<CompactionPlan> => {
+  const count = (text: string) => backend.countTokens?.(text) ?? Math.ceil(text.length / 4);
+  const countMessage = (message: Message) => toBackend(message).reduce((sum, { text }) => sum + count(text), 0);
+  const [earlier, all] = await Promise.all([store.readSummary(sessionId), readContext(store, sessionId)]);
+  // Turns behind this place have not run: of them there are only messages that came after it.
+  const isBehind = (message: Message) => message.role !== "assistant" && message.seq > seq;
+  const messages = inTurnOrder(all.filter((message) => !isBehind(message)));
+  const sizeOf = (kept: readonly Message[], summary: string | undefined): SessionSize => ({
+    messages: kept.length,
+    tokens: kept.reduce((sum, message) => sum + countMessage(message), summary === undefined ? 0 : count(summary)),
   });
+  const before = sizeOf(messages, earlier?.text);
+  const from = messages.length - keptOf(messages, wish, countMessage);
+  if (from <= 0) return { before, compact: undefined };
+
+  const gone = messages.slice(0, from);
+  const kept = messages.slice(from);
+  const compact = async (signal: AbortSignal, used: TellUsed): Promise<Compacted> => {
+    const told = gone.flatMap(toBackend);
+    if (earlier) told.unshift(summaryMessage(earlier));
+    const summary = await summarise((messages) => ask(backend, messages, signal, used), told);
+    return {
+      summary,
+      outside: told.some(({ outside }) => outside),
+      through: all.reduce((last, message) => Math.max(last, message.seq), 0),
+      except: [...kept, ...all.filter(isBehind)].map((message) => message.seq),
+      before,
+      after: sizeOf(kept, summary),
+      // Of what an engine counts: of what was said before a session began, it does not.
+      freedBytes: bytesOf(gone) + bytesOf(earlier ? [earlier] : []) - bytesOf([{ text: summary }]),
+    };
+  };
+  return { before, compact };
+};
+
+const bytesOf = (told: readonly { text: string }[]): number =>
+  told.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+
+const keptOf = (messages: readonly Message[], wish: CompactionWish, count: (message: Message) => number): number => {
+  let left = wish.keepTokens ?? Infinity;
+  let kept = 0;
+  while (kept < messages.length && kept < wish.keep) {
+    left -= left === Infinity ? 0 : count(messages[messages.length - 1 - kept] as Message);
+    if (left < 0) break;
+    kept++;
+  }
+  return kept;
+};
+
+const summarise = async (
+  write: (messages: readonly BackendMessage[]) => Promise<string>,
+  messages: readonly BackendMessage[],
+): Promise<string> => {
+  let part: BackendMessage[] = [];
+  let characters = 0;
+  for (const message of messages) {
+    if (part.length > 0 && characters + message.text.length > PART_CHARACTERS) {
+      const text = await write(part);
+      part = [summaryMessage({ text, outside: part.some(({ outside }) => outside) })];
+      characters = text.length;
+    }
+    part.push(message);
+    characters += message.text.length;
+  }
+  return await write(part);
+};
+
+/** Asks for a summary, and leaves a backend behind that does not stop when `signal` says so. */
+const ask = async (
+  backend: Backend,
+  messages: readonly BackendMessage[],
+  signal: AbortSignal,
+  used: TellUsed,
+): Promise<string> => {
+  signal.throwIfAborted();
+  const text: unknown = await orAborted(backend.summarise(messages, signal, used), signal);
+  if (typeof text !== "string") throw new TypeError("the backend's summary is no text");
+  if (text.length > SUMMARY_LIMIT) throw new TypeError("the backend's summary is longer than 4 MiB");
+  return text;
+};
 
 const shortWords = (messages: number, { keep }: CompactionWish): string =>
   messages === 0

@@ -1,7 +1,6 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { BackendMessage } from "#backends/backend.ts";
 import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
-import { type Earlier, earlierOf, hasEarlier } from "./earlier.ts";
 
 const PAGE = 500;
 /** Of large messages fewer are read at once: others are heard in between. */
@@ -14,13 +13,9 @@ const FIRST_TURN = 2;
 const HISTORY_CHARACTERS = 4 * 1024 * 1024;
 
 /** The conversation before a turn's message, oldest first: the summary of what was compacted, then each message followed by its reply. */
-export const readHistory = (
-  store: Store,
-  claimed: ClaimedTurn,
-): readonly BackendMessage[] | Promise<readonly BackendMessage[]> =>
-  claimed.turn.seq <= FIRST_TURN ? earlierOf(claimed.message) : readLongHistory(store, claimed);
-
-const readLongHistory = async (store: Store, { turn, replySeq, message }: ClaimedTurn): Promise<BackendMessage[]> => {
+export const readHistory = async (store: Store, claimed: ClaimedTurn): Promise<readonly BackendMessage[]> => {
+  const { turn, replySeq, message } = claimed;
+  if (turn.seq <= FIRST_TURN) return earlierOf(message);
   const [summary, messages] = await Promise.all([
     store.readSummary(turn.sessionId),
     readContext(store, turn.sessionId, { before: replySeq, characters: HISTORY_CHARACTERS }),
@@ -95,3 +90,30 @@ export const inTurnOrder = (messages: readonly Message[]): (Message & { place: n
     .map((message) => ({ ...message, place: placeOf.get(message.turnId) ?? 0 }))
     .sort((a, b) => a.place - b.place || a.seq - b.seq);
 };
+
+/** What was said before a session began, as whoever began it knows it. */
+export type Earlier = { role: "system" | "user" | "assistant"; text: string };
+
+type WithContext = { context: string | undefined };
+
+/**
+ * It is kept as the context of the session's message before which it was said. What others send beside a message is an object; a list is
+ * always this.
+ */
+export const earlierAsContext = (earlier: readonly Earlier[]): string | undefined =>
+  earlier.length === 0 ? undefined : JSON.stringify(earlier);
+
+export const hasEarlier = ({ context }: WithContext): boolean =>
+  context !== undefined && context.charCodeAt(0) === LIST;
+const LIST = "[".charCodeAt(0);
+
+/** What was said before a message; nothing for nearly all. */
+export const earlierOf = (message: WithContext): readonly BackendMessage[] =>
+  hasEarlier(message) ? (JSON.parse(message.context as string) as Earlier[]).map(told) : NOTHING;
+const told = ({ role, text }: Earlier): BackendMessage =>
+  role === "system" ? { role, text, outside: false, instructions: true } : { role, text, outside: false };
+const NOTHING: readonly BackendMessage[] = [];
+
+/** A message without it, as backends are told it. */
+export const withoutEarlier = <M extends WithContext>(message: M): M =>
+  hasEarlier(message) ? { ...message, context: undefined } : message;

@@ -1,10 +1,13 @@
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
-import { IdTable } from "#kit/tables.ts";
 import type { Entry, SessionRef, StoreWatcher, Turn } from "#store/store.ts";
 
 export type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
-type TurnListener = (turnId: string) => void;
-type EndListener = (entry: Entry | undefined) => void;
+export type TurnEndEntry = Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }>;
+/**
+ * Called with the entry that ends the turn. `erased`: the turn was deleted with its session; `unkept`: it has run to its end here, which the store
+ * had no room for, so that it runs again, and nobody knows when.
+ */
+type EndListener = (end: TurnEndEntry | "erased" | "unkept") => void;
 /** A turn, and where it runs. */
 export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
@@ -14,9 +17,8 @@ export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
  */
 export const createJournal = ({ isShared = false } = {}) => {
   const followers: Listeners<JournalListener> = new Map();
-  const ends: Listeners<EndListener> = new IdTable();
+  const ends: Listeners<EndListener> = new Map();
   const awaited: Listeners<EndListener> | undefined = isShared ? new Map() : undefined;
-  const unkept = new Set<TurnListener>();
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries({ sessionId }, entries) {
@@ -28,7 +30,7 @@ export const createJournal = ({ isShared = false } = {}) => {
     sessionDeleted({ sessionId }) {
       tellListeners(followers, sessionId, (listener) => listener.deleted());
       // Here the runner tells of a turn that ran; what ran on another gateway nobody else tells of.
-      if (awaited) tellListeners(awaited, sessionId, (end) => end(undefined));
+      if (awaited) tellListeners(awaited, sessionId, (end) => end("erased"));
     },
   };
 
@@ -36,7 +38,6 @@ export const createJournal = ({ isShared = false } = {}) => {
     watcher,
     /** Entries of a session from now on. */
     follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
-    /** Calls `end` with the entry that ends the turn; with none when the turn was erased. */
     onTurnEnd({ turnId, sessionId }: TurnPlace, end: EndListener): () => void {
       const leave = addListener(ends, turnId, end);
       if (!awaited) return leave;
@@ -46,14 +47,8 @@ export const createJournal = ({ isShared = false } = {}) => {
         leaveSession();
       };
     },
-    turnErased(turnId: string): void {
-      tellListeners(ends, turnId, (end) => end(undefined));
-    },
-    /** Calls `hear` with each turn that has run to its end here, which the store had no room for: it runs again, and nobody knows when. */
-    onTurnUnkept: (hear: TurnListener): void => void unkept.add(hear),
-    turnUnkept(turnId: string): void {
-      for (const hear of unkept) hear(turnId);
-    },
+    turnErased: (turnId: string): void => tellListeners(ends, turnId, (end) => end("erased")),
+    turnUnkept: (turnId: string): void => tellListeners(ends, turnId, (end) => end("unkept")),
     /** Somebody follows this session, or waits for one of its turns. */
     wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
       followers.get(sessionId) !== undefined || awaited?.get(sessionId) !== undefined,
@@ -62,7 +57,5 @@ export const createJournal = ({ isShared = false } = {}) => {
 
 export type Journal = ReturnType<typeof createJournal>;
 
-export const isTurnEnd = (
-  entry: Entry,
-): entry is Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }> =>
+export const isTurnEnd = (entry: Entry): entry is TurnEndEntry =>
   entry.name === "turn.completed" || entry.name === "turn.failed" || entry.name === "turn.cancelled";

@@ -23,6 +23,8 @@ export type InvalidSkill = { dir: string; reason: string };
 /** The Agent Skills format, agentskills.io. */
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 const NAME_LIMIT = 64;
+/** A skill is read at `/api/v1/skills/{skill_id}`, and these are operations there. */
+const RESERVED = ["list", "trigger"];
 const DESCRIPTION_LIMIT = 1024;
 const COMPATIBILITY_LIMIT = 500;
 const FILE_LIMIT = 256 * 1024;
@@ -118,6 +120,7 @@ const skillOf = (dir: string, folder: string, matter: unknown, body: string): Om
   if (typeof name !== "string" || !NAME.test(name) || name.length > NAME_LIMIT) {
     return "name is not 1 to 64 lower-case letters, digits and single hyphens";
   }
+  if (RESERVED.includes(name)) return `the name ${name} is reserved: give the skill and its folder another one`;
   if (name !== folder) return `name is ${name}, but the folder is ${folder}`;
   if (description === undefined) return "description is missing";
   if (typeof description !== "string" || description.trim() === "" || charactersOf(description) > DESCRIPTION_LIMIT) {

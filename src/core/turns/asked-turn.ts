@@ -1,14 +1,14 @@
 import type { BackendTurn } from "#backends/backend.ts";
 import type { Agent } from "#core/agents/agents.ts";
-import { earlierOf, withoutEarlier } from "#core/sessions/earlier.ts";
-import { readHistory } from "#core/sessions/history.ts";
+import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.ts";
+import { skillTools } from "#core/skills/skill-tools.ts";
 import { hasSkill, type Skills } from "#core/skills/skills.ts";
 import type { Clock } from "#kit/clock.ts";
-import type { StopSignal } from "#kit/stop-signal.ts";
+import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { ClaimedTurn, Store } from "#store/store.ts";
-import type { RetryBudget } from "./retry-budget.ts";
+import { type Tool, ToolError } from "#tools/tool.ts";
+import type { RetryBudget } from "./attempt.ts";
 import type { Note } from "./run-turn.ts";
-import { toolsOf } from "./turn-tools.ts";
 import type { TurnWatch } from "./turn-watch.ts";
 
 type AskedParts = { store: Store; skills: Skills; clock: Clock; retries: RetryBudget };
@@ -27,10 +27,10 @@ export class AskedTurn implements BackendTurn {
   readonly #claimed: ClaimedTurn;
   readonly #parts: AskedParts;
   readonly #agent: Agent;
-  /** Who must not take it for silence that a tool is at work. */
-  watch: TurnWatch | undefined = undefined;
+  /** It must not take for silence that a tool is at work. */
+  readonly #watch: TurnWatch;
 
-  constructor(parts: AskedParts, claimed: ClaimedTurn, agent: Agent) {
+  constructor(parts: AskedParts, claimed: ClaimedTurn, agent: Agent, watch: TurnWatch) {
     const { turn } = claimed;
     this.turnId = turn.turnId;
     this.sessionId = turn.sessionId;
@@ -44,6 +44,7 @@ export class AskedTurn implements BackendTurn {
     this.#claimed = claimed;
     this.#parts = parts;
     this.#agent = agent;
+    this.#watch = watch;
   }
 
   get earlier() {
@@ -61,21 +62,52 @@ export class AskedTurn implements BackendTurn {
   }
 
   aside<T>(work: Promise<T>): Promise<T> {
-    return this.watch ? this.watch.pause(work) : work;
+    return this.#watch.pause(work);
   }
 
   whenLate(goesOn: () => boolean) {
-    this.watch?.whenLate(goesOn);
+    this.#watch.whenLate(goesOn);
   }
 
   mayRetry() {
     return this.#parts.retries.take(this.agent);
   }
 
-  tools(signal: StopSignal) {
-    const { skills, clock } = this.#parts;
-    const note = (step: Note) => noteOn(this.#parts, this.#claimed, step);
-    return toolsOf({ agent: this.#agent, skills, hops: this.hops, clock, note, watch: this.watch }, signal);
+  /** The skills of its agent, and its agent's servers of tools. */
+  async tools(signal: StopSignal): Promise<readonly Tool[]> {
+    const { toolSource } = this.#agent;
+    const own = skillTools(this.#parts.skills, this.#agent);
+    if (!toolSource) return own.map((tool) => this.#noted(tool));
+    const { tools, missing } = await this.#watch.pause(toolSource.tools(abortSignalOf(signal), this.hops));
+    for (const { server, reason } of missing) this.#note({ name: "tool.unavailable", detail: { server, reason } });
+    return [...own, ...tools].map((tool) => this.#noted(tool));
+  }
+
+  /** The tool, each call of which goes on the turn's timeline. */
+  #noted(tool: Tool): Tool {
+    const { clock } = this.#parts;
+    return {
+      ...tool,
+      call: async (args, signal) => {
+        const began = clock.monotonic();
+        const note = (detail: object) => {
+          const ms = Math.round(clock.monotonic() - began);
+          this.#note({ name: "tool.called", detail: { tool: tool.name, ms, ...detail } });
+        };
+        try {
+          const answer = await this.#watch.pause(tool.call(args, signal));
+          note({ ok: true, characters: answer.length });
+          return answer;
+        } catch (error) {
+          note({ ok: false, reason: error instanceof ToolError ? error.message : "the tool failed" });
+          throw error;
+        }
+      },
+    };
+  }
+
+  #note(note: Note): void {
+    noteOn(this.#parts, this.#claimed, note);
   }
 }
 

@@ -1,6 +1,5 @@
 import type { TurnPlace } from "#core/sessions/journal.ts";
 import { addListener, type Listeners, tellAll } from "#kit/listeners.ts";
-import { IdTable } from "#kit/tables.ts";
 
 /**
  * A reply while it is being written. No journal entry: the node that runs the turn holds it until the turn ends, and those where
@@ -32,10 +31,10 @@ const SHORT = 1024;
 
 /** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
 export const createLiveReplies = () => {
-  const replies = new IdTable<LiveReply>();
+  const replies = new Map<string, LiveReply>();
   /** A session runs one turn at a time. */
   const ofSession = new Map<string, LiveReply>();
-  const readers: Listeners<Reader> = new IdTable();
+  const readers: Listeners<Reader> = new Map();
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number, isCopy = false): LiveReply {
       const reply: LiveReply = {
@@ -50,6 +49,9 @@ export const createLiveReplies = () => {
         isCopy,
         readers: readers.get(turnId),
       };
+      // An attempt that lost its turn writes no more that anybody reads.
+      const before = replies.get(turnId);
+      if (before) before.isOver = true;
       replies.set(turnId, reply);
       ofSession.set(sessionId, reply);
       return reply;

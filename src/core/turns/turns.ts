@@ -1,6 +1,6 @@
-import { setImmediate as breathe } from "node:timers/promises";
-import { type Agents, checkModel, countedModel, requireAwake } from "#core/agents/agents.ts";
-import type { Journal } from "#core/sessions/journal.ts";
+import { setImmediate as nextTick } from "node:timers/promises";
+import { type Agent, type Agents, checkModel, countedModel, requireAwake } from "#core/agents/agents.ts";
+import type { Journal, TurnEndEntry } from "#core/sessions/journal.ts";
 import type { SessionPlace } from "#core/sessions/sessions.ts";
 import { checkSkills, type Skills } from "#core/skills/skills.ts";
 import type { Clock } from "#kit/clock.ts";
@@ -20,7 +20,6 @@ import type {
   TurnStart,
 } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
-import { createTurnWaits } from "./turn-waits.ts";
 
 /** What every surface asks for when it starts work. */
 export type TurnWish = {
@@ -52,17 +51,15 @@ export type TurnWish = {
   gone?: (() => AbortSignal) | undefined;
 };
 
-/** `isEnding`: it was over as soon as it had begun, and its end is on the way to the store. */
-export type Started = { turn: Turn; replayed: boolean; isEnding?: boolean };
-
-type Slot = ReturnType<Runner["reserve"]>;
+export type Started = { turn: Turn; replayed: boolean };
 
 export type Limits = { store: StoreLimits; recorder: RecorderLimits };
 
 export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
+const SIGNAL_AFTER_MS = 100;
 
-export const createTurns = (parts: {
+type TurnParts = {
   store: Store;
   agents: Agents;
   skills: Skills;
@@ -72,112 +69,81 @@ export const createTurns = (parts: {
   limits: () => Limits;
   /** Throws when the gateway takes no new work: it drains, or memory is short. */
   admit: () => void;
-}) => {
-  const { store, agents, skills, journal, runner, clock, limits, admit } = parts;
+};
 
-  const waits = createTurnWaits({ journal, clock });
-
-  const read = async (turnId: string): Promise<Turn> => {
+export const createTurns = (parts: TurnParts) => {
+  const { store, clock } = parts;
+  const get = async (turnId: string): Promise<Turn> => {
     const turn = await store.getTurn(turnId);
     if (!turn) throw new GatewayError("turn-not-found", `No turn has the id ${turnId}.`);
     return turn;
   };
 
   /** The turn once it has ended, or as it is after `ms`. */
-  const settle = async (turn: Turn, wait: ReturnType<typeof waits.open>): Promise<Turn> => {
+  const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"]): Promise<Turn> => {
+    const waiting = waitForEnd(parts, turn, ms, gone, 0);
     try {
-      const now = await read(turn.turnId);
-      if (isEnded(now)) return now;
-      const end = await wait.ended;
-      if (end === "erased") throw erased(turn.turnId);
-      return end === "over" ? await read(turn.turnId) : end;
+      const now = await get(turn.turnId);
+      return isEnded(now) ? now : await resultOf(turn, await waiting.ended);
     } finally {
-      waits.close(wait);
+      waiting.close();
     }
   };
-  const wait = (turn: Turn, ms: number, gone?: TurnWish["gone"]) => settle(turn, waits.open(turn, ms, gone));
-
-  /** A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work. */
-  const startOnce = async (wish: TurnWish): Promise<Started> => (await findReplay(wish)) ?? (await startNew(wish));
+  const resultOf = async (turn: Turn, end: WaitEnd): Promise<Turn> => {
+    if (end === "erased") throw erased(turn.turnId);
+    return end === "over" ? await get(turn.turnId) : withEnd(turn, end);
+  };
 
   /** The turn that the key of this wish has started before, if it has. */
-  const findReplay = async ({
-    idempotency,
-    waitMs,
-    gone,
-    follow,
-  }: TurnWish): Promise<{ turn: Turn; replayed: true } | undefined> => {
+  const findReplay = async ({ idempotency, waitMs, gone, follow }: TurnWish): Promise<Started | undefined> => {
     const turn = idempotency && (await store.findReplay(idempotency, clock.now()));
-    if (turn) follow?.(turn, undefined);
-    return turn && { turn: waitMs === undefined ? turn : await wait(turn, waitMs, gone), replayed: true };
+    if (!turn) return undefined;
+    follow?.(turn, undefined);
+    return { turn: waitMs === undefined ? turn : await wait(turn, waitMs, gone), replayed: true };
   };
 
-  /** The same for a turn that was claimed before anybody waited for it. */
-  const startedAfter = (turn: Turn, wait: ReturnType<typeof waits.open>, replayed: boolean): Promise<Started> =>
-    wait.ended.then((end) => {
-      waits.close(wait);
-      if (end === "erased") throw erased(turn.turnId);
-      return end === "over" ? read(turn.turnId).then((now) => ({ turn: now, replayed })) : { turn: end, replayed };
-    });
-
-  const startNew = (wish: TurnWish): Started | Promise<Started> => {
-    admit();
-    const agent = agents.get(wish.place.agent);
-    checkModel(agent, wish.model);
-    if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
-    if (isWaitedFor(wish)) requireAwake(agent, wish.model);
-    const slot = runner.reserve(agent.name);
+  const startNew = async (wish: TurnWish): Promise<Started> => {
+    const { runner } = parts;
+    const agent = agentFor(parts, wish);
+    const place = runner.reserve(agent.name);
     // One moment for both: a turn never begins before it was queued.
-    const now = slot?.request.now ?? clock.now();
-    const order = orderOf(wish, countedModel(agent, wish.model), now, limits(), slot?.request);
-    let started: ReturnType<Store["startTurn"]>;
+    const now = place?.claim.now ?? clock.now();
+    let started: TurnStart | undefined;
     try {
-      started = store.startTurn(order);
-    } catch (error) {
-      slot?.free();
-      throw error;
+      const order = orderOf(wish, countedModel(agent, wish.model), now, parts.limits(), place?.claim);
+      started = await store.startTurn(order);
+    } finally {
+      if (!started?.claimed) place?.free();
     }
-    return started instanceof Promise ? beginLater(wish, started, slot) : begin(wish, started, slot);
-  };
-
-  const beginLater = async (wish: TurnWish, starting: Promise<TurnStart>, slot: Slot): Promise<Started> => {
-    let started: TurnStart;
-    try {
-      started = await starting;
-    } catch (error) {
-      slot?.free();
-      throw error;
-    }
-    return begin(wish, started, slot);
-  };
-
-  const begin = (wish: TurnWish, { turn, replayed, claimed }: TurnStart, slot: Slot): Started | Promise<Started> => {
-    if (!claimed) slot?.free();
+    const { turn, replayed, claimed } = started;
     wish.follow?.(turn, claimed?.replySeq);
-    // Whoever waits has to listen before the turn runs.
-    const opened = wish.waitMs === undefined ? undefined : waits.open(turn, wish.waitMs, wish.gone);
-    const isEnding = claimed !== undefined && runner.begin(claimed);
-    if (!opened) return { turn, replayed, isEnding };
-    if (claimed) return startedAfter(turn, opened, replayed);
-    return settle(turn, opened).then((ended) => ({ turn: ended, replayed }));
+    if (wish.waitMs === undefined) {
+      if (claimed) runner.begin(claimed);
+      return { turn, replayed };
+    }
+    if (!claimed) return { turn: await wait(turn, wish.waitMs, wish.gone), replayed };
+    // A caller who waits has to listen before the turn runs.
+    const waiting = waitForEnd(parts, turn, wish.waitMs, wish.gone, SIGNAL_AFTER_MS);
+    runner.begin(claimed);
+    const end = await waiting.ended;
+    waiting.close();
+    return { turn: await resultOf(turn, end), replayed };
   };
-
-  const startNow = (wish: TurnWish): Started | Promise<Started> =>
-    wish.idempotency ? startOnce(wish) : startNew(wish);
 
   return {
     /**
      * The one way all work begins. Refuses what cannot be run, then stores message, turn, idempotency key and delivery in one
-     * transaction; when it answers, the work is kept. With `waitMs` it answers when the turn has ended, or after that time. Where the
-     * store needs no waiting and nobody waits for the reply, the answer is no promise.
+     * transaction; when it answers, the work is kept. With `waitMs` it answers when the turn has ended, or after that time.
      */
-    start(wish: TurnWish): Started | Promise<Started> {
+    async start(wish: TurnWish): Promise<Started> {
       // To make a large text took a while, and to keep it will: others are heard in between. Only calls of REST have no order to keep.
-      if (wish.text.length > IN_STRETCHES_FROM && wish.surface === "rest") return breathe().then(() => startNow(wish));
-      return startNow(wish);
+      if (wish.text.length > IN_STRETCHES_FROM && wish.surface === "rest") await nextTick();
+      // A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work.
+      const replay = wish.idempotency && (await findReplay(wish));
+      return replay ?? (await startNew(wish));
     },
 
-    get: read,
+    get,
 
     /** Without their replies, newest first. */
     list: (query: TurnQuery): Promise<Page<Turn>> => store.listTurns(query),
@@ -192,9 +158,69 @@ export const createTurns = (parts: {
   };
 };
 
-const isWaitedFor = ({ waitMs, streamed }: TurnWish): boolean => waitMs !== undefined || streamed === true;
-
 export type Turns = ReturnType<typeof createTurns>;
+
+/** The agent that a turn is for, which may run it now. */
+const agentFor = ({ agents, skills, admit }: TurnParts, wish: TurnWish): Agent => {
+  admit();
+  const agent = agents.get(wish.place.agent);
+  checkModel(agent, wish.model);
+  if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
+  if (isWaitedFor(wish)) requireAwake(agent, wish.model);
+  return agent;
+};
+
+/** A turn's end; `over`: the time was over, the caller had gone, or it will take too long; `erased`: it was deleted with its session. */
+type WaitEnd = TurnEndEntry | "over" | "erased";
+
+/** Waits for the end of a turn, from now on. The signal is asked for in so long: it costs more than a short turn. */
+const waitForEnd = (
+  { journal, clock }: TurnParts,
+  turn: Turn,
+  ms: number,
+  gone: (() => AbortSignal) | undefined,
+  askAfterMs: number,
+) => {
+  let end: (end: WaitEnd) => void = () => {};
+  const ended = new Promise<WaitEnd>((resolve) => {
+    end = resolve;
+  });
+  let signal: AbortSignal | undefined;
+  const leave = (): void => end("over");
+  const ask = (): void => {
+    signal = gone?.();
+    if (signal?.aborted) leave();
+    else signal?.addEventListener("abort", leave, { once: true });
+  };
+  const stopTimer = clock.after(ms, leave);
+  const stopAsking = askAfterMs > 0 ? clock.after(askAfterMs, ask) : ask();
+  const unfollow = journal.onTurnEnd(turn, (entry) => end(entry === "unkept" ? "over" : entry));
+  const close = (): void => {
+    unfollow();
+    stopTimer();
+    stopAsking?.();
+    signal?.removeEventListener("abort", leave);
+  };
+  return { ended, close };
+};
+
+const withEnd = (turn: Turn, entry: TurnEndEntry): Turn => {
+  // One copy: each costs as much as all else that is done here.
+  const ended: Turn = { ...turn, endedAt: entry.at, usage: entry.usage, model: entry.model ?? turn.model };
+  if (entry.name === "turn.completed") {
+    ended.status = "completed";
+    ended.reply = entry.reply;
+  } else if (entry.name === "turn.cancelled") {
+    ended.status = "cancelled";
+    ended.reply = entry.reply || undefined;
+  } else {
+    ended.status = "failed";
+    ended.error = entry.error;
+  }
+  return ended;
+};
+
+const isWaitedFor = ({ waitMs, streamed }: TurnWish): boolean => waitMs !== undefined || streamed === true;
 
 export const isEnded = ({ status }: Pick<Turn, "status">): boolean => status !== "queued" && status !== "running";
 

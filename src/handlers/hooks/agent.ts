@@ -1,15 +1,11 @@
 import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { HooksHandlers, HooksReplies } from "#generated/hooks-handlers.ts";
-import { type HookStarted, startHook } from "./start.ts";
-
-type Reply = HooksReplies["hooks.agent"];
+import type { HooksHandlers } from "#generated/hooks-handlers.ts";
+import { startHook } from "./start.ts";
 
 export const agent = (core: Core): Pick<HooksHandlers<HookContext>, "hooks.agent"> => ({
-  "hooks.agent": ({ body: { message: text, ...wish } }, ctx) => {
-    const started = startHook(core, { text, ...wish }, ctx);
-    return started instanceof Promise ? started.then(replyOf) : replyOf(started);
-  },
+  "hooks.agent": async ({ body: { message: text, ...wish } }, ctx) => ({
+    as: "ok",
+    ...(await startHook(core, { text, ...wish }, ctx)),
+  }),
 });
-
-const replyOf = ({ body, replayed }: HookStarted): Reply => ({ as: "ok", body, replayed });

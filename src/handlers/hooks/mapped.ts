@@ -3,18 +3,16 @@ import type { Core } from "#core/core.ts";
 import type { Choice } from "#core/mappings.ts";
 import type { HooksHandlers, HooksReplies } from "#generated/hooks-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { type HookStarted, startHook } from "./start.ts";
-
-type Reply = HooksReplies["hooks.mapped"];
+import { startHook } from "./start.ts";
 
 export const mapped = (core: Core): Pick<HooksHandlers<HookContext>, "hooks.mapped" | "hooks.mappedByName"> => ({
-  "hooks.mapped": ({ body }, ctx) => {
+  "hooks.mapped": async ({ body }, ctx) => {
     const { chosen } = choose(core, body, ctx);
     if (chosen) return startMapped(core, chosen, ctx);
     ctx.answer = "unmatched";
     throw new GatewayError("mapping-not-found", "No mapping matched the payload.");
   },
-  "hooks.mappedByName": ({ path, body }, ctx) => {
+  "hooks.mappedByName": async ({ path, body }, ctx) => {
     const { chosen } = choose(core, body, ctx, path.name);
     if (chosen) return startMapped(core, chosen, ctx);
     ctx.answer = "unmatched";
@@ -30,20 +28,14 @@ const choose = ({ mappings }: Core, body: unknown, ctx: HookContext, name?: stri
   return choice;
 };
 
-const startMapped = (
+const startMapped = async (
   core: Core,
   { mapping, message }: NonNullable<Choice["chosen"]>,
   ctx: HookContext,
-): Reply | Promise<Reply> => {
+): Promise<HooksReplies["hooks.mapped"]> => {
   const { name, agent, session, model, channel, delivery } = mapping;
   ctx.mapping = name;
   ctx.note("message.rendered", JSON.stringify({ mapping: name, characters: message.length }));
-  const started = startHook(core, { agent, session, model, channel, delivery, text: message }, ctx);
-  return started instanceof Promise ? started.then((late) => replyOf(name, late)) : replyOf(name, started);
+  const started = await startHook(core, { agent, session, model, channel, delivery, text: message }, ctx);
+  return { as: "ok", body: { ...started.body, mapping: name }, replayed: started.replayed };
 };
-
-const replyOf = (mapping: string, { body, replayed }: HookStarted): Reply => ({
-  as: "ok",
-  body: { ...body, mapping },
-  replayed,
-});

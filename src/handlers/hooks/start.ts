@@ -1,6 +1,5 @@
 import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { Started } from "#core/turns/turns.ts";
 import type { AgentHookReply } from "#generated/hooks-handlers.ts";
 import { newBareId } from "#kit/ids.ts";
 
@@ -17,10 +16,10 @@ export type HookTurn = {
   context?: object | undefined;
 };
 
-export type HookStarted = { body: AgentHookReply; replayed: boolean };
+type HookStarted = { body: AgentHookReply; replayed: boolean };
 
-/** Starts a turn apart from people's conversations. It is answered when it is stored; no promise where the store needs none. */
-export const startHook = (core: Core, wish: HookTurn, ctx: HookContext): HookStarted | Promise<HookStarted> => {
+/** Starts a turn apart from people's conversations. It is answered when it is stored. */
+export const startHook = async (core: Core, wish: HookTurn, ctx: HookContext): Promise<HookStarted> => {
   const { session, model, channel, delivery, text, context } = wish;
   // A named agent may have left the configuration: a repeat is answered all the same, and turns.start refuses the rest.
   const agent = wish.agent ?? core.agents.get(undefined).name;
@@ -28,8 +27,7 @@ export const startHook = (core: Core, wish: HookTurn, ctx: HookContext): HookSta
   const announce = core.announce({ delivery, channel, hops });
   const isUnaddressed = delivery === "announce" && !announce;
   if (isUnaddressed) ctx.note("announcement.unaddressed", JSON.stringify({ channel }));
-  const warning = isUnaddressed ? unaddressed(channel) : undefined;
-  const started = core.turns.start({
+  const { turn, replayed } = await core.turns.start({
     place: {
       sessionId: session ?? `webhook:${newBareId(core.clock.now())}`,
       agent,
@@ -47,35 +45,25 @@ export const startHook = (core: Core, wish: HookTurn, ctx: HookContext): HookSta
     idempotency: ctx.idempotency,
     delivery: ctx.delivery(),
   });
-  return started instanceof Promise
-    ? started.then((late) => startedOf(core, wish, late, ctx, warning))
-    : startedOf(core, wish, started, ctx, warning);
+  return {
+    body: {
+      status: 200,
+      message: "turn started",
+      sessionId: turn.sessionId,
+      turnId: turn.turnId,
+      // A repeat is told of the turn that the first request started.
+      deliveryId: turn.deliveryId ?? ctx.delivery().deliveryId,
+      agent: turn.agent,
+      model: turn.model ?? core.agents.find(turn.agent)?.model ?? null,
+      channel: channel ?? null,
+      delivery,
+      ...(isUnaddressed && { warning: unaddressed(channel) }),
+    },
+    replayed,
+  };
 };
 
 const unaddressed = (channel: string | undefined): string => {
   const named = channel === undefined ? "the request names no `channel`" : `\`${channel}\` is not among \`channels\``;
   return `No channel takes the announcement: ${named}, and gateway.announceTo is not set. Subscribers alone are told of the reply.`;
 };
-
-/** A repeat is told of the turn that the first request started. */
-const startedOf = (
-  core: Core,
-  wish: HookTurn,
-  { turn, replayed }: Started,
-  ctx: HookContext,
-  warning: string | undefined,
-): HookStarted => ({
-  body: {
-    status: 200,
-    message: "turn started",
-    sessionId: turn.sessionId,
-    turnId: turn.turnId,
-    deliveryId: turn.deliveryId ?? ctx.delivery().deliveryId,
-    agent: turn.agent,
-    model: turn.model ?? core.agents.find(turn.agent)?.model ?? null,
-    channel: wish.channel ?? null,
-    delivery: wish.delivery,
-    ...(warning !== undefined && { warning }),
-  },
-  replayed,
-});

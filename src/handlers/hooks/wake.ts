@@ -1,13 +1,10 @@
 import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { QueuedEvent } from "#core/heartbeat/system-events.ts";
-import type { HooksHandlers, HooksReplies, WakeRequest } from "#generated/hooks-handlers.ts";
-
-type Reply = HooksReplies["hooks.wake"];
+import type { HooksHandlers } from "#generated/hooks-handlers.ts";
 
 export const wake = (core: Core): Pick<HooksHandlers<HookContext>, "hooks.wake"> => ({
-  "hooks.wake": ({ body: { text, metadata, agent, mode } }, ctx) => {
-    const queued = core.systemEvents.queue({
+  "hooks.wake": async ({ body: { text, metadata, agent, mode } }, ctx) => {
+    const { event, replayed } = await core.systemEvents.queue({
       agent,
       text,
       metadata: metadata && JSON.stringify(metadata),
@@ -17,20 +14,13 @@ export const wake = (core: Core): Pick<HooksHandlers<HookContext>, "hooks.wake">
       idempotency: ctx.idempotency,
       delivery: ctx.delivery(),
     });
-    return queued instanceof Promise ? queued.then((late) => replyOf(late, mode, ctx)) : replyOf(queued, mode, ctx);
+    // A repeat is told of the event that the first request queued.
+    const deliveryId = event.deliveryId ?? ctx.delivery().deliveryId;
+    const { eventId, agent: name } = event;
+    return {
+      as: "ok",
+      body: { status: 200, message: "event queued", eventId, deliveryId, agent: name, mode },
+      replayed,
+    };
   },
-});
-
-/** A repeat is told of the event that the first request queued. */
-const replyOf = ({ event, replayed }: QueuedEvent, mode: WakeRequest["mode"], ctx: HookContext): Reply => ({
-  as: "ok",
-  body: {
-    status: 200,
-    message: "event queued",
-    eventId: event.eventId,
-    deliveryId: event.deliveryId ?? ctx.delivery().deliveryId,
-    agent: event.agent,
-    mode,
-  },
-  replayed,
 });

@@ -1,7 +1,6 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { earlierAsContext } from "#core/sessions/earlier.ts";
-import { instructionsTold } from "#core/sessions/history.ts";
+import { earlierAsContext, instructionsTold } from "#core/sessions/history.ts";
 import { placeOfChat, type SessionPlace } from "#core/sessions/sessions.ts";
 import { failureOf, isEnded } from "#core/turns/turns.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";

@@ -1,4 +1,4 @@
-import { type Earlier, earlierAsContext } from "#core/sessions/earlier.ts";
+import { type Earlier, earlierAsContext } from "#core/sessions/history.ts";
 import type { ChatMessage } from "#generated/rest-types.ts";
 import { GatewayError } from "#kit/errors.ts";
 

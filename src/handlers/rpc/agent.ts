@@ -13,10 +13,10 @@ export const agent = ({ core, reloads }: RpcParts): Pick<RpcHandlers<CallContext
   "agent.list": () => core.agentList(),
   "agent.status": ({ agentName }) => core.agentView(agentName),
   "agent.reload": ({ agentName }) => reloads.agent(agentName),
-  "agent.sendMessage": ({ agentName, channel, userId, sessionId, message, model, wait, stream, hops }, ctx) => {
+  "agent.sendMessage": async ({ agentName, channel, userId, sessionId, message, model, wait, stream, hops }, ctx) => {
     const { follow, caller } = ctx;
     if (stream && !follow) throw new GatewayError("invalid-params", "`stream` is taken over a WebSocket alone.");
-    const started = core.turns.start({
+    const started = await core.turns.start({
       place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
       surface: "rpc",
       caller: caller.name,
@@ -30,7 +30,7 @@ export const agent = ({ core, reloads }: RpcParts): Pick<RpcHandlers<CallContext
       gone: wait ? () => ctx.signal : undefined,
       delivery: ctx.delivery(),
     });
-    return started instanceof Promise ? started.then((late) => sentOf(late, wait)) : sentOf(started, wait);
+    return sentOf(started, wait);
   },
 });
 

@@ -60,16 +60,6 @@ export const readSummary = (records: Records, sessionId: string): Summary | unde
   return found && records.summaries.find(found.session.ordinal)?.summary;
 };
 
-/** Tells of a session's messages by their `seq` whether its summary stands for them; it does for all below `lowest`. */
-export const marksOf = (records: Records, ordinal: number): { isCompacted(seq: number): boolean; lowest: number } => {
-  const record = records.summaries.find(ordinal);
-  if (!record) return { isCompacted: () => false, lowest: 0 };
-  const { through } = record;
-  const except = new Set(record.except);
-  const lowest = record.except.reduce((low, seq) => Math.min(low, seq), through + 1);
-  return { isCompacted: (seq) => seq <= through && !except.has(seq), lowest };
-};
-
 export const compactionOfClaim = (records: Records, claim: Claim): CompactionRecord | undefined => {
   const record = records.compactions.find(claim.turnId);
   return record && holds(claim, record.lease, FENCE) ? record : undefined;

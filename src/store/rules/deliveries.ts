@@ -10,7 +10,7 @@ import type {
 } from "#store/store.ts";
 import { scanBack } from "./pages.ts";
 import type { DeliveryRecord, Pieces, Records } from "./records.ts";
-import { findTurn } from "./turns.ts";
+import { findTurn } from "./turn-lookup.ts";
 
 /** Strangers fill no more than this part of the recorder's bytes. */
 const REFUSED_SHARE = 8;

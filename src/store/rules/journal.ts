@@ -1,5 +1,4 @@
 import type { Entry, Message, Session, SessionRef, Store } from "#store/store.ts";
-import { marksOf } from "./compactions.ts";
 import type { Pieces, Records, SessionRecord } from "./records.ts";
 
 /** The `seq` of an entry that has no place in the journal yet. */
@@ -72,6 +71,16 @@ export function* readMessages(
     yield;
   }
 }
+
+/** Tells of a session's messages by their `seq` whether its summary stands for them; it does for all below `lowest`. */
+export const marksOf = (records: Records, ordinal: number): { isCompacted(seq: number): boolean; lowest: number } => {
+  const record = records.summaries.find(ordinal);
+  if (!record) return { isCompacted: () => false, lowest: 0 };
+  const { through } = record;
+  const except = new Set(record.except);
+  const lowest = record.except.reduce((low, seq) => Math.min(low, seq), through + 1);
+  return { isCompacted: (seq) => seq <= through && !except.has(seq), lowest };
+};
 
 /** An entry that holds a message's whole text, as that message. */
 const messageOf = (entry: Entry, compacted: boolean): Message | undefined => {

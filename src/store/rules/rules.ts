@@ -17,9 +17,10 @@ import { appendGatewayEntry, readGatewayEntries } from "./gateway.ts";
 import { readEntries, readMessages } from "./journal.ts";
 import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts";
 import type { Pieces, Records } from "./records.ts";
-import { deleteSession, getSession, listSessions } from "./sessions.ts";
+import { deleteSession } from "./session-ends.ts";
+import { getSession, listSessions } from "./sessions.ts";
 import { sweep } from "./sweep.ts";
-import { listTurns } from "./turn-lists.ts";
+import { getTurn, listTurns } from "./turn-lookup.ts";
 import {
   cancelTurn,
   claimTurns,
@@ -27,7 +28,6 @@ import {
   extendClaims,
   failQueuedTurns,
   findReplay,
-  getTurn,
   releaseTurn,
   startTurn,
 } from "./turns.ts";

@@ -1,11 +1,13 @@
 import type { Entry, Store } from "#store/store.ts";
 import { freeLostAnnouncements } from "./announcements.ts";
 import { freeLostBeats } from "./beats.ts";
-import { dropCompaction, marksOf } from "./compactions.ts";
+import { dropCompaction } from "./compactions.ts";
 import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
+import { marksOf } from "./journal.ts";
 import type { Records, SessionRecord, TurnRecord } from "./records.ts";
-import { eraseJournal, eraseTurn, forgetSession, withSession } from "./sessions.ts";
+import { eraseJournal, eraseTurn, forgetSession } from "./session-ends.ts";
+import { withSession } from "./sessions.ts";
 import { finishTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
 import { keepLateAttempt } from "./usage.ts";

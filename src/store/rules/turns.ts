@@ -24,6 +24,7 @@ import { checkBytes, refuse } from "./limits.ts";
 import { isOpen, type OpenTurnRecord, type Records, type SessionRecord, type TurnRecord } from "./records.ts";
 import { newSession } from "./sessions.ts";
 import { addUsed, cancelledAt, finishTurn, requeueTurn } from "./turn-ends.ts";
+import { findTurn } from "./turn-lookup.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
 
 export const startTurn = (records: Records, order: TurnOrder): TurnStart => {
@@ -64,14 +65,6 @@ export const findReplay = (records: Records, key: { key: string; hash: string },
   const record = findTurn(records, known.turnId);
   if (!record) throw refuse("turn-not-found", "The turn of this idempotency key is not kept any more.");
   return record.turn;
-};
-
-export const getTurn = (records: Records, turnId: string): Turn | undefined => findTurn(records, turnId)?.turn;
-
-/** The turn, unless its session is gone: then it is about to be erased. */
-export const findTurn = (records: Records, turnId: string): TurnRecord | undefined => {
-  const record = records.turns.find(turnId);
-  return record && records.sessions.at(record.ordinal) && record;
 };
 
 const checkSession = (records: Records, known: SessionRecord | undefined, { session, limits }: TurnOrder): void => {

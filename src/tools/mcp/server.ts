@@ -9,9 +9,7 @@ import type { Program } from "#kit/programs/program.ts";
 import type { Said } from "#kit/programs/said.ts";
 import { ProgramNotStarted } from "#kit/programs/start.ts";
 import { type Tool, ToolError } from "../tool.ts";
-import { textOfAnswer } from "./answers.ts";
-import { type Listed, listTools } from "./listing.ts";
-import { modelNameOf } from "./names.ts";
+import { type Listed, listTools, modelNameOf, textOfAnswer } from "./server-tools.ts";
 
 export type ServerSettings = {
   name: string;

@@ -1,6 +1,9 @@
+import { orAborted } from "#kit/abort.ts";
 import { cleanSentence } from "#kit/clean-words.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { Said } from "#kit/programs/said.ts";
 import type { Tool, ToolSource } from "../tool.ts";
-import type { ToolServer } from "./server.ts";
+import { createToolServer, type ServerSettings, type ToolServer } from "./server.ts";
 
 /** The tools of one agent: of each server that it names, those that it names. `*` is all of a server. */
 export const createToolSource = (servers: readonly ToolServer[], wanted: readonly string[]): ToolSource => {
@@ -39,10 +42,29 @@ export const createToolSource = (servers: readonly ToolServer[], wanted: readonl
   };
 };
 
-const orAborted = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    if (signal.aborted) return leave();
-    signal.addEventListener("abort", leave, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
-  });
+export type ToolSettings = {
+  servers: readonly ServerSettings[];
+  /** As `server/tool` or `server/*`. */
+  wanted: readonly string[];
+};
+
+/** By the server's name: what its program said, and why it could not be started. */
+type ToolParts = {
+  clock: Clock;
+  say: (server: string, said: Said) => void;
+  failed: (server: string, reason: string) => void;
+};
+
+/** The servers of tools of one agent, and what of them it may call. */
+export const openToolServers = ({ servers, wanted }: ToolSettings, { clock, say, failed }: ToolParts): ToolSource =>
+  createToolSource(
+    servers.map((server) => {
+      const { name } = server;
+      return createToolServer(server, {
+        clock,
+        say: (said) => say(name, said),
+        failed: (reason) => failed(name, reason),
+      });
+    }),
+    wanted,
+  );

@@ -6,7 +6,6 @@ import { outputOf } from "#kit/programs/output.ts";
 import type { Program } from "#kit/programs/program.ts";
 import type { Said } from "#kit/programs/said.ts";
 import { type RunningProgram, startProgram } from "#kit/programs/start.ts";
-import { readMessage } from "./messages.ts";
 
 /** A message is one line. A server that writes a longer one has gone wrong. */
 const LINE_BYTES = 16 * 1024 ** 2;
@@ -67,7 +66,7 @@ export class StdioTransport implements Transport {
       for await (const bytes of outputOf(running, this.#parts.clock)) {
         for (const line of lines.push(bytes)) {
           if (!this.#parts.mayTell()) return;
-          const message = readMessage(line);
+          const message = messageOf(line);
           if (message) this.onmessage?.(message);
         }
       }
@@ -77,3 +76,13 @@ export class StdioTransport implements Transport {
     await this.close();
   }
 }
+
+/** A message of the protocol; undefined for a line that is none, as programs that print what they should not are common. */
+const messageOf = (line: Buffer): JSONRPCMessage | undefined => {
+  try {
+    const message = JSON.parse(line.toString("utf8")) as { jsonrpc?: unknown } | null;
+    return message?.jsonrpc === "2.0" ? (message as JSONRPCMessage) : undefined;
+  } catch {
+    return undefined;
+  }
+};

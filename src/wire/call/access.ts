@@ -26,7 +26,7 @@ export type Access = {
 
 const CONSOLE = "console";
 
-/** Who may come in, as one configuration says it. A reload makes another and puts it in this one's place. */
+/** The callers that one configuration lets in. A reload makes another and puts it in this one's place. */
 export const createAccess = (settings: AccessSettings): Access => {
   const console = settings.consoleToken === undefined ? [] : [Buffer.from(settings.consoleToken, "hex")];
   const restCaller: RestCaller = { surface: "rest", tokenId: CONSOLE, name: CONSOLE, scopes: ["console"] };

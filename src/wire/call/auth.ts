@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hashOf } from "#kit/secrets.ts";
@@ -10,34 +11,33 @@ export const bearerOf = (req: IncomingMessage): string | undefined => {
   return header.slice(7).trim() || undefined;
 };
 
-const SENT = Symbol("sent");
-const SENT_APART = Symbol("sent apart");
-type Sent = { header: string; hash: Buffer };
-type Remembering = { [SENT]?: Sent; [SENT_APART]?: Sent };
+type Hashed = { token: string; hash: Buffer };
 
 /**
- * The hash of the token that a request carries; undefined when it carries none. A connection sends the same token again and again: its
- * hash is remembered with it, so that a client is compared with nothing but what it sent itself.
+ * The hashes of the tokens that connections sent last, in `authorization` and in `x-gateway-token`. A connection sends the same token again
+ * and again; a client is compared with nothing but its own.
  */
-export const tokenHashOf = (req: IncomingMessage): Buffer | undefined => {
-  const { authorization: header } = req.headers;
-  const socket = req.socket as Remembering;
-  const sent = socket[SENT];
-  if (sent !== undefined && sent.header === header) return sent.hash;
-  const token = bearerOf(req);
-  if (token === undefined || header === undefined) return undefined;
+const bearers = new WeakMap<Socket, Hashed>();
+const gatewayTokens = new WeakMap<Socket, Hashed>();
+
+const hashOnce = (hashed: WeakMap<Socket, Hashed>, socket: Socket, token: string): Buffer => {
+  const last = hashed.get(socket);
+  if (last?.token === token) return last.hash;
   const hash = hashOf(token);
-  socket[SENT] = { header, hash };
+  hashed.set(socket, { token, hash });
   return hash;
 };
 
-/** The hash of the token in `x-gateway-token`, where a proxy has a use of its own for Authorization. Remembered likewise. */
+/** The hash of the token that a request carries; undefined when it carries none. */
+export const tokenHashOf = (req: IncomingMessage): Buffer | undefined => {
+  const token = bearerOf(req);
+  return token === undefined ? undefined : hashOnce(bearers, req.socket, token);
+};
+
+/** The hash of the token in `x-gateway-token`, where a proxy has a use of its own for Authorization. */
 export const gatewayTokenHashOf = ({ headers, socket }: IncomingMessage): Buffer | undefined => {
-  const header = headers["x-gateway-token"] as string | undefined;
-  if (!header) return undefined;
-  const own = socket as Remembering;
-  if (own[SENT_APART]?.header !== header) own[SENT_APART] = { header, hash: hashOf(header) };
-  return own[SENT_APART].hash;
+  const token = headers["x-gateway-token"] as string | undefined;
+  return token ? hashOnce(gatewayTokens, socket, token) : undefined;
 };
 
 const WINDOW_MS = 60_000;

@@ -8,7 +8,7 @@ export type BodyFault = { pointer: string; message: string };
 /** A stranger chooses the names of unknown fields: only so much of one is repeated. */
 const NAME_LIMIT = 100;
 
-/** What a generated validator found in a body, in our words. */
+/** The fault that a generated validator found in a body, in our words. */
 export const faultOf = (fault: ValidationError | undefined, body?: unknown): BodyFault => {
   if (fault === undefined) return { pointer: "", message: "is not what the contract says" };
   const { keyword, instancePath: pointer, params, message = "is not what the contract says" } = fault;

@@ -5,10 +5,9 @@ import { newId } from "#kit/ids.ts";
 import { NOWHERE } from "#kit/tables.ts";
 import type { Events } from "#observe/events.ts";
 import { childTrace, type Trace } from "#observe/tracing.ts";
-import { endSoon } from "#wire/http/outbox.ts";
 import type { UnderWay } from "#wire/http/under-way.ts";
 import type { Peer } from "./address.ts";
-import { sendProblem } from "./problem.ts";
+import { sendBody, sendProblem } from "./problem.ts";
 
 type CallParts = {
   path: string;
@@ -41,6 +40,8 @@ export class WireCall {
   /** What more the error said. */
   reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
+  /** A call of RPC starts or changes something. */
+  changes = false;
   /** The hash of the REST key that it came with. */
   keyHash: Buffer | undefined = undefined;
   /** Its place among those under way. */
@@ -174,8 +175,6 @@ export const sendJsonText = (
   body: string | Buffer,
   headers?: Record<string, string>,
 ): void => {
-  const length = Buffer.byteLength(body);
-  const usual = { "content-type": "application/json", "content-length": length, "x-request-id": call.requestId };
-  call.res.writeHead(status, headers ? { ...usual, ...headers } : usual);
-  endSoon(call.res, body);
+  const usual = { "content-type": "application/json", "x-request-id": call.requestId };
+  sendBody(call.res, status, headers ? { ...usual, ...headers } : usual, body);
 };

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { WireCall } from "./call.ts";
 
-/** What our answers carry that a page may not read of itself. */
+/** The headers of our answers that a page may not read by itself. */
 const EXPOSED =
   "Allow, Deprecation, Idempotent-Replayed, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id, X-Should-Retry";
 const METHODS = "GET, POST, DELETE";
@@ -18,7 +18,7 @@ export const showToPage = ({ req, res }: WireCall): void => {
   res.setHeader("vary", "Origin");
 };
 
-/** Whether a browser asks on a page's behalf what that may send. It does so without a token. */
+/** Tells whether a browser asks on a page's behalf what that may send. It does so without a token. */
 export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 

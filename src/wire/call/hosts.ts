@@ -20,7 +20,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 type HostRules = { loopback: boolean; tls: boolean };
 
-/** Whether a Host header can mean us: on a loopback listener only this machine's names can, and those that the configuration allows. */
+/** Tells whether a Host header can mean us: on a loopback listener only this machine's names can, and those that the configuration allows. */
 export const createHostCheck = (allowedOrigins: readonly string[], { loopback }: Pick<HostRules, "loopback">) => {
   const hosts = new Set(allowedOrigins.map((origin) => origin.toLowerCase().replace(/^https?:\/\//, "")));
   return (host: string): boolean => !loopback || LOOPBACK.test(host) || hosts.has(host.toLowerCase());
@@ -53,7 +53,7 @@ export const createHostGuard = (allowedOrigins: readonly string[], { loopback, t
 };
 
 /**
- * Whether a request comes from a page of another origin that may call us. Of such a page what is answered is made readable; our own needs
+ * Tells whether a request comes from a page of another origin that may call us. Answers are made readable to such a page; our own needs
  * nothing, and nobody else gets anything.
  */
 export const createPageCheck = (allowedOrigins: readonly string[], { tls }: Pick<HostRules, "tls">) => {

@@ -3,7 +3,7 @@ import { errors } from "#generated/errors.ts";
 import type { GatewayError } from "#kit/errors.ts";
 import { endSoon } from "#wire/http/outbox.ts";
 
-/** What is said to those who may try again, where nobody knows better. */
+/** The wait that is advised to a caller who may try again, where nobody knows better. */
 const RETRY_MS = 1_000;
 
 /** When the same request may succeed, in whole milliseconds; undefined where that is not a question of time. */
@@ -48,12 +48,17 @@ export const headersOf = (error: GatewayError): Record<string, string> => {
 };
 
 export const sendProblem = (res: ServerResponse, error: GatewayError, requestId: string): void => {
-  const body = JSON.stringify(problemOf(error, requestId));
-  res.writeHead(errors[error.name].status, {
-    "content-type": "application/problem+json",
-    "content-length": Buffer.byteLength(body),
-    "x-request-id": requestId,
-    ...headersOf(error),
-  });
+  const headers = { "content-type": "application/problem+json", "x-request-id": requestId, ...headersOf(error) };
+  sendBody(res, errors[error.name].status, headers, JSON.stringify(problemOf(error, requestId)));
+};
+
+/** Sends an answer that is there as a whole. */
+export const sendBody = (
+  res: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: string | Buffer,
+): void => {
+  res.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers });
   endSoon(res, body);
 };

@@ -1,11 +1,12 @@
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import type { Store } from "#store/store.ts";
 
 export type Limit = { maxRequests: number; windowMs: number };
 
 type Window = { times: Float64Array; next: number };
 
-/** Past so many keys, those that no window counts any more are let go. */
+/** Past this many keys, those that no window counts any more are dropped. */
 const KEYS = 10_000;
 
 /** How many more may come now, and in how many ms all of the limit is free again; undefined where it is. */
@@ -15,7 +16,7 @@ export type RateUse = Limit & { left: number; wholeInMs: number | undefined };
  * At most `maxRequests` of a key in any span of `windowMs`, wherever the span begins: the times of the last `maxRequests` are kept, and
  * a request passes when the oldest of them is out of the window.
  */
-export const createRateLimit = (clock: Clock, limit: () => Limit | undefined) => {
+const createRateLimit = (clock: Clock, limit: () => Limit | undefined) => {
   const windows = new Map<string, Window>();
   /** Counts a request, and answers how many more may come now; undefined where there is no limit. */
   const count = (key: string): number | undefined => {
@@ -49,7 +50,7 @@ export const createRateLimit = (clock: Clock, limit: () => Limit | undefined) =>
   return { count, read };
 };
 
-export const rateLimited = ({ maxRequests, windowMs }: Limit, retryAfterMs: number): GatewayError =>
+const rateLimited = ({ maxRequests, windowMs }: Limit, retryAfterMs: number): GatewayError =>
   new GatewayError("rate-limited", `At most ${maxRequests} requests in ${windowMs} ms.`, {
     retryAfterMs,
     rateLimit: { maxRequests, windowMs },
@@ -68,4 +69,41 @@ const outOf = ({ times, next }: Window, before: number): number => {
 
 const forgetIdle = (windows: Map<string, Window>, before: number): void => {
   for (const [key, { times }] of windows) if (times.reduce((a, b) => Math.max(a, b)) < before) windows.delete(key);
+};
+
+/** Counts a request of a key; throws past the limit, and answers how many more may come. A promise where others count too. */
+export type CountRequest = (key: string) => number | undefined | Promise<number | undefined>;
+
+/** How much of their limit these keys have used, in their order; undefined where there is none. */
+export type ReadRates = (keys: readonly string[]) => Promise<(RateUse | undefined)[]>;
+
+/** The rate limit of one surface: in this process, or over all gateways that share its store. */
+export const rateLimitOf = (
+  { shared }: Pick<Store, "shared">,
+  surface: string,
+  clock: Clock,
+  limit: () => Limit | undefined,
+): { count: CountRequest; read: ReadRates } => {
+  if (!shared) {
+    const { count, read } = createRateLimit(clock, limit);
+    return { count, read: async (keys) => keys.map(read) };
+  }
+  const keyOf = (key: string) => `${surface}\0${key}`;
+  const count = async (key: string, now: Limit): Promise<number> => {
+    const counted = await shared.countRequest(keyOf(key), now);
+    if ("left" in counted) return counted.left;
+    throw rateLimited(now, counted.waitMs);
+  };
+  return {
+    count: (key) => {
+      const now = limit();
+      return now && now.maxRequests > 0 ? count(key, now) : undefined;
+    },
+    read: async (keys) => {
+      const now = limit();
+      if (!now || now.maxRequests === 0) return keys.map(() => undefined);
+      const uses = await shared.readRequests(keys.map(keyOf), now);
+      return uses.map((use) => ({ ...now, ...use }));
+    },
+  };
 };

@@ -7,25 +7,25 @@ import type { Delivery } from "#store/store.ts";
 import { createDelivery, type Recorded } from "./delivery.ts";
 import { createMatcher, type Route } from "./routes.ts";
 
-/** So many are recorded in so long: of one network and error, and of all. The metrics count every one. */
+/** The most that are recorded in a time: of one network and error, and of all. The metrics count every one. */
 const ALIKE = { most: 20, ms: 60_000 };
 const ALL = { most: 20, ms: 1_000 };
 const NETWORKS = 10_000;
-/** Of what a stranger chooses no more than this is kept. */
+/** No more than this is kept of a text that a stranger chooses. */
 const HEADER_CHARS = 4_096;
 const METHOD_CHARS = 32;
 const ID_CHARS = 256;
 
-/** What was answered with an error, as the door that refused it knows it. */
+/** A request that was answered with an error, as the door that refused it knows it. */
 type Failed = {
   operation: string;
   error: string | undefined;
-  /** What more the caller was told. */
+  /** The detail of the error. */
   reason: string | undefined;
   turnId: string | undefined;
 };
 export type Refused = Recorded & Failed & { caller: string | undefined };
-type RefusedSocketCall = Failed & { delivery(operation: string, entry: string): Delivery };
+type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: string): Delivery };
 
 /**
  * Records what was refused, so that it can be told from what never came: who is not let in or may not do it, who called too often, and
@@ -92,7 +92,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
     },
     /** The same for calls over a WebSocket. */
     noteSocketCall(call: RefusedSocketCall, network: string): void {
-      const { error, operation, turnId, reason } = call;
+      const { error, operation, turnId, reason } = call.outcome;
       if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(network, error)) return;
       keep(call.delivery(operation, ""), error, reason, OK);
     },
@@ -101,10 +101,10 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
 
 export type Refusals = ReturnType<typeof createRefusals>;
 
-/** Of a call over a WebSocket: whatever its answer says, it was given. */
+/** The status of a call over a WebSocket: whatever its answer says, it was given. */
 const OK = 200;
 
-/** What would have started work. */
+/** The operations that would have started work. */
 const STARTING: ReadonlySet<string> = new Set([
   ...(routes as readonly Route[]).flatMap(({ surface, idempotent, operation }) =>
     (surface === "rest" || surface === "openai") && idempotent ? [operation] : [],

@@ -1,30 +1,34 @@
 import type { ServerResponse } from "node:http";
-import { DELTA, type DeltaEvent, type Framing, isPlainText, PLAIN, type SseEvent, startOf } from "./sse-frames.ts";
 
-/**
- * Events that need no promise each: `pull` has the next one, or undefined where there is none yet; then it calls `wake` once, as soon as it is
- * worth another look.
- */
-type Pulled = AsyncIterator<unknown> & { pull(wake: () => void): IteratorResult<unknown, unknown> | undefined };
+/** One server-sent event. `data` is sent as JSON, which holds no line break. */
+export type SseEvent = { event: string; id: string; data: unknown };
 
-const isPulled = (events: AsyncIterator<unknown>): events is Pulled => "pull" in events;
+/** The form of events: each of them, and the text behind the last one, or behind the stop of a stream. */
+export type Framing = { frame(event: unknown): string; end: string | undefined; stopped: string | undefined };
+
+const PLAIN: Framing = {
+  frame(event) {
+    const { event: name, id, data } = event as SseEvent;
+    return `event: ${name}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
+  },
+  end: undefined,
+  stopped: undefined,
+};
 
 const COMMENT_EVERY_MS = 15_000;
 const STUCK_MS = 30_000;
-/** So many characters do not wait for the end of the turn of the event loop. */
+/** A longer text does not wait for the end of the turn of the event loop. */
 const MOST_WAITING = 16 * 1024;
-const AT_ONCE = 32;
 
 const open = new Set<EventStream>();
 let ticker: NodeJS.Timeout | undefined;
-/** Those that write at the end of this turn of the event loop. */
+/** The streams that write at the end of this turn of the event loop. */
 let due: EventStream[] = [];
 
 const flushDue = (): void => {
   const streams = due;
   due = [];
-  const now = performance.now();
-  for (const stream of streams) stream.writeDue(now);
+  for (const stream of streams) stream.flush();
 };
 
 /** One timer for all streams: an idle stream costs no timer of its own. */
@@ -34,8 +38,9 @@ const tick = () => {
 };
 
 /**
- * Sends events as a stream until they end. Events of one tick share a write; a reader that is behind is waited for, and cut when it
- * takes nothing for 30 s. To be stopped when the caller has gone or must wait no longer; `fail` is called when the events cannot go on.
+ * Sends events as a stream until they end. Events of one turn of the event loop share a write; a reader that is behind is waited for, and
+ * cut when it takes nothing for 30 s. To be stopped when the caller has gone or must wait no longer; `fail` is called when the events
+ * cannot go on.
  */
 export const sendEvents = (
   res: ServerResponse,
@@ -61,18 +66,13 @@ class EventStream {
   readonly #fail: (error: unknown) => void;
   readonly #framing: Framing;
   #last = performance.now();
-  /** What was said in this turn of the event loop. */
+  /** The events of this turn of the event loop. */
   #text = "";
-  #isAscii = true;
-  /** The reply whose pieces came last, and what their events have in common. */
-  #message = "";
-  #seq = 0;
-  #start = "";
   #isDue = false;
-  #isCorked = false;
-  /** The reader is, and what there is waits for it. */
+  /** The reader is, and the next event waits for it. */
   #isBehind = false;
-  #over = false;
+  #isStopping = false;
+  #isOver = false;
 
   constructor(res: ServerResponse, events: AsyncIterator<unknown>, fail: (error: unknown) => void, framing: Framing) {
     this.#res = res;
@@ -84,24 +84,22 @@ class EventStream {
   begin(headers: Record<string, string>): void {
     open.add(this);
     ticker ??= setInterval(tick, 1_000).unref();
-    // Its head leaves with its first events.
-    this.#isCorked = true;
-    this.#res.cork();
     this.#res.writeHead(200, headers);
-    this.#res.flushHeaders();
     this.#flushSoon();
-    this.#goOn();
+    this.#askNext();
   }
 
+  /** An event that is there already, as the end of its turn, is still sent. */
   stop(): void {
-    if (this.#over) return;
-    // What there is already, as the end of its turn, is still told.
-    if (!this.#isBehind && isPulled(this.#events)) this.#collect(this.#events, performance.now());
-    if (this.#over) return;
-    this.#end();
-    // Whoever makes the events lets go of what it holds for them.
-    this.#events.return?.().catch(() => {});
-    this.#finish(this.#framing.stopped);
+    if (this.#isOver || this.#isStopping) return;
+    this.#isStopping = true;
+    setImmediate(() => {
+      if (this.#isOver) return;
+      this.#close();
+      // Lets the maker of the events drop all that it holds for them.
+      this.#events.return?.().catch(() => {});
+      this.#res.end(this.#takeText() + (this.#framing.stopped ?? ""));
+    });
   }
 
   tick(now: number): void {
@@ -113,168 +111,75 @@ class EventStream {
     }
   }
 
-  /** Asks for the next event, or collects all that there are, to be written at the end of this turn of the event loop. */
-  #goOn(): void {
-    if (isPulled(this.#events)) {
-      this.#flushSoon();
-      this.#collect(this.#events, performance.now());
-    } else this.#events.next().then(this.#take, this.#refuse);
-  }
-
-  readonly #wake = (): void => {
-    if (this.#over || this.#isBehind) return;
-    if (this.#message === "" && this.#framing === PLAIN) this.#lookForPiece(this.#events as Pulled);
-    else this.#flushSoon();
-  };
-
-  /** A reply's first piece is waited for: it leaves at once, and not behind the pieces of other replies. */
-  #lookForPiece(events: Pulled): void {
-    this.#collect(events, performance.now());
-    if (this.#over) return;
-    if (this.#message === "") this.#flushSoon();
-    else if (this.flush()) this.#waitForRoom();
-  }
-
-  writeDue(now: number): void {
-    const isPulling = !this.#over && !this.#isBehind && isPulled(this.#events);
-    if (isPulling) this.#collect(this.#events as Pulled, now);
-    const mayBeFull = this.flush();
-    if (isPulling && mayBeFull) this.#waitForRoom();
-  }
-
-  /** Takes all that there is, as long as there is room. */
-  #collect(events: Pulled, now: number): void {
-    try {
-      for (let step = events.pull(this.#wake); step; step = events.pull(this.#wake)) {
-        if (step.done) {
-          this.#end();
-          this.#finish(this.#framing.end);
-          return;
-        }
-        this.#last = now;
-        this.#append(step.value);
-        if (this.#text.length < MOST_WAITING) continue;
-        this.flush();
-        this.#waitForRoom();
-        if (this.#isBehind) return;
-      }
-    } catch (error) {
-      this.#refuse(error);
-    }
-  }
-
-  readonly #take = ({ done, value }: IteratorResult<unknown, unknown>): void => {
-    if (this.#over) return;
-    try {
-      if (done) {
-        this.#end();
-        this.#finish(this.#framing.end);
-      } else {
-        this.#send(value);
-      }
-    } catch (error) {
-      this.#refuse(error);
-    }
-  };
-
-  readonly #refuse = (error: unknown): void => {
-    if (this.#over) return;
-    this.#end();
-    this.flush();
-    this.#fail(error);
-  };
-
-  #send(event: unknown): void {
-    this.#last = performance.now();
-    this.#append(event);
-    if (this.#text.length < MOST_WAITING) this.#flushSoon();
-    else this.flush();
-    this.#waitForRoom();
-    if (!this.#isBehind) this.#goOn();
-  }
-
-  #append(event: unknown): void {
-    if (this.#framing === PLAIN && (event as SseEvent).event === DELTA) this.#appendDelta(event as DeltaEvent);
-    else {
-      this.#isAscii = false;
-      this.#text += this.#framing.frame(event);
-    }
-  }
-
-  /** By hand, as these are most of all events. */
-  #appendDelta({ id, data }: DeltaEvent): void {
-    const { message_id: message, seq, text } = data;
-    if (seq !== this.#seq || message !== this.#message) {
-      this.#message = message;
-      this.#seq = seq;
-      this.#start = startOf(data);
-    }
-    const before = `event: message.delta\nid: ${id}${this.#start}${data.offset}`;
-    if (isPlainText(text)) this.#text += `${before},"text":"${text}"}\n\n`;
-    else {
-      this.#isAscii = false;
-      this.#text += `${before},"text":${JSON.stringify(text)}}\n\n`;
-    }
-  }
-
-  /** Goes on when the reader has caught up, where it is behind. */
-  #waitForRoom(): void {
-    if (this.#isBehind || this.#over || !this.#isFull) return;
-    this.#isBehind = true;
-    const next = () => {
-      this.#isBehind = false;
-      if (!this.#over) this.#goOn();
-    };
-    if (this.#res.writableNeedDrain) this.#res.once("drain", next);
-    else this.#res.socket?.once("drain", next);
-  }
-
-  /** Node 24 says of a corked response whether there is room in it, and nothing of what waits behind it. */
-  get #isFull(): boolean {
-    return this.#res.writableNeedDrain || this.#res.socket?.writableNeedDrain === true;
+  /** The head leaves with the first events, or alone where there are none yet. */
+  flush(): void {
+    this.#isDue = false;
+    if (this.#isOver) return;
+    const text = this.#takeText();
+    if (text === "") this.#res.flushHeaders();
+    else this.#res.write(text);
   }
 
   #flushSoon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    const waiting = due.push(this);
-    if (waiting === 1) setImmediate(flushDue);
-    // So many leave in one go; more would make the first of them wait for the last.
-    else if (waiting === AT_ONCE) flushDue();
+    if (due.push(this) === 1) setImmediate(flushDue);
   }
 
-  /** False where there is room for more. */
-  flush(): boolean {
-    this.#isDue = false;
-    const encoding = this.#isAscii ? "latin1" : "utf8";
-    const text = this.#takeText();
-    const isTaken = text === "" || this.#res.write(text, encoding);
-    if (isTaken && !this.#isCorked) return false;
-    this.#uncork();
-    return true;
+  #askNext(): void {
+    this.#events.next().then(this.#send, this.#refuse);
+  }
+
+  readonly #send = ({ done, value }: IteratorResult<unknown, unknown>): void => {
+    if (this.#isOver) return;
+    if (done) {
+      this.#close();
+      this.#res.end(this.#takeText() + (this.#framing.end ?? ""));
+      return;
+    }
+    this.#last = performance.now();
+    try {
+      this.#text += this.#framing.frame(value);
+    } catch (error) {
+      this.#refuse(error);
+      return;
+    }
+    if (this.#text.length < MOST_WAITING) this.#flushSoon();
+    else this.flush();
+    if (this.#isFull) this.#waitForRoom();
+    else this.#askNext();
+  };
+
+  readonly #refuse = (error: unknown): void => {
+    if (this.#isOver) return;
+    this.flush();
+    this.#close();
+    this.#fail(error);
+  };
+
+  #waitForRoom(): void {
+    if (this.#isBehind) return;
+    this.#isBehind = true;
+    const goOn = () => {
+      this.#isBehind = false;
+      if (!this.#isOver) this.#askNext();
+    };
+    if (this.#res.writableNeedDrain) this.#res.once("drain", goOn);
+    else this.#res.socket?.once("drain", goOn);
+  }
+
+  get #isFull(): boolean {
+    return this.#res.writableNeedDrain || this.#res.socket?.writableNeedDrain === true;
   }
 
   #takeText(): string {
     const text = this.#text;
     this.#text = "";
-    this.#isAscii = true;
     return text;
   }
 
-  #uncork(): void {
-    if (!this.#isCorked) return;
-    this.#isCorked = false;
-    this.#res.uncork();
-  }
-
-  /** Uncorked first: Node 24 would send the end of a corked response before what was written to it. */
-  #finish(last = ""): void {
-    this.#uncork();
-    this.#res.end(this.#takeText() + last);
-  }
-
-  #end(): void {
-    this.#over = true;
+  #close(): void {
+    this.#isOver = true;
     open.delete(this);
     if (open.size > 0) return;
     clearInterval(ticker);

@@ -2,9 +2,8 @@ import type { ServerResponse } from "node:http";
 import { errors } from "#generated/errors.ts";
 import type { OpenAiError } from "#generated/rest-types.ts";
 import { type ErrorName, GatewayError } from "#kit/errors.ts";
-import { headersOf } from "#wire/call/problem.ts";
-import type { Framing } from "#wire/call/sse-frames.ts";
-import { endSoon } from "#wire/http/outbox.ts";
+import { headersOf, sendBody } from "#wire/call/problem.ts";
+import type { Framing } from "#wire/call/sse.ts";
 
 /** Names that clients of OpenAI know; of the others ours is the code. */
 const CODES: Partial<Record<ErrorName, string>> = {
@@ -43,17 +42,15 @@ export const paramOf = (pointer: string): string =>
     .replaceAll("/", ".");
 
 export const sendOpenAiError = (res: ServerResponse, error: GatewayError, requestId: string): void => {
-  const body = JSON.stringify(openAiErrorOf(error));
   const { status, retry } = errors[error.name];
-  res.writeHead(status, {
+  const headers = {
     "content-type": "application/json",
-    "content-length": Buffer.byteLength(body),
     "x-request-id": requestId,
     // Else they would send a turn that failed a second and a third time.
     "x-should-retry": String(retry),
     ...headersOf(error),
-  });
-  endSoon(res, body);
+  };
+  sendBody(res, status, headers, JSON.stringify(openAiErrorOf(error)));
 };
 
 /** Tells of it in a stream that is under way. */

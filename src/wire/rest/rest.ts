@@ -15,10 +15,9 @@ import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import { letGo } from "#wire/call/let-go.ts";
 import { requireJson } from "#wire/call/media-type.ts";
+import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
-import type { CountRequest } from "#wire/call/shared-rate-limit.ts";
-import { sendEvents } from "#wire/call/sse.ts";
-import type { Framing } from "#wire/call/sse-frames.ts";
+import { type Framing, sendEvents } from "#wire/call/sse.ts";
 import type { ValidatedRequest, ValidateRequest } from "./rest-validation.ts";
 
 /** Holds a request to the contract of its operation. */

@@ -1,4 +1,4 @@
-import { endOfString } from "#wire/call/json-strings.ts";
+import { endOfString } from "#wire/call/json-limits.ts";
 
 /** A text that came in, known to be JSON, and where in it each call of a batch stands. */
 export class CallText {

@@ -11,20 +11,18 @@ import type { Delivery } from "#store/store.ts";
 import { requireTls } from "#wire/call/address.ts";
 import { adviceOf, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
 import { parseText, readBody } from "#wire/call/body.ts";
-import { failCall, type WireCall } from "#wire/call/call.ts";
+import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import type { DoorAt } from "#wire/call/front.ts";
 import { requireJson } from "#wire/call/media-type.ts";
-import { headersOf } from "#wire/call/problem.ts";
-import { endSoon } from "#wire/http/outbox.ts";
+import { headersOf, sendBody } from "#wire/call/problem.ts";
 import { CallText } from "./call-text.ts";
+import { failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
-import { failureText } from "./rpc-answer.ts";
-import { idOf } from "./rpc-envelope.ts";
 
 export type RpcHttpParts = {
   dispatch: RpcDispatch;
-  /** Who the token of this hash belongs to; undefined for one that RPC does not know. */
+  /** The owner of the token with this hash; undefined for one that RPC does not know. */
   identify: (hash: Buffer) => RpcCaller | undefined;
   guard: GuessGuard;
   /** Where the caller finds RPC. */
@@ -37,7 +35,7 @@ export type RpcHttpParts = {
 
 const PATH = "/rpc";
 const TAKES = "`/rpc` takes an RPC token: `Authorization: Bearer <token>`.";
-/** Of the body of somebody unknown only so much is read, to echo the id. */
+/** Only this much of a stranger's body is read, to echo the id. */
 const STRANGER_LIMIT = 4096;
 
 /** `POST /rpc`: authentication, then the body, then the dispatcher. What the door itself refuses is a JSON-RPC error too. */
@@ -58,15 +56,15 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     if (!isUtf8(raw)) {
       call.error = "parse-error";
       const error = new GatewayError("parse-error", "The body is not UTF-8.");
-      sendText(call.res, 200, failureText(error, call.requestId, "null"), { "x-request-id": call.requestId });
+      sendJsonText(call, 200, failureText(error, call.requestId, "null"));
       return;
     }
     const text = textOfUtf8(raw);
     // A large one is read in stretches: others are heard in between.
     if (raw.length > IN_STRETCHES_FROM) await breathe();
-    const answer = dispatch(text, new HttpExchange(parts, call, caller, raw));
-    const written = answer instanceof Promise ? await answer : answer;
-    send(call, written !== undefined && written.length > IN_STRETCHES_FROM ? await utf8InStretches(written) : written);
+    const answer = await dispatch(text, new HttpExchange(parts, call, caller, raw));
+    if (answer === undefined) call.res.writeHead(204, { "x-request-id": call.requestId }).end();
+    else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
 
   return { prefix: PATH, door, fail: (call, error) => failRpc(call, error, events) };
@@ -102,7 +100,7 @@ const authenticate = ({ identify, guard, events }: RpcHttpParts, call: WireCall)
 
 /** The id of a call that is not let in, as JSON; null where it cannot be told from a small body that is there already. */
 const idOfStranger = async (call: WireCall): Promise<string> => {
-  // Who waits to be asked for the body is not asked.
+  // A caller that waits to be asked for the body is not asked.
   if (call.req.headers.expect !== undefined) return "null";
   try {
     const text = (await readBody(call, STRANGER_LIMIT)).toString("utf8");
@@ -115,98 +113,47 @@ const idOfStranger = async (call: WireCall): Promise<string> => {
 const sendFailure =
   (id: string) =>
   (res: ServerResponse, error: GatewayError, requestId: string): void => {
-    const headers = { "x-request-id": requestId, ...headersOf(error) };
-    sendText(res, errors[error.name].status, failureText(error, requestId, id), headers);
+    const headers = { "content-type": "application/json", "x-request-id": requestId, ...headersOf(error) };
+    sendBody(res, errors[error.name].status, headers, failureText(error, requestId, id));
   };
 
-const send = ({ res, requestId }: WireCall, answer: string | Buffer | undefined): void => {
-  if (answer === undefined) res.writeHead(204, { "x-request-id": requestId }).end();
-  else {
-    const length = Buffer.byteLength(answer);
-    res.writeHead(200, { "content-type": "application/json", "content-length": length, "x-request-id": requestId });
-    endSoon(res, answer);
-  }
-};
-
-const sendText = (res: ServerResponse, status: number, text: string, headers: Record<string, string>): void => {
-  res.writeHead(status, {
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(text),
-    ...headers,
-  });
-  endSoon(res, text);
-};
-
-/** One body's exchange with the dispatcher. What that finds out goes to the access line, also when the caller has left by then. */
+/** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
 class HttpExchange implements RpcExchange {
   readonly caller: RpcCaller;
   readonly idempotencyKey: string | undefined;
-  changes = false;
-  readonly #call: WireCall;
+  readonly outcome: WireCall;
   readonly #raw: Buffer;
   readonly #parts: RpcHttpParts;
 
   constructor(parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer) {
     this.caller = caller;
     this.idempotencyKey = call.req.headers["idempotency-key"] as string | undefined;
-    this.#call = call;
+    this.outcome = call;
     this.#raw = raw;
     this.#parts = parts;
   }
 
   get requestId(): string {
-    return this.#call.requestId;
+    return this.outcome.requestId;
   }
 
   get signal(): AbortSignal {
-    return this.#call.signal;
+    return this.outcome.signal;
   }
 
   get hops(): number {
-    return hopsIn(this.#call.req.headers);
+    return hopsIn(this.outcome.req.headers);
   }
 
   get servedAt(): string {
-    return this.#parts.servedAt(this.#call);
-  }
-
-  get operation(): string {
-    return this.#call.operation;
-  }
-
-  set operation(name: string) {
-    this.#call.operation = name;
-  }
-
-  get error(): string | undefined {
-    return this.#call.error;
-  }
-
-  set error(name: string | undefined) {
-    this.#call.error = name;
-  }
-
-  get reason(): string | undefined {
-    return this.#call.reason;
-  }
-
-  set reason(words: string | undefined) {
-    this.#call.reason = words;
-  }
-
-  get turnId(): string | undefined {
-    return this.#call.turnId;
-  }
-
-  set turnId(turnId: string | undefined) {
-    this.#call.turnId = turnId;
+    return this.#parts.servedAt(this.outcome);
   }
 
   delivery(operation: string, entry: string | undefined): Delivery {
     const { clock, recordBodies } = this.#parts;
     const body = entry === undefined ? this.#raw : Buffer.from(entry);
     const given = { now: clock.now(), caller: this.caller.name, body, keepBody: recordBodies() };
-    const delivery = createDelivery(this.#call, given);
+    const delivery = createDelivery(this.outcome, given);
     delivery.operation = operation;
     return delivery;
   }

@@ -3,12 +3,12 @@ import { methods } from "#generated/methods.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { params } from "#generated/validators/rpc.js";
+import { shortened } from "./envelope.ts";
+import type { MethodCall } from "./method-call.ts";
 import type { RpcMethodRow, RpcMethods } from "./rpc.ts";
-import type { RpcCall } from "./rpc-call.ts";
-import { shortened } from "./rpc-envelope.ts";
 import { paramFault } from "./rpc-params.ts";
 
-/** Those that start or change something; the others only read. */
+/** The methods that start or change something; the others only read. */
 const CHANGING = new Set<string>([
   "agent.reload",
   "agent.sendMessage",
@@ -20,7 +20,7 @@ const CHANGING = new Set<string>([
 /** The methods of the contract with their bodies, and `rpc.discover`, as every transport serves them. */
 export const createRpcMethods = (
   handlers: RpcHandlers<CallContext>,
-  discover: (call: RpcCall) => unknown,
+  discover: (call: MethodCall) => unknown,
 ): RpcMethods => {
   const rows = new Map<string, RpcMethodRow>();
   for (const [name, { permission, required, idempotent }] of Object.entries(methods)) {

@@ -1,8 +1,8 @@
 import type { Validate, ValidationError } from "#generated/validators/validate.ts";
 import { demandOf, hintOf } from "#kit/fault-words.ts";
-import { shortened } from "./rpc-envelope.ts";
+import { shortened } from "./envelope.ts";
 
-/** What the last call of the validator found wrong with the params, as a sentence. */
+/** The fault that the last call of the validator found in the params, as a sentence. */
 export const paramFault = (method: string, { errors }: Validate): string => {
   const [fault] = errors ?? [];
   if (fault === undefined) return "The params are not what the method takes.";

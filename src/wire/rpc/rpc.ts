@@ -6,15 +6,14 @@ import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
 import { parseLargeText, parseText } from "#wire/call/body.ts";
-import type { CountRequest } from "#wire/call/shared-rate-limit.ts";
+import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { CallText } from "./call-text.ts";
-import { batchText, failureText, resultText } from "./rpc-answer.ts";
-import { RpcCall } from "./rpc-call.ts";
-import { type Envelope, envelopeFault, idOf, shortened } from "./rpc-envelope.ts";
+import { batchText, type Envelope, envelopeFault, failureText, idOf, resultText, shortened } from "./envelope.ts";
+import { MethodCall } from "./method-call.ts";
 
 export type RpcCaller = Extract<Caller, { surface: "rpc" }>;
 
-/** What surrounds one text that came in, be it a call or a batch; a door makes one for each. */
+/** One text that came in, be it a call or a batch, as its door knows it. */
 export type RpcExchange = {
   readonly caller: RpcCaller;
   readonly requestId: string;
@@ -22,7 +21,7 @@ export type RpcExchange = {
   readonly signal: AbortSignal;
   /** The Idempotency-Key header. With a batch it is refused. */
   readonly idempotencyKey: string | undefined;
-  /** What the headers say of it; of a WebSocket those of its upgrade, for all its calls. */
+  /** Counted from the headers; those of the upgrade hold for all calls of a WebSocket. */
   readonly hops?: number;
   /** Where the caller finds RPC, as it came here itself; without it, at the configured address. */
   readonly servedAt?: string;
@@ -30,13 +29,16 @@ export type RpcExchange = {
   readonly follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
   /** The request as the flight recorder keeps it. `entry` is the text of the call within a batch; else it is all that came. */
   delivery(operation: string, entry: string | undefined): Delivery;
+  readonly outcome: RpcOutcome;
+};
 
-  // For the access line. A door begins with `unknown`, undefined, undefined and false; the dispatcher fills them in.
-  /** The method, `batch`, or `unknown`; never what the caller wrote. */
+/** The facts for the access line, which the dispatcher fills in. */
+export type RpcOutcome = {
+  /** The method, `batch`, or `unknown`; never a name that the caller made up. */
   operation: string;
   /** The name of the first error that was answered. */
   error: string | undefined;
-  /** What more that said. */
+  /** The detail of that error. */
   reason: string | undefined;
   /** The first turn that was started. */
   turnId: string | undefined;
@@ -47,7 +49,7 @@ export type RpcExchange = {
 /** One method, as the dispatcher knows it. */
 export type RpcMethodRow = {
   name: string;
-  /** What a token needs to call it; null where any will do. */
+  /** The permission that a token needs to call it; null where any will do. */
   permission: string | null;
   required: readonly string[];
   /** Its params may be a list. */
@@ -56,10 +58,10 @@ export type RpcMethodRow = {
   idempotent?: boolean;
   /** It starts or changes something, and does not only read. */
   changes?: boolean;
-  /** What is wrong with the params, as a sentence; undefined when nothing is. Fills in defaults. */
+  /** The fault of the params, as a sentence; undefined when they have none. Fills in defaults. */
   check(params: object): string | undefined;
   /** The result, or a promise of it; throws what becomes the error. */
-  run(params: never, call: RpcCall): unknown;
+  run(params: never, call: MethodCall): unknown;
 };
 
 export type RpcMethods = ReadonlyMap<string, RpcMethodRow>;
@@ -71,166 +73,103 @@ export type RpcDispatchParts = {
 };
 
 /**
- * Answers a text with the text to send back, or with undefined when nothing is to be sent; synchronous where every call in it is. It
- * throws only what is no answer of the protocol: the refusal of an idempotency key that came with a batch.
+ * Answers a text with the text to send back, or with undefined when nothing is to be sent. It rejects only where there is no answer of the
+ * protocol: an idempotency key that came with a batch. Calls begin in the order in which they came.
  */
-export type RpcDispatch = (text: string, exchange: RpcExchange) => Answer | Promise<Answer>;
-type Answer = string | undefined;
+export type RpcDispatch = (text: string, exchange: RpcExchange) => Promise<string | undefined>;
 
 export const BATCH_LIMIT = 50;
-/** So many calls of a batch are begun, or for so long it is worked on, before others are heard again: fifty messages of 20 KB took 20 ms. */
+/** Other callers are served after this many calls of a batch have begun, or after this long: fifty messages of 20 KB took 20 ms. */
 const BEGUN_AT_ONCE = 8;
-const SLICE_MS = 5;
-
-type Batch = {
-  messages: readonly unknown[];
-  exchange: RpcExchange;
-  text: CallText;
-  answers: (Answer | Promise<Answer>)[];
-};
+const MOST_MS = 5;
 
 export const mayCall = ({ permissions }: RpcCaller, permission: string | null): boolean =>
   permission === null || permissions.includes("*") || permissions.includes(permission);
 
 /** JSON-RPC 2.0, text in and text out. It knows no socket, and no method but those it is given. */
-export const createRpcDispatch = (methods: RpcMethods, parts: RpcDispatchParts): RpcDispatch => {
-  const { events, rateLimit } = parts;
-
-  const fail = (thrown: unknown, exchange: RpcExchange, id: string | undefined): Answer => {
+export const createRpcDispatch = (methods: RpcMethods, { events, rateLimit }: RpcDispatchParts): RpcDispatch => {
+  const fail = (thrown: unknown, { outcome, requestId }: RpcExchange, id: string | undefined): string | undefined => {
     const error = GatewayError.from(thrown);
-    const { requestId } = exchange;
-    if (exchange.error === undefined) exchange.reason = error.detail;
-    exchange.error ??= error.name;
-    exchange.turnId ??= error.extra.turnId;
+    if (outcome.error === undefined) outcome.reason = error.detail;
+    outcome.error ??= error.name;
+    outcome.turnId ??= error.extra.turnId;
     if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
     return id === undefined ? undefined : failureText(error, requestId, id);
   };
 
-  const succeed = (result: unknown, exchange: RpcExchange, id: string | undefined): Answer => {
-    exchange.turnId ??= (result as { turnId?: string } | null | undefined)?.turnId;
-    return id === undefined ? undefined : resultText(result, id);
+  const run = ({ method, params }: Envelope, exchange: RpcExchange, text: CallText, index: number): unknown => {
+    const { outcome, caller } = exchange;
+    const row = methods.get(method);
+    if (row === undefined) throw unknownMethod(method, methods);
+    if (index < 0) outcome.operation = row.name;
+    if (row.changes === true) outcome.changes = true;
+    if (!mayCall(caller, row.permission))
+      throw new GatewayError("forbidden", `The token \`${caller.name}\` may not call ${row.name}.`);
+    const given = params ?? {};
+    checkParams(row, given);
+    return row.run(given as never, new MethodCall(row, exchange, given, text, index));
   };
 
-  const settle = async (running: Promise<unknown>, exchange: RpcExchange, id: string | undefined): Promise<Answer> => {
-    try {
-      return succeed(await running, exchange, id);
-    } catch (error) {
-      return fail(error, exchange, id);
-    }
-  };
-
-  const begin = (
-    { method, params }: Envelope,
+  /** Answers one call; `index` is its place in a batch, or -1. Never rejects. */
+  const answerCall = async (
+    message: unknown,
     exchange: RpcExchange,
     text: CallText,
     index: number,
-    id: string | undefined,
-  ): Answer | Promise<Answer> => {
-    const row = methods.get(method);
-    if (row === undefined) throw unknownMethod(method, methods);
-    if (index < 0) exchange.operation = row.name;
-    if (row.changes === true) exchange.changes = true;
-    if (!mayCall(exchange.caller, row.permission)) throw forbidden(exchange.caller, row);
-    const given = params ?? {};
-    checkParams(row, given);
-    const call = new RpcCall(row, exchange, given, text, index);
-    const running = row.run(given as never, call);
-    return running instanceof Promise ? settle(running, exchange, id) : succeed(running, exchange, id);
-  };
-
-  const beginCounted = async (counting: Promise<unknown>, ...call: Parameters<typeof begin>): Promise<Answer> => {
-    try {
-      await counting;
-      return await begin(...call);
-    } catch (error) {
-      return fail(error, call[1], call[4]);
-    }
-  };
-
-  /** One call, that came alone or as number `index` of a batch; -1 is alone. */
-  const answer = (message: unknown, exchange: RpcExchange, text: CallText, index: number): Answer | Promise<Answer> => {
+  ): Promise<string | undefined> => {
     const fault = envelopeFault(message);
     const id = idOf(message, text, index);
-    // What is no call is no notification either: it is always answered.
+    // A value that is no call is no notification either: it is always answered.
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, id ?? "null");
     try {
-      const counting = rateLimit?.(exchange.caller.tokenId);
-      if (counting instanceof Promise) return beginCounted(counting, message as Envelope, exchange, text, index, id);
-      return begin(message as Envelope, exchange, text, index, id);
+      await rateLimit?.(exchange.caller.tokenId);
+      const result = await run(message as Envelope, exchange, text, index);
+      exchange.outcome.turnId ??= (result as { turnId?: string } | null | undefined)?.turnId;
+      return id === undefined ? undefined : resultText(result, id);
     } catch (error) {
       return fail(error, exchange, id);
     }
   };
 
-  const answerBatch = (
+  const answerBatch = async (
     messages: readonly unknown[],
     exchange: RpcExchange,
     text: CallText,
-    began = performance.now(),
-  ): Answer | Promise<Answer> => {
-    exchange.operation = "batch";
+    began: number,
+  ): Promise<string | undefined> => {
+    exchange.outcome.operation = "batch";
     if (exchange.idempotencyKey !== undefined)
       throw new GatewayError("invalid-request", "Idempotency-Key goes with one call, not with a batch.");
     const fault = batchFault(messages.length);
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, "null");
-    return answerFrom({ messages, exchange, text, answers: [] }, began);
-  };
-
-  /**
-   * Goes on with a batch. What its calls begin runs at once or when this has returned, so after some of them, and after a while, it lets
-   * others have their turn.
-   */
-  const answerFrom = (batch: Batch, began: number): Answer | Promise<Answer> => {
-    const { messages, exchange, text, answers } = batch;
-    for (let begun = 0; answers.length < messages.length; ) {
-      if (begun === BEGUN_AT_ONCE || performance.now() - began > SLICE_MS)
-        return breathe().then(() => answerFrom(batch, performance.now()));
-      const index = answers.length;
-      const one = answer(messages[index], exchange, text, index);
-      if (one instanceof Promise) begun++;
-      answers.push(one);
+    const answers: Promise<string | undefined>[] = [];
+    let since = began;
+    for (const [index, message] of messages.entries()) {
+      if ((index > 0 && index % BEGUN_AT_ONCE === 0) || performance.now() - since > MOST_MS) {
+        await breathe();
+        since = performance.now();
+      }
+      answers.push(answerCall(message, exchange, text, index));
     }
-    return answers.some(isPromise) ? Promise.all(answers).then(batchText) : batchText(answers as Answer[]);
+    return batchText(await Promise.all(answers));
   };
 
-  const answerParsed = (
-    message: unknown,
-    text: string,
-    exchange: RpcExchange,
-    began: number | undefined,
-  ): Answer | Promise<Answer> => {
+  return async (text, exchange) => {
+    const began = performance.now();
+    // Calls of one socket begin in their order; those of HTTP have none, so a large one gives way to others.
+    const givesWay = text.length > IN_STRETCHES_FROM && exchange.follow === undefined;
+    let message: unknown;
+    try {
+      message = givesWay ? await parseLargeText(text) : parseText(text);
+    } catch (error) {
+      return fail(error, exchange, "null");
+    }
     const source = new CallText(text);
     return Array.isArray(message)
-      ? answerBatch(message, exchange, source, began)
-      : answer(message, exchange, source, -1);
-  };
-
-  const answerLarge = async (text: string, exchange: RpcExchange): Promise<Answer> => {
-    let message: unknown;
-    try {
-      message = await parseLargeText(text);
-    } catch (error) {
-      return fail(error, exchange, "null");
-    }
-    return await answerParsed(message, text, exchange, undefined);
-  };
-
-  return (text, exchange) => {
-    const isLarge = text.length > IN_STRETCHES_FROM;
-    // Calls that come over one socket are begun in their order; those of HTTP have none.
-    if (isLarge && exchange.follow === undefined) return answerLarge(text, exchange);
-    const began = isLarge ? performance.now() : undefined;
-    let message: unknown;
-    try {
-      message = parseText(text);
-    } catch (error) {
-      return fail(error, exchange, "null");
-    }
-    return answerParsed(message, text, exchange, began);
+      ? await answerBatch(message, exchange, source, began)
+      : await answerCall(message, exchange, source, -1);
   };
 };
-
-const isPromise = (answer: Answer | Promise<Answer>): boolean => answer instanceof Promise;
 
 const batchFault = (length: number): string | undefined => {
   if (length === 0) return "A batch holds a call at least.";
@@ -243,9 +182,6 @@ const unknownMethod = (method: string, methods: RpcMethods): GatewayError => {
   const hint = didYouMean(method, [...methods.keys()]) || " rpc.discover lists them.";
   return new GatewayError("method-not-found", `No method is named \`${shortened(method)}\`.${hint}`);
 };
-
-const forbidden = ({ name }: RpcCaller, row: RpcMethodRow): GatewayError =>
-  new GatewayError("forbidden", `The token \`${name}\` may not call ${row.name}.`);
 
 const checkParams = (row: RpcMethodRow, params: object): void => {
   if (Array.isArray(params) && row.positional !== true)

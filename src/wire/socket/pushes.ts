@@ -3,19 +3,17 @@ import { errors } from "#generated/errors.ts";
 import type { Pushes, PushName } from "#generated/push-types.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
-import { cursorOf } from "./stream-cursors.ts";
-import { textFrame } from "./ws-frames.ts";
 
-/** What a session's pushes say of the session itself. */
+/** The part of a session that its pushes name. */
 export type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
 
 /** A piece of a reply that is being written. */
 export type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
 
 const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>
-  textFrame(`{"jsonrpc":"2.0","method":"${method}","params":${JSON.stringify(params)}}`);
+  JSON.stringify({ jsonrpc: "2.0", method, params });
 
-/** Journal entries as the frames that push them. The epochs name what the streams remember. */
+/** The text frames that push journal entries. The epochs name the memory that the streams belong to. */
 export const createPushFrames = (epochs: { sessions: string; gateway: string }) => {
   const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
   const gatewayCursor = (seq: number) => cursorOf("gateway", epochs.gateway, 0, seq);
@@ -117,4 +115,24 @@ const timeOf = (ms: number): string => {
     lastTime = new Date(ms).toISOString();
   }
   return lastTime;
+};
+
+/**
+ * A place in a stream, and which stream: a session's by its ordinal, which no other session ever gets, the gateway's by 0. The epoch names
+ * the store's memory that both belong to. A session that is not there has 0 too: all that comes of it is behind that place.
+ */
+export type StreamPlace = { kind: "session" | "gateway"; epoch: string; ordinal: number; seq: number };
+
+const FORM = /^([sg])\.([\w-]{1,40})\.(\d{1,16})\.(\d{1,16})$/;
+
+/** The place as clients keep it: base64url, opaque to them. */
+export const cursorOf = (kind: StreamPlace["kind"], epoch: string, ordinal: number, seq: number): string =>
+  Buffer.from(`${kind === "session" ? "s" : "g"}.${epoch}.${ordinal}.${seq}`).toString("base64url");
+
+/** Undefined for a cursor that we never gave. */
+export const placeOfCursor = (cursor: string): StreamPlace | undefined => {
+  const found = FORM.exec(Buffer.from(cursor, "base64url").toString("latin1"));
+  if (!found) return undefined;
+  const [, kind, epoch = "", ordinal, seq] = found;
+  return { kind: kind === "s" ? "session" : "gateway", epoch, ordinal: Number(ordinal), seq: Number(seq) };
 };

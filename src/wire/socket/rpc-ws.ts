@@ -19,13 +19,11 @@ import { requireOneOfEach } from "#wire/call/hosts.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import { originForm } from "#wire/http/origin-form.ts";
 import { mayCall, type RpcCaller, type RpcDispatch } from "#wire/rpc/rpc.ts";
-import { CLOSE } from "./close-codes.ts";
+import { CLOSE, Connection, type ConnectionParts, type TokenUse } from "./connection.ts";
+import { createConnections, type SocketTimes } from "./connections.ts";
+import { PROTOCOL, refuseUpgrade, tellingHeaders, tokenOf } from "./handshake.ts";
 import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
 import { createSubscriptions } from "./subscriptions.ts";
-import { Connection, type ConnectionParts, type TokenUse } from "./ws-connection.ts";
-import { createConnections, type SocketTimes } from "./ws-connections.ts";
-import { PROTOCOL, refuseUpgrade, tellingHeaders, tokenOf } from "./ws-handshake.ts";
-import { createWriter } from "./ws-writer.ts";
 
 export type SocketDoorParts = {
   /** Over the methods of the API and the two that are a socket's own: see `withSocketCalls`. */
@@ -37,7 +35,7 @@ export type SocketDoorParts = {
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
   peerOf(req: IncomingMessage): Peer;
-  /** Who a token belongs to, by its hash. */
+  /** The owner of a token, by its hash. */
   identify(hash: Buffer): RpcCaller | undefined;
   guard: GuessGuard;
   /** Where the caller finds RPC, as it came here itself. */
@@ -45,7 +43,7 @@ export type SocketDoorParts = {
   messageLimit(): number;
   socketsPerAddress(): number;
   recordBodies(): boolean;
-  /** For what is kept of the request to upgrade. */
+  /** Hides secrets in what is kept of the request to upgrade. */
   hideSecrets(text: string): string;
   isDraining(): boolean;
   refusals: Refusals;
@@ -54,7 +52,7 @@ export type SocketDoorParts = {
   events: Events;
 };
 
-/** What the listener says of a request to upgrade. */
+/** The rules of a listener for a request to upgrade. */
 export type UpgradePlace = {
   isServed: boolean;
   guardHost: (req: IncomingMessage) => void;
@@ -73,33 +71,30 @@ const PART_BYTES = 256;
 const CLOSE_MS = 5_000;
 const RETRY_MS = { least: 500, most: 5_000 };
 
-/** A moment that is another for each: who was sent away together shall not come back together. */
+/** Another moment for each: clients that were sent away together shall not come back together. */
 const someTime = (): number => Math.round(RETRY_MS.least + Math.random() * (RETRY_MS.most - RETRY_MS.least));
 
-// As the CommonJS that it is: what is imported of such a package, Node first reads through for its names, which takes five times as long.
+// Loaded as CommonJS: Node would first read an imported package through for its names, which takes five times as long.
 const { WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
 
-/** The WebSocket door: who may open one, and what keeps it open. What goes over it is between its frames and the dispatcher. */
+/** The WebSocket door: it decides who may open one, and keeps it open. Calls and answers are the dispatcher's. */
 export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   const { clock, events, guard } = parts;
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    autoPong: false,
     maxFragments: FRAGMENTS,
     closeTimeout: CLOSE_MS,
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
   } as ConstructorParameters<typeof WebSocketServer>[0]);
-  const writer = createWriter();
   const connections = createConnections(clock, parts.times ?? {});
   const tokens = new Map<string, TokenUse>();
   const networks = new Map<string, number>();
-  const subscriptions = createSubscriptions({ ...parts, beforeWrites: writer.beforeWrites });
+  const subscriptions = createSubscriptions(parts);
 
   const connectionParts: ConnectionParts = {
     dispatch: parts.dispatch,
-    writer,
     subscriptions,
     clock,
     events,
@@ -110,7 +105,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     onGone(connection) {
       const { origin, token, since, closing } = connection;
       connections.delete(connection);
-      subscriptions.leave(connection);
+      connection.subscriber?.leave();
       token.connections.delete(connection);
       const left = (networks.get(origin.network) ?? 1) - 1;
       if (left > 0) networks.set(origin.network, left);
@@ -207,7 +202,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
         const { address, network } = peer;
         server.handleUpgrade(req, socket, head, (ws) => {
           const origin = { requestId, address, network, headers: parts.hideSecrets(tellingHeaders(req)), servedAt };
-          const connection = new Connection(ws, connectionParts, token, origin);
+          const connection = new Connection(ws, socket, connectionParts, token, origin);
           networks.set(network, (networks.get(network) ?? 0) + 1);
           token.connections.add(connection);
           connections.add(connection);
@@ -251,7 +246,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   };
 };
 
-/** What a connection is subscribed to and may not be told of any more. */
+/** The permission that a connection needs for its subscriptions and has lost. */
 const lostPermission = ({ subscriber }: Connection, caller: RpcCaller): string | undefined => {
   if (!subscriber) return undefined;
   const { readers, agents, gateway, deliveries } = subscriber;

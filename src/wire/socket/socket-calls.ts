@@ -1,12 +1,12 @@
 import type { Subscribe, Unsubscribe } from "#generated/push-types.ts";
 import { socketCalls } from "#generated/validators/socket-calls.js";
 import { GatewayError } from "#kit/errors.ts";
+import type { MethodCall } from "#wire/rpc/method-call.ts";
 import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
-import type { RpcCall } from "#wire/rpc/rpc-call.ts";
 import { paramFault } from "#wire/rpc/rpc-params.ts";
-import type { SocketExchange } from "./ws-exchange.ts";
+import type { SocketExchange } from "./exchange.ts";
 
-/** What a token needs to be told of sessions and their agents, and of the gateway. */
+/** The permissions for news of sessions and their agents, and of the gateway. */
 export const SESSION_PERMISSION = "session.get";
 export const GATEWAY_PERMISSION = "system.health";
 /** The flight recorder is for those who may do everything, as REST asks for the scope `admin`. */
@@ -37,11 +37,11 @@ function row<Params>(
   const validate = socketCalls[name];
   return {
     name,
-    // What it needs depends on what is asked for.
+    // It depends on the request.
     permission: null,
     required: [],
     check: (given) => (validate(given) ? undefined : paramFault(name, validate)),
-    run: (params, call: RpcCall) => run(params, call.exchange as SocketExchange),
+    run: (params, call: MethodCall) => run(params, call.exchange as SocketExchange),
   };
 }
 

@@ -2,12 +2,24 @@ import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
 import type { LiveReplies } from "#core/turns/live-replies.ts";
 import type { Entry, GatewayEntry, Store } from "#store/store.ts";
 import type { PushFrames } from "./pushes.ts";
-import type { StreamReader } from "./stream-reader.ts";
-import { isTurnEnd } from "./turn-follower.ts";
 
-export type Told = { readonly seq: number };
+/** Where pushes go: one connection, as subscriptions see it. */
+export type PushSink = {
+  readonly isOpen: boolean;
+  /** So much is unsent that news have to wait in the store. */
+  readonly isFull: boolean;
+  /** News that waited in the store may be sent. */
+  readonly hasRoom: boolean;
+  push(frame: string): void;
+  /** Something was kept back: `subscriber.pump` is to be called when there is room again. */
+  hold(): void;
+  /** Ends a connection that cannot be told what cannot wait. */
+  cut(): void;
+};
 
-/** What subscriptions need of the rest. */
+type Sequenced = { readonly seq: number };
+
+/** The parts that streams share. */
 export type StreamParts = {
   store: Store;
   gatewayStream: Pick<GatewayEntries, "read" | "follow">;
@@ -24,7 +36,7 @@ export type StreamParts = {
 };
 
 /** A stream that somebody reads: entries in the order of their `seq`, each made a frame once for all readers. */
-export abstract class Stream<Item extends Told = Told> {
+export abstract class Stream<Item extends Sequenced = Sequenced> {
   readonly readers = new Set<StreamReader>();
   protected readonly parts: StreamParts;
 
@@ -42,11 +54,11 @@ export abstract class Stream<Item extends Told = Told> {
   caughtUp(_reader: StreamReader): void {}
 
   /** Tells new entries to those who are up to date; the others will read them. */
-  tell(entries: readonly Item[]): void {
+  publish(entries: readonly Item[]): void {
     const first = (entries[0] as Item).seq;
     const { seq: last } = entries.at(-1) as Item;
     for (const reader of this.readers) {
-      reader.heard = last;
+      reader.newest = last;
       if (reader.isBehind || (reader.sent === first - 1 && !reader.sink.isFull)) continue;
       if ((reader.sent as number) >= last) continue;
       reader.isBehind = true;
@@ -58,7 +70,7 @@ export abstract class Stream<Item extends Told = Told> {
       for (const reader of this.readers) {
         if (reader.isBehind || (reader.sent as number) >= entry.seq) continue;
         if (frame === "") frame = this.frameOf(entry);
-        reader.take(frame, entry.seq);
+        reader.push(frame, entry.seq);
       }
       this.after(entry);
     }
@@ -73,7 +85,7 @@ export class GatewayStream extends Stream<GatewayEntry> {
   #unfollow: (() => void) | undefined = undefined;
 
   open(): void {
-    this.#unfollow ??= this.parts.gatewayStream.follow((entries) => this.tell(entries));
+    this.#unfollow ??= this.parts.gatewayStream.follow((entries) => this.publish(entries));
   }
 
   close(): void {
@@ -105,8 +117,8 @@ export class SessionStream extends Stream<Entry> {
   #turnId: string | undefined = undefined;
   /** The turn whose end was told last. */
   #endedTurn: string | undefined = undefined;
-  #unread = (): void => {};
-  #unseek: (() => void) | undefined = undefined;
+  #stopReading = (): void => {};
+  #stopSeeking: (() => void) | undefined = undefined;
   #piece = { seq: 0, offset: 0, length: 0, frame: "" };
 
   constructor(parts: StreamParts, sessionId: string) {
@@ -138,35 +150,35 @@ export class SessionStream extends Stream<Entry> {
     // A reply may be held for a moment longer than its end is told.
     if (reply && reply.turnId !== this.#endedTurn) {
       this.#listen(reply.turnId);
-      this.#tellText(reader, reply);
-    } else this.#unseek ??= this.parts.live.seek(this.sessionId, this.#found);
+      this.#pushText(reader, reply);
+    } else this.#stopSeeking ??= this.parts.live.seek(this.sessionId, this.#onFound);
     this.parts.onCaughtUp(this);
   }
 
   /** A reply has come up that another gateway was writing already. */
-  readonly #found = (): void => {
+  readonly #onFound = (): void => {
     const reply = this.parts.live.ofSession(this.sessionId);
     if (!reply) return;
     this.#listen(reply.turnId);
-    for (const reader of this.readers) if (!reader.isBehind) this.#tellText(reader, reply);
+    for (const reader of this.readers) if (!reader.isBehind) this.#pushText(reader, reply);
   };
 
   /** Sends what was written since it was called last. */
   flushText(): void {
     this.isTextDue = false;
     const reply = this.#turnId === undefined ? undefined : this.parts.live.get(this.#turnId);
-    if (reply) for (const reader of this.readers) this.#tellText(reader, reply);
+    if (reply) for (const reader of this.readers) this.#pushText(reader, reply);
   }
 
   /** There is such a session. */
-  be({ ordinal, agent }: { ordinal: number; agent: string }): void {
+  setSession({ ordinal, agent }: { ordinal: number; agent: string }): void {
     this.ordinal = ordinal;
     this.agent = agent;
   }
 
   close(): void {
-    this.#unlisten();
-    this.#unseek?.();
+    this.#stopListening();
+    this.#stopSeeking?.();
   }
 
   protected override before(entry: Entry): void {
@@ -187,11 +199,11 @@ export class SessionStream extends Stream<Entry> {
       if (entry.role === "assistant") this.#listen(entry.turnId);
     } else if (isEnd(entry)) {
       this.#endedTurn = entry.turnId;
-      if (entry.turnId === this.#turnId) this.#unlisten();
+      if (entry.turnId === this.#turnId) this.#stopListening();
     }
   }
 
-  #tellText(reader: StreamReader, reply: NonNullable<ReturnType<LiveReplies["get"]>>): void {
+  #pushText(reader: StreamReader, reply: NonNullable<ReturnType<LiveReplies["get"]>>): void {
     if (this.parts.isSender(reader, this, reply.turnId)) return;
     const offset = reader.startOfPiece(reply.seq, reply.length);
     if (offset !== undefined) this.#push(reader, reply, offset, () => this.parts.live.textSince(reply, offset));
@@ -214,18 +226,18 @@ export class SessionStream extends Stream<Entry> {
 
   #listen(turnId: string): void {
     if (this.#turnId === turnId) return;
-    this.#unread();
+    this.#stopReading();
     this.#turnId = turnId;
-    this.#unread = this.parts.live.read({ turnId, sessionId: this.sessionId }, () => {
+    this.#stopReading = this.parts.live.read({ turnId, sessionId: this.sessionId }, () => {
       if (this.isTextDue) return;
       this.isTextDue = true;
       this.parts.onText(this);
     });
   }
 
-  #unlisten(): void {
-    this.#unread();
-    this.#unread = () => {};
+  #stopListening(): void {
+    this.#stopReading();
+    this.#stopReading = () => {};
     this.#turnId = undefined;
     this.#piece = { seq: 0, offset: 0, length: 0, frame: "" };
   }
@@ -233,3 +245,74 @@ export class SessionStream extends Stream<Entry> {
 
 const isEnd = (entry: Entry): entry is Exclude<Entry, { name: "session.compacted" }> =>
   entry.name === "message.completed" || isTurnEnd(entry);
+
+export const isTurnEnd = ({ name }: Entry): boolean =>
+  name === "turn.completed" || name === "turn.failed" || name === "turn.cancelled";
+
+/**
+ * One connection's place in one stream: what it has sent up to. It takes entries as they are told while it is up to date; one that is
+ * behind reads them from the store, so that it costs the same however far behind it is.
+ */
+export class StreamReader<Of extends Stream = Stream> {
+  readonly sink: PushSink;
+  readonly stream: Of;
+  isBehind = true;
+  /** Undefined until it is known where it begins. */
+  sent: number | undefined = undefined;
+  /** The newest entry that was told while it was behind. */
+  newest = 0;
+  /** The stream is not the one that its cursor was of: to be told first. */
+  isReset = false;
+  isOver = false;
+  /** The length of the reply `replySeq` that was sent or left out. */
+  offset = 0;
+  replySeq = 0;
+  #promised: { seq: number; broken: () => void }[] | undefined = undefined;
+
+  constructor(sink: PushSink, stream: Of) {
+    this.sink = sink;
+    this.stream = stream;
+  }
+
+  /** Goes on behind `seq`; what is there already is read. With `reset` the reader is told that it is another stream now. */
+  start(seq: number, reset: boolean): void {
+    this.sent = seq;
+    this.isReset = reset;
+    this.isBehind = true;
+    this.offset = 0;
+    this.replySeq = 0;
+  }
+
+  /** Takes an entry that comes next. */
+  push(frame: string, seq: number): void {
+    this.sink.push(frame);
+    this.sent = seq;
+  }
+
+  /** It is to send the entry `seq`; `broken` is called if it leaves before. */
+  promise(seq: number, broken: () => void): void {
+    this.#promised = [...this.#open(), { seq, broken }];
+  }
+
+  leave(): void {
+    this.isOver = true;
+    for (const { broken } of this.#open()) broken();
+  }
+
+  #open() {
+    return this.#promised?.filter(({ seq }) => seq > (this.sent ?? 0)) ?? [];
+  }
+
+  /** The offset of the piece of the reply `seq` that goes now, up to `length`; undefined where there is none for this reader. */
+  startOfPiece(seq: number, length: number): number | undefined {
+    if (this.isBehind || (this.sent ?? 0) < seq) return undefined;
+    if (this.replySeq !== seq) {
+      this.replySeq = seq;
+      this.offset = 0;
+    }
+    const { offset } = this;
+    if (offset >= length) return undefined;
+    this.offset = length;
+    return this.sink.isFull ? undefined : offset;
+  }
+}

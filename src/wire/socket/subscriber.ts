@@ -1,36 +1,55 @@
+import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
+import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
-import type { DeliveryReader } from "./delivery-pushes.ts";
-import { type PushSink, StreamReader } from "./stream-reader.ts";
-import { SessionStream } from "./streams.ts";
+import type { Session, Store } from "#store/store.ts";
+import type { DeliveryPushes, DeliveryReader } from "./delivery-pushes.ts";
+import { type PushFrames, placeOfCursor } from "./pushes.ts";
+import { type GatewayStream, type PushSink, SessionStream, type Stream, StreamReader } from "./streams.ts";
 
-/** What a connection is still to be told beside its streams: read from the store when there is room. */
-export type Owed = () => Promise<void>;
+export type SubscriberParts = {
+  store: Store;
+  gatewayStream: Pick<GatewayEntries, "epoch" | "place">;
+  clock: Clock;
+  events: Pick<Events, "storeFailed">;
+  frames: PushFrames;
+  gateway: GatewayStream;
+  deliveries: DeliveryPushes;
+  /** Throws where there is none of this name. */
+  requireAgent(name: string): void;
+  /** The subscribers of each agent. */
+  ofAgent: Map<string, Set<Subscriber>>;
+  streamOf(sessionId: string): SessionStream;
+  /** Nobody reads it any more. */
+  onUnread(stream: Stream): void;
+};
 
-export type SubscriberParts = { clock: Clock; events: Pick<Events, "storeFailed"> };
-
+export const MOST_SESSIONS = 1_000;
+const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 const PAGE = 32;
 /** A store that did not answer is asked again after so long. */
 const RETRY_MS = 1_000;
-/** Sessions that wait for one connection. One that lets more pile up is cut, and goes on by its cursors. */
+/** Sessions that wait for one connection. A connection that lets more pile up is cut, and goes on by its cursors. */
 const MOST_BEHIND = 10_000;
 
-/** What one connection is subscribed to; made when it first is. */
+/** The subscriptions of one connection; made with the first. */
 export class Subscriber {
   readonly sink: PushSink;
   readonly readers = new Map<string, StreamReader<SessionStream>>();
   /** Sessions that were asked for by id; readers of others are there because of their agent. */
   readonly named = new Set<string>();
   readonly agents = new Set<string>();
-  gateway: StreamReader | undefined = undefined;
+  gateway: StreamReader<GatewayStream> | undefined = undefined;
   deliveries: DeliveryReader | undefined = undefined;
-  /** One request after the other: each sees what the one before left. */
-  turn: Promise<unknown> = Promise.resolve();
-  readonly #behind = new Set<StreamReader>();
-  readonly #owed: Owed[] = [];
   readonly #parts: SubscriberParts;
+  /** One request after the other: each sees what the one before left. */
+  #lastRequest: Promise<unknown> = Promise.resolve();
+  readonly #behind = new Set<StreamReader>();
+  /** Pushes beside the streams, which are read from the store when there is room. */
+  readonly #owed: (() => Promise<void>)[] = [];
   #isPumping = false;
-  #isDue = false;
+  #isPumpDue = false;
 
   constructor(sink: PushSink, parts: SubscriberParts) {
     this.sink = sink;
@@ -43,6 +62,38 @@ export class Subscriber {
     return reader ? reader.sent !== undefined : this.agents.has(agent);
   }
 
+  /** Begins subscriptions or moves them; all of them or none. Pushes begin after the answer to the call. */
+  async subscribe(request: Subscribe): Promise<Subscribed> {
+    const begun = this.#lastRequest.then(() => this.#begin(request));
+    this.#lastRequest = begun.catch(() => {});
+    const places = await begun;
+    if (!this.sink.isOpen) this.leave();
+    return places;
+  }
+
+  /** Ends subscriptions, after those requests that came before. */
+  async unsubscribe({ sessions = [], agents = [], gateway, deliveries }: Unsubscribe): Promise<void> {
+    await this.#lastRequest;
+    for (const name of agents) this.#unfollowAgent(name);
+    for (const id of sessions) {
+      const reader = this.readers.get(id);
+      this.named.delete(id);
+      // One of an agent that is subscribed to goes on.
+      if (reader && !this.agents.has(reader.stream.agent ?? "")) this.drop(reader);
+    }
+    if (gateway || deliveries) this.#dropDeliveries();
+    if (gateway && this.gateway) this.drop(this.gateway);
+  }
+
+  /** Ends all of them. */
+  leave(): void {
+    for (const name of [...this.agents]) this.#unfollowAgent(name);
+    for (const reader of [...this.readers.values()]) this.drop(reader);
+    if (this.gateway) this.drop(this.gateway);
+    this.#dropDeliveries();
+    this.named.clear();
+  }
+
   join(stream: SessionStream): StreamReader<SessionStream> {
     const reader = new StreamReader(this.sink, stream);
     this.readers.set(stream.sessionId, reader);
@@ -50,19 +101,14 @@ export class Subscriber {
     return reader;
   }
 
-  /** Takes a reader away, of whatever stream. */
   drop(reader: StreamReader): void {
     const { stream } = reader;
     reader.leave();
     stream.readers.delete(reader);
     this.#behind.delete(reader);
-    if (reader === this.gateway) this.gateway = undefined;
-    else if (stream instanceof SessionStream) this.readers.delete(stream.sessionId);
-  }
-
-  dropDeliveries(): void {
-    this.deliveries?.stop();
-    this.deliveries = undefined;
+    if (stream instanceof SessionStream) this.readers.delete(stream.sessionId);
+    else this.gateway = undefined;
+    if (stream.readers.size === 0) this.#parts.onUnread(stream);
   }
 
   fallBehind(reader: StreamReader): void {
@@ -71,50 +117,45 @@ export class Subscriber {
     this.pumpSoon();
   }
 
-  owe(owed: Owed): void {
-    this.#owed.push(owed);
+  owe(push: () => Promise<void>): void {
+    this.#owed.push(push);
     this.pumpSoon();
   }
 
-  /** After what is under way now: the answer to a call goes before the pushes that it causes. */
+  /** After all that is under way now: the answer to a call goes before the pushes that it causes. */
   pumpSoon(): void {
-    if (this.#isDue || this.#isPumping) return;
-    this.#isDue = true;
+    if (this.#isPumpDue || this.#isPumping) return;
+    this.#isPumpDue = true;
     setImmediate(() => {
-      this.#isDue = false;
-      this.#pump();
+      this.#isPumpDue = false;
+      void this.#pump();
     });
   }
 
   /** Sends what waits in the store, as far as there is room. */
-  #pump(): void {
-    if (this.#isPumping || (this.#behind.size === 0 && this.#owed.length === 0)) return;
+  async #pump(): Promise<void> {
     this.#isPumping = true;
-    this.#pumpOn().then(
-      () => {
-        this.#isPumping = false;
-      },
-      (error: unknown) => {
-        this.#isPumping = false;
-        this.#parts.events.storeFailed({ operation: "readEntries", error });
-        this.#parts.clock.after(RETRY_MS, () => this.pumpSoon());
-      },
-    );
-  }
-
-  async #pumpOn(): Promise<void> {
-    while (this.sink.isOpen) {
-      if (!this.sink.hasRoom) return this.sink.hold();
-      const [owed] = this.#owed;
-      const [reader] = this.#behind;
-      if (owed) {
-        await owed();
-        this.#owed.shift();
-      } else if (reader) await this.#readOn(reader);
-      else return;
-      // What was sent is written between two pages, so that room is what it says.
-      await new Promise<void>((resolve) => setImmediate(resolve));
+    try {
+      while (this.sink.isOpen) {
+        const [owed] = this.#owed;
+        const [reader] = this.#behind;
+        if (!owed && !reader) break;
+        if (!this.sink.hasRoom) {
+          this.sink.hold();
+          break;
+        }
+        if (owed) {
+          await owed();
+          this.#owed.shift();
+        } else if (reader) await this.#readOn(reader);
+        // The messages are written between two pages, so that `hasRoom` is true.
+        await new Promise<void>((resolve) => setImmediate(resolve));
+      }
+    } catch (error) {
+      this.#parts.events.storeFailed({ operation: "readEntries", error });
+      this.#parts.clock.after(RETRY_MS, () => this.pumpSoon());
     }
+    this.#isPumping = false;
   }
 
   async #readOn(reader: StreamReader): Promise<void> {
@@ -124,21 +165,21 @@ export class Subscriber {
       reader.isReset = false;
       sink.push(stream.resetFrame(from));
     }
-    const { heard } = reader;
+    const { newest } = reader;
     const page = await stream.read(from, PAGE);
     if (reader.isOver || (reader.sent ?? 0) !== from) return;
     const before = (page[0]?.seq ?? 0) - 1;
     if (before > from) {
-      // What lies between was let go while this reader was behind.
+      // The entries between were erased while this reader was behind.
       reader.start(before, false);
       sink.push(stream.resetFrame(before));
     }
     for (const entry of page) {
       if (!sink.hasRoom) return;
-      reader.take(stream.frameOf(entry), entry.seq);
+      reader.push(stream.frameOf(entry), entry.seq);
     }
     this.#behind.delete(reader);
-    const isNews = reader.heard > (reader.sent ?? 0) && (page.length > 0 || reader.heard !== heard);
+    const isNews = reader.newest > (reader.sent ?? 0) && (page.length > 0 || reader.newest !== newest);
     if (page.length === PAGE || isNews) {
       this.#behind.add(reader); // The others have their turn first.
       return;
@@ -146,4 +187,119 @@ export class Subscriber {
     reader.isBehind = false;
     stream.caughtUp(reader);
   }
+
+  async #begin(request: Subscribe): Promise<Subscribed> {
+    const { store, gatewayStream, deliveries } = this.#parts;
+    const { gateway: from, agents = [] } = request;
+    this.#check(request);
+    const wanted = Object.entries(request.sessions ?? {});
+    const added = this.#addReaders(request);
+    try {
+      const found = await Promise.all(wanted.map(([id]) => store.getSession(id)));
+      const missing = wanted.find(([, cursor], n) => cursor === null && !found[n]);
+      if (missing) throw new GatewayError("session-not-found", `No session has the id \`${missing[0]}\`.`);
+      const range = from === undefined ? undefined : await gatewayStream.place();
+      const joined = request.deliveries && !this.deliveries ? await deliveries.join(this) : this.deliveries;
+      for (const [n, [id, cursor]] of wanted.entries()) this.#startSession(id, found[n], cursor);
+      if (range) this.#startGateway(range, from ?? null);
+      this.deliveries = joined;
+      // Deliveries have no cursor: a client that goes on has to list them again.
+      if (request.deliveries) joined?.start(typeof from === "string");
+    } catch (error) {
+      for (const reader of added) if (!reader.isOver) this.drop(reader);
+      throw error;
+    }
+    for (const name of agents) this.#followAgent(name);
+    return this.#placesOf(request);
+  }
+
+  #check({ sessions = {}, agents = [], gateway, deliveries }: Subscribe): void {
+    for (const name of agents) this.#parts.requireAgent(name);
+    for (const [id, cursor] of Object.entries(sessions)) checkCursor(cursor, "session", `sessions["${id}"]`);
+    checkCursor(gateway ?? null, "gateway", "gateway");
+    if (deliveries && gateway === undefined && !this.gateway)
+      throw new GatewayError("invalid-params", "`deliveries` goes with the gateway's stream: ask for `gateway`, too.");
+    const ids = new Set([...this.named, ...Object.keys(sessions)]);
+    if (ids.size > MOST_SESSIONS)
+      throw new GatewayError("invalid-params", `\`sessions\`: at most ${MOST_SESSIONS} of them go on a connection.`);
+  }
+
+  /** Readers that listen before it is looked up where their streams are, so that nothing falls between. */
+  #addReaders({ sessions = {}, gateway: from }: Subscribe): StreamReader[] {
+    const { gateway, streamOf } = this.#parts;
+    const added: StreamReader[] = [];
+    for (const id of Object.keys(sessions)) if (!this.readers.has(id)) added.push(this.join(streamOf(id)));
+    if (from !== undefined && !this.gateway) {
+      this.gateway = new StreamReader(this.sink, gateway);
+      gateway.readers.add(this.gateway);
+      gateway.open();
+      added.push(this.gateway);
+    }
+    return added;
+  }
+
+  /** A session that is read already goes on where it is, unless the request tells where. */
+  #startSession(id: string, session: Session | undefined, from: string | null): void {
+    const reader = this.readers.get(id);
+    // Deleted since it was looked up.
+    if (!reader) return;
+    if (session) reader.stream.setSession(session);
+    this.named.add(id);
+    if (reader.sent !== undefined && from === null) return;
+    const { ordinal } = reader.stream;
+    const { firstSeq: first, lastSeq: last } = session ?? NO_ENTRIES;
+    const place = from === null ? undefined : placeOfCursor(from);
+    const isOfStream = place?.epoch === this.#parts.store.epoch && (place.ordinal === ordinal || place.ordinal === 0);
+    const isKnown = isOfStream && place.seq + 1 >= first && place.seq <= last;
+    // One that begins now begins behind the entries that came while it was looked up: a sender was told of those itself.
+    if (!place) reader.start(Math.max(last, reader.newest), false);
+    else reader.start(isKnown ? place.seq : last, !isKnown);
+    this.fallBehind(reader);
+  }
+
+  #startGateway({ first, last }: { first: number; last: number }, from: string | null): void {
+    const reader = this.gateway;
+    if (!reader || (reader.sent !== undefined && from === null)) return;
+    const place = from === null ? undefined : placeOfCursor(from);
+    const isKnown = place?.epoch === this.#parts.gatewayStream.epoch && place.seq + 1 >= first && place.seq <= last;
+    reader.start(place && isKnown ? place.seq : last, place !== undefined && !isKnown);
+    this.fallBehind(reader);
+  }
+
+  /** The places from which the subscriptions of a request go on. */
+  #placesOf({ sessions, gateway }: Subscribe): Subscribed {
+    const { frames } = this.#parts;
+    const places = Object.keys(sessions ?? {}).flatMap((id) => {
+      const reader = this.readers.get(id);
+      return reader ? [[id, frames.sessionCursor(reader.stream, reader.sent ?? 0)] as const] : [];
+    });
+    return {
+      ...(sessions && { sessions: Object.fromEntries(places) }),
+      ...(gateway !== undefined && { gateway: frames.gatewayCursor(this.gateway?.sent ?? 0) }),
+    };
+  }
+
+  #followAgent(name: string): void {
+    const { ofAgent } = this.#parts;
+    this.agents.add(name);
+    ofAgent.set(name, (ofAgent.get(name) ?? new Set()).add(this));
+  }
+
+  #unfollowAgent(name: string): void {
+    const { ofAgent } = this.#parts;
+    this.agents.delete(name);
+    const others = ofAgent.get(name);
+    if (others?.delete(this) && others.size === 0) ofAgent.delete(name);
+    for (const [id, reader] of this.readers) if (reader.stream.agent === name && !this.named.has(id)) this.drop(reader);
+  }
+
+  #dropDeliveries(): void {
+    this.deliveries?.stop();
+    this.deliveries = undefined;
+  }
 }
+
+const checkCursor = (cursor: string | null, kind: "session" | "gateway", name: string): void => {
+  if (cursor !== null && placeOfCursor(cursor)?.kind !== kind)
+    throw new GatewayError("invalid-params", `\`${name}\` is no cursor of such a stream.`);
+};

@@ -7,14 +7,11 @@ import type { Events } from "#observe/events.ts";
 import type { SessionRef, Store, Turn } from "#store/store.ts";
 import { createDeliveryPushes } from "./delivery-pushes.ts";
 import { createPushFrames } from "./pushes.ts";
-import type { PushSink, StreamReader } from "./stream-reader.ts";
-import { GatewayStream, SessionStream, type StreamParts } from "./streams.ts";
-import { createSubscribe } from "./subscribe.ts";
-import { Subscriber } from "./subscriber.ts";
-import { type FollowOptions, type PendingCall, TurnFollower } from "./turn-follower.ts";
-import { createTurnFollowers } from "./turn-followers.ts";
+import { GatewayStream, type PushSink, SessionStream, type StreamParts } from "./streams.ts";
+import { Subscriber, type SubscriberParts } from "./subscriber.ts";
+import { createTurnFollowers, type FollowOptions, type PendingCall, TurnFollower } from "./turn-followers.ts";
 
-/** A connection, as what it is told of. */
+/** A connection, as subscriptions see it. */
 export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
 
 export type SubscriptionsParts = {
@@ -26,13 +23,11 @@ export type SubscriptionsParts = {
   events: Pick<Events, "storeFailed">;
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
-  /** Calls `flush` in this turn of the event loop, before what was pushed is written. */
-  beforeWrites(flush: () => void): void;
 };
 
-/** Who is told what: entries of the store go to those who subscribed to their session or its agent, and to whoever sent the message. */
+/** Entries of the store go to the subscribers of their session or its agent, and to the sender of the message. */
 export const createSubscriptions = (parts: SubscriptionsParts) => {
-  const { store, gatewayStream, live, requireAgent, beforeWrites } = parts;
+  const { store, gatewayStream, live } = parts;
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch });
   const streams = new Map<string, SessionStream>();
   const ofAgent = new Map<string, Set<Subscriber>>();
@@ -43,31 +38,23 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     due = [];
     for (const one of flushing) {
       if (one instanceof SessionStream) one.flushText();
-      else followers.flushText(one);
+      else one.flushText(live, frames);
     }
   };
   const onText = (one: SessionStream | TurnFollower): void => {
-    if (due.push(one) === 1) beforeWrites(flushTexts);
+    if (due.push(one) === 1) setImmediate(flushTexts);
   };
   const subscriberOf = (sink: PushSink): Subscriber => {
     const one = sink as Subscribing;
-    one.subscriber ??= new Subscriber(sink, parts);
+    one.subscriber ??= new Subscriber(sink, subscriberParts);
     return one.subscriber;
-  };
-
-  const drop = (subscriber: Subscriber, reader: StreamReader): void => {
-    const { stream } = reader;
-    subscriber.drop(reader);
-    if (stream.readers.size > 0) return;
-    if (stream instanceof SessionStream) streams.delete(stream.sessionId);
-    stream.close();
   };
   /** Readers that came by their agent stay only as long as there is something to tell. */
   const dropIdle = (stream: SessionStream): void => {
     if (stream.isWriting) return;
     for (const reader of stream.readers) {
       const subscriber = subscriberOf(reader.sink);
-      if (!reader.isBehind && !subscriber.named.has(stream.sessionId)) drop(subscriber, reader);
+      if (!reader.isBehind && !subscriber.named.has(stream.sessionId)) subscriber.drop(reader);
     }
   };
   const streamParts: StreamParts = {
@@ -80,14 +67,24 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     onBehind: (reader) => subscriberOf(reader.sink).fallBehind(reader),
     onCaughtUp: dropIdle,
   };
-  const streamOf = (sessionId: string): SessionStream => {
-    const known = streams.get(sessionId);
-    if (known) return known;
-    const stream = new SessionStream(streamParts, sessionId);
-    streams.set(sessionId, stream);
-    return stream;
+  const subscriberParts: SubscriberParts = {
+    ...parts,
+    frames,
+    gateway: new GatewayStream(streamParts),
+    deliveries: createDeliveryPushes({ feed: parts.deliveryFeed, frames }),
+    ofAgent,
+    streamOf(sessionId) {
+      const known = streams.get(sessionId);
+      if (known) return known;
+      const stream = new SessionStream(streamParts, sessionId);
+      streams.set(sessionId, stream);
+      return stream;
+    },
+    onUnread(stream) {
+      if (stream instanceof SessionStream) streams.delete(stream.sessionId);
+      stream.close();
+    },
   };
-  const gateway = new GatewayStream(streamParts);
   const followers = createTurnFollowers({
     store,
     live,
@@ -100,34 +97,11 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
   const joinByAgent = (session: SessionRef, before: number, subscribers: ReadonlySet<Subscriber>): void => {
     for (const subscriber of subscribers) {
       if (subscriber.readers.has(session.sessionId)) continue;
-      const reader = subscriber.join(streamOf(session.sessionId));
+      const reader = subscriber.join(subscriberParts.streamOf(session.sessionId));
       reader.sent = before;
       reader.isBehind = false;
     }
   };
-  const followAgent = (subscriber: Subscriber, name: string): void => {
-    subscriber.agents.add(name);
-    const others = ofAgent.get(name) ?? new Set();
-    ofAgent.set(name, others.add(subscriber));
-  };
-  const unfollowAgent = (subscriber: Subscriber, name: string): void => {
-    subscriber.agents.delete(name);
-    const others = ofAgent.get(name);
-    if (others?.delete(subscriber) && others.size === 0) ofAgent.delete(name);
-    for (const [id, reader] of subscriber.readers)
-      if (reader.stream.agent === name && !subscriber.named.has(id)) drop(subscriber, reader);
-  };
-  const subscribe = createSubscribe({
-    store,
-    gatewayStream,
-    frames,
-    gateway,
-    deliveries: createDeliveryPushes({ feed: parts.deliveryFeed, frames }),
-    requireAgent,
-    streamOf,
-    followAgent,
-    drop,
-  });
 
   store.watch({
     entries(session, entries) {
@@ -135,11 +109,11 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
       const subscribers = ofAgent.size > 0 ? ofAgent.get(session.agent) : undefined;
       if (subscribers) joinByAgent(session, (entries[0]?.seq ?? 1) - 1, subscribers);
       // Before the streams: a reader that came by its agent leaves them with the entry that ends its turn.
-      followers.tell(session, entries);
+      followers.publish(session, entries);
       const stream = streams.size > 0 ? streams.get(session.sessionId) : undefined;
       if (!stream) return;
-      stream.be(session);
-      stream.tell(entries);
+      stream.setSession(session);
+      stream.publish(entries);
       if (subscribers) dropIdle(stream);
     },
     sessionDeleted(session, end) {
@@ -149,7 +123,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
         const subscriber = subscriberOf(reader.sink);
         sinks.add(reader.sink);
         subscriber.named.delete(session.sessionId);
-        drop(subscriber, reader);
+        subscriber.drop(reader);
       }
       if (sinks.size === 0) return;
       const frame = frames.deleted(session, end);
@@ -169,40 +143,11 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     wants: ({ sessionId, agent }) => streams.has(sessionId) || ofAgent.has(agent) || followers.has(sessionId),
   });
 
-  const leave = ({ subscriber }: Subscribing): void => {
-    if (!subscriber) return;
-    for (const name of [...subscriber.agents]) unfollowAgent(subscriber, name);
-    for (const reader of [...subscriber.readers.values()]) drop(subscriber, reader);
-    if (subscriber.gateway) drop(subscriber, subscriber.gateway);
-    subscriber.dropDeliveries();
-    subscriber.named.clear();
-  };
-
   return {
-    /** Begins or moves subscriptions; all of them or none. Pushes begin after what is under way now: after the answer to the call. */
-    async subscribe(sink: Subscribing, request: Subscribe): Promise<Subscribed> {
-      const subscriber = subscriberOf(sink);
-      const begun = subscriber.turn.then(() => subscribe(subscriber, request));
-      subscriber.turn = begun.catch(() => {});
-      const places = await begun;
-      if (!sink.isOpen) leave(sink);
-      return places;
-    },
+    subscribe: (sink: Subscribing, request: Subscribe): Promise<Subscribed> => subscriberOf(sink).subscribe(request),
 
-    /** Ends subscriptions, after those requests that came before. */
     async unsubscribe({ subscriber }: Subscribing, request: Unsubscribe): Promise<void> {
-      if (!subscriber) return;
-      const { sessions = [], agents = [], gateway: end } = request;
-      await subscriber.turn;
-      for (const name of agents) unfollowAgent(subscriber, name);
-      for (const id of sessions) {
-        const reader = subscriber.readers.get(id);
-        subscriber.named.delete(id);
-        // One of an agent that is subscribed to goes on.
-        if (reader && !subscriber.agents.has(reader.stream.agent ?? "")) drop(subscriber, reader);
-      }
-      if (end || request.deliveries) subscriber.dropDeliveries();
-      if (end && subscriber.gateway) drop(subscriber, subscriber.gateway);
+      await subscriber?.unsubscribe(request);
     },
 
     /** Tells the sender of a turn how it ends. */
@@ -214,11 +159,8 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
       const follower = new TurnFollower(sink, { turnId, sessionId, agent, seq }, { ...options, stream }, call);
       followers.add(follower, hasEnded);
       // Another gateway may have ended it before it was followed here.
-      if (store.shared && options.replySeq === undefined && !hasEnded) followers.lookAgain(follower);
+      if (store.shared && options.replySeq === undefined && !hasEnded) followers.checkEnded(follower);
     },
-
-    /** The connection has gone. */
-    leave,
   };
 };
 

@@ -1,15 +1,83 @@
 import type { LiveReplies } from "#core/turns/live-replies.ts";
-import type { Entry, SessionRef, Store } from "#store/store.ts";
-import type { PushFrames } from "./pushes.ts";
-import type { PushSink, StreamReader } from "./stream-reader.ts";
+import type { Entry, SessionRef, Store, Turn } from "#store/store.ts";
+import type { PushedSession, PushFrames } from "./pushes.ts";
+import { isTurnEnd, type PushSink, type StreamReader } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
-import { isTurnEnd, readTurnEnd, type TurnFollower } from "./turn-follower.ts";
+
+export type FollowOptions = { stream: boolean; replySeq?: number | undefined };
+
+/** The call that started a turn: what is pushed through it comes after its answer. */
+export type PendingCall = { pushAfterAnswer(frame: string): void };
+
+/** A sender that is to learn how its turn ends, and with `stream` what is written until then. */
+export class TurnFollower {
+  readonly sink: PushSink;
+  readonly turn: Pick<Turn, "turnId" | "sessionId" | "agent" | "seq">;
+  readonly stream: boolean;
+  readonly #call: PendingCall;
+  isTextDue = false;
+  replySeq: number | undefined;
+  ordinal: number | undefined = undefined;
+  stopReading = (): void => {};
+  #offset = 0;
+
+  constructor(sink: PushSink, turn: TurnFollower["turn"], { stream, replySeq }: FollowOptions, call: PendingCall) {
+    this.sink = sink;
+    this.turn = turn;
+    this.stream = stream;
+    this.replySeq = replySeq;
+    this.#call = call;
+  }
+
+  pushAfterAnswer(frame: string): void {
+    this.#call.pushAfterAnswer(frame);
+  }
+
+  /** A reply is begun: another one, when the turn is tried again. */
+  begin(seq: number, offset = 0): void {
+    this.replySeq = seq;
+    this.#offset = offset;
+  }
+
+  /** Sends the text that was written since; nothing to a sender that is slow. */
+  flushText(live: LiveReplies, frames: PushFrames): void {
+    this.isTextDue = false;
+    const reply = live.get(this.turn.turnId);
+    if (!reply || this.ordinal === undefined || this.#offset >= reply.length) return;
+    const { seq, messageId, turnId } = reply;
+    const offset = this.#offset;
+    this.#offset = reply.length;
+    if (this.sink.isFull) return;
+    const text = live.textSince(reply, offset);
+    this.sink.push(frames.delta(this.#session(this.ordinal), { turnId, messageId, seq, offset, text }));
+  }
+
+  /** The rest of a reply whose pieces were asked for; at once where a subscription tells of the reply's end at once. */
+  pushRest(
+    session: SessionRef,
+    { messageId, turnId, text }: Extract<Entry, { name: "message.completed" }>,
+    frames: PushFrames,
+    atOnce: boolean,
+  ): void {
+    const offset = this.#offset;
+    if (!this.stream || this.replySeq === undefined || offset >= text.length || this.sink.isFull) return;
+    this.#offset = text.length;
+    const rest = { turnId, messageId, seq: this.replySeq, offset, text: text.slice(offset) };
+    const frame = frames.delta(session, rest);
+    if (atOnce) this.sink.push(frame);
+    else this.#call.pushAfterAnswer(frame);
+  }
+
+  #session(ordinal: number): PushedSession {
+    return { sessionId: this.turn.sessionId, ordinal };
+  }
+}
 
 export type TurnFollowersParts = {
   store: Store;
   live: LiveReplies;
   frames: PushFrames;
-  /** What a connection is subscribed to; undefined when it is to nothing. */
+  /** The subscriptions of a connection; undefined when it has none. */
   subscriberOf(follower: TurnFollower): Subscriber | undefined;
   /** The same, made where there is none. */
   makeSubscriber(follower: TurnFollower): Subscriber;
@@ -17,13 +85,13 @@ export type TurnFollowersParts = {
   onText(follower: TurnFollower): void;
 };
 
-/** Those who sent something and wait for its end, by session: one look for all entries of a transaction. */
+/** The senders that wait for the end of a turn, by session: one look for all entries of a transaction. */
 export const createTurnFollowers = (parts: TurnFollowersParts) => {
   const { store, live, frames, subscriberOf, makeSubscriber, onText } = parts;
   const ofSession = new Map<string, TurnFollower[]>();
 
   const remove = (follower: TurnFollower): void => {
-    follower.unread();
+    follower.stopReading();
     const { sessionId } = follower.turn;
     const left = (ofSession.get(sessionId) ?? []).filter((other) => other !== follower);
     if (left.length === 0) ofSession.delete(sessionId);
@@ -45,15 +113,15 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
     });
   };
 
-  const tellEnd = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
+  const pushEnd = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
     remove(follower);
     if (isCovered(follower)) readerOf(follower)?.promise(entry.seq, () => oweEnd(follower, entry.seq - 1));
     else if (follower.sink.isFull) oweEnd(follower, entry.seq - 1);
     else follower.pushAfterAnswer(frames.entry(session, entry));
   };
 
-  const tellOne = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
-    if (isTurnEnd(entry)) tellEnd(follower, session, entry);
+  const publishOne = (follower: TurnFollower, session: SessionRef, entry: Entry): void => {
+    if (isTurnEnd(entry)) pushEnd(follower, session, entry);
     else if (entry.name === "message.created" && entry.role === "assistant") follower.begin(entry.seq);
     else if (entry.name === "message.completed") follower.pushRest(session, entry, frames, isCovered(follower));
   };
@@ -66,7 +134,7 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
       // A connection that was told by its subscription until now goes on from there.
       follower.begin(reply.seq, reader?.replySeq === reply.seq ? reader.offset : 0);
     }
-    follower.unread = live.read(follower.turn, () => {
+    follower.stopReading = live.read(follower.turn, () => {
       if (follower.isTextDue) return;
       follower.isTextDue = true;
       onText(follower);
@@ -100,7 +168,7 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
       ofSession.get(sessionId)?.some((one) => one.stream && one.sink === sink && one.turn.turnId === turnId) === true,
 
     /** Looks whether the turn has ended already. */
-    lookAgain(follower: TurnFollower): void {
+    checkEnded(follower: TurnFollower): void {
       const { turnId, sessionId, seq } = follower.turn;
       store.getTurn(turnId).then(
         (turn) => {
@@ -113,13 +181,13 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
       );
     },
 
-    tell(session: SessionRef, entries: readonly Entry[]): void {
+    publish(session: SessionRef, entries: readonly Entry[]): void {
       const followers = ofSession.size > 0 ? ofSession.get(session.sessionId) : undefined;
       if (!followers) return;
       for (const follower of [...followers]) {
         follower.ordinal = session.ordinal;
         const { turnId } = follower.turn;
-        for (const entry of entries) if (entry.turnId === turnId) tellOne(follower, session, entry);
+        for (const entry of entries) if (entry.turnId === turnId) publishOne(follower, session, entry);
       }
     },
 
@@ -130,9 +198,26 @@ export const createTurnFollowers = (parts: TurnFollowersParts) => {
         if (!isCovered(follower)) follower.pushAfterAnswer(frames.deleted(session, end));
       }
     },
-
-    flushText: (follower: TurnFollower): void => follower.flushText(live, frames),
   };
 };
 
 export type TurnFollowers = ReturnType<typeof createTurnFollowers>;
+
+const PAGE = 32;
+
+/** The end of a turn as the store has it, with its session; undefined when there is none any more. */
+const readTurnEnd = async (
+  store: Store,
+  { turnId, sessionId }: Pick<Turn, "turnId" | "sessionId">,
+  after: number,
+): Promise<{ session: PushedSession; entry: Entry } | undefined> => {
+  const session = await store.getSession(sessionId);
+  for (let from = after; session; ) {
+    const page = await store.readEntries(sessionId, { after: from, limit: PAGE });
+    const entry = page.find((one) => one.turnId === turnId && isTurnEnd(one));
+    if (entry) return { session, entry };
+    if (page.length < PAGE) return undefined;
+    from = page.at(-1)?.seq as number;
+  }
+  return undefined;
+};

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { deflateRawSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { shareGateway } from "#test/harness/gateway.ts";
-import { textFrame } from "#wire/socket/ws-frames.ts";
 import { clientFrame, closeCode, upgrade } from "./raw-socket.ts";
 import { openSocket } from "./socket.ts";
 
@@ -122,17 +121,4 @@ describe("a text message", () => {
     }
     await socket.call("agent.list");
   });
-});
-
-test.each([0, 1, 125, 126, 127, 65_535, 65_536, 200_000])("a frame of %i bytes says so", (length) => {
-  for (const letter of ["x", "ä"]) {
-    const text = letter.repeat(length / Buffer.byteLength(letter));
-    const bytes = Buffer.from(textFrame(text), "latin1");
-    const short = bytes[1] as number;
-    const head = short === 126 ? 4 : short === 127 ? 10 : 2;
-    const said = short === 126 ? bytes.readUInt16BE(2) : short === 127 ? Number(bytes.readBigUInt64BE(2)) : short;
-    expect(bytes[0]).toBe(0x81);
-    expect(said).toBe(Buffer.byteLength(text));
-    expect(bytes.subarray(head).toString()).toBe(text);
-  }
 });

@@ -7,7 +7,7 @@ import { blocksOf } from "#test/docs/blocks.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 import { root } from "#test/harness/process.ts";
 import { pushShapes } from "#test/harness/shapes.ts";
-import { CLOSE } from "#wire/socket/close-codes.ts";
+import { CLOSE } from "#wire/socket/connection.ts";
 import { checkMessage, openSocket } from "./socket.ts";
 
 const page = readFileSync(join(root, "docs/websocket.md"), "utf8");

@@ -4,10 +4,13 @@ import { rest } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { copyText, say } from "#console/app/toasts.ts";
-import { curlOfDelivery, isSigned, mappedBy, prettyBody } from "#console/lib/requests.ts";
+import { curlOfDelivery, isSigned, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
+import { linesOfHeaders } from "#console/lib/webhook-requests.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
+import { useTrial } from "#console/parts/trial.tsx";
+import { useLoaded } from "#console/parts/use.ts";
 import type { Delivery } from "#generated/clients/rest.ts";
 import { DryRun } from "./dry-run.tsx";
 import { EditAndReplay } from "./edit-replay.tsx";
@@ -85,7 +88,9 @@ export const Actions = ({ delivery }: { delivery: Delivery }) => {
       </div>
       {asking.value === "replay" && (
         <Confirm title="Send this request again?" act="Replay" close={close} run={send}>
-          <p>{effectOf(delivery)}</p>
+          <p>
+            <Effect of={delivery} />
+          </p>
           <p class="muted">
             Its kept body goes through today's mappings as a new delivery. Its signature and its idempotency key are not
             looked at.
@@ -100,7 +105,46 @@ export const Actions = ({ delivery }: { delivery: Delivery }) => {
   );
 };
 
-/** The effect of a replay, as far as it is known before. */
+/** The effect of a replay, with the agent that it sets to work. */
+const Effect = ({ of }: { of: Delivery }) => {
+  const asked = mappedBy(of);
+  return asked ? <MappedEffect of={of} name={asked.name} /> : <DirectEffect of={of} />;
+};
+
+/** Today's mappings say which of them takes the kept body, and whose turn that is. */
+const MappedEffect = ({ of, name }: { of: Delivery; name: string | undefined }) => {
+  const payload = prettyBody(of) ?? "";
+  const { result } = useTrial({ headers: linesOfHeaders(of.headers), payload, name });
+  if (payload === "" || !result) return <>{effectOf(of)}</>;
+  const turn = result.mappings.find(({ mapping }) => mapping === result.starts)?.turn;
+  return result.starts !== null && turn ? (
+    <>
+      This starts a new turn of the agent <strong>{turn.agent}</strong> by the mapping {result.starts} in{" "}
+      {turn.session_id ? `the session ${turn.session_id}` : "a new session"}.
+    </>
+  ) : (
+    <>No mapping matches it today: it is recorded, and starts nothing.</>
+  );
+};
+
+/** The agent of the turn, or of the event, that it led to. */
+const DirectEffect = ({ of }: { of: Delivery }) => {
+  const { turn_id, event_id, session_id, operation } = of;
+  const agent = useLoaded(async (signal) => {
+    if (event_id !== null) return (await rest().call("events.get", { path: { event_id } }, { signal })).agent;
+    return turn_id === null ? undefined : (await rest().call("turns.get", { path: { turn_id } }, { signal })).agent;
+  }).value.value;
+  if (agent === undefined) return <>{effectOf(of)}</>;
+  return (
+    <>
+      This {operation === "hooks.wake" ? "queues a new system event for" : "starts a new turn of"} the agent{" "}
+      <strong>{agent}</strong>
+      {session_id !== null && operation !== "hooks.wake" ? ` in the session ${session_id}` : ""}.
+    </>
+  );
+};
+
+/** The effect of a replay, as far as it is known before anything is asked. */
 const effectOf = ({ operation, mapping, session_id }: Delivery): string => {
   if (operation === "hooks.wake") return "This queues a new system event for the agent.";
   const where = session_id ? ` in the session ${session_id}` : "";
@@ -117,8 +161,13 @@ const whyNoReplay = ({ replayable, surface, caller, outcome }: Delivery): string
   return "Its body is not kept.";
 };
 
-const whyNoEdit = (delivery: Delivery): string | undefined =>
-  whyNoReplay(delivery) ?? (prettyBody(delivery) === undefined ? "Its body is no JSON." : undefined);
+const whyNoEdit = (delivery: Delivery): string | undefined => {
+  const reason = whyNoReplay(delivery);
+  if (reason) return reason;
+  if (prettyBody(delivery) === undefined) return "Its body is no JSON.";
+  const rounded = roundedNumberOf(delivery.body ?? "");
+  return rounded && `Its body holds ${rounded}, which an edit would round. A replay sends it as it came.`;
+};
 
 const whyNoDryRun = (delivery: Delivery): string | undefined => {
   if (!mappedBy(delivery)) return `It came to ${delivery.path}, where no mapping is asked.`;

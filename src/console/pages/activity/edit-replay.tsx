@@ -18,7 +18,8 @@ type Edited = {
 
 /** The kept body to edit on one side, the result of its dry run on the other. */
 export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
-  const payload = useSignal(prettyBody(delivery) ?? "{}");
+  const kept = prettyBody(delivery) ?? "{}";
+  const payload = useSignal(kept);
   const read = payloadOf(payload.value);
   const fault = "fault" in read ? read.fault : undefined;
   const action = useAction(async () => {
@@ -27,7 +28,7 @@ export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
     close();
   });
   return (
-    <Dialog title="Edit and replay" close={close} size="huge" isFirm>
+    <Dialog title="Edit and replay" close={close} size="huge" isFirm={payload.value !== kept}>
       <div class="pair-frame">
         <div class="pair">
           <div class="pair-side">

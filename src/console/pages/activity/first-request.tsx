@@ -1,4 +1,5 @@
 import { rest } from "#console/app/api.ts";
+import { chatCommand } from "#console/lib/curl.ts";
 import { Command } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Empty } from "#console/parts/page.tsx";
@@ -13,9 +14,7 @@ export const FirstRequest = ({ isLive, onSent }: { isLive: boolean; onSent: () =
   });
   return (
     <Empty title="No request has come in yet.">
-      <Command
-        text={`curl ${location.origin}/api/v1/chat/send -H "Authorization: Bearer $REST_API_KEY" -H 'Content-Type: application/json' -d '{"message":"Hello"}'`}
-      />
+      <Command text={chatCommand(location.origin, { message: "Hello" })} />
       <ActionButton kind="primary" onClick={() => void action.run()} isRunning={action.isRunning.value}>
         {action.isRunning.value ? "Sending…" : "Send a test message"}
       </ActionButton>

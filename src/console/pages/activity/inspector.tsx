@@ -8,6 +8,7 @@ import { CopyButton, Id } from "#console/parts/copy.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { Body, RawJson } from "#console/parts/json.tsx";
 import { Facts, Skeleton } from "#console/parts/page.tsx";
+import { Prose } from "#console/parts/prose.tsx";
 import { ReplaySign, State } from "#console/parts/state.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago, Exact } from "#console/parts/time.tsx";
@@ -123,7 +124,9 @@ const Why = ({ steps }: { steps: readonly Step[] }) => {
         {refusal ? `Refused: ${error ?? "error"}` : `Failed: ${error ?? "given up"}`}{" "}
         {status !== undefined && <span class="mono">{status}</span>}
       </strong>
-      <p>{detail ?? reason}</p>
+      <p>
+        <Prose text={String(detail ?? reason ?? "")} />
+      </p>
       {refusal && advice && <p class="muted">{advice}</p>}
     </Note>
   );

@@ -4,6 +4,7 @@ import { bindKeys } from "#console/app/keys.ts";
 import { onPush } from "#console/app/live.ts";
 import { go, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
+import { curlOfHook } from "#console/lib/webhook-requests.ts";
 import { Command } from "#console/parts/copy.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
@@ -100,16 +101,7 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
       {items.length === 0 && rows.isLoading.value ? (
         <Skeleton rows={6} />
       ) : items.length === 0 && rows.error.value === undefined ? (
-        <Empty title={none}>
-          {status === "queued" && (
-            <>
-              <p class="muted">An event waits here until its agent's next beat. This queues one:</p>
-              <Command
-                text={`curl ${location.origin}/hooks/wake -H "Authorization: Bearer $WEBHOOK_TOKEN" -H 'Content-Type: application/json' -d '{"text":"The nightly build is green."}'`}
-              />
-            </>
-          )}
-        </Empty>
+        <Empty title={none}>{status === "queued" && <FirstEvent />}</Empty>
       ) : (
         <LiveTable
           label={`${status} events, newest first`}
@@ -151,6 +143,20 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
           )
         }
       />
+    </>
+  );
+};
+
+/** The command that queues an event, at the path where this gateway takes webhooks. */
+const FirstEvent = () => {
+  const index = useLoaded((signal) => rest().call("ops.index", {}, { signal }));
+  const path = index.value.value?.paths.find(({ description }) => description.startsWith("Webhooks"))?.path;
+  if (path === undefined) return null;
+  const body = JSON.stringify({ text: "The nightly build is green." });
+  return (
+    <>
+      <p class="muted">An event waits here until its agent's next beat. This queues one:</p>
+      <Command text={curlOfHook({ url: `${location.origin}${path}/wake`, verify: null, body })} />
     </>
   );
 };

@@ -2,6 +2,7 @@ import { rest } from "#console/app/api.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { plural } from "#console/lib/format.ts";
 import { reasonsOf } from "#console/lib/refusals.ts";
+import { Prose } from "#console/parts/prose.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Ago } from "#console/parts/time.tsx";
 
@@ -40,7 +41,10 @@ export const Refusals = ({ refused, total, hasMore }: Awaited<ReturnType<typeof 
       <ul class="refusals">
         {reasonsOf(refused).map(({ reason, detail, count, latest, at }) => (
           <li key={reason}>
-            <State of="refused" word={reason} quiet /> <span class="muted break">{detail}</span>{" "}
+            <State of="refused" word={reason} quiet />{" "}
+            <span class="muted break">
+              <Prose text={detail} />
+            </span>{" "}
             <a href={hrefOf(`/d/${latest}`)}>
               {count > 1 ? `${count} times, the last ` : ""}
               <Ago at={at} />

@@ -1,5 +1,6 @@
 import { rpc } from "#console/app/api.ts";
 import { go, hrefOf, query } from "#console/app/router.ts";
+import { chatCommand } from "#console/lib/curl.ts";
 import { count } from "#console/lib/format.ts";
 import { shortId } from "#console/lib/ids.ts";
 import { Command } from "#console/parts/copy.tsx";
@@ -102,9 +103,7 @@ const FirstSession = ({ agent }: { agent: string | undefined }) => {
   return (
     <Empty title="There is no session yet.">
       <p class="muted">One begins with the first message to an agent:</p>
-      <Command
-        text={`curl ${location.origin}/api/v1/chat/send -H "Authorization: Bearer $REST_API_KEY" -H 'Content-Type: application/json' -d '{"message":"Hello","user_id":"ada"}'`}
-      />
+      <Command text={chatCommand(location.origin, { message: "Hello", user_id: "ada" })} />
       <ActionButton
         kind="primary"
         onClick={() => void action.run()}

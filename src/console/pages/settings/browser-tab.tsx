@@ -35,7 +35,9 @@ export const BrowserTab = () => (
           keysOn.value = currentTarget.checked ? "on" : "off";
         }}
       />
-      Single keys act on pages (press <kbd>?</kbd> for the list)
+      <span>
+        Single keys act on pages (press <kbd>?</kbd> for the list)
+      </span>
     </label>
     <p class="hint">These stay in this browser. The token stays in this tab, and is gone when the tab is closed.</p>
   </section>

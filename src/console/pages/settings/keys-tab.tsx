@@ -3,7 +3,6 @@ import { rest } from "#console/app/api.ts";
 import { now } from "#console/app/clock.ts";
 import { isConsole, KEYS_REASON } from "#console/app/session.ts";
 import { keyState } from "#console/lib/key-expiry.ts";
-import { Id } from "#console/parts/copy.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { Empty, Skeleton } from "#console/parts/page.tsx";
@@ -74,7 +73,7 @@ export const KeysTab = () => {
         <Table
           label="API keys"
           rows={keys}
-          columns={columnsOf({
+          columns={columnsOf(keys, {
             rotate: (key) => {
               rotating.value = key;
             },
@@ -134,42 +133,58 @@ const IN_FILE = "This key stands in the configuration. Change gateway.rest.auth.
 
 const STATE_WORDS = { active: "", expiring: "expires soon", expired: "expired", replaced: "replaced" } as const;
 
-/** Until when a key works, and what took its place. */
-const Expires = ({ of: { expires_at, replaced_by, source } }: { of: Key }) => {
+/** Until when a key works, and the key that took its place. */
+const Expires = ({ of: { expires_at, replaced_by }, keys }: { of: Key; keys: readonly Key[] }) => {
   const state = keyState({ expires_at, replaced_by }, now.value);
   return (
     <>
-      {expires_at ? <Ago at={expires_at} /> : <span class="faint">{source === "config" ? "–" : "never"}</span>}{" "}
+      <span class="narrow-word">expires </span>
+      {expires_at ? <Ago at={expires_at} /> : <span class="faint">never</span>}{" "}
       {state !== "active" && <State of={state === "expired" ? "expired" : "paused"} word={STATE_WORDS[state]} quiet />}
       {replaced_by && (
         <>
           {" by "}
-          <Id id={replaced_by} most={14} />
+          <span class="mono" title={replaced_by}>
+            {keys.find(({ key_id }) => key_id === replaced_by)?.prefix ?? replaced_by}
+          </span>
         </>
       )}
     </>
   );
 };
 
-const columnsOf = ({ rotate, revoke }: Record<"rotate" | "revoke", (key: Key) => void>): Column<Key>[] => [
+const columnsOf = (
+  keys: readonly Key[],
+  { rotate, revoke }: Record<"rotate" | "revoke", (key: Key) => void>,
+): Column<Key>[] => [
   { name: "Name", narrow: "first", cell: ({ name }) => <strong>{name}</strong> },
   {
     name: "Prefix",
-    width: "130px",
+    width: "104px",
     narrow: "first",
     cell: ({ prefix }) => (prefix ? <span class="mono">{prefix}…</span> : <span class="faint">not known</span>),
   },
-  { name: "Scopes", width: "110px", cell: ({ scopes }) => scopes.join(", ") },
+  { name: "Scopes", width: "100px", cell: ({ scopes }) => scopes.join(", ") },
   {
     name: "Created",
-    width: "110px",
+    width: "84px",
+    narrow: "none",
     cell: ({ created_at }) => (created_at === null ? <span class="faint">–</span> : <Ago at={created_at} />),
   },
-  { name: "Last used", width: "110px", cell: ({ last_used_at }) => <Ago at={last_used_at} /> },
-  { name: "Expires", width: "190px", cell: (key) => <Expires of={key} /> },
+  {
+    name: "Last used",
+    width: "84px",
+    cell: ({ last_used_at }) => (
+      <>
+        <span class="narrow-word">used </span>
+        <Ago at={last_used_at} />
+      </>
+    ),
+  },
+  { name: "Expires", width: "232px", cell: (key) => <Expires of={key} keys={keys} /> },
   {
     name: "Source",
-    width: "120px",
+    width: "116px",
     narrow: "none",
     cell: ({ source }) => (source === "config" ? "Configuration" : "Console"),
   },

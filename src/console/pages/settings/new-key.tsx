@@ -1,3 +1,4 @@
+import { chatCommand } from "#console/lib/curl.ts";
 import { Command, CopyButton } from "#console/parts/copy.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { Exact } from "#console/parts/time.tsx";
@@ -19,9 +20,7 @@ export const NewKey = ({
       <CopyButton text={key} what="Copy the key" label="Copy" />
     </div>
     <h3>A call with it</h3>
-    <Command
-      text={`curl ${location.origin}/api/v1/chat/send -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'`}
-    />
+    <Command text={chatCommand(location.origin, { message: "Hello" }, key)} />
     {expires_at && (
       <p>
         It expires on <Exact at={expires_at} />.

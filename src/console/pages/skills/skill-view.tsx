@@ -28,7 +28,7 @@ export const SkillView = ({ skill, back }: { skill: Skill; back: () => void }) =
       onOpen={(id) => setQuery({ tab: id === "trigger" ? undefined : id })}
       tabs={[
         { id: "trigger", name: "Trigger", body: () => <TriggerForm skill={skill} /> },
-        { id: "text", name: "SKILL.md", body: () => <SkillText id={skill.skill_id} /> },
+        { id: "text", name: "SKILL.md", body: () => <Instructions id={skill.skill_id} /> },
         { id: "about", name: "About", body: () => <About skill={skill} /> },
       ]}
     />
@@ -53,19 +53,6 @@ const About = ({ skill }: { skill: Skill }) => {
     </div>
   );
 };
-
-/** Skills with these names cannot be read: other calls have their paths. */
-const TAKEN = ["list", "trigger"];
-
-const SkillText = ({ id }: { id: string }) =>
-  TAKEN.includes(id) ? (
-    <p class="muted">
-      The API cannot read a skill that is called {id}, as another call has its path. Read <code>{id}/SKILL.md</code> on
-      the gateway's machine.
-    </p>
-  ) : (
-    <Instructions id={id} />
-  );
 
 /** The text of the SKILL.md, as a model reads it, set as Markdown. */
 const Instructions = ({ id }: { id: string }) => {

@@ -2,7 +2,7 @@ import { rpc } from "#console/app/api.ts";
 import { query, setQuery } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { zone } from "#console/app/settings.ts";
-import { count, duration, exact } from "#console/lib/format.ts";
+import { count, duration, exact, money } from "#console/lib/format.ts";
 import { csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
 import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
@@ -135,7 +135,7 @@ const Totals = ({ total: { messages, completed, failed, input, output, cost, lat
         failed > 0 && ["Turns failed", count(failed)],
         ["Tokens in", count(input)],
         ["Tokens out", count(output)],
-        cost !== undefined && ["Cost", cost.toFixed(2)],
+        cost !== undefined && ["Cost", money(cost)],
         latencyMs !== null && ["Mean time", duration(latencyMs)],
       ] as const
     ).map(
@@ -159,7 +159,12 @@ const columnsOf = (word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
     narrow: "second" | "none" = "none",
   ): Column<UsageRow> => ({
     ...{ name, narrow, width: "96px", align: "end" },
-    cell: (row) => count(pick(row)),
+    cell: (row) => (
+      <>
+        {count(pick(row))}
+        <span class="narrow-word"> {name.toLowerCase()}</span>
+      </>
+    ),
   });
   return [
     {
@@ -180,7 +185,15 @@ const columnsOf = (word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
             name: "Cost",
             width: "88px",
             align: "end",
-            cell: ({ cost }: UsageRow) => (cost ?? 0).toFixed(4),
+            cell: ({ cost }: UsageRow) =>
+              cost === undefined ? (
+                <span class="faint">–</span>
+              ) : (
+                <>
+                  {cost.toFixed(4)}
+                  <span class="narrow-word"> cost</span>
+                </>
+              ),
           } as Column<UsageRow>,
         ]
       : []),

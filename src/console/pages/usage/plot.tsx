@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
-import { theme } from "#console/app/settings.ts";
+import { theme, zone } from "#console/app/settings.ts";
+import { shortCount } from "#console/lib/format.ts";
 import type { UsageRow } from "#console/lib/usage-rows.ts";
 
 const HEIGHT = 200;
@@ -20,6 +21,11 @@ export const Plot = ({ rows, step }: { rows: readonly UsageRow[]; step: "hour" |
     void import("uplot").then(({ default: UPlot }) => {
       if (isGone || !place.current) return;
       const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+      const names = new Intl.DateTimeFormat("en-GB", {
+        ...(step === "day" ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" }),
+        ...((step === "day" || zone.peek() === "utc") && { timeZone: "UTC" }),
+      });
+      const nameOf = (at: number) => names.format(at * 1_000);
       const bars = UPlot.paths.bars?.({ size: [0.7, 48] });
       const axis = {
         stroke: colour("--muted"),
@@ -36,8 +42,8 @@ export const Plot = ({ rows, step }: { rows: readonly UsageRow[]; step: "hour" |
           // Days begin in UTC, and a day has one mark.
           ...(step === "day" && { tzDate: (at: number) => UPlot.tzDate(new Date(at * 1_000), "Etc/UTC") }),
           axes: [
-            { ...axis, ...(step === "day" && { incrs: DAY_STEPS }) },
-            { ...axis, size: 60 },
+            { ...axis, values: (_, marks) => marks.map(nameOf), ...(step === "day" && { incrs: DAY_STEPS }) },
+            { ...axis, size: 52, values: (_, marks) => marks.map(shortCount) },
           ],
           series: [
             {},

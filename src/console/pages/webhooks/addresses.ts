@@ -1,6 +1,6 @@
 import { rest } from "#console/app/api.ts";
 import type { SignatureType } from "#console/lib/sign-webhook.ts";
-import { type HookRequest, secretVariable, withPair } from "#console/lib/webhook-requests.ts";
+import { type HookRequest, secretVariable, withPair, withPlaces } from "#console/lib/webhook-requests.ts";
 import type { MappingList } from "#generated/clients/rest.ts";
 
 /** One address that takes webhooks. `shared` is the path of all mappings that have no signature. */
@@ -79,7 +79,7 @@ const EXAMPLES = {
 const MOST_PAIRS = 12;
 
 /** A request that the address takes: for a mapping, one that has every pair of its `match`, found by trying. */
-export const exampleFor = async ({ kind, name }: HookAddress, signal?: AbortSignal): Promise<HookRequest> => {
+export const exampleFor = async ({ kind, name, rule }: HookAddress, signal?: AbortSignal): Promise<HookRequest> => {
   let request: HookRequest = { headers: {}, body: {} };
   if (kind === "wake" || kind === "agent") return { ...request, body: EXAMPLES[kind] };
   for (let n = 0; n < MOST_PAIRS; n++) {
@@ -91,5 +91,5 @@ export const exampleFor = async ({ kind, name }: HookAddress, signal?: AbortSign
     if (!failed || failed.path === "message") break;
     request = withPair(request, failed.path, failed.expected[0] ?? "");
   }
-  return request;
+  return rule ? withPlaces(request, rule.message) : request;
 };

@@ -16,6 +16,6 @@ const EXAMPLE = `webhooks: {
 export const NoMappings = () => (
   <Empty title="There is no mapping yet. A mapping turns a sender's payload into a message for an agent.">
     <Command text={EXAMPLE} />
-    <p class="muted">Put this into the configuration. The gateway reads it again on SIGHUP, or with system.reload.</p>
+    <p class="muted">Put this into the configuration's file. The gateway takes the change over by itself.</p>
   </Empty>
 );

@@ -30,7 +30,7 @@ const COLUMNS: readonly Column<HookAddress>[] = [
       </span>
     ),
   },
-  { name: "What it takes", width: "36%", cell: ({ does }) => <span title={does}>{does}</span> },
+  { name: "What it takes", width: "32%", cell: ({ does }) => <span title={does}>{does}</span> },
   {
     name: "Secret",
     width: "150px",

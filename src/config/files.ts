@@ -1,0 +1,128 @@
+import { readFile, stat } from "node:fs/promises";
+import { dirname, isAbsolute, resolve } from "node:path";
+import type { Report } from "./check.ts";
+import type { Tls } from "./config.ts";
+import type { CheckedConfig } from "./conform.ts";
+import { ConfigError } from "./problems.ts";
+
+/** A configuration is written by people; a larger file is another file. */
+const MAX_CONFIG = 4 * 2 ** 20;
+/** The same of instructions: no model would read more. */
+const MAX_INSTRUCTIONS = 2 ** 20;
+
+/** The traces of files, by their paths: each tells one version of a file from another. */
+type Traces = Record<string, string>;
+
+export async function readConfig(file: string): Promise<Uint8Array> {
+  const refuse = (message: string) => new ConfigError([{ file, line: null, column: null, key: "", message }]);
+  const bytes = await readFile(file).catch((error: unknown) => {
+    throw refuse(`the file cannot be read: ${reasonOf(error)}`);
+  });
+  if (bytes.length > MAX_CONFIG)
+    throw refuse("the file is larger than 4 MiB, too large for a configuration: name another one.");
+  return bytes;
+}
+
+/** Tells one version of a file from another, without reading it. */
+async function traceOf(file: string): Promise<string> {
+  const found = await stat(file, { bigint: true }).catch(() => undefined);
+  return found ? `${found.dev}:${found.ino}:${found.size}:${found.mtimeNs}` : "none";
+}
+
+/** The traces of files, by their path. Taken before they are read, so that a change in between is seen as one. */
+export async function tracesOf(files: readonly string[]): Promise<Traces> {
+  return Object.fromEntries(await Promise.all(files.map(async (file) => [file, await traceOf(file)] as const)));
+}
+
+/** Reads the instructions of all agents that have them in a file of their own. */
+export async function readInstructions(
+  { agents }: CheckedConfig,
+  file: string | null,
+  refuse: Report,
+): Promise<{ instructions: ReadonlyMap<string, string>; files: Traces }> {
+  const files: Traces = {};
+  const instructions = new Map<string, string>();
+  const readOf = async (name: string, written: string): Promise<void> => {
+    const path = besideFile(file, written);
+    const at = ["agents", name, "instructionsFile"];
+    files[path] = await traceOf(path);
+    try {
+      const bytes = await readFile(path);
+      if (bytes.length > MAX_INSTRUCTIONS)
+        refuse(at, `names the file \`${written}\`, which is larger than 1 MiB: name a file of instructions.`);
+      else if (!/\S/.test(bytes.toString()))
+        refuse(at, `names the file \`${written}\`, which is empty: write the instructions in it.`);
+      else instructions.set(name, bytes.toString().trim());
+    } catch (error) {
+      refuse(at, `names the file ${unreadable(written, error)}`);
+    }
+  };
+  const named = Object.entries(agents).filter(([, { instructionsFile }]) => instructionsFile !== undefined);
+  await Promise.all(named.map(([name, { instructionsFile = "" }]) => readOf(name, instructionsFile)));
+  return { instructions, files };
+}
+
+/** Reads the certificates of all listeners and holds each to its key. */
+export async function readCertificates(
+  { gateway }: CheckedConfig,
+  file: string | null,
+  refuse: Report,
+): Promise<{ tls: (Tls | undefined)[]; files: Traces }> {
+  const files: Traces = {};
+  const tls = (gateway.listeners ?? []).map(async (listener, index) => {
+    if (listener.tls === undefined) return undefined;
+    const at = ["gateway", "listeners", index, "tls"];
+    const readOf = async (key: "cert" | "key"): Promise<string> => {
+      const written = listener.tls?.[key] ?? "";
+      const path = besideFile(file, written);
+      files[path] = await traceOf(path);
+      return await readFile(path, "utf8").catch((error: unknown) => {
+        refuse([...at, key], `names the file ${unreadable(written, error)}`);
+        return "";
+      });
+    };
+    const pair = { cert: await readOf("cert"), key: await readOf("key") };
+    if (pair.cert === "" || pair.key === "") return undefined;
+    if (!(await belongTogether(pair)))
+      refuse(
+        at,
+        "has a certificate and a key that do not belong together, or a file that is not PEM: check `cert` and `key`.",
+      );
+    return pair;
+  });
+  return { tls: await Promise.all(tls), files };
+}
+
+async function belongTogether(pair: Tls): Promise<boolean> {
+  const { createSecureContext } = await import("node:tls");
+  try {
+    createSecureContext(pair);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Paths begin at the folder of the configuration file. */
+export const besideFile = (file: string | null, path: string): string =>
+  resolve(file === null ? "." : dirname(file), path);
+
+/** A path as it was written, why nothing can be read there, and what to do. */
+export function unreadable(written: string, error: unknown): string {
+  const isLost = (error as NodeJS.ErrnoException).code === "ENOENT" && !isAbsolute(written);
+  return `\`${written}\`, which cannot be read: ${reasonOf(error)}${isLost ? " It is looked for beside the configuration file." : ""}`;
+}
+
+/** Why a file cannot be read, and what to do. */
+function reasonOf(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code ?? "";
+  const reasons: Record<string, string> = {
+    ENOENT: "it is not there. Create it, or name another one.",
+    EACCES: "the gateway's user may not. Give that user the right to read it.",
+    EPERM: "the gateway's user may not. Give that user the right to read it.",
+    ENOTDIR: "it is not a folder, or not in one. Name another one.",
+    EISDIR: "it is a folder. Name the file in it.",
+    EMFILE: "too many files are open. Raise the limit, or try again when the load is less.",
+  };
+  return reasons[code] ?? `${code || "it failed"}. Look at the file and its disk.`;
+}

@@ -1,0 +1,217 @@
+import { setMaxListeners } from "node:events";
+import type { Channel, Outcome } from "#channels/channel.ts";
+import { createWorker, keepTrying, type Worker } from "#core/worker.ts";
+import type { Clock } from "#kit/clock.ts";
+import { isLoop, loopWords } from "#kit/hops.ts";
+import { NO_USAGE } from "#kit/usages.ts";
+import type { Events } from "#observe/events.ts";
+import type { Announcement, ClaimedAnnouncement, DeliveryStep, HealthPart, Store, TurnOrder } from "#store/store.ts";
+
+/** A channel's call is over sooner (channels/channel.ts), so that no lease is extended. */
+const LEASE_MS = 60_000;
+/** At once, in all and for one channel: one that is slow, or dead, leaves places for the others. */
+const MOST = 64;
+const MOST_OF_CHANNEL = 4;
+/** How long a gateway that stops waits for the store to take back what was under way. */
+const GIVE_BACK_MS = 1_000;
+/** For how long an announcement is tried. */
+const GIVE_UP_MS = 86_400_000;
+const FIRST_DELAY_MS = 5_000;
+const LONGEST_DELAY_MS = 3_600_000;
+/** More than fit into a day, for a wall clock that went back. */
+const MOST_ATTEMPTS = 100;
+
+export type Channels = ReadonlyMap<string, Channel>;
+
+/**
+ * Sends replies to their channels, each at least once: a claimed announcement that is not ended comes back when its lease ends. A
+ * channel that fails is asked again for a day, and neither the turn nor another channel waits for it.
+ */
+export const createAnnouncements = (parts: {
+  store: Store;
+  clock: Clock;
+  events: Events;
+  node: string;
+  channels: () => Channels;
+}) => {
+  const { store, clock, events, node, channels } = parts;
+  const stopping = new AbortController();
+  setMaxListeners(MOST, stopping.signal);
+  /** Channels that asked to be left alone, and until when. */
+  const leftAlone = new Map<string, number>();
+  /** Channels whose last attempt failed, and how. */
+  const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }>>();
+  let state: "running" | "draining" | "stopped" = "running";
+
+  const channelsUnderWay = (): string[] => worker.all().map(({ announcement }) => announcement.channel);
+  /** Nobody answered there. A stop waits for no such channel. */
+  const isDead = (channel: string) => failing.has(channel) && failing.get(channel)?.code === undefined;
+  const leftAloneFor = (channel: string): number => (leftAlone.get(channel) ?? 0) - clock.monotonic();
+
+  const claim = async () => {
+    const underWay = channelsUnderWay();
+    const freeOf = (channel: string): number =>
+      leftAloneFor(channel) > 0 || (state !== "running" && isDead(channel))
+        ? 0
+        : MOST_OF_CHANNEL - underWay.filter((one) => one === channel).length;
+    const request = { node, leaseMs: LEASE_MS, limit: MOST - underWay.length, freeOf };
+    const { announcements, nextDueInMs = Number.POSITIVE_INFINITY } = await store.claimAnnouncements(request);
+    // The next channel may be asked then that wanted to be left alone.
+    const waits = [...leftAlone.keys()].map(leftAloneFor).filter((ms) => ms > 0);
+    return { works: announcements, mayBeMore: false, nextDueInMs: Math.min(nextDueInMs, ...waits) };
+  };
+
+  const attempt = async (announcement: Announcement): Promise<AnnouncementEnd> => {
+    const { turnId, sessionId, agent, channel: name, deliveryId, hops } = announcement;
+    if (stopping.signal.aborted) return RETURNED;
+    const channel = channels().get(name);
+    if (!channel) return givenUp("the channel left the configuration");
+    if (isLoop(hops)) return givenUp(loopWords(hops));
+    const turn = await store.getTurn(turnId);
+    if (turn?.reply === undefined) return givenUp("its turn is not kept any more");
+    const { model, reply, usage = NO_USAGE, createdAt, endedAt = createdAt } = turn;
+    const what = { turnId, sessionId, agent, channel: name, deliveryId, hops, model, reply, usage, createdAt, endedAt };
+    const outcome = await channel.announce(what, stopping.signal);
+    if (stopping.signal.aborted && outcome.kind !== "delivered") return RETURNED;
+    if (outcome.kind === "delivered") failing.delete(name);
+    else failing.set(name, outcome);
+    leftAlone.set(name, clock.monotonic() + holdOf(outcome));
+    return endOf(outcome, announcement, clock.now());
+  };
+
+  const run = async ({ claim, announcement }: ClaimedAnnouncement): Promise<void> => {
+    const began = clock.monotonic();
+    const end = await attempt(announcement).catch((error: unknown) => {
+      // The store, mostly: neither the receiver nor the announcement has done anything wrong.
+      events.unexpectedError({ error, where: "announcements" });
+      return triedLater("the gateway failed", announcement);
+    });
+    const step = stepOf(end, announcement, clock.now(), clock.monotonic() - began);
+    const keep = () => store.endAnnouncement(claim, { retryInMs: end.retryInMs, step });
+    // An end that the store never hears of is sent once more when the lease ends.
+    const isOurs = await keepTrying(parts, "endAnnouncement", keep, () => !stopping.signal.aborted).catch(() => false);
+    // Its session was deleted, or its lease ended and another node has it.
+    if (!isOurs) return;
+    const { turnId, channel, attempts } = announcement;
+    events.announced({ outcome: end.name, channel, turnId, attempt: attempts + 1, reason: end.reason });
+  };
+
+  const worker: Worker<ClaimedAnnouncement> = createWorker<ClaimedAnnouncement>({
+    ...{ clock, events, name: "announcements" },
+    keyOf: ({ claim }) => claim.turnId,
+    run,
+    ended: () => worker.wake(),
+    queue: {
+      operation: "claimAnnouncements",
+      mayClaim: () => (state === "running" || (state === "draining" && !store.durable)) && worker.all().length < MOST,
+      claim,
+    },
+  });
+
+  const drain = async (ms: number): Promise<void> => {
+    state = "draining";
+    const isOver = () => !worker.isClaiming() && channelsUnderWay().every(isDead);
+    if (ms > 0) await worker.until(isOver, ms);
+    state = "stopped";
+    worker.stop();
+    stopping.abort();
+    // Not for ever: the store may not answer.
+    await worker.until(worker.isIdle, GIVE_BACK_MS);
+    const left = store.stats().announcements;
+    if (left > 0) events.announcementsLeft({ left, kept: store.durable });
+  };
+  let drained: Promise<void> | undefined;
+
+  return {
+    wake: worker.wake,
+    /** The channels are others now: each is asked at once. */
+    reconfigured(): void {
+      leftAlone.clear();
+      for (const channel of failing.keys()) if (!channels().has(channel)) failing.delete(channel);
+      worker.wake();
+    },
+    /** How each channel is. */
+    health(): HealthPart[] {
+      const { announcements } = store.stats();
+      return [...channels().keys()].map((channel) => {
+        const name = `channels.${channel}`;
+        const last = failing.get(channel);
+        if (!last) return { name, status: "ok", detail: null };
+        const detail = `Its last announcement failed: ${last.reason}. In all ${announcements} wait.`;
+        return { name, status: "degraded", detail };
+      });
+    },
+    /** Waits at most `ms` for what is under way, and with a store that forgets for all that can be sent now. Then it gives the rest back. */
+    drain: (ms: number): Promise<void> => (drained ??= drain(ms)),
+  };
+};
+
+export type Announcements = ReturnType<typeof createAnnouncements>;
+
+/** What an attempt came to. `returned`: the gateway stopped before there was an answer. */
+type AnnouncementEnd = {
+  name: "delivered" | "retried" | "failed" | "returned";
+  code: number | undefined;
+  reason: string | undefined;
+  retryInMs: number | undefined;
+};
+
+const givenUp = (reason: string, code?: number): AnnouncementEnd => {
+  return { name: "failed", code, reason, retryInMs: undefined };
+};
+
+/** It goes on where the gateway does: after its next start, or on another node. */
+const RETURNED: AnnouncementEnd = {
+  name: "returned",
+  code: undefined,
+  reason: "the gateway stopped",
+  retryInMs: 0,
+};
+
+/** What follows from what the channel said. */
+const endOf = (outcome: Outcome, announcement: Announcement, now: number): AnnouncementEnd => {
+  const { code } = outcome;
+  if (outcome.kind === "delivered") return { name: "delivered", code, reason: undefined, retryInMs: undefined };
+  const { reason } = outcome;
+  if (outcome.kind === "refused") return givenUp(reason, code);
+  const left = announcement.createdAt + GIVE_UP_MS - now;
+  if (left <= 0 || announcement.attempts + 1 >= MOST_ATTEMPTS)
+    return givenUp(`${reason}; it was tried for a day`, code);
+  const retryInMs = Math.min(Math.max(delayAfter(announcement.attempts), holdOf(outcome)), left);
+  return { name: "retried", code, reason, retryInMs };
+};
+
+const triedLater = (reason: string, { attempts }: Announcement): AnnouncementEnd => {
+  return { name: "retried", code: undefined, reason, retryInMs: delayAfter(attempts) };
+};
+
+/** For how long the channel asked to be left alone, as far as that is heeded. */
+const holdOf = (outcome: Outcome): number =>
+  outcome.kind === "failed" ? Math.min(outcome.retryAfterMs ?? 0, LONGEST_DELAY_MS) : 0;
+
+/** Doubles up to an hour, with jitter, so that those which failed together do not come back together. */
+const delayAfter = (attempts: number): number =>
+  Math.round(Math.min(FIRST_DELAY_MS * 2 ** attempts, LONGEST_DELAY_MS) * (0.5 + Math.random() / 2));
+
+/** The attempt as its delivery's timeline tells it. */
+const stepOf = (end: AnnouncementEnd, { channel, attempts }: Announcement, at: number, ms: number): DeliveryStep => {
+  const { name, code: status, reason, retryInMs: retry_in_ms } = end;
+  const detail = { channel, attempt: attempts + 1, status, reason, retry_in_ms, ms: Math.round(ms) };
+  return { at, name: `announcement.${name}`, detail: JSON.stringify(detail) };
+};
+
+/** Where announcements can go. */
+export type AnnounceSettings = { channels: { has(name: string): boolean }; announceTo: string | undefined };
+
+/**
+ * What a turn is started with so that its reply is announced: to the configured channel that its label names, else to the one for those
+ * that name none. Undefined where it did not ask, or there is neither: then subscribers alone hear of it.
+ */
+export const announceOf = (
+  { channels, announceTo }: AnnounceSettings,
+  wish: { delivery: "none" | "announce" | undefined; channel: string | undefined; hops: number },
+): TurnOrder["announce"] => {
+  if (wish.delivery !== "announce") return undefined;
+  const channel = wish.channel !== undefined && channels.has(wish.channel) ? wish.channel : announceTo;
+  return channel === undefined ? undefined : { channel, hops: wish.hops };
+};

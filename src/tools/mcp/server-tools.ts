@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import type { CallToolResult, ContentBlock, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
+
+/** The tools of a server. `large`: names of those that say too much of themselves. */
+export type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
+
+const PAGES = 20;
+const TOOLS = 500;
+const TOOL_CHARACTERS = 64 * 1024;
+const ALL_CHARACTERS = 1024 * 1024;
+
+/** Reads the tools that a server has. */
+export const listTools = async (client: Client, timeoutMs: number): Promise<Listed> => {
+  const { ListToolsResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
+  const tools: ServerTool[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES && tools.length < TOOLS; page++) {
+    // Not by the client's own method, which compiles what each tool says of its answers.
+    const params = cursor === undefined ? {} : { cursor };
+    const answer = await client.request({ method: "tools/list", params }, ListToolsResultSchema, {
+      timeout: timeoutMs,
+    });
+    tools.push(...answer.tools);
+    cursor = answer.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return withoutLarge(tools.slice(0, TOOLS));
+};
+
+/** What a tool says of itself goes to the model with every request: one that says too much is left out, and all of them past a limit. */
+const withoutLarge = (all: readonly ServerTool[]): Listed => {
+  let left = ALL_CHARACTERS;
+  const large: string[] = [];
+  const tools = all.filter(({ name, description = "", inputSchema }) => {
+    const characters = name.length + description.length + JSON.stringify(inputSchema).length;
+    const fits = characters <= TOOL_CHARACTERS && characters <= left;
+    if (fits) left -= characters;
+    else large.push(name);
+    return fits;
+  });
+  return { tools, large };
+};
+
+const LONGEST_NAME = 64;
+const SUFFIX = 6;
+
+/**
+ * A tool's name as models take it, 64 letters, digits, `_` and `-`: its server's and its own. Where that cuts or changes it, the end tells it
+ * from others that would become the same.
+ */
+export const modelNameOf = (server: string, tool: string): string => {
+  const whole = `${server}__${tool}`;
+  const plain = whole.replace(/[^A-Za-z0-9_-]/g, "_");
+  if (plain === whole && plain.length <= LONGEST_NAME) return plain;
+  const told = createHash("sha256").update(whole).digest("hex").slice(0, SUFFIX);
+  return `${plain.slice(0, LONGEST_NAME - SUFFIX - 1)}_${told}`;
+};
+
+/** What a model is shown of a tool's answer: its texts, and of what is no text that it was there. No more than `most` characters. */
+export const textOfAnswer = ({ content = [], structuredContent }: CallToolResult, most: number): string => {
+  const text = content.map(textOf).join("\n");
+  return cut(text === "" && structuredContent !== undefined ? JSON.stringify(structuredContent) : text, most);
+};
+
+const textOf = (block: ContentBlock): string => {
+  if (block.type === "text") return block.text;
+  if (block.type === "resource_link") return `[${block.name}: ${block.uri}]`;
+  if (block.type === "resource")
+    return "text" in block.resource ? block.resource.text : `[${block.resource.uri}, which is no text]`;
+  return `[${block.type}, ${block.mimeType}, not shown]`;
+};
+
+const cut = (text: string, most: number): string => {
+  if (text.length <= most) return text;
+  const shown = text.slice(0, most).replace(/[\ud800-\udbff]$/, "");
+  return `${shown}\n[cut here: ${text.length - shown.length} more characters]`;
+};

@@ -1,0 +1,72 @@
+import { errors } from "#generated/errors.ts";
+import type { GatewayError } from "#kit/errors.ts";
+import { retryOf } from "#wire/call/problem.ts";
+import { type CallText, idIn } from "./call-text.ts";
+
+/** The members of a call, once envelopeFault finds nothing wrong with them. */
+export type Envelope = { method: string; params?: object | null };
+
+/** A stranger chooses the names of unknown things: only so much of one is repeated. */
+const NAME_LIMIT = 100;
+
+export const shortened = (name: string): string => name.slice(0, NAME_LIMIT);
+
+/** Why a value is not a call; undefined when it is one. */
+export const envelopeFault = (message: unknown): string | undefined => {
+  if (typeof message !== "object" || message === null || Array.isArray(message)) return "A call is an object.";
+  const { jsonrpc, method, params, id } = message as Record<string, unknown>;
+  if (jsonrpc !== "2.0") return '`jsonrpc` must be "2.0".';
+  if (typeof method !== "string") return "`method` must be a string.";
+  if (params !== undefined && typeof params !== "object") return "`params` must be an object.";
+  if (id !== undefined && !isId(id)) return "`id` must be a string, a number or null.";
+  for (const member in message) {
+    if (member !== "jsonrpc" && member !== "method" && member !== "params" && member !== "id")
+      return `\`${shortened(member)}\` is no member of a call.`;
+  }
+  return undefined;
+};
+
+const isId = (id: unknown): boolean => typeof id === "string" || typeof id === "number" || id === null;
+
+/** The id of a call as JSON, exactly as it was sent; undefined where there is none that could be echoed. `index` is its place in a batch, or -1. */
+export const idOf = (message: unknown, text: CallText, index: number): string | undefined => {
+  if (typeof message !== "object" || message === null) return undefined;
+  const { id } = message as { id?: unknown };
+  if (typeof id === "string") return JSON.stringify(id);
+  // A number that JavaScript cannot hold would come back as another, and nobody would find its call.
+  if (typeof id === "number") return Number.isSafeInteger(id) ? String(id) : idIn(text.entry(index));
+  return id === null ? "null" : undefined;
+};
+
+/** The success response; `id` is JSON already. A method without a result has null for one, as the protocol wants a value. */
+export const resultText = (result: unknown, id: string): string =>
+  `{"jsonrpc":"2.0","result":${JSON.stringify(result) ?? "null"},"id":${id}}`;
+
+/** The error response; `id` is JSON already. */
+export const failureText = (error: GatewayError, requestId: string, id: string): string =>
+  `{"jsonrpc":"2.0","error":${JSON.stringify(errorOf(error, requestId))},"id":${id}}`;
+
+/** The error object. An internal one says nothing of its cause. */
+const errorOf = (error: GatewayError, requestId: string) => {
+  const { name, detail, extra } = error;
+  const { code, title } = errors[name];
+  const retryAfterMs = retryOf(error);
+  return {
+    // An error that has no code cannot happen over RPC, so it would be a fault of ours.
+    code: code ?? errors.internal.code,
+    message: title,
+    data: {
+      name,
+      ...(detail !== undefined && name !== "internal" && { detail }),
+      requestId,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...(extra.turnId !== undefined && { turnId: extra.turnId }),
+    },
+  };
+};
+
+/** The answers of a batch, in the order of its calls; undefined when all were notifications. */
+export const batchText = (answers: readonly (string | undefined)[]): string | undefined => {
+  const texts = answers.filter((answer) => answer !== undefined);
+  return texts.length === 0 ? undefined : `[${texts.join(",")}]`;
+};

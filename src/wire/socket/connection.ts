@@ -1,0 +1,299 @@
+import { setMaxListeners } from "node:events";
+import type { Duplex } from "node:stream";
+import type { WebSocket } from "ws";
+import { textOfUtf8 } from "#kit/utf8.ts";
+import type { RpcCaller, RpcDispatch } from "#wire/rpc/rpc.ts";
+import { type ExchangeParts, SocketExchange } from "./exchange.ts";
+import type { PushSink } from "./streams.ts";
+import type { Subscriber } from "./subscriber.ts";
+
+/** The codes that the gateway closes a WebSocket with. docs/websocket.md says what each means to the other side. */
+export const CLOSE = {
+  /** A binary message came. */
+  notText: 1003,
+  /** Never sent: nobody was there to read it. */
+  unanswered: 1006,
+  restart: 1012,
+  tooSlow: 1013,
+  tokenGone: 4401,
+  permissionGone: 4403,
+} as const;
+
+/** Calls of one connection that may be under way at once. Further ones wait, and then the connection is not read. */
+const CALLS_UNDER_WAY = 256;
+/** Calls that begin in one turn of the event loop: only after it can be seen how large their answers are. */
+const CALLS_AT_ONCE = 64;
+/** A connection with so much unsent is sent no news: they wait in the store. */
+const FULL_BYTES = 1024 * 1024;
+/** News that waited in the store are sent as long as less than this is unsent. */
+const CATCH_UP_BYTES = 256 * 1024;
+/** Below this a connection has room again. */
+const ROOM_BYTES = 128 * 1024;
+const MISSED_PINGS = 2;
+/** How long a connection that is to close is kept for the answers to its calls. */
+const LAST_ANSWERS_MS = 5_000;
+
+/** The facts that are kept of the request to upgrade. */
+export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
+
+export type ConnectionParts = ExchangeParts & {
+  dispatch: RpcDispatch;
+  onGone(connection: Connection): void;
+  /** Its last call was answered. */
+  onIdle(connection: Connection): void;
+  /** Something is kept back: to be checked as long as it is. */
+  onHeld(connection: Connection): void;
+};
+
+/** The token that a connection came with. A reload may take it away, or change what it may do. */
+export type TokenUse = { caller: RpcCaller; readonly connections: Set<Connection> };
+
+/** One WebSocket. There may be ten thousand idle ones: what calls and subscriptions need is made when they come. */
+export class Connection implements PushSink {
+  readonly parts: ConnectionParts;
+  readonly token: TokenUse;
+  readonly origin: Origin;
+  readonly since: number;
+  subscriber: Subscriber | undefined = undefined;
+  /** The code that it was closed with from here. */
+  closing = 0;
+  /** Since when something has been kept back from it, in monotonic milliseconds; 0 when nothing is. */
+  heldSince = 0;
+  readonly #ws: WebSocket;
+  readonly #socket: Duplex;
+  #isCorked = false;
+  #callsUnderWay = 0;
+  #callsBegun = 0;
+  #missedPings = 0;
+  #isAwaitingDrain = false;
+  #waiting: string[] | undefined = undefined;
+  #gone: AbortController | undefined = undefined;
+  /** Closes it once the calls that have begun are answered. Nothing more is read until then. */
+  #closeWhenIdle: (() => void) | undefined = undefined;
+
+  constructor(ws: WebSocket, socket: Duplex, parts: ConnectionParts, token: TokenUse, origin: Origin) {
+    this.parts = parts;
+    this.token = token;
+    this.origin = origin;
+    this.since = parts.clock.monotonic();
+    this.#ws = ws;
+    this.#socket = socket;
+    // `ws` calls this by itself when its client closes or breaks a rule: calls that came before are answered first.
+    const close = ws.close.bind(ws);
+    ws.close = (...how) => this.#closeAfterAnswers(() => close(...how));
+    ws.on("message", (data, isBinary) => this.#receive(data as Buffer, isBinary));
+    ws.on("ping", () => this.#noteLife());
+    ws.on("pong", () => this.#noteLife());
+    ws.on("error", (error: Error & { code?: string }) => {
+      this.closing ||= codeOfFault(error.code);
+    });
+    ws.on("close", () => this.#end());
+  }
+
+  get isOpen(): boolean {
+    return this.#ws.readyState === this.#ws.OPEN;
+  }
+
+  get isIdle(): boolean {
+    return this.#callsUnderWay === 0;
+  }
+
+  get isFull(): boolean {
+    return this.#ws.bufferedAmount >= FULL_BYTES;
+  }
+
+  get hasRoom(): boolean {
+    return this.#ws.bufferedAmount < CATCH_UP_BYTES;
+  }
+
+  /** Aborts when the connection has gone. */
+  get signal(): AbortSignal {
+    if (!this.#gone) {
+      this.#gone = new AbortController();
+      // A listener for each call that waits is no leak.
+      setMaxListeners(0, this.#gone.signal);
+      if (!this.isOpen) this.#gone.abort();
+    }
+    return this.#gone.signal;
+  }
+
+  push(text: string): void {
+    if (!this.isOpen) return;
+    this.#cork();
+    this.#ws.send(text);
+  }
+
+  /** All messages of one turn of the event loop leave in one write, as a write costs more than most answers. */
+  #cork(): void {
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.#socket.cork();
+    if (corked.push(this) === 1) setImmediate(uncorkAll);
+  }
+
+  uncork(): void {
+    this.#isCorked = false;
+    this.#callsBegun = 0;
+    this.#socket.uncork();
+    if (this.heldSince !== 0) this.#checkRoom();
+    else if (this.isFull) this.hold();
+    else if (this.#waiting) this.#beginWaiting();
+  }
+
+  /** Its calls wait until what is unsent has gone. */
+  hold(): void {
+    if (this.heldSince !== 0 || !this.isOpen) return;
+    this.heldSince = this.parts.clock.monotonic();
+    this.parts.onHeld(this);
+    this.#ws.pause();
+    this.#awaitDrain();
+  }
+
+  /** Tells it to try later, and ends it when it does not take even that. */
+  cut(): void {
+    if (!this.isOpen) return;
+    this.parts.events.socketCut({ requestId: this.origin.requestId, caller: this.token.caller.name });
+    this.close(CLOSE.tooSlow, "too slow: go on by your cursors");
+  }
+
+  close(code: number, reason: string): void {
+    if (!this.isOpen) return;
+    this.closing = code;
+    this.#ws.close(code, reason);
+    // The other side's answer has to be read.
+    this.#ws.resume();
+    this.#gone?.abort();
+  }
+
+  /** Ends it without a word. */
+  terminate(): void {
+    this.#ws.terminate();
+  }
+
+  /** Asks whether somebody is there; a client that has not answered twice is gone. */
+  ping(): void {
+    if (!this.isOpen) return;
+    // A connection that is not read from cannot answer.
+    if (!this.#ws.isPaused && this.#missedPings++ >= MISSED_PINGS) {
+      this.closing = CLOSE.unanswered;
+      this.terminate();
+      return;
+    }
+    this.#ws.ping();
+  }
+
+  /** Also looks how much is unsent: a client may ask for answers to its pings without reading them. */
+  #noteLife(): void {
+    this.#missedPings = 0;
+    if (this.isOpen) this.#cork();
+  }
+
+  /** Calls that have not begun are not carried out. */
+  #closeAfterAnswers(close: () => void): void {
+    this.#waiting = undefined;
+    if (this.closing !== 0 || this.isIdle) {
+      close();
+      return;
+    }
+    this.#closeWhenIdle = close;
+    this.parts.clock.after(LAST_ANSWERS_MS, close);
+  }
+
+  #receive(data: Buffer, isBinary: boolean): void {
+    this.#missedPings = 0;
+    if (!this.isOpen || this.#closeWhenIdle) return;
+    if (isBinary) {
+      this.#closeAfterAnswers(() => this.close(CLOSE.notText, "text frames only"));
+      return;
+    }
+    const text = textOfUtf8(data);
+    if (this.#isBusy) {
+      this.#waiting ??= [];
+      this.#waiting.push(text);
+      this.#ws.pause();
+    } else void this.#answer(text);
+  }
+
+  #end(): void {
+    this.#waiting = undefined;
+    this.#gone?.abort();
+    this.parts.onGone(this);
+  }
+
+  get #isBusy(): boolean {
+    if (this.#callsUnderWay >= CALLS_UNDER_WAY || this.#callsBegun >= CALLS_AT_ONCE) return true;
+    return this.heldSince !== 0 || this.#waiting !== undefined || this.isFull;
+  }
+
+  async #answer(text: string): Promise<void> {
+    const exchange = new SocketExchange(this, text);
+    this.#callsUnderWay++;
+    if (++this.#callsBegun >= CALLS_AT_ONCE) this.#cork();
+    try {
+      const answer = await this.parts.dispatch(text, exchange);
+      if (answer !== undefined) this.push(answer);
+    } catch (error) {
+      this.parts.events.unexpectedError({ error, requestId: exchange.requestId });
+    }
+    exchange.end();
+    this.#callsUnderWay--;
+    if (this.#waiting) this.#beginWaiting();
+    if (!this.isIdle) return;
+    this.#closeWhenIdle?.();
+    this.parts.onIdle(this);
+  }
+
+  #awaitDrain(): void {
+    if (this.#isAwaitingDrain) return;
+    this.#isAwaitingDrain = true;
+    this.#socket.once("drain", () => {
+      this.#isAwaitingDrain = false;
+      this.#checkRoom();
+    });
+  }
+
+  #checkRoom(): void {
+    if (this.heldSince === 0) return;
+    if (this.#ws.bufferedAmount >= ROOM_BYTES) {
+      this.#awaitDrain();
+      return;
+    }
+    this.heldSince = 0;
+    if (!this.isOpen) return;
+    this.subscriber?.pumpSoon();
+    this.#beginWaiting();
+  }
+
+  /** Begins the calls that waited, and then reads on. */
+  #beginWaiting(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    for (const [n, text] of waiting.entries()) {
+      if (this.#isBusy) {
+        this.#waiting = waiting.slice(n);
+        return;
+      }
+      void this.#answer(text);
+    }
+    this.#ws.resume();
+  }
+}
+
+let corked: Connection[] = [];
+
+const uncorkAll = (): void => {
+  const connections = corked;
+  corked = [];
+  for (const connection of connections) connection.uncork();
+};
+
+/** The code that `ws` closes with by itself, by the fault that it names; 0 for an error that is no fault of a frame. */
+const codeOfFault = (fault = ""): number => CODES[fault] ?? (fault.startsWith("WS_ERR_") ? BROKEN_FRAME : 0);
+
+const BROKEN_FRAME = 1002;
+const CODES: Record<string, number> = {
+  WS_ERR_INVALID_UTF8: 1007,
+  WS_ERR_TOO_MANY_BUFFERED_PARTS: 1008,
+  WS_ERR_UNSUPPORTED_MESSAGE_LENGTH: 1009,
+  WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH: 1009,
+};

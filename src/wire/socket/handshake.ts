@@ -1,0 +1,71 @@
+import { type IncomingMessage, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { errors } from "#generated/errors.ts";
+import type { GatewayError } from "#kit/errors.ts";
+import { HOPS_HEADER, hopsOf } from "#kit/hops.ts";
+import { withoutCredentials } from "#kit/secret-headers.ts";
+import { bearerOf } from "#wire/call/auth.ts";
+import { headersOf, problemOf } from "#wire/call/problem.ts";
+import { failureText } from "#wire/rpc/envelope.ts";
+
+/** The protocol of the socket; the server selects it where it is offered. */
+export const PROTOCOL = "agent-gateway.v1";
+const BEARER = "bearer.";
+
+/** The token of a request to upgrade: in Authorization or, from a browser, as a subprotocol. */
+export const tokenOf = (req: IncomingMessage): string | undefined => {
+  const inHeader = bearerOf(req);
+  if (inHeader !== undefined) return inHeader;
+  const offered = protocolsOf(req).find((protocol) => protocol.startsWith(BEARER));
+  return offered === undefined
+    ? undefined
+    : Buffer.from(offered.slice(BEARER.length), "base64url").toString() || undefined;
+};
+
+const protocolsOf = ({ headers }: IncomingMessage): string[] =>
+  (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
+
+/** The headers of one connection that tell who it is and what led to it: no secret, and nothing of the handshake. */
+const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
+
+export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
+  const lines: string[] = [];
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const name = (rawHeaders[n] as string).toLowerCase();
+    if (TELLING.has(name)) lines.push(`${name}: ${rawHeaders[n + 1]}`);
+  }
+  return withoutCredentials(lines.join("\n"));
+};
+
+const HOPS_LINE = new RegExp(`^${HOPS_HEADER}: (.*)$`, "gm");
+
+/** The hops of the request that opened a connection, from its headers as `tellingHeaders` kept them. */
+export const hopsAtUpgrade = (headers: string): number =>
+  headers.includes(HOPS_HEADER) ? hopsOf([...headers.matchAll(HOPS_LINE)].map(([, said]) => said).join(",")) : 0;
+
+/** A connection that was refused is read for this long, so that the refusal is not lost with what it still sends. */
+const LINGER_MS = 1_000;
+
+/** Answers a request to upgrade with why it is not granted: as RPC does where the socket is, as a problem elsewhere. */
+export const refuseUpgrade = (
+  socket: Duplex,
+  error: GatewayError,
+  { requestId, isRpc, after }: { requestId: string; isRpc: boolean; after: (ms: number, fire: () => void) => void },
+): void => {
+  const { status } = errors[error.name];
+  const body = isRpc ? failureText(error, requestId, "null") : JSON.stringify(problemOf(error, requestId));
+  const headers = {
+    "content-type": isRpc ? "application/json" : "application/problem+json",
+    "content-length": Buffer.byteLength(body),
+    "x-request-id": requestId,
+    ...headersOf(error),
+    ...(error.name === "invalid-request" && { "sec-websocket-version": "13" }),
+    connection: "close",
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  if (!socket.writable) return void socket.destroy();
+  socket.on("error", () => {});
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`);
+  socket.resume();
+  after(LINGER_MS, () => socket.destroy());
+};
