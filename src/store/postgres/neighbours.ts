@@ -263,15 +263,9 @@ const stateOf = (node: string, time: string): string => `select
     and not exists (select from compactions o where o.session = c.session and (o.place, o.ordinal) < (c.place, c.ordinal))
   ) as compactions`;
 
-/** Old rows go; deliveries that a gateway of the version before has ended are told as this one tells it. */
+/** Old rows go. */
 const CLEARING = [
   `delete from nodes where seen < ${NOW} - 60000`,
   `delete from rate_counts where ends_at < ${NOW}`,
   "delete from reply_texts where at < clock_timestamp() - interval '1 hour'",
-  `with ended as (
-    delete from finished_deliveries where place in (select place from finished_deliveries order by place limit 100) returning place, ordinals
-  )
-  update deliveries d set ended_order = of.ended_order from (
-    select ordinal, nextval('ready_orders') * 1024 as ended_order from (select place, unnest(ordinals) as ordinal from ended order by place) as each_of
-  ) as of where d.ordinal = of.ordinal`,
 ];

@@ -77,7 +77,7 @@ export const announcementRecords = (transaction: Transaction): Records["announce
       }),
     readyChannels: () => {
       const ready = `select distinct channel from announcements where not is_claimed and due <= ${transaction.sqlTime}`;
-      for (const { channel } of transaction.read("channels", ready)) channels.add(text(channel));
+      for (const { channel } of transaction.read(ready)) channels.add(text(channel));
       return [...channels];
     },
     firstReady: (channel) => {
@@ -93,7 +93,7 @@ export const announcementRecords = (transaction: Transaction): Records["announce
     dueBy: () => [],
     nextDueAt: () => {
       const later = `not is_claimed and due > ${transaction.sqlTime}`;
-      const [row] = transaction.read("next announcement", `select min(due) as due from announcements where ${later}`);
+      const [row] = transaction.read(`select min(due) as due from announcements where ${later}`);
       return (row?.due ?? undefined) as number | undefined;
     },
     leaseEnded: (time) =>

@@ -56,13 +56,15 @@ const FIXED = "at, surface, kept, request_id, turn_id, session_id, event_id, map
   ", ",
 );
 
-const layoutOf = (select: string): Layout<DeliveryRow> => ({
+const layoutOf = (select: string, from?: string): Layout<DeliveryRow> => ({
   table: "deliveries",
   key: ["delivery_id"],
   keyOf: ({ delivery }) => delivery.deliveryId,
   keySql: "t.delivery_id",
   select,
+  from,
   fixed: FIXED,
+  isSaved: (after, before) => after.delivery !== before?.delivery,
   columns: [
     ["delivery_id", "text", ({ delivery }) => keepText(delivery.deliveryId)],
     ["at", "bigint", ({ delivery }) => delivery.at],
@@ -79,7 +81,6 @@ const layoutOf = (select: string): Layout<DeliveryRow> => ({
     ["step_count", "smallint", ({ delivery }) => delivery.steps.length],
     ["body", "text", ({ delivery }) => encode(delivery).body],
     ["bytes", "integer", ({ weight }) => weight],
-    ["ended_order", "bigint", ({ endedOrder }) => endedOrder],
   ],
   read: readDelivery,
 });
@@ -108,7 +109,7 @@ const readDelivery = (row: Row): DeliveryRow => {
     turnId: optionalText(row.turn_id),
     sessionId: optionalText(row.session_id),
     eventId: optionalText(row.event_id),
-    endedOrder: optional(row.ended_order),
+    endedOrder: optional(row.ended_place) ?? (row.is_ended === true ? 0 : undefined),
     weight: number(row.bytes),
     bodyWeight: number(row.body_weight ?? 0),
   };
@@ -120,20 +121,28 @@ const readSteps = (steps: string): DeliveryStep[] =>
   });
 
 const NAMES = `t.ordinal, t.delivery_id, t.at, t.surface, t.kept, t.request_id, t.turn_id, t.session_id, t.event_id, t.mapping,
-  t.sender_id, t.bytes, t.ended_order`;
+  t.sender_id, t.bytes`;
+/** The work of one that is kept has ended where nothing is unfinished that it began. */
+const IS_ENDED = `case t.kept
+  when 'turn' then not exists (select from turns w where w.turn_id = t.turn_id and w.ended_at is null)
+  when 'event' then not exists (select from events w where w.event_id = t.event_id and w.is_recorded)
+  else true end as is_ended`;
 /** A rule that writes need not know a body, but that there is one. */
 const CHANGING = `${NAMES}, t.record, t.steps, case when t.body is null then null else '${TEXT}' end as body, length(t.body) as body_weight`;
 /** Neither bodies nor steps: for lists. */
 const LISTED = `${NAMES}, t.record, null as steps, null as body`;
-/** Only what is needed to let it go. */
-const ENDED = `${NAMES}, '{}' as record, null as steps, null as body`;
+/** Only what is needed to let it go. A row of `finished_deliveries` holds those that ended together: their places are behind its own. */
+const MOST_TOGETHER = 2 ** 20;
+const ENDED = `${NAMES}, f.place * ${MOST_TOGETHER} + each_of.n as ended_place, '{}' as record, null as steps, null as body`;
+const FINISHED = `finished_deliveries f cross join lateral unnest(f.ordinals) with ordinality as each_of (ordinal, n)
+  cross join lateral (select * from deliveries d where d.ordinal = each_of.ordinal offset 0) as t`;
 
 const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
 const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
 
 const endedOf = (refused: boolean): Scan<DeliveryRow> => ({
-  where: `(t.kept = 'refused') = ${refused} and t.ended_order is not null`,
-  order: "t.ended_order",
+  where: `f.is_refused = ${refused}`,
+  order: "f.place, each_of.n",
   matches: (record) => record.endedOrder !== undefined && isRefused(record) === refused,
   compare: byEnd,
 });
@@ -153,9 +162,9 @@ export class Deliveries implements Part {
     this.#transaction = transaction;
     this.#totals = totals;
     this.#lettingGo = lettingGo;
-    this.#table = new Table(transaction, layoutOf(transaction.isWriting ? CHANGING : "t.*"));
+    this.#table = new Table(transaction, layoutOf(transaction.isWriting ? `${CHANGING}, ${IS_ENDED}` : "t.*"));
     this.#listed = new Table(transaction, layoutOf(LISTED));
-    this.#ended = new Table(transaction, layoutOf(ENDED));
+    this.#ended = new Table(transaction, layoutOf(ENDED, FINISHED));
     transaction.add(this);
   }
 
@@ -201,11 +210,14 @@ export class Deliveries implements Part {
     },
   };
 
-  /** The deliveries of turns, and of the events that these work on. */
+  /** The deliveries of turns that may end now, and of the events that these work on. */
   ofTurns(turnIds: string): Statement {
     const ids = `select delivery_id from turns where turn_id = any (${turnIds})
       union all select delivery_id from events where ordinal in (${ordinalsOfTurns(turnIds)})`;
-    return { sql: this.#table.query(`where t.delivery_id in (${ids})`), take: (rows) => this.#table.take(rows) };
+    return {
+      sql: `select ${CHANGING} from deliveries t where t.delivery_id in (${ids})`,
+      take: (rows) => this.#table.take(rows),
+    };
   }
 
   wanted(): Statement[] {
@@ -216,14 +228,47 @@ export class Deliveries implements Part {
     this.#added = 0;
   }
 
-  /** A body that was there goes. */
   saved(): string[] {
+    return [...this.#erasedBodies(), ...this.#newlyEnded(), ...this.#goneEnded()];
+  }
+
+  /** A body that was there goes. */
+  #erasedBodies(): string[] {
     const erased = [...this.#table.changes()].flatMap(([after, before]) =>
       before?.delivery.body && after && !after.delivery.body ? after.delivery.deliveryId : [],
     );
     return erased.length === 0
       ? []
       : [`update deliveries set body = null where delivery_id = any (${textList(erased.map(keepText))})`];
+  }
+
+  /** Those that have ended, together in a row: to write each of them anew would take longer. */
+  #newlyEnded(): string[] {
+    const ended = [...this.#table.changes()].flatMap(([after, before]) =>
+      after?.endedOrder !== undefined && before?.endedOrder === undefined ? after : [],
+    );
+    if (ended.length === 0) return [];
+    const ids = textList(ended.sort(byEnd).map(({ delivery }) => keepText(delivery.deliveryId)));
+    return [
+      `insert into finished_deliveries (is_refused, ordinals) select d.kept = 'refused', array_agg(d.ordinal order by of.n)
+      from unnest(${ids}) with ordinality as of (id, n) join deliveries d on d.delivery_id = of.id group by 1`,
+    ];
+  }
+
+  /** The oldest have gone, up to the last of these. */
+  #goneEnded(): string[] {
+    const last = new Map<boolean, number>();
+    for (const [, before] of this.#ended.changes()) {
+      if (before) last.set(isRefused(before), Math.max(last.get(isRefused(before)) ?? 0, before.endedOrder ?? 0));
+    }
+    return [...last].flatMap(([refused, at]) => {
+      const place = Math.floor(at / MOST_TOGETHER);
+      const rest = `ordinals[${(at % MOST_TOGETHER) + 1}:]`;
+      return [
+        `delete from finished_deliveries where is_refused = ${refused} and place < ${place}`,
+        `update finished_deliveries set ordinals = ${rest} where is_refused = ${refused} and place = ${place}`,
+      ];
+    });
   }
 
   #count(record: DeliveryRecord, size: number, bytes: number): void {

@@ -8,7 +8,7 @@ import type { Statement, Transaction } from "./transaction.ts";
 const EVENT_BYTES = 350;
 
 /** The row of a turn's events tells that the turn works on them. */
-const TAKEN_BY = "(select b.turn_id from event_batches b where b.agent = t.agent and t.ordinal = any (b.ordinals))";
+const BATCHES = "(select turn_id as taken_by, unnest(ordinals) as ordinal from event_batches) as b";
 
 const sizeOf = ({ event: { text, metadata } }: EventRecord): number =>
   Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
@@ -18,7 +18,8 @@ const LAYOUT: Layout<EventRecord> = {
   key: ["event_id"],
   keyOf: ({ event }) => event.eventId,
   keySql: "t.event_id",
-  select: `t.*, case when t.state = 'queued' then ${TAKEN_BY} end as taken_by`,
+  select: "t.*, b.taken_by",
+  joined: `left join ${BATCHES} on b.ordinal = t.ordinal and t.state = 'queued'`,
   fixed: ["agent", "text", "metadata", "size", "caller", "created_at", "delivery_id"],
   isSaved: (after, before) => before === undefined || !after.isTaken,
   columns: [
@@ -86,9 +87,8 @@ export class Events {
     },
     free: (agent, after, limit) => {
       const ofAgent = quote(keepText(agent));
-      const taken = `(select coalesce(array_agg(o), '{}') from event_batches b, unnest(b.ordinals) as o where b.agent = ${ofAgent})`;
       const scan: Scan<EventRecord> = {
-        where: `t.agent = ${ofAgent} and t.state = 'queued' and t.ordinal > ${after} and t.ordinal <> all (${taken}::bigint[])`,
+        where: `t.agent = ${ofAgent} and t.state = 'queued' and t.ordinal > ${after} and b.taken_by is null`,
         order: "t.ordinal",
         matches: ({ event, isTaken }) =>
           event.agent === agent && event.status === "queued" && !isTaken && event.ordinal > after,
@@ -118,14 +118,13 @@ export class Events {
 
   /** The events that turns work on. */
   ofTurns(turnIds: string): Statement {
-    const sql = this.#table.query(`where t.ordinal in (${ordinalsOfTurns(turnIds)})`);
+    const sql = `select t.*, b.taken_by from ${BATCHES} join events t on t.ordinal = b.ordinal where b.taken_by = any (${turnIds})`;
     return { sql, take: (rows) => this.#table.take(rows) };
   }
 
   /** The newest ordinal that was given. */
   last(): number {
     const rows = this.#transaction.read(
-      "last event",
       "select case when is_called then last_value else 0 end as last from event_ordinals",
     );
     return Math.max((rows[0]?.last as number | undefined) ?? 0, this.#transaction.lastOf("event"));

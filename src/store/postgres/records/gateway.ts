@@ -50,7 +50,7 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
     const sql = `select first, at, news from gateway_entries where last > ${bounded(from)} and
       first >= coalesce((select max(first) from gateway_entries where first <= ${bounded(from + 1)}), 0)
       order by first limit ${bounded(limit)}`;
-    const kept = this.#transaction.read(`news after ${from} ${limit}`, sql).flatMap(readTold);
+    const kept = this.#transaction.read(sql).flatMap(readTold);
     return [...kept, ...this.#appended].filter((entry) => entry.seq > from).slice(0, limit);
   }
 
@@ -64,7 +64,7 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
 
   #place(): Row | undefined {
     const lock = this.#transaction.isWriting ? "for no key update" : "";
-    return this.#transaction.read("place", `select first, last from gateway_place ${lock}`)[0];
+    return this.#transaction.read(`select first, last from gateway_place ${lock}`)[0];
   }
 
   wanted(): [] {

@@ -30,10 +30,6 @@ const COLUMNS: readonly (readonly [name: string, type: string])[] = [
 ];
 const NAMES = COLUMNS.map(([name]) => name).join(", ");
 
-/** The reply that the end of a turn tells is the text of the entry before, where there is one. */
-const SELECT = `select t.*, case when t.name in ('turn.completed', 'turn.cancelled') and t.message_id is not null
-  then (select p.text from entries p where p.session = t.session and p.seq = t.seq - 1) else t.text end as whole from entries t`;
-
 /** `before` is the entry before it, of the same turn's end. */
 const keepEntry = (session: number, entry: Entry, before: Entry | undefined): object => {
   const { seq, at, turnId, name } = entry;
@@ -73,10 +69,11 @@ const keepEntry = (session: number, entry: Entry, before: Entry | undefined): ob
 
 const NOTHING: SessionSize = { messages: 0, tokens: 0 };
 
-const readEntry = (row: Row): Entry => {
+/** The reply that the end of a turn tells is the text of the entry `before`, where there is one. */
+const readEntry = (row: Row, before: Row | undefined): Entry => {
   const name = row.name as Entry["name"];
   const of = { seq: number(row.seq), at: number(row.at), turnId: row.turn_id as string };
-  const message = { messageId: row.message_id as string, text: text(row.whole ?? "") };
+  const message = { messageId: row.message_id as string, text: text(row.text ?? "") };
   const used = row.used as [unknown, unknown] | null;
   const usage = usageOf(row.input ?? 0, row.output ?? 0, used?.[0]);
   const model = optionalText(used?.[1]);
@@ -101,7 +98,7 @@ const readEntry = (row: Row): Entry => {
       return { ...of, name, before, after };
     }
     default:
-      return { ...of, name, usage, model, reply: message.text };
+      return { ...of, name, usage, model, reply: text((row.message_id === null ? row : before)?.text ?? "") };
   }
 };
 
@@ -191,12 +188,12 @@ class Journal implements Stream<Entry> {
   after(seq: number, limit: number): Entry[] {
     const from = Math.max(seq, this.erasedBefore - 1);
     const isHere = (this.appended[0]?.seq ?? Infinity) <= from + 1;
-    const kept = isHere ? [] : this.#read(`t.seq > ${bounded(from)} order by t.seq limit ${bounded(limit)}`);
+    const kept = isHere ? [] : this.#read(from, `t.seq >= ${bounded(from)} order by t.seq`, limit);
     return [...kept, ...this.appended.filter((entry) => entry.seq > from)].slice(0, limit);
   }
 
   before(seq: number, limit: number): Entry[] {
-    const kept = this.#read(`t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc limit ${bounded(limit)}`);
+    const kept = this.#read(-1, `t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc`, limit);
     return [...this.appended.filter((entry) => entry.seq < seq).reverse(), ...kept].slice(0, limit);
   }
 
@@ -210,14 +207,18 @@ class Journal implements Stream<Entry> {
 
   #ends(): Row | undefined {
     const ends = `select min(seq) as first, max(seq) as last from entries where session = ${this.#ordinal}`;
-    return this.#transaction.read(`ends ${this.#ordinal}`, ends)[0];
+    return this.#transaction.read(ends)[0];
   }
 
-  #read(rest: string): Entry[] {
-    const id = `entries ${this.#ordinal} ${rest}`;
-    const rows = this.#transaction.read(id, `${SELECT} where t.session = ${this.#ordinal} and ${rest}`);
-    const entries = rows.map(readEntry);
-    for (const entry of entries) this.#seen.set(entry.seq, entry);
-    return entries;
+  /** Entries with a greater `seq` than `after`, with one more row: it may hold the text of the one beside it. */
+  #read(after: number, rest: string, limit: number): Entry[] {
+    const sql = `select * from entries t where t.session = ${this.#ordinal} and ${rest} limit ${bounded(limit + 1)}`;
+    const rows = new Map(this.#transaction.read(sql).map((row) => [number(row.seq), row]));
+    const entries = [...rows.values()].filter(({ seq }) => number(seq) > after).slice(0, limit);
+    return entries.map((row) => {
+      const entry = readEntry(row, rows.get(number(row.seq) - 1));
+      this.#seen.set(entry.seq, entry);
+      return entry;
+    });
   }
 }

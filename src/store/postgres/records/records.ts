@@ -122,7 +122,7 @@ export class PostgresRecords implements Records {
   }
 
   get #counted(): Readonly<Record<string, number>> {
-    const rows = this.#transaction.read("totals", READ_TOTALS);
+    const rows = this.#transaction.read(READ_TOTALS);
     const counted = Object.fromEntries(rows.map(({ name, value }) => [name as string, number(value)]));
     for (const name of TOTALS) counted[name] = (counted[name] ?? 0) + (this.#transaction.deltas.get(name) ?? 0);
     return counted;
@@ -169,8 +169,8 @@ export class PostgresRecords implements Records {
   }
 
   /** Rows of a statement that no rule knows; none while it has not run. It is run once for an id. */
-  read(sql: string, id = sql): readonly Row[] {
-    return this.#transaction.read(id, sql);
+  read(sql: string, id?: string): readonly Row[] {
+    return this.#transaction.read(sql, id);
   }
 
   /** Runs a statement with the changes. */
@@ -210,7 +210,7 @@ export class PostgresRecords implements Records {
 
   changes(): Kept {
     const { news, deltas, now, time } = this.#transaction;
-    const totals = this.#transaction.rowsOf("totals") && this.#counted;
+    const totals = this.#transaction.rowsOf(READ_TOTALS) && this.#counted;
     return { news, deltas, totals, now, time, ...this.#agents.changes(), areKeysChanged: this.apiKeys.areChanged() };
   }
 }

@@ -225,10 +225,7 @@ export class Sessions implements Part {
 
   readonly erasures: Records["erasures"] = {
     first: () => {
-      const rows = this.#transaction.read(
-        "erasures",
-        "select session from erased_sessions order by session limit 1000",
-      );
+      const rows = this.#transaction.read("select session from erased_sessions order by session limit 1000");
       const { added, deleted } = this.#erasures;
       const left = [...rows.map(({ session }) => number(session)), ...added].filter((ordinal) => !deleted.has(ordinal));
       return left[0];

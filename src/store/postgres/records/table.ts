@@ -23,6 +23,7 @@ export type Layout<R> = {
   isSaved?(after: R, before: R | undefined): boolean;
   /** The list of a query for a row `t`, and its source, if they are not just the columns and the table. */
   select?: string;
+  joined?: string;
   from?: string;
 };
 
@@ -132,8 +133,8 @@ export class Table<R> implements Part {
 
   /** A query for all that is read of some rows `t`. */
   query(rest: string): string {
-    const { select = "t.*", table, from = `${table} t` } = this.#layout;
-    return `select ${select} from ${from} ${rest}`;
+    const { select = "t.*", table, from = `${table} t`, joined = "" } = this.#layout;
+    return `select ${select} from ${from} ${joined} ${rest}`;
   }
 
   wanted(): Statement[] {

@@ -73,7 +73,7 @@ export class Transaction {
   }
 
   /** Rows of a statement, which is run once; none until then. */
-  read(id: string, sql: string): readonly Row[] {
+  read(sql: string, id = sql): readonly Row[] {
     const rows = this.#rows.get(id);
     if (!rows) this.#wanted.set(id, { sql, take: (taken) => this.#rows.set(id, taken) });
     return rows ?? [];

@@ -228,7 +228,7 @@ export class Turns implements Part, OpenTurns {
     },
     nextDueAt: () => {
       const later = `ready_order is null and ready_at > ${this.#transaction.sqlTime}`;
-      const rows = this.#transaction.read("next turn", `select min(ready_at) as due from turns where ${later}`);
+      const rows = this.#transaction.read(`select min(ready_at) as due from turns where ${later}`);
       const due = [optional(rows[0]?.due), ...[...this.#whole.changes()].map(([record]) => record?.open?.dueAt)];
       return due.reduce((first, at) => (at === undefined || at >= (first ?? Infinity) ? first : at), undefined);
     },

@@ -44,12 +44,12 @@ export class UsageTable implements Part {
       const ofAgent = agent === undefined ? "" : `and agent = ${quote(keepText(agent))}`;
       const sql = `select ${KEYS.join(", ")}, ${SUMS} from usage_counts
         where hour >= ${bounded(from)} and hour < ${bounded(to)} ${ofAgent} group by ${KEYS.join(", ")} order by hour`;
-      return this.#transaction.read(sql, sql).map(readCount);
+      return this.#transaction.read(sql).map(readCount);
     },
     deleteEndedBy: (time) => {
       const ended = `where hour <= ${Math.floor(time - HOUR)}`;
       const sql = `select count(*) as ended from (select distinct ${KEYS.join(", ")} from usage_counts ${ended}) as counters`;
-      const count = (this.#transaction.read(sql, sql)[0]?.ended as number | undefined) ?? 0;
+      const count = (this.#transaction.read(sql)[0]?.ended as number | undefined) ?? 0;
       if (count === 0) return;
       this.#transaction.count("bytes", -count * COUNT_BYTES);
       this.#transaction.run(`delete from usage_counts ${ended}`);
@@ -67,7 +67,7 @@ export class UsageTable implements Part {
       ([name, value]) => `${name} = ${typeof value === "number" ? value : quote(value)}`,
     );
     const sql = `select 1 as found from usage_counts where ${where.join(" and ")} limit 1`;
-    return this.#transaction.read(sql, sql).length > 0;
+    return this.#transaction.read(sql).length > 0;
   }
 
   wanted(): [] {
