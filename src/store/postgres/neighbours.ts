@@ -6,7 +6,7 @@ import { type Change, type Heard, payloadsOf, refOf, toldOf } from "./payloads.t
 import { createReadyWork, type ReadyWork } from "./ready-work.ts";
 import { ENDS, readBeat, readEnd } from "./records/agents.ts";
 import type { Kept, PostgresRecords } from "./records/records.ts";
-import { number, quote, type Row } from "./records/sql.ts";
+import { number, quote, type Row, type Sql, sql } from "./records/sql.ts";
 import { Tellings } from "./tellings.ts";
 
 /** Sessions that were written to while nobody listened, from a minute before: with the first of their latest entries. */
@@ -138,17 +138,17 @@ export class Neighbours {
     const { time } = records.moment;
     const [state] = records.read(stateOf(node, records.sqlTime));
     records.run(
-      `insert into nodes (node, seen) values (${quote(node)}, ${NOW}) on conflict (node) do update set seen = excluded.seen`,
+      sql`insert into nodes (node, seen) values (${quote(node)}, ${NOW}) on conflict (node) do update set seen = excluded.seen`,
     );
-    for (const sql of CLEARING) records.run(sql);
+    for (const clearing of CLEARING) records.run(clearing);
     return {
       counts: new Map(
         records
-          .read("select name, sum(value)::bigint as value from counts group by name")
+          .read(sql`select name, sum(value)::bigint as value from counts group by name`)
           .map(({ name, value }) => [name as string, number(value)]),
       ),
-      beats: records.read("select * from beats").map((row) => readBeat(row, records.moment)),
-      ends: records.read(`select t.* from ${ENDS}`).map(readEnd),
+      beats: records.read(sql`select * from beats`).map((row) => readBeat(row, records.moment)),
+      ends: records.read(sql`select t.* from ${ENDS}`).map(readEnd),
       time,
       state: state ?? {},
       changes: () => records.changes(),
@@ -250,7 +250,7 @@ type State = {
 /** Gateways tell each other by the database's clock that they are there. */
 const NOW = "(select extract(epoch from clock_timestamp())::double precision * 1000)";
 
-const stateOf = (node: string, time: string): string => `select
+const stateOf = (node: string, time: Sql): Sql => sql`select
   (select count(*) from nodes where node <> ${quote(node)} and seen > ${NOW} - 10000) as nodes,
   (select last from gateway_place) as gateway,
   exists (select from turns t where t.ready_at <= ${time} and not exists (
@@ -265,7 +265,7 @@ const stateOf = (node: string, time: string): string => `select
 
 /** Old rows go. */
 const CLEARING = [
-  `delete from nodes where seen < ${NOW} - 60000`,
-  `delete from rate_counts where ends_at < ${NOW}`,
-  "delete from reply_texts where at < clock_timestamp() - interval '1 hour'",
+  sql`delete from nodes where seen < ${NOW} - 60000`,
+  sql`delete from rate_counts where ends_at < ${NOW}`,
+  sql`delete from reply_texts where at < clock_timestamp() - interval '1 hour'`,
 ];

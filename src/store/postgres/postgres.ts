@@ -13,7 +13,7 @@ import { Mirror } from "./mirror.ts";
 import { Neighbours } from "./neighbours.ts";
 import { Pool } from "./pool.ts";
 import { newMemory, type PostgresRecords } from "./records/records.ts";
-import { quote } from "./records/sql.ts";
+import { double, quote, type Sql, sql } from "./records/sql.ts";
 import { Runner } from "./runner.ts";
 import { sharedStore } from "./shared.ts";
 
@@ -85,7 +85,7 @@ export const createPostgresStore = async ({
   });
   const parts = { clock, pool, memory: newMemory(), kept: neighbours.kept.bind(neighbours) };
   const telling = (changes: Parameters<Neighbours["payloads"]>[0]) =>
-    neighbours.payloads(changes).map((payload) => `select pg_notify('${channel}', ${quote(payload)})`);
+    neighbours.payloads(changes).map((payload) => sql`select pg_notify(${quote(channel)}, ${quote(payload)})`);
   const lock = lockOf(channel);
   const writer = new Runner({ ...parts, telling, lock, atOnce: 1 });
   const pauseOf = createHoldBack({
@@ -131,7 +131,7 @@ export const createPostgresStore = async ({
       return () => neighbours.watchers.delete(watcher);
     },
     ping: async () => {
-      await reader.run((records) => records.read("select 1 as here"));
+      await reader.run((records) => records.read(sql`select 1 as here`));
     },
     ...methods,
     claimTurns: async (request) => {
@@ -204,10 +204,10 @@ const runPieces = <T>(pieces: Pieces<T>): T => {
 };
 
 /** Gateways in another schema of the database are none of ours: the number of this one is in the channel's name. */
-const lockOf = (channel: string): string => `select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})`;
+const lockOf = (channel: string): Sql => sql`select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})`;
 
 /** Events that a turn works on are told of by their turn. */
-const OPEN_AGENTS = `with recursive waited_for as (
+const OPEN_AGENTS = sql`with recursive waited_for as (
     (select agent from events where state = 'queued' order by agent limit 1)
     union all
     select (select e.agent from events e where e.state = 'queued' and e.agent > w.agent order by e.agent limit 1)
@@ -220,9 +220,9 @@ const openAgents = (records: PostgresRecords): string[] =>
 
 /** The agents that a gateway had are known for a while after it was closed. */
 const leave = (records: PostgresRecords, node: string): void => {
-  const closed = `least(seen, ${records.moment.time} - 10000)`;
-  records.run(`update gateways set seen = ${closed} where node = ${quote(node)}`);
-  records.run(`delete from nodes where node = ${quote(node)}`);
+  const closed = sql`least(seen, ${double(records.moment.time)} - 10000)`;
+  records.run(sql`update gateways set seen = ${closed} where node = ${quote(node)}`);
+  records.run(sql`delete from nodes where node = ${quote(node)}`);
 };
 
 /** A connection to a database whose schema is up to date. */

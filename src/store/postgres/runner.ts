@@ -4,7 +4,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { failureOf, unavailable } from "./errors.ts";
 import type { Pool } from "./pool.ts";
 import { type Kept, type Memory, PostgresRecords } from "./records/records.ts";
-import type { Row } from "./records/sql.ts";
+import { type Row, Sql, sql } from "./records/sql.ts";
 import type { Statement } from "./records/transaction.ts";
 
 type Rule = (records: PostgresRecords) => unknown;
@@ -23,6 +23,7 @@ const PATIENCE_MS = 5;
 /** How long a commit whose answer was lost may still be on its way. */
 const SETTLE_MS = 100;
 
+const TRANSACTION = sql`select txid_current() as id`;
 const READING = "begin isolation level repeatable read read only";
 
 type RunnerParts = {
@@ -30,11 +31,11 @@ type RunnerParts = {
   pool: Pool;
   memory: Memory;
   /** The lock under which gateways write by turns; undefined for orders that only read. */
-  lock: string | undefined;
+  lock: Sql | undefined;
   /** Transactions at a time. */
   atOnce: number;
   /** The statements that tell other gateways of what is kept. */
-  telling(changes: Kept): string[];
+  telling(changes: Kept): Sql[];
   /** How long nothing is begun after a transaction that took so long. */
   pauseOf?: (tookMs: number) => number;
   /** Something was kept; those that ordered it are answered next. */
@@ -173,7 +174,7 @@ class Attempt {
 
   async run(client: pg.Client): Promise<Outcome[]> {
     const { lock, telling } = this.#parts;
-    let begin = lock === undefined ? [READING] : ["begin", lock, "select txid_current() as id"];
+    let begin = lock === undefined ? [READING] : ["begin", lock, TRANSACTION];
     let id: string | undefined;
     try {
       for (let wanted = this.#pass(); wanted.length > 0 || begin.length > 0; wanted = this.#pass()) {
@@ -233,8 +234,26 @@ const outcomeOf = (order: Order, records: PostgresRecords): Outcome => {
   }
 };
 
+/** The names of the statements that each connection has planned, by their texts. */
+const plans = new WeakMap<pg.Client, Map<string, string>>();
+let planned = 0;
+
 /** The rows of each of several statements, which go together. */
-const query = async (client: pg.Client, statements: readonly string[]): Promise<Row[][]> => {
-  const answer: unknown = await client.query(statements.join(";\n"));
-  return (Array.isArray(answer) ? answer : [answer]).map(({ rows }) => rows as Row[]);
+const query = async (client: pg.Client, statements: readonly (string | Sql)[]): Promise<Row[][]> => {
+  const known = plans.get(client) ?? new Map<string, string>();
+  plans.set(client, known);
+  const added = new Map<string, string>();
+  const sent = statements.flatMap((statement) => {
+    if (!(statement instanceof Sql)) return statement;
+    const { text, literals } = statement;
+    const name = known.get(text) ?? added.get(text);
+    const arguments_ = literals && `(${literals})`;
+    if (name) return `execute ${name}${arguments_}`;
+    added.set(text, `plan_${++planned}`);
+    return [`prepare plan_${planned} as ${text}`, `execute plan_${planned}${arguments_}`];
+  });
+  const answer: unknown = await client.query(sent.join(";\n"));
+  for (const [text, name] of added) known.set(text, name);
+  const answers = (Array.isArray(answer) ? answer : [answer]) as pg.QueryResult<Row>[];
+  return answers.filter(({ command }) => command !== "PREPARE").map(({ rows }) => rows);
 };

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "#kit/clock.ts";
 import type { RateCount, ReplyText, SharedStore } from "#store/store.ts";
 import type { Neighbours } from "./neighbours.ts";
 import type { PostgresRecords } from "./records/records.ts";
-import { json, number, quote, type Row, text, textList } from "./records/sql.ts";
+import { bounded, double, json, number, quote, type Row, type Sql, sql, text, textList } from "./records/sql.ts";
 import type { Runner } from "./runner.ts";
 import { keepText } from "./texts.ts";
 
@@ -14,21 +14,24 @@ const DAY = 86_400_000;
 
 export const sharedStore = ({ clock, node, reader, writer, neighbours }: Parts): SharedStore => {
   /** The time as the functions of the database take it: null for that of its own clock. */
-  const atMs = (): string => (clock === systemClock ? "null" : String(clock.monotonic()));
-  const write = (sql: string): Promise<void> => writer.run((records) => records.run(sql));
-  const read = async (sql: string): Promise<readonly Row[]> => await reader.run((records) => records.read(sql));
+  const atMs = (): Sql => (clock === systemClock ? sql`null` : sql`${double(clock.monotonic())}`);
+  const write = (...all: Sql[]): Promise<void> =>
+    writer.run((records) => {
+      for (const one of all) records.run(one);
+    });
+  const read = async (one: Sql): Promise<readonly Row[]> => await reader.run((records) => records.read(one));
 
   let counted = 0;
 
   return {
     countRequest: async (key, limit) => {
-      const sql = `select count_request(${quote(keepText(key))}, ${limit.maxRequests}, ${limit.windowMs}, ${atMs()}) as counted`;
+      const count = sql`select count_request(${quote(keepText(key))}, ${bounded(limit.maxRequests)}::integer, ${double(limit.windowMs)}, ${atMs()}) as counted`;
       const id = `request ${++counted}`;
-      return await writer.run((records) => countOf(records, limit, sql, id));
+      return await writer.run((records) => countOf(records, limit, count, id));
     },
 
     readRequests: async (keys, { maxRequests, windowMs }) => {
-      const rows = await read(usesOf(keys, windowMs, `engine_time(${atMs()})`));
+      const rows = await read(usesOf(keys, windowMs, sql`engine_time(${atMs()})`));
       return rows.map(({ used, whole_in }) => ({
         left: Math.max(0, maxRequests - number(used)),
         wholeInMs: whole_in === null ? undefined : Math.ceil(number(whole_in)),
@@ -38,13 +41,15 @@ export const sharedStore = ({ clock, node, reader, writer, neighbours }: Parts):
     gateways: () => neighbours.count,
 
     haveAgents: async (agents) => {
-      await write(`insert into gateways (node, agents, seen) values (${quote(node)}, ${textList(agents)}, engine_time(${atMs()}))
-        on conflict (node) do update set agents = excluded.agents, seen = excluded.seen;
-        delete from gateways where seen < engine_time(${atMs()}) - ${DAY}`);
+      await write(
+        sql`insert into gateways (node, agents, seen) values (${quote(node)}, ${textList(agents)}, engine_time(${atMs()}))
+        on conflict (node) do update set agents = excluded.agents, seen = excluded.seen`,
+        sql`delete from gateways where seen < engine_time(${atMs()}) - ${DAY}`,
+      );
     },
     goneAgents: async (agents, withinMs) => {
-      const rows = await read(`select name from unnest(${textList(agents)}) as of (name)
-        where not exists (select from gateways where seen > (select engine_time(${atMs()})) - ${withinMs} and name = any (agents))`);
+      const rows = await read(sql`select name from unnest(${textList(agents)}) as of (name)
+        where not exists (select from gateways where seen > (select engine_time(${atMs()})) - ${double(withinMs)} and name = any (agents))`);
       return rows.map(({ name }) => name as string);
     },
 
@@ -56,7 +61,7 @@ export const sharedStore = ({ clock, node, reader, writer, neighbours }: Parts):
         return { ...of, turn_id: turnId, message_id: messageId, text: keepText(text) };
       });
       const names = "session_id, seq, place, length, turn_id, message_id, text";
-      await write(`insert into reply_texts (${names}) select ${names} from json_to_recordset(${json(rows)}) as of (
+      await write(sql`insert into reply_texts (${names}) select ${names} from json_to_recordset(${json(rows)}) as of (
         session_id text, seq bigint, place integer, length integer, turn_id text, message_id text, text text) on conflict do nothing`);
       const sessionIds = [...new Set(pieces.map(({ sessionId }) => sessionId))];
       await neighbours.notify({ changes: [], notices: [["textsPut", sessionIds]] });
@@ -65,7 +70,7 @@ export const sharedStore = ({ clock, node, reader, writer, neighbours }: Parts):
     readTexts: async (places) => {
       const wanted = new Map(places.map((place) => [place.sessionId, place]));
       const rows = places.map(({ sessionId, seq, offset }) => ({ session: keepText(sessionId), seq, place: offset }));
-      const found = await read(`select t.session_id, t.seq, t.place, t.turn_id, t.message_id, t.text
+      const found = await read(sql`select t.session_id, t.seq, t.place, t.turn_id, t.message_id, t.text
         from json_to_recordset(${json(rows)}) as of (session text, seq bigint, place integer)
         join reply_texts t on t.session_id = of.session and t.seq = (select max(n.seq) from reply_texts n where n.session_id = of.session)
         where t.seq >= of.seq and (t.seq > of.seq or t.place + t.length > of.place) order by t.session_id, t.place`);
@@ -85,27 +90,27 @@ export const sharedStore = ({ clock, node, reader, writer, neighbours }: Parts):
 
     dropTexts: async (replies) => {
       const rows = replies.map(({ sessionId, seq }) => ({ session: keepText(sessionId), seq }));
-      await write(`delete from reply_texts t using json_to_recordset(${json(rows)}) as of (session text, seq bigint)
+      await write(sql`delete from reply_texts t using json_to_recordset(${json(rows)}) as of (session text, seq bigint)
         where t.session_id = of.session and t.seq = of.seq`);
     },
   };
 };
 
 /** The statement has counted the request as it was read: that is to be kept. */
-const countOf = (records: PostgresRecords, { maxRequests, windowMs }: Limit, sql: string, id: string): RateCount => {
-  const [row] = records.read(sql, id);
-  records.run("select");
+const countOf = (records: PostgresRecords, { maxRequests, windowMs }: Limit, count: Sql, id: string): RateCount => {
+  const [row] = records.read(count, id);
+  records.run(sql`select`);
   const { used = 0, waits = null } = (row?.counted ?? {}) as Partial<Counted>;
   return used < maxRequests ? { left: maxRequests - used - 1 } : { waitMs: Math.ceil(waits ?? windowMs) };
 };
 
 /** How many requests of each key count now, and in how many ms none of them does, as `count_request` counts them. */
-const usesOf = (keys: readonly string[], windowMs: number, time: string): string => `
+const usesOf = (keys: readonly string[], windowMs: number, time: Sql): Sql => sql`
   select coalesce(found.used, 0)::bigint as used, found.ends - at.time as whole_in
   from ${time} as at (time), unnest(${textList(keys.map(keepText))}) with ordinality as of (key, n)
   left join lateral (
-    select sum(part.counted) as used, max((part.slice + 1) * r.width_ms) + ${windowMs} as ends
+    select sum(part.counted) as used, max((part.slice + 1) * r.width_ms) + ${double(windowMs)} as ends
     from rate_counts r, unnest(r.slices, r.counts) as part (slice, counted)
-    where r.key = of.key and r.width_ms = ${windowMs}::double precision / 60 and part.counted > 0
-      and (part.slice + 1) * r.width_ms + ${windowMs} > at.time
+    where r.key = of.key and r.width_ms = ${double(windowMs)} / 60 and part.counted > 0
+      and (part.slice + 1) * r.width_ms + ${double(windowMs)} > at.time
   ) as found on true order by of.n`;

@@ -1,5 +1,5 @@
 import type { AgentRecord, BeatRecord, CountChange, Records } from "#store/rules/records.ts";
-import { number, optional, type Row } from "./sql.ts";
+import { number, optional, type Row, type Sql, sql } from "./sql.ts";
 import { type Layout, Table } from "./table.ts";
 import type { Statement, Transaction } from "./transaction.ts";
 
@@ -103,7 +103,7 @@ export class Agents {
     put: (record) => this.#putBeat(record),
     leaseEnded: (time) =>
       this.#beats.scan({
-        where: `t.is_running and t.lease_ends <= ${this.#transaction.sqlTime}`,
+        where: sql`t.is_running and t.lease_ends <= ${this.#transaction.sqlTime}`,
         order: "t.agent",
         matches: ({ lease }) => lease !== undefined && lease.endsAt <= time,
         compare: (a, b) => (a.agent < b.agent ? -1 : 1),
@@ -134,10 +134,10 @@ export class Agents {
   };
 
   /** The agents of turns. */
-  ofTurns(turnIds: string): Statement[] {
-    const agents = `(select distinct agent as wanted from turns where turn_id = any (${turnIds})) as w`;
+  ofTurns(turnIds: Sql): Statement[] {
+    const agents = sql`(select distinct agent as wanted from turns where turn_id = any (${turnIds})) as w`;
     const of = <R>(table: Table<R>, from: string): Statement => ({
-      sql: `select w.wanted, t.* from ${agents} left join ${from} on t.agent = w.wanted`,
+      sql: sql`select w.wanted, t.* from ${agents} left join ${from} on t.agent = w.wanted`,
       take: (rows) => {
         const found = rows.filter(({ agent }) => agent !== null);
         table.take(

@@ -1,6 +1,6 @@
 import type { AnnouncementRecord, Records } from "#store/rules/records.ts";
 import { keepOptional, keepText } from "../texts.ts";
-import { number, optionalText, quote, text } from "./sql.ts";
+import { number, optionalText, quote, sql, text } from "./sql.ts";
 import { type Layout, type Scan, Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -70,19 +70,19 @@ export const announcementRecords = (transaction: Transaction): Records["announce
     },
     ofSession: (ordinal) =>
       table.scan({
-        where: `t.session_ordinal = ${ordinal}`,
+        where: sql`t.session_ordinal = ${ordinal}`,
         order: "t.ordinal",
         matches: (record) => record.ordinal === ordinal,
         compare: byPlace,
       }),
     readyChannels: () => {
-      const ready = `select distinct channel from announcements where not is_claimed and due <= ${transaction.sqlTime}`;
+      const ready = sql`select distinct channel from announcements where not is_claimed and due <= ${transaction.sqlTime}`;
       for (const { channel } of transaction.read(ready)) channels.add(text(channel));
       return [...channels];
     },
     firstReady: (channel) => {
       const scan: Scan<AnnouncementRecord> = {
-        where: `t.channel = ${quote(keepText(channel))} and not t.is_claimed and t.due <= ${transaction.sqlTime}`,
+        where: sql`t.channel = ${quote(keepText(channel))} and not t.is_claimed and t.due <= ${transaction.sqlTime}`,
         order: "t.ordinal",
         matches: (record) => canBeClaimed(record) && record.announcement.channel === channel,
         compare: byPlace,
@@ -92,13 +92,13 @@ export const announcementRecords = (transaction: Transaction): Records["announce
     // One that is due is read as one that can be claimed.
     dueBy: () => [],
     nextDueAt: () => {
-      const later = `not is_claimed and due > ${transaction.sqlTime}`;
-      const [row] = transaction.read(`select min(due) as due from announcements where ${later}`);
+      const later = sql`not is_claimed and due > ${transaction.sqlTime}`;
+      const [row] = transaction.read(sql`select min(due) as due from announcements where ${later}`);
       return (row?.due ?? undefined) as number | undefined;
     },
     leaseEnded: (time) =>
       table.scan({
-        where: `t.is_claimed and t.lease_ends <= ${transaction.sqlTime}`,
+        where: sql`t.is_claimed and t.lease_ends <= ${transaction.sqlTime}`,
         order: "t.ordinal",
         matches: ({ lease }) => lease !== undefined && lease.endsAt <= time,
         compare: byPlace,

@@ -3,7 +3,7 @@ import type { DeliveryRecord, Records } from "#store/rules/records.ts";
 import type { Delivery, DeliveryAnswer, DeliveryStep, Surface } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
 import { ordinalsOfTurns } from "./events.ts";
-import { bounded, number, optional, optionalText, type Row, text, textList } from "./sql.ts";
+import { bounded, number, optional, optionalText, type Row, type Sql, sql, text, textList } from "./sql.ts";
 import { type Layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
@@ -141,7 +141,7 @@ const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer ===
 const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
 
 const endedOf = (refused: boolean): Scan<DeliveryRow> => ({
-  where: `f.is_refused = ${refused}`,
+  where: sql`f.is_refused = ${refused}`,
   order: "f.place, each_of.n",
   matches: (record) => record.endedOrder !== undefined && isRefused(record) === refused,
   compare: byEnd,
@@ -201,7 +201,7 @@ export class Deliveries implements Part {
     },
     before: (place, limit) => {
       const of: Scan<DeliveryRow> = {
-        where: `t.ordinal < ${bounded(place)}`,
+        where: sql`t.ordinal < ${bounded(place)}`,
         order: "t.ordinal desc",
         matches: (record) => record.place < place,
         compare: (a, b) => b.place - a.place,
@@ -211,11 +211,11 @@ export class Deliveries implements Part {
   };
 
   /** The deliveries of turns that may end now, and of the events that these work on. */
-  ofTurns(turnIds: string): Statement {
-    const ids = `select delivery_id from turns where turn_id = any (${turnIds})
+  ofTurns(turnIds: Sql): Statement {
+    const ids = sql`select delivery_id from turns where turn_id = any (${turnIds})
       union all select delivery_id from events where ordinal in (${ordinalsOfTurns(turnIds)})`;
     return {
-      sql: `select ${CHANGING} from deliveries t where t.delivery_id in (${ids})`,
+      sql: sql`select ${CHANGING} from deliveries t where t.delivery_id in (${ids})`,
       take: (rows) => this.#table.take(rows),
     };
   }
@@ -228,45 +228,45 @@ export class Deliveries implements Part {
     this.#added = 0;
   }
 
-  saved(): string[] {
+  saved(): Sql[] {
     return [...this.#erasedBodies(), ...this.#newlyEnded(), ...this.#goneEnded()];
   }
 
   /** A body that was there goes. */
-  #erasedBodies(): string[] {
+  #erasedBodies(): Sql[] {
     const erased = [...this.#table.changes()].flatMap(([after, before]) =>
       before?.delivery.body && after && !after.delivery.body ? after.delivery.deliveryId : [],
     );
     return erased.length === 0
       ? []
-      : [`update deliveries set body = null where delivery_id = any (${textList(erased.map(keepText))})`];
+      : [sql`update deliveries set body = null where delivery_id = any (${textList(erased.map(keepText))})`];
   }
 
   /** Those that have ended, together in a row: to write each of them anew would take longer. */
-  #newlyEnded(): string[] {
+  #newlyEnded(): Sql[] {
     const ended = [...this.#table.changes()].flatMap(([after, before]) =>
       after?.endedOrder !== undefined && before?.endedOrder === undefined ? after : [],
     );
     if (ended.length === 0) return [];
     const ids = textList(ended.sort(byEnd).map(({ delivery }) => keepText(delivery.deliveryId)));
     return [
-      `insert into finished_deliveries (is_refused, ordinals) select d.kept = 'refused', array_agg(d.ordinal order by of.n)
+      sql`insert into finished_deliveries (is_refused, ordinals) select d.kept = 'refused', array_agg(d.ordinal order by of.n)
       from unnest(${ids}) with ordinality as of (id, n) join deliveries d on d.delivery_id = of.id group by 1`,
     ];
   }
 
   /** The oldest have gone, up to the last of these. */
-  #goneEnded(): string[] {
+  #goneEnded(): Sql[] {
     const last = new Map<boolean, number>();
     for (const [, before] of this.#ended.changes()) {
       if (before) last.set(isRefused(before), Math.max(last.get(isRefused(before)) ?? 0, before.endedOrder ?? 0));
     }
     return [...last].flatMap(([refused, at]) => {
-      const place = Math.floor(at / MOST_TOGETHER);
-      const rest = `ordinals[${(at % MOST_TOGETHER) + 1}:]`;
+      const place = bounded(Math.floor(at / MOST_TOGETHER));
+      const rest = sql`ordinals[${bounded((at % MOST_TOGETHER) + 1)}:]`;
       return [
-        `delete from finished_deliveries where is_refused = ${refused} and place < ${place}`,
-        `update finished_deliveries set ordinals = ${rest} where is_refused = ${refused} and place = ${place}`,
+        sql`delete from finished_deliveries where is_refused = ${refused} and place < ${place}`,
+        sql`update finished_deliveries set ordinals = ${rest} where is_refused = ${refused} and place = ${place}`,
       ];
     });
   }

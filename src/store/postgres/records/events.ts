@@ -1,7 +1,7 @@
 import type { EventRecord, Records } from "#store/rules/records.ts";
 import type { EventStatus } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
-import { bounded, number, optional, optionalText, quote, text } from "./sql.ts";
+import { bounded, number, optional, optionalText, quote, type Sql, sql, text } from "./sql.ts";
 import { type Layout, type Scan, Table } from "./table.ts";
 import type { Statement, Transaction } from "./transaction.ts";
 
@@ -62,8 +62,8 @@ const LAYOUT: Layout<EventRecord> = {
 const byOrdinal = ({ event: a }: EventRecord, { event: b }: EventRecord): number => a.ordinal - b.ordinal;
 
 /** The ordinals of the events that turns work on. */
-export const ordinalsOfTurns = (turnIds: string): string =>
-  `select unnest(b.ordinals) from event_batches b where b.turn_id = any (${turnIds})`;
+export const ordinalsOfTurns = (turnIds: Sql): Sql =>
+  sql`select unnest(b.ordinals) from event_batches b where b.turn_id = any (${turnIds})`;
 
 export class Events {
   readonly #transaction: Transaction;
@@ -88,7 +88,7 @@ export class Events {
     free: (agent, after, limit) => {
       const ofAgent = quote(keepText(agent));
       const scan: Scan<EventRecord> = {
-        where: `t.agent = ${ofAgent} and t.state = 'queued' and t.ordinal > ${after} and b.taken_by is null`,
+        where: sql`t.agent = ${ofAgent} and t.state = 'queued' and t.ordinal > ${bounded(after)} and b.taken_by is null`,
         order: "t.ordinal",
         matches: ({ event, isTaken }) =>
           event.agent === agent && event.status === "queued" && !isTaken && event.ordinal > after,
@@ -98,7 +98,7 @@ export class Events {
     },
     before: (ordinal, limit) => {
       const scan: Scan<EventRecord> = {
-        where: `t.ordinal < ${bounded(ordinal)}`,
+        where: sql`t.ordinal < ${bounded(ordinal)}`,
         order: "t.ordinal desc",
         matches: ({ event }) => event.ordinal < ordinal,
         compare: (a, b) => byOrdinal(b, a),
@@ -107,7 +107,7 @@ export class Events {
     },
     endedBefore: (time, limit) => {
       const scan: Scan<EventRecord> = {
-        where: `t.ended_at < ${bounded(time)}`,
+        where: sql`t.ended_at < ${bounded(time)}`,
         order: "t.ended_at, t.ordinal",
         matches: ({ event }) => event.endedAt !== undefined && event.endedAt < time,
         compare: (a, b) => (a.event.endedAt ?? 0) - (b.event.endedAt ?? 0) || byOrdinal(a, b),
@@ -117,15 +117,15 @@ export class Events {
   };
 
   /** The events that turns work on. */
-  ofTurns(turnIds: string): Statement {
-    const sql = `select t.*, b.taken_by from ${BATCHES} join events t on t.ordinal = b.ordinal where b.taken_by = any (${turnIds})`;
-    return { sql, take: (rows) => this.#table.take(rows) };
+  ofTurns(turnIds: Sql): Statement {
+    const found = sql`select t.*, b.taken_by from ${BATCHES} join events t on t.ordinal = b.ordinal where b.taken_by = any (${turnIds})`;
+    return { sql: found, take: (rows) => this.#table.take(rows) };
   }
 
   /** The newest ordinal that was given. */
   last(): number {
     const rows = this.#transaction.read(
-      "select case when is_called then last_value else 0 end as last from event_ordinals",
+      sql`select case when is_called then last_value else 0 end as last from event_ordinals`,
     );
     return Math.max((rows[0]?.last as number | undefined) ?? 0, this.#transaction.lastOf("event"));
   }

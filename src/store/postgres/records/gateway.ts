@@ -1,7 +1,7 @@
 import type { Stream } from "#store/rules/records.ts";
 import type { GatewayEntry, GatewayNews } from "#store/store.ts";
 import { keepText, readText } from "../texts.ts";
-import { bounded, number, quote, type Row } from "./sql.ts";
+import { bounded, json, number, type Row, type Sql, sql } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
 /** A row holds entries that were told together: from `first` to `last`, all of one moment. */
@@ -47,10 +47,10 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
   after(seq: number, limit: number): GatewayEntry[] {
     const from = Math.max(seq, this.first - 1);
     // The first row may hold entries that are before.
-    const sql = `select first, at, news from gateway_entries where last > ${bounded(from)} and
+    const found = sql`select first, at, news from gateway_entries where last > ${bounded(from)} and
       first >= coalesce((select max(first) from gateway_entries where first <= ${bounded(from + 1)}), 0)
       order by first limit ${bounded(limit)}`;
-    const kept = this.#transaction.read(sql).flatMap(readTold);
+    const kept = this.#transaction.read(found).flatMap(readTold);
     return [...kept, ...this.#appended].filter((entry) => entry.seq > from).slice(0, limit);
   }
 
@@ -64,7 +64,7 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
 
   #place(): Row | undefined {
     const lock = this.#transaction.isWriting ? "for no key update" : "";
-    return this.#transaction.read(`select first, last from gateway_place ${lock}`)[0];
+    return this.#transaction.read(sql`select first, last from gateway_place ${lock}`)[0];
   }
 
   wanted(): [] {
@@ -76,7 +76,7 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
     this.#erasedBefore = 0;
   }
 
-  saved(): string[] {
+  saved(): Sql[] {
     if (this.#appended.length === 0 && this.#erasedBefore === 0) return [];
     const rows: Told[] = [];
     for (const { seq, at, ...news } of this.#appended) {
@@ -88,14 +88,17 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
         told.news.push(kept);
       }
     }
-    const values = rows.map(
-      ({ first, last, at, news }) => `(${first}, ${last}, ${at}, ${quote(JSON.stringify(news))})`,
-    );
+    const erased = bounded(this.#erasedBefore);
     return [
-      `update gateway_place set first = ${this.first}, last = ${this.last}`,
-      ...(values.length > 0 ? [`insert into gateway_entries (first, last, at, news) values ${values.join(", ")}`] : []),
+      sql`update gateway_place set first = ${bounded(this.first)}, last = ${bounded(this.last)}`,
+      ...(rows.length > 0
+        ? [
+            sql`insert into gateway_entries (first, last, at, news) select first, last, at, news
+            from json_to_recordset(${json(rows)}) as of (first bigint, last bigint, at bigint, news text)`,
+          ]
+        : []),
       ...(this.#erasedBefore > 0
-        ? [`delete from gateway_entries where first < ${this.#erasedBefore} and last < ${this.#erasedBefore}`]
+        ? [sql`delete from gateway_entries where first < ${erased} and last < ${erased}`]
         : []),
     ];
   }

@@ -2,7 +2,7 @@ import type { Records, Stream } from "#store/rules/records.ts";
 import type { Entry, Role, SessionSize, TurnError } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
 import type { Sessions } from "./sessions.ts";
-import { bounded, json, number, optionalText, type Row, text } from "./sql.ts";
+import { bounded, json, number, optionalText, type Row, type Sql, sql, text } from "./sql.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 import { moreOf, usageOf } from "./usages.ts";
 
@@ -138,7 +138,7 @@ export class Journals implements Part {
     this.#journals = new Map();
   }
 
-  saved(): string[] {
+  saved(): Sql[] {
     const rows: object[] = [];
     const erased: object[] = [];
     for (const [session, { appended, erasedBefore }] of this.#journals) {
@@ -146,8 +146,8 @@ export class Journals implements Part {
       if (erasedBefore > 0) erased.push({ session, seq: erasedBefore });
     }
     const types = COLUMNS.map(([name, type]) => `${name} ${type}`).join(", ");
-    const kept = `insert into entries (${NAMES}) select ${NAMES} from json_to_recordset(${json(rows)}) as of (${types})`;
-    const gone = `delete from entries using json_to_recordset(${json(erased)}) as of (session bigint, seq integer)
+    const kept = sql`insert into entries (${NAMES}) select ${NAMES} from json_to_recordset(${json(rows)}) as of (${types})`;
+    const gone = sql`delete from entries using json_to_recordset(${json(erased)}) as of (session bigint, seq integer)
       where entries.session = of.session and entries.seq < of.seq`;
     return [...(rows.length > 0 ? [kept] : []), ...(erased.length > 0 ? [gone] : [])];
   }
@@ -188,12 +188,12 @@ class Journal implements Stream<Entry> {
   after(seq: number, limit: number): Entry[] {
     const from = Math.max(seq, this.erasedBefore - 1);
     const isHere = (this.appended[0]?.seq ?? Infinity) <= from + 1;
-    const kept = isHere ? [] : this.#read(from, `t.seq >= ${bounded(from)} order by t.seq`, limit);
+    const kept = isHere ? [] : this.#read(from, sql`t.seq >= ${bounded(from)} order by t.seq`, limit);
     return [...kept, ...this.appended.filter((entry) => entry.seq > from)].slice(0, limit);
   }
 
   before(seq: number, limit: number): Entry[] {
-    const kept = this.#read(-1, `t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc`, limit);
+    const kept = this.#read(-1, sql`t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc`, limit);
     return [...this.appended.filter((entry) => entry.seq < seq).reverse(), ...kept].slice(0, limit);
   }
 
@@ -206,14 +206,15 @@ class Journal implements Stream<Entry> {
   }
 
   #ends(): Row | undefined {
-    const ends = `select min(seq) as first, max(seq) as last from entries where session = ${this.#ordinal}`;
+    const ends = sql`select min(seq) as first, max(seq) as last from entries where session = ${bounded(this.#ordinal)}`;
     return this.#transaction.read(ends)[0];
   }
 
   /** Entries with a greater `seq` than `after`, with one more row: it may hold the text of the one beside it. */
-  #read(after: number, rest: string, limit: number): Entry[] {
-    const sql = `select * from entries t where t.session = ${this.#ordinal} and ${rest} limit ${bounded(limit + 1)}`;
-    const rows = new Map(this.#transaction.read(sql).map((row) => [number(row.seq), row]));
+  #read(after: number, rest: Sql, limit: number): Entry[] {
+    const of = bounded(this.#ordinal);
+    const found = sql`select * from entries t where t.session = ${of} and ${rest} limit ${bounded(limit + 1)}`;
+    const rows = new Map(this.#transaction.read(found).map((row) => [number(row.seq), row]));
     const entries = [...rows.values()].filter(({ seq }) => number(seq) > after).slice(0, limit);
     return entries.map((row) => {
       const entry = readEntry(row, rows.get(number(row.seq) - 1));

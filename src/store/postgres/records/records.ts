@@ -8,7 +8,7 @@ import { GatewayStream } from "./gateway.ts";
 import { Journals } from "./journals.ts";
 import { Sessions } from "./sessions.ts";
 import { apiKeyRecords, keyRecords, lateAttemptRecords } from "./small-tables.ts";
-import { json, number, type Row, textList } from "./sql.ts";
+import { json, number, type Row, type Sql, sql, textList } from "./sql.ts";
 import { Transaction } from "./transaction.ts";
 import { Turns } from "./turns.ts";
 import { UsageTable } from "./usage.ts";
@@ -43,7 +43,7 @@ const TOTALS = [
   "refusedBytes",
 ];
 /** Gateways of the version before count in lanes of their own. */
-const READ_TOTALS = `select name, sum(value)::bigint as value from counts where name = any (${textList(TOTALS)}) group by name`;
+const READ_TOTALS = sql`select name, sum(value)::bigint as value from counts where name = any (${textList(TOTALS)}) group by name`;
 
 /** The records of one transaction. */
 export class PostgresRecords implements Records {
@@ -117,7 +117,7 @@ export class PostgresRecords implements Records {
   }
 
   /** The time by which leases go, in a statement. */
-  get sqlTime(): string {
+  get sqlTime(): Sql {
     return this.#transaction.sqlTime;
   }
 
@@ -169,12 +169,12 @@ export class PostgresRecords implements Records {
   }
 
   /** Rows of a statement that no rule knows; none while it has not run. It is run once for an id. */
-  read(sql: string, id?: string): readonly Row[] {
+  read(sql: Sql, id?: string): readonly Row[] {
     return this.#transaction.read(sql, id);
   }
 
   /** Runs a statement with the changes. */
-  run(sql: string): void {
+  run(sql: Sql): void {
     this.#transaction.run(sql);
   }
 
@@ -188,7 +188,7 @@ export class PostgresRecords implements Records {
   }
 
   /** The statements that keep all that was changed. */
-  saved(): string[] {
+  saved(): Sql[] {
     const statements = this.#transaction.saved();
     const counts = [...this.#transaction.deltas]
       .filter(([, value]) => value !== 0)
@@ -196,7 +196,7 @@ export class PostgresRecords implements Records {
     if (counts.length === 0) return statements;
     return [
       ...statements,
-      `insert into counts (lane, name, value) select 'all', name, value from json_to_recordset(${json(counts)}) as of (name text, value bigint)
+      sql`insert into counts (lane, name, value) select 'all', name, value from json_to_recordset(${json(counts)}) as of (name text, value bigint)
       on conflict (lane, name) do update set value = counts.value + excluded.value`,
     ];
   }

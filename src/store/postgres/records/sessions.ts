@@ -1,6 +1,6 @@
 import type { CompactionRecord, OpenTurnRecord, Records, SessionRecord, SummaryRecord } from "#store/rules/records.ts";
 import { keepOptional, keepText } from "../texts.ts";
-import { bounded, number, numberList, optional, quote, type Row, text, textList } from "./sql.ts";
+import { bounded, number, numberList, optional, quote, type Row, type Sql, sql, text, textList } from "./sql.ts";
 import { type Layout, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 import { moreOf, usageOf } from "./usages.ts";
@@ -12,7 +12,7 @@ type CompactionRow = CompactionRecord & { readonly behind: number };
 /** The unfinished turns of sessions, which are loaded with them. */
 export type OpenTurns = {
   ofSession(ordinal: number): OpenTurnRecord[];
-  loading(where: string): Statement;
+  loading(where: Sql): Statement;
 };
 
 const SESSION_BYTES = 300;
@@ -113,7 +113,7 @@ export class Sessions implements Part {
   readonly #rows: Table<SessionRow>;
   readonly #compactions: Table<CompactionRow>;
   readonly #turns: OpenTurns;
-  readonly #ofTurns: (turnIds: string) => Statement[];
+  readonly #ofTurns: (turnIds: Sql) => Statement[];
   readonly #ordinals = new Map<string, number | undefined>();
   #made = new Map<string, number>();
   readonly #wantedIds = new Set<string>();
@@ -123,7 +123,7 @@ export class Sessions implements Part {
   #erasures = { added: new Set<number>(), deleted: new Set<number>() };
 
   /** `ofTurns` brings what else the end of turns touches. */
-  constructor(transaction: Transaction, turns: OpenTurns, ofTurns: (turnIds: string) => Statement[]) {
+  constructor(transaction: Transaction, turns: OpenTurns, ofTurns: (turnIds: Sql) => Statement[]) {
     this.#transaction = transaction;
     this.#turns = turns;
     this.#ofTurns = ofTurns;
@@ -157,9 +157,9 @@ export class Sessions implements Part {
       this.#rows.delete(String(ordinal));
     },
     before: (ordinal, limit, agent) => {
-      const ofAgent = agent === undefined ? "" : `and t.agent = ${quote(keepText(agent))}`;
+      const ofAgent = agent === undefined ? "" : sql`and t.agent = ${quote(keepText(agent))}`;
       const scan = {
-        where: `t.ordinal < ${bounded(ordinal)} ${ofAgent}`,
+        where: sql`t.ordinal < ${bounded(ordinal)} ${ofAgent}`,
         order: "t.ordinal desc",
         matches: ({ record: { session } }: SessionRow) =>
           session.ordinal < ordinal && (agent === undefined || session.agent === agent),
@@ -171,7 +171,7 @@ export class Sessions implements Part {
       const isOld = ({ record: { session, headDueAt = Infinity } }: SessionRow) =>
         session.ordinal > ordinal && Math.min(session.updatedAt, headDueAt) <= unusedSince;
       const scan = {
-        where: `t.ordinal > ${ordinal} and least(t.updated_at, t.head_due) <= ${bounded(unusedSince)}`,
+        where: sql`t.ordinal > ${bounded(ordinal)} and least(t.updated_at, t.head_due) <= ${bounded(unusedSince)}`,
         order: "t.ordinal",
         matches: isOld,
         compare: (a: SessionRow, b: SessionRow) => a.record.session.ordinal - b.record.session.ordinal,
@@ -199,7 +199,7 @@ export class Sessions implements Part {
     },
     leaseEnded: (time) => {
       const scan = {
-        where: `t.lease_ends <= ${this.#transaction.sqlTime}`,
+        where: sql`t.lease_ends <= ${this.#transaction.sqlTime}`,
         order: "t.ordinal",
         matches: ({ lease }: CompactionRow) => lease.endsAt <= time,
         compare: (a: CompactionRow, b: CompactionRow) => a.place - b.place,
@@ -225,7 +225,7 @@ export class Sessions implements Part {
 
   readonly erasures: Records["erasures"] = {
     first: () => {
-      const rows = this.#transaction.read("select session from erased_sessions order by session limit 1000");
+      const rows = this.#transaction.read(sql`select session from erased_sessions order by session limit 1000`);
       const { added, deleted } = this.#erasures;
       const left = [...rows.map(({ session }) => number(session)), ...added].filter((ordinal) => !deleted.has(ordinal));
       return left[0];
@@ -274,9 +274,9 @@ export class Sessions implements Part {
     if (this.#wanted.size + this.#wantedIds.size + this.#wantedOfTurns.size === 0) return [];
     const ids = [...this.#wantedIds];
     const ordinals = [...this.#wanted];
-    const turnIds = textList([...this.#wantedOfTurns].map(keepText));
+    const turnIds = sql`${textList([...this.#wantedOfTurns].map(keepText))}`;
     const hasTurns = this.#wantedOfTurns.size > 0;
-    const affected = `(
+    const affected = sql`(
       select ordinal from sessions where session_id = any (${textList(ids.map(keepText))})
       union select unnest(${numberList(ordinals)})
       union select session from turns where turn_id = any (${turnIds}))`;
@@ -291,14 +291,14 @@ export class Sessions implements Part {
         this.#known.add(record.session.ordinal);
       }
     };
-    const lock = `select from sessions where ordinal in ${affected} order by session_id for update`;
+    const lock = sql`select from sessions where ordinal in ${affected} order by session_id for update`;
     return [
       // The statements behind it see what was kept while this one waited.
       ...(this.#transaction.isWriting ? [{ sql: lock, take: () => {} }] : []),
-      { sql: this.#rows.query(`where t.ordinal in ${affected}`), take },
-      this.#turns.loading(`t.session in ${affected}`),
+      { sql: this.#rows.query(sql`where t.ordinal in ${affected}`), take },
+      this.#turns.loading(sql`t.session in ${affected}`),
       {
-        sql: this.#compactions.query(`where t.session in ${affected}`),
+        sql: this.#compactions.query(sql`where t.session in ${affected}`),
         take: (rows) => this.#compactions.take(rows),
       },
       ...(hasTurns && this.#transaction.isWriting ? this.#ofTurns(turnIds) : []),
@@ -313,14 +313,14 @@ export class Sessions implements Part {
     this.#erasures = { added: new Set(), deleted: new Set() };
   }
 
-  saved(): string[] {
+  saved(): Sql[] {
     const { added, deleted } = this.#erasures;
     const kept = [...added].filter((ordinal) => !deleted.has(ordinal));
     return [
       ...(kept.length > 0
-        ? [`insert into erased_sessions select unnest(${numberList(kept)}) on conflict do nothing`]
+        ? [sql`insert into erased_sessions select unnest(${numberList(kept)}) on conflict do nothing`]
         : []),
-      ...(deleted.size > 0 ? [`delete from erased_sessions where session = any (${numberList(deleted)})`] : []),
+      ...(deleted.size > 0 ? [sql`delete from erased_sessions where session = any (${numberList(deleted)})`] : []),
     ];
   }
 }

@@ -1,7 +1,7 @@
 import type { KeyRecord, LateAttempt, Records } from "#store/rules/records.ts";
 import type { ApiKey, Surface } from "#store/store.ts";
 import { keepKey, keepText } from "../texts.ts";
-import { bounded, number, optional, optionalText, quote, text } from "./sql.ts";
+import { bounded, number, optional, optionalText, sql, text, textList } from "./sql.ts";
 import { type Layout, Table } from "./table.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
@@ -35,10 +35,11 @@ export const keyRecords = (transaction: Transaction): Records["keys"] => {
   // Two that look for one key at once do so one after another, gateways of the version before among them.
   const locks: Part = {
     wanted: () => {
-      const hashes = [...wanted].map((key) => `(hashtext(${quote(key)}))`).join(", ");
+      const keys = [...wanted];
       wanted.clear();
-      const sql = `select pg_advisory_xact_lock(1, hash) from (select distinct hash from (values ${hashes}) as of (hash) order by 1) as hashes`;
-      return hashes === "" || !transaction.isWriting ? [] : [{ sql, take: () => {} }];
+      const lock = sql`select pg_advisory_xact_lock(1, hash) from (
+        select distinct hashtext(key) as hash from unnest(${textList(keys)}) as of (key) order by 1) as hashes`;
+      return keys.length === 0 || !transaction.isWriting ? [] : [{ sql: lock, take: () => {} }];
     },
     reset: () => {},
     saved: () => [],
@@ -64,7 +65,7 @@ export const keyRecords = (transaction: Transaction): Records["keys"] => {
     endedBy: (time, limit) =>
       table.scan(
         {
-          where: `t.expires_at <= ${bounded(time)}`,
+          where: sql`t.expires_at <= ${bounded(time)}`,
           order: "t.expires_at, t.key",
           matches: ({ expiresAt }) => expiresAt <= time,
           compare: (a, b) => a.expiresAt - b.expiresAt || (a.key < b.key ? -1 : 1),
@@ -107,7 +108,7 @@ export const lateAttemptRecords = (transaction: Transaction): Records["lateAttem
     delete: ({ turnId, fence }) => table.delete(`${turnId} ${fence}`),
     endedBy: (time) =>
       table.scan({
-        where: `t.until <= ${transaction.sqlTime}`,
+        where: sql`t.until <= ${transaction.sqlTime}`,
         order: "t.until, t.turn_id",
         matches: ({ endsAt }) => endsAt <= time,
         compare: (a, b) => a.endsAt - b.endsAt,
@@ -149,7 +150,7 @@ export const apiKeyRecords = (transaction: Transaction): Records["apiKeys"] & { 
   const table = new Table(transaction, API_KEYS);
   return {
     // In the order of the table: it is not asked for in a transaction that makes some.
-    all: () => table.scan({ where: "true", order: "t.ordinal", matches: () => true, compare: () => 0 }),
+    all: () => table.scan({ where: sql`true`, order: "t.ordinal", matches: () => true, compare: () => 0 }),
     find: (keyId) => table.find(keyId),
     put: (key) => table.put(key),
     delete: (keyId) => table.delete(keyId),

@@ -1,5 +1,5 @@
 import { keepText } from "../texts.ts";
-import { json, type Row, textList } from "./sql.ts";
+import { bounded, json, type Row, type Sql, sql, textList } from "./sql.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
 export type Column<R> = readonly [name: string, type: string, value: (record: R) => unknown];
@@ -28,7 +28,7 @@ export type Layout<R> = {
 };
 
 /** Records in an order: those that `where` means in the database, and `matches` here. */
-export type Scan<R> = { where: string; order: string; matches(record: R): boolean; compare(a: R, b: R): number };
+export type Scan<R> = { where: Sql; order: string; matches(record: R): boolean; compare(a: R, b: R): number };
 
 /** The part of a scan that was loaded. `last` is the last record of one that has more. */
 type Window<R> = { readonly keys: ReadonlySet<string>; readonly size: number; readonly last: R | undefined };
@@ -132,9 +132,9 @@ export class Table<R> implements Part {
   }
 
   /** A query for all that is read of some rows `t`. */
-  query(rest: string): string {
+  query(rest: Sql): Sql {
     const { select = "t.*", table, from = `${table} t`, joined = "" } = this.#layout;
-    return `select ${select} from ${from} ${joined} ${rest}`;
+    return sql`select ${select} from ${from} ${joined} ${rest}`;
   }
 
   wanted(): Statement[] {
@@ -145,8 +145,8 @@ export class Table<R> implements Part {
     if (keys.length > 0) {
       const { from, keySql } = this.#layout;
       const lock = this.#transaction.isWriting && from === undefined ? "for no key update of t" : "";
-      const sql = this.query(`where ${keySql} = any (${this.#keyList(keys)}) ${lock}`);
-      statements.push({ sql, take: (rows) => this.take(rows, keys) });
+      const found = sql`where ${keySql} = any (${this.#keyList(keys)}) ${lock}`;
+      statements.push({ sql: this.query(found), take: (rows) => this.take(rows, keys) });
     }
     return statements;
   }
@@ -157,7 +157,7 @@ export class Table<R> implements Part {
     this.#wantedScans.clear();
   }
 
-  saved(): string[] {
+  saved(): Sql[] {
     const gone: string[] = [];
     const kept: R[] = [];
     for (const [key, record] of this.#changed) {
@@ -165,16 +165,16 @@ export class Table<R> implements Part {
       else if (this.#loaded.get(key) !== undefined) gone.push(key);
     }
     const { table, keySql } = this.#layout;
-    const deleted = `delete from ${table} t where ${keySql} = any (${this.#keyList(gone)})`;
+    const deleted = sql`delete from ${table} t where ${keySql} = any (${this.#keyList(gone)})`;
     return [...(gone.length > 0 ? [deleted] : []), ...this.#saving(kept)];
   }
 
-  #keyList(keys: readonly string[]): string {
+  #keyList(keys: readonly string[]): Sql {
     const { keepKey = keepText, keyType = "text" } = this.#layout;
-    return `${textList(keys.map((key) => keepKey(key)))}::${keyType}[]`;
+    return sql`${textList(keys.map((key) => keepKey(key)))}::${keyType}[]`;
   }
 
-  #saving(changed: readonly R[]): string[] {
+  #saving(changed: readonly R[]): Sql[] {
     const { table, key, keyOf, columns, fixed = [], from, isSaved = () => true } = this.#layout;
     const records = changed.filter((record) => isSaved(record, this.#loaded.get(keyOf(record))));
     const isKnown = (record: R): boolean => from === undefined && this.#loaded.get(keyOf(record)) !== undefined;
@@ -184,23 +184,23 @@ export class Table<R> implements Part {
     const keys = columns.filter(([name]) => key.includes(name));
     const set = (to: string) => changing.map(([name]) => `${name} = ${to}.${name}`).join(", ");
     const names = columns.map(([name]) => name).join(", ");
-    const update = `update ${table} t set ${set("of")} from ${recordset(known, [...keys, ...changing])}
+    const update = sql`update ${table} t set ${set("of")} from ${recordset(known, [...keys, ...changing])}
       where ${key.map((name) => `t.${name} = of.${name}`).join(" and ")}`;
-    const insert = `insert into ${table} (${names}) overriding system value select ${names} from ${recordset(added, columns)}
+    const insert = sql`insert into ${table} (${names}) overriding system value select ${names} from ${recordset(added, columns)}
       on conflict (${key.join(", ")}) do update set ${set("excluded")}`;
     return [...(known.length > 0 ? [update] : []), ...(added.length > 0 ? [insert] : [])];
   }
 
   #wantScan(of: Scan<R>, size: number): void {
-    const limit = size === Infinity ? "" : `limit ${size}`;
-    const sql = this.query(`where ${of.where} order by ${of.order} ${limit}`);
-    this.#wantedScans.set(idOf(of), { sql, take: (rows) => this.takeScan(of, rows, size) });
+    const limit = size === Infinity ? "" : sql`limit ${bounded(size)}`;
+    const found = sql`where ${of.where} order by ${of.order} ${limit}`;
+    this.#wantedScans.set(idOf(of), { sql: this.query(found), take: (rows) => this.takeScan(of, rows, size) });
   }
 }
 
-const recordset = <R>(records: readonly R[], columns: readonly Column<R>[]): string => {
+const recordset = <R>(records: readonly R[], columns: readonly Column<R>[]): Sql => {
   const rows = records.map((record) => Object.fromEntries(columns.map(([name, , value]) => [name, value(record)])));
-  return `json_to_recordset(${json(rows)}) as of (${columns.map(([name, type]) => `${name} ${type}`).join(", ")})`;
+  return sql`json_to_recordset(${json(rows)}) as of (${columns.map(([name, type]) => `${name} ${type}`).join(", ")})`;
 };
 
-const idOf = ({ where, order }: Scan<never>): string => `${where} order by ${order}`;
+const idOf = ({ where, order }: Scan<never>): string => `${where.text} ${where.literals} ${order}`;

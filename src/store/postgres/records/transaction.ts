@@ -1,10 +1,10 @@
 import type { Clock } from "#kit/clock.ts";
 import { systemClock } from "#kit/clock.ts";
 import type { News } from "#store/rules/records.ts";
-import type { Row } from "./sql.ts";
+import { bounded, double, type Row, type Sql, sql } from "./sql.ts";
 
 /** A statement, and what becomes of its rows. */
-export type Statement = { readonly sql: string; take(rows: readonly Row[]): void };
+export type Statement = { readonly sql: Sql; take(rows: readonly Row[]): void };
 
 /** Something that can say what it lacks, forget what a pass has changed, and say how that is saved. */
 export type Part = {
@@ -12,7 +12,7 @@ export type Part = {
   wanted(): Statement[];
   reset(): void;
   /** The statements that save what the last pass has changed. */
-  saved(): string[];
+  saved(): Sql[];
 };
 
 type Series = "session" | "event" | "order";
@@ -46,7 +46,7 @@ export class Transaction {
   news: News[] = [];
   /** The sums that were added to counters, by their names. */
   deltas = new Map<string, number>();
-  #statements: string[] = [];
+  #statements: Sql[] = [];
 
   constructor(clock: Clock, isWriting: boolean) {
     this.isWriting = isWriting;
@@ -67,25 +67,25 @@ export class Transaction {
   }
 
   /** The same in a statement. */
-  get sqlTime(): string {
-    if (this.#testTime !== undefined) return `${this.#testTime}::double precision`;
-    return "(select extract(epoch from clock_timestamp())::double precision * 1000)";
+  get sqlTime(): Sql {
+    if (this.#testTime !== undefined) return sql`${double(this.#testTime)}`;
+    return sql`(select extract(epoch from clock_timestamp())::double precision * 1000)`;
   }
 
   /** Rows of a statement, which is run once; none until then. */
-  read(sql: string, id = sql): readonly Row[] {
+  read(sql: Sql, id = idOf(sql)): readonly Row[] {
     const rows = this.#rows.get(id);
     if (!rows) this.#wanted.set(id, { sql, take: (taken) => this.#rows.set(id, taken) });
     return rows ?? [];
   }
 
   /** The rows of a statement, if it was run. */
-  rowsOf(id: string): readonly Row[] | undefined {
-    return this.#rows.get(id);
+  rowsOf(sql: Sql): readonly Row[] | undefined {
+    return this.#rows.get(idOf(sql));
   }
 
   /** Runs a statement as the changes are saved. */
-  run(sql: string): void {
+  run(sql: Sql): void {
     this.#statements.push(sql);
   }
 
@@ -119,12 +119,11 @@ export class Transaction {
       const lacking = this.#needed(series) - this.#numbers[series].length;
       if (lacking <= 0 || (statements.length === 0 && this.#used[series] === 0)) continue;
       const take = (rows: readonly Row[]) => this.#numbers[series].push(...rows.map(({ n }) => n as number));
-      statements.push({ sql: `select ${NEXT[series]} as n from generate_series(1, ${lacking})`, take });
+      statements.push({ sql: sql`select ${NEXT[series]} as n from generate_series(1, ${bounded(lacking)})`, take });
     }
     // All that is read after it may need it.
     if ((statements.length > 0 || this.#isTimeWanted) && this.#testTime === undefined && !this.#rows.has("time")) {
-      const sql = `select ${this.sqlTime} as time`;
-      statements.unshift({ sql, take: (rows) => this.#rows.set("time", rows) });
+      statements.unshift({ sql: sql`select ${this.sqlTime} as time`, take: (rows) => this.#rows.set("time", rows) });
     }
     return statements;
   }
@@ -145,7 +144,9 @@ export class Transaction {
     for (const part of this.#parts) part.reset();
   }
 
-  saved(): string[] {
+  saved(): Sql[] {
     return [...this.#parts.flatMap((part) => part.saved()), ...this.#statements];
   }
 }
+
+const idOf = ({ text, literals }: Sql): string => `${text} ${literals}`;

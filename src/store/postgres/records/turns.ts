@@ -2,7 +2,7 @@ import { isOpen, type OpenTurn, type OpenTurnRecord, type Records, type TurnReco
 import type { Surface, TurnError, TurnStatus } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
 import type { OpenTurns, Sessions } from "./sessions.ts";
-import { json, number, optional, optionalText, quote, type Row, text, textList } from "./sql.ts";
+import { json, number, optional, optionalText, quote, type Row, type Sql, sql, text, textList } from "./sql.ts";
 import { type Layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 import { moreOf, usageOf } from "./usages.ts";
@@ -124,7 +124,7 @@ const openOf = (row: Row, time: number): OpenTurn => {
 };
 
 /** The turns of each agent and kind that come first, of all that can be claimed. */
-const firstOfAll = (time: string): string => `(
+const firstOfAll = (time: Sql): Sql => sql`(
     with recursive agents as (
       (select agent from turns where ready_at is not null order by agent limit 1)
       union all
@@ -187,12 +187,12 @@ export class Turns implements Part, OpenTurns {
     },
     open: (agent) => {
       const isOf = ({ turn, open }: TurnRecord) => open !== undefined && (agent === undefined || turn.agent === agent);
-      const where = `t.ended_at is null ${agent === undefined ? "" : `and t.agent = ${quote(keepText(agent))}`}`;
+      const where = sql`t.ended_at is null ${agent === undefined ? "" : sql`and t.agent = ${quote(keepText(agent))}`}`;
       return this.#held(this.#whole.scan({ where, order: "t.session, t.seq", matches: isOf, compare: byPlace }));
     },
     before: (turnId, limit) => {
       const scan = {
-        where: turnId === undefined ? "true" : `t.turn_id < ${quote(turnId)}`,
+        where: turnId === undefined ? sql`true` : sql`t.turn_id < ${quote(turnId)}`,
         order: "t.turn_id desc",
         matches: ({ turn }: TurnRecord) => turnId === undefined || turn.turnId < turnId,
         compare: (a: TurnRecord, b: TurnRecord) => (a.turn.turnId < b.turn.turnId ? 1 : -1),
@@ -219,7 +219,7 @@ export class Turns implements Part, OpenTurns {
     },
     dueBy: (time) => {
       const scan = {
-        where: `t.ready_order is null and t.ready_at <= ${this.#transaction.sqlTime}`,
+        where: sql`t.ready_order is null and t.ready_at <= ${this.#transaction.sqlTime}`,
         order: "t.ready_at",
         matches: ({ open }: TurnRecord) => open?.dueAt !== undefined && open.dueAt <= time,
         compare: ({ open: a }: TurnRecord, { open: b }: TurnRecord) => (a?.dueAt ?? 0) - (b?.dueAt ?? 0),
@@ -227,14 +227,14 @@ export class Turns implements Part, OpenTurns {
       return this.#held(this.#whole.scan(scan));
     },
     nextDueAt: () => {
-      const later = `ready_order is null and ready_at > ${this.#transaction.sqlTime}`;
-      const rows = this.#transaction.read(`select min(ready_at) as due from turns where ${later}`);
+      const later = sql`ready_order is null and ready_at > ${this.#transaction.sqlTime}`;
+      const rows = this.#transaction.read(sql`select min(ready_at) as due from turns where ${later}`);
       const due = [optional(rows[0]?.due), ...[...this.#whole.changes()].map(([record]) => record?.open?.dueAt)];
       return due.reduce((first, at) => (at === undefined || at >= (first ?? Infinity) ? first : at), undefined);
     },
     leaseEnded: (time) => {
       const scan = {
-        where: `t.status = 'running' and t.lease_ends <= ${this.#transaction.sqlTime}`,
+        where: sql`t.status = 'running' and t.lease_ends <= ${this.#transaction.sqlTime}`,
         order: "t.session, t.seq",
         matches: ({ open }: TurnRecord) => open?.lease !== undefined && open.lease.endsAt <= time,
         compare: byPlace,
@@ -247,9 +247,9 @@ export class Turns implements Part, OpenTurns {
     return this.#whole.here((record) => record.ordinal === ordinal && isOpen(record)).filter(isOpen);
   }
 
-  loading(where: string): Statement {
-    const of = `select t.turn_id from turns t where t.ended_at is null and ${where}`;
-    return { sql: this.#whole.query(`where t.turn_id in (${of})`), take: (rows) => this.#whole.take(rows) };
+  loading(where: Sql): Statement {
+    const of = sql`select t.turn_id from turns t where t.ended_at is null and ${where}`;
+    return { sql: this.#whole.query(sql`where t.turn_id in (${of})`), take: (rows) => this.#whole.take(rows) };
   }
 
   /** Turns whose sessions this transaction holds: of others it asks for them. */
@@ -260,7 +260,7 @@ export class Turns implements Part, OpenTurns {
 
   #ready(agent: string, waited: boolean): Scan<TurnRecord> {
     return {
-      where: `t.agent = ${quote(keepText(agent))} and t.waited = ${waited} and t.ready_at <= ${this.#transaction.sqlTime}
+      where: sql`t.agent = ${quote(keepText(agent))} and t.waited = ${waited} and t.ready_at <= ${this.#transaction.sqlTime}
         and t.ready_order is not null`,
       order: "t.ready_at, t.ready_order",
       matches: ({ turn, open }) => open?.readyOrder !== undefined && open.waited === waited && turn.agent === agent,
@@ -270,7 +270,7 @@ export class Turns implements Part, OpenTurns {
 
   wanted(): Statement[] {
     if (!this.#isReadyWanted || this.#readyAgents) return [];
-    const sql = `select ${WHOLE} from ${firstOfAll(this.#transaction.sqlTime)}`;
+    const first = sql`select ${WHOLE} from ${firstOfAll(this.#transaction.sqlTime)}`;
     const take = (rows: readonly Row[]): void => {
       this.#readyAgents = new Set(rows.map(({ agent }) => agent as string));
       for (const agent of this.#readyAgents) {
@@ -280,13 +280,13 @@ export class Turns implements Part, OpenTurns {
         }
       }
     };
-    return [{ sql, take }];
+    return [{ sql: first, take }];
   }
 
   reset(): void {}
 
   /** The events that turns work on: a row for all of a turn. */
-  saved(): string[] {
+  saved(): Sql[] {
     const begun: object[] = [];
     const ended: string[] = [];
     for (const [after, before] of this.#whole.changes()) {
@@ -298,9 +298,9 @@ export class Turns implements Part, OpenTurns {
       begun.push({ turn_id: turnId, agent, ordinals, most: events.maxAttempts, keep: events.streamKeep });
     }
     const types = "turn_id text, agent text, ordinals bigint[], most integer, keep integer";
-    const inserted = `insert into event_batches (turn_id, agent, ordinals, most_attempts, stream_keep)
+    const inserted = sql`insert into event_batches (turn_id, agent, ordinals, most_attempts, stream_keep)
       select turn_id, agent, ordinals, most, keep from json_to_recordset(${json(begun)}) as of (${types})`;
-    const deleted = `delete from event_batches where turn_id = any (${textList(ended)})`;
+    const deleted = sql`delete from event_batches where turn_id = any (${textList(ended)})`;
     return [...(begun.length > 0 ? [inserted] : []), ...(ended.length > 0 ? [deleted] : [])];
   }
 }

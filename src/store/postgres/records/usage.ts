@@ -2,7 +2,7 @@ import type { Records } from "#store/rules/records.ts";
 import type { UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES, COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
 import { keepText } from "../texts.ts";
-import { bounded, json, number, quote, type Row, text } from "./sql.ts";
+import { bounded, json, number, quote, type Row, type Sql, sql, text } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
 type Counted = Omit<UsageCount, keyof UsageCounts>;
@@ -41,18 +41,18 @@ export class UsageTable implements Part {
       for (const name of Object.keys(change) as (keyof UsageCounts)[]) added.counts[name] += change[name] ?? 0;
     },
     between: (from, to, agent) => {
-      const ofAgent = agent === undefined ? "" : `and agent = ${quote(keepText(agent))}`;
-      const sql = `select ${KEYS.join(", ")}, ${SUMS} from usage_counts
+      const ofAgent = agent === undefined ? "" : sql`and agent = ${quote(keepText(agent))}`;
+      const found = sql`select ${KEYS.join(", ")}, ${SUMS} from usage_counts
         where hour >= ${bounded(from)} and hour < ${bounded(to)} ${ofAgent} group by ${KEYS.join(", ")} order by hour`;
-      return this.#transaction.read(sql).map(readCount);
+      return this.#transaction.read(found).map(readCount);
     },
     deleteEndedBy: (time) => {
-      const ended = `where hour <= ${Math.floor(time - HOUR)}`;
-      const sql = `select count(*) as ended from (select distinct ${KEYS.join(", ")} from usage_counts ${ended}) as counters`;
-      const count = (this.#transaction.read(sql)[0]?.ended as number | undefined) ?? 0;
+      const ended = sql`where hour <= ${bounded(Math.floor(time - HOUR))}`;
+      const found = sql`select count(*) as ended from (select distinct ${KEYS.join(", ")} from usage_counts ${ended}) as counters`;
+      const count = (this.#transaction.read(found)[0]?.ended as number | undefined) ?? 0;
       if (count === 0) return;
       this.#transaction.count("bytes", -count * COUNT_BYTES);
-      this.#transaction.run(`delete from usage_counts ${ended}`);
+      this.#transaction.run(sql`delete from usage_counts ${ended}`);
     },
   };
 
@@ -62,12 +62,10 @@ export class UsageTable implements Part {
   }
 
   #isThere(of: Counted): boolean {
-    const row = rowOf(of);
-    const where = Object.entries(row).map(
-      ([name, value]) => `${name} = ${typeof value === "number" ? value : quote(value)}`,
-    );
-    const sql = `select 1 as found from usage_counts where ${where.join(" and ")} limit 1`;
-    return this.#transaction.read(sql).length > 0;
+    const { hour, agent, model, surface, caller } = rowOf(of);
+    const found = sql`select 1 as found from usage_counts where hour = ${bounded(hour)} and agent = ${quote(agent)}
+      and model = ${quote(model)} and surface = ${quote(surface)} and caller = ${quote(caller)} limit 1`;
+    return this.#transaction.read(found).length > 0;
   }
 
   wanted(): [] {
@@ -78,7 +76,7 @@ export class UsageTable implements Part {
     this.#added = new Map();
   }
 
-  saved(): string[] {
+  saved(): Sql[] {
     if (this.#added.size === 0) return [];
     const rows = [...this.#added.values()].map(({ of, counts }) => {
       const columns = Object.entries(counts).map(([name, count]) => [columnOf(name), count]);
@@ -87,7 +85,7 @@ export class UsageTable implements Part {
     const names = [...KEYS, ...COLUMNS].join(", ");
     const sums = COLUMNS.map((name) => `${name} = usage_counts.${name} + excluded.${name}`).join(", ");
     return [
-      `insert into usage_counts (lane, ${names}) select 'all', ${names} from json_to_recordset(${json(rows)}) as of (${TYPES.join(", ")})
+      sql`insert into usage_counts (lane, ${names}) select 'all', ${names} from json_to_recordset(${json(rows)}) as of (${TYPES.join(", ")})
       on conflict (${KEYS.join(", ")}, lane) do update set ${sums}`,
     ];
   }
