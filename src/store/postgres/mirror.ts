@@ -20,9 +20,9 @@ export class Mirror {
   readonly #beats = new Map<string, Beat>();
   readonly #ends = new Map<string, EndRow>();
 
-  kept({ deltas, totals, beats, ends }: Kept): void {
+  kept({ deltas, openEvents = this.openEvents, beats, ends }: Kept): void {
     for (const [name, change] of deltas) this.#counts.set(name, this.of(name) + change);
-    this.openEvents = totals?.events ?? this.openEvents;
+    this.openEvents = openEvents;
     for (const beat of beats) this.#note(beat);
     for (const end of ends) this.#ends.set(end.agent, end);
   }

@@ -3,6 +3,7 @@ import type { DeliveryRecord, Records } from "#store/rules/records.ts";
 import type { Delivery, DeliveryAnswer, DeliveryStep, Surface } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
 import { ordinalsOfTurns } from "./events.ts";
+import type { Total } from "./records.ts";
 import { bounded, number, optional, optionalText, type Row, type Sql, sql, text, textList } from "./sql.ts";
 import { type Layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
@@ -140,17 +141,21 @@ const FINISHED = `finished_deliveries f cross join lateral unnest(f.ordinals) wi
 const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
 const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
 
-const endedOf = (refused: boolean): Scan<DeliveryRow> => ({
+const endedOn = (refused: boolean): Scan<DeliveryRow> => ({
   where: sql`f.is_refused = ${refused}`,
   order: "f.place, each_of.n",
   matches: (record) => record.endedOrder !== undefined && isRefused(record) === refused,
   compare: byEnd,
 });
 
+const ENDED_REFUSED = endedOn(true);
+const ENDED_OTHERS = endedOn(false);
+const endedOf = (refused: boolean): Scan<DeliveryRow> => (refused ? ENDED_REFUSED : ENDED_OTHERS);
+
 /** The recorder's deliveries. */
 export class Deliveries implements Part {
   readonly #transaction: Transaction;
-  readonly #totals: () => Readonly<Record<string, number>>;
+  readonly #counted: (name: Total) => number;
   readonly #table: Table<DeliveryRow>;
   readonly #listed: Table<DeliveryRow>;
   readonly #ended: Table<DeliveryRow>;
@@ -158,9 +163,9 @@ export class Deliveries implements Part {
   #added = 0;
 
   /** `lettingGo` are the shelves that were full when they were looked at last. */
-  constructor(transaction: Transaction, totals: () => Readonly<Record<string, number>>, lettingGo: Set<boolean>) {
+  constructor(transaction: Transaction, counted: (name: Total) => number, lettingGo: Set<boolean>) {
     this.#transaction = transaction;
-    this.#totals = totals;
+    this.#counted = counted;
     this.#lettingGo = lettingGo;
     this.#table = new Table(transaction, layoutOf(transaction.isWriting ? `${CHANGING}, ${IS_ENDED}` : "t.*"));
     this.#listed = new Table(transaction, layoutOf(LISTED));
@@ -179,7 +184,7 @@ export class Deliveries implements Part {
       this.#added++;
       const refused = isRefused(record);
       // As many go as come.
-      if (this.#lettingGo.has(refused)) this.#ended.scan(endedOf(refused), 1, this.#added + TOGETHER);
+      if (this.#lettingGo.has(refused)) this.#ended.want(endedOf(refused), this.#added + TOGETHER);
     },
     delete: (record) => {
       const { deliveryId } = record.delivery;
@@ -190,8 +195,9 @@ export class Deliveries implements Part {
       this.#count(record, -1, -weight);
     },
     shelf: (refused) => {
-      const { deliveries = 0, deliveryBytes = 0, refused: size = 0, refusedBytes: bytes = 0 } = this.#totals();
-      return refused ? { size, bytes } : { size: deliveries - size, bytes: deliveryBytes - bytes };
+      const [size, bytes] = [this.#counted("refused"), this.#counted("refusedBytes")];
+      if (refused) return { size, bytes };
+      return { size: this.#counted("deliveries") - size, bytes: this.#counted("deliveryBytes") - bytes };
     },
     firstEnded: (refused) => {
       this.#lettingGo.add(refused);

@@ -41,9 +41,40 @@ const TOTALS = [
   "deliveryBytes",
   "refused",
   "refusedBytes",
-];
+] as const;
+export type Total = (typeof TOTALS)[number];
 /** Gateways of the version before count in lanes of their own. */
 const READ_TOTALS = sql`select name, sum(value)::bigint as value from counts where name = any (${textList(TOTALS)}) group by name`;
+
+const totalsOf = (counted: (name: Total) => number): Totals => ({
+  get sessions() {
+    return counted("sessions");
+  },
+  get turnsQueued() {
+    return counted("queued");
+  },
+  get turnsRunning() {
+    return counted("running");
+  },
+  get eventsQueued() {
+    return counted("events");
+  },
+  get eventsDead() {
+    return counted("dead");
+  },
+  get announcements() {
+    return counted("announcements");
+  },
+  get deliveries() {
+    return counted("deliveries");
+  },
+  get bytes() {
+    return counted("bytes");
+  },
+  get deliveryBytes() {
+    return counted("deliveryBytes");
+  },
+});
 
 /** The records of one transaction. */
 export class PostgresRecords implements Records {
@@ -54,7 +85,9 @@ export class PostgresRecords implements Records {
   readonly #events: Events;
   readonly #usage: UsageTable;
   #bookmarks: Bookmarks;
+  #countedBefore: { rows: readonly Row[]; totals: ReadonlyMap<string, number> } = { rows: [], totals: new Map() };
 
+  readonly totals: Totals;
   readonly keys: Records["keys"];
   readonly sessions: Records["sessions"];
   readonly summaries: Records["summaries"];
@@ -77,6 +110,7 @@ export class PostgresRecords implements Records {
     this.#transaction = transaction;
     this.#memory = memory;
     this.#bookmarks = memory.bookmarks;
+    this.totals = totalsOf(this.#counted);
     // Locks are taken in this order.
     this.keys = keyRecords(transaction);
     this.#events = new Events(transaction);
@@ -102,7 +136,7 @@ export class PostgresRecords implements Records {
     this.beats = this.#agents.beats;
     this.agents = this.#agents.records;
     this.announcements = announcementRecords(transaction);
-    const deliveries = new Deliveries(transaction, () => this.#counted, memory.lettingGo);
+    const deliveries = new Deliveries(transaction, this.#counted, memory.lettingGo);
     this.deliveries = deliveries.records;
     this.usage = this.#usage.records;
   }
@@ -121,28 +155,15 @@ export class PostgresRecords implements Records {
     return this.#transaction.sqlTime;
   }
 
-  get #counted(): Readonly<Record<string, number>> {
+  /** What all gateways have counted, with the changes of this pass. */
+  readonly #counted = (name: Total): number => {
     const rows = this.#transaction.read(READ_TOTALS);
-    const counted = Object.fromEntries(rows.map(({ name, value }) => [name as string, number(value)]));
-    for (const name of TOTALS) counted[name] = (counted[name] ?? 0) + (this.#transaction.deltas.get(name) ?? 0);
-    return counted;
-  }
-
-  get totals(): Totals {
-    const { sessions = 0, queued = 0, running = 0, events = 0, dead = 0, announcements = 0, ...others } = this.#counted;
-    const { deliveries = 0, bytes = 0, deliveryBytes = 0 } = others;
-    const turns = { turnsQueued: queued, turnsRunning: running };
-    return {
-      sessions,
-      ...turns,
-      eventsQueued: events,
-      eventsDead: dead,
-      announcements,
-      deliveries,
-      bytes,
-      deliveryBytes,
-    };
-  }
+    if (this.#countedBefore.rows !== rows) {
+      const totals = new Map(rows.map(({ name, value }) => [name as string, number(value)]));
+      this.#countedBefore = { rows, totals };
+    }
+    return (this.#countedBefore.totals.get(name) ?? 0) + (this.#transaction.deltas.get(name) ?? 0);
+  };
 
   get bookmarks(): Bookmarks {
     return this.#bookmarks;
@@ -210,8 +231,16 @@ export class PostgresRecords implements Records {
 
   changes(): Kept {
     const { news, deltas, now, time } = this.#transaction;
-    const totals = this.#transaction.rowsOf(READ_TOTALS) && this.#counted;
-    return { news, deltas, totals, now, time, ...this.#agents.changes(), areKeysChanged: this.apiKeys.areChanged() };
+    const openEvents = this.#transaction.rowsOf(READ_TOTALS) && this.#counted("events");
+    return {
+      news,
+      deltas,
+      openEvents,
+      now,
+      time,
+      ...this.#agents.changes(),
+      areKeysChanged: this.apiKeys.areChanged(),
+    };
   }
 }
 
@@ -221,7 +250,7 @@ export type Kept = {
   readonly time: number;
   readonly news: readonly News[];
   readonly deltas: ReadonlyMap<string, number>;
-  /** The counters of all gateways together with these changes, where they were read. */
-  readonly totals: Readonly<Record<string, number>> | undefined;
+  /** Events of all gateways that have not ended, with these changes, where they were counted. */
+  readonly openEvents: number | undefined;
   readonly areKeysChanged: boolean;
 } & ReturnType<Agents["changes"]>;

@@ -19,6 +19,8 @@ export class Sql {
   /** The text between the values. */
   readonly parts: readonly string[];
   readonly values: readonly Value[];
+  #text: string | undefined;
+  #literals: string | undefined;
 
   constructor(parts: readonly string[], values: readonly Value[]) {
     this.parts = parts;
@@ -26,11 +28,13 @@ export class Sql {
   }
 
   get text(): string {
-    return this.parts.reduce((text, part, n) => `${text}$${n}::${this.values[n - 1]?.type}${part}`);
+    this.#text ??= this.parts.reduce((text, part, n) => `${text}$${n}::${this.values[n - 1]?.type}${part}`);
+    return this.#text;
   }
 
   get literals(): string {
-    return this.values.map(({ literal }) => literal).join(", ");
+    this.#literals ??= this.values.map(({ literal }) => literal).join(", ");
+    return this.#literals;
   }
 }
 

@@ -102,22 +102,27 @@ export class Table<R> implements Part {
     return found;
   }
 
+  /** Has a scan loaded that will be asked for. */
+  want(of: Scan<R>, size: number): void {
+    if (!this.#scans.has(idOf(of))) this.#wantScan(of, size);
+  }
+
   scan(of: Scan<R>, limit = Infinity, window = limit): R[] {
     const known = this.#scans.get(idOf(of));
     if (!known) {
       this.#wantScan(of, window);
       return [];
     }
+    const { last } = known;
     const found: R[] = [];
+    for (const record of this.#changed.values()) if (record !== undefined && of.matches(record)) found.push(record);
+    const isInOrder = found.length === 0;
     for (const key of known.keys) {
-      const record = this.peek(key);
+      if (isInOrder && found.length === limit) return found;
+      const record = this.#changed.has(key) ? undefined : this.#loaded.get(key);
       if (record !== undefined && of.matches(record)) found.push(record);
     }
-    for (const [key, record] of this.#changed) {
-      if (record !== undefined && !known.keys.has(key) && of.matches(record)) found.push(record);
-    }
-    found.sort(of.compare);
-    const { last } = known;
+    if (!isInOrder) found.sort(of.compare);
     if (last === undefined) return found.slice(0, limit);
     const before = found.filter((record) => of.compare(record, last) <= 0);
     if (before.length < limit) this.#wantScan(of, Math.max(known.size * 2, limit));
