@@ -21,6 +21,7 @@ export class Sql {
   readonly values: readonly Value[];
   #text: string | undefined;
   #literals: string | undefined;
+  #id: string | undefined;
 
   constructor(parts: readonly string[], values: readonly Value[]) {
     this.parts = parts;
@@ -35,6 +36,12 @@ export class Sql {
   get literals(): string {
     this.#literals ??= this.values.map(({ literal }) => literal).join(", ");
     return this.#literals;
+  }
+
+  /** The text and the values in one. */
+  get id(): string {
+    this.#id ??= `${this.text} ${this.literals}`;
+    return this.#id;
   }
 }
 

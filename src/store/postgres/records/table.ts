@@ -208,4 +208,4 @@ const recordset = <R>(records: readonly R[], columns: readonly Column<R>[]): Sql
   return sql`json_to_recordset(${json(rows)}) as of (${columns.map(([name, type]) => `${name} ${type}`).join(", ")})`;
 };
 
-const idOf = ({ where, order }: Scan<never>): string => `${where.text} ${where.literals} ${order}`;
+const idOf = ({ where, order }: Scan<never>): string => `${where.id} ${order}`;

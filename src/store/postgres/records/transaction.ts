@@ -73,7 +73,7 @@ export class Transaction {
   }
 
   /** Rows of a statement, which is run once; none until then. */
-  read(sql: Sql, id = idOf(sql)): readonly Row[] {
+  read(sql: Sql, id = sql.id): readonly Row[] {
     const rows = this.#rows.get(id);
     if (!rows) this.#wanted.set(id, { sql, take: (taken) => this.#rows.set(id, taken) });
     return rows ?? [];
@@ -81,7 +81,7 @@ export class Transaction {
 
   /** The rows of a statement, if it was run. */
   rowsOf(sql: Sql): readonly Row[] | undefined {
-    return this.#rows.get(idOf(sql));
+    return this.#rows.get(sql.id);
   }
 
   /** Runs a statement as the changes are saved. */
@@ -148,5 +148,3 @@ export class Transaction {
     return [...this.#parts.flatMap((part) => part.saved()), ...this.#statements];
   }
 }
-
-const idOf = ({ text, literals }: Sql): string => `${text} ${literals}`;
