@@ -185,8 +185,7 @@ class Attempt {
       }
       const saved = lock === undefined ? [] : this.#records.saved();
       if (saved.length === 0) {
-        // There is nothing to wait for.
-        client.query("commit").catch(() => {});
+        await client.query("commit");
         return this.#outcomes;
       }
       this.id = id;

@@ -204,7 +204,11 @@ export class Table<R> implements Part {
 }
 
 const recordset = <R>(records: readonly R[], columns: readonly Column<R>[]): Sql => {
-  const rows = records.map((record) => Object.fromEntries(columns.map(([name, , value]) => [name, value(record)])));
+  const rows = records.map((record) => {
+    const row: Record<string, unknown> = {};
+    for (const [name, , value] of columns) row[name] = value(record);
+    return row;
+  });
   return sql`json_to_recordset(${json(rows)}) as of (${columns.map(([name, type]) => `${name} ${type}`).join(", ")})`;
 };
 
