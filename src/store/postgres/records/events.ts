@@ -21,6 +21,8 @@ const LAYOUT: Layout<EventRecord> = {
   select: "t.*, b.taken_by",
   joined: `left join ${BATCHES} on b.ordinal = t.ordinal and t.state = 'queued'`,
   fixed: ["agent", "text", "metadata", "size", "caller", "created_at", "delivery_id"],
+  // What was recorded of one that is queued again has ended all the same.
+  falling: "is_recorded",
   isSaved: (after, before) => before === undefined || !after.isTaken,
   columns: [
     ["ordinal", "bigint", ({ event }) => event.ordinal],

@@ -18,6 +18,8 @@ export type Layout<R> = {
   columns: readonly Column<R>[];
   /** Columns beside the key that never change. */
   fixed?: readonly string[];
+  /** A column that never becomes true again. */
+  falling?: string;
   read(row: Row): R;
   /** Tells if a change is kept; without it all are. */
   isSaved?(after: R, before: R | undefined): boolean;
@@ -180,19 +182,20 @@ export class Table<R> implements Part {
   }
 
   #saving(changed: readonly R[]): Sql[] {
-    const { table, key, keyOf, columns, fixed = [], from, isSaved = () => true } = this.#layout;
+    const { table, key, keyOf, columns, fixed = [], falling, from, isSaved = () => true } = this.#layout;
     const records = changed.filter((record) => isSaved(record, this.#loaded.get(keyOf(record))));
     const isKnown = (record: R): boolean => from === undefined && this.#loaded.get(keyOf(record)) !== undefined;
     const known = records.filter(isKnown);
     const added = records.filter((record) => !isKnown(record));
     const changing = columns.filter(([name]) => !key.includes(name) && !fixed.includes(name));
     const keys = columns.filter(([name]) => key.includes(name));
-    const set = (to: string) => changing.map(([name]) => `${name} = ${to}.${name}`).join(", ");
+    const set = (to: string, own: string) =>
+      changing.map(([name]) => `${name} = ${name === falling ? `${own}.${name} and ` : ""}${to}.${name}`).join(", ");
     const names = columns.map(([name]) => name).join(", ");
-    const update = sql`update ${table} t set ${set("of")} from ${recordset(known, [...keys, ...changing])}
+    const update = sql`update ${table} t set ${set("of", "t")} from ${recordset(known, [...keys, ...changing])}
       where ${key.map((name) => `t.${name} = of.${name}`).join(" and ")}`;
     const insert = sql`insert into ${table} (${names}) overriding system value select ${names} from ${recordset(added, columns)}
-      on conflict (${key.join(", ")}) do update set ${set("excluded")}`;
+      on conflict (${key.join(", ")}) do update set ${set("excluded", table)}`;
     return [...(known.length > 0 ? [update] : []), ...(added.length > 0 ? [insert] : [])];
   }
 
