@@ -1,7 +1,7 @@
-import { type Built, type Findings, meantOrListed, notAmong, type Report } from "./check.ts";
+import { type Built, meantOrListed, notAmong } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
 import { besideFile } from "./files.ts";
-import type { Path } from "./problems.ts";
+import type { Findings, Path, Report } from "./problems.ts";
 
 type CheckedAgent = CheckedConfig["agents"][string];
 type Place = { agent: CheckedAgent; at: Path; config: CheckedConfig; refuse: Report };

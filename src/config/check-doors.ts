@@ -1,6 +1,6 @@
 import { isIP, isIPv4 } from "node:net";
-import type { Findings } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
+import type { Findings } from "./problems.ts";
 
 /** The paths that are served beside the webhooks. */
 const OTHER_PATHS = [

@@ -1,8 +1,8 @@
 import { type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { parseTemplate } from "#kit/mapping-template.ts";
-import { type Findings, meantOrListed, notAmong, type Report } from "./check.ts";
+import { meantOrListed, notAmong } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Path } from "./problems.ts";
+import type { Findings, Path, Report } from "./problems.ts";
 
 type Written = CheckedConfig["webhooks"]["mappings"][string];
 type Pair = { path: string; texts: readonly string[]; lookup: Lookup };

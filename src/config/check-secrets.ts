@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import { methods } from "#generated/methods.ts";
 import { nearest } from "#kit/nearest.ts";
-import type { Findings, Report } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
-import { dotted, type Path, valueAt } from "./problems.ts";
+import { dotted, type Findings, type Path, type Report, valueAt } from "./problems.ts";
 import { meantReference } from "./references.ts";
 
 const SHORT = 16;

@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
-import { type Findings, meantOrListed } from "./check.ts";
+import { meantOrListed } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
 import { besideFile, unreadable } from "./files.ts";
-import type { Path } from "./problems.ts";
+import type { Findings, Path } from "./problems.ts";
 
 /** The folders of skills must be readable, and agents should name skills that are in them. */
 export async function checkSkills(

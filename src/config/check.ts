@@ -1,7 +1,7 @@
 import { nearest } from "#kit/nearest.ts";
 import type { Program } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
-import type { Fault, Path } from "./problems.ts";
+import type { Findings, Path } from "./problems.ts";
 
 /** The stores and backends that this build has; the schema knows more. */
 export type Built = {
@@ -15,21 +15,6 @@ export type Built = {
 
 /** An address whose scheme is another one than PostgreSQL's. */
 const FOREIGN = /^(?!(?:postgres|postgresql):)[a-z][a-z\d+.-]*:\/\//i;
-
-/** Reports a fault of a value, or of a key. */
-export type Report = (path: Path, message: string, on?: Fault["on"]) => void;
-
-/** The findings of all checks: faults refuse the configuration, warnings are logged. */
-export const createFindings = () => {
-  const faults: Fault[] = [];
-  const warnings: Fault[] = [];
-  const reportTo =
-    (list: Fault[]): Report =>
-    (path, message, on = "value") =>
-      void list.push({ path, on, message });
-  return { faults, warnings, refuse: reportTo(faults), warn: reportTo(warnings) };
-};
-export type Findings = Pick<ReturnType<typeof createFindings>, "refuse" | "warn">;
 
 /** Checks beyond the schema, of agents, the store and channels: each name that a key refers to must exist. */
 export function checkNames(config: CheckedConfig, built: Built, { refuse }: Findings): void {

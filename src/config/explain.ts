@@ -1,5 +1,4 @@
 import { nearest } from "#kit/nearest.ts";
-import { pathOf, type SchemaError } from "./conform.ts";
 import { dotted, type Fault, type Path, valueAt } from "./problems.ts";
 import { meantReference } from "./references.ts";
 import {
@@ -13,6 +12,15 @@ import {
   patternsOf,
   tagsOf,
 } from "./schema.ts";
+
+/** One fault that a validator found, as far as it is used here. */
+type SchemaError = {
+  instancePath: string;
+  keyword: string;
+  params: Record<string, unknown>;
+  propertyName?: string;
+  message?: string;
+};
 
 /**
  * Says in words what the validator found, and what to write instead. A value is never repeated: it may be a secret.
@@ -221,3 +229,17 @@ const FORMS: Readonly<Record<string, string>> = {
 
 /** Describes a text of each pattern, in words that follow "must be". */
 export const formOfPattern = (pattern: string): string | undefined => FORMS[pattern];
+
+/** The path of a JSON Pointer; steps into a list are numbers. */
+function pathOf(pointer: string, root: unknown): Path {
+  let node = root;
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((word) => {
+      const key = word.replaceAll("~1", "/").replaceAll("~0", "~");
+      const step = Array.isArray(node) ? Number(key) : key;
+      node = (node as Record<string | number, unknown> | null | undefined)?.[step];
+      return step;
+    });
+}

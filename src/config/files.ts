@@ -1,9 +1,8 @@
 import { readFile, stat } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
-import type { Report } from "./check.ts";
 import type { Tls } from "./config.ts";
 import type { CheckedConfig } from "./conform.ts";
-import { ConfigError } from "./problems.ts";
+import { ConfigError, type Report } from "./problems.ts";
 
 /** A configuration is written by people; a larger file is another file. */
 const MAX_CONFIG = 4 * 2 ** 20;

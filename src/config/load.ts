@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Built, checkNames, createFindings } from "./check.ts";
+import { type Built, checkNames } from "./check.ts";
 import { checkAgents, checkPrograms } from "./check-agents.ts";
 import { checkChannels, checkDoors, isLoopback } from "./check-doors.ts";
 import { checkMappings } from "./check-mappings.ts";
@@ -11,7 +11,7 @@ import { conform } from "./conform.ts";
 import { effectiveValues, type Override } from "./effective.ts";
 import { readCertificates, readConfig, readInstructions, tracesOf } from "./files.ts";
 import { parseConfig } from "./parse.ts";
-import { ConfigError, type ConfigProblem, dotted, type Fault, showProblem } from "./problems.ts";
+import { ConfigError, type ConfigProblem, createFindings, dotted, type Fault, showProblem } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
 import { listenersOf, resolveConfig } from "./resolve.ts";
 import { locate, type Source, unwritten } from "./source.ts";

@@ -4,6 +4,21 @@ export type Path = readonly (string | number)[];
 /** Something wrong at a place, before it is known where in which file that is. */
 export type Fault = { path: Path; on: "key" | "value"; message: string };
 
+/** Reports a fault of a value, or of a key. */
+export type Report = (path: Path, message: string, on?: Fault["on"]) => void;
+
+/** The findings of all checks: faults refuse the configuration, warnings are logged. */
+export const createFindings = () => {
+  const faults: Fault[] = [];
+  const warnings: Fault[] = [];
+  const reportTo =
+    (list: Fault[]): Report =>
+    (path, message, on = "value") =>
+      void list.push({ path, on, message });
+  return { faults, warnings, refuse: reportTo(faults), warn: reportTo(warnings) };
+};
+export type Findings = Pick<ReturnType<typeof createFindings>, "refuse" | "warn">;
+
 /** One fault of the configuration, as people read it: `<key> <message>` is a sentence. */
 export type ConfigProblem = {
   /** The file as it was named; null where no file is at fault. */

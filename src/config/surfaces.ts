@@ -1,5 +1,5 @@
-import type { Findings } from "./check.ts";
 import type { CheckedConfig } from "./conform.ts";
+import type { Findings } from "./problems.ts";
 
 type Surfaces = { rest: boolean; openai: boolean; rpc: boolean; webhooks: boolean; console: boolean };
 

@@ -1,5 +1,5 @@
+import { createBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
-import { createSlices } from "#kit/slices.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store, StoreWatcher } from "#store/store.ts";
 import { createAgentViews } from "./agents/agent-views.ts";
@@ -192,7 +192,7 @@ const createNouns = (parts: CoreParts, { current }: Settings) => {
   const runner = createRunner({ store, agents, skills, journal, live, clock, events, retries, concurrency });
   const { node } = runner;
   const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
-  const inSlice = createSlices(clock);
+  const inBackground = createBackground(clock);
   const compactAt = () => current().compactAt;
   const compactions = createCompactions({
     store,
@@ -202,12 +202,12 @@ const createNouns = (parts: CoreParts, { current }: Settings) => {
     node,
     limits: storeLimits,
     compactAt,
-    inSlice,
+    inBackground,
   });
   const announcements = createAnnouncements({ store, clock, events, node, channels: () => current().channels });
   const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit });
   const { makeRoom } = compactions;
-  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inSlice, makeRoom, warmth });
+  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inBackground, makeRoom, warmth });
   const keys = createKeys({ store, clock, events, configured: first.keys });
   const gatewayStream = createGatewayStream({ store, clock });
   const health = createHealth({

@@ -4,7 +4,7 @@ import { lazyBackend } from "#backends/lazy.ts";
 import { knownOf } from "#backends/model/known.ts";
 import type { AgentConfig, Config, ProviderConfig, ToolServerConfig } from "#config/config.ts";
 import type { Clock } from "#kit/clock.ts";
-import type { Said } from "#kit/programs/said.ts";
+import type { StderrLine } from "#kit/programs/stderr.ts";
 import type { Events } from "#observe/events.ts";
 import { lazyTools } from "#tools/lazy.ts";
 import type { ToolSource } from "#tools/tool.ts";
@@ -88,7 +88,7 @@ const openTools = (
     const { callTimeout, maxOutput, ...reach } = tools[server] as ToolServerConfig;
     return { name: server, version, reach, callMs: callTimeout, outputCharacters: maxOutput };
   });
-  const say = (server: string, said: Said) => events.programSaid({ program: `${name}/${server}`, ...said });
+  const say = (server: string, said: StderrLine) => events.programSaid({ program: `${name}/${server}`, ...said });
   const failed = (server: string, reason: string) => events.toolsUnavailable({ server: `${name}/${server}`, reason });
   return lazyTools(async () =>
     (await import("#tools/mcp/source.ts")).openToolServers({ servers, wanted }, { clock, say, failed }),

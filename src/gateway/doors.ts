@@ -140,7 +140,7 @@ export const createDoors = (parts: DoorsParts) => {
     ...withRestKeys,
     surface: "rest",
     handlers: restHandlers(core, {
-      callHook: (place, raw, ctx) => hooks.call(place, raw, ctx),
+      callHook: async (place, raw, ctx) => hooks.call(place, raw, ctx),
       recordBodies: () => config.recorder.bodies,
       configState: parts.configState,
       hooksUse: () => hooks.use(),

@@ -1,5 +1,7 @@
 /** What the store keeps of what comes in: system events and their beats, announcements, and recorded requests. */
-import type { Surface } from "./records.ts";
+
+/** Where a request came in. */
+export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
 
 /** What `/hooks/wake` queues for an agent. `queued` also while a turn works on it. */
 export type EventStatus = "queued" | "handled" | "dead";

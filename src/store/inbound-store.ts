@@ -14,7 +14,7 @@ import type {
   RecorderLimits,
   SystemEvent,
 } from "./inbound-records.ts";
-import type { AtOnce, Page } from "./records.ts";
+import type { Page } from "./records.ts";
 
 /** `store.ts` says what holds for all of its methods. */
 export interface InboundStore {
@@ -23,7 +23,7 @@ export interface InboundStore {
    * (`replayed`), with another hash it is `idempotency-mismatch`, and `event-not-found` when that event is not kept any more. Full:
    * `gateway-busy` (limits.events have not ended), `store-full`.
    */
-  queueEvent(order: EventOrder): AtOnce<{ event: SystemEvent; replayed: boolean }>;
+  queueEvent(order: EventOrder): Promise<{ event: SystemEvent; replayed: boolean }>;
   /** What `queueEvent` would answer a repeat with, as `findReplay` does. */
   findEventReplay(key: { key: string; hash: string }, now: number): Promise<SystemEvent | undefined>;
   /**
@@ -116,7 +116,7 @@ export interface InboundStore {
    * Records a request that started nothing. `refused` ones have a ring of their own, of `recorder.refused` entries and an eighth of
    * `recorder.bytes`, so that strangers push out nothing else. `work` is what it has to do with all the same: the turn or event that it repeats.
    */
-  recordDelivery(delivery: Delivery, recorder: RecorderLimits, work?: DeliveryWork): AtOnce<void>;
+  recordDelivery(delivery: Delivery, recorder: RecorderLimits, work?: DeliveryWork): Promise<void>;
   /** Adds a step to the timeline of a delivery that is still kept, unless that has two hundred. */
   addDeliveryStep(deliveryId: string, step: DeliveryStep): Promise<void>;
   /**

@@ -1,12 +1,11 @@
 /** The records that the store keeps and the orders that it takes; `store.ts` says what becomes of them. */
 import type { ErrorName } from "#kit/errors.ts";
 import type { MoreUsage, Usage } from "#kit/usages.ts";
-import type { Delivery, RecorderLimits } from "./inbound-records.ts";
+import type { Delivery, RecorderLimits, Surface } from "./inbound-records.ts";
 
 export type { MoreUsage, Usage } from "#kit/usages.ts";
 export type Role = "user" | "assistant" | "system" | "tool";
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
-export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
 
 /** One conversation of one agent. */
 export type Session = {
@@ -278,6 +277,3 @@ export type TurnQuery = {
 };
 
 export type Page<T> = { items: T[]; next: string | undefined };
-
-/** What an engine that waits for nothing may answer without a promise; it may throw at once, too. */
-export type AtOnce<T> = T | Promise<T>;

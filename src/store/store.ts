@@ -7,11 +7,11 @@
  * - What is refused is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
+import type { Surface } from "./inbound-records.ts";
 import type { InboundStore } from "./inbound-store.ts";
 import type {
   AgentCounts,
   ApiKey,
-  AtOnce,
   Claim,
   ClaimedTurn,
   ClaimRequest,
@@ -27,7 +27,6 @@ import type {
   Session,
   SessionRef,
   Summary,
-  Surface,
   Turn,
   TurnEnd,
   TurnError,
@@ -102,7 +101,7 @@ export interface Store extends InboundStore, AsyncDisposable {
    * ends, in the same transaction: completed, they are handled; otherwise each goes back with one attempt more, or is dead after
    * `maxAttempts`; and the gateway's stream tells it. With `announce` a turn that completes leaves an announcement for that channel.
    */
-  startTurn(order: TurnOrder): AtOnce<TurnStart>;
+  startTurn(order: TurnOrder): Promise<TurnStart>;
   /**
    * What `startTurn` would answer a repeat with: the turn that the key started, undefined for a key that is free, and the same refusals
    * for another hash or an erased turn.
@@ -130,13 +129,13 @@ export interface Store extends InboundStore, AsyncDisposable {
    * Ends a turn, with its reply, its usage and its entries. False, and nothing kept but the usage, when the claim does not hold any
    * more. Usage is counted once per attempt that reached a backend, also when its session was deleted or its lease ended meanwhile.
    */
-  endTurn(claim: Claim, end: TurnEnd): AtOnce<boolean>;
+  endTurn(claim: Claim, end: TurnEnd): Promise<boolean>;
 
   /**
    * Gives a turn back to the head of its session's queue, not to be claimed for `delayMs`; one that was to be cancelled ends as that.
    * False when the claim does not hold; its usage is counted all the same.
    */
-  releaseTurn(claim: Claim, release: { now: number; delayMs: number; usage: UsageRow | undefined }): AtOnce<boolean>;
+  releaseTurn(claim: Claim, release: { now: number; delayMs: number; usage: UsageRow | undefined }): Promise<boolean>;
 
   /** Cancels a queued turn at once; tells the watchers of a running one. Answers the turn as it is then; `turn-ended` when it had ended. */
   cancelTurn(turnId: string, now: number): Promise<Turn>;

@@ -33,8 +33,10 @@ browserTests(({ open }) => {
       await page.getByText("The agent answered").waitFor();
       for (const message of ["second", "third"]) await rest("/api/v1/chat/send", { message });
       await page.getByRole("button", { name: "2 new" }).waitFor();
+      await page.locator(".live-sign[data-state='paused']", { hasText: "Paused" }).first().waitFor();
       expect(await outcomes(page)).toHaveLength(1);
       await page.getByRole("button", { name: "2 new" }).click();
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
       await expect.poll(() => outcomes(page)).toHaveLength(3);
     });
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Ordered } from "#store/memory/ordered.ts";
+import { Ordered } from "#store/live/ordered.ts";
 import { createRandom } from "#test/harness/random.ts";
 
 it.each([1, 2, 3])("keeps values in the order of their keys, whatever comes and goes: seed %d", (seed) => {

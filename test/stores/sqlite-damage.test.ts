@@ -44,8 +44,7 @@ const filled = async (): Promise<{ path: string; turnId: string; eventId: string
   await store[Symbol.asyncDispose]();
   change(
     path,
-    `INSERT INTO summaries VALUES (1, '{"text":"short","outside":false,"through":1,"except":[]}');
-    INSERT INTO deliveries_gone SELECT first, '[' || first || ']' FROM deliveries ORDER BY first DESC LIMIT 1`,
+    `INSERT INTO summaries VALUES (1, '{"ordinal":1,"summary":{"text":"short","outside":false},"through":1,"except":[]}')`,
   );
   return { path, turnId, eventId };
 };
@@ -109,7 +108,7 @@ describe("a SQLite file of which a text is damaged", () => {
     it(`is refused in a sentence, or refuses the calls alone that read it: text that is ${what}`, async () => {
       const { path, ...ids } = await filled();
       const columns = textColumns(path);
-      expect(columns.length).toBeGreaterThan(30);
+      expect(columns.length).toBeGreaterThan(15);
       const shown = new Set<string>();
       for (const { table, column } of columns) {
         const copy = newPath();
@@ -137,7 +136,7 @@ describe("a SQLite file of which a text is damaged", () => {
         await store.ping();
         await store[Symbol.asyncDispose]();
       }
-      const bodies = columns.filter(({ column }) => ["body", "head", "steps", "places"].includes(column));
+      const bodies = columns.filter(({ column }) => column === "body");
       expect([...shown]).toEqual(expect.arrayContaining(bodies.map(({ table, column }) => `${table}.${column}`)));
     });
   }

@@ -2,13 +2,12 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { describe, expect, it } from "vitest";
-import type { Answers, Calls, FromWorker } from "#store/sqlite/messages.ts";
+import type { Answers, Call, FromWorker } from "#store/sqlite/messages.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
-import { packStart } from "#store/sqlite/turn-orders.ts";
 import { Batches } from "#store/sqlite/worker/batches.ts";
 import { type Database, openDatabase } from "#store/sqlite/worker/database.ts";
 import { migrate } from "#store/sqlite/worker/migrate.ts";
-import { loadState } from "#store/sqlite/worker/state.ts";
+import { SqliteRecords } from "#store/sqlite/worker/records.ts";
 import type { StoreNotice } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { mortalWorker, newPath, sqlite } from "./sqlite-engine.ts";
@@ -23,20 +22,20 @@ const openBatches = () => {
   migrate(db, path, 1);
   const posted: FromWorker[] = [];
   const batches = new Batches(db, {
-    state: loadState(db, { time: 0, offset: 0 }),
+    records: new SqliteRecords(db),
+    offset: 0,
     post: (message) => posted.push(message),
     startThread: () => expect.unreachable("so few batches need no other thread"),
   });
   return { db, batches, answers: () => posted.at(-1) as Answers, posted };
 };
 
-const starting = (world: World, time: number, text = "hello"): Calls => [
-  "startTurn",
-  time,
-  packStart(world.order({ text })),
-];
-const reading = (time: number): Calls => ["getSession", time, "chat:a"];
-const refusalsOf = ({ refusals }: Answers) => refusals.map(({ at, refusal }) => [at, refusal.name]);
+const call = (name: string, time: number, ...args: unknown[]): Call => ({ name, now: time, time, args });
+const starting = (world: World, time: number, text = "hello"): Call => call("startTurn", time, world.order({ text }));
+const reading = (time: number): Call => call("getSession", time, "chat:a");
+const refusalsOf = ({ answers }: Answers) =>
+  answers.flatMap(({ refusal }, at) => (refusal ? [[at, refusal.name]] : []));
+const valuesOf = ({ answers }: Answers) => answers.map(({ value }) => value);
 
 /** Makes the next commit fail. */
 const failCommit = (db: Database, code: string): void => {
@@ -53,28 +52,28 @@ describe("a SQLite store whose disk is full", () => {
   it("refuses what writes, answers what reads, and writes again when there is room", async () => {
     await using world = await openWorld(sqlite);
     const { db, batches, answers } = openBatches();
-    batches.run(starting(world, 1));
+    batches.run([starting(world, 1)]);
     expect(refusalsOf(answers())).toEqual([]);
     const [pages] = db.query("PRAGMA page_count").get<[number]>([]) ?? [0];
     db.exec(`PRAGMA max_page_count = ${pages}`);
     const large = "x".repeat(100_000);
-    batches.run([...starting(world, 2, large), ...reading(2), ...starting(world, 2)]);
+    batches.run([starting(world, 2, large), reading(2), starting(world, 2)]);
     expect(refusalsOf(answers())).toEqual([
       [0, "store-full"],
       [2, "store-full"],
     ]);
-    expect(answers().values[1]).toMatchObject({ lastSeq: 2 });
-    expect(answers().news).toEqual([]);
-    batches.run(["ping", 2 + FULL_MS, undefined, ...reading(2 + FULL_MS)]);
+    expect(valuesOf(answers())[1]).toMatchObject({ lastSeq: 2 });
+    expect(answers().answers.flatMap(({ news = [] }) => news)).toEqual([]);
+    batches.run([call("ping", 2 + FULL_MS), reading(2 + FULL_MS)]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     db.exec("PRAGMA max_page_count = 1000000");
-    batches.run([...starting(world, 2 + 2 * FULL_MS - 1), ...reading(2)]);
+    batches.run([starting(world, 2 + 2 * FULL_MS - 1), reading(2)]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
-    batches.run(["ping", 2 + 2 * FULL_MS, undefined]);
+    batches.run([call("ping", 2 + 2 * FULL_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
-    batches.run([...starting(world, 2 + 2 * FULL_MS, large), ...reading(2 + 2 * FULL_MS)]);
+    batches.run([starting(world, 2 + 2 * FULL_MS, large), reading(2 + 2 * FULL_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
-    expect(answers().values[1]).toMatchObject({ lastSeq: 4, turnsQueued: 2 });
+    expect(valuesOf(answers())[1]).toMatchObject({ lastSeq: 4, turnsQueued: 2 });
     db.close();
   });
 
@@ -84,15 +83,15 @@ describe("a SQLite store whose disk is full", () => {
     const notices = () => posted.flatMap((one) => (one.kind === "noticed" ? one.notice.name : []));
     const [pages] = db.query("PRAGMA page_count").get<[number]>([]) ?? [0];
     db.exec(`PRAGMA max_page_count = ${pages + 40}`);
-    batches.run(starting(world, 1, "x".repeat(500_000)));
+    batches.run([starting(world, 1, "x".repeat(500_000))]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     for (const time of [1 + FULL_MS, 1 + 2 * FULL_MS]) {
-      batches.run(["ping", time, undefined, ...starting(world, time)]);
+      batches.run([call("ping", time), starting(world, time)]);
       expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     }
     expect(notices()).toEqual(["unavailable"]);
     db.exec("PRAGMA max_page_count = 1000000");
-    batches.run(["ping", 1 + 3 * FULL_MS, undefined]);
+    batches.run([call("ping", 1 + 3 * FULL_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
     expect(notices()).toEqual(["unavailable", "available"]);
     db.close();
@@ -103,16 +102,16 @@ describe("a SQLite store whose disk is full", () => {
     const { db, batches, answers } = openBatches();
     const claim = { now: 1, node: "node_a", leaseMs: 1_000, replyMessageId: "msg_r" };
     const order = world.order({ claim });
-    batches.run(["startTurn", 1, packStart(order)]);
+    batches.run([call("startTurn", 1, order)]);
     failCommit(db, "SQLITE_FULL");
-    batches.run(starting(world, 2));
+    batches.run([starting(world, 2)]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     const held = { turnId: order.turnId, sessionId: "chat:a", node: "node_a", fence: 1 };
-    batches.run(["extendClaims", 3, { claims: [held], leaseMs: 5_000 }]);
-    expect(answers().values).toEqual([[]]);
-    batches.run(["sweep", 4_000, sweepAt(4_000)]);
-    batches.run(["getTurn", 4_001, order.turnId]);
-    expect(answers().values[0]).toMatchObject({ status: "running", attempt: 1 });
+    batches.run([call("extendClaims", 3, [held], 5_000)]);
+    expect(valuesOf(answers())).toEqual([[]]);
+    batches.run([call("sweep", 4_000, sweepAt(4_000))]);
+    batches.run([call("getTurn", 4_001, order.turnId)]);
+    expect(valuesOf(answers())[0]).toMatchObject({ status: "running", attempt: 1 });
     db.close();
   });
 });
@@ -128,7 +127,7 @@ describe("a SQLite store whose disk fails", () => {
       await using world = await openWorld(sqlite);
       const { db, batches, posted } = openBatches();
       failCommit(db, code);
-      batches.run([...starting(world, 1), ...reading(1)]);
+      batches.run([starting(world, 1), reading(1)]);
       expect(posted).toEqual([{ kind: "lost", detail: "disk I/O error" }]);
       expect(batches.isLost).toBe(true);
     });
@@ -172,14 +171,15 @@ describe("a call that fails beside others", () => {
   it("is refused alone, and the others are kept", async () => {
     await using world = await openWorld(sqlite);
     const { db, batches, answers } = openBatches();
-    batches.run([...starting(world, 1), "endTurn", 1, undefined, ...starting(world, 1)]);
-    const place = (seq: number, bytes: number) => [expect.any(Number), bytes, seq, false];
-    expect(answers().values).toEqual([place(2, 5), undefined, place(4, 10)]);
+    batches.run([starting(world, 1), call("endTurn", 1), starting(world, 1)]);
+    const started = (seq: number) => expect.objectContaining({ turn: expect.objectContaining({ seq }) });
+    expect(valuesOf(answers())).toEqual([started(2), undefined, started(4)]);
     expect(refusalsOf(answers())).toEqual([[1, "internal"]]);
     // The first of the session alone can be claimed.
-    expect(answers().news).toEqual([{ kind: "work", at: 0 }]);
-    batches.run(reading(2));
-    expect(answers().values[0]).toMatchObject({ lastSeq: 4, turnsQueued: 2 });
+    const work = answers().answers.map(({ news = [] }) => news.some(({ kind }) => kind === "work"));
+    expect(work).toEqual([true, false, false]);
+    batches.run([reading(2)]);
+    expect(valuesOf(answers())[0]).toMatchObject({ lastSeq: 4, turnsQueued: 2 });
     db.close();
   });
 });

@@ -2,7 +2,7 @@ import { effect, signal } from "@preact/signals";
 import { createRpcClient, type Push, type RpcSocketClient } from "#generated/clients/rpc.ts";
 import { identity } from "./session.ts";
 
-export type LiveState = "off" | "connecting" | "live" | "reconnecting" | "paused";
+export type LiveState = "off" | "connecting" | "live" | "reconnecting";
 
 /** How the stream of pushes is doing. */
 export const liveState = signal<LiveState>("off");
@@ -10,6 +10,18 @@ export const liveState = signal<LiveState>("off");
 export const nextTry = signal(0);
 /** Something may be missing: the gateway said that it cannot go on where the page was. */
 export const wasReset = signal(false);
+/** News wait for the reader of the page's list, so that nothing moves under their eyes. */
+export const newsWait = signal(false);
+/** When the connection was made, and when the page began to read. */
+let connectedAt = 0;
+let pageBeganAt = 0;
+
+/** Another page reads its lists when it is opened: a connection from before has nothing that it misses. */
+export const beginPage = (): void => {
+  pageBeganAt = performance.now();
+  wasReset.value = false;
+};
+
 /** Counts the times from which on the stream is whole: when it returns, and when a page's subscription has begun. */
 const returns = signal(0);
 
@@ -29,6 +41,7 @@ class WatchedSocket extends WebSocket {
     this.addEventListener("open", () => {
       if (liveState.peek() === "reconnecting") returns.value++;
       liveState.value = "live";
+      connectedAt = performance.now();
     });
     this.addEventListener("close", () => {
       if (liveState.peek() === "live") liveState.value = "reconnecting";
@@ -60,7 +73,7 @@ const listen = async (client: RpcSocketClient): Promise<void> => {
       for await (const push of client.pushes()) {
         // The gateway cannot go on where the page was: lists are read anew.
         if (push.method === "stream.reset" && !("sessionId" in push.params)) {
-          wasReset.value = true;
+          wasReset.value = connectedAt > pageBeganAt;
           returns.value++;
         }
         for (const listener of listeners) listener(push);

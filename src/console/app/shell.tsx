@@ -6,7 +6,7 @@ import { Skeleton } from "../parts/page.tsx";
 import { TroubleNote } from "../parts/trouble.tsx";
 import { now } from "./clock.ts";
 import { activeKeys, bindKeys } from "./keys.ts";
-import { hold, liveState, nextTry, wasReset } from "./live.ts";
+import { beginPage, hold, liveState, newsWait, nextTry, wasReset } from "./live.ts";
 import { type Page, type PageGroup, pageOf, pages } from "./pages.ts";
 import { go, hrefOf, path } from "./router.ts";
 import { identity, isConsole, signOut } from "./session.ts";
@@ -33,10 +33,7 @@ export const Shell = () => {
   );
   // Every page may say whether it is live; those that follow more hold more.
   useEffect(() => hold({ gateway: null }), [identity.value]);
-  // Another page reads its lists when it is opened.
-  useEffect(() => {
-    wasReset.value = false;
-  }, [at?.page]);
+  useEffect(beginPage, [at?.page]);
   const close = () => {
     overlay.value = undefined;
   };
@@ -135,17 +132,20 @@ const LIVE_WORDS = {
 /** The state of the live stream, as a dot and words. */
 const LiveSign = () => {
   const isReloaded = wasReset.value && liveState.value === "live";
+  const state = newsWait.value && liveState.value === "live" ? "paused" : liveState.value;
   const title = isReloaded
     ? "The gateway could not go on where this page was, so the page was read again."
-    : isConsole.value
-      ? undefined
-      : "The live stream needs the console token.";
+    : state === "paused"
+      ? "New rows wait, so that nothing moves while you read."
+      : isConsole.value
+        ? undefined
+        : "The live stream needs the console token.";
   return (
-    <span class="live-sign" data-state={liveState.value} data-reloaded={isReloaded} role="status" title={title}>
+    <span class="live-sign" data-state={state} data-reloaded={isReloaded} role="status" title={title}>
       <span class="live-dot" aria-hidden="true" />
       <span>
-        {isReloaded ? "Live. Reloaded, some may be missing" : LIVE_WORDS[liveState.value]}
-        {liveState.value === "reconnecting" && <NextTry />}
+        {isReloaded ? "Live. Reloaded, some may be missing" : LIVE_WORDS[state]}
+        {state === "reconnecting" && <NextTry />}
       </span>
     </span>
   );

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { type AnyPush, gathered, hold, liveState, onReturn } from "../app/live.ts";
+import { type AnyPush, gathered, hold, liveState, newsWait, onReturn } from "../app/live.ts";
 import {
   caughtUp,
   emptyList,
@@ -134,6 +134,15 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
     void load("anew");
     return () => running.current?.abort();
   }, of.keys);
+  useEffect(() => {
+    const stopSign = list.subscribe((now) => {
+      newsWait.value = now.waiting.length > 0;
+    });
+    return () => {
+      stopSign();
+      newsWait.value = false;
+    };
+  }, []);
   useEffect(() => {
     const letGo = hold(latest.current.request);
     const stop = gathered(

@@ -1,7 +1,7 @@
 import type { Agents } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import type { InBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
-import type { InSlice } from "#kit/slices.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
 
@@ -17,7 +17,7 @@ type PlanParts = {
   agents: Agents;
   clock: Clock;
   events: Events;
-  inSlice: InSlice;
+  inBackground: InBackground;
   /** Something was planned, or has to be looked at again in so long. */
   wakeIn: (ms: number) => void;
 };
@@ -26,7 +26,7 @@ export type BeatPlans = ReturnType<typeof createBeatPlans>;
 
 /** Keeps the store's plans of beats as the configuration has them, and gives up the events of agents that left it. */
 export const createBeatPlans = (parts: PlanParts) => {
-  const { store, agents, clock, events, inSlice, wakeIn } = parts;
+  const { store, agents, clock, events, inBackground, wakeIn } = parts;
   /** The pause that each agent's next beat was planned with. */
   const planned = new Map<string, { every: number | undefined }>();
   /** Agents that left the configuration while this process ran. */
@@ -71,7 +71,7 @@ export const createBeatPlans = (parts: PlanParts) => {
   const giveUp = async (agent: string, reason: string, mayGoOn = () => true): Promise<void> => {
     let count = 0;
     for (let some = GIVEN_UP; some === GIVEN_UP && store.agentCounts(agent).waitingEvents > 0; count += some) {
-      some = await inSlice(() => {
+      some = await inBackground(() => {
         const end = { now: clock.now(), streamKeep: GATEWAY_KEPT_ENTRIES, limit: GIVEN_UP };
         return mayGoOn() ? store.failQueuedEvents(agent, reason, end) : 0;
       });

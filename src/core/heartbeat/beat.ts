@@ -2,10 +2,10 @@ import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import { mainSessionOf } from "#core/sessions/sessions.ts";
 import { isEnded, type Turns, type TurnWish } from "#core/turns/turns.ts";
 import { leaseMsOf } from "#core/worker.ts";
+import type { InBackground } from "#kit/background.ts";
 import { type Clock, rest } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
-import type { InSlice } from "#kit/slices.ts";
 import type { Events } from "#observe/events.ts";
 import type { BeatClaim, Store, SystemEvent, Turn } from "#store/store.ts";
 
@@ -37,7 +37,7 @@ export type BeatParts = {
   turns: Pick<Turns, "start" | "wait">;
   clock: Clock;
   events: Events;
-  inSlice: InSlice;
+  inBackground: InBackground;
   /** Makes room in a full session; false when it could not. */
   makeRoom: (sessionId: string) => Promise<boolean>;
   /** The process's own without it. */
@@ -92,7 +92,7 @@ type Progress = { after: number; tries: number; lateTakers: number; hasCompacted
  * again with growing pauses, as long as the beat is held: an event that is left behind may wait for a beat that never comes.
  */
 export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
-  const { store, clock, inSlice, warmth = OWN_WARMTH } = parts;
+  const { store, clock, inBackground, warmth = OWN_WARMTH } = parts;
   const { agent, through } = beat.claim;
   const isGentle = warmth.handed < GENTLE.events && store.agentCounts(agent).waitingEvents > MANY;
   const progress: Progress = { after: 0, tries: 0, lateTakers: 0, hasCompacted: false };
@@ -100,7 +100,7 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
     try {
       const limit = isGentle ? limitAfter(beat.events) : BATCH.limit;
       // Read again after a failure: a start that seemed to fail may have been kept, and has its events then.
-      const batch = await inSlice(() =>
+      const batch = await inBackground(() =>
         store.readQueuedEvents({ agent, after: progress.after, through, ...BATCH, limit }),
       );
       const last = batch.at(-1);
@@ -109,7 +109,7 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
         beat.hasMore = beat.events > 0 && (await isMoreThanATurn(parts, beat.claim));
         return;
       }
-      const { turn } = await inSlice(() => parts.turns.start(wishOf(agent, batch)));
+      const { turn } = await inBackground(() => parts.turns.start(wishOf(agent, batch)));
       progress.after = last.ordinal;
       progress.tries = 0;
       progress.lateTakers = 0;
@@ -150,9 +150,9 @@ const mayGoOn = async (parts: BeatParts, beat: HeldBeat, progress: Progress, err
 const limitAfter = (events: number): number => Math.min(Math.max(events, FIRST_OF_MANY), BATCH.limit);
 
 /** Whether more than a turn takes has come since the beat began. Not where it could not be read: the next one finds it. */
-const isMoreThanATurn = async ({ store, inSlice }: BeatParts, { agent, through }: BeatClaim): Promise<boolean> => {
+const isMoreThanATurn = async ({ store, inBackground }: BeatParts, { agent, through }: BeatClaim): Promise<boolean> => {
   const read = (after: number, limit: number) =>
-    inSlice(() => store.readQueuedEvents({ agent, after, through: Number.MAX_SAFE_INTEGER, ...BATCH, limit }));
+    inBackground(() => store.readQueuedEvents({ agent, after, through: Number.MAX_SAFE_INTEGER, ...BATCH, limit }));
   try {
     const last = (await read(through, BATCH.limit)).at(-1);
     return last !== undefined && (await read(last.ordinal, 1)).length > 0;
@@ -201,9 +201,9 @@ const followBatch = async (
   const end = await endOf(parts, beat, turn);
   if (end?.status === "completed" || (end && !isEnded(end))) return;
   try {
-    const { store, inSlice } = parts;
-    const events = await inSlice(() => Promise.all(batch.map(({ eventId }) => store.getEvent(eventId))));
-    await inSlice(() => Promise.all(events.map((event) => event && tellReturned(parts, beat, event, turnId))));
+    const { store, inBackground } = parts;
+    const events = await inBackground(() => Promise.all(batch.map(({ eventId }) => store.getEvent(eventId))));
+    await inBackground(() => Promise.all(events.map((event) => event && tellReturned(parts, beat, event, turnId))));
   } catch (error) {
     parts.events.storeFailed({ operation: "getEvent", error });
     beat.returned++;

@@ -22,7 +22,7 @@ type HeartbeatParts = BeatParts & { agents: Agents; node: string };
  * that were missed are one.
  */
 export const createHeartbeat = (parts: HeartbeatParts) => {
-  const { store, agents, clock, events, node, inSlice } = parts;
+  const { store, agents, clock, events, node, inBackground } = parts;
   const leaseMs = leaseMsOf(store);
   let isRunning = true;
 
@@ -55,7 +55,7 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       mayClaim: () => isRunning,
       claim: async () => {
         // In the next turn of the loop: all that ask until then share a beat.
-        const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inSlice(claimDue);
+        const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inBackground(claimDue);
         void plans.giveUpGone();
         const works = beats.map((claim) => new HeldBeat(claim, clock.monotonic()));
         return { works, mayBeMore: false, nextDueInMs: Math.min(nextDueInMs, LONGEST_WAIT_MS) };

@@ -3,11 +3,11 @@ import { type Agent, type Agents, countedModel, labelOfModel } from "#core/agent
 import { createWorker, leaseMsOf } from "#core/worker.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
 import { orAborted } from "#kit/abort.ts";
+import type { InBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { createLimiter } from "#kit/limiter.ts";
-import type { InSlice } from "#kit/slices.ts";
 import { addUsage, modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
 import type { Events } from "#observe/events.ts";
 import type {
@@ -50,7 +50,7 @@ type CompactionParts = {
   limits: () => StoreLimits;
   /** Tokens past which a session is compacted by itself; 0 is never. */
   compactAt: () => number;
-  inSlice: InSlice;
+  inBackground: InBackground;
 };
 
 /** A compaction that has its place in a session's queue, or is about to get it. `begin` is called when the place is the first. */
@@ -75,7 +75,7 @@ type CompactionPlan = {
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
 export const createCompactions = (parts: CompactionParts) => {
-  const { store, agents, clock, events, node, limits, compactAt, inSlice } = parts;
+  const { store, agents, clock, events, node, limits, compactAt, inBackground } = parts;
   const leaseMs = leaseMsOf(store);
   const queued = new Map<string, Queued>();
   const limiter = createLimiter(AT_ONCE);
@@ -276,7 +276,7 @@ export const createCompactions = (parts: CompactionParts) => {
         pausedUntil.set(session.sessionId, Infinity);
         const { sessionId, agent, contextBytes } = session;
         // The store is in the middle of telling.
-        void inSlice(() => runByItself(sessionId, agent, contextBytes));
+        void inBackground(() => runByItself(sessionId, agent, contextBytes));
       },
       sessionDeleted({ sessionId }: SessionRef): void {
         pausedUntil.delete(sessionId);

@@ -6,14 +6,14 @@ import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
-import type { AtOnce, Delivery, DeliveryAnswer, DeliveryStep, RecordedDelivery } from "#store/store.ts";
+import type { Delivery, DeliveryAnswer, DeliveryStep, RecordedDelivery } from "#store/store.ts";
 import { HIDDEN } from "./present-deliveries.ts";
 
 type Place = { operation: HooksOperation; name: string | undefined };
 
 export type ReplayParts = {
   /** What the webhooks' door does with a request once it is let in; it records what starts nothing. */
-  callHook: (place: Place, raw: Buffer, ctx: HookContext) => AtOnce<{ body: object }>;
+  callHook: (place: Place, raw: Buffer, ctx: HookContext) => Promise<{ body: object }>;
   recordBodies: () => boolean;
 };
 

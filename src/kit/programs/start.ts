@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "#kit/clock.ts";
 import { createGroup } from "./group.ts";
 import { forgetGroup, watchGroup } from "./guard.ts";
 import { environmentOf, type Program, programFlaw } from "./program.ts";
-import { hearProgram, type Said } from "./said.ts";
+import { readStderr, type StderrLine } from "./stderr.ts";
 
 export type ProgramEnd = { code: number | null; signal: NodeJS.Signals | null };
 
@@ -35,7 +35,7 @@ export class ProgramNotStarted extends Error {
 
 export type ProgramParts = {
   /** Hears what it writes to standard error. */
-  say: (said: Said) => void;
+  say: (said: StderrLine) => void;
   clock?: Clock;
 };
 
@@ -52,7 +52,7 @@ export const startProgram = async (
   const pid = child.pid as number;
   watchGroup(pid);
   const group = createGroup(pid, clock, () => forgetGroup(pid));
-  const heard = hearProgram(child.stderr, clock, say);
+  const heard = readStderr(child.stderr, clock, say);
   let isStopping = false;
   // Who ended before it had read all is told by its exit code.
   child.stdin.on("error", () => {});

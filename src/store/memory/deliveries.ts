@@ -1,6 +1,6 @@
+import { Ordered } from "#store/live/ordered.ts";
+import { weighDelivery } from "#store/live/weights.ts";
 import type { DeliveryRecord, Records } from "#store/rules/records.ts";
-import { Ordered } from "./ordered.ts";
-import { weighDelivery } from "./weights.ts";
 
 type Shelf = { size: number; bytes: number; ended: Ordered<number, DeliveryRecord> };
 

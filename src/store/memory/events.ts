@@ -1,6 +1,6 @@
+import { Ordered } from "#store/live/ordered.ts";
+import { type Scale, weighEvent } from "#store/live/weights.ts";
 import type { EventRecord, Records } from "#store/rules/records.ts";
-import { Ordered } from "./ordered.ts";
-import { type Scale, weighEvent } from "./weights.ts";
 
 export class Events {
   readonly #scale: Scale;

@@ -1,11 +1,8 @@
 import type { Clock } from "#kit/clock.ts";
-import type { Bookmarks, News, Records } from "#store/rules/records.ts";
-import type { Entry, GatewayEntry } from "#store/store.ts";
-import { Agents } from "./agents.ts";
-import { Announcements } from "./announcements.ts";
-import { Deliveries } from "./deliveries.ts";
-import { Events } from "./events.ts";
-import { Sessions } from "./sessions.ts";
+import { Agents } from "#store/live/agents.ts";
+import { Announcements } from "#store/live/announcements.ts";
+import { OpenTurns } from "#store/live/open-turns.ts";
+import { Queues } from "#store/live/queues.ts";
 import {
   apiKeyRecords,
   beatRecords,
@@ -13,16 +10,22 @@ import {
   keyRecords,
   lateAttemptRecords,
   summaryRecords,
-} from "./small-tables.ts";
+} from "#store/live/small-tables.ts";
+import { Scale, weighEntry } from "#store/live/weights.ts";
+import type { Bookmarks, News, Records } from "#store/rules/records.ts";
+import type { Entry, GatewayEntry } from "#store/store.ts";
+import { Deliveries } from "./deliveries.ts";
+import { Events } from "./events.ts";
+import { Sessions } from "./sessions.ts";
 import { ArrayStream } from "./stream.ts";
-import { Turns } from "./turns.ts";
+import { turnRecords } from "./turns.ts";
 import { usageRecords } from "./usage.ts";
-import { Scale, weighEntry } from "./weights.ts";
 
 /** The records of one memory store: Maps, and arrays in order. */
 export class MemoryRecords implements Records {
   readonly #clock: Clock;
   readonly #scale = new Scale();
+  readonly #queues = new Queues();
   readonly #sessions = new Sessions(this.#scale);
   readonly #announcements = new Announcements(this.#scale);
   readonly #deliveries = new Deliveries();
@@ -34,14 +37,14 @@ export class MemoryRecords implements Records {
 
   readonly bookmarks: Bookmarks = { isWaitedNext: true, sweptTo: 0, recorderBytes: Infinity };
   readonly sessions = this.#sessions.records;
-  readonly turns = new Turns(this.#scale, this.#sessions).records;
+  readonly turns = turnRecords(this.#scale, new OpenTurns(this.#queues));
   readonly events = new Events(this.#scale).records;
   readonly announcements = this.#announcements.records;
   readonly deliveries = this.#deliveries.records;
   readonly agents = this.#agents.records;
   readonly usage = usageRecords(this.#scale);
   readonly gateway = new ArrayStream<GatewayEntry>(() => {});
-  readonly compactions = compactionRecords(this.#sessions);
+  readonly compactions = compactionRecords(this.#queues);
   readonly summaries = summaryRecords(this.#scale);
   readonly lateAttempts = lateAttemptRecords();
   readonly keys = keyRecords(this.#scale);
@@ -114,7 +117,7 @@ export class MemoryRecords implements Records {
   }
 
   queue(ordinal: number): ReturnType<Records["queue"]> {
-    return this.#sessions.queue(ordinal);
+    return this.#queues.of(ordinal);
   }
 
   readonly #weighEntry = (before: Entry | undefined, after: Entry | undefined): void =>

@@ -1,12 +1,9 @@
-import type { CompactionRecord, OpenTurnRecord, Records, SessionRecord } from "#store/rules/records.ts";
-import { Ordered } from "./ordered.ts";
-import { type Scale, weighSession } from "./weights.ts";
+import { Ordered } from "#store/live/ordered.ts";
+import { type Scale, weighSession } from "#store/live/weights.ts";
+import type { Records, SessionRecord } from "#store/rules/records.ts";
 
-type QueuePlace = OpenTurnRecord | CompactionRecord;
-/** A session with its unfinished turns and compactions, by their places. */
-type SessionRow = { record: SessionRecord; queue: QueuePlace[] };
-
-const NOBODY: readonly QueuePlace[] = [];
+/** A session, whose record is replaced with each change. */
+type SessionRow = { record: SessionRecord };
 
 export class Sessions {
   readonly #scale: Scale;
@@ -43,20 +40,6 @@ export class Sessions {
     after: (ordinal, limit) => this.#byOrdinal.after(ordinal, limit).map(({ record }) => record),
   };
 
-  queue(ordinal: number): readonly QueuePlace[] {
-    return this.#byOrdinal.get(ordinal)?.queue ?? NOBODY;
-  }
-
-  /** Puts something in its place in its session's queue, or takes it out. */
-  setPlace(ordinal: number, place: number, of: QueuePlace | undefined): void {
-    const queue = this.#byOrdinal.get(ordinal)?.queue;
-    if (!queue) return;
-    const at = placeIn(queue, place);
-    const isThere = queue[at]?.place === place;
-    if (of) queue.splice(at, isThere ? 1 : 0, of);
-    else if (isThere) queue.splice(at, 1);
-  }
-
   #put(record: SessionRecord): void {
     const { sessionId, agent, ordinal } = record.session;
     const known = this.#byId.get(sessionId);
@@ -65,7 +48,7 @@ export class Sessions {
       known.record = record;
       return;
     }
-    const row = { record, queue: [] };
+    const row = { record };
     this.#byId.set(sessionId, row);
     this.#byOrdinal.set(ordinal, row);
     const ofAgent = this.#byAgent.get(agent) ?? new Ordered<number, SessionRow>();
@@ -73,15 +56,3 @@ export class Sessions {
     ofAgent.set(ordinal, row);
   }
 }
-
-/** The first place in a queue that is not before `place`. */
-const placeIn = (queue: readonly QueuePlace[], place: number): number => {
-  let low = 0;
-  let high = queue.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((queue[middle] as QueuePlace).place < place) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-};

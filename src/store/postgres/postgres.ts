@@ -36,8 +36,6 @@ const READING: ReadonlySet<string> = new Set<RuleName>([
   "listSessions",
   "readEntries",
   "readSummary",
-  "readUsage",
-  "sumUsage",
   "readGatewayEntries",
   "listKeys",
   "findEventReplay",

@@ -11,7 +11,8 @@ export const isPaused = (records: Records, agent: string): boolean =>
 export const countsOf = (records: Records, agent: string): AgentCounts => {
   const { lastEndedAt, failing, pausedAt } = agentOf(records, agent);
   const nextBeatAt = records.beats.find(agent)?.nextAt;
-  return { ...records.agents.counts(agent), nextBeatAt, lastEndedAt, failing, pausedAt };
+  const { queued, running, waitingEvents } = records.agents.counts(agent);
+  return { queued, running, waitingEvents, nextBeatAt, lastEndedAt, failing, pausedAt };
 };
 
 /** Counts that a turn ends, which `turn` shows as it was before. */

@@ -217,7 +217,7 @@ export interface Records {
     before(ordinal: number, limit: number, agent?: string): SessionRecord[];
     /**
      * Sessions with a greater ordinal, oldest first. An engine may leave out the ones that were used after `unusedSince` and whose head is not
-     * due before it.
+     * due before it, and ends only with an empty answer.
      */
     after(ordinal: number, limit: number, unusedSince: number): SessionRecord[];
   };
@@ -327,6 +327,8 @@ export interface Records {
   readonly usage: {
     /** Adds to the counters of that hour, agent, model, surface and caller. */
     add(of: Omit<UsageCount, keyof UsageCounts>, change: Partial<UsageCounts>): void;
+    /** The first hour that has counters, from `from` on. */
+    nextHour(from: number): number | undefined;
     /** Counters whose hour lies in [from, to), by their hours. */
     between(from: number, to: number, agent?: string): UsageCount[];
     /** Deletes counters whose hour ended at `time` or earlier. */

@@ -57,8 +57,6 @@ export const rules = {
   readSummary,
   deleteSession,
   countUsage,
-  readUsage,
-  sumUsage,
   setPaused,
   appendGatewayEntry,
   readGatewayEntries,
@@ -92,6 +90,8 @@ export const rulesInPieces = {
   readMessages,
   listEvents,
   listDeliveries,
+  readUsage,
+  sumUsage,
 } satisfies { [Name in keyof Store]?: PiecesOf<Name> };
 
 export type RuleName = keyof typeof rules;

@@ -79,7 +79,7 @@ const sweepSessions = (records: Records, request: SweepRequest, limit: number): 
       if (!isDone) return true;
       records.setBookmarks({ sweptTo: record.session.ordinal });
     }
-    if (found.length < SESSIONS_A_LOOK) break;
+    if (found.length === 0) break;
   }
   records.setBookmarks({ sweptTo: 0 });
   return left <= 0;

@@ -1,6 +1,6 @@
 import type { Claim, Store, Surface, TurnEnd, UsageCount, UsageRow } from "#store/store.ts";
 import { createSums, HOUR } from "#store/usage-counts.ts";
-import type { OpenTurnRecord, Records } from "./records.ts";
+import type { OpenTurnRecord, Pieces, Records } from "./records.ts";
 
 /** Whom something is counted for. */
 type CountedFor = { agent: string; surface: Surface; caller: string };
@@ -64,14 +64,39 @@ export const countUsage = (
   { now, agent, surface, caller, ...used }: Parameters<Store["countUsage"]>[0],
 ): void => countAttempt(records, now, { agent, surface, caller }, used);
 
-export const readUsage = (records: Records, { from, to, agent }: Parameters<Store["readUsage"]>[0]): UsageCount[] =>
-  records.usage.between(from, to, agent);
+type UsageQuery = Parameters<Store["readUsage"]>[0];
 
-export const sumUsage = (
+/** The counters of so many hours, or so many counters of one hour, are read together. */
+const COUNTERS_A_PIECE = 1_000;
+
+/** Calls `use` for all counters of a query, in the order of their hours. */
+function* readCounters(
+  { usage }: Records,
+  { from, to, agent }: UsageQuery,
+  use: (count: UsageCount) => void,
+): Pieces<void> {
+  let left = COUNTERS_A_PIECE;
+  for (let hour = usage.nextHour(from); hour !== undefined && hour < to; hour = usage.nextHour(hour + 1)) {
+    const counts = usage.between(hour, hour + 1, agent);
+    for (const count of counts) use(count);
+    left -= counts.length + 1;
+    if (left > 0) continue;
+    yield;
+    left = COUNTERS_A_PIECE;
+  }
+}
+
+export function* readUsage(records: Records, query: UsageQuery): Pieces<UsageCount[]> {
+  const counts: UsageCount[] = [];
+  yield* readCounters(records, query, (count) => counts.push(count));
+  return counts;
+}
+
+export function* sumUsage(
   records: Records,
-  { from, to, agent, by }: Parameters<Store["sumUsage"]>[0],
-): Awaited<ReturnType<Store["sumUsage"]>> => {
+  { by, ...query }: Parameters<Store["sumUsage"]>[0],
+): Pieces<Awaited<ReturnType<Store["sumUsage"]>>> {
   const sums = createSums(by);
-  for (const count of records.usage.between(from, to, agent)) sums.add(count);
+  yield* readCounters(records, query, sums.add);
   return sums.all();
-};
+}

@@ -1,26 +1,13 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import type { Totals } from "#store/rules/records.ts";
+import { notifyWatcher } from "#store/rules/watchers.ts";
 import type { AgentCounts, StoreNotice, StoreWatcher } from "#store/store.ts";
-import { readNews } from "./gateway-codec.ts";
-import {
-  type Answers,
-  type Calls,
-  type FromWorker,
-  type News,
-  NO_TOTALS,
-  type Refusal,
-  type Totals,
-  type WorkerOrder,
-} from "./messages.ts";
-import { DAMAGE, isDamage } from "./text.ts";
+import type { Answer, Answers, Call, FromWorker, WorkerOrder } from "./messages.ts";
 
-/** A call that is on its way. `settle` makes its result of the worker's answer; it runs in the order of calls, among the news. */
-type Pending = {
-  settle: ((answer: never) => unknown) | undefined;
-  resolve: (value: never) => void;
-  reject: (error: unknown) => void;
-};
+/** A call that is on its way. */
+type Pending = { resolve: (value: never) => void; reject: (error: unknown) => void };
 
 /** Starts a thread that serves what is ordered. */
 export type StartThread = (order: WorkerOrder) => Worker;
@@ -54,7 +41,7 @@ export class Link {
   #reopens = 0;
   #offset: number | undefined;
   /** What goes with the next message, and who waits for it. */
-  #calls: Calls = [];
+  #calls: Call[] = [];
   #pending: Pending[] = [];
   #isPlanned = false;
   /** How many there were when it was looked at last, and whether all are events. */
@@ -64,7 +51,7 @@ export class Link {
   #sent: Pending[][] = [];
   readonly #parked = new Map<number, Pending>();
   epoch = "";
-  totals: Totals = NO_TOTALS;
+  totals!: Totals;
   readonly agents = new Map<string, AgentCounts>();
 
   constructor(clock: Clock, start: LinkStart) {
@@ -111,16 +98,16 @@ export class Link {
     worker.on("exit", () => this.#lose("Its thread has ended."));
   }
 
-  /** Calls the worker. What is made in one turn of the event loop, or in some, goes in one message. */
-  call<T>(name: string, args: unknown, settle?: (answer: never) => T): Promise<T> {
+  /** Calls a method of the worker. The calls of one tick of the event loop, or of some, go in one message. */
+  call<T>(name: string, ...args: unknown[]): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#failure !== undefined) {
         reject(unavailable(this.#failure));
         return;
       }
-      this.#calls.push(name, this.clock.monotonic(), args);
+      this.#calls.push({ name, now: this.clock.now(), time: this.clock.monotonic(), args });
       this.#areEvents &&= name === "queueEvent";
-      this.#pending.push({ settle, resolve, reject });
+      this.#pending.push({ resolve, reject });
       this.#plan();
     });
   }
@@ -175,7 +162,7 @@ export class Link {
 
   /** How long the first call waits. */
   #heldMs(): number {
-    return this.clock.monotonic() - (this.#calls[1] as number);
+    return this.clock.monotonic() - (this.#calls[0]?.time ?? 0);
   }
 
   #send(): void {
@@ -193,27 +180,25 @@ export class Link {
     if (message.kind === "lost") this.#lose(message.detail);
     if (message.kind === "noticed") this.#start.notice(message.notice);
     if (message.kind !== "answers") return;
-    if (message.totals) this.totals = message.totals;
+    this.totals = message.totals;
     for (const [agent, counts] of message.agents) this.agents.set(agent, counts);
     this.#settle(message);
     if (this.#calls.length > 0) this.#plan();
   }
 
-  #settle({ values, refusals, parked, late, news }: Answers): void {
-    const waiting = this.#takeSent(values.length);
-    const refused = new Map(refusals.map(({ at, refusal }) => [at, refusal]));
-    for (const { at, ticket } of parked) this.#parked.set(ticket, waiting[at] as Pending);
-    const isParked = new Set(parked.map(({ at }) => at));
-    let told = 0;
-    for (let at = 0; at < values.length; at++) {
-      if (!isParked.has(at)) settle(waiting[at] as Pending, values[at], refused.get(at));
-      // Whoever waits for an answer goes on when all of this is done.
-      for (; told < news.length && (news[told] as News).at <= at; told++) this.#tellNews(news[told] as News);
+  #settle({ answers, late }: Answers): void {
+    const waiting = this.#takeSent(answers.length);
+    for (const [at, answer] of answers.entries()) {
+      const pending = waiting[at] as Pending;
+      for (const news of answer.news ?? []) this.tell((watcher) => notifyWatcher(watcher, news));
+      if (answer.ticket === undefined) settle(pending, answer);
+      else this.#parked.set(answer.ticket, pending);
     }
-    for (const { ticket, value, refusal } of late) {
+    for (const answer of late) {
+      const ticket = answer.ticket as number;
       const pending = this.#parked.get(ticket);
       this.#parked.delete(ticket);
-      if (pending) settle(pending, value, refusal);
+      if (pending) settle(pending, answer);
     }
   }
 
@@ -225,10 +210,6 @@ export class Link {
       taken = taken.length === 0 ? sent : taken.concat(sent);
     }
     return taken;
-  }
-
-  #tellNews(news: News): void {
-    for (const watcher of this.#watchers) tellOne(watcher, news);
   }
 
   #lose(detail: string): void {
@@ -265,25 +246,9 @@ export class Link {
   }
 }
 
-const settle = ({ settle, resolve, reject }: Pending, value: unknown, refusal: Refusal | undefined): void => {
-  if (refusal) {
-    reject(new GatewayError(refusal.name, refusal.detail, refusal.extra));
-    return;
-  }
-  try {
-    resolve((settle ? settle(value as never) : value) as never);
-  } catch (error) {
-    reject(isDamage(error) ? new GatewayError("store-unavailable", DAMAGE, { retryAfterMs: RETRY_MS }) : error);
-  }
-};
-
-const tellOne = (watcher: StoreWatcher, news: News): void => {
-  if (news.kind === "entries") watcher.entries(news.session, news.entries);
-  else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);
-  else if (news.kind === "gateway") watcher.gatewayEntries(readNews(news.first, news.news));
-  else if (news.kind === "cancel") watcher.cancel(news.turnId);
-  else if (news.kind === "compaction") watcher.compaction(news.compactionId);
-  else watcher[news.kind]();
+const settle = ({ resolve, reject }: Pending, { value, refusal }: Answer): void => {
+  if (refusal) reject(new GatewayError(refusal.name, refusal.detail, refusal.extra));
+  else resolve(value as never);
 };
 
 const unavailable = (detail: string): GatewayError =>

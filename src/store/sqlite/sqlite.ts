@@ -1,11 +1,10 @@
 import type { Clock } from "#kit/clock.ts";
-import type { Store, StoreNotice, StoreWatcher } from "#store/store.ts";
-import { inboundCalls } from "./inbound.ts";
+import { rules, rulesInPieces } from "#store/rules/rules.ts";
+import type { AgentCounts, RecordedDelivery, Store, StoreNotice } from "#store/store.ts";
+import { withBytesBody, withTextBody } from "./bodies.ts";
 import { Link, type StartThread } from "./link.ts";
 import { lockFile } from "./lock.ts";
 import { behindLink, exposureOf, makeOwn } from "./own-file.ts";
-import { readCalls } from "./reads.ts";
-import { turnCalls } from "./turns.ts";
 
 /** The worker as it is built: beside the chunk that this file becomes. From sources it is the one of the last build. */
 const WORKER = new URL(
@@ -26,7 +25,7 @@ export const createSqliteStore = async ({
   clock: Clock;
   path: string;
   notice?: (notice: StoreNotice) => void;
-  /** The thread's program, or who starts one. */
+  /** The thread's program, or a function that starts one. */
   worker?: URL | StartThread;
 }): Promise<Store> => {
   makeOwn(named);
@@ -45,14 +44,75 @@ export const createSqliteStore = async ({
     kind: "sqlite",
     durable: true,
     epoch: link.epoch,
-    watch: (watcher: StoreWatcher) => link.watch(watcher),
-    ping: () => link.call("ping", undefined),
-    ...turnCalls(link),
-    ...readCalls(link),
-    ...inboundCalls(link),
+    watch: (watcher) => link.watch(watcher),
+    ping: () => link.call("ping"),
+    ...rulesOf(link),
+    ...callsWithFunctions(link),
+    ...callsWithBodies(link),
+    stats: () => ({ ...link.totals, bytes: link.totals.bytes + link.totals.deliveryBytes }),
+    agentCounts: (agent) => link.agents.get(agent) ?? NO_COUNTS,
+    openAgents: async () => [...link.agents].flatMap(([agent, counts]) => (isOpen(counts) ? agent : [])),
     [Symbol.asyncDispose]: async () => {
       await link.close();
       lock.release();
     },
   };
 };
+
+const NO_COUNTS: AgentCounts = {
+  queued: 0,
+  running: 0,
+  waitingEvents: 0,
+  nextBeatAt: undefined,
+  lastEndedAt: undefined,
+  failing: false,
+  pausedAt: undefined,
+};
+
+const isOpen = ({ queued, running, waitingEvents }: AgentCounts): boolean => queued + running + waitingEvents > 0;
+
+type Rules = Pick<Store, keyof typeof rules | keyof typeof rulesInPieces>;
+
+/** Each method runs its rule in the worker. */
+const rulesOf = (link: Link): Rules => {
+  const names = [...Object.keys(rules), ...Object.keys(rulesInPieces)];
+  return Object.fromEntries(
+    names.map((name) => [name, (...args: unknown[]) => link.call(name, ...args)]),
+  ) as unknown as Rules;
+};
+
+/** A function cannot go to another thread: it is called here, for all that it may be asked about. */
+const callsWithFunctions = (link: Link): Pick<Store, "claimTurns" | "claimAnnouncements"> => ({
+  claimTurns: async ({ free, freeOf: freeOfAgent, newMessageId, ...request }) => {
+    const freeOf = new Map<string, number>();
+    let most = 0;
+    for (const [agent, { queued }] of link.agents) {
+      if (queued === 0) continue;
+      const count = freeOfAgent(agent);
+      freeOf.set(agent, count);
+      most += Math.min(count, queued);
+    }
+    // What is queued meanwhile is told of, and claimed then.
+    if (freeOf.size === 0) return { turns: [], nextDueInMs: undefined };
+    const messageIds = Array.from({ length: Math.max(Math.min(most, free), 0) }, newMessageId);
+    return await link.call("claimTurns", { ...request, free, freeOf, messageIds });
+  },
+  claimAnnouncements: async ({ freeOf: freeOfChannel, ...request }) => {
+    if (link.totals.announcements === 0) return { announcements: [], nextDueInMs: undefined };
+    const channels = await link.call<string[]>("channels");
+    const freeOf = new Map(channels.map((channel) => [channel, freeOfChannel(channel)]));
+    return await link.call("claimAnnouncements", { ...request, freeOf });
+  },
+});
+
+/** Bodies go to the worker, and come back, as text. */
+const callsWithBodies = (link: Link): Pick<Store, "startTurn" | "queueEvent" | "recordDelivery" | "getDelivery"> => ({
+  startTurn: (order) => link.call("startTurn", { ...order, delivery: order.delivery && withTextBody(order.delivery) }),
+  queueEvent: (order) =>
+    link.call("queueEvent", { ...order, delivery: order.delivery && withTextBody(order.delivery) }),
+  recordDelivery: (delivery, ...others) => link.call("recordDelivery", withTextBody(delivery), ...others),
+  getDelivery: async (deliveryId) => {
+    const delivery = await link.call<RecordedDelivery | undefined>("getDelivery", deliveryId);
+    return delivery && withBytesBody(delivery);
+  },
+});

@@ -6,8 +6,8 @@ import type { Clock } from "#kit/clock.ts";
 import { type Credit, createCredit } from "#kit/credit.ts";
 import { HOPS_KEY, isLoop, loopWords } from "#kit/hops.ts";
 import type { Program } from "#kit/programs/program.ts";
-import type { Said } from "#kit/programs/said.ts";
 import { ProgramNotStarted } from "#kit/programs/start.ts";
+import type { StderrLine } from "#kit/programs/stderr.ts";
 import { type Tool, ToolError } from "../tool.ts";
 import { type Listed, listTools, modelNameOf, textOfAnswer } from "./server-tools.ts";
 
@@ -20,7 +20,7 @@ export type ServerSettings = {
 };
 
 /** `failed` is told of each start that failed: there is at most one in a pause. */
-type ServerParts = { clock: Clock; say: (said: Said) => void; failed: (reason: string) => void };
+type ServerParts = { clock: Clock; say: (said: StderrLine) => void; failed: (reason: string) => void };
 type Offered = { tools: Tool[]; large: readonly string[]; lacking: readonly string[] };
 /** `calls`: how many wait for an answer. */
 type Connection = {

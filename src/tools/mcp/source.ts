@@ -1,7 +1,7 @@
 import { orAborted } from "#kit/abort.ts";
 import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
-import type { Said } from "#kit/programs/said.ts";
+import type { StderrLine } from "#kit/programs/stderr.ts";
 import type { Tool, ToolSource } from "../tool.ts";
 import { createToolServer, type ServerSettings, type ToolServer } from "./server.ts";
 
@@ -51,7 +51,7 @@ export type ToolSettings = {
 /** By the server's name: what its program said, and why it could not be started. */
 type ToolParts = {
   clock: Clock;
-  say: (server: string, said: Said) => void;
+  say: (server: string, said: StderrLine) => void;
   failed: (server: string, reason: string) => void;
 };
 

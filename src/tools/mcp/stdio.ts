@@ -4,8 +4,8 @@ import type { Clock } from "#kit/clock.ts";
 import { createLineCutter } from "#kit/programs/lines.ts";
 import { outputOf } from "#kit/programs/output.ts";
 import type { Program } from "#kit/programs/program.ts";
-import type { Said } from "#kit/programs/said.ts";
 import { type RunningProgram, startProgram } from "#kit/programs/start.ts";
+import type { StderrLine } from "#kit/programs/stderr.ts";
 
 /** A message is one line. A server that writes a longer one has gone wrong. */
 const LINE_BYTES = 16 * 1024 ** 2;
@@ -15,7 +15,7 @@ const UNREAD_BYTES = 16 * 1024 ** 2;
 
 type StdioParts = {
   clock: Clock;
-  say: (said: Said) => void;
+  say: (said: StderrLine) => void;
   /** One more line has come; false where it is one too many. */
   mayTell: () => boolean;
 };

@@ -1,17 +1,26 @@
+import type { ServerResponse } from "node:http";
 import { Roster } from "#kit/tables.ts";
-import type { WireCall } from "#wire/call/call.ts";
+
+type Call = {
+  /** Its place among those under way. */
+  at: number;
+  readonly res: ServerResponse;
+  readonly keyHash: Buffer | undefined;
+  endStream(): void;
+  endWait(): void;
+};
 
 /** The calls that have begun and are not answered yet. */
 export const createUnderWay = () => {
-  const calls = new Roster<WireCall>();
+  const calls = new Roster<Call>();
   let closing = false;
   let whenNone = () => {};
   return {
-    add(call: WireCall): void {
+    add(call: Call): void {
       calls.add(call);
       if (closing) call.res.shouldKeepAlive = false;
     },
-    delete(call: WireCall): void {
+    delete(call: Call): void {
       calls.delete(call);
       if (calls.size === 0) whenNone();
     },

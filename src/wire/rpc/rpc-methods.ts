@@ -4,8 +4,7 @@ import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { params } from "#generated/validators/rpc.js";
 import { shortened } from "./envelope.ts";
-import type { MethodCall } from "./method-call.ts";
-import type { RpcMethodRow, RpcMethods } from "./rpc.ts";
+import type { MethodCall, RpcMethodRow, RpcMethods } from "./rpc.ts";
 import { paramFault } from "./rpc-params.ts";
 
 /** The methods that start or change something; the others only read. */

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import { textOfUtf8 } from "#kit/utf8.ts";
 import type { RpcCaller, RpcDispatch } from "#wire/rpc/rpc.ts";
-import { type ExchangeParts, SocketExchange } from "./exchange.ts";
+import { type ExchangeParts, type Origin, SocketExchange } from "./exchange.ts";
 import type { PushSink } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
 
@@ -32,9 +32,6 @@ const ROOM_BYTES = 128 * 1024;
 const MISSED_PINGS = 2;
 /** How long a connection that is to close is kept for the answers to its calls. */
 const LAST_ANSWERS_MS = 5_000;
-
-/** The facts that are kept of the request to upgrade. */
-export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
 
 export type ConnectionParts = ExchangeParts & {
   dispatch: RpcDispatch;

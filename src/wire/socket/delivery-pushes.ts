@@ -1,6 +1,9 @@
 import type { DeliveryFeed, DeliveryNews } from "#core/recorder/delivery-feed.ts";
 import type { PushFrames } from "./pushes.ts";
-import type { Subscriber } from "./subscriber.ts";
+import type { PushSink } from "./streams.ts";
+
+/** Whom they are pushed to, and how far the gateway's stream was sent there. */
+type Reader = { readonly sink: PushSink; readonly gateway: { readonly sent: number | undefined } | undefined };
 
 /** Pushes what the flight recorder records, as droppable as the pieces of a reply: a slow reader is told that it has to list again. */
 export const createDeliveryPushes = ({ feed, frames }: { feed: DeliveryFeed; frames: PushFrames }) => {
@@ -14,7 +17,7 @@ export const createDeliveryPushes = ({ feed, frames }: { feed: DeliveryFeed; fra
 
   return {
     /** Nothing is pushed before `start`, so that the answer to the call comes first. With `isReset` a `stream.reset` is the first. */
-    async join(subscriber: Subscriber): Promise<{ start(isReset: boolean): void; stop(): void }> {
+    async join(subscriber: Reader): Promise<{ start(isReset: boolean): void; stop(): void }> {
       const { sink } = subscriber;
       let isStarted = false;
       let isMissing = false;

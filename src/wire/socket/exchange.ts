@@ -5,8 +5,9 @@ import type { Delivery, Turn } from "#store/store.ts";
 import { NO_STEPS } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcExchange, RpcOutcome } from "#wire/rpc/rpc.ts";
-import type { Connection } from "./connection.ts";
 import { hopsAtUpgrade } from "./handshake.ts";
+import type { PushSink } from "./streams.ts";
+import type { Subscriber } from "./subscriber.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import type { PendingCall } from "./turn-followers.ts";
 
@@ -16,6 +17,18 @@ export type ExchangeParts = {
   events: Events;
   recordBodies(): boolean;
   refusals: Refusals;
+};
+
+/** The facts that are kept of the request to upgrade. */
+export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
+
+/** The connection that the text came by. */
+type Connection = PushSink & {
+  readonly token: { readonly caller: RpcCaller };
+  readonly origin: Origin;
+  readonly signal: AbortSignal;
+  readonly parts: ExchangeParts;
+  subscriber: Subscriber | undefined;
 };
 
 /** One text's exchange with the dispatcher. A part that a call seldom needs is made when it asks. */

@@ -1,7 +1,7 @@
 import type { Subscribe, Unsubscribe } from "#generated/push-types.ts";
 import { socketCalls } from "#generated/validators/socket-calls.js";
 import { GatewayError } from "#kit/errors.ts";
-import type { MethodCall } from "#wire/rpc/method-call.ts";
+import type { MethodCall } from "#wire/rpc/rpc.ts";
 import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { paramFault } from "#wire/rpc/rpc-params.ts";
 import type { SocketExchange } from "./exchange.ts";

@@ -83,7 +83,8 @@ export const startingTests = (engine: Engine): void => {
       await world.start({ text: "without" });
       const [first, , second] = await world.entries();
       expect(first).toMatchObject({ name: "message.created", context });
-      expect(second).toMatchObject({ name: "message.created", text: "without", context: undefined });
+      expect(second).toMatchObject({ name: "message.created", text: "without" });
+      expect(second).not.toMatchObject({ context: expect.anything() });
       expect(await world.store.readMessages("chat:a", { limit: 2 })).toMatchObject([
         { context: undefined },
         { context },

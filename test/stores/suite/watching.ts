@@ -13,6 +13,9 @@ const expectWork = async (world: World, act: () => Promise<unknown>): Promise<vo
   await world.hears(({ kind }) => kind === "work");
 };
 
+/** A field that is undefined may be missing. */
+const withoutGaps = (entry: Entry | undefined): unknown => JSON.parse(JSON.stringify(entry));
+
 export const watchingTests = (engine: Engine): void => {
   describe("watching", () => {
     it("tells of each entry once, in order, in every session", async () => {
@@ -39,7 +42,9 @@ export const watchingTests = (engine: Engine): void => {
       store.watch({
         entries: ({ sessionId }, entries) => {
           const read = async ({ seq }: Entry) => (await store.readEntries(sessionId, { after: seq - 1, limit: 1 }))[0];
-          reads.push(...entries.map(async (entry) => isDeepStrictEqual(await read(entry), entry)));
+          reads.push(
+            ...entries.map(async (entry) => isDeepStrictEqual(withoutGaps(await read(entry)), withoutGaps(entry))),
+          );
         },
         sessionDeleted: ({ sessionId }) => {
           reads.push(store.getSession(sessionId).then((session) => session === undefined));

@@ -1,4 +1,4 @@
-import { migrations as known } from "#store/sqlite/migrations/all.ts";
+import { migrations as known, type Migration } from "#store/sqlite/migrations/all.ts";
 
 /** What a version that does not exist yet does to a file: another column with a default, another table, another index. */
 export const step = `
@@ -8,4 +8,4 @@ INSERT INTO labels SELECT DISTINCT label FROM sessions;
 CREATE INDEX sessions_by_label ON sessions (label);
 `;
 
-export const migrations: readonly string[] = [...known, step];
+export const migrations: readonly Migration[] = [...known, step];

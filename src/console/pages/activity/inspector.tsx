@@ -17,7 +17,8 @@ import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { Delivery } from "#generated/clients/rest.ts";
 import { Actions } from "./actions.tsx";
-import type { Row } from "./page.tsx";
+
+export type Row = Omit<Delivery, "headers" | "body" | "body_encoding" | "replayable" | "timeline">;
 
 const OPEN = new Set(["queued", "running"]);
 

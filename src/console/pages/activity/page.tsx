@@ -14,12 +14,10 @@ import { ReplaySign, State } from "#console/parts/state.tsx";
 import type { Column } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
-import type { Delivery, DeliveryOutcome, DeliverySurface } from "#generated/clients/rest.ts";
+import type { DeliveryOutcome, DeliverySurface } from "#generated/clients/rest.ts";
 import { FirstRequest } from "./first-request.tsx";
-import { Inspector } from "./inspector.tsx";
+import { Inspector, type Row } from "./inspector.tsx";
 import "./activity.css";
-
-export type Row = Omit<Delivery, "headers" | "body" | "body_encoding" | "replayable" | "timeline">;
 
 const SURFACES = [
   ["hooks", "Webhooks"],

@@ -4,7 +4,7 @@ import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
-import type { Agent } from "./page.tsx";
+import type { Agent } from "./pause.tsx";
 import { PauseOrResume } from "./pause.tsx";
 import type { Reload } from "./reloaded.tsx";
 

@@ -10,7 +10,7 @@ import { Ago, Countdown } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { Controls } from "./controls.tsx";
-import type { Agent } from "./page.tsx";
+import type { Agent } from "./pause.tsx";
 import { PausedNote } from "./pause.tsx";
 import { type Reload, Reloaded } from "./reloaded.tsx";
 import { TryAgent } from "./try-agent.tsx";

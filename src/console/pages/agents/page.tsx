@@ -12,11 +12,9 @@ import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago, Countdown } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
 import { Inspector } from "./inspector.tsx";
 import "./agents.css";
-
-export type Agent = RpcMethods["agent.status"]["result"];
+import type { Agent } from "./pause.tsx";
 
 /** The agents are read again at most this often, however much happens. */
 const REREAD_MS = 1_000;

@@ -8,7 +8,9 @@ import { Icon } from "#console/parts/icon.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
-import type { Agent } from "./page.tsx";
+import type { RpcMethods } from "#generated/clients/rpc.ts";
+
+export type Agent = RpcMethods["agent.status"]["result"];
 
 type Paused = { agent: Agent; reread: () => Promise<void> };
 

@@ -17,7 +17,9 @@ import { Countdown, Exact } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { EventRequests } from "./event-requests.tsx";
-import type { Beats } from "./page.tsx";
+
+/** When each agent beats next, by its name; null where its heartbeat is off. */
+export type Beats = ReadonlyMap<string, string | null>;
 
 type Shown = { id: string; beats: Beats; back: () => void; changed: () => void };
 

@@ -16,7 +16,7 @@ import { Ago, Countdown } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import type { EventStatus, SystemEvent } from "#generated/clients/rest.ts";
-import { EventView } from "./event-view.tsx";
+import { type Beats, EventView } from "./event-view.tsx";
 import "./events.css";
 
 const TABS: readonly (readonly [status: EventStatus, word: string, none: string])[] = [
@@ -25,8 +25,6 @@ const TABS: readonly (readonly [status: EventStatus, word: string, none: string]
   ["dead", "Dead", "No event was given up."],
 ];
 
-/** When each agent beats next, by its name; null where its heartbeat is off. */
-export type Beats = ReadonlyMap<string, string | null>;
 const NO_BEATS: Beats = new Map();
 
 /** When each agent beats next, by its name. Without the console token nobody can ask. */

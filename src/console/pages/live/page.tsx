@@ -18,7 +18,7 @@ import { Ago, Countdown } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { FirstRequest } from "../activity/first-request.tsx";
-import type { Row } from "../activity/page.tsx";
+import type { Row } from "../activity/inspector.tsx";
 import { Pace, readPace } from "./pace.tsx";
 import { Refusals, readRefusals } from "./refusals.tsx";
 import "./live.css";

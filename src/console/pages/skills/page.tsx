@@ -12,13 +12,11 @@ import { Split } from "#console/parts/split.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import type { SkillList } from "#generated/clients/rest.ts";
 import { type InvalidFolder, InvalidFolders } from "./invalid-folders.tsx";
 import { ReloadSkills } from "./reload-skills.tsx";
 import { SkillView } from "./skill-view.tsx";
 import "./skills.css";
-
-export type Skill = SkillList["skills"][number];
+import type { Skill } from "./trigger-form.tsx";
 
 const COLUMNS: readonly Column<Skill>[] = [
   { name: "Skill", width: "180px", narrow: "first", cell: ({ skill_id }) => <span class="mono">{skill_id}</span> },

@@ -7,7 +7,7 @@ import { Facts, Skeleton } from "#console/parts/page.tsx";
 import { Tabs } from "#console/parts/tabs.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import type { Skill } from "./page.tsx";
+import type { Skill } from "./trigger-form.tsx";
 import { TriggerForm } from "./trigger-form.tsx";
 
 /** One skill: a form that triggers it, and what its front matter says. */

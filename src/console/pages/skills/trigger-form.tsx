@@ -6,10 +6,12 @@ import { curlOf } from "#console/lib/curl.ts";
 import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
-import type { Skill } from "./page.tsx";
+import type { SkillList } from "#generated/clients/rest.ts";
 import { ParamField } from "./param-field.tsx";
 import { Reply } from "./reply.tsx";
 import { useTrigger } from "./use-trigger.ts";
+
+export type Skill = SkillList["skills"][number];
 
 const MORE = "\0more";
 

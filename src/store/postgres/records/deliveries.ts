@@ -129,7 +129,8 @@ const IS_ENDED = `case t.kept
   when 'event' then not exists (select from events w where w.event_id = t.event_id and w.is_recorded)
   else true end as is_ended`;
 /** A rule that writes need not know a body, but that there is one. */
-const CHANGING = `${NAMES}, t.record, t.steps, case when t.body is null then null else '${TEXT}' end as body, length(t.body) as body_weight`;
+const CHANGING = `${NAMES}, t.record, t.steps, case when t.body is null then null else '${TEXT}' end as body, length(t.body) as body_weight,
+  ${IS_ENDED}`;
 /** Neither bodies nor steps: for lists. */
 const LISTED = `${NAMES}, t.record, null as steps, null as body`;
 /** Only what is needed to let it go. A row of `finished_deliveries` holds those that ended together: their places are behind its own. */
@@ -167,7 +168,7 @@ export class Deliveries implements Part {
     this.#transaction = transaction;
     this.#counted = counted;
     this.#lettingGo = lettingGo;
-    this.#table = new Table(transaction, layoutOf(transaction.isWriting ? `${CHANGING}, ${IS_ENDED}` : "t.*"));
+    this.#table = new Table(transaction, layoutOf(transaction.isWriting ? CHANGING : "t.*"));
     this.#listed = new Table(transaction, layoutOf(LISTED));
     this.#ended = new Table(transaction, layoutOf(ENDED, FINISHED));
     transaction.add(this);

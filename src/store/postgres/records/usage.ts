@@ -1,3 +1,4 @@
+import { Ordered } from "#store/live/ordered.ts";
 import type { Records } from "#store/rules/records.ts";
 import type { UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES, COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
@@ -12,6 +13,14 @@ const columnOf = (name: string): string => (name === "latencyMs" ? "latency_ms" 
 const typeOf = (name: string): string => `${name} ${name === "latency_ms" ? "double precision" : "bigint"}`;
 const COLUMNS = COUNT_NAMES.map(columnOf);
 const TYPES = [...KEYS.map((name) => `${name} ${name === "hour" ? "bigint" : "text"}`), ...COLUMNS.map(typeOf)];
+const DAY = 24 * HOUR;
+/** The hours that have counters: each is found by the one before it. */
+const HOURS = sql`with recursive hours as (
+    select min(hour) as hour from usage_counts
+    union all
+    select (select min(u.hour) from usage_counts u where u.hour > h.hour) from hours h where h.hour is not null
+  )
+  select hour from hours where hour is not null`;
 const SUMS = COLUMNS.map((name) => `sum(${name})::double precision as ${name}`).join(", ");
 
 const rowOf = ({ hour, agent, model, surface, caller }: Counted) => {
@@ -23,6 +32,7 @@ export class UsageTable implements Part {
   readonly #transaction: Transaction;
   readonly #known: ReadonlySet<string>;
   #added = new Map<string, { of: Counted; counts: UsageCounts }>();
+  readonly #hours = new Ordered<number, Row>();
 
   constructor(transaction: Transaction, known: ReadonlySet<string>) {
     this.#transaction = transaction;
@@ -40,11 +50,19 @@ export class UsageTable implements Part {
       this.#added.set(key, added);
       for (const name of Object.keys(change) as (keyof UsageCounts)[]) added.counts[name] += change[name] ?? 0;
     },
+    nextHour: (from) => {
+      if (this.#hours.size === 0)
+        for (const row of this.#transaction.read(HOURS)) this.#hours.set(number(row.hour), row);
+      return this.#hours.after(from - 1, 1).map(({ hour }) => number(hour))[0];
+    },
+    // Whole days are read, all that a query needs at once: hours are asked for one by one.
     between: (from, to, agent) => {
+      const days = [Math.floor(from / DAY) * DAY, Math.ceil(to / DAY) * DAY] as const;
       const ofAgent = agent === undefined ? "" : sql`and agent = ${quote(keepText(agent))}`;
       const found = sql`select ${KEYS.join(", ")}, ${SUMS} from usage_counts
-        where hour >= ${bounded(from)} and hour < ${bounded(to)} ${ofAgent} group by ${KEYS.join(", ")} order by hour`;
-      return this.#transaction.read(found).map(readCount);
+        where hour >= ${bounded(days[0])} and hour < ${bounded(days[1])} ${ofAgent} group by ${KEYS.join(", ")} order by hour`;
+      const rows = this.#transaction.read(found);
+      return rows.filter(({ hour }) => number(hour) >= from && number(hour) < to).map(readCount);
     },
     deleteEndedBy: (time) => {
       const ended = sql`where hour <= ${bounded(Math.floor(time - HOUR))}`;

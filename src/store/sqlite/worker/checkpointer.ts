@@ -1,10 +1,11 @@
 import { parentPort } from "node:worker_threads";
 import { openDriver } from "../driver.ts";
+import { syncFile } from "./database.ts";
 
 const BUSY_MS = 1_000;
 
 /**
- * The program of a thread beside the store's own: for each word it gets it brings into the file what the log holds by then, while commits go
+ * The program of a thread beside the store's own: for each message it brings into the file what the log holds by then, while commits go
  * on, and says what came of it: nothing, or what went wrong. What is brought is on disk before the log may be written over.
  */
 export const serveCheckpoints = (path: string): void => {
@@ -12,8 +13,8 @@ export const serveCheckpoints = (path: string): void => {
   driver.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
   driver.exec("PRAGMA synchronous = NORMAL");
   const checkpoint = driver.prepare("PRAGMA wal_checkpoint(PASSIVE)").raw();
-  parentPort?.on("message", (word: "bring" | "close") => {
-    if (word === "close") {
+  parentPort?.on("message", (file: number | "close") => {
+    if (file === "close") {
       driver.close();
       parentPort?.close();
       return;
@@ -21,6 +22,8 @@ export const serveCheckpoints = (path: string): void => {
     let failure: Error | undefined;
     try {
       checkpoint.get([]);
+      // The driver syncs only what it has brought to the end, which the store's thread would then have to wait for.
+      syncFile(() => file);
     } catch (error) {
       failure = error instanceof Error ? error : new Error(String(error));
     }

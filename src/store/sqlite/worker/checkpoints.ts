@@ -32,7 +32,7 @@ export class Checkpoints {
     this.#since = 0;
     this.#isUnderWay = true;
     this.#thread ??= this.#start();
-    this.#thread.postMessage("bring");
+    this.#thread.postMessage(this.#db.file);
   }
 
   /** Resolves when the other thread has its file closed. */
@@ -65,7 +65,7 @@ export class Checkpoints {
 
   #bringRest(): void {
     try {
-      this.#db.checkpoint("PASSIVE");
+      this.#db.checkpoint();
     } catch (error) {
       this.#failed(error);
     }

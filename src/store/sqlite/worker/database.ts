@@ -28,8 +28,11 @@ export class Database {
   readonly #path: string;
   /** The write-ahead log, which is the same file as long as the connection is open. */
   #log: number | undefined;
+  #file: number | undefined;
   readonly #begin: Statement;
   readonly #commit: Statement;
+  readonly #passive: Statement;
+  #isBegun = false;
 
   constructor(driver: Driver, path: string) {
     this.#driver = driver;
@@ -41,35 +44,57 @@ export class Database {
     driver.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES}`);
     this.#begin = driver.prepare("BEGIN IMMEDIATE");
     this.#commit = driver.prepare("COMMIT");
+    this.#passive = driver.prepare("PRAGMA wal_checkpoint(PASSIVE)").raw();
   }
 
-  get isInTransaction(): boolean {
-    return this.#driver.inTransaction;
-  }
-
+  /** Begins a transaction, unless one has begun. */
   begin(): void {
+    if (this.#isBegun) return;
     this.#begin.run([]);
+    this.#isBegun = true;
   }
 
-  /** When it returns, what was written is on disk. */
-  commit(): void {
+  /** When it returns, what was written is on disk. Answers whether anything was. */
+  commit(): boolean {
+    if (!this.#isBegun) return false;
     this.#commit.run([]);
-    try {
+    this.#isBegun = false;
+    syncFile(() => {
       this.#log ??= openLog(this.#path);
-      fdatasyncSync(this.#log);
-    } catch (error) {
-      throw Object.assign(new Error("The log could not be synced.", { cause: error }), { code: "SQLITE_IOERR_FSYNC" });
-    }
+      return this.#log;
+    });
+    return true;
   }
 
   /** Quiet where the error has ended the transaction already. */
   rollback(): void {
-    if (this.isInTransaction) this.#driver.exec("ROLLBACK");
+    if (this.#driver.inTransaction) this.#driver.exec("ROLLBACK");
+    this.#isBegun = false;
   }
 
-  /** Brings what is committed into the file itself, as far as no reader is in the way. */
-  checkpoint(mode: "PASSIVE" | "TRUNCATE"): void {
-    this.query(`PRAGMA wal_checkpoint(${mode})`).get([]);
+  /** Brings what is committed into the file itself, and empties the log. */
+  truncateLog(): void {
+    this.query("PRAGMA wal_checkpoint(TRUNCATE)").get([]);
+  }
+
+  /**
+   * Brings what is committed into the file itself, as far as no reader is in the way. The log is on disk already, and the file is when this
+   * returns: nobody else may write into either, so that two slow syncs of the driver are left out.
+   */
+  checkpoint(): void {
+    this.exec("PRAGMA synchronous = OFF");
+    try {
+      this.#passive.get([]);
+    } finally {
+      this.exec("PRAGMA synchronous = NORMAL");
+    }
+    syncFile(() => this.file);
+  }
+
+  /** The file itself: to be synced, and to be closed by nobody else, as a process that closes a file loses its locks on it. */
+  get file(): number {
+    this.#file ??= openSync(this.#path, "r");
+    return this.#file;
   }
 
   exec(sql: string): void {
@@ -105,8 +130,8 @@ export class Database {
   }
 
   close(): void {
-    if (this.#log !== undefined) closeSync(this.#log);
     this.#driver.close();
+    for (const file of [this.#log, this.#file]) if (file !== undefined) closeSync(file);
   }
 }
 
@@ -154,6 +179,15 @@ const withTexts = <Row>(row: unknown): Row => {
   if (!Array.isArray(row)) return row as Row;
   for (let at = 0; at < row.length; at++) if (Buffer.isBuffer(row[at])) row[at] = fromBytes(row[at]);
   return row as Row;
+};
+
+/** Throws as the driver would. */
+export const syncFile = (open: () => number): void => {
+  try {
+    fdatasyncSync(open());
+  } catch (cause) {
+    throw Object.assign(new Error("A file could not be synced.", { cause }), { code: "SQLITE_IOERR_FSYNC" });
+  }
 };
 
 /** The log that the first commit has made, when its folder names it on disk. */

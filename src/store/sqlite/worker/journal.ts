@@ -1,86 +1,159 @@
-import type { Entry } from "#store/store.ts";
-import { cutEntries, decodeEntries, encodeEntries } from "../entry-codec.ts";
+import { type Scale, weighEntry } from "#store/live/weights.ts";
+import type { Stream } from "#store/rules/records.ts";
+import type { Entry, GatewayEntry } from "#store/store.ts";
 import { bytesOf } from "../text.ts";
 import type { Database, Query, Rows } from "./database.ts";
-import type { Parts } from "./parts.ts";
-import type { SessionRow } from "./rows.ts";
-import type { TotalsRow } from "./totals.ts";
 
-/** A row of a journal: entries that were appended together. */
-export type JournalRow = readonly [lastSeq: number, body: string];
+/** The gateway's stream is kept like the journal of a session that has no such ordinal. */
+export const GATEWAY = 0;
 
-/** So many rows are looked at together. */
-export const ROWS_A_LOOK = 64;
-/** What a row weighs beside its body. */
-export const ROW_BYTES = 24;
+type AnyEntry = Entry | GatewayEntry;
+type Row = [firstSeq: number, body: string];
 
-/** The journals of all sessions. */
-export class Journal {
-  readonly #totals: TotalsRow;
+const ROWS_A_LOOK = 64;
+
+/** Numbered entries of many streams: the journals of sessions by their ordinals. What is appended to one in a batch shares a row. */
+export class Journals {
+  readonly #db: Database;
+  readonly #scale: Scale;
   readonly #rows: Rows;
   readonly #after: Query;
-  readonly #below: Query;
+  readonly #before: Query;
   readonly #delete: ReturnType<Database["run"]>;
+  readonly #unwritten = new Map<number, AnyEntry[]>();
 
-  constructor({ db, totals }: Parts) {
-    this.#totals = totals;
-    this.#rows = db.rows("INSERT INTO journal", 3);
-    this.#after = db.query(
-      `SELECT last_seq, ${bytesOf("body")} FROM journal WHERE session = ? AND last_seq > ? ORDER BY last_seq LIMIT ?`,
-    );
-    this.#below = db.query(
-      `SELECT last_seq, ${bytesOf("body")} FROM journal WHERE session = ? AND last_seq < ? AND last_seq >= ? ORDER BY last_seq DESC LIMIT ?`,
-    );
-    this.#delete = db.run("DELETE FROM journal WHERE session = ? AND last_seq <= ?");
+  constructor(db: Database, scale: Scale) {
+    this.#db = db;
+    this.#scale = scale;
+    this.#rows = db.rows("INSERT INTO journal (session, first_seq, body)", 3);
+    const read = `SELECT first_seq, ${bytesOf("body")} FROM journal WHERE session = ?`;
+    const from = "SELECT max(first_seq) FROM journal WHERE session = ? AND first_seq <= ?";
+    this.#after = db.query(`${read} AND first_seq >= ifnull((${from}), 0) ORDER BY first_seq LIMIT ${ROWS_A_LOOK}`);
+    this.#before = db.query(`${read} AND first_seq < ? ORDER BY first_seq DESC LIMIT ${ROWS_A_LOOK}`);
+    this.#delete = db.run("DELETE FROM journal WHERE session = ? AND first_seq < ?");
   }
 
-  /** Appends entries, which get their `seq`, as one row. `isNew`: the first `turn.queued` among them begins a turn. */
-  append(session: SessionRow, entries: readonly Entry[], isNew: boolean): void {
-    let begunSeq = 0;
-    for (const entry of entries) {
-      entry.seq = ++session.lastSeq;
-      session.updatedAt = entry.at;
-      if (isNew && begunSeq === 0 && entry.name === "turn.queued") begunSeq = entry.seq;
-    }
-    const body = encodeEntries(entries, begunSeq);
-    this.#rows.add(session.ordinal, session.lastSeq, body);
-    this.#totals.addBytes(body.length + ROW_BYTES);
+  /** The journal of a session, by its ordinal. */
+  of<E extends AnyEntry>(session: number): Stream<E> {
+    const journals = this;
+    return {
+      get first() {
+        return journals.#endsOf(session)[0];
+      },
+      get last() {
+        return journals.#endsOf(session)[1];
+      },
+      append: (entries) => this.#append(session, entries),
+      after: (seq, limit) => this.#readAfter(session, seq, limit) as E[],
+      before: (seq, limit) => this.#readBefore(session, seq, limit) as E[],
+      eraseBefore: (seq) => this.#erase(session, seq),
+    };
   }
 
-  /** Rows that hold entries after `seq`, oldest first. */
-  after(ordinal: number, seq: number, limit: number): JournalRow[] {
-    this.#rows.flush();
-    return this.#after.all([ordinal, seq, limit]);
-  }
-
-  /** Rows that hold entries before `seq` alone, and some from `least` on, newest first. */
-  below(ordinal: number, seq: number, least: number, limit: number): JournalRow[] {
-    this.#rows.flush();
-    return this.#below.all([ordinal, seq, least, limit]);
-  }
-
-  entry(ordinal: number, seq: number): Entry | undefined {
-    const [row] = this.after(ordinal, seq - 1, 1);
-    return row && decodeEntries(row[1], row[0]).find((entry) => entry.seq === seq);
-  }
-
-  /** Erases these rows, which are the oldest of the session. */
-  erase(ordinal: number, rows: readonly JournalRow[]): void {
-    const last = rows.at(-1);
-    if (!last) return;
-    this.#delete([ordinal, last[0]]);
-    for (const [, body] of rows) this.#totals.addBytes(-(body.length + ROW_BYTES));
-  }
-
-  /** Erases the entries of this row that are before `seq`. Those before the row are gone. */
-  cut(ordinal: number, row: JournalRow, seq: number): void {
-    this.erase(ordinal, [row]);
-    const rest = cutEntries(row[1], row[0], seq);
-    this.#rows.add(ordinal, row[0], rest);
-    this.#totals.addBytes(rest.length + ROW_BYTES);
+  /** Deletes the rows of which all entries are before `seq`. */
+  dropRows(session: number, seq: number): void {
+    this.flush();
+    this.#db.begin();
+    const [row] = this.#after.all<Row>([session, session, seq]);
+    this.#delete([session, row?.[0] ?? seq]);
   }
 
   flush(): void {
+    if (this.#unwritten.size === 0) return;
+    this.#db.begin();
+    for (const [session, entries] of this.#unwritten) {
+      this.#rows.add(session, (entries[0] as AnyEntry).seq, encode(entries));
+    }
     this.#rows.flush();
+    this.#unwritten.clear();
+  }
+
+  #append(session: number, entries: readonly AnyEntry[]): void {
+    const unwritten = this.#unwritten.get(session) ?? [];
+    this.#unwritten.set(session, unwritten);
+    for (const entry of entries) {
+      unwritten.push(entry);
+      if (session !== GATEWAY) this.#scale.weigh(0, weighEntry(entry as Entry));
+    }
+  }
+
+  #readAfter(session: number, seq: number, limit: number): AnyEntry[] {
+    const unwritten = this.#unwritten.get(session);
+    // A turn that begins reads the message that was appended a moment ago.
+    const at = unwritten?.[0] ? seq + 1 - unwritten[0].seq : -1;
+    if (unwritten && at >= 0) return unwritten.slice(at, at + limit);
+    this.flush();
+    const found: AnyEntry[] = [];
+    for (let from = seq + 1; ; ) {
+      const rows = this.#after.all<Row>([session, session, from]);
+      for (const [, body] of rows) {
+        for (const entry of decode(body)) {
+          if (found.length >= limit) return found;
+          if (entry.seq >= from) found.push(entry);
+        }
+      }
+      if (rows.length < ROWS_A_LOOK) return found;
+      from = (found.at(-1)?.seq ?? from) + 1;
+    }
+  }
+
+  #readBefore(session: number, seq: number, limit: number): AnyEntry[] {
+    this.flush();
+    const found: AnyEntry[] = [];
+    for (let end = Math.min(seq, Number.MAX_SAFE_INTEGER); ; ) {
+      const rows = this.#before.all<Row>([session, end]);
+      for (const [firstSeq, body] of rows) {
+        for (const entry of decode(body).reverse()) {
+          if (entry.seq < end && found.length < limit) found.push(entry);
+        }
+        end = firstSeq;
+      }
+      if (rows.length < ROWS_A_LOOK || found.length === limit) return found;
+    }
+  }
+
+  #erase(session: number, seq: number): void {
+    this.flush();
+    for (let rows = this.#rowsBefore(session, seq); rows.length > 0; rows = this.#rowsBefore(session, seq)) {
+      this.#db.begin();
+      const entries = rows.flatMap(([, body]) => decode(body));
+      for (const entry of entries) if (entry.seq < seq) this.#scale.weigh(weighEntry(entry as Entry), 0);
+      this.#delete([session, Math.min(seq, (entries.at(-1)?.seq ?? 0) + 1)]);
+      const left = entries.filter((entry) => entry.seq >= seq);
+      if (left.length > 0) this.#rows.add(session, seq, encode(left));
+      this.#rows.flush();
+    }
+  }
+
+  /** The oldest rows that hold entries before `seq`. */
+  #rowsBefore(session: number, seq: number): Row[] {
+    return this.#after.all<Row>([session, session, 0]).filter(([firstSeq]) => firstSeq < seq);
+  }
+
+  #endsOf(session: number): [first: number, last: number] {
+    this.flush();
+    const [newest] = this.#before.all<Row>([session, Number.MAX_SAFE_INTEGER]);
+    const [oldest] = this.#after.all<Row>([session, session, 0]);
+    return [oldest?.[0] ?? 1, newest ? (decode(newest[1]).at(-1)?.seq ?? 0) : 0];
   }
 }
+
+/** The end of a turn repeats its reply, which mostly is the text of the entry before it: that is kept once. */
+const encode = (entries: readonly AnyEntry[]): string =>
+  JSON.stringify(
+    entries.map((entry, n) =>
+      "reply" in entry && entry.reply === textOf(entries[n - 1]) ? { ...entry, reply: undefined } : entry,
+    ),
+  );
+
+const decode = (body: string): AnyEntry[] => {
+  const entries = JSON.parse(body) as AnyEntry[];
+  for (const [n, entry] of entries.entries()) {
+    if (entry.name === "turn.completed" || entry.name === "turn.cancelled")
+      entry.reply ??= textOf(entries[n - 1]) ?? "";
+  }
+  return entries;
+};
+
+const textOf = (entry: AnyEntry | undefined): string | undefined =>
+  entry?.name === "message.completed" ? entry.text : undefined;

@@ -1,5 +1,5 @@
 import { newBareId } from "#kit/ids.ts";
-import { migrations } from "../migrations/all.ts";
+import { type Migration, migrations } from "../migrations/all.ts";
 import type { Database } from "./database.ts";
 import { kindOf, OpenFailure } from "./failures.ts";
 
@@ -12,7 +12,7 @@ const PAGE_BYTES = 8_192;
  * Brings the file to the newest version, each migration in a transaction: one that fails leaves the file with those before it. The caller holds the lock. Answers the version that it had; 0
  * for a new file.
  */
-export const migrate = (db: Database, path: string, now: number, all: readonly string[] = migrations): number => {
+export const migrate = (db: Database, path: string, now: number, all: readonly Migration[] = migrations): number => {
   const [version] = db.query("PRAGMA user_version").get<[number]>([]) ?? [0];
   const [application] = db.query("PRAGMA application_id").get<[number]>([]) ?? [0];
   const [tables] = db.query("SELECT count(*) FROM sqlite_schema").get<[number]>([]) ?? [0];
@@ -27,14 +27,15 @@ export const migrate = (db: Database, path: string, now: number, all: readonly s
   // It writes, so only now.
   db.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
   db.exec("PRAGMA journal_mode = WAL");
-  for (const [at, sql] of all.entries()) {
+  for (const [at, step] of all.entries()) {
     if (at < version) continue;
     db.begin();
     try {
-      db.exec(sql);
+      if (typeof step === "string") db.exec(step);
+      else step(db);
       if (at === 0) {
         db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-        db.run("INSERT INTO meta VALUES (?, ?)")(["epoch", newBareId(now)]);
+        db.run("INSERT INTO meta (name, value) VALUES (?, ?)")(["epoch", newBareId(now)]);
       }
       db.exec(`PRAGMA user_version = ${at + 1}`);
       db.commit();
@@ -43,6 +44,8 @@ export const migrate = (db: Database, path: string, now: number, all: readonly s
       throw kindOf(error) === "unexpected" ? stuck(path, at, error) : error;
     }
   }
+  // A new file has the tables of earlier versions for a moment: it keeps no free pages of them.
+  if (version === 0) db.exec("VACUUM");
   return version;
 };
 

@@ -1,15 +1,15 @@
 import { statSync } from "node:fs";
 import { receiveMessageOnPort, type Worker } from "node:worker_threads";
 import type { StoreNotice } from "#store/store.ts";
-import type { Calls, FromWorker, WorkerOrder } from "../messages.ts";
+import type { Call, FromWorker, WorkerOrder } from "../messages.ts";
 import { migrations } from "../migrations/all.ts";
 import { bytesOf } from "../text.ts";
 import { Batches } from "./batches.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { failureOf, OpenFailure } from "./failures.ts";
-import { takeBack } from "./lost-turns.ts";
 import { migrate } from "./migrate.ts";
-import { flush, loadState } from "./state.ts";
+import { goOnWithClaims, type TakenOver, takeOver } from "./opening.ts";
+import { SqliteRecords } from "./records.ts";
 import { checkLog } from "./wal.ts";
 
 const VERSION = migrations.length;
@@ -19,29 +19,30 @@ export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path:
   const post = (message: FromWorker): void => port.postMessage(message);
   let batches: Batches;
   try {
-    const { db, state, notices } = open(order);
-    batches = new Batches(db, { state, post, startThread: () => startCheckpointer(order.path) });
-    post({ kind: "opened", epoch: epochOf(db), totals: state.totals.counts, agents: state.agents.all(), notices });
+    const { db, records, notices } = open(order);
+    const startThread = () => startCheckpointer(order.path);
+    batches = new Batches(db, { records, offset: order.offset, post, startThread });
+    post({ kind: "opened", epoch: epochOf(db), totals: records.totals, agents: records.takeChangedAgents(), notices });
   } catch (error) {
     post({ kind: "refused", error: failureOf(error, order.path) });
     port.close();
     return;
   }
 
-  /** Slices of long calls go on when nothing else waits, and after each batch else. */
+  /** Pieces of long calls go on when nothing else waits, and after each batch else. */
   const goOn = (): void => {
     if (batches.isLost || !batches.hasParked) return;
     batches.run([]);
     if (batches.hasParked) setImmediate(goOn);
   };
-  port.on("message", (calls: Calls | "close") => {
+  port.on("message", (calls: Call[] | "close") => {
     if (batches.isLost) return;
     let isClosing = calls === "close";
-    const all: Calls = calls === "close" ? [] : calls;
+    const all: Call[] = calls === "close" ? [] : calls;
     // All that waits goes into one transaction.
     for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) {
       if (more.message === "close") isClosing = true;
-      else for (const part of more.message as Calls) all.push(part);
+      else for (const part of more.message as Call[]) all.push(part);
     }
     if (all.length > 0) batches.run(all);
     if (isClosing) {
@@ -66,17 +67,20 @@ const open = ({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "por
   if (version > 0 && version < VERSION) {
     notices.push({ name: "migrated", detail: `${path} was brought from version ${version} to ${VERSION}.` });
   }
-  const state = loadState(db, { time, offset });
-  db.begin();
-  const { turns, beats, announcements } = takeBack(state, now, isOurs);
-  if (!isOurs && turns + beats + announcements > 0) {
-    const detail = `What the process before this one had left running goes on: turns ${turns}, beats ${beats}, announcements ${announcements}.`;
-    notices.push({ name: "taken-over", detail });
-  }
-  flush(state);
+  const records = new SqliteRecords(db);
+  records.moment = { now, time: time + offset };
+  if (isOurs) goOnWithClaims(records);
+  else notices.push(...takenOver(takeOver(records)));
+  records.flush();
   db.commit();
-  state.news = [];
-  return { db, state, notices };
+  records.takeNews();
+  return { db, records, notices };
+};
+
+const takenOver = ({ turns, beats, announcements }: TakenOver): StoreNotice[] => {
+  if (turns + beats + announcements === 0) return [];
+  const detail = `What the process before this one had left running goes on: turns ${turns}, beats ${beats}, announcements ${announcements}.`;
+  return [{ name: "taken-over", detail }];
 };
 
 const epochOf = (db: Database): string => {

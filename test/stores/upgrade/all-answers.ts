@@ -1,0 +1,35 @@
+import type { Store } from "#store/store.ts";
+
+/** All that can be asked of a store, as JSON: it has the same answers when a newer version has opened its file. */
+export const allAnswers = async (store: Store): Promise<unknown> => {
+  const all = { from: 0, to: Number.MAX_SAFE_INTEGER };
+  const page = { limit: 100 };
+  const sessions = (await store.listSessions(page)).items;
+  const turns = (await store.listTurns(page)).items;
+  const events = (await store.listEvents(page)).items;
+  const deliveries = (await store.listDeliveries(page)).items;
+  const { bytes: _, deliveryBytes: __, ...stats } = store.stats();
+  const agents = [...new Set(sessions.map(({ agent }) => agent))].sort();
+  const queued = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 100, bytes: 1e9 };
+  const answers = {
+    stats,
+    sessions,
+    turns: await Promise.all(turns.map(({ turnId }) => store.getTurn(turnId))),
+    events,
+    deliveries: await Promise.all(deliveries.map(({ deliveryId }) => store.getDelivery(deliveryId))),
+    listed: deliveries,
+    journals: await Promise.all(
+      sessions.map(({ sessionId }) => store.readEntries(sessionId, { after: 0, limit: 100 })),
+    ),
+    messages: await Promise.all(sessions.map(({ sessionId }) => store.readMessages(sessionId, page))),
+    summaries: await Promise.all(sessions.map(({ sessionId }) => store.readSummary(sessionId))),
+    agents: agents.map((agent) => store.agentCounts(agent)),
+    beats: await Promise.all(agents.map((agent) => store.readBeat(agent))),
+    waiting: await Promise.all(agents.map((agent) => store.readQueuedEvents({ ...queued, agent }))),
+    stream: await store.readGatewayEntries({ after: 0, limit: 100 }),
+    keys: await store.listKeys(),
+    usage: (await store.readUsage(all)).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
+    replay: (await store.findReplay({ key: "k1", hash: "hash" }, 1))?.turnId,
+  };
+  return JSON.parse(JSON.stringify(answers));
+};
