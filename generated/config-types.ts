@@ -582,6 +582,30 @@ export interface components {
             apiKey?: components["schemas"]["ApiKey"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
+        } | {
+            /**
+             * @description Any other provider of the AI SDK, by the package that you installed.
+             * @constant
+             */
+            type: "ai-sdk";
+            /**
+             * @description The package of its SDK, made for version 6 of the AI SDK.
+             * @example @ai-sdk/mistral
+             */
+            package: string;
+            /** @description Its key. Without it the SDK may look for one in a variable of the environment. */
+            apiKey?: components["schemas"]["ApiKey"];
+            /** @description Instead of the SDK's own address. */
+            baseUrl?: components["schemas"]["BackendUrl"];
+            /** @default {} */
+            headers: components["schemas"]["Headers"];
+            /**
+             * @description What else the SDK takes when it is set up, as its documentation names it.
+             * @example {
+             *       "region": "eu-central-1"
+             *     }
+             */
+            settings?: Record<string, unknown>;
         };
         /** @description How many requests each token may make in a sliding window. */
         RateLimit: {
@@ -1333,6 +1357,29 @@ export interface components {
             /** @description Its key, where it wants one. */
             apiKey?: components["schemas"]["ApiKey"];
             headers?: components["schemas"]["Headers"];
+        } | {
+            /**
+             * @description Any other provider of the AI SDK, by the package that you installed.
+             * @constant
+             */
+            type: "ai-sdk";
+            /**
+             * @description The package of its SDK, made for version 6 of the AI SDK.
+             * @example @ai-sdk/mistral
+             */
+            package: string;
+            /** @description Its key. Without it the SDK may look for one in a variable of the environment. */
+            apiKey?: components["schemas"]["ApiKey"];
+            /** @description Instead of the SDK's own address. */
+            baseUrl?: components["schemas"]["BackendUrl"];
+            headers?: components["schemas"]["Headers"];
+            /**
+             * @description What else the SDK takes when it is set up, as its documentation names it.
+             * @example {
+             *       "region": "eu-central-1"
+             *     }
+             */
+            settings?: Record<string, unknown>;
         };
         /** @description How many requests each token may make in a sliding window. */
         RateLimitWritten: {

@@ -13,7 +13,7 @@ export interface Backend {
   readonly models: readonly string[] | undefined;
   /**
    * The reply, piece by piece, and at the end what it used. Throws a BackendError, or anything: what is not a BackendError
-   * is taken as a failure that is not worth another try. Where it is HeardChunks, it is heard and not read.
+   * is taken as a failure that is not worth another try.
    */
   run(turn: BackendTurn, signal: StopSignal): Chunks;
   /** Tokens of a text, as it counts them; without it, one per four characters. */
@@ -86,24 +86,6 @@ export type TellUsed = (usage: Used, model?: string) => void;
 
 /** The chunks of a reply. Who stops them hears none any more, and asks here what was used for them, where that is known. */
 export type Chunks = AsyncIterable<Chunk> & { used?(): Used | undefined };
-
-/**
- * Chunks that whoever wants them is told of as they come, without a promise for each. They are heard once, or read as an iterator, and never
- * both; `return` leaves them either way.
- */
-export interface HeardChunks extends AsyncIterableIterator<Chunk> {
-  hear(hearer: ChunkHearer): void;
-  used(): Used | undefined;
-}
-
-export type ChunkHearer = {
-  /** Must not throw. */
-  chunk(chunk: Chunk): void;
-  /** A chunk that is text, as most are. Must not throw. */
-  text(text: string): void;
-  /** Once, and last; not after `return`. */
-  over(failed: { error: unknown } | undefined): void;
-};
 
 /**
  * A piece of a run. `usage` is all that was used so far, and replaces what was said before. `model` is which one answers, where it is not

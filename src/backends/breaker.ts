@@ -1,5 +1,7 @@
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
+import type { Chunk } from "./backend.ts";
 
 /** So many failures in a row, with no answer between them, open it. */
 const FAILURES = 5;
@@ -70,3 +72,37 @@ export const keptBack = (who: string, waitMs: number): BackendError =>
     retryable: true,
     retryAfterMs: Math.ceil(waitMs),
   });
+
+/** The reply of a remote that a breaker spares. It stops at `outer`, and as soon as nobody reads it. */
+export async function* guarded(
+  breaker: Breaker,
+  who: string,
+  outer: StopSignal,
+  reply: (signal: AbortSignal) => AsyncIterable<Chunk>,
+  asFailure: (thrown: unknown) => unknown = (thrown) => thrown,
+): AsyncGenerator<Chunk, void> {
+  outer.throwIfAborted();
+  const waitMs = breaker.wait();
+  if (waitMs > 0) throw keptBack(who, waitMs);
+  const inner = new AbortController();
+  const stop = () => inner.abort(outer.reason);
+  outer.addEventListener("abort", stop, { once: true });
+  let isWhole = false;
+  let verdict: Verdict | undefined;
+  let retryAfterMs: number | undefined;
+  try {
+    yield* reply(inner.signal);
+    isWhole = true;
+    verdict = "answered";
+  } catch (thrown) {
+    const error = outer.aborted ? outer.reason : asFailure(thrown);
+    verdict = verdictOf(error, outer);
+    if (error instanceof BackendError) retryAfterMs = error.retryAfterMs;
+    throw error;
+  } finally {
+    outer.removeEventListener("abort", stop);
+    // Whoever stops a turn leaves its reply: silence is a failure all the same.
+    breaker.tell(verdict ?? (outer.aborted ? verdictOf(outer.reason, outer) : "unknown"), retryAfterMs);
+    if (!isWhole) inner.abort(new Error("nobody reads the reply"));
+  }
+}

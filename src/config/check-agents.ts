@@ -99,8 +99,9 @@ function checkOthers({ agent, at, refuse }: Place): void {
 function checkPackages({ agent, at, config, refuse }: Place, { missingPackages }: Built): void {
   if (!missingPackages) return;
   const models = Array.isArray(agent.models) ? [] : Object.values(agent.models);
-  const types = models.flatMap(({ provider }) => config.providers[provider]?.type ?? []);
-  const install = missingPackages([agent.backend, ...types, ...(agent.tools.length > 0 ? ["tools"] : [])]);
+  const providers = models.flatMap(({ provider }) => config.providers[provider] ?? []);
+  const kinds = providers.map((provider) => (provider.type === "ai-sdk" ? provider.package : provider.type));
+  const install = missingPackages([agent.backend, ...kinds, ...(agent.tools.length > 0 ? ["tools"] : [])]);
   if (install !== undefined)
     refuse([...at, "backend"], `is \`${agent.backend}\`, which needs packages that are not installed. Run: ${install}`);
 }

@@ -128,7 +128,10 @@ type Headers = Readonly<Record<string, string>>;
 export type Program = { run: readonly string[]; cwd: string; env: Readonly<Record<string, string>> };
 
 export type ProviderConfig = {
-  type: "openai" | "anthropic" | "google" | "openai-compatible";
+  type: "openai" | "anthropic" | "google" | "openai-compatible" | "ai-sdk";
+  /** Of the type `ai-sdk`: the package of its SDK, and what that is set up with beside the rest. */
+  package: string | undefined;
+  settings: Readonly<Record<string, unknown>> | undefined;
   apiKey: string | undefined;
   baseUrl: string | undefined;
   headers: Headers;

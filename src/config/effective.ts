@@ -148,7 +148,11 @@ function isSecret(path: Path, value: unknown, written: unknown, checked: Checked
   // Agents, providers and servers of tools send them; a mapping only compares headers.
   if (path[0] !== "webhooks" && parents.some((step) => step === "headers" || step === "env")) return true;
   if (isSecretName(key)) return true;
-  if (parents.includes("options") && parents.some((step) => isSecretName(String(step)))) return true;
+  if (
+    parents.some((step) => step === "options" || step === "settings") &&
+    parents.some((step) => isSecretName(String(step)))
+  )
+    return true;
   const variables = variablesOf(written);
   if (variables.some(isSecretName)) return true;
   if (/url$/i.test(key) && (variables.length > 0 || /[@?#]/.test(value))) return true;

@@ -217,6 +217,7 @@ const FORMS: Readonly<Record<string, string>> = {
     "the tool of a server as `server/tool`, or `server/*` for all of its tools",
   "^webhook:(?:[ -~]{0,247}[!-~])$": "the name of a session that begins with `webhook:`, for example `webhook:github`",
   "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$": "the name of a header, for example `authorization`",
+  "^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$": "the name of a package, for example `@ai-sdk/mistral`",
   "^[^\\r\\n\\u0000]*$": "text in one line",
   "^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable: letters, digits and `_`, not a digit first",
   "^[A-Za-z][A-Za-z0-9._-]{0,63}$":

@@ -200,6 +200,8 @@ const resolveModel = ({ provider, model, ...limits }: CheckedModel): ModelConfig
 
 const resolveProvider = (provider: CheckedConfig["providers"][string]): ProviderConfig => ({
   type: provider.type,
+  package: provider.type === "ai-sdk" ? provider.package : undefined,
+  settings: provider.type === "ai-sdk" ? provider.settings : undefined,
   apiKey: provider.apiKey,
   baseUrl: provider.baseUrl,
   headers: provider.headers,

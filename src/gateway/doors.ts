@@ -15,7 +15,7 @@ import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
 import { createFront, type DoorAt } from "#wire/call/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/call/hosts.ts";
-import { createTokenHider } from "#wire/call/known-tokens.ts";
+import { createLineHider, createTokenHider } from "#wire/call/known-tokens.ts";
 import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
@@ -99,7 +99,7 @@ export const createDoors = (parts: DoorsParts) => {
       access.hooks.identify(hash) !== undefined ||
       access.identifyConsole(hash) !== undefined,
   );
-  const hideSecrets = (text: string): string => hideTokens(parts.hideSecrets(text));
+  const hideSecrets = createLineHider((line) => hideTokens(parts.hideSecrets(line)), clock);
   const admits = createConnectionLimit({
     limit: () => config.gateway.connectionsPerAddress,
     isProxy: (address) => access.isProxy(address),
@@ -145,10 +145,7 @@ export const createDoors = (parts: DoorsParts) => {
       configState: parts.configState,
       hooksUse: () => hooks.use(),
     }),
-    hold: holdHot((...request) => {
-      const validate = validation.value();
-      return validate ? validate(...request) : validation.promise.then((opened) => opened(...request));
-    }),
+    hold: holdHot(async (...request) => (await validation.promise)(...request)),
   });
   const openAi = createOpenAiDoor(core, withRestKeys);
   const uptimeMs = () => clock.monotonic() - parts.began;

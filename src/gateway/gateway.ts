@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Backend } from "#backends/backend.ts";
-import { gathering } from "#backends/outbound/gathering.ts";
 import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
 import type { ConfigState, ReloadCause } from "#config/watch.ts";
@@ -281,5 +280,4 @@ const registerGauges = (
       { labels: { state: "ended" }, value: ended },
     ];
   });
-  gauge("gathering_seconds", "How long pieces of replies are gathered.", () => gathering.holdMs / 1_000);
 };

@@ -7,25 +7,30 @@ type PackageName = keyof typeof packageVersions;
 
 /** The packages that are loaded only where the configuration asks for them, by what asks. */
 const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
+  memory: [],
   sqlite: ["libsql"],
   postgres: ["pg"],
-  model: ["undici", "zod"],
-  openai: ["@ai-sdk/openai"],
-  anthropic: ["@ai-sdk/anthropic"],
-  google: ["@ai-sdk/google"],
-  "openai-compatible": ["@ai-sdk/openai-compatible"],
-  http: ["undici"],
-  a2a: ["@a2a-js/sdk", "undici"],
+  echo: [],
+  command: [],
+  http: [],
+  model: [],
+  openai: ["@ai-sdk/openai", "zod"],
+  anthropic: ["@ai-sdk/anthropic", "zod"],
+  google: ["@ai-sdk/google", "zod"],
+  "openai-compatible": [],
+  a2a: ["@a2a-js/sdk"],
   acp: ["@agentclientprotocol/sdk", "zod"],
   tools: ["@modelcontextprotocol/sdk", "zod"],
 };
 
+const versions: Readonly<Record<string, string>> = packageVersions;
+
 /** The command that installs the packages which these need and this machine lacks; undefined when all are there. */
 export const missingPackages = (wanted: readonly string[]): string | undefined => {
-  const names = new Set(wanted.flatMap((what) => NEEDED[what] ?? []));
+  const names = new Set(wanted.flatMap<string>((what) => NEEDED[what] ?? [what, "zod"]));
   const missing = [...names].filter((name) => !isThere(name));
   if (missing.length === 0) return undefined;
-  return `npm install ${missing.map((name) => `${name}@${packageVersions[name]}`).join(" ")}`;
+  return `npm install ${missing.map((name) => (versions[name] ? `${name}@${versions[name]}` : name)).join(" ")}`;
 };
 
 const isThere = (name: string): boolean => {

@@ -7,9 +7,11 @@ export const READ_AHEAD = 4 * 1024;
  * read yet holds the sender back.
  */
 export async function* paced(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  let isFirst = true;
   for await (const piece of body) {
+    if (!isFirst) await new Promise((resolve) => setImmediate(resolve));
+    isFirst = false;
     yield piece;
-    await new Promise((resolve) => setImmediate(resolve));
   }
 }
 

@@ -19,7 +19,7 @@ const RESET = "the provider broke the connection off";
 
 /** What each fault is called, and whether another try may help. */
 const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
-  "half a frame": [WITH_ERROR, true],
+  "half a frame": [BROKE_OFF, true],
   html: ["the provider sent a page where a stream of events was to come", false],
   "html under a good head": [BROKE_OFF, true],
   "half JSON": ["the provider sent JSON where a stream of events was to come", false],
@@ -27,7 +27,7 @@ const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
   "an endless line": ["the provider sent an event that is longer than 16 MiB", false],
   "wrong UTF-8": ["the provider sent what is no UTF-8", false],
   "a compression bomb": ["the provider sent something compressed where a stream of events was to come", false],
-  "100 MB": ["the provider's answer is longer than 64 MiB", false],
+  "100 MB": ["the provider sent more than 64 MiB", false],
   "400": ["the provider refused the request (400)", false],
   "401": [NO_KEY, false],
   "403": [NO_KEY, false],

@@ -17,7 +17,7 @@ export const KINDS = {
   google: { start: startGoogle, base: "/v1beta", path: "/v1beta/models/the-model:streamGenerateContent?alt=sse" },
   "openai-compatible": { start: startChatCompletions, base: "/v1", path: "/v1/chat/completions" },
 } satisfies Record<
-  ProviderSettings["type"],
+  Exclude<ProviderSettings["type"], "ai-sdk">,
   { start: (usual?: ModelAnswer) => Promise<ModelStandIn>; base: string; path: string }
 >;
 

@@ -80,8 +80,9 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
     standIn.say({ thought: "hm, ".repeat(1_000), text: Array.from({ length: 14 }, () => PIECE) });
     standIn.failNext("hang in the middle");
     const controller = new AbortController();
+    const running = open().run(turnOf(), controller.signal);
     const chunks = await collectUntil(
-      open().run(turnOf(), controller.signal),
+      running,
       (sofar) => sofar.some((chunk) => "text" in chunk),
       // Its SDK reads what is no text a little later.
       () => setTimeout(() => controller.abort("cancelled"), 50),
@@ -89,20 +90,21 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
     const said = chunks.reduce((sum, chunk) => sum + ("text" in chunk ? chunk.text.length : 0), 0);
     // OpenAI keeps to itself what its models think.
     const thought = kind === "openai" ? 0 : 4_000;
-    expect(lastUsage(chunks)?.output).toBe((said + thought + 3) >> 2);
+    expect(running.used?.()?.output).toBe((said + thought + 3) >> 2);
   });
 
   it("is what came before its provider broke off", async () => {
     standIn.say({ text: Array.from({ length: 14 }, () => PIECE) });
     standIn.failNext("reset in the middle");
+    const running = open().run(turnOf(), new AbortController().signal);
     const chunks = await collectUntil(
-      open().run(turnOf(), new AbortController().signal),
+      running,
       () => false,
       () => {},
     );
     const said = chunks.reduce((sum, chunk) => sum + ("text" in chunk ? chunk.text.length : 0), 0);
-    expect(lastUsage(chunks)?.output).toBe(Math.ceil(said / 4));
-    if (TELLS_INPUT.includes(kind)) expect(lastUsage(chunks)?.input).toBe(USAGE.input);
+    expect(running.used?.()?.output).toBe(Math.ceil(said / 4));
+    if (TELLS_INPUT.includes(kind)) expect(running.used?.()?.input).toBe(USAGE.input);
   });
 
   it("is nothing of a call that never began, and what the provider counted of one that ended", async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { costOf, priced } from "#backends/model/prices.ts";
-import { added } from "#backends/model/usage.ts";
+import { added, costOf, priced } from "#backends/model/spending.ts";
 
 const PRICE = { input: 0.25, cachedInput: 0.025, output: 2 };
 

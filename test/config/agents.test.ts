@@ -166,4 +166,6 @@ describe("instructions", () => {
 
 test("what a kind of backend needs is told by the packages' names and versions", () => {
   expect(missingPackages(["memory", "echo", "model", "openai", "http", "a2a", "acp", "tools"])).toBeUndefined();
+  expect(missingPackages(["model", "@ai-sdk/mistral"])).toBeUndefined();
+  expect(missingPackages(["model", "@ai-sdk/nobody"])).toBe("npm install @ai-sdk/nobody");
 });

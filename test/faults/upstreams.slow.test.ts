@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { queryObjects } from "node:v8";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { openAgent } from "#backends/outbound/agent.ts";
-import { EventReader } from "#backends/outbound/events.ts";
+import { openAgent } from "#backends/outbound/ask.ts";
+import { eventsOf, type Sent } from "#backends/outbound/server-events.ts";
 import { createLiveReplies } from "#core/turns/live-replies.ts";
 import { systemClock } from "#kit/clock.ts";
 import { JoinedBytes } from "#kit/joined-bytes.ts";
@@ -200,20 +200,19 @@ describe("F34: what is put together of tiny pieces", () => {
     expect(lines.rest()).toHaveLength(PIECES);
   });
 
-  it("MUST be no text for each line of an event, and one sign of life for many comments", () => {
-    const heard: string[] = [];
-    let alive = 0;
-    const reader = new EventReader(
-      "it",
-      (_, data) => void heard.push(data),
-      () => void alive++,
-    );
-    reader.push(Buffer.from(`${":\n\n".repeat(1_000)}data: first\n${"data:\n".repeat(1_000)}data: 🙂\n\n`));
-    reader.tell();
-    expect(heard).toEqual([`first${"\n".repeat(1_001)}🙂`]);
-    expect(alive).toBe(1);
-    expect(() => reader.push(Buffer.from("data:\ndata: \xff\n\n", "latin1"))).toThrow("no UTF-8");
-    expect(() => reader.push(Buffer.from("data:\n".repeat(1024 * 1024 + 2)))).toThrow("longer than 1 MiB");
+  it("MUST be no text for each line of an event, and one sign of life for many comments", async () => {
+    const read = async (...pieces: string[]) => {
+      const sent: Sent[] = [];
+      const body = async function* () {
+        for (const piece of pieces) yield Buffer.from(piece, "latin1");
+      };
+      for await (const events of eventsOf("it", body())) sent.push(...events);
+      return sent;
+    };
+    const all = `${":\n\n".repeat(1_000)}data: first\n${"data:\n".repeat(1_000)}data: last\n\n`;
+    expect(await read(all)).toEqual(["comment", { name: "", data: `first${"\n".repeat(1_001)}last` }]);
+    await expect(read("data:\ndata: \xff\n\n")).rejects.toThrow("no UTF-8");
+    await expect(read(...Array(65).fill("data:\n".repeat(16 * 1024)))).rejects.toThrow("longer than 1 MiB");
   });
 
   it("MUST be a few texts of a reply, whatever it came in", () => {

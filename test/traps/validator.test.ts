@@ -108,8 +108,8 @@ describe("a schema that Ajv refuses makes every request a 500, and no start fail
     added.mockClear();
     for (const route of restRoutes) {
       const { method, path, bodyLimit } = route;
-      const req = Object.assign(new IncomingMessage(new Socket()), { method, url: path.replaceAll(/\{\w+\}/g, "x") });
-      await validate(req, new ServerResponse(req), bodyLimit ? {} : undefined, route).catch(() => {});
+      const asked = { method, url: path.replaceAll(/\{\w+\}/g, "x"), headers: {} };
+      await validate(asked, bodyLimit ? {} : undefined, route).catch(() => {});
     }
     expect(added).not.toHaveBeenCalled();
   });

@@ -12,7 +12,7 @@ import {
   settings,
   TYPE,
 } from "#test/harness/frames.ts";
-import { echo, listenHere, open } from "./h1-server.ts";
+import { echo, listenHere, open } from "./listener.ts";
 
 /** Connections are looked at ten times a second, in place of once. */
 const OFTEN = { stuckMs: 100 };

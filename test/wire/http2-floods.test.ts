@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, reset, settings, TYPE } from "#test/harness/frames.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
-import { listenHere } from "./h1-server.ts";
+import { listenHere } from "./listener.ts";
 
 const ENDS = FLAG.endStream | FLAG.endHeaders;
 const requests = (count: number): Buffer[] =>

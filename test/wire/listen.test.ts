@@ -6,13 +6,13 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
-import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, settings, TYPE } from "#test/harness/frames.ts";
+import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, TYPE } from "#test/harness/frames.ts";
 import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { CERTIFICATE, OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
 import { createHttp2 } from "#wire/http/h2.ts";
-import type { Http2Response } from "#wire/http/h2-exchange.ts";
+import type { Http2Response } from "#wire/http/h2-request.ts";
 import { type ListenOptions, listen } from "#wire/http/listen.ts";
-import { BY_CONNECTION } from "./h1-server.ts";
+import { BY_CONNECTION } from "./listener.ts";
 
 const HEALTH = { method: "GET", path: "/healthz" };
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
@@ -197,25 +197,6 @@ describe("connections", () => {
     const end = connection.until(({ type, flags }) => type === TYPE.data && flags === FLAG.endStream);
     if (step > 1_000) await end;
     else await Promise.all([expect(end).rejects.toThrow(), connection.closed]);
-  });
-
-  test("of HTTP/2 lose a stream that is answered and never ended", async () => {
-    const url = await listenForHttp2({}, (res) => {
-      res.req.on("data", () => {});
-      res.req.on("end", () => res.writeHead(200).end("whole"));
-    });
-    await using connection = await openFrames(url);
-    const head = requestBlock("POST", "/", { "content-length": "4" });
-    connection.write(PREFACE, settings, agreed, frame(TYPE.headers, FLAG.endHeaders, 1, head));
-    connection.write(frame(TYPE.data, FLAG.none, 1, Buffer.from("body")));
-    const { payload } = await connection.until(({ type, stream }) => type === TYPE.reset && stream === 1);
-    expect(payload.readUInt32BE(0)).toBe(0);
-    expect(
-      connection.frames
-        .filter(({ type }) => type === TYPE.data)
-        .map((part) => String(part.payload))
-        .join(""),
-    ).toBe("whole");
   });
 });
 

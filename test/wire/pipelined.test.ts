@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createPipelined } from "#wire/http/pipelined.ts";
-import { listenHere, open } from "./h1-server.ts";
+import { listenHere, open } from "./listener.ts";
 
 type Begun = { url: string; res: ServerResponse };
 

@@ -1,12 +1,9 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { beforeAll, expect, it } from "vitest";
 import openapi from "#generated/openapi.json" with { type: "json" };
 import { routes } from "#generated/routes.ts";
 import { bodies } from "#generated/validators/rest-bodies.js";
 import type { Route } from "#wire/call/routes.ts";
 import { restPart } from "#wire/pages/documents.ts";
-import { standIn } from "#wire/rest/prototypes.ts";
-import type { HoldToContract } from "#wire/rest/rest.ts";
 import { holdHot } from "#wire/rest/rest-hot.ts";
 import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 
@@ -20,19 +17,18 @@ beforeAll(async () => {
 });
 
 const ASKED = new Error("Express is asked");
-const ahead: HoldToContract = holdHot(() => Promise.reject(ASKED));
+const ahead: ValidateRequest = holdHot(() => Promise.reject(ASKED));
 
 type Request = { text: string; query?: string; headers?: Record<string, string> };
 type Verdict = { body: unknown; query: unknown } | "refused";
 
 const judge = async (
-  hold: HoldToContract,
+  hold: ValidateRequest,
   route: Route,
   { text, query = "", headers = {} }: Request,
 ): Promise<Verdict> => {
-  const { req, res } = standIn({ method: route.method, url: route.path + query, headers });
   try {
-    return await hold(req as IncomingMessage, res as ServerResponse, JSON.parse(text), route);
+    return await hold({ method: route.method, url: route.path + query, headers }, JSON.parse(text), route);
   } catch {
     return "refused";
   }
@@ -95,10 +91,10 @@ it.each(hot)("takes of $operation what express-openapi-validator takes, and noth
 
 it("leaves all that it does not take to Express, whose words a refusal has", async () => {
   const [route] = hot as [Route];
-  const { req, res } = standIn({ method: "POST", url: route.path, headers: {} });
-  await expect(holdHot(validate)(req, res, { message: 7 }, route)).rejects.toMatchObject({
+  const asked = { method: "POST", url: route.path, headers: {} };
+  await expect(holdHot(validate)(asked, { message: 7 }, route)).rejects.toMatchObject({
     name: "invalid-request",
     detail: "message must be a string.",
   });
-  await expect(ahead(req, res, {}, { ...route, operation: "skills.trigger" })).rejects.toBe(ASKED);
+  await expect(ahead(asked, {}, { ...route, operation: "skills.trigger" })).rejects.toBe(ASKED);
 });

@@ -16,7 +16,7 @@ import { CERTIFICATE } from "#test/harness/http2.ts";
 import { root } from "#test/harness/process.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { listen } from "#wire/http/listen.ts";
-import { BY_CONNECTION } from "./h1-server.ts";
+import { BY_CONNECTION } from "./listener.ts";
 
 const MIB = 2 ** 20;
 const READERS = 50;

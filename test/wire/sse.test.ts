@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type SseEvent, sendEvents } from "#wire/call/sse.ts";
-import { listenHere } from "./h1-server.ts";
+import { listenHere, open, post } from "./listener.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
@@ -158,4 +158,28 @@ test.each(Object.keys(READS))("pieces arrive byte for byte as JSON has them, by 
     );
     expect(got.equals(bytes)).toBe(true);
   }
+});
+
+test("a stream goes on when there was room again before it was told of it", async () => {
+  // As a comment leaves it that went out while another write was on its way.
+  const { port, accepted } = await listenHere((_req, res) => {
+    const [own] = accepted as [Socket];
+    const more = async function* (): AsyncGenerator<SseEvent> {
+      yield { event: "first", id: "1", data: {} };
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      Object.defineProperty(own, "writableNeedDrain", { get: () => isFull, configurable: true });
+      isFull = true;
+      setTimeout(() => {
+        isFull = false;
+        own.emit("drain");
+      }, 20);
+      yield { event: "second", id: "2", data: {} };
+      yield { event: "third", id: "3", data: {} };
+    };
+    let isFull = false;
+    sendEvents(res, {}, more(), () => {});
+  });
+  const { socket, until } = await open(port);
+  socket.write(post("x"));
+  await until("event: third");
 });

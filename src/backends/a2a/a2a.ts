@@ -4,16 +4,15 @@ import { type Client, ClientFactory, JsonRpcTransportFactory, RestTransportFacto
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { HOPS_HEADER } from "#kit/hops.ts";
-import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
-import { createBreaker, keptBack, verdictOf } from "../breaker.ts";
+import { createBreaker, guarded } from "../breaker.ts";
 import { digestOf } from "../digest.ts";
 import { credentialsOf } from "../http/request.ts";
-import { openAgent } from "../outbound/agent.ts";
-import { createFetch } from "../outbound/fetch.ts";
+import { openAgent } from "../outbound/ask.ts";
 import { untold } from "../untold.ts";
 import { cardAddress, createCards, WHO } from "./card.ts";
 import { failureOf } from "./failure.ts";
+import { createFetch } from "./fetch.ts";
 import { contextOf, messageOf } from "./message.ts";
 import { Reply } from "./reply.ts";
 
@@ -37,7 +36,7 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
   const agent = openAgent(connectMs);
   const address = cardAddress(url);
   const sent = { ...credentialsOf(url), ...headers };
-  const fetchImpl = createFetch(agent, { who: WHO, headers: sent, clock, origin: address.origin });
+  const fetchImpl = createFetch(agent, { headers: sent, clock, origin: address.origin });
   const cards = createCards(address, fetchImpl, clock);
   const breaker = createBreaker(clock);
   const transports = [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })];
@@ -48,6 +47,11 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
     questions.set(contextId, taskId);
     const [oldest] = questions.keys();
     if (questions.size > QUESTIONS && oldest !== undefined) questions.delete(oldest);
+  };
+
+  const asFailure = (thrown: unknown): BackendError => {
+    cards.forget();
+    return failureOf(thrown);
   };
 
   async function* answer(turn: BackendTurn, reply: Reply, signal: AbortSignal): AsyncGenerator<Chunk, void> {
@@ -78,41 +82,11 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
     }
   }
 
-  async function* run(turn: BackendTurn, outer: StopSignal): AsyncGenerator<Chunk, void> {
-    outer.throwIfAborted();
-    const waitMs = breaker.wait();
-    if (waitMs > 0) throw keptBack(WHO, waitMs);
-    const inner = new AbortController();
-    const stop = () => inner.abort(outer.reason);
-    outer.addEventListener("abort", stop, { once: true });
-    let isTold = false;
-    const tell = (error?: unknown) => {
-      isTold = true;
-      if (error === undefined) return breaker.tell("answered");
-      cards.forget();
-      breaker.tell(verdictOf(error, outer), error instanceof BackendError ? error.retryAfterMs : undefined);
-    };
-    try {
-      yield* answer(turn, new Reply(), inner.signal);
-      tell();
-    } catch (thrown) {
-      const error = outer.aborted ? outer.reason : failureOf(thrown);
-      tell(error);
-      throw error;
-    } finally {
-      outer.removeEventListener("abort", stop);
-      if (!isTold) {
-        breaker.tell("unknown");
-        inner.abort(new Error("nobody reads the reply"));
-      }
-    }
-  }
-
   return {
     kind: "a2a",
     asksOutside: true,
     models: [],
-    run,
+    run: (turn, outer) => guarded(breaker, WHO, outer, (signal) => answer(turn, new Reply(), signal), asFailure),
     // The agent reads its own record of the conversation, never this.
     summarise: async (messages) => digestOf(messages),
     restMs: () => breaker.restMs(),

@@ -2,9 +2,9 @@ import type { Artifact, Message, StreamResponse, Task, TaskStatus } from "@a2a-j
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
+import { countsIn } from "../counts.ts";
 import { WHO } from "./card.ts";
 import { textOf } from "./message.ts";
-import { usageIn } from "./usage.ts";
 
 /** The states of a task, by their numbers in the protocol. */
 export const STATE = { completed: 3, failed: 4, canceled: 5, inputRequired: 6, rejected: 7, authRequired: 8 } as const;
@@ -61,9 +61,12 @@ export class Reply {
     return this.#counted(textOf(parts));
   }
 
-  /** The last that is told stands for all. */
+  /** The last that is told stands for all. A2A itself says nothing of it: these are the places where agents put it. */
   #count(...told: unknown[]): void {
-    for (const metadata of told) this.used = usageIn(metadata) ?? this.used;
+    for (const metadata of told) {
+      const { usage, adk_usage_metadata } = (metadata ?? {}) as Record<string, unknown>;
+      this.used = countsIn(usage) ?? countsIn(adk_usage_metadata) ?? this.used;
+    }
   }
 
   #counted(text: string): string {

@@ -1,7 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
 import { HOPS_HEADER } from "#kit/hops.ts";
 import { sign, signingKeyOf } from "#kit/signing.ts";
-import { fixHeaders } from "../outbound/request-text.ts";
 
 export type HttpSettings = {
   /** As whom it is asked. */
@@ -18,14 +17,7 @@ export type HttpSettings = {
   clock: Clock;
 };
 
-export type Target = { origin: string; path: string };
-
-export const targetOf = (address: string): Target => {
-  const { origin, pathname, search } = new URL(address);
-  return { origin, path: `${pathname}${search}` };
-};
-
-/** The headers of each request: the configuration's, and over them what the contract says. Throws where they cannot be sent, with the first request. */
+/** The headers of each request: the configuration's, and over them those of the contract. */
 export const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
   const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const key = secret === undefined ? undefined : signingKeyOf(secret);
@@ -36,27 +28,17 @@ export const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => 
     "content-type": "application/json",
     "accept-encoding": "identity",
   };
-  for (const name of ["accept", "idempotency-key", HOPS_HEADER, ...(key ? SIGNATURE : [])]) delete always[name];
-  return {
-    always: once(() => fixHeaders(always)),
-    /** Those that each request has of its own. */
-    of(id: string, accept: string, body: string, hops: number): Record<string, string> {
-      const made: Record<string, string> = { accept, "idempotency-key": id, "x-gateway-hops": String(hops) };
-      if (!key) return made;
-      const timestamp = String(Math.floor(clock.now() / 1_000));
-      made["webhook-id"] = id;
-      made["webhook-timestamp"] = timestamp;
-      made["webhook-signature"] = sign(key, id, timestamp, body);
-      return made;
-    },
+  return (id: string, accept: string, body: string, hops: number): Record<string, string> => {
+    const made = { ...always, accept, "idempotency-key": id, [HOPS_HEADER]: String(hops) };
+    if (!key) return made;
+    const timestamp = String(Math.floor(clock.now() / 1_000));
+    return {
+      ...made,
+      "webhook-id": id,
+      "webhook-timestamp": timestamp,
+      "webhook-signature": sign(key, id, timestamp, body),
+    };
   };
-};
-
-const SIGNATURE = ["webhook-id", "webhook-timestamp", "webhook-signature"];
-
-const once = <T>(make: () => T): (() => T) => {
-  let made: T | undefined;
-  return () => (made ??= make());
 };
 
 /** What an address says of who calls. */

@@ -71,6 +71,16 @@ export const noneLeft = (last: BackendError, tried: number, { retryable, retryAf
   return Object.assign(new BackendError(words, { retryable, isLate, cause: last, ...after }), { model });
 };
 
+/** An event in no form of this provider. */
+export class StrangeEvent extends Error {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    super("an event in no form that is known");
+    this.value = value;
+  }
+}
+
 /** What came is in no form that a provider of this type has. */
 export const otherForm = (type: string): BackendError =>
   new BackendError(`what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``);

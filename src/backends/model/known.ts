@@ -1,5 +1,5 @@
 import type { ModelSettings } from "./models.ts";
-import { countTokens } from "./usage.ts";
+import { countTokens } from "./spending.ts";
 
 export type ModelTable = Readonly<Record<string, ModelSettings>>;
 

@@ -46,12 +46,7 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
         mayRetry: () => turn.mayRetry(),
         whenLate: (goesOn) => turn.whenLate(goesOn),
         tools: () => turn.tools(signal),
-        prompt(tools) {
-          const said = turn.history();
-          return said instanceof Promise
-            ? said.then((history) => promptOf(turn, history, tools))
-            : promptOf(turn, said, tools);
-        },
+        prompt: async (tools) => promptOf(turn, await turn.history(), tools),
       };
       return reply(parts, asking, signal);
     },

@@ -1,11 +1,11 @@
-import type { LanguageModelV3 } from "@ai-sdk/provider";
+import type { Agent } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { type Breaker, createBreaker } from "../breaker.ts";
-import { Client } from "../outbound/client.ts";
-import { Exchange, type Hearer } from "./exchange.ts";
-import { PlainRequests } from "./plain.ts";
-import type { Price } from "./prices.ts";
+import { openAgent } from "../outbound/ask.ts";
+import { createSend } from "./fetch.ts";
 import { openProvider, type Provider, type ProviderSettings } from "./providers.ts";
+import type { Price } from "./spending.ts";
+import type { AskModel } from "./step.ts";
 
 export type ModelSettings = {
   provider: ProviderSettings;
@@ -21,76 +21,51 @@ export type ModelSettings = {
 
 /** A model that can be asked. */
 export type OpenModel = {
-  name: string;
   settings: ModelSettings;
   provider: Provider;
-  sdk: LanguageModelV3;
+  ask: AskModel;
   breaker: Breaker;
-  /** Requests for which the SDK is not needed. */
-  plain: PlainRequests | undefined;
-  /** Another call of it. */
-  exchange(hearer: Hearer): Exchange;
-  /** What the SDK has to be given as the signal of the call that goes by this exchange. */
-  keyOf(exchange: Exchange): AbortSignal;
 };
 
 /** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
 export const createModels = (table: Readonly<Record<string, ModelSettings>>, connectMs: number, clock: Clock) => {
-  let client: Client | undefined;
-  const open = new Map<string, OpenModel | Promise<OpenModel>>();
+  let agent: Agent | undefined;
+  const open = new Map<string, OpenModel>();
+  const opening = new Map<string, Promise<OpenModel>>();
   const providers = new Map<string, Promise<Provider>>();
-  /** The SDK hands a call's signal to `fetch` as it is: by it the call finds its exchange. */
-  const exchanges = new WeakMap<AbortSignal, Exchange>();
-  const fetch: typeof globalThis.fetch = async (address, init) => {
-    const exchange = init?.signal ? exchanges.get(init.signal) : undefined;
-    if (!exchange) throw new Error("a request of an SDK that belongs to no call");
-    return await exchange.fetch(String(address), init as RequestInit);
-  };
   const providerOf = ({ providerName, provider }: ModelSettings): Promise<Provider> => {
-    const known = providers.get(providerName) ?? openProvider(provider, fetch);
+    agent ??= openAgent(connectMs);
+    const known = providers.get(providerName) ?? openProvider(provider, createSend(agent, clock));
     providers.set(providerName, known);
     return known;
   };
   const breakers = breakersOf(table, clock);
   const make = async (name: string): Promise<OpenModel> => {
     const settings = table[name] as ModelSettings;
-    const provider = await providerOf(settings);
-    client ??= new Client(connectMs, clock);
-    const its = client;
-    return {
-      name,
-      settings,
-      provider,
-      sdk: provider.model(settings.model),
-      breaker: breakers.get(name) as Breaker,
-      plain: provider.plainBody && new PlainRequests(settings.model, provider.plainBody),
-      exchange: (hearer) => new Exchange(its, provider.wire, clock.now, hearer),
-      keyOf(exchange) {
-        const key = new AbortController().signal;
-        exchanges.set(key, exchange);
-        return key;
-      },
-    };
+    try {
+      const provider = await providerOf(settings);
+      const ask = provider.model(settings.model);
+      const model = { settings, provider, ask, breaker: breakers.get(name) as Breaker };
+      open.set(name, model);
+      return model;
+    } catch (error) {
+      providers.delete(settings.providerName);
+      throw error;
+    } finally {
+      opening.delete(name);
+    }
   };
   return {
-    /** One that was opened before is there at once. */
-    open(name: string): OpenModel | Promise<OpenModel> {
-      const known = open.get(name);
-      if (known) return known;
-      const opening = make(name);
-      open.set(name, opening);
-      opening.then(
-        (model) => open.set(name, model),
-        () => {
-          open.delete(name);
-          providers.clear();
-        },
-      );
-      return opening;
+    /** One that was opened before. */
+    opened: (name: string): OpenModel | undefined => open.get(name),
+    open(name: string): Promise<OpenModel> {
+      const known = opening.get(name) ?? make(name);
+      if (!open.has(name)) opening.set(name, known);
+      return known;
     },
     restMs: (name: string): number => breakers.get(name)?.restMs() ?? 0,
     async close(): Promise<void> {
-      await client?.close();
+      await agent?.close();
     },
   };
 };

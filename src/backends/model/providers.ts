@@ -1,26 +1,27 @@
 import type { LanguageModelV3, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { BackendError } from "#kit/errors.ts";
-import { chatBody, type PlainBody } from "./plain.ts";
-import type { Wire } from "./wires/wire.ts";
-import { WIRES } from "./wires/wires.ts";
+import { CHAT, createChatCompletions } from "./chat-completions.ts";
+import { type Call, createModelFetch, type Send } from "./fetch.ts";
+import type { AskModel } from "./step.ts";
 
 export type ProviderSettings = {
-  type: "openai" | "anthropic" | "google" | "openai-compatible";
+  type: "openai" | "anthropic" | "google" | "openai-compatible" | "ai-sdk";
+  /** Of the type `ai-sdk`: the package of its SDK, and what that is given beside the rest. */
+  package?: string | undefined;
+  settings?: Readonly<Record<string, unknown>> | undefined;
   apiKey: string | undefined;
   baseUrl: string | undefined;
   headers: Readonly<Record<string, string>>;
 };
 
-/** A model of a provider, by the provider's own SDK. */
 export type Provider = {
-  wire: Wire;
-  model(id: string): LanguageModelV3;
+  model(id: string): AskModel;
   /** What is set for a model, as the SDK wants to be told. */
   options(set: Readonly<Record<string, unknown>> | undefined): SharedV3ProviderOptions;
-  /** Writes requests that the SDK need not make. */
-  plainBody?: PlainBody;
   /** Whether a model that has called tools can be told to call no more and still sees them. */
   canRefuseTools: boolean;
+  /** Whether its events may tell what was used before the end, which its SDK shows at the end alone. */
+  tellsUsageEarly: boolean;
 };
 
 type Fetch = typeof globalThis.fetch;
@@ -38,37 +39,41 @@ const named = (name: string, set: Readonly<Record<string, unknown>> | undefined)
   set === undefined ? {} : { [name]: set as Options };
 
 /** Opens a provider. Its SDK is loaded with the first turn that needs it, and none before. */
-export const openProvider = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider> => {
+export const openProvider = async (settings: ProviderSettings, send: Send): Promise<Provider> => {
   try {
-    return await load(settings, fetch);
+    return await load(settings, send);
   } catch (cause) {
+    if (cause instanceof BackendError) throw cause;
     throw new BackendError(`the SDK for providers of the type ${settings.type} cannot be loaded; is it installed?`, {
       cause,
     });
   }
 };
 
-const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider> => {
+const load = async (settings: ProviderSettings, send: Send): Promise<Provider> => {
+  const calls = new WeakMap<AbortSignal, Call>();
+  const fetch = createModelFetch(send, calls);
+  const through = (sdk: LanguageModelV3) => askThrough(sdk, calls);
   switch (settings.type) {
     case "openai": {
       const { createOpenAI } = await import("@ai-sdk/openai");
       const provider = createOpenAI(settingsOf(settings, "https://api.openai.com/v1", fetch));
       return {
-        wire: WIRES.responses,
-        model: (id) => provider.responses(id),
+        model: (id) => through(provider.responses(id)),
         // The conversation is kept here: nothing of it has to stay with the provider.
         options: (set) => named("openai", { store: false, ...set }),
         canRefuseTools: true,
+        tellsUsageEarly: false,
       };
     }
     case "anthropic": {
       const { createAnthropic } = await import("@ai-sdk/anthropic");
       const provider = createAnthropic(settingsOf(settings, "https://api.anthropic.com/v1", fetch));
       return {
-        wire: WIRES.anthropic,
-        model: (id) => provider.messages(id),
+        model: (id) => through(provider.messages(id)),
         options: (set) => named("anthropic", set),
         canRefuseTools: false,
+        tellsUsageEarly: true,
       };
     }
     case "google": {
@@ -76,24 +81,72 @@ const load = async (settings: ProviderSettings, fetch: Fetch): Promise<Provider>
       const base = "https://generativelanguage.googleapis.com/v1beta";
       const provider = createGoogleGenerativeAI(settingsOf(settings, base, fetch));
       return {
-        wire: WIRES.google,
-        model: (id) => provider.languageModel(id),
+        model: (id) => through(provider.languageModel(id)),
         options: (set) => named("google", set),
         canRefuseTools: true,
+        tellsUsageEarly: true,
       };
     }
-    case "openai-compatible": {
-      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-      const { apiKey, ...others } = settingsOf(settings, "", fetch);
-      const key = apiKey === "" ? {} : { apiKey };
-      const provider = createOpenAICompatible({ name: "openaiCompatible", includeUsage: true, ...others, ...key });
+    case "openai-compatible":
       return {
-        wire: WIRES.chat,
-        plainBody: chatBody,
-        model: (id) => provider.chatModel(id),
-        options: (set) => named("openaiCompatible", set),
+        model: createChatCompletions(settings, send),
+        options: (set) => named(CHAT, set),
         canRefuseTools: true,
+        tellsUsageEarly: false,
       };
-    }
+    case "ai-sdk":
+      return await loadPackage(settings, fetch, through);
   }
 };
+
+const askThrough =
+  (sdk: LanguageModelV3, calls: WeakMap<AbortSignal, Call>): AskModel =>
+  async (options, call) => {
+    calls.set(options.abortSignal, call);
+    const reader = (await sdk.doStream(options)).stream.getReader();
+    return async () => {
+      const { done, value } = await reader.read();
+      return done ? undefined : [value];
+    };
+  };
+
+type MadeProvider = { languageModel?(id: string): LanguageModelV3 };
+
+/** A provider whose SDK is not one of ours: each of them has one function that makes it, `createMistral` and the like. */
+const loadPackage = async (
+  settings: ProviderSettings,
+  fetch: Fetch,
+  through: (sdk: LanguageModelV3) => AskModel,
+): Promise<Provider> => {
+  const { package: name = "", apiKey, baseUrl, headers, settings: more } = settings;
+  const exported = (await import(name)) as Record<string, unknown>;
+  const [, create] = Object.entries(exported).find(([key, value]) => isFactory(key, value)) ?? [];
+  const made = (create as ((settings: object) => MadeProvider) | undefined)?.({
+    ...more,
+    ...(apiKey !== undefined && { apiKey }),
+    ...(baseUrl !== undefined && { baseURL: baseUrl }),
+    headers: { ...headers },
+    fetch,
+  });
+  if (typeof made?.languageModel !== "function")
+    throw new BackendError(`the package ${name} is no provider of the AI SDK`);
+  const key = optionsName(name);
+  return {
+    model: (id) => {
+      const model = made.languageModel?.(id) as LanguageModelV3;
+      if (model.specificationVersion === "v3") return through(model);
+      throw new BackendError(
+        `the package ${name} is for another version of the AI SDK: one with models of v3 is needed`,
+      );
+    },
+    options: (set) => named(key, set),
+    canRefuseTools: true,
+    tellsUsageEarly: true,
+  };
+};
+
+const isFactory = (name: string, value: unknown): boolean => /^create[A-Z]/.test(name) && typeof value === "function";
+
+/** What a provider calls its own options: mostly as its package is called. */
+const optionsName = (name: string): string =>
+  name.replace(/^.*\//, "").replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

@@ -3,17 +3,14 @@ import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
-import type { Chunk, Used } from "../backend.ts";
-import { keptBack, verdictOf } from "../breaker.ts";
-import { ChunkQueue, type ChunkSource } from "../outbound/chunk-queue.ts";
+import type { Chunk, Chunks, Used } from "../backend.ts";
+import { keptBack, type Verdict, verdictOf } from "../breaker.ts";
 import { untold } from "../untold.ts";
-import type { Exchange } from "./exchange.ts";
 import { type Again, noneLeft, RequestRefused } from "./failures.ts";
 import type { Models, OpenModel } from "./models.ts";
-import { Spending } from "./spending.ts";
-import { askOnce, type PlainText, type Step, type StepHearer } from "./step.ts";
+import { Spending, toldIn } from "./spending.ts";
+import { Asked, type Step } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
-import { NOTHING } from "./usage.ts";
 
 /** Once tools were called, the turn cannot be begun anew: a model that fails then is asked again here. */
 const TRIES = 3;
@@ -40,19 +37,19 @@ export type Asking = {
 type Parts = { models: Models; clock: Clock };
 
 /** Has models answer, piece by piece. */
-export const reply = (parts: Parts, asking: Asking, signal: StopSignal): AsyncIterableIterator<Chunk> =>
-  new Reply(parts, asking, signal).chunks;
+export const reply = (parts: Parts, asking: Asking, signal: StopSignal): Chunks => {
+  const all = new Reply(parts, asking, signal);
+  return Object.assign(all.chunks(), { used: () => all.used() });
+};
 
-class Reply implements ChunkSource {
-  readonly chunks = new ChunkQueue(this);
+class Reply {
   readonly #parts: Parts;
   readonly #asking: Asking;
   readonly #signal: StopSignal;
   /** Which of the models is asked. */
   #at = 0;
-  #exchange: Exchange | undefined;
-  #isFull = false;
-  #stopped: { reason: unknown } | undefined;
+  /** Ends the call that is under way. */
+  #call: AbortController | undefined;
   #endPause: (() => void) | undefined;
   readonly #spending = new Spending();
   /** What was said in this step, in code units, and whether anything was in an earlier one. */
@@ -69,205 +66,167 @@ class Reply implements ChunkSource {
     this.#signal = signal;
   }
 
-  begin(): void {
-    if (this.#signal.aborted) {
-      this.chunks.fail(this.#signal.reason);
-      return;
-    }
+  async *chunks(): AsyncGenerator<Chunk, void> {
+    this.#signal.throwIfAborted();
     this.#signal.addEventListener("abort", this.#onAbort, { once: true });
     if (this.#asking.names.length > 1) this.#asking.whenLate(this.#leaveLate);
-    this.#answer().then(
-      () => this.#end(undefined),
-      (error: unknown) => this.#end({ error }),
-    );
-  }
-
-  full(isFull: boolean): void {
-    this.#isFull = isFull;
-    this.#exchange?.hold(isFull);
-  }
-
-  leave(): void {
-    this.#stop(new Error("nobody reads the reply any more"));
+    try {
+      yield* this.#answer();
+    } catch (error) {
+      throw this.#signal.aborted ? this.#signal.reason : error;
+    } finally {
+      this.#signal.removeEventListener("abort", this.#onAbort);
+    }
   }
 
   used(): Used {
-    return this.#exchange ? this.#spending.soFar(this.#exchange.told) : this.#spending.booked;
+    return this.#spending.soFar();
   }
+
+  readonly #onAbort = (): void => {
+    this.#call?.abort(this.#signal.reason);
+    this.#endPause?.();
+  };
 
   /** One that hangs before it has said anything, where others can be asked: they are, though it was the last one that hangs. */
   readonly #leaveLate = (): boolean => {
-    if (!this.#exchange || this.#said > 0) return false;
-    this.#exchange.abort(new BackendError(LATE, { retryable: true, isLate: true }));
+    if (!this.#call || this.#said > 0) return false;
+    this.#call.abort(new BackendError(LATE, { retryable: true, isLate: true }));
     return true;
   };
 
-  readonly #onAbort = (): void => {
-    this.#tellUsed();
-    this.chunks.fail(this.#signal.reason);
-    this.#stop(this.#signal.reason);
-  };
-
-  #stop(reason: unknown): void {
-    this.#stopped = { reason };
-    this.#exchange?.abort(reason);
-    this.#endPause?.();
-  }
-
-  #end(failed: { error: unknown } | undefined): void {
-    this.#signal.removeEventListener("abort", this.#onAbort);
-    if (failed) {
-      this.#tellUsed();
-      this.chunks.fail(failed.error);
-    } else this.chunks.end();
-  }
-
-  async #answer(): Promise<void> {
-    const { steps, tools: toolsOf } = this.#asking;
-    // Nothing that is there already is waited for: each wait costs as much as what it waits for.
-    const known = steps > 1 ? toolsOf() : [];
-    const tools = known instanceof Promise ? await known : known;
-    const made = this.#asking.prompt(tools);
-    const prompt = made instanceof Promise ? await made : made;
+  async *#answer(): AsyncGenerator<Chunk, void> {
+    const { steps } = this.#asking;
+    const tools = steps > 1 ? await this.#asking.tools() : [];
+    const prompt = await this.#asking.prompt(tools);
     const told: LanguageModelV3Message[] = [];
     for (let step = 1; ; step++) {
       const isLast = step >= steps;
-      this.#spending.begin(prompt, told);
-      const { content, calls, used } = await this.#ask(prompt, told, tools, isLast);
+      const { content, calls, used } = yield* this.#ask(prompt, told, tools, isLast);
       this.#spending.bookStep(used);
       this.#hasSpoken ||= this.#said > 0;
       this.#said = 0;
       this.#isEstimated ||= !used;
-      if (this.#isEstimated && calls.length === 0) this.chunks.push(untold("the provider", "an estimate"));
-      this.chunks.push({ usage: this.#spending.booked });
+      if (this.#isEstimated && calls.length === 0) yield untold("the provider", "an estimate");
+      yield { usage: this.#spending.booked };
       if (calls.length === 0) return;
       if (isLast)
         throw new BackendError(
           `the model was asked ${timesOf(steps)}, the most that is allowed, and still calls tools`,
         );
       this.#hasActed = true;
-      told.push({ role: "assistant", content }, await this.#answerCalls(tools, calls, step + 1 >= steps));
-      if (this.#stopped) throw this.#stopped.reason;
+      const { answer, refused } = await answerCalls(tools, calls, step + 1 >= steps, abortSignalOf(this.#signal));
+      for (const { tool, reason } of refused)
+        yield { note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } };
+      told.push({ role: "assistant", content }, answer);
     }
   }
 
-  #answerCalls(tools: readonly Tool[], calls: Step["calls"], isLast: boolean) {
-    return answerCalls(tools, calls, isLast, abortSignalOf(this.#signal), this.#tellRefused);
-  }
-
   /** Asks the model whose turn it is, and where that cannot be used and has said nothing yet, the next. */
-  async #ask(
+  async *#ask(
     prompt: LanguageModelV3Prompt,
     told: LanguageModelV3Message[],
     tools: readonly Tool[],
     isLast: boolean,
-  ): Promise<Step> {
+  ): AsyncGenerator<Chunk, Step> {
     const { names, wanted, aside } = this.#asking;
     let worthAnother: BackendError | undefined;
     for (let tries = 1; ; ) {
       const name = names[this.#at] as string;
       const next = names[this.#at + 1];
       try {
-        const open = this.#parts.models.open(name);
-        const model = open instanceof Promise ? await aside(open) : open;
-        if (this.#stopped) throw this.#stopped.reason;
-        this.#spending.price = model.settings.price;
+        const { models } = this.#parts;
+        const model = models.opened(name) ?? (await aside(models.open(name)));
+        this.#signal.throwIfAborted();
         this.#untold = name === wanted ? undefined : name;
-        const step = await this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
-        this.#tellModel();
-        return step;
+        return yield* this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
       } catch (error) {
         if (error instanceof BackendError) error.model = name;
-        if (this.#stopped || this.#said > 0 || !(error instanceof BackendError)) throw error;
+        if (this.#signal.aborted || this.#said > 0 || !(error instanceof BackendError)) throw error;
         if (error.retryable) worthAnother ??= error;
         if (next !== undefined && !(error instanceof RequestRefused)) {
           const detail = { model: name, reason: error.message, next };
-          this.chunks.push({ note: { name: "model.unavailable", detail }, anew: true });
+          yield { note: { name: "model.unavailable", detail }, anew: true };
           this.#at++;
           told.splice(0, told.length, ...portable(told));
-        } else if (!this.#hasActed) throw this.#noneLeft(error, worthAnother ?? error);
-        else if (!(await this.#mayTryAgain(error, tries++))) throw this.#noneLeft(error, LASTING);
+        } else if (this.#hasActed && (await this.#mayTryAgain(error, tries++))) continue;
+        else {
+          const { model, message: reason } = error;
+          if (this.#at > 0) yield { note: { name: "model.unavailable", detail: { model, reason } } };
+          throw noneLeft(error, this.#at + 1, this.#hasActed ? LASTING : (worthAnother ?? error));
+        }
       }
     }
   }
 
-  #noneLeft(error: BackendError, again: Again): BackendError {
-    const { model, message: reason } = error;
-    if (this.#at > 0) this.chunks.push({ note: { name: "model.unavailable", detail: { model, reason } } });
-    return noneLeft(error, this.#at + 1, again);
-  }
-
-  async #askModel(
+  async *#askModel(
     model: OpenModel,
     prompt: LanguageModelV3Prompt,
     tools: readonly Tool[],
     isLast: boolean,
-  ): Promise<Step> {
+  ): AsyncGenerator<Chunk, Step> {
     const { breaker, settings, provider } = model;
     const wait = breaker.wait();
     if (wait > 0) throw keptBack("the model", wait);
-    const plain: PlainText = new Map();
-    let [last, pieces]: [string | undefined, string[] | undefined] = [undefined, undefined];
-    const text = (text: string, block: string | undefined) => {
-      if (!pieces || block !== last) {
-        pieces = plain.get(block) ?? [];
-        plain.set(block, pieces);
-        last = block;
-      }
-      pieces.push(text);
-      this.#say(text);
-    };
-    const exchange = model.exchange({ text, alive: this.#alive });
-    this.#exchange = exchange;
-    if (this.#isFull) exchange.hold(true);
-    const options = {
-      prompt,
-      providerOptions: provider.options(settings.options),
-      ...(settings.maxOutputTokens !== undefined && { maxOutputTokens: settings.maxOutputTokens }),
-      ...(settings.temperature !== undefined && { temperature: settings.temperature }),
-      ...(tools.length > 0 && { tools: toolsForModel(tools) }),
-      ...(tools.length > 0 && isLast && provider.canRefuseTools && { toolChoice: { type: "none" } as const }),
-    };
+    this.#spending.price = settings.price;
+    this.#spending.begin(prompt);
+    const call = new AbortController();
+    this.#call = call;
+    const asked = new Asked(model);
+    let verdict: Verdict | undefined;
+    let retryAfterMs: number | undefined;
     try {
-      const step = await askOnce(model, options, exchange, plain, this.#hearer);
-      breaker.tell("answered");
+      await asked.begin({
+        prompt,
+        abortSignal: call.signal,
+        includeRawChunks: provider.tellsUsageEarly,
+        providerOptions: provider.options(settings.options),
+        ...(settings.maxOutputTokens !== undefined && { maxOutputTokens: settings.maxOutputTokens }),
+        ...(settings.temperature !== undefined && { temperature: settings.temperature }),
+        ...(tools.length > 0 && { tools: toolsForModel(tools) }),
+        ...(tools.length > 0 && isLast && provider.canRefuseTools && { toolChoice: { type: "none" } as const }),
+      });
+      for (let all = await asked.next(); all; all = await asked.next()) {
+        for (const heard of all) {
+          if (heard === "alive") yield ALIVE;
+          else if ("raw" in heard) this.#spending.told = toldIn(heard.raw) ?? this.#spending.told;
+          else {
+            if ("text" in heard) yield* this.#tellModel();
+            yield this.#written(heard);
+          }
+        }
+      }
+      const step = asked.end();
+      verdict = "answered";
+      yield* this.#tellModel();
       return step;
     } catch (error) {
-      this.#spending.bookSoFar(exchange.told);
-      breaker.tell(verdictOf(error, this.#signal), error instanceof BackendError ? error.retryAfterMs : undefined);
+      this.#spending.bookSoFar();
+      verdict = verdictOf(error, this.#signal);
+      if (error instanceof BackendError) retryAfterMs = error.retryAfterMs;
       throw error;
     } finally {
-      this.#exchange = undefined;
+      this.#call = undefined;
+      breaker.tell(verdict ?? verdictOf(undefined, this.#signal), retryAfterMs);
+      if (verdict !== "answered") call.abort(new Error("nobody reads the reply any more"));
     }
   }
 
-  #tellUsed(): void {
-    const usage = this.used();
-    if (usage !== NOTHING) this.chunks.push({ usage });
-  }
-
-  #tellModel(): void {
-    if (this.#untold !== undefined) this.chunks.push({ model: this.#untold });
+  *#tellModel(): Generator<Chunk> {
+    if (this.#untold !== undefined) yield { model: this.#untold };
     this.#untold = undefined;
   }
 
-  #say(text: string): void {
-    if (this.#untold !== undefined) this.#tellModel();
-    if (this.#said === 0 && this.#hasSpoken) this.chunks.say("\n\n");
-    this.chunks.say(text);
-    this.#said += text.length;
-    this.#spending.write(text.length);
+  #written(heard: { text: string } | { unseen: string }): Chunk {
+    if ("unseen" in heard) {
+      this.#spending.write(heard.unseen.length);
+      return ALIVE;
+    }
+    const text = this.#said === 0 && this.#hasSpoken ? `\n\n${heard.text}` : heard.text;
+    this.#said += heard.text.length;
+    this.#spending.write(heard.text.length);
+    return { text };
   }
-
-  readonly #hearer: StepHearer = {
-    text: (text) => this.#say(text),
-    unseen: (text) => this.#spending.write(text.length),
-  };
-
-  readonly #tellRefused = (tool: string, reason: string): void =>
-    this.chunks.push({ note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } });
-
-  readonly #alive = (): void => this.chunks.push(ALIVE);
 
   async #mayTryAgain({ retryable, retryAfterMs }: BackendError, tries: number): Promise<boolean> {
     const pause = retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + Math.random() / 2);
@@ -279,7 +238,7 @@ class Reply implements ChunkSource {
         resolve();
       };
     });
-    if (this.#stopped) throw this.#stopped.reason;
+    this.#signal.throwIfAborted();
     return true;
   }
 }

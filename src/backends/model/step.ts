@@ -1,4 +1,5 @@
 import type {
+  LanguageModelV3CallOptions,
   LanguageModelV3Message,
   LanguageModelV3StreamPart,
   LanguageModelV3ToolCall,
@@ -6,12 +7,20 @@ import type {
 } from "@ai-sdk/provider";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
-import type { Exchange } from "./exchange.ts";
-import { brokeOff, FILTER_WORDS, failureOf, otherForm, quoted, RequestRefused } from "./failures.ts";
+import {
+  brokeOff,
+  FILTER_WORDS,
+  failureOf,
+  jsonOf,
+  otherForm,
+  quoted,
+  RequestRefused,
+  StrangeEvent,
+} from "./failures.ts";
+import type { Call } from "./fetch.ts";
 import type { OpenModel } from "./models.ts";
-import type { PlainCall } from "./plain.ts";
-import { countOf, type Ending } from "./wires/wire.ts";
 
+type Part = LanguageModelV3StreamPart;
 type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["content"][number];
 type ReasoningPart = Extract<AssistantPart, { type: "reasoning" }>;
 type TextPart = Extract<AssistantPart, { type: "text" }>;
@@ -25,97 +34,150 @@ export type Step = {
   used: Used | undefined;
 };
 
-/** The text of an answer by its parts, in pieces, as far as it went past the SDK. */
-export type PlainText = Map<string | undefined, string[]>;
+/** What comes of an answer, piece by piece: its text, text that no reader sees (thoughts, arguments of calls), the provider's
+ * own event of it, or another sign of life. */
+export type Heard = { text: string } | { unseen: string } | { raw: unknown } | "alive";
 
-export type StepHearer = {
-  text(text: string): void;
-  /** What it thinks, and the arguments of its calls. */
-  unseen(text: string): void;
+/** Reads the parts that came since the last time; undefined at the end. */
+export type NextParts = () => Promise<readonly Part[] | undefined>;
+
+/** Asks a model; answers, once its answer has begun, how its parts are read. */
+export type AskModel = (options: Asking, call: Call) => Promise<NextParts>;
+type Asking = LanguageModelV3CallOptions & { abortSignal: AbortSignal };
+
+/** One call of a model. It ends, and its connection with it, when its signal aborts. Throws BackendErrors. */
+export class Asked {
+  readonly #model: OpenModel;
+  readonly #call: Call = { wasSent: false, hasEvents: false, failure: undefined, hasEnded: false, onComment: () => {} };
+  readonly #answer = new Answer();
+  #nextParts: NextParts | undefined;
+  #next: ReturnType<NextParts> | undefined;
+  #failed: { error: unknown } | undefined;
+
+  constructor(model: OpenModel) {
+    this.#model = model;
+  }
+
+  async begin(options: Asking): Promise<void> {
+    try {
+      this.#nextParts = await this.#model.ask(options, this.#call);
+    } catch (error) {
+      throw this.#failureOf(error);
+    }
+  }
+
+  /** What came since the last time; undefined at the end. */
+  async next(): Promise<readonly Heard[] | undefined> {
+    if (this.#failed) throw this.#failureOf(this.#failed.error);
+    try {
+      const parts = await this.#read();
+      return parts === "alive" ? [parts] : parts && this.#heardIn(parts);
+    } catch (error) {
+      throw this.#failureOf(error);
+    }
+  }
+
+  /** Pieces of text that came together are one. */
+  #heardIn(parts: readonly Part[]): Heard[] {
+    const heard: Heard[] = [];
+    let text = "";
+    try {
+      for (const part of parts) {
+        this.#answer.take(part);
+        if (part.type === "text-delta") text += part.delta;
+        else if (part.type === "reasoning-delta" || part.type === "tool-input-delta")
+          heard.push({ unseen: part.delta });
+        else if (part.type === "raw") heard.push({ raw: part.rawValue });
+        else if (SIGNS.has(part.type)) heard.push("alive");
+      }
+    } catch (error) {
+      this.#failed = { error };
+    }
+    if (text !== "") heard.push({ text });
+    return heard;
+  }
+
+  /** The whole answer, once nothing more comes. */
+  end(): Step {
+    if (!this.#answer.isKnown && this.#call.hasEvents) throw this.#otherForm();
+    return this.#answer.whole(this.#call.hasEnded);
+  }
+
+  /** A comment may come before the part that is waited for, which is then waited for again. */
+  #read(): Promise<readonly Part[] | "alive" | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#next ??= (this.#nextParts as NextParts)();
+      this.#call.onComment = () => resolve("alive");
+      this.#next.then((parts) => {
+        this.#next = undefined;
+        resolve(parts);
+      }, reject);
+    });
+  }
+
+  #failureOf(error: unknown): unknown {
+    const { failure, wasSent, hasEvents } = this.#call;
+    if (failure !== undefined) return failure;
+    const { isStrange, value } = contentOf(error);
+    const isOther = isStrange && hasEvents && !this.#answer.isKnown && !hasError(value);
+    return isOther ? this.#otherForm() : inOurWords(error, value, wasSent);
+  }
+
+  #otherForm(): BackendError {
+    return otherForm(this.#model.settings.provider.type);
+  }
+}
+
+/** Parts that say that the model is at work. That an answer has begun is none: some servers say so at once, and then queue it. */
+const SIGNS: ReadonlySet<Part["type"]> = new Set<Part["type"]>([
+  ...(["text-start", "text-end", "reasoning-start", "reasoning-end", "tool-input-start", "tool-input-end"] as const),
+  ...(["tool-call", "tool-result", "source", "file"] as const),
+]);
+
+/** Errors of the SDK that say that something came in no form it knows, or that nothing came in one. */
+const STRANGE = new Set(["AI_TypeValidationError", "AI_JSONParseError", "AI_InvalidResponseDataError"]);
+
+/** What came in the place of an answer. SDKs put the stream's first event into an error as if a call had failed. */
+const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
+  if (!(error instanceof Error)) return { isStrange: false, value: error };
+  const { responseBody } = error as { responseBody?: unknown };
+  const body = typeof responseBody === "string" ? jsonOf(responseBody) : undefined;
+  const strange = [error, error.cause, body].find(
+    (one) => one instanceof StrangeEvent || STRANGE.has(String(Object(one).name)),
+  );
+  return strange ? { isStrange: true, value: Object(strange).value } : { isStrange: false, value: body };
 };
 
-/** Asks a model once. What it writes is heard while it comes; `plain` is what of its text the SDK has not seen. Throws a BackendError. */
-export const askOnce = async (
-  model: OpenModel,
-  call: PlainCall,
-  exchange: Exchange,
-  plain: PlainText,
-  hearer: StepHearer,
-): Promise<Step> => {
-  const { type } = model.settings.provider;
-  const requireKnown = () => {
-    if (exchange.isStrange) throw otherForm(type);
-  };
-  const askSdk = () => {
-    const asked = Promise.resolve(model.sdk.doStream({ ...call, abortSignal: model.keyOf(exchange) }));
-    // It is left alone with an answer that it need not read.
-    asked.catch(() => {});
-    return asked;
-  };
-  const body = model.plain?.bodyOf(call);
-  const place = body === undefined ? undefined : model.plain?.place;
-  if (place) {
-    const { origin, path, always, headers } = place;
-    exchange.send({ origin, path, always, headers, body: body as string });
-  }
-  const asked = place ? undefined : askSdk();
-  try {
-    const ending = await (asked ? Promise.race([exchange.plainly(), asked.then(NO_ENDING)]) : exchange.plainly());
-    if (asked && body !== undefined && exchange.sent) model.plain?.learn(exchange.sent, body);
-    const answer = new Answer(plain);
-    if (ending) {
-      requireKnown();
-      return answer.plainly(ending);
-    }
-    const reader = (await (asked ?? askSdk())).stream.getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      if (value.type === "text-delta") hearer.text(value.delta);
-      else if (value.type === "reasoning-delta" || value.type === "tool-input-delta") hearer.unseen(value.delta);
-      answer.take(value);
-    }
-    requireKnown();
-    return answer.whole(exchange.hasEnded);
-  } catch (error) {
-    const strange = exchange.isStrange ? otherForm(type) : undefined;
-    const failure = exchange.failure ?? strange ?? inOurWords(error, exchange.sent !== undefined);
-    // What still comes is for nobody.
-    exchange.abort(failure);
-    throw failure;
-  }
-};
-
-const NO_ENDING = () => undefined;
+const hasError = (value: unknown): boolean => typeof value === "object" && value !== null && "error" in value;
 
 /** What the SDK itself threw, before there was a request or of what it could not read in the answer. */
-const inOurWords = (error: unknown, wasSent: boolean): BackendError => {
+const inOurWords = (error: unknown, value: unknown, wasSent: boolean): BackendError => {
   if (error instanceof BackendError) return error;
-  const { name, message } = error instanceof Error ? error : { name: "", message: String(error) };
+  const { name, message } = error instanceof Error ? error : { name: "", message: "" };
   // Its stream ended without saying so.
   if (name === "AI_InvalidResponseDataError") return brokeOff(quoted(`${name}: ${message}`));
   if (!wasSent && (name === "AI_InvalidArgumentError" || name === "AI_TypeValidationError"))
     return new BackendError("the model's `options` are none that its provider takes", { cause: error });
-  const { value } = Object(error) as { value?: unknown };
-  // A provider tells of its own failure in a form that its SDK does not know.
-  if (typeof value === "object" && value !== null && "error" in value)
-    return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
+  // A provider tells of its own failure, perhaps in a form that its SDK does not know.
+  const isTold = name === "" || name === "AI_APICallError" ? value !== undefined : hasError(value);
+  if (isTold) return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
   return new BackendError("what the provider answered could not be read", { cause: quoted(`${name}: ${message}`) });
 };
 
 /** Puts an answer together from its parts. */
 class Answer {
-  readonly #plain: PlainText;
   readonly #content: AssistantPart[] = [];
   readonly #open = new Map<string, TextPart | ReasoningPart>();
   readonly #calls: LanguageModelV3ToolCall[] = [];
-  #finish: Extract<LanguageModelV3StreamPart, { type: "finish" }> | undefined;
+  #finish: Extract<Part, { type: "finish" }> | undefined;
 
-  constructor(plain: PlainText) {
-    this.#plain = plain;
+  /** Something came in a form of this provider. */
+  get isKnown(): boolean {
+    const { finishReason, usage } = this.#finish ?? {};
+    return this.#content.length > 0 || finishReason?.raw !== undefined || usageIn(usage) !== undefined;
   }
 
-  take(part: LanguageModelV3StreamPart): void {
+  take(part: Part): void {
     switch (part.type) {
       case "text-start":
       case "reasoning-start":
@@ -137,34 +199,26 @@ class Answer {
         this.#call(part);
         return;
       case "error":
-        throw part.error instanceof Error
-          ? inOurWords(part.error, true)
-          : failureOf({ status: undefined, error: part.error, retryAfterMs: undefined });
+        // It has no reason to end: whether it has ended is known elsewhere.
+        if (!(Object(part.error).name === "AI_InvalidResponseDataError" && this.isKnown)) throw part.error;
+        return;
       case "finish":
         this.#finish = part;
     }
   }
 
-  /** An answer that was text alone. */
-  plainly({ finish = "stop", used }: Ending): Step {
-    return this.#step(finish, used);
-  }
-
+  /** `hasEnded`: the stream said that it is at its end, whatever the reason. */
   whole(hasEnded: boolean): Step {
-    const finish = this.#finish;
-    if (!finish || (finish.finishReason.unified === "other" && !finish.finishReason.raw && !hasEnded)) throw brokeOff();
-    const { unified } = finish.finishReason;
-    if (unified === "error") throw brokeOff();
-    return this.#step(unified === "content-filter" ? "filter" : unified, usedOf(finish.usage));
-  }
-
-  #step(finish: string, used: Used | undefined): Step {
-    const content = this.#withPlainText();
+    const { finishReason, usage } = this.#finish ?? {};
+    if (!finishReason) throw brokeOff();
+    if (!finishReason.raw && (finishReason.unified === "error" || finishReason.unified === "other") && !hasEnded)
+      throw brokeOff();
+    const content = this.#content.filter((part) => part.type !== "text" || part.text !== "");
     const isEmpty = this.#calls.length === 0 && !content.some((part) => part.type === "text");
-    if (finish === "filter") throw new RequestRefused(FILTER_WORDS);
-    if (finish === "length" && isEmpty)
+    if (finishReason.unified === "content-filter") throw new RequestRefused(FILTER_WORDS);
+    if (finishReason.unified === "length" && isEmpty)
       throw new RequestRefused("the model had used up what it may write before it began its reply");
-    return { content, calls: this.#calls, used };
+    return { content, calls: this.#calls, used: usageIn(usage) };
   }
 
   #begin(type: "text" | "reasoning", id: string): void {
@@ -186,22 +240,6 @@ class Answer {
     const options = providerMetadata ? { providerOptions: providerMetadata } : {};
     this.#content.push({ type: "tool-call", toolCallId, toolName, input: argumentsOf(call) ?? {}, ...options });
   }
-
-  /** The SDK told where parts begin; the text that it has not seen is put there, or between what was thought and what was called. */
-  #withPlainText(): AssistantPart[] {
-    const content = [...this.#content];
-    for (const [block, pieces] of this.#plain) {
-      const text = pieces.join("");
-      const open = block === undefined ? undefined : this.#open.get(block);
-      if (open) {
-        open.text = text + open.text;
-        continue;
-      }
-      const from = content.findIndex(({ type }) => type !== "reasoning");
-      content.splice(from === -1 ? content.length : from, 0, { type: "text", text });
-    }
-    return content.filter((part) => part.type !== "text" || part.text !== "");
-  }
 }
 
 /** The arguments of a call; undefined for what is no object. */
@@ -216,12 +254,16 @@ export const argumentsOf = ({ input }: LanguageModelV3ToolCall): Record<string, 
   }
 };
 
-const usedOf = ({ inputTokens, outputTokens }: LanguageModelV3Usage): Used | undefined =>
-  inputTokens.total === undefined && outputTokens.total === undefined
-    ? undefined
-    : {
-        input: countOf(inputTokens.total),
-        output: countOf(outputTokens.total),
-        cached: countOf(inputTokens.cacheRead),
-        reasoning: countOf(outputTokens.reasoning),
-      };
+const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
+  const { inputTokens, outputTokens } = usage ?? {};
+  if (inputTokens?.total === undefined && outputTokens?.total === undefined) return undefined;
+  return {
+    input: countOf(inputTokens?.total),
+    output: countOf(outputTokens?.total),
+    cached: countOf(inputTokens?.cacheRead),
+    reasoning: countOf(outputTokens?.reasoning),
+  };
+};
+
+const countOf = (value: unknown): number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;

@@ -25,21 +25,21 @@ export const toolsForModel = (tools: readonly Tool[]): LanguageModelV3FunctionTo
   }));
 
 /**
- * Has done what a model called for, all at once, and answers what it is to be told of it. A call that fails is an answer too. `refused` is told of calls that
- * no tool has seen.
+ * Has done what a model called for, all at once: what the model is to be told of it, and the calls that no tool has seen. A call that fails is an
+ * answer too.
  */
 export const answerCalls = async (
   tools: readonly Tool[],
   calls: readonly LanguageModelV3ToolCall[],
   isLast: boolean,
   signal: AbortSignal,
-  refused: (tool: string, reason: string) => void,
-): Promise<LanguageModelV3Message> => {
+): Promise<{ answer: LanguageModelV3Message; refused: { tool: string; reason: string }[] }> => {
+  const refused: { tool: string; reason: string }[] = [];
   const outputs = await Promise.all(
     calls.map((call, n) => {
       const tool = n < CALLS_AT_ONCE ? toolOf(tools, call) : "Too many calls at once.";
       if (typeof tool !== "string") return answerCall(tool, call, signal);
-      refused(cleanSentence(call.toolName, NAME_CHARACTERS), tool);
+      refused.push({ tool: cleanSentence(call.toolName, NAME_CHARACTERS), reason: tool });
       return failed(tool);
     }),
   );
@@ -48,7 +48,7 @@ export const answerCalls = async (
   const content = calls.map(({ toolCallId, toolName }, n): ResultPart => {
     return { type: "tool-result", toolCallId, toolName, output: outputs[n] as Output };
   });
-  return { role: "tool", content };
+  return { answer: { role: "tool", content }, refused };
 };
 
 /** The tool that is called, or why none is. */

@@ -375,7 +375,11 @@ const ask = async (
   used: TellUsed,
 ): Promise<string> => {
   signal.throwIfAborted();
-  const text: unknown = await orAborted(backend.summarise(messages, signal, used), signal);
+  const text: unknown = await orAborted(backend.summarise(messages, signal, used), signal).catch(async (error) => {
+    // A backend that stops at the signal tells first what it used.
+    if (signal.aborted) await new Promise((resolve) => setImmediate(resolve));
+    throw error;
+  });
   if (typeof text !== "string") throw new TypeError("the backend's summary is no text");
   if (text.length > SUMMARY_LIMIT) throw new TypeError("the backend's summary is longer than 4 MiB");
   return text;

@@ -15,8 +15,6 @@ type Exchange = { req: IncomingMessage; res: ServerResponse };
  * waits to be asked for its body is asked here, when it is known that somebody wants it.
  */
 export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer> => {
-  const { whole } = req as { whole?: Buffer };
-  if (whole !== undefined) return whole.length > limit ? Promise.reject(tooLarge(limit)) : Promise.resolve(whole);
   const announced = Number(req.headers["content-length"] ?? 0);
   if (announced > limit) return Promise.reject(tooLarge(limit));
   if (announced === 0 && req.headers["transfer-encoding"] === undefined) return Promise.resolve(NOTHING);
@@ -34,7 +32,8 @@ export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer>
         size += part.length;
       }
     });
-    req.on("end", () => resolve(body.subarray(0, size)));
+    // A stream of HTTP/2 that was cut off ends as one that is whole does, and closes next.
+    req.on("end", () => req.complete && resolve(body.subarray(0, size)));
     req.on("error", (cause) => {
       const isNamed = cause instanceof GatewayError;
       reject(isNamed ? cause : new GatewayError("request-timeout", "The body did not arrive whole.", { cause }));

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerResponse } from "node:http2";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
@@ -87,6 +88,12 @@ export class WireCall {
     return this.#controller.signal;
   }
 
+  /** No further request is taken on its connection. Those of HTTP/2 that are open are still answered. */
+  endConnection(): void {
+    if (this.req.httpVersionMajor === 1) this.res.setHeader("connection", "close");
+    else (this.res as unknown as Http2ServerResponse).stream.session?.close();
+  }
+
   /** From now on a stream is the answer; it is stopped where a signal would abort, and costs none. */
   answerWith(stream: { stop(): void }): void {
     this.#stream = stream;
@@ -157,7 +164,7 @@ export const failCall = (call: WireCall, thrown: unknown, events: Events, send =
     return;
   }
   // Over HTTP/2 the stream ends with the answer, and the connection goes on.
-  if (req.httpVersionMajor === 1 && hasUnreadBody(req)) res.setHeader("connection", "close");
+  if (req.httpVersionMajor === 1 && hasUnreadBody(req)) call.endConnection();
   send(res, error, requestId);
 };
 

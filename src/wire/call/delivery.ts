@@ -1,5 +1,5 @@
 import { idLike, newId } from "#kit/ids.ts";
-import { isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
+import { isSecretHeader } from "#kit/secret-headers.ts";
 import type { Delivery, DeliveryStep } from "#store/store.ts";
 import type { WireCall } from "./call.ts";
 
@@ -43,21 +43,13 @@ export const createDelivery = (
   };
 };
 
-const TEXT = Symbol("text");
-type Told = readonly string[] & { [TEXT]?: string };
-
-/** A connection that sends the same head again and again has one list of it, and one text of that. */
-const headersOf = (raw: Told, hideSecrets: (text: string) => string): string => {
-  raw[TEXT] ??= hideSecrets(withoutCredentials(textOf(raw)));
-  return raw[TEXT];
-};
-
-const textOf = (raw: readonly string[]): string => {
+/** The headers as lines, without secrets. They are looked through line by line, as a client repeats most of them. */
+const headersOf = (raw: readonly string[], hideSecrets: (line: string) => string): string => {
   let text = "";
   for (let n = 0; n < raw.length; n += 2) {
     const { start, isAddress } = lineOf(raw[n] as string);
     if (start === "") continue;
-    const line = start + (isAddress ? withoutQuery(raw[n + 1] as string) : raw[n + 1]);
+    const line = hideSecrets(start + (isAddress ? withoutQuery(raw[n + 1] as string) : raw[n + 1]));
     text += text === "" ? line : `\n${line}`;
   }
   return text;

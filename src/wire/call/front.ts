@@ -64,7 +64,7 @@ export const createFront = (parts: FrontParts) => {
         throw new GatewayError("invalid-request", "The request has no Host.");
       if (url.length > URL_LIMIT)
         throw new GatewayError("uri-too-long", `A request target has at most ${URL_LIMIT} characters.`);
-      if (headBytesOf(req) > HEADER_LIMIT)
+      if (req.httpVersionMajor === 2 && headBytesOf(req) > HEADER_LIMIT)
         throw new GatewayError("headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`);
       requireOneOfEach(req);
       if (fromPage && isPreflight(req)) {
@@ -81,8 +81,11 @@ export const createFront = (parts: FrontParts) => {
   };
 };
 
-/** Of HTTP/1.1 the parser has seen to that. */
-const headBytesOf = ({ headBytes = 0 }: IncomingMessage & { headBytes?: number }): number => headBytes;
+/** As HTTP/1.1 would write it, whose parser has measured it already. */
+const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>
+  rawHeaders.reduce((bytes, text) => bytes + text.length + SEPARATOR, 0);
+/** `: ` or a line's end. */
+const SEPARATOR = 2;
 
 // Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
 const PUBLIC = new Set(["/", "/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);

@@ -9,9 +9,9 @@ import { readHookBody } from "./hooks-body.ts";
 export type HookReply = { body: object; replayed: boolean };
 
 /** Handles a body that was read and held to the contract. */
-export type RunHook = (place: HookPlace, body: unknown, ctx: HookContext) => HookReply | Promise<HookReply>;
+export type RunHook = (place: HookPlace, body: unknown, ctx: HookContext) => Promise<HookReply>;
 /** Handles a body as it came, be it from its sender or sent again out of the flight recorder. */
-export type CallHook = (place: HookPlace, raw: Buffer, ctx: HookContext) => HookReply | Promise<HookReply>;
+export type CallHook = (place: HookPlace, raw: Buffer, ctx: HookContext) => Promise<HookReply>;
 
 export type HookCallsParts = {
   handlers: HooksHandlers<HookContext>;
@@ -26,50 +26,28 @@ type Handler = (call: unknown, ctx: HookContext) => HookReply | Promise<HookRepl
 
 /** What a webhook means, and the record of those that start nothing: who does start something stores its delivery with it. */
 export const createHookCalls = ({ handlers, record }: HookCallsParts): { run: RunHook; call: CallHook } => {
-  const finish = (reply: HookReply, ctx: HookContext): HookReply | Promise<HookReply> => {
-    if (reply.replayed) noteRepeat(reply.body, ctx);
-    else if (ctx.answer !== "accepted") {
-      // The answer names the delivery, which is to be found then.
-      const recorded = record(answered(ctx, 200));
-      if (recorded instanceof Promise) return recorded.then(() => reply);
-    }
-    return reply;
-  };
-
   const noteRepeat = ({ turnId, sessionId, eventId, deliveryId }: Named, ctx: HookContext): void => {
     ctx.answer = "repeated";
     ctx.note("request.repeated", JSON.stringify({ turn_id: turnId, event_id: eventId, delivery_id: deliveryId }));
     void record(answered(ctx, 200), { turnId, sessionId, eventId });
   };
 
-  /** A request that no mapping matched is a kind of its own, also where it is answered with an error. */
-  const failed = (thrown: unknown, ctx: HookContext): unknown => {
-    if (ctx.answer === "unmatched") void record(answered(ctx, errors[GatewayError.from(thrown).name].status));
-    return thrown;
-  };
-
-  const finishLater = async (running: Promise<HookReply>, ctx: HookContext): Promise<HookReply> => {
+  const run: RunHook = async ({ operation, name }, body, ctx) => {
     let reply: HookReply;
     try {
-      reply = await running;
+      reply = await (handlers[operation] as Handler)({ path: { name }, headers: ctx.headers, body }, ctx);
     } catch (error) {
-      throw failed(error, ctx);
+      // A request that no mapping matched is a kind of its own, also where it is answered with an error.
+      if (ctx.answer === "unmatched") void record(answered(ctx, errors[GatewayError.from(error).name].status));
+      throw error;
     }
-    return finish(reply, ctx);
+    if (reply.replayed) noteRepeat(reply.body, ctx);
+    // The answer names the delivery, which is to be found then.
+    else if (ctx.answer !== "accepted") await record(answered(ctx, 200));
+    return reply;
   };
 
-  const run: RunHook = ({ operation, name }, body, ctx) => {
-    const handle = handlers[operation] as Handler;
-    let running: ReturnType<Handler>;
-    try {
-      running = handle({ path: { name }, headers: ctx.headers, body }, ctx);
-    } catch (error) {
-      throw failed(error, ctx);
-    }
-    return running instanceof Promise ? finishLater(running, ctx) : finish(running, ctx);
-  };
-
-  return { run, call: (place, raw, ctx) => run(place, readHookBody(place.operation, raw), ctx) };
+  return { run, call: async (place, raw, ctx) => await run(place, readHookBody(place.operation, raw), ctx) };
 };
 
 const answered = (ctx: HookContext, status: number): Delivery => {

@@ -135,12 +135,9 @@ export const createHooksGate = (parts: HooksGateParts) => {
     return error;
   };
 
-  const take = (hook: HookExchange, raw: Buffer): HookReply | Promise<HookReply> => {
+  const take = async (hook: HookExchange, raw: Buffer): Promise<HookReply> => {
     requireSignature(hook, raw);
-    return hook.counting === undefined ? takeCounted(hook, raw) : hook.counting.then(() => takeCounted(hook, raw));
-  };
-
-  const takeCounted = (hook: HookExchange, raw: Buffer): HookReply | Promise<HookReply> => {
+    await hook.counting;
     hook.raw = raw;
     const place = hook.place as HookPlace;
     const body = readHookBody(place.operation, raw);
@@ -150,7 +147,7 @@ export const createHooksGate = (parts: HooksGateParts) => {
       const challenge = scheme.challengeOf?.(body);
       if (challenge !== undefined) return answerChallenge(hook, challenge);
     }
-    return run(place, body, hook);
+    return await run(place, body, hook);
   };
 
   const answerChallenge = (hook: HookExchange, challenge: string): HookReply => {

@@ -21,7 +21,7 @@ export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
 
   const fail = (call: WireCall, hook: HookExchange, error: unknown): void => {
     gate.refuse(hook, error);
-    if (hook.guessing) call.res.setHeader("connection", "close");
+    if (hook.guessing) call.endConnection();
     failCall(call, error, events);
   };
 
@@ -30,8 +30,7 @@ export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
     const hook = new HookExchange(parts, call);
     try {
       gate.admit(hook);
-      const reply = gate.take(hook, await readBody(call, bodyLimit()));
-      send(call, reply instanceof Promise ? await reply : reply);
+      send(call, await gate.take(hook, await readBody(call, bodyLimit())));
     } catch (error) {
       fail(call, hook, error);
     }

@@ -5,8 +5,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { Http2Request, Http2Response } from "./h2-exchange.ts";
-import { RecentHead } from "./h2-recent-head.ts";
+import { Http2Request, Http2Response } from "./h2-request.ts";
 import type { ResetLimit } from "./reset-limit.ts";
 import { LEAST_TAKEN } from "./slow-readers.ts";
 
@@ -99,7 +98,6 @@ class Connection {
   readonly #socket: Socket;
   readonly #session: ServerHttp2Session;
   readonly #parts: Http2Parts;
-  readonly #heads = new RecentHead();
   readonly #open = new Set<Exchange>();
   readonly #began = performance.now();
   #idleSince = this.#began;
@@ -153,24 +151,22 @@ class Connection {
   }
 
   #begin(...[stream, headers, flags, raw]: Arrived): void {
-    const isWhole = (flags & END_STREAM) !== 0;
-    const req = new Http2Request(stream, { headers, raw, isWhole, socket: this.#socket, heads: this.#heads });
+    const req = new Http2Request(stream, headers, raw, (flags & END_STREAM) !== 0);
     const exchange = { req, stream, began: performance.now() };
     this.#open.add(exchange);
-    req.onClose(() => {
+    const res = new Http2Response(stream);
+    this.#parts.onRequest(req, res);
+    // After the listeners of the door.
+    stream.once("close", () => {
       this.#open.delete(exchange);
       this.#idleSince = performance.now();
       if (stream.aborted || stream.rstCode !== NO_ERROR) this.#countReset();
     });
-    this.#parts.onRequest(req, new Http2Response(stream, req, this.end));
   }
 
   #countReset(): void {
     if (this.#parts.resets.count(this.#socket)) this.#session.destroy(undefined, ENHANCE_YOUR_CALM);
   }
-
-  /** Lets the open streams finish, and no others begin. */
-  readonly end = (): void => this.#session.close();
 
   announceEnd(): void {
     if (!this.#session.closed && !this.#session.destroyed) this.#session.goaway(NO_ERROR, ANY_STREAM);
@@ -190,7 +186,7 @@ class Connection {
       return;
     }
     const idle = this.#open.size === 0 ? now - this.#idleSince : 0;
-    if (isLast || idle >= idleMs) this.end();
+    if (isLast || idle >= idleMs) this.#session.close();
     if (this.#isDeaf(idle)) this.destroy();
     else if (!this.#hasAgreed && now - this.#began >= headersMs) this.destroy();
     else this.#checkStreams(now);
@@ -208,8 +204,6 @@ class Connection {
     let waits = false;
     for (const { req, stream, began } of this.#open) {
       waits ||= stream.bufferSize > 0 || stream.writableEnded;
-      // Its body was whole by its length, and its client has not ended it.
-      if (stream.headersSent && stream.writableFinished && !stream.closed) stream.close(NO_ERROR);
       if (!req.complete && now - began >= this.#parts.requestMs) req.fail(new Error("too late"));
     }
     const sent = this.#socket.bytesWritten;

@@ -4,9 +4,6 @@ import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import type { Events } from "#observe/events.ts";
-import { Req, Res } from "#wire/rest/prototypes.ts";
-import { createHttp1, type Http1Parts } from "./h1.ts";
-import { KEEP_ALIVE_S } from "./h1-exchange.ts";
 import type { Http2, Http2Parts } from "./h2.ts";
 import { afterAnswers, createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
@@ -28,7 +25,7 @@ export type ListenOptions = {
   /** Whether a new connection may stay; any may unless told. Those that may not are closed before anything is read. */
   admits?: ((socket: Socket) => boolean) | undefined;
   resets: ResetLimit;
-  /** Over HTTP/2 it is given as much of a request and its response as `h2-exchange` has. */
+  /** Over HTTP/2 it is given those of `h2-request`. */
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Without it the wish to upgrade is ignored. */
   onUpgrade?: OnUpgrade | undefined;
@@ -53,7 +50,7 @@ export type Listening = {
 
 const HEADER_MS = 10_000;
 const REQUEST_MS = 30_000;
-const KEEP_ALIVE_MS = KEEP_ALIVE_S * 1_000;
+const KEEP_ALIVE_MS = 65_000;
 const STUCK_MS = 30_000;
 /** While it drains, what a connection that waits for nothing still has for its next request. */
 const IDLE_MS = 1_000;
@@ -71,10 +68,6 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   const headersMs = Math.min(HEADER_MS, requestMs);
   const checkMs = Math.min(1_000, requestMs, stuckMs);
   const settings = {
-    // biome-ignore lint/suspicious/noExplicitAny: Node types these as classes; plain functions are what is fast
-    IncomingMessage: Req as any,
-    // biome-ignore lint/suspicious/noExplicitAny: as above
-    ServerResponse: Res as any,
     maxHeaderSize: HEADER_LIMIT,
     // The front asks for it, and answers as we answer.
     requireHostHeader: false,
@@ -104,15 +97,9 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   const connected = tls ? "secureConnection" : "connection";
   const [asHttp1] = server.listeners(connected) as [(socket: Socket) => void];
   const slowReaders = createSlowReaders(stuckMs);
-  const node = (socket: Socket) => asHttp1.call(server, socket);
-  const plain = createHttp1({
-    onRequest: options.onRequest as unknown as Http1Parts["onRequest"],
-    node,
-    idleMs: KEEP_ALIVE_MS,
-  });
   const http1 = (socket: Socket) => {
     slowReaders.add(socket);
-    plain.take(socket);
+    asHttp1.call(server, socket);
   };
   const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs, lastRequestsMs: IDLE_MS };
   const http2 = createLateHttp2({ onRequest, resets: options.resets, ...times });
@@ -121,12 +108,7 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   if (tls)
     server.on(connected, (socket: TLSSocket) => (socket.alpnProtocol === "h2" ? http2.take(socket) : http1(socket)));
   else server.on(connected, prefaces.read);
-  const upgrades =
-    options.onUpgrade &&
-    createUpgrades(options.onUpgrade, (socket) => {
-      slowReaders.add(socket);
-      node(socket);
-    });
+  const upgrades = options.onUpgrade && createUpgrades(options.onUpgrade, http1);
   if (upgrades) {
     server.on("upgrade", (req, duplex, head) => {
       const socket = duplex as Socket;
@@ -144,7 +126,6 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   server.on("error", (error: NodeJS.ErrnoException) => pressure(error.code ?? "accept"));
   const checks = everyMs(checkMs, () => {
     prefaces.endWaiting(performance.now() - headersMs);
-    plain.check();
     http2.check();
     slowReaders.check();
   });
@@ -164,7 +145,6 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       http2.drain();
       idleTimer ??= everyMs(IDLE_MS, () => {
         server.closeIdleConnections();
-        plain.endIdle(performance.now() - IDLE_MS);
         prefaces.endWaiting(performance.now() - IDLE_MS);
       });
       await gone;

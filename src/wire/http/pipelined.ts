@@ -6,14 +6,33 @@ const AT_ONCE = 3;
 /** A connection that has more requests waiting than any client sends ahead is cut. */
 const LONGEST = 256;
 
-/** The answer to the last request that came on a connection. */
-const lastAnswers = new WeakMap<Socket, ServerResponse>();
+type Asked = { req: IncomingMessage; res: ServerResponse };
 
-type Blocked = Socket & { _httpMessage?: ServerResponse | null };
+/** The requests of one connection of HTTP/1.1 that are not answered yet. */
+type Line = {
+  /** The answers that are not out yet, in the order of their requests. Those that are out are removed with the next look. */
+  answers: ServerResponse[];
+  lastRequest: IncomingMessage;
+  /** How many of those that were sent ahead have begun. */
+  begun: number;
+  waiting: Asked[];
+};
+
+const lines = new WeakMap<Socket, Line>();
+
+/** The answer whose turn it is on this connection; undefined where all are out. */
+export const answeringOn = (socket: Socket): ServerResponse | undefined => {
+  const answers = lines.get(socket)?.answers ?? [];
+  while (answers[0]?.writableFinished || answers[0]?.destroyed) answers.shift();
+  return answers[0];
+};
+
+/** The request that came last on this connection. */
+export const lastRequestOn = (socket: Socket): IncomingMessage | undefined => lines.get(socket)?.lastRequest;
 
 /** Goes on once all that was asked before on this connection is answered; not at all when the connection ends with that. */
 export const afterAnswers = (socket: Socket, goOn: () => void): void => {
-  const last = lastAnswers.get(socket);
+  const last = lines.get(socket)?.answers.at(-1);
   if (!last || last.closed) return void goOn();
   socket.on("error", () => {});
   // Node has let go of the connection, and would never tell an answer that waits for room to go on.
@@ -24,20 +43,15 @@ export const afterAnswers = (socket: Socket, goOn: () => void): void => {
   });
 };
 
-function cutBlocked(this: Blocked): void {
-  if (this._httpMessage?.writableNeedDrain) this.destroy();
+function cutBlocked(this: Socket): void {
+  if (answeringOn(this)?.writableNeedDrain) this.destroy();
 }
-
-type Asked = { req: IncomingMessage; res: ServerResponse };
-type Line = { begun: number; waiting: Asked[] };
 
 /**
  * Begins requests that were sent ahead of their predecessors' answers only a few at a time. Node begins all that come in one read, and
  * holds their answers until it is their turn: 64 KiB of requests would cost hundreds of MiB of answers that nobody takes.
  */
 export const createPipelined = (onRequest: RequestListener): RequestListener => {
-  const lines = new WeakMap<Socket, Line>();
-
   const begin = (line: Line, { req, res }: Asked): void => {
     line.begun++;
     res.once("close", () => {
@@ -49,16 +63,22 @@ export const createPipelined = (onRequest: RequestListener): RequestListener => 
   };
 
   return (req, res) => {
-    lastAnswers.set(req.socket, res);
-    // It is its turn, as it always is where nobody sends ahead.
-    if (res.socket !== null) return onRequest(req, res);
     const { socket } = req;
-    let line = lines.get(socket);
-    if (!line) {
-      line = { begun: 0, waiting: [] };
-      lines.set(socket, line);
-    }
-    if (line.begun < AT_ONCE) begin(line, { req, res });
+    const line = lineOf(socket, req);
+    const isItsTurn = answeringOn(socket) === undefined;
+    line.answers.push(res);
+    if (isItsTurn) onRequest(req, res);
+    else if (line.begun < AT_ONCE) begin(line, { req, res });
     else if (line.waiting.push({ req, res }) > LONGEST) socket.destroy();
   };
+};
+
+const lineOf = (socket: Socket, lastRequest: IncomingMessage): Line => {
+  let line = lines.get(socket);
+  if (line) line.lastRequest = lastRequest;
+  else {
+    line = { answers: [], lastRequest, begun: 0, waiting: [] };
+    lines.set(socket, line);
+  }
+  return line;
 };

@@ -1,10 +1,10 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { errors } from "#generated/errors.ts";
 import type { ErrorName } from "#kit/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
 import { problemOf } from "#wire/call/problem.ts";
+import { answeringOn, lastRequestOn } from "./pipelined.ts";
 
 export const HEADER_LIMIT = 16 * 1024;
 
@@ -13,12 +13,6 @@ const LINGER_MS = 1_000;
 
 /** What Node says of bytes that it could not read. */
 export type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
-
-/** A socket as Node's server has it: what is being answered, and what is being read. */
-type Parsed = Socket & {
-  _httpMessage?: ServerResponse | null;
-  parser?: { incoming?: IncomingMessage | null } | null;
-};
 
 const BY_CODE: Record<string, [ErrorName, string]> = {
   HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],
@@ -37,7 +31,7 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
   const ending = new WeakSet<Socket>();
 
   const refuse = (bytes: UnreadBytes, socket: Socket): void => {
-    const { _httpMessage: answering, parser } = socket as Parsed;
+    const answering = answeringOn(socket);
     if (answering?.req.complete && socket.writable) {
       if (ending.has(socket)) return;
       ending.add(socket);
@@ -50,7 +44,7 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
     // Whoever never sent anything asked for nothing.
     const isSilent = bytes.code === "ERR_HTTP_REQUEST_TIMEOUT" && socket.bytesRead === 0;
     // The rest of a body whose request was answered before it came: nobody waits for more.
-    const isAnswered = answering?.headersSent || (!answering && parser?.incoming?.complete === false);
+    const isAnswered = answering?.headersSent || (!answering && lastRequestOn(socket)?.complete === false);
     if (bytes.code === "ECONNRESET" || isSilent || !socket.writable || isAnswered) {
       socket.destroy();
       return;

@@ -3,12 +3,11 @@ import type { ValidationError } from "#generated/validators/validate.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { ended } from "#kit/fault-words.ts";
 import { type BodyFault, faultOf } from "#wire/call/body-fault.ts";
-import type { Route } from "#wire/call/routes.ts";
-import type { ValidatedRequest } from "#wire/rest/rest-validation.ts";
+import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
 import { paramOf } from "./openai-error.ts";
 
 /** Holds a body to the contract. Of its address nothing is looked at: clients put there what other servers ask for. */
-export const validateOpenAi = (_req: unknown, _res: unknown, body: unknown, { operation }: Route): ValidatedRequest => {
+export const validateOpenAi: ValidateRequest = async (_asked, body, { operation }) => {
   const validate = bodies[operation as keyof typeof bodies];
   if (validate && !validate(body)) throw refusalOf(toldOf(validate.errors ?? []));
   return { body, query: {} };

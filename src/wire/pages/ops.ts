@@ -122,7 +122,7 @@ const requireHealthPermission = ({ identifyRpc, guard, events }: OpsParts, call:
     const { error, guessing } = guard(call.peer.network, adviceOf(METRICS_TAKES, call.req));
     const { peer, path, requestId } = call;
     events.authFailed({ surface: "public", address: peer.address, path, requestId, logged: !guessing });
-    if (guessing) call.res.setHeader("connection", "close");
+    if (guessing) call.endConnection();
     throw error;
   }
   call.caller = caller.name;

@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import { setImmediate as breathe } from "node:timers/promises";
 import type Express from "express";
@@ -10,17 +10,14 @@ import type { BodyFault } from "#wire/call/body-fault.ts";
 import type { Route } from "#wire/call/routes.ts";
 import { bodySchemaIn, type FieldsOf, type Found, fieldsIn, namedIn, toldOf } from "./contract-faults.ts";
 import { cutDown } from "./cut-down.ts";
-import { adoptPrototypes, standIn } from "./prototypes.ts";
 
 export type ValidatedRequest = { body: unknown; query: Record<string, unknown> };
 
+/** As much of a request as the contract speaks of, beside its body. */
+export type Asked = { method?: string | undefined; url?: string | undefined; headers: IncomingHttpHeaders };
+
 /** Holds a request to the contract: fills in defaults, or throws `invalid-request` with each fault. */
-export type ValidateRequest = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  body: unknown,
-  route: Route,
-) => Promise<ValidatedRequest>;
+export type ValidateRequest = (asked: Asked, body: unknown, route: Route) => Promise<ValidatedRequest>;
 
 const SETTLE = Symbol("settle");
 type Settled = IncomingMessage & {
@@ -59,22 +56,27 @@ export const createRequestValidation = async (document: object, routes: readonly
   );
   app.use((req: Settled) => req[SETTLE]?.());
   app.use((error: unknown, req: Settled, _res: unknown, _next: unknown) => req[SETTLE]?.(error ?? "no error given"));
-  adoptPrototypes(app);
 
   const named = namedIn(document);
-  const validate: ValidateRequest = (given, itsRes, body, route) =>
+  const validate: ValidateRequest = ({ method, url, headers }, body, route) =>
     new Promise((resolve, reject) => {
-      const { req, res } = ofHttp1(given, itsRes);
-      req.body = cutDown(body, bodySchemaIn(document, route), named);
-      // Its validators are kept by the header's whole text: parameters would make it compile anew for each spelling.
-      if (body !== undefined) req.headers["content-type"] = "application/json";
-      else if (req.headers["content-type"] !== undefined) delete req.headers["content-type"];
-      req[SETTLE] = (error) => {
+      const settle = (error?: unknown): void => {
         req[SETTLE] = undefined;
         if (error === undefined) resolve({ body: req.body, query: req.query ?? {} });
         else reject(translated(error, () => fieldsIn(document, route)));
       };
-      (app as unknown as (req: IncomingMessage, res: ServerResponse) => void)(req, res);
+      // Its validators are kept by the header's whole text: parameters would make it compile anew for each spelling.
+      const { "content-type": _, ...others } = headers;
+      const type = body === undefined ? {} : { "content-type": "application/json" };
+      // Made for Express, with the prototypes that it would set, and gone with all that it leaves on them. The real ones may be of HTTP/2.
+      const req: Settled = Object.assign(Object.create(app.request), {
+        method,
+        url,
+        headers: { ...others, ...type },
+        body: cutDown(body, bodySchemaIn(document, route), named),
+        [SETTLE]: settle,
+      });
+      (app as unknown as (req: IncomingMessage, res: ServerResponse) => void)(req, Object.create(app.response));
     });
 
   for (const route of routes) {
@@ -94,17 +96,11 @@ class NoDocumentValidator {
   }
 }
 
-/** The request itself, or where it is none of Node's own a copy of what is looked at. */
-const ofHttp1 = (req: Settled, res: ServerResponse): { req: Settled; res: ServerResponse } =>
-  req instanceof IncomingMessage
-    ? { req, res }
-    : standIn(req as { method: string; url: string; headers: IncomingHttpHeaders });
-
 const warmUp = async (validate: ValidateRequest, route: Route): Promise<void> => {
   const { method, path, bodyLimit } = route;
-  const { req, res } = standIn({ method, url: path.replaceAll(/\{\w+\}/g, "x"), headers: {} });
+  const asked = { method, url: path.replaceAll(/\{\w+\}/g, "x"), headers: {} };
   try {
-    await validate(req, res, bodyLimit === null ? undefined : {}, route);
+    await validate(asked, bodyLimit === null ? undefined : {}, route);
   } catch (error) {
     if (!(error instanceof GatewayError) || error.name === "internal") {
       throw new Error(`the contract of ${method} ${path} cannot be compiled`, { cause: error });

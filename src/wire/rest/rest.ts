@@ -18,12 +18,7 @@ import { requireJson } from "#wire/call/media-type.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
 import { type Framing, sendEvents } from "#wire/call/sse.ts";
-import type { ValidatedRequest, ValidateRequest } from "./rest-validation.ts";
-
-/** Holds a request to the contract of its operation. */
-export type HoldToContract = (
-  ...request: Parameters<ValidateRequest>
-) => ValidatedRequest | ReturnType<ValidateRequest>;
+import type { ValidateRequest } from "./rest-validation.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 
@@ -39,7 +34,7 @@ export type RestDoorParts = {
   surface: "rest" | "openai";
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
-  hold: HoldToContract;
+  hold: ValidateRequest;
   /** Who the token of this hash belongs to; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
   guard: GuessGuard;
@@ -57,7 +52,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
   const match = createMatcher(surface);
 
   return async (call: WireCall): Promise<void> => {
-    const { req, res } = call;
+    const { req } = call;
     call.surface = "rest";
     const caller = authenticate(parts, match, call);
     call.caller = caller.name;
@@ -67,13 +62,10 @@ export const createRestDoor = (parts: RestDoorParts) => {
     requireScope(matched.route, caller);
     const counted = rateLimit(caller.tokenId);
     if (counted instanceof Promise) await counted;
-    // Each of them is there at once, as a rule.
-    const reading = readRaw(call, matched.route, bodyLimit());
-    const raw = reading instanceof Promise ? await reading : reading;
+    const raw = await readRaw(call, matched.route, bodyLimit());
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
-    const validating = hold(req, res, parsed, matched.route);
-    const { body, query } = validating instanceof Promise ? await validating : validating;
+    const { body, query } = await hold(req, parsed, matched.route);
     // What is done with it is a stretch of its own.
     if (isLarge) await breathe();
     const headers = {
@@ -85,8 +77,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
-    const answering = answer(call, matched, reply, parts);
-    if (answering) await answering;
+    await answer(call, matched, reply, parts);
   };
 };
 
@@ -112,7 +103,7 @@ const authenticate = (
   const { address } = call.peer;
   const path = guessing ? undefined : placeOf(match, call, BELOW[surface]);
   events.authFailed({ surface: "rest", address, path, requestId: call.requestId, logged: !guessing });
-  if (guessing) call.res.setHeader("connection", "close");
+  if (guessing) call.endConnection();
   throw error;
 };
 
@@ -134,13 +125,11 @@ const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
 };
 
 /** The body of the request, undefined where it has none. An operation that takes none refuses one. */
-const readRaw = (call: WireCall, route: Route, limit: number): Buffer | undefined | Promise<Buffer | undefined> => {
-  const { req } = call;
-  if (route.bodyLimit === null) return readNothing(call, route);
-  if (!route.needsBody) return readIfThere(call, limit);
-  requireJson(req);
-  const { whole } = req as { whole?: Buffer };
-  return whole !== undefined && whole.length <= limit ? whole : readBody(call, limit);
+const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> => {
+  if (route.bodyLimit === null) return await readNothing(call, route);
+  if (!route.needsBody) return await readIfThere(call, limit);
+  requireJson(call.req);
+  return await readBody(call, limit);
 };
 
 /** A handler of an operation that takes a body gets one. */
@@ -212,12 +201,12 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
 /** Sends what a handler answered; which status that is, the contract says. */
-const answer = (
+const answer = async (
   call: WireCall,
   { route }: Match,
   reply: unknown,
   { events, style }: RestDoorParts,
-): void | Promise<void> => {
+): Promise<void> => {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
@@ -225,7 +214,7 @@ const answer = (
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
     const fail = (error: unknown) => failCall(call, error, events, style?.send, style?.sendLate);
-    letGo(call.req, call.res);
+    letGo(call.req);
     call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
     return;
   }
@@ -234,9 +223,7 @@ const answer = (
     call.res.writeHead(status, { "x-request-id": call.requestId }).end();
   } else {
     const text = JSON.stringify(tagged ? tagged.body : reply);
-    if (text.length > IN_STRETCHES_FROM)
-      return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
-    sendJsonText(call, status, text, headers);
+    sendJsonText(call, status, text.length > IN_STRETCHES_FROM ? await utf8InStretches(text) : text, headers);
   }
 };
 

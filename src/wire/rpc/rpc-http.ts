@@ -94,7 +94,7 @@ const authenticate = ({ identify, guard, events }: RpcHttpParts, call: WireCall)
   if (caller) return caller;
   const { error, guessing } = guard(peer.network, adviceOf(TAKES, call.req));
   events.authFailed({ surface: "rpc", address: peer.address, path: PATH, requestId, logged: !guessing });
-  if (guessing) call.res.setHeader("connection", "close");
+  if (guessing) call.endConnection();
   return error;
 };
 

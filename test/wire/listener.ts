@@ -15,9 +15,9 @@ export type Answer = (req: IncomingMessage, res: ServerResponse, body: string) =
 /** Counts resets by connection. */
 export const BY_CONNECTION = createResetLimit({ clock: systemClock, keyOf: (socket) => socket });
 
-/** A listener that tells which parser read a request, and answers as it is told. */
+/** A listener that answers as it is told, and keeps the bodies that it got. */
 export const listenHere = async (answer: Answer, options: Partial<ListenOptions> = {}) => {
-  const readers: string[] = [];
+  const bodies: string[] = [];
   /** The listener's ends of the connections. */
   const accepted: Socket[] = [];
   const logger = createLogger({ level: "error", format: "json", write: () => {} });
@@ -31,13 +31,15 @@ export const listenHere = async (answer: Answer, options: Partial<ListenOptions>
     resets: BY_CONNECTION,
     admits: (socket) => accepted.push(socket) > 0,
     onRequest: (req, res) => {
-      readers.push("whole" in req ? "ours" : "node");
-      readBody({ req, res }, 1_000_000).then((body) => answer(req, res, body.toString()));
+      readBody({ req, res }, 1_000_000).then((body) => {
+        bodies.push(body.toString());
+        answer(req, res, body.toString());
+      });
     },
     ...options,
   });
   onTestFinished(() => listening.close());
-  return { ...listening, readers, accepted };
+  return { ...listening, bodies, accepted };
 };
 
 export const open = async (

@@ -1,0 +1,80 @@
+import type { Agent, Dispatcher } from "undici";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { retryAfterOf } from "#kit/retry-after.ts";
+import { ask, MIB, piecesOf, streamOf, targetOf, wholeOf } from "../outbound/ask.ts";
+import { eventsOf } from "../outbound/server-events.ts";
+import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
+import { WHO } from "./card.ts";
+
+const WHOLE_BYTES = 16 * MIB;
+const STREAM_BYTES = 32 * MIB;
+/** Events that the SDK reads in one tick of the event loop, which may take it milliseconds. */
+const EVENTS_AT_ONCE = 16;
+
+export type FetchSettings = {
+  headers: Readonly<Record<string, string>>;
+  clock: Clock;
+  /** Where requests may go: an address comes from the other side. */
+  origin: string;
+};
+
+/**
+ * `fetch` for the SDK: no redirects, nothing encoded, limits on all that is read. An answer with an error's status, one that is no UTF-8 or
+ * no JSON is a BackendError, and nobody sees its body.
+ */
+export const createFetch =
+  (agent: Agent, { headers, clock, origin }: FetchSettings): typeof fetch =>
+  async (input, init = {}) => {
+    const target = targetOf(input instanceof Request ? input.url : input);
+    if (target.origin !== origin)
+      throw new BackendError(`${WHO} names an address at another host, where nothing is sent`);
+    const own = Object.fromEntries(new Headers(init.headers));
+    const request = {
+      ...target,
+      method: (init.method ?? "GET") as Dispatcher.HttpMethod,
+      headers: { "user-agent": "agent-gateway", ...headers, ...own, "accept-encoding": "identity" },
+      body: typeof init.body === "string" ? init.body : null,
+    };
+    const { status, headers: head, body } = await ask(agent, WHO, request, init.signal);
+    const refuse = (error: BackendError): never => {
+      body.discard();
+      throw error;
+    };
+    if (status < 200 || status >= 300) {
+      const retryAfterMs = retryAfterOf(String(head["retry-after"] ?? ""), clock.now());
+      const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
+      refuse(new BackendError(`${WHO} ${statusWords(status)}`, { retryable: isWorthAnotherTry(status), ...wait }));
+    }
+    if ((head["content-encoding"] ?? "identity") !== "identity")
+      refuse(new BackendError(`${WHO} encoded its answer, which it was asked not to`));
+    const type = String(head["content-type"] ?? "");
+    const made = { status, headers: { "content-type": type } };
+    if (/^text\/event-stream\b/i.test(type)) return new Response(streamOf(rewritten(body), body), made);
+    const text = await wholeOf(WHO, body, WHOLE_BYTES);
+    checkJson(text);
+    return new Response(text, made);
+  };
+
+/** The events of a body, each written anew: what is read behind it sees whole events of JSON only. */
+async function* rewritten(body: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array, void> {
+  for await (const events of eventsOf(WHO, piecesOf(WHO, body, STREAM_BYTES))) {
+    for (let from = 0; from < events.length; from += EVENTS_AT_ONCE) {
+      if (from > 0) await new Promise((resolve) => setImmediate(resolve));
+      const texts = events.slice(from, from + EVENTS_AT_ONCE).map((event) => {
+        if (event === "comment") return ":\n\n";
+        checkJson(event.data);
+        return `${event.name === "" ? "" : `event: ${event.name}\n`}data: ${event.data.replaceAll("\n", "\ndata: ")}\n\n`;
+      });
+      yield Buffer.from(texts.join(""));
+    }
+  }
+}
+
+const checkJson = (text: string): void => {
+  try {
+    JSON.parse(text);
+  } catch {
+    throw new BackendError(`${WHO} answered with something that is no JSON`);
+  }
+};

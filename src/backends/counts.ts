@@ -1,0 +1,25 @@
+import type { Used } from "./backend.ts";
+
+/** How agents and providers call each count. */
+const NAMES = {
+  input: ["input", "inputTokens", "input_tokens", "promptTokens", "prompt_tokens", "promptTokenCount"],
+  output: ["output", "outputTokens", "output_tokens", "completionTokens", "completion_tokens", "candidatesTokenCount"],
+  cached: ["cached", "cachedInputTokens", "cached_tokens", "cache_read_input_tokens", "cachedContentTokenCount"],
+  reasoning: ["reasoning", "reasoningTokens", "reasoning_tokens", "thoughtsTokenCount"],
+} as const;
+
+/** The counts in an object that tells what was used; undefined where it tells nothing. */
+export const countsIn = (told: unknown): Used | undefined => {
+  if (typeof told !== "object" || told === null) return undefined;
+  const count = (of: keyof typeof NAMES): number | undefined =>
+    NAMES[of].map((name) => (told as Record<string, unknown>)[name]).find(isCount);
+  const [input, output, cached, reasoning] = [count("input"), count("output"), count("cached"), count("reasoning")];
+  if (input === undefined && output === undefined) return undefined;
+  return {
+    ...{ input: input ?? 0, output: output ?? 0 },
+    ...(cached !== undefined && { cached }),
+    ...(reasoning !== undefined && { reasoning }),
+  };
+};
+
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;

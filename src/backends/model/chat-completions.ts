@@ -1,0 +1,238 @@
+import type {
+  JSONObject,
+  LanguageModelV3CallOptions,
+  LanguageModelV3FinishReason,
+  LanguageModelV3FunctionTool,
+  LanguageModelV3Message,
+  LanguageModelV3StreamPart,
+  LanguageModelV3Usage,
+} from "@ai-sdk/provider";
+import { newBareId } from "#kit/ids.ts";
+import type { Body } from "../outbound/ask.ts";
+import { createEventReader, type Sent } from "../outbound/server-events.ts";
+import { StrangeEvent } from "./failures.ts";
+import { type Call, createPieceReader, EVENT_BYTES, type Send, WHO } from "./fetch.ts";
+import type { ProviderSettings } from "./providers.ts";
+import type { AskModel, NextParts } from "./step.ts";
+
+/** The name of the provider under which the options of its models and what it wants to see again are kept. */
+export const CHAT = "openaiCompatible";
+
+type Part = LanguageModelV3StreamPart;
+type Json = Readonly<Record<string, unknown>>;
+
+/**
+ * Models that speak OpenAI's chat completions.
+ * @NOTE The SDK for these takes three times the time that all the rest of the gateway takes for a token, in the streams between its parsers.
+ */
+export const createChatCompletions = (settings: ProviderSettings, send: Send): ((model: string) => AskModel) => {
+  const { apiKey = "", baseUrl = "", headers: own } = settings;
+  const address = `${baseUrl.replace(/\/$/, "")}/chat/completions`;
+  const headers = {
+    "content-type": "application/json",
+    ...(apiKey !== "" && { authorization: `Bearer ${apiKey}` }),
+    ...Object.fromEntries(Object.entries(own).map(([name, value]) => [name.toLowerCase(), value])),
+  };
+  return (model) => async (options, call) => {
+    const body = JSON.stringify(requestOf(model, options));
+    const answer = await send({ address, method: "POST", headers, body }, options.abortSignal, call);
+    return partsOf(answer.body, call);
+  };
+};
+
+const requestOf = (model: string, options: LanguageModelV3CallOptions): Json => {
+  const { prompt, maxOutputTokens, temperature, tools = [], toolChoice, providerOptions } = options;
+  const { reasoningEffort, textVerbosity, ...others } = providerOptions?.[CHAT] ?? {};
+  return {
+    model,
+    max_tokens: maxOutputTokens,
+    temperature,
+    ...others,
+    reasoning_effort: reasoningEffort ?? others.reasoning_effort,
+    verbosity: textVerbosity ?? others.verbosity,
+    messages: prompt.flatMap(messagesOf),
+    tools: tools.length > 0 ? (tools as LanguageModelV3FunctionTool[]).map(toolOf) : undefined,
+    tool_choice: toolChoice?.type,
+    stream: true,
+    stream_options: { include_usage: true },
+  };
+};
+
+const toolOf = ({ name, description, inputSchema }: LanguageModelV3FunctionTool): Json => ({
+  type: "function",
+  function: { name, description, parameters: inputSchema },
+});
+
+const messagesOf = (message: LanguageModelV3Message): Json[] => {
+  switch (message.role) {
+    case "system":
+      return [{ role: "system", content: message.content }];
+    case "user":
+      return [{ role: "user", content: textIn(message.content, "text") }];
+    case "assistant": {
+      const { content } = message;
+      const text = textIn(content, "text");
+      const reasoning = textIn(content, "reasoning");
+      const calls = content.flatMap((part) => (part.type === "tool-call" ? [part] : []));
+      if (calls.length === 0) return [{ role: "assistant", content: text, reasoning_content: reasoning || undefined }];
+      const tool_calls = calls.map(({ toolCallId: id, toolName: name, input, providerOptions }) => ({
+        ...{ id, type: "function", function: { name, arguments: JSON.stringify(input) } },
+        ...providerOptions?.[CHAT],
+      }));
+      return [{ role: "assistant", content: text || null, reasoning_content: reasoning || undefined, tool_calls }];
+    }
+    case "tool":
+      return message.content.flatMap((part) =>
+        part.type === "tool-result" && "value" in part.output
+          ? [{ role: "tool", tool_call_id: part.toolCallId, content: part.output.value }]
+          : [],
+      );
+  }
+};
+
+const textIn = (content: Exclude<LanguageModelV3Message["content"], string>, type: "text" | "reasoning"): string =>
+  content.flatMap((part) => (part.type === type && "text" in part ? [part.text] : [])).join("");
+
+/** Whoever reads them no further has to abort the call's signal. */
+const partsOf = (body: Body, call: Call): NextParts => {
+  const nextPiece = createPieceReader(body);
+  const readEvents = createEventReader(WHO, EVENT_BYTES);
+  const reader = new AnswerReader(call);
+  let isOver = false;
+  return async () => {
+    if (isOver) return undefined;
+    const piece = await nextPiece();
+    isOver = !piece;
+    if (!piece) return reader.end();
+    const { events, error } = readEvents(piece);
+    const parts = reader.read(events);
+    return error ? [...parts, { type: "error", error }] : parts;
+  };
+};
+
+type ToolCall = { index: unknown; id: string; name: string; input: string; more: Json };
+
+/** Makes parts of an answer's events. */
+class AnswerReader {
+  readonly #call: Call;
+  readonly #calls: ToolCall[] = [];
+  #parts: Part[] = [];
+  #open: "text" | "reasoning" | undefined;
+  #finish: LanguageModelV3FinishReason = { unified: "other", raw: undefined };
+  #usage: Json | undefined;
+
+  constructor(call: Call) {
+    this.#call = call;
+  }
+
+  /** An event that cannot be read is an error behind the parts of those before it. */
+  read(events: readonly Sent[]): readonly Part[] {
+    this.#parts = [];
+    try {
+      for (const event of events) {
+        if (event === "comment") this.#call.onComment();
+        else this.#readData(event.data);
+      }
+    } catch (error) {
+      this.#parts.push({ type: "error", error });
+    }
+    return this.#parts;
+  }
+
+  end(): readonly Part[] {
+    const calls = this.#calls.map(({ id, name, input, more }): Part => {
+      if (name === "") return { type: "error", error: new StrangeEvent({}) };
+      const call = { type: "tool-call", toolCallId: id || newBareId(Date.now()), toolName: name, input } as const;
+      return isThere(more.extra_content) ? { ...call, providerMetadata: { [CHAT]: more as JSONObject } } : call;
+    });
+    return [...calls, { type: "finish", finishReason: this.#finish, usage: usageOf(this.#usage) }];
+  }
+
+  #readData(data: string): void {
+    this.#call.hasEvents = true;
+    if (data === "[DONE]") {
+      this.#call.hasEnded = true;
+      return;
+    }
+    const event = parsed(data);
+    if (!isObject(event)) throw new StrangeEvent(event);
+    // Some send an error without a name for it.
+    if (isThere(event.error) || event.object === "error") throw event;
+    const { choices, usage } = event;
+    if (!Array.isArray(choices)) throw new StrangeEvent(event);
+    if (isObject(usage)) {
+      this.#usage = usage;
+      this.#parts.push({ type: "raw", rawValue: event });
+    }
+    const { delta, finish_reason: reason } = Object(choices[0]) as Json;
+    if (typeof reason === "string") this.#finish = { unified: FINISHES[reason] ?? "other", raw: reason };
+    if (isObject(delta)) this.#readDelta(delta);
+  }
+
+  #readDelta({ content, reasoning_content, reasoning, tool_calls: calls }: Json): void {
+    this.#write("reasoning", reasoning_content ?? reasoning);
+    if (!Array.isArray(content)) this.#write("text", content);
+    else
+      for (const { type, text, thinking } of content.map(Object)) {
+        if (type === "text") this.#write("text", text);
+        else if (type === "thinking" && Array.isArray(thinking))
+          this.#write("reasoning", thinking.map((piece) => Object(piece).text ?? "").join(""));
+      }
+    if (Array.isArray(calls)) for (const call of calls) this.#readCall(Object(call));
+  }
+
+  #write(kind: "text" | "reasoning", delta: unknown): void {
+    if (!isThere(delta)) return;
+    if (typeof delta !== "string") throw new StrangeEvent(delta);
+    if (this.#open !== kind) this.#parts.push({ type: `${kind}-start`, id: kind });
+    this.#open = kind;
+    this.#parts.push({ type: `${kind}-delta`, id: kind, delta });
+  }
+
+  /** Not every server numbers its calls, or names one again with each piece. */
+  #readCall({ index, id, function: named, ...more }: Json): void {
+    const { name, arguments: input } = Object(named) as Json;
+    const isNew = typeof id === "string" && id !== "" && typeof name === "string" && name !== "";
+    const known =
+      this.#calls.findLast((call) => call.id === id) ??
+      (isNew ? undefined : this.#calls.findLast((call) => call.index === index && (isThere(index) || !isThere(name))));
+    const call = known ?? { index, id: "", name: "", input: "", more: {} };
+    if (!known) this.#calls.push(call);
+    if (typeof name === "string") call.name ||= name;
+    if (typeof id === "string") call.id ||= id;
+    if (isThere(more.extra_content)) call.more = { extra_content: more.extra_content };
+    const delta = typeof input === "string" ? input : "";
+    call.input += delta;
+    this.#parts.push({ type: "tool-input-delta", id: call.id, delta });
+  }
+}
+
+const parsed = (data: string): unknown => {
+  try {
+    return JSON.parse(data);
+  } catch {
+    throw new StrangeEvent(undefined);
+  }
+};
+
+const FINISHES: Readonly<Record<string, LanguageModelV3FinishReason["unified"]>> = {
+  stop: "stop",
+  length: "length",
+  content_filter: "content-filter",
+  tool_calls: "tool-calls",
+  function_call: "tool-calls",
+};
+
+const usageOf = (usage: Json | undefined): LanguageModelV3Usage => {
+  const { prompt_tokens: input, completion_tokens: output } = usage ?? {};
+  const { cached_tokens: cached } = Object(usage?.prompt_tokens_details) as Json;
+  const { reasoning_tokens: reasoning } = Object(usage?.completion_tokens_details) as Json;
+  const count = (value: unknown) => (usage ? Number(value ?? 0) : undefined);
+  return {
+    inputTokens: { total: count(input), noCache: undefined, cacheRead: count(cached), cacheWrite: undefined },
+    outputTokens: { total: count(output), text: undefined, reasoning: count(reasoning) },
+  };
+};
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
+const isThere = (value: unknown): boolean => value !== undefined && value !== null && value !== "";

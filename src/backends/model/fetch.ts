@@ -1,0 +1,129 @@
+import type { Agent, Dispatcher } from "undici";
+import type { Clock } from "#kit/clock.ts";
+import { BackendError } from "#kit/errors.ts";
+import { type Answer, ask, type Body, MIB, streamOf, targetOf, wholeOf } from "../outbound/ask.ts";
+import { createDecoder } from "../outbound/server-events.ts";
+import { brokeOff, failureOf, jsonOf, noStream, retryAfterIn } from "./failures.ts";
+
+export const WHO = "the provider";
+/** The longest event: the last one of some providers repeats the whole reply. */
+export const EVENT_BYTES = 16 * MIB;
+const ANSWER_BYTES = 64 * MIB;
+/** Of an answer that is an error. */
+const ERROR_BYTES = 64 * 1024;
+const NEWLINE = 10;
+const COLON = 58;
+
+/** What is known of one call beside what its SDK makes of it. */
+export type Call = {
+  wasSent: boolean;
+  hasEvents: boolean;
+  /** The stream said that it is at its end. */
+  hasEnded: boolean;
+  /** Why it failed. The SDK may have put it into an error of its own. */
+  failure: unknown;
+  /** A comment came: a sign of life that the SDK does not show. */
+  onComment: () => void;
+};
+
+type Sending = { address: string; method: string; headers: Record<string, string>; body: string };
+
+/** Sends a request, and answers with a stream: an error's status, or a body that is none, is a BackendError. */
+export type Send = (
+  sending: Sending,
+  signal: AbortSignal | null | undefined,
+  call: Call | undefined,
+) => Promise<{ type: string; body: Body }>;
+
+export const createSend =
+  (agent: Agent, clock: Clock): Send =>
+  async ({ address, method, headers, body }, signal, call) => {
+    if (call) call.wasSent = true;
+    const request = {
+      ...targetOf(address),
+      method: method as Dispatcher.HttpMethod,
+      headers: { ...headers, "accept-encoding": "identity" },
+      body,
+    };
+    const answer = await ask(agent, WHO, request, signal);
+    const type = String(answer.headers["content-type"] ?? "");
+    if ((answer.headers["content-encoding"] ?? "identity") !== "identity") {
+      answer.body.discard();
+      throw noStream("something compressed");
+    }
+    if (answer.status !== 200 || NO_STREAM.test(type)) throw await refusalOf(answer, type, clock);
+    return { type, body: answer.body };
+  };
+
+/**
+ * `fetch` for the SDKs of providers: what is too long or no UTF-8 is a BackendError before the SDK sees it. A call finds what belongs to it by
+ * its signal, which SDKs hand on as it is.
+ */
+export const createModelFetch =
+  (send: Send, calls: WeakMap<AbortSignal, Call>): typeof fetch =>
+  async (input, { headers = {}, body, method = "GET", signal } = {}) => {
+    const call = signal ? calls.get(signal) : undefined;
+    const address = String(input instanceof Request ? input.url : input);
+    const own = headers instanceof Headers ? Object.fromEntries(headers) : (headers as Record<string, string>);
+    try {
+      const answer = await send({ address, method, headers: own, body: body as string }, signal, call);
+      const stream = streamOf(checked(answer.body, BINARY.test(answer.type), call), answer.body);
+      return new Response(stream, { headers: { "content-type": answer.type } });
+    } catch (error) {
+      if (call) call.failure ??= error;
+      throw error;
+    }
+  };
+
+const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
+/** Of those that stream something else than text. */
+const BINARY = /^application\/vnd\.|octet-stream/i;
+
+/** Reads the pieces of an answer, at most so much of it; undefined at its end. Throws BackendErrors. */
+export const createPieceReader = (body: Body): (() => Promise<Buffer | undefined>) => {
+  let bytes = 0;
+  return async () => {
+    const piece = await body.next().catch((error: unknown) => {
+      throw error instanceof BackendError ? error : brokeOff(error);
+    });
+    bytes += piece?.length ?? 0;
+    if (bytes > ANSWER_BYTES) throw new BackendError(`${WHO} sent more than ${ANSWER_BYTES / MIB} MiB`);
+    return piece;
+  };
+};
+
+async function* checked(body: Body, isBinary: boolean, call: Call | undefined): AsyncGenerator<Uint8Array, void> {
+  const read = createPieceReader(body);
+  const decode = createDecoder(WHO);
+  let line = 0;
+  let last: Buffer | undefined;
+  try {
+    for (let piece = await read(); piece; piece = await read()) {
+      if (call) call.hasEvents ||= isBinary || piece.includes("data:");
+      if (!isBinary) {
+        decode(piece);
+        const end = piece.lastIndexOf(NEWLINE);
+        line = end === -1 ? line + piece.length : piece.length - end - 1;
+        if (line > EVENT_BYTES)
+          throw new BackendError(`${WHO} sent an event that is longer than ${EVENT_BYTES / MIB} MiB`);
+        if (piece[0] === COLON) call?.onComment();
+      }
+      last = piece;
+      yield piece;
+    }
+    if (call) call.hasEnded = last?.includes("[DONE]") === true;
+  } catch (failure) {
+    if (call) call.failure ??= failure;
+    throw failure;
+  } finally {
+    body.discard();
+  }
+}
+
+const refusalOf = async ({ status, headers, body }: Answer, type: string, clock: Clock) => {
+  const error = jsonOf(await wholeOf(WHO, body, ERROR_BYTES).catch(() => ""));
+  const isError = status !== 200 || (typeof error === "object" && error !== null && "error" in error);
+  return isError
+    ? failureOf({ status, error, retryAfterMs: retryAfterIn(headers, clock.now()) })
+    : noStream(type.includes("html") ? "a page" : "JSON");
+};

@@ -1,0 +1,116 @@
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import type { Tool } from "#tools/tool.ts";
+import { failure, modelAt, openModels } from "./model-kinds.ts";
+import { startHttpStandIn } from "./stand-ins/http-stand-in.ts";
+import { collect, textOf, turnOf } from "./suite.ts";
+
+const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
+const delta = (delta: object, reason: string | null = null) =>
+  event({ choices: [{ index: 0, delta, finish_reason: reason }] });
+const end = (reason: string) => [delta({}, reason), "data: [DONE]\n\n"];
+const calls = (...tool_calls: object[]) => delta({ tool_calls });
+
+/** The answers that come, one for each request. */
+let answers: string[][] = [];
+const server = await startHttpStandIn(() => ({
+  headers: { "content-type": "text/event-stream" },
+  body: answers.shift() ?? [delta({ content: "Done." }), ...end("stop")],
+}));
+afterAll(() => server[Symbol.asyncDispose]());
+beforeEach(() => {
+  server.reset();
+  answers = [];
+});
+
+const never = new AbortController().signal;
+const open = (options?: Record<string, unknown>) => {
+  const model = modelAt("openai-compatible", server.url, { options });
+  return openModels({ main: { ...model, provider: { ...model.provider, baseUrl: `${server.url}/v1/` } } });
+};
+/** Those of the second request, after a call. */
+const messages = () => server.seen[1]?.json.messages as object[];
+const asked: unknown[] = [];
+const look: Tool = {
+  name: "look",
+  description: "Looks.",
+  parameters: { type: "object" },
+  isOutside: false,
+  call: async (given) => {
+    asked.push(given);
+    return "seen";
+  },
+};
+
+describe("tool calls of servers that", () => {
+  it.each([
+    [
+      "number them",
+      [calls({ index: 0, id: "a", function: { name: "look", arguments: '{"n":' } })],
+      [calls({ index: 1, id: "b", function: { name: "look", arguments: '{"n":2}' } })],
+      [calls({ index: 0, function: { arguments: "1}" } })],
+    ],
+    [
+      "do not number them",
+      [calls({ id: "a", function: { name: "look", arguments: '{"n":1}' } })],
+      [calls({ id: "b", function: { name: "look", arguments: '{"n":' } }), calls({ function: { arguments: "2}" } })],
+    ],
+    [
+      "give all of them one number",
+      [calls({ index: 0, id: "a", function: { name: "look", arguments: '{"n":1}' } })],
+      [calls({ index: 0, id: "b", function: { name: "look", arguments: '{"n":2}' } })],
+    ],
+    [
+      "name them with each piece",
+      [calls({ index: 0, id: "a", function: { name: "look", arguments: '{"n"' } })],
+      [calls({ index: 0, id: "a", function: { name: "look", arguments: ":1}" } })],
+      [calls({ index: 1, id: "b", function: { name: "look", arguments: '{"n":2}' } })],
+    ],
+  ])("%s are made with their arguments", async (_, ...pieces) => {
+    asked.length = 0;
+    answers = [[...pieces.flat(), ...end("tool_calls")]];
+    const chunks = await collect(open().run(turnOf({ tools: () => [look] }), never));
+    expect(textOf(chunks)).toBe("Done.");
+    expect(asked).toEqual([{ n: 1 }, { n: 2 }]);
+    expect(messages().slice(-3)).toMatchObject([
+      { role: "assistant", content: null, tool_calls: [{ id: "a" }, { id: "b" }] },
+      { role: "tool", tool_call_id: "a", content: "seen" },
+      { role: "tool", tool_call_id: "b", content: "seen" },
+    ]);
+  });
+
+  it("sign them get the signature back", async () => {
+    const extra_content = { google: { thought_signature: "c2lnbmVk" } };
+    answers = [[calls({ id: "a", function: { name: "look", arguments: "{}" }, extra_content }), ...end("tool_calls")]];
+    await collect(open().run(turnOf({ tools: () => [look] }), never));
+    expect(messages().at(-2)).toMatchObject({ tool_calls: [{ id: "a", extra_content }] });
+  });
+});
+
+it("options go into the request as they are, and by the names that OpenAI has for them", async () => {
+  await collect(open({ top_k: 40, reasoningEffort: "low" }).run(turnOf(), never));
+  expect(server.seen[0]?.path).toBe("/v1/chat/completions");
+  expect(server.seen[0]?.json).toMatchObject({ top_k: 40, reasoning_effort: "low", stream: true });
+});
+
+it("text in parts is read, and their thoughts are not", async () => {
+  const thinking = [{ type: "text", text: "hm" }];
+  answers = [
+    [
+      delta({
+        content: [
+          { type: "thinking", thinking },
+          { type: "text", text: "Yes." },
+        ],
+      }),
+      ...end("stop"),
+    ],
+  ];
+  expect(textOf(await collect(open().run(turnOf(), never)))).toBe("Yes.");
+});
+
+it("text that came before an error in the stream is told", async () => {
+  answers = [[delta({ content: "Half" }) + event({ object: "error", message: "The engine is overloaded." })]];
+  const { error, text } = await failure(open().run(turnOf(), never));
+  expect(text).toBe("Half");
+  expect(error.message).toBe("the provider is overloaded or out of order");
+});
