@@ -1,14 +1,10 @@
-import pg from "pg";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { BeatClaim, GatewayEntry, RateCount } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
 import { queueEvent, STREAM_KEEP } from "./inbound.ts";
 import { connect, silent, type Two, twoStores } from "./two-stores.ts";
 import { deliveryOf, LEASE_MS, RECORDER, times, used, type World } from "./world.ts";
-
-/** One turn of the agent, whoever has made it ready. */
-const CLAIM = `select claim_turns(0, 'node_z', 10000, '{"main": 1}', array['msg_z'], true, 'z/1', 1e12) as claim`;
 
 await postgresTests((server) => {
   const openTwo = twoStores(server);
@@ -41,81 +37,18 @@ await postgresTests((server) => {
       }
     });
 
-    it("sweep also while gateways in another schema of the database do", async () => {
+    it("write by turns, and wait for none in another schema of the database", async () => {
       await using on = await openTwo();
       await using elsewhere = await openElsewhere();
       await using other = await connect(elsewhere.url);
       await other.query("begin");
-      await other.query("select sweep_turns(0, 1, '', '', '', 0)");
+      await other.query("select pg_advisory_xact_lock(7, current_schema()::regnamespace::oid::integer)");
       await on.one.start();
-      await on.one.claimNext();
-      await on.clock.advance(LEASE_MS);
-      await on.one.sweep({ maxAttempts: 2 });
+      const waits = elsewhere.one.start();
+      const waiting = "select 1 from pg_stat_activity where wait_event = 'advisory' and query like 'begin%'";
+      await expect.poll(() => server.query(waiting)).not.toEqual([]);
       await other.query("rollback");
-      expect(on.one.store.stats()).toMatchObject({ turnsQueued: 1 });
-    });
-
-    it("wait for no other's claim when they find nothing to claim, nor for one in another schema of the database", async () => {
-      await using on = await openTwo();
-      await using elsewhere = await openElsewhere();
-      await using other = await connect(on.url);
-      const { turnId } = await on.one.start();
-      await other.query("begin");
-      const { rows } = await other.query(CLAIM);
-      expect(rows[0].claim.claimed).toHaveLength(1);
-      expect((await on.two.claim({ freeOf: () => 0 })).turns).toEqual([]);
-      await elsewhere.one.start();
-      await elsewhere.one.claimNext();
-      await other.query("rollback");
-      expect((await on.two.claimNext()).turn).toMatchObject({ turnId });
-    });
-
-    it("sweep by one statement, and ask for old sessions only when some may be", async () => {
-      await using on = await openTwo();
-      const made = on.clock.now();
-      await on.one.start();
-      await on.one.end(await on.one.claimNext());
-      const asked = vi.spyOn(pg.Client.prototype, "query");
-      const swept = () =>
-        asked.mock.calls.splice(0).flatMap(([query]) => {
-          const { name = "" } = query as { name?: string };
-          return name.startsWith("sweep") ? [name] : [];
-        });
-      const each = "sweep_turns sweep_inbound";
-      try {
-        for (const sessionsBefore of [0, 1, made - 1]) await on.one.sweep({ sessionsBefore });
-        expect(swept()).toEqual([each, "sweep_sessions", each, each]);
-        await on.clock.advance(1_000);
-        await on.one.sweep({ sessionsBefore: made + 1 });
-        expect(swept()).toEqual([each, "sweep_sessions"]);
-        expect(on.one.store.stats()).toMatchObject({ sessions: 0 });
-      } finally {
-        asked.mockRestore();
-      }
-    });
-
-    it("tell each other of the gateway's stream only while somebody follows it there", async () => {
-      await using on = await openTwo();
-      await using other = await connect(on.url);
-      const told: string[] = [];
-      other.on("notification", ({ payload }) => {
-        const [, , , notices = []] = JSON.parse(payload ?? "") as [string, ...unknown[][]];
-        for (const [name] of notices as [string][]) told.push(name);
-      });
-      const { rows } = await other.query("select oid from pg_namespace where nspname = current_schema()");
-      await other.query(`listen gateway_${rows[0].oid}`);
-      await queueEvent(on.one);
-      // What waits to be told goes along with it.
-      await on.one.store.shared?.askTexts(["chat:a"]);
-      await expect.poll(() => told).toContain("textsAsked");
-      expect(told).not.toContain("gateway");
-      const heard: GatewayEntry[] = [];
-      on.two.store.watch({ ...silent, wantsGateway: () => true, gatewayEntries: (more) => heard.push(...more) });
-      await on.two.store.readGatewayEntries({ after: 0, limit: 10 });
-      await expect.poll(() => told).toContain("gateway");
-      expect(told.indexOf("gatewayAsked")).toBeLessThan(told.indexOf("gateway"));
-      await queueEvent(on.one);
-      await expect.poll(() => heard.map(({ seq }) => seq)).toContain(2);
+      await waits;
     });
 
     it("tell each other of beats, announcements and keys", async () => {
@@ -145,13 +78,13 @@ await postgresTests((server) => {
         on.two.store.watch({ ...silent, wantsGateway: () => true, gatewayEntries: resolve });
       });
       await using other = await connect(on.url);
-      await other.query("select plan_beat('main', 0, false, 0)");
-      await other.query("select add_announcement('turn_x', 'chat:a', 1, 'main', 'ops', 0, null, 1)");
-      const key = { keyId: "key_1", name: "ci", prefix: "gw_1", hash: "", scopes: [], createdAt: 1 };
-      await other.query(`select keep_key('${JSON.stringify(key)}', null, null)`);
-      await other.query(
-        `select append_gateway_entry('{"name":"agent.reloaded","agentName":"main","changed":[]}', 1, 9)`,
-      );
+      await other.query("insert into beats (agent, version, due, noted) values ('main', 1, 0, 0)");
+      await other.query(`insert into announcements (turn_id, session_id, session_ordinal, agent, channel, hops, created_at)
+        values ('turn_x', 'chat:a', 1, 'main', 'ops', 0, 1)`);
+      await other.query(`insert into api_keys (key_id, name, prefix, hash, scopes, created_at)
+        values ('key_1', 'ci', 'gw_1', '', '[]', 1)`);
+      await other.query(`update gateway_place set last = 1; insert into gateway_entries (first, last, at, news)
+        values (1, 1, 1, '[{"name":"agent.reloaded","agentName":"main","changed":[]}]')`);
       await Promise.all(heard);
       expect(on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       expect(await entries).toEqual([{ seq: 1, at: 1, name: "agent.reloaded", agentName: "main", changed: [] }]);
@@ -171,7 +104,10 @@ await postgresTests((server) => {
         async (on: Two) => {
           await on.clock.advance(LEASE_MS);
           await using swept = await connect(on.url);
-          await swept.query("select free_lost_beats($1)", [on.clock.monotonic()]);
+          await swept.query(
+            "update beats set version = version + 1, is_running = false, due = $1, noted = $1 where is_running",
+            [on.clock.monotonic()],
+          );
         },
         0,
       ],
@@ -239,8 +175,19 @@ await postgresTests((server) => {
       await on.one.store.setPaused("main", { paused: true, now: on.clock.now(), streamKeep: STREAM_KEEP });
       await on.one.start();
       await using other = await connect(on.url);
-      const { rows } = await other.query("select poll('x', 0, 1e12) as polled");
-      expect(rows[0].polled.ready).toBe(false);
+      let woken = 0;
+      // A look at the database finds a beat that no notification told.
+      const looks = async (agent: string) => {
+        const looked = new Promise<void>((beat) => {
+          on.two.store.watch({ ...silent, work: () => woken++, beat: () => beat() });
+        });
+        await other.query("insert into beats (agent, version, due, noted) values ($1, 1, 0, 0)", [agent]);
+        await looked;
+      };
+      await looks("other");
+      woken = 0;
+      await looks("another");
+      expect(woken).toBe(0);
     });
 
     it("add up what both have counted", async () => {

@@ -6,8 +6,6 @@ export type Failure =
   | "lost"
   /** Nothing was kept, and the same call may do better at once. */
   | "clash"
-  /** The same, where the statement is prepared anew: a newer gateway has given a table another column. */
-  | "stale"
   /** The server takes no writes or no connections: another one, or a later time. */
   | "refused"
   /** It will not work however often it is tried. */
@@ -17,16 +15,15 @@ const RETRY_MS = 1_000;
 
 /** Of SQLSTATEs: those that tell of the server rather than of the statement. */
 const REFUSED = /^(53|57P03|25006|58)/;
-/** The connection was ended from there: a call that was on its way may have been kept before. */
-const LOST = /^(08|57P0[12])/;
-const CLASH = /^(40001|40P01|55P03)$/;
+/** The connection was ended from there: a call that was on its way may have been kept before. A plan of it may be out of date, too. */
+const LOST = /^(08|57P0[12]|0A000)/;
+const CLASH = /^(40001|40P01|55P03|25P03)$/;
 
 export const failureOf = (error: unknown): Failure => {
   const code = (error as { code?: unknown } | undefined)?.code;
   if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return "lost";
   if (LOST.test(code)) return "lost";
   if (CLASH.test(code)) return "clash";
-  if (code === "0A000" && (error as { routine?: string }).routine === "RevalidateCachedQuery") return "stale";
   return REFUSED.test(code) || code === "57014" ? "refused" : "broken";
 };
 

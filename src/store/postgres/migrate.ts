@@ -50,7 +50,8 @@ export const migrate = async (
     for (const step of steps) {
       await inTransaction(client, at, step.version, async () => {
         await client.query(step.sql);
-        const row = [step.version, step.oldest];
+        // A gateway of a version before lacks its functions in a schema that never had them.
+        const row = [step.version, version === 0 ? newest : step.oldest];
         await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
       });
       at = step.version;

@@ -1,151 +1,271 @@
 import type pg from "pg";
-import type { EndedAgent } from "./agent-ends.ts";
-import { hearPaused } from "./beats.ts";
-import type { Deltas } from "./counts.ts";
-import { type Change, type Frame, refOf } from "./frame.ts";
-import { readHanded } from "./handing-over.ts";
-import { inboundPoll, type PolledInbound } from "./inbound-poll.ts";
-import type { Heard } from "./line.ts";
+import type { Clock } from "#kit/clock.ts";
+import type { Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
+import type { Mirror } from "./mirror.ts";
+import { type Change, type Heard, payloadsOf, refOf, toldOf } from "./payloads.ts";
+import { createReadyWork, type ReadyWork } from "./ready-work.ts";
+import { ENDS, readBeat, readEnd } from "./records/agents.ts";
+import type { Kept, PostgresRecords } from "./records/records.ts";
+import { number, quote, type Row, type Sql, sql } from "./records/sql.ts";
+import { Tellings } from "./tellings.ts";
 
-type Polled = {
-  isNew: boolean;
-  nodes: number;
-  news: number[];
-  ready: boolean;
-  cancelled: string[];
-  compactions: string[];
-  ends: EndedAgent[];
-};
-
-/** News are looked for again for so long behind the newest: one that was numbered before may be kept after it. */
-const OVERLAP = 2_000;
-
-const POLL = "select poll($1, $2, $3) as polled, poll_inbound($3) as inbound, other_counts($1) as counts";
+/** Sessions that were written to while nobody listened, from a minute before: with the first of their latest entries. */
 const MISSED = `select s.ordinal, s.session_id, s.agent, s.context_bytes, s.last_seq,
     (select min(e.seq) from (select seq, at from entries where session = s.ordinal order by seq desc limit 50) as e where e.at >= $1) as from_seq
   from sessions s where s.updated_at >= $1 order by s.ordinal desc limit 5000`;
+const MINUTE = 60_000;
+/** The gateway's stream, beside the sessions'. */
+const GATEWAY = { ordinal: 0 };
 
-/** What other gateways on the same database do, as this one hears of it or finds it. */
+type Parts = {
+  clock: Clock;
+  node: string;
+  mirror: Mirror;
+  /** Reads what is kept of a session's journal, and of the gateway's stream. */
+  readEntries(sessionId: string, after: number, limit: number): Promise<Entry[]>;
+  readGateway(after: number, limit: number): Promise<GatewayEntry[]>;
+  notify(payload: string): Promise<void>;
+};
+
+/** Tells the watchers here what this gateway has kept, and what other gateways on the same database have. */
 export class Neighbours {
-  readonly #frame: Frame;
-  readonly #hearInbound: (polled: PolledInbound) => void;
-  /** Ids of news that were heard, and the newest of them. */
-  readonly #heard = new Set<number>();
-  #newest = 0;
+  readonly watchers = new Set<StoreWatcher>();
+  readonly readyWork: ReadyWork;
+  readonly #parts: Parts;
+  readonly #tellings: Tellings<SessionRef, Entry>;
+  readonly #gateway: Tellings<typeof GATEWAY, GatewayEntry>;
+  /** Running turns that should end, and compactions that may begin, whose watchers were told so. */
+  #stopped = new Set<string>();
+  #begun = new Set<string>();
+  #others = 0;
+  #keys: string | undefined;
   /** By the wall clock. */
   #lastLook = 0;
 
-  constructor(frame: Frame) {
-    this.#frame = frame;
-    this.#hearInbound = inboundPoll(frame);
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.readyWork = createReadyWork(() => void this.notify({ changes: [["w"]], notices: [] }));
+    const { clock, readEntries, readGateway } = parts;
+    const hasOthers = () => this.#others > 0;
+    this.#tellings = new Tellings({
+      clock,
+      hasOthers,
+      read: ({ sessionId }, after, limit) => readEntries(sessionId, after, limit),
+      wants: (session) => [...this.watchers].some((watcher) => watcher.wants?.(session)),
+      tell: (session, entries, elsewhere) => {
+        for (const watcher of this.watchers) {
+          if (elsewhere) watcher.entries(session, entries, true);
+          else watcher.entries(session, entries);
+        }
+      },
+    });
+    this.#gateway = new Tellings({
+      clock,
+      hasOthers,
+      read: (_, after, limit) => readGateway(after, limit),
+      wants: () => [...this.watchers].some((watcher) => watcher.wantsGateway?.()),
+      tell: (_, entries) => {
+        for (const watcher of this.watchers) watcher.gatewayEntries(entries);
+      },
+    });
   }
 
-  /** What is there when this gateway begins is not news. */
-  async begin(client: pg.Client): Promise<void> {
-    const { rows } = await client.query("select coalesce(max(id), 0) as newest from news");
-    this.#newest = rows[0].newest;
-    const place = await client.query("select last from gateway_place");
-    this.#frame.gatewayTellings.begin(place.rows[0].last);
+  /** How many gateways there are, with this one, as of the last look. */
+  get count(): number {
+    return 1 + this.#others;
   }
 
-  /** Looks for what no notification told. Answers whether other gateways are there. */
-  async poll(client: pg.Client): Promise<boolean> {
-    const frame = this.#frame;
-    if (frame.isUnsure) {
-      const { lanes } = frame;
-      frame.renewLanes();
-      await client.query("select leave_node($1)", [lanes]);
+  /** The notifications of changes that are about to be kept. */
+  payloads(changes: Kept): string[] {
+    return this.#others > 0 ? payloadsOf(this.#parts.node, toldOf(changes)) : [];
+  }
+
+  async notify(told: Heard): Promise<void> {
+    if (this.#others === 0) return;
+    for (const payload of payloadsOf(this.#parts.node, told)) await this.#parts.notify(payload);
+  }
+
+  /** Something was kept here. */
+  kept(kept: Kept): void {
+    this.#parts.mirror.kept(kept);
+    for (const of of kept.news) {
+      if (of.kind === "entries") this.#tellings.entries(of.session, of.entries);
+      else if (of.kind === "deleted") this.#deleted(of.session, of.end);
+      else if (of.kind === "gateway") this.#gateway.entries(GATEWAY, of.entries);
+      else if (of.kind === "cancel") this.#cancel(of.turnId);
+      else if (of.kind === "compaction") this.#compaction(of.compactionId);
+      else {
+        if (of.kind === "work") this.readyWork.add();
+        for (const watcher of this.watchers) watcher[of.kind]();
+      }
     }
-    const values = [frame.lanes, this.#newest - OVERLAP, frame.time()];
-    const begun = [...frame.begun];
-    const stopped = [...frame.stopped];
-    const { rows } = await client.query({ name: "poll", text: POLL, values });
-    const { polled, inbound, counts } = rows[0] as { polled: Polled; inbound: PolledInbound; counts: Deltas };
-    // Others took this one for gone, and its counters for theirs.
-    if (polled.isNew && this.#lastLook > 0) frame.isUnsure = true;
-    this.#lastLook = frame.clock.now();
-    frame.counts.others(counts);
-    frame.ends.others(polled.ends);
-    this.#hearInbound(inbound);
-    const unheard = polled.news.filter((id) => !this.#heard.has(id));
-    frame.gatewayTellings.looked();
-    if (unheard.length > 0) await this.#readNews(client, unheard);
-    if (polled.ready) for (const watcher of frame.watchers) watcher.work();
-    for (const turnId of polled.cancelled) frame.shouldEnd(turnId);
-    for (const turnId of stopped) if (!polled.cancelled.includes(turnId)) frame.stopped.delete(turnId);
-    for (const id of polled.compactions) frame.mayBegin(id);
-    for (const id of begun) if (!polled.compactions.includes(id)) frame.begun.delete(id);
-    frame.gateways = 1 + polled.nodes;
-    return polled.nodes > 0;
+  }
+
+  heard({ changes, notices }: Heard): void {
+    this.#others = Math.max(this.#others, 1);
+    for (const change of changes) this.#hear(change);
+    for (const [name, of] of notices) {
+      if (name === "gateway") void this.#gateway.elsewhere(GATEWAY, of, of);
+      if (name === "paused") for (const text of of) this.#paused(text);
+      for (const watcher of this.watchers) {
+        if (name === "beat") watcher.beat();
+        if (name === "announcement") watcher.announcement();
+        if (name === "keys") watcher.keysChanged?.();
+        if (name === "textsAsked") watcher.textsAsked?.(of);
+        if (name === "textsPut") watcher.textsPut?.(of);
+      }
+    }
+  }
+
+  /** The entries that are there when this gateway begins are not news. */
+  async begin(client: pg.Client): Promise<void> {
+    const { rows } = await client.query("select last from gateway_place");
+    this.#gateway.begin(GATEWAY, rows[0].last);
   }
 
   /** Nobody listened for a while: looks at what sessions were written to meanwhile. */
   async catchUp(client: pg.Client): Promise<void> {
-    const since = this.#lastLook - 60_000;
-    const { rows } = await client.query(MISSED, [since]);
+    const { rows } = await client.query(MISSED, [this.#lastLook - MINUTE]);
     for (const { ordinal, session_id, agent, context_bytes, from_seq, last_seq } of rows) {
       const session = refOf([ordinal, session_id, agent, context_bytes]);
-      void this.#frame.tellings.elsewhere(session, from_seq ?? last_seq, last_seq);
+      void this.#tellings.elsewhere(session, from_seq ?? last_seq, last_seq);
     }
   }
 
-  heard({ news, changes, notices }: Heard): void {
-    for (const id of news) this.#note(id);
-    for (const change of changes) this.#take(change);
-    const { watchers, gatewayTellings, handingOver } = this.#frame;
-    for (const [notice, of] of notices) {
-      if (notice === "gateway") void gatewayTellings.elsewhere(of as number);
-      if (notice === "gatewayAsked") gatewayTellings.asked();
-      if (notice === "handed") for (const text of of as readonly string[]) handingOver.handed(...readHanded(text));
-      if (notice === "paused") for (const text of of as readonly string[]) hearPaused(this.#frame, text);
-      for (const watcher of watchers) {
-        if (notice === "beat") watcher.beat();
-        if (notice === "announcement") watcher.announcement();
-        if (notice === "keys") watcher.keysChanged?.();
-        if (notice === "textsAsked") watcher.textsAsked?.(of as readonly string[]);
-        if (notice === "textsPut") watcher.textsPut?.(of as readonly string[]);
-      }
+  /** Says that this gateway is there, and looks at what it has to know of others. Its answer is for `looked`. */
+  readonly look = (records: PostgresRecords): Looked => {
+    const { node } = this.#parts;
+    const { time } = records.moment;
+    const [state] = records.read(stateOf(node, records.sqlTime));
+    records.run(
+      sql`insert into nodes (node, seen) values (${quote(node)}, ${NOW}) on conflict (node) do update set seen = excluded.seen`,
+    );
+    for (const clearing of CLEARING) records.run(clearing);
+    return {
+      counts: new Map(
+        records
+          .read(sql`select name, sum(value)::bigint as value from counts group by name`)
+          .map(({ name, value }) => [name as string, number(value)]),
+      ),
+      beats: records.read(sql`select * from beats`).map((row) => readBeat(row, records.moment)),
+      ends: records.read(sql`select t.* from ${ENDS}`).map(readEnd),
+      time,
+      state: state ?? {},
+      changes: () => records.changes(),
+    };
+  };
+
+  looked(looked: Looked): void {
+    this.#lastLook = this.#parts.clock.now();
+    const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = looked.state as State;
+    this.#others = nodes;
+    const dueIn = this.#parts.mirror.look(looked);
+    // Orders that shared the transaction changed something after the look.
+    this.#parts.mirror.kept(looked.changes());
+    const areKeysNew = this.#keys !== undefined && this.#keys !== keys;
+    this.#keys = keys;
+    for (const watcher of this.watchers) {
+      if (dueIn !== undefined) watcher.beat(dueIn);
+      if (ready) watcher.work();
+      if (announcement) watcher.announcement();
+      if (areKeysNew) watcher.keysChanged?.();
     }
+    this.#stopped = new Set([...this.#stopped].filter((id) => cancelled.includes(id)));
+    this.#begun = new Set([...this.#begun].filter((id) => compactions.includes(id)));
+    for (const id of cancelled) this.#cancel(id);
+    for (const id of compactions) this.#compaction(id);
+    void this.#gateway.elsewhere(GATEWAY, gateway, gateway);
   }
 
-  async #readNews(client: pg.Client, ids: readonly number[]): Promise<void> {
-    const { rows } = await client.query({ name: "news", text: "select read_news($1) as news", values: [ids] });
-    for (const [id, changes] of rows[0].news as [number, string][]) {
-      if (this.#heard.has(id)) continue;
-      this.#note(id);
-      for (const change of JSON.parse(changes) as Change[]) this.#take(change);
-    }
+  /** It began as it was queued: nobody is told. */
+  begun(compactionId: string): void {
+    this.#begun.add(compactionId);
   }
 
-  #note(id: number): void {
-    this.#heard.add(id);
-    this.#newest = Math.max(this.#newest, id);
-    if (this.#heard.size < 2 * OVERLAP) return;
-    for (const old of this.#heard) if (old < this.#newest - OVERLAP) this.#heard.delete(old);
+  close(): void {
+    this.#tellings.close();
+    this.#gateway.close();
+    this.watchers.clear();
   }
 
-  #take(change: Change): void {
-    const { watchers, tellings } = this.#frame;
+  #hear(change: Change): void {
     switch (change[0]) {
       case "e": {
         const [, ordinal, sessionId, agent, contextBytes, from, through] = change;
-        if (through >= from) void tellings.elsewhere(refOf([ordinal, sessionId, agent, contextBytes]), from, through);
+        if (through >= from)
+          void this.#tellings.elsewhere(refOf([ordinal, sessionId, agent, contextBytes]), from, through);
         break;
       }
       case "d": {
         const [, ordinal, sessionId, agent, contextBytes, seq, at] = change;
-        tellings.deleted(refOf([ordinal, sessionId, agent, contextBytes]), { seq, at });
+        this.#deleted(refOf([ordinal, sessionId, agent, contextBytes]), { seq, at });
         break;
       }
       case "c":
-        this.#frame.shouldEnd(change[1]);
+        this.#cancel(change[1]);
         break;
       case "p":
-        this.#frame.mayBegin(change[1]);
+        this.#compaction(change[1]);
         break;
       case "w":
-        for (const watcher of watchers) watcher.work();
-        break;
+        for (const watcher of this.watchers) watcher.work();
     }
   }
+
+  #deleted(session: SessionRef, end: { seq: number; at: number }): void {
+    if (!this.#tellings.end(session)) return;
+    for (const watcher of this.watchers) watcher.sessionDeleted(session, end);
+  }
+
+  #cancel(turnId: string): void {
+    if (this.#stopped.has(turnId)) return;
+    this.#stopped.add(turnId);
+    for (const watcher of this.watchers) watcher.cancel(turnId);
+  }
+
+  #compaction(compactionId: string): void {
+    if (this.#begun.has(compactionId)) return;
+    this.#begun.add(compactionId);
+    for (const watcher of this.watchers) watcher.compaction(compactionId);
+  }
+
+  #paused(text: string): void {
+    const [agent, version, pausedAt] = JSON.parse(text) as [string, number, number | null];
+    this.#parts.mirror.paused(agent, version, pausedAt ?? undefined);
+  }
 }
+
+type Looked = Parameters<Mirror["look"]>[0] & { state: Row; changes(): Kept };
+/** `keys` is another text whenever some were made, ended or revoked. */
+type State = {
+  nodes: number;
+  gateway: number;
+  ready: boolean;
+  announcement: boolean;
+  keys: string;
+  cancelled: string[];
+  compactions: string[];
+};
+
+/** Gateways tell each other by the database's clock that they are there. */
+const NOW = "(select extract(epoch from clock_timestamp())::double precision * 1000)";
+
+const stateOf = (node: string, time: Sql): Sql => sql`select
+  (select count(*) from nodes where node <> ${quote(node)} and seen > ${NOW} - 10000) as nodes,
+  (select last from gateway_place) as gateway,
+  exists (select from turns t where t.ready_at <= ${time} and not exists (
+    select from beats b where b.agent = t.agent and b.paused_at is not null)) as ready,
+  exists (select from announcements where not is_claimed and due <= ${time}) as announcement,
+  (select json_build_array(count(*), max(ordinal), sum(expires_at)) from api_keys)::text as keys,
+  (select coalesce(json_agg(turn_id), '[]') from turns where status = 'running' and is_cancelled) as cancelled,
+  (select coalesce(json_agg(compaction_id), '[]') from compactions c
+    where not exists (select from turns where session = c.session and ended_at is null and seq <= c.place)
+    and not exists (select from compactions o where o.session = c.session and (o.place, o.ordinal) < (c.place, c.ordinal))
+  ) as compactions`;
+
+/** Old rows go. */
+const CLEARING = [
+  sql`delete from nodes where seen < ${NOW} - 60000`,
+  sql`delete from rate_counts where ends_at < ${NOW}`,
+  sql`delete from reply_texts where at < clock_timestamp() - interval '1 hour'`,
+];

@@ -2,15 +2,15 @@ import type pg from "pg";
 import { drop, type Servers } from "./connect.ts";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** So many calls may wait for a connection; who comes then is told to come later. */
+/** The most calls that may wait for a connection; one that comes then is told to come later. */
 const MOST_WAITING = 5_000;
-/** A call that takes so long is given up. Whether the server is there at all, the line finds out sooner. */
+/** A call that takes so long is given up. The line finds out sooner if the server is there at all. */
 const SILENT_MS = 15_000;
 /** Where a server did not let one more connection in, those that are there have to do for so long. */
 const REST_MS = 1_000;
 
-/** A connection, or the place of one. One call at a time runs on it, so that its lane's rows are nobody else's. */
-type Slot = { readonly n: number; client: pg.Client | undefined; isBusy: boolean };
+/** A connection, or the place of one. */
+type Slot = { client: pg.Client | undefined; isBusy: boolean };
 /** One that has its connection. */
 type OpenSlot = Slot & { client: pg.Client };
 
@@ -24,8 +24,6 @@ export class Pool {
   readonly #servers: Servers;
   readonly #slots: Slot[];
   readonly #events: PoolEvents;
-  readonly #node: string;
-  #generation = 1;
   readonly #waiting: ((slot: OpenSlot | undefined) => void)[] = [];
   /** How many connections are being opened, and when that may be tried again. */
   #opening = 0;
@@ -33,33 +31,22 @@ export class Pool {
   #isAway = false;
   #isClosed = false;
 
-  constructor(servers: Servers, node: string, size: number, events: PoolEvents) {
+  constructor(servers: Servers, size: number, events: PoolEvents) {
     this.#servers = servers;
     this.#events = events;
-    this.#node = node;
-    this.#slots = Array.from({ length: size }, (_, n) => ({ n, client: undefined, isBusy: false }));
+    this.#slots = Array.from({ length: size }, () => ({ client: undefined, isBusy: false }));
   }
 
   get isAway(): boolean {
     return this.#isAway;
   }
 
-  /** What the lanes of calls begin with. */
-  get lanes(): string {
-    return `${this.#node}.${this.#generation}`;
-  }
-
-  /** Nobody knows what was counted on the lanes so far: calls that begin from now on get others. */
-  renewLanes(): void {
-    this.#generation++;
-  }
-
-  /** Runs what asks a connection something; `wasSent` in what it throws tells that it may have been kept. */
-  async run<T>(ask: (client: pg.Client, lane: string) => Promise<T>): Promise<T> {
+  /** Lends a connection. */
+  async run<T>(ask: (client: pg.Client) => Promise<T>): Promise<T> {
     const slot = await this.#take();
     const { client } = slot;
     try {
-      return await withPatience(client, ask(client, `${this.lanes}/${slot.n}`));
+      return await withPatience(client, ask(client));
     } catch (error) {
       const failure = failureOf(error);
       if (failure === "lost" || failure === "refused") {

@@ -1,29 +1,21 @@
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
-import type { Store, StoreNotice } from "#store/store.ts";
-import { announcementMethods } from "./announcements.ts";
-import { keyMethods } from "./api-keys.ts";
-import { beatMethods } from "./beats.ts";
-import { claimMethods } from "./claims.ts";
-import { compactionMethods } from "./compactions.ts";
+import type { Pieces } from "#store/rules/records.ts";
+import { type PiecesName, type RuleName, rules, rulesInPieces } from "#store/rules/rules.ts";
+import type { EventOrder, Store, StoreNotice, TurnEnd, TurnOrder, TurnStart } from "#store/store.ts";
 import { drop, Servers } from "./connect.ts";
-import { deliveryMethods } from "./deliveries.ts";
 import { unavailable } from "./errors.ts";
-import { eventMethods } from "./events.ts";
-import { createFrame, type Frame } from "./frame.ts";
-import { gatewayMethods, readGateway } from "./gateway-stream.ts";
-import { GatewayTellings } from "./gateway-tellings.ts";
+import { createHoldBack } from "./hold-back.ts";
 import { Line } from "./line.ts";
 import { migrate } from "./migrate.ts";
+import { Mirror } from "./mirror.ts";
 import { Neighbours } from "./neighbours.ts";
 import { Pool } from "./pool.ts";
-import { readJournal, readMethods } from "./reads.ts";
+import { newMemory, type PostgresRecords } from "./records/records.ts";
+import { double, quote, type Sql, sql } from "./records/sql.ts";
+import { Runner } from "./runner.ts";
 import { sharedStore } from "./shared.ts";
-import { sweepMethods } from "./sweeps.ts";
-import { Tellings } from "./tellings.ts";
-import { turnMethods } from "./turns.ts";
-import { usageMethods } from "./usage.ts";
 
 export type PostgresParts = {
   clock: Clock;
@@ -36,9 +28,34 @@ export type PostgresParts = {
 
 const CONNECTIONS = 8;
 
+/** The rules that change nothing. */
+const READING: ReadonlySet<string> = new Set<RuleName>([
+  "findReplay",
+  "getTurn",
+  "getSession",
+  "listSessions",
+  "readEntries",
+  "readSummary",
+  "readGatewayEntries",
+  "listKeys",
+  "findEventReplay",
+  "readQueuedEvents",
+  "getEvent",
+  "readBeat",
+  "getDelivery",
+]);
+
+/** About how much an order writes. */
+const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
+  startTurn: ({ text, delivery }: TurnOrder) => text.length + (delivery?.bytes ?? 0),
+  queueEvent: ({ text, delivery }: EventOrder) => text.length + (delivery?.bytes ?? 0),
+  endTurn: (_: unknown, { reply }: TurnEnd) => reply.length,
+};
+
 /**
- * Several gateways on one database. A method that changes something is one call of a function there, and one commit; calls that come
- * together share them. What this node did its watchers learn before the call resolves, what others did by notifications.
+ * Several gateways on one database. The rules run in this process, on records that a transaction loads; gateways take turns to write, and
+ * calls that come together share a transaction. The watchers learn of a call of this node before it resolves, and by notifications of
+ * what others did.
  */
 export const createPostgresStore = async ({
   clock,
@@ -49,45 +66,54 @@ export const createPostgresStore = async ({
   const node = newBareId(clock.now());
   const servers = new Servers(url);
   const { epoch, channel, client } = await prepare(servers, clock.now(), notice);
-
-  const pool = new Pool(servers, node, connections, {
+  const mirror = new Mirror();
+  const pool = new Pool(servers, connections, {
     lost(error) {
       notice({ name: "unavailable", detail: (error as Error).message });
       line.seek();
     },
   });
-  const tellings = new Tellings({
-    clock,
-    read: (sessionId, after, limit) => readJournal(frame, sessionId, after, limit),
-    hasOthers: () => line.hasOthers,
-  });
-  const gatewayTellings = new GatewayTellings({
-    watchers: tellings.watchers,
-    read: (after, limit) => readGateway(frame, after, limit),
-    notify: (what, last) => line.notify(what, last),
-  });
-  const frame: Frame = createFrame({
+  const neighbours = new Neighbours({
     clock,
     node,
-    pool,
-    tellings,
-    gatewayTellings,
-    publish: (news, changes) => line.publish(news, changes),
-    notify: (what, of) => line.notify(what, of),
+    mirror,
+    readEntries: (sessionId, after, limit) => methods.readEntries(sessionId, { after, limit }),
+    readGateway: async (after, limit) => (await methods.readGatewayEntries({ after, limit })).entries,
+    notify: (payload) => line.notify(payload),
   });
-  const neighbours = new Neighbours(frame);
+  const parts = { clock, pool, memory: newMemory(), kept: neighbours.kept.bind(neighbours) };
+  const telling = (changes: Parameters<Neighbours["payloads"]>[0]) =>
+    neighbours.payloads(changes).map((payload) => sql`select pg_notify(${quote(channel)}, ${quote(payload)})`);
+  const lock = lockOf(channel);
+  const writer = new Runner({ ...parts, telling, lock, atOnce: 1 });
+  const pauseOf = createHoldBack({
+    waiting: () => mirror.openEvents,
+    isHandingOver: () => mirror.isBeating(),
+    time: () => clock.monotonic(),
+  });
+  const intake = new Runner({ ...parts, telling, lock, atOnce: 1, pauseOf });
+  const reader = new Runner({ ...parts, telling, lock: undefined, atOnce: Math.max(connections - 1, 1) });
+  const methods = methodsOf((name) => {
+    if (READING.has(name)) return reader;
+    return name === "queueEvent" ? intake : writer;
+  }, reader);
   let isBegun = false;
   const line = new Line(servers, node, {
     async connected(client) {
-      if (!isBegun) return await neighbours.begin(client);
-      frame.isUnsure = true;
-      if (pool.isAway) notice({ name: "available", detail: "The database answers again." });
-      pool.reachable();
-      await neighbours.catchUp(client);
+      if (!isBegun) {
+        await neighbours.begin(client);
+      } else {
+        if (pool.isAway) notice({ name: "available", detail: "The database answers again." });
+        pool.reachable();
+        await neighbours.catchUp(client);
+      }
+      neighbours.looked(await writer.runOn(client, neighbours.look));
     },
     lost: (error) => pool.away(error),
     heard: (heard) => neighbours.heard(heard),
-    poll: (client) => neighbours.poll(client),
+    poll: async () => {
+      neighbours.looked(await writer.run(neighbours.look));
+    },
   });
   await line.open(channel, client).catch(refuse);
   isBegun = true;
@@ -97,37 +123,104 @@ export const createPostgresStore = async ({
     kind: "postgres",
     durable: true,
     epoch,
-    shared: sharedStore(frame),
+    shared: sharedStore({ clock, node, reader, writer, neighbours }),
     watch: (watcher) => {
-      tellings.watchers.add(watcher);
-      return () => tellings.watchers.delete(watcher);
+      neighbours.watchers.add(watcher);
+      return () => neighbours.watchers.delete(watcher);
     },
     ping: async () => {
-      await frame.query("select 1", []);
+      await reader.run((records) => records.read(sql`select 1 as here`));
     },
-    ...turnMethods(frame),
-    ...claimMethods(frame),
-    ...compactionMethods(frame),
-    ...readMethods(frame),
-    ...sweepMethods(frame),
-    ...eventMethods(frame),
-    ...beatMethods(frame),
-    ...announcementMethods(frame),
-    ...deliveryMethods(frame),
-    ...keyMethods(frame),
-    ...usageMethods(frame),
-    ...gatewayMethods(frame),
+    ...methods,
+    claimTurns: async (request) => {
+      const leftNothing = neighbours.readyWork.claim();
+      const room = new Map<string, number>();
+      const freeOf = (agent: string): number => {
+        room.set(agent, request.freeOf(agent));
+        return room.get(agent) ?? 0;
+      };
+      const claimed = await methods.claimTurns({ ...request, freeOf });
+      for (const { turn } of claimed.turns) room.set(turn.agent, (room.get(turn.agent) ?? 0) - 1);
+      // An agent without a free place here may have turns left, which others can claim.
+      if (claimed.turns.length < request.free && [...room.values()].every((free) => free > 0)) leftNothing();
+      return claimed;
+    },
+    queueCompaction: async (order) => {
+      const place = await methods.queueCompaction(order);
+      if (place.isFirst) neighbours.begun(order.compactionId);
+      return place;
+    },
+    stats: mirror.stats,
+    agentCounts: mirror.agentCounts,
+    openAgents: () => reader.run(openAgents),
     [Symbol.asyncDispose]: async () => {
-      tellings.close();
-      frame.readyWork.flush();
-      if (!pool.isAway) {
-        await frame.call("leave_gateways", [node, frame.time()]).catch(() => {});
-        await frame.call("leave_node", [frame.lanes]).catch(() => {});
-      }
+      neighbours.readyWork.flush();
+      neighbours.close();
+      if (!pool.isAway) await writer.run((records) => leave(records, node)).catch(() => {});
       await line.close();
       await pool.close();
     },
   };
+};
+
+type Methods = Pick<Store, RuleName | PiecesName>;
+
+const methodsOf = (runnerOf: (name: string) => Runner, reader: Runner) => {
+  const methods: Record<string, (...args: never[]) => Promise<unknown>> = {};
+  for (const [name, rule] of Object.entries(rules)) {
+    const run = rule as (records: PostgresRecords, ...args: never[]) => unknown;
+    const runner = runnerOf(name);
+    const bytesOf = BYTES[name as RuleName];
+    const start = name === "startTurn" ? startWithEvents : run;
+    methods[name] = (...args) => runner.run((records) => start(records, ...args), bytesOf?.(...args));
+  }
+  for (const [name, rule] of Object.entries(rulesInPieces)) {
+    const run = rule as (records: PostgresRecords, ...args: never[]) => Pieces<unknown>;
+    methods[name] = (...args) => reader.run((records) => runPieces(run(records, ...args)));
+  }
+  return methods as {
+    [Name in keyof Methods]: (...args: Parameters<Methods[Name]>) => Promise<Awaited<ReturnType<Methods[Name]>>>;
+  };
+};
+
+/** The rule refuses a turn whose events are not loaded yet: the records that it needs after them are asked for before. */
+const startWithEvents = (records: PostgresRecords, order: TurnOrder): TurnStart => {
+  const { agent } = order.session;
+  if (order.events && order.claim) {
+    records.agents.find(agent);
+    for (const waited of [true, false]) records.turns.firstReady(agent, waited);
+  }
+  return rules.startTurn(records, order);
+};
+
+/** Between two pieces the database is asked for more. */
+const runPieces = <T>(pieces: Pieces<T>): T => {
+  for (;;) {
+    const next = pieces.next();
+    if (next.done) return next.value;
+  }
+};
+
+/** Gateways in another schema of the database are none of ours: the number of this one is in the channel's name. */
+const lockOf = (channel: string): Sql => sql`select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})`;
+
+/** Events that a turn works on are told of by their turn. */
+const OPEN_AGENTS = sql`with recursive waited_for as (
+    (select agent from events where state = 'queued' order by agent limit 1)
+    union all
+    select (select e.agent from events e where e.state = 'queued' and e.agent > w.agent order by e.agent limit 1)
+    from waited_for w where w.agent is not null
+  )
+  select agent from turns where ended_at is null union select agent from waited_for where agent is not null`;
+
+const openAgents = (records: PostgresRecords): string[] =>
+  records.read(OPEN_AGENTS).map(({ agent }) => agent as string);
+
+/** The agents that a gateway had are known for a while after it was closed. */
+const leave = (records: PostgresRecords, node: string): void => {
+  const closed = sql`least(seen, ${double(records.moment.time)} - 10000)`;
+  records.run(sql`update gateways set seen = ${closed} where node = ${quote(node)}`);
+  records.run(sql`delete from nodes where node = ${quote(node)}`);
 };
 
 /** A connection to a database whose schema is up to date. */
@@ -148,7 +241,7 @@ const prepare = async (servers: Servers, now: number, notice: (notice: StoreNoti
   }
 };
 
-/** What goes wrong before the store is open, in a sentence. */
+/** A failure before the store is open, in a sentence. */
 const refuse = (error: unknown): never => {
   if (error instanceof GatewayError) throw error;
   throw unavailable(`The database cannot be used: ${(error as Error).message}`, error);

@@ -1,8 +1,8 @@
-/** So long the gateway by whose call a turn became ready has it to itself. */
+/** The gateway by whose call a turn became ready has it to itself for so long. */
 const OWN_MS = 25;
 
 /**
- * Whether other gateways are to be told that some turn can be claimed: only of one that is left. Mostly the gateway that made it ready
+ * Decides if other gateways are told that some turn can be claimed: only of one that is left. Mostly the gateway that made it ready
  * claims it at once, and all others would ask for nothing.
  */
 export const createReadyWork = (tellOthers: () => void) => {

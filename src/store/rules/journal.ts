@@ -3,7 +3,9 @@ import type { Pieces, Records, SessionRecord } from "./records.ts";
 
 /** The `seq` of an entry that has no place in the journal yet. */
 export const NO_SEQ = 0;
-const ENTRIES_A_PIECE = 500;
+/** Of long messages few are wanted: each piece is twice as long as the one before. */
+const FIRST_PIECE = 32;
+const LONGEST_PIECE = 512;
 
 /**
  * Appends new entries to a session's journal and gives them their `seq`; keeps the session with `change`, and tells the watchers. Answers
@@ -56,8 +58,8 @@ export function* readMessages(
   const { ordinal } = found.session;
   const { isCompacted, lowest } = marksOf(records, ordinal);
   let left = characters;
-  for (let seq = before; ; ) {
-    const page = records.journal(ordinal).before(seq, ENTRIES_A_PIECE);
+  for (let seq = before, size = FIRST_PIECE; ; size = Math.min(size * 2, LONGEST_PIECE)) {
+    const page = records.journal(ordinal).before(seq, size);
     for (const entry of page) {
       seq = entry.seq;
       if (!includeCompacted && seq < lowest) return messages;
@@ -67,7 +69,7 @@ export function* readMessages(
       left -= message.text.length;
       if (messages.length === limit || left <= 0) return messages;
     }
-    if (page.length < ENTRIES_A_PIECE) return messages;
+    if (page.length < size) return messages;
     yield;
   }
 }

@@ -105,6 +105,21 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await world.store.getDelivery("dlv_1")).toMatchObject({ eventId, turnId: undefined, answer: "accepted" });
     });
 
+    it("goes in the order of ends, though its event was queued again meanwhile", async () => {
+      await using world = await openWorld(engine);
+      const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_1") });
+      await failEvent(world, eventId, 3);
+      const unmatched = (id: string) => hookOf(id, { answer: "unmatched" });
+      await record(world, unmatched("dlv_2"));
+      await world.store.requeueEvent(eventId, { now: world.clock.now(), beatNow: false, streamKeep: 10 });
+      await world.end(await takeEvents(world, [eventId]));
+      for (const id of ["dlv_3", "dlv_4"]) {
+        await world.store.recordDelivery(unmatched(id), { ...RECORDER, entries: 2 });
+      }
+      const left = ["dlv_1", "dlv_2", "dlv_3", "dlv_4"].map(async (id) => (await world.store.getDelivery(id)) && id);
+      expect((await Promise.all(left)).filter(Boolean)).toEqual(["dlv_3", "dlv_4"]);
+    });
+
     it("adds steps behind those that it came with, whatever has become of it", async () => {
       await using world = await openWorld(engine);
       const steps = Array.from({ length: 3 }, (_, n) => ({

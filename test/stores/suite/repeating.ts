@@ -15,6 +15,13 @@ export const repeatingTests = (engine: Engine): void => {
       expect(await world.store.getTurn(order.turnId)).toBeUndefined();
     });
 
+    it.each(["a\u0000b", "a\ud800b", "\u0001", "k".repeat(1_000)])("takes any text as a key: %j", async (key) => {
+      await using world = await openWorld(engine);
+      const first = await world.start({ key });
+      const again = await world.store.startTurn(world.order({ key, session: "chat:b" }));
+      expect(again).toMatchObject({ replayed: true, turn: { turnId: first.turnId } });
+    });
+
     it("answers the first turn as it is by then, and claims nothing", async () => {
       await using world = await openWorld(engine);
       const claim = { now: world.clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_other" };

@@ -23,12 +23,9 @@ it("every version of the PostgreSQL schema is what it was when it was frozen", (
   expect(frozen.postgres, `${ADD} (A change of functions alone is a migration without statements.)`).toEqual(postgres);
 });
 
-it("the newest PostgreSQL schema has every function that gateways call which can go on with it", () => {
-  const newest = currentSchemas(frozen).postgres.at(-1);
+it("no step takes a function away that gateways call which can go on with it", () => {
   const { oldest = 1 } = MIGRATIONS.at(-1) ?? {};
-  const called = frozen.postgres.filter(({ version }) => version >= oldest).flatMap(({ signatures }) => signatures);
-  expect(newest?.signatures.length).toBeGreaterThan(50);
-  expect(newest?.signatures, "An older gateway still calls it: keep it, or add one under another name.").toEqual(
-    expect.arrayContaining(called),
-  );
+  for (const { version, sql } of MIGRATIONS) {
+    if (version > oldest) expect(sql, "An older gateway still calls it.").not.toMatch(/drop function/i);
+  }
 });

@@ -14,12 +14,11 @@ const newest = known.length + 1;
 
 /** Two things that a later version may do to functions: add one under a name of its own, and replace one by what takes the same calls. */
 const functions = `
-create or replace function leave_node_${newest}(in_node text, in_label text) returns void language sql as $$
-  insert into labels (label) values (in_label) on conflict do nothing;
-  select leave_node(in_node)
+create or replace function note_label_${newest}(in_label text) returns void language sql as $$
+  insert into labels (label) values (in_label) on conflict do nothing
 $$;
-create or replace function ready_agents(at_time double precision) returns setof text language sql stable as $$
-  select distinct agent from turns where ready_at <= at_time and later is null
+create or replace function engine_time(at_ms double precision) returns double precision language sql volatile as $$
+  select case when at_ms is null then extract(epoch from clock_timestamp())::double precision * 1000 else at_ms end
 $$;
 `;
 

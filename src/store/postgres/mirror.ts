@@ -1,0 +1,99 @@
+import type { AgentCounts, Store } from "#store/store.ts";
+import type { BeatRow, EndRow } from "./records/agents.ts";
+import type { Kept } from "./records/records.ts";
+
+type Beat = Pick<BeatRow, "version" | "noted" | "nextAt" | "pausedAt"> & { isRunning: boolean };
+
+/** The counts of all gateways together, at one moment. */
+export type Look = {
+  counts: ReadonlyMap<string, number>;
+  beats: readonly BeatRow[];
+  ends: readonly EndRow[];
+  time: number;
+};
+
+/** The counts that this process tells without asking: with each transaction of its own, and as of the last look at the database. */
+export class Mirror {
+  #counts = new Map<string, number>();
+  /** Events of all gateways that have not ended, as of the last transaction that had to know. */
+  openEvents = 0;
+  readonly #beats = new Map<string, Beat>();
+  readonly #ends = new Map<string, EndRow>();
+
+  kept({ deltas, openEvents = this.openEvents, beats, ends }: Kept): void {
+    for (const [name, change] of deltas) this.#counts.set(name, this.of(name) + change);
+    this.openEvents = openEvents;
+    for (const beat of beats) this.#note(beat);
+    for (const end of ends) this.#ends.set(end.agent, end);
+  }
+
+  /**
+   * Takes the place of what was known. Answers how long until the first of those beats that wait for another time than was known: whoever
+   * planned one, or held the one before, may be gone by then.
+   */
+  look({ counts, beats, ends, time }: Look): number | undefined {
+    this.#counts = new Map(counts);
+    for (const end of ends) this.#ends.set(end.agent, end);
+    let firstIn: number | undefined;
+    for (const beat of beats) {
+      const known = this.#beats.get(beat.agent);
+      if (!this.#note(beat) || beat.lease || beat.pausedAt !== undefined || beat.dueAt === undefined) continue;
+      const isFree = known?.isRunning === true || known?.pausedAt !== undefined;
+      if (known?.noted === beat.noted && !isFree) continue;
+      firstIn = Math.min(firstIn ?? Infinity, beat.dueAt - time);
+    }
+    return firstIn;
+  }
+
+  /** Another gateway has paused the agent, or resumed it. Where something else of its beat is not known yet, the next look tells all. */
+  paused(agent: string, version: number, pausedAt: number | undefined): void {
+    const known = this.#beats.get(agent);
+    if (known?.version === version - 1) this.#beats.set(agent, { ...known, version, pausedAt });
+  }
+
+  readonly stats: Store["stats"] = () => ({
+    sessions: this.of("sessions"),
+    turnsQueued: this.of("queued"),
+    turnsRunning: this.of("running"),
+    eventsQueued: this.of("events"),
+    eventsDead: this.of("dead"),
+    announcements: this.of("announcements"),
+    bytes: this.of("bytes") + this.of("deliveryBytes"),
+    deliveryBytes: this.of("deliveryBytes"),
+    deliveries: this.of("deliveries"),
+  });
+
+  readonly agentCounts = (agent: string): AgentCounts => {
+    const { nextAt, pausedAt } = this.#beats.get(agent) ?? {};
+    const { lastEndedAt, failing = false } = this.#ends.get(agent) ?? {};
+    return {
+      queued: this.of(`queued ${agent}`),
+      running: this.of(`running ${agent}`),
+      waitingEvents: this.of(`waiting ${agent}`),
+      nextBeatAt: nextAt,
+      pausedAt,
+      lastEndedAt,
+      failing,
+    };
+  };
+
+  /** Some agent's events are being handed over, here or by another gateway. */
+  isBeating(): boolean {
+    for (const { isRunning, pausedAt } of this.#beats.values()) if (isRunning && pausedAt === undefined) return true;
+    return false;
+  }
+
+  of(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  /** False where it is known already. */
+  #note({ agent, version, noted, nextAt, pausedAt, lease }: BeatRow): boolean {
+    const known = this.#beats.get(agent);
+    if (known && version <= known.version) return false;
+    // A beat that is planned for the same time is told as before: it moves with nobody's clock.
+    const told = known?.noted === noted ? known?.nextAt : nextAt;
+    this.#beats.set(agent, { version, noted, nextAt: told, pausedAt, isRunning: lease !== undefined });
+    return true;
+  }
+}

@@ -1,0 +1,169 @@
+import type { AgentRecord, BeatRecord, CountChange, Records } from "#store/rules/records.ts";
+import { number, optional, type Row, type Sql, sql } from "./sql.ts";
+import { type Layout, Table } from "./table.ts";
+import type { Statement, Transaction } from "./transaction.ts";
+
+/** A beat, with what else is kept beside it. `version` grows with each change. */
+export type BeatRow = BeatRecord & {
+  readonly version: number;
+  readonly pausedAt: number | undefined;
+  /** When it is due; while it runs, when it was due. */
+  readonly noted: number | undefined;
+};
+
+/** How the last turns of an agent ended. */
+export type EndRow = Pick<AgentRecord, "agent" | "lastEndedAt" | "failing">;
+
+const beatLayout = (transaction: Transaction): Layout<BeatRow> => ({
+  table: "beats",
+  key: ["agent"],
+  keyOf: ({ agent }) => agent,
+  keySql: "t.agent",
+  columns: [
+    ["agent", "text", ({ agent }) => agent],
+    ["version", "bigint", ({ version }) => version],
+    ["due", "double precision", ({ dueAt }) => dueAt],
+    ["noted", "double precision", ({ noted }) => noted],
+    ["is_asked", "boolean", ({ isAsked }) => isAsked],
+    ["is_running", "boolean", ({ lease }) => lease !== undefined],
+    ["node", "text", ({ lease }) => lease?.node],
+    ["fence", "bigint", ({ fence }) => fence],
+    ["lease_ends", "double precision", ({ lease }) => lease?.endsAt],
+    ["paused_at", "bigint", ({ pausedAt }) => pausedAt],
+  ],
+  read: (row) => readBeat(row, transaction),
+});
+
+/** A time by the wall clock is told from where the clocks are now. */
+export const readBeat = (row: Row, { now, time }: { now: number; time: number }): BeatRow => {
+  const noted = optional(row.noted);
+  return {
+    agent: row.agent as string,
+    dueAt: optional(row.due),
+    noted,
+    nextAt: noted === undefined ? undefined : Math.round(now + noted - time),
+    isAsked: row.is_asked as boolean,
+    fence: number(row.fence),
+    lease: row.is_running ? { node: row.node as string, endsAt: number(row.lease_ends) } : undefined,
+    pausedAt: optional(row.paused_at),
+    version: number(row.version),
+  };
+};
+
+/** Gateways of the version before keep a row each. */
+export const ENDS = `(select agent, max(ended_at) as ended_at,
+  (array_agg(failing order by failing_at desc nulls last) filter (where failing is not null))[1] as failing
+  from agent_ends group by agent) as t`;
+
+const endLayout = (transaction: Transaction): Layout<EndRow> => ({
+  table: "agent_ends",
+  key: ["lane", "agent"],
+  keyOf: ({ agent }) => agent,
+  keySql: "t.agent",
+  from: ENDS,
+  columns: [
+    ["lane", "text", () => "all"],
+    ["agent", "text", ({ agent }) => agent],
+    ["ended_at", "bigint", ({ lastEndedAt }) => lastEndedAt],
+    ["failing", "boolean", ({ failing }) => failing],
+    ["failing_at", "double precision", () => transaction.time],
+  ],
+  read: readEnd,
+});
+
+export const readEnd = (row: Row): EndRow => ({
+  agent: row.agent as string,
+  lastEndedAt: optional(row.ended_at),
+  failing: row.failing === true,
+});
+
+/** The counters that a change of an agent's counts adds to. */
+const COUNTERS: Readonly<Record<keyof CountChange, (agent: string) => readonly string[]>> = {
+  queued: (agent) => ["queued", `queued ${agent}`],
+  running: (agent) => ["running", `running ${agent}`],
+  waitingEvents: (agent) => [`waiting ${agent}`],
+  openEvents: () => ["events"],
+  deadEvents: () => ["dead"],
+};
+
+/** Agents and their beats: one row holds the beat, and whether the agent is paused. */
+export class Agents {
+  readonly #transaction: Transaction;
+  readonly #beats: Table<BeatRow>;
+  readonly #ends: Table<EndRow>;
+
+  constructor(transaction: Transaction) {
+    this.#transaction = transaction;
+    this.#beats = new Table(transaction, beatLayout(transaction));
+    this.#ends = new Table(transaction, endLayout(transaction));
+  }
+
+  readonly beats: Records["beats"] = {
+    find: (agent) => this.#beats.find(agent),
+    put: (record) => this.#putBeat(record),
+    leaseEnded: (time) =>
+      this.#beats.scan({
+        where: sql`t.is_running and t.lease_ends <= ${this.#transaction.sqlTime}`,
+        order: "t.agent",
+        matches: ({ lease }) => lease !== undefined && lease.endsAt <= time,
+        compare: (a, b) => (a.agent < b.agent ? -1 : 1),
+      }),
+  };
+
+  readonly records: Records["agents"] = {
+    find: (agent) => {
+      const end = this.#ends.find(agent);
+      const pausedAt = this.#beats.find(agent)?.pausedAt;
+      return { agent, lastEndedAt: end?.lastEndedAt, failing: end?.failing ?? false, pausedAt };
+    },
+    put: ({ agent, pausedAt, lastEndedAt, failing }) => {
+      const beat = this.#beats.peek(agent);
+      const bare = { agent, dueAt: undefined, nextAt: undefined, isAsked: false, fence: 0, lease: undefined };
+      if (beat?.pausedAt !== pausedAt) this.#putBeat(beat ?? bare, { pausedAt });
+      const end = this.#ends.peek(agent);
+      if (end?.lastEndedAt !== lastEndedAt || end?.failing !== failing) this.#ends.put({ agent, lastEndedAt, failing });
+    },
+    count: (agent, change) => {
+      for (const [name, by] of Object.entries(change) as [keyof CountChange, number][]) {
+        for (const counter of COUNTERS[name](agent)) this.#transaction.count(counter, by);
+      }
+    },
+    // No rule that a transaction runs asks for these: the process tells them without asking.
+    counts: () => ({ queued: 0, running: 0, waitingEvents: 0 }),
+    open: () => [],
+  };
+
+  /** The agents of turns. */
+  ofTurns(turnIds: Sql): Statement[] {
+    const agents = sql`(select distinct agent as wanted from turns where turn_id = any (${turnIds})) as w`;
+    const of = <R>(table: Table<R>, from: string): Statement => ({
+      sql: sql`select w.wanted, t.* from ${agents} left join ${from} on t.agent = w.wanted`,
+      take: (rows) => {
+        const found = rows.filter(({ agent }) => agent !== null);
+        table.take(
+          found,
+          rows.map(({ wanted }) => wanted as string),
+        );
+      },
+    });
+    return [of(this.#beats, "beats t"), of(this.#ends, ENDS)];
+  }
+
+  /** The beats that this pass has changed, those that it paused or resumed, and the ends of turns. */
+  changes(): { beats: BeatRow[]; paused: BeatRow[]; ends: EndRow[] } {
+    const beats = [...this.#beats.changes()].flatMap(([after, before]) => (after ? [{ after, before }] : []));
+    const paused = beats.filter(({ after, before }) => after.pausedAt !== before?.pausedAt);
+    return {
+      beats: beats.map(({ after }) => after),
+      paused: paused.map(({ after }) => after),
+      ends: [...this.#ends.changes()].flatMap(([end]) => end ?? []),
+    };
+  }
+
+  #putBeat(record: BeatRecord, change: Partial<BeatRow> = {}): void {
+    const before = this.#beats.peek(record.agent);
+    const noted = record.lease ? before?.noted : record.dueAt;
+    const version = (before?.version ?? 0) + 1;
+    this.#beats.put({ ...record, pausedAt: before?.pausedAt, noted, version, ...change });
+  }
+}

@@ -1,0 +1,296 @@
+import { isUtf8 } from "node:buffer";
+import type { DeliveryRecord, Records } from "#store/rules/records.ts";
+import type { Delivery, DeliveryAnswer, DeliveryStep, Surface } from "#store/store.ts";
+import { keepOptional, keepText } from "../texts.ts";
+import { ordinalsOfTurns } from "./events.ts";
+import type { Total } from "./records.ts";
+import { bounded, number, optional, optionalText, type Row, type Sql, sql, text, textList } from "./sql.ts";
+import { type Layout, type Scan, Table } from "./table.ts";
+import type { Part, Statement, Transaction } from "./transaction.ts";
+
+const ROW_BYTES = 300;
+/** Ended ones that are looked at together. */
+const TOGETHER = 20;
+
+/** The fields that nobody searches by, as one text. */
+type Rest = Pick<
+  Delivery,
+  "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
+>;
+/** A delivery, what its row weighs, and its body in that. */
+type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number };
+type Encoded = { record: string; steps: string | undefined; body: string | undefined; weight: number };
+
+/** A body is a text where it is one: most are, and PostgreSQL keeps texts at the least cost. */
+const TEXT = "t";
+const BASE64 = "b";
+
+const keepBody = (bytes: Uint8Array): string => {
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return isUtf8(body) && !body.includes(0) ? TEXT + body.toString() : BASE64 + body.toString("base64");
+};
+
+const readBody = (kept: string): Buffer => Buffer.from(kept.slice(1), kept.startsWith(TEXT) ? "utf8" : "base64");
+
+const encoded = new WeakMap<Delivery, Encoded>();
+
+const encode = (delivery: Delivery): Encoded => {
+  const known = encoded.get(delivery);
+  if (known) return known;
+  const { operation, method, path, address, caller, headers, bytes, status, replayOf } = delivery;
+  const rest: Rest = { operation, method, path, address, caller, headers, bytes, status, replayOf };
+  const record = JSON.stringify(rest);
+  const steps = delivery.steps.length === 0 ? undefined : JSON.stringify(delivery.steps);
+  const body = delivery.body && keepBody(delivery.body);
+  const made = { record, steps, body, weight: ROW_BYTES + record.length + (steps?.length ?? 0) };
+  encoded.set(delivery, made);
+  return made;
+};
+
+const keptAs = ({ delivery: { answer }, turnId, eventId }: DeliveryRecord): string => {
+  if (answer !== "accepted") return answer;
+  if (turnId !== undefined) return "turn";
+  return eventId === undefined ? "gone" : "event";
+};
+
+const FIXED = "at, surface, kept, request_id, turn_id, session_id, event_id, mapping, sender_id, record, body".split(
+  ", ",
+);
+
+const layoutOf = (select: string, from?: string): Layout<DeliveryRow> => ({
+  table: "deliveries",
+  key: ["delivery_id"],
+  keyOf: ({ delivery }) => delivery.deliveryId,
+  keySql: "t.delivery_id",
+  select,
+  from,
+  fixed: FIXED,
+  isSaved: (after, before) => after.delivery !== before?.delivery,
+  columns: [
+    ["delivery_id", "text", ({ delivery }) => keepText(delivery.deliveryId)],
+    ["at", "bigint", ({ delivery }) => delivery.at],
+    ["surface", "text", ({ delivery }) => delivery.surface],
+    ["kept", "text", keptAs],
+    ["request_id", "text", ({ delivery }) => keepText(delivery.requestId)],
+    ["turn_id", "text", ({ turnId }) => turnId],
+    ["session_id", "text", ({ sessionId }) => keepOptional(sessionId)],
+    ["event_id", "text", ({ eventId }) => eventId],
+    ["mapping", "text", ({ delivery }) => keepOptional(delivery.mapping)],
+    ["sender_id", "text", ({ delivery }) => keepOptional(delivery.senderId)],
+    ["record", "text", ({ delivery }) => encode(delivery).record],
+    ["steps", "text", ({ delivery }) => encode(delivery).steps],
+    ["step_count", "smallint", ({ delivery }) => delivery.steps.length],
+    ["body", "text", ({ delivery }) => encode(delivery).body],
+    ["bytes", "integer", ({ weight }) => weight],
+  ],
+  read: readDelivery,
+});
+
+const ANSWERS: readonly string[] = ["repeated", "unmatched", "refused", "challenge"] satisfies DeliveryAnswer[];
+
+const readDelivery = (row: Row): DeliveryRow => {
+  const rest = JSON.parse(row.record as string) as Rest;
+  const kept = row.kept as string;
+  return {
+    delivery: {
+      ...rest,
+      status: rest.status,
+      replayOf: rest.replayOf,
+      deliveryId: text(row.delivery_id),
+      at: number(row.at),
+      surface: row.surface as Surface,
+      requestId: text(row.request_id),
+      body: row.body === null ? undefined : readBody(row.body as string),
+      answer: ANSWERS.includes(kept) ? (kept as DeliveryAnswer) : "accepted",
+      mapping: optionalText(row.mapping),
+      senderId: optionalText(row.sender_id),
+      steps: row.steps === null ? [] : readSteps(row.steps as string),
+    },
+    place: number(row.ordinal),
+    turnId: optionalText(row.turn_id),
+    sessionId: optionalText(row.session_id),
+    eventId: optionalText(row.event_id),
+    endedOrder: optional(row.ended_place) ?? (row.is_ended === true ? 0 : undefined),
+    weight: number(row.bytes),
+    bodyWeight: number(row.body_weight ?? 0),
+  };
+};
+
+const readSteps = (steps: string): DeliveryStep[] =>
+  (JSON.parse(steps) as { at: number; name: string; detail?: string }[]).map(({ at, name, detail }) => {
+    return { at, name, detail };
+  });
+
+const NAMES = `t.ordinal, t.delivery_id, t.at, t.surface, t.kept, t.request_id, t.turn_id, t.session_id, t.event_id, t.mapping,
+  t.sender_id, t.bytes`;
+/** The work of one that is kept has ended where nothing is unfinished that it began. */
+const IS_ENDED = `case t.kept
+  when 'turn' then not exists (select from turns w where w.turn_id = t.turn_id and w.ended_at is null)
+  when 'event' then not exists (select from events w where w.event_id = t.event_id and w.is_recorded)
+  else true end as is_ended`;
+/** A rule that writes need not know a body, but that there is one. */
+const CHANGING = `${NAMES}, t.record, t.steps, case when t.body is null then null else '${TEXT}' end as body, length(t.body) as body_weight,
+  ${IS_ENDED}`;
+/** Neither bodies nor steps: for lists. */
+const LISTED = `${NAMES}, t.record, null as steps, null as body`;
+/** Only what is needed to let it go. A row of `finished_deliveries` holds those that ended together: their places are behind its own. */
+const MOST_TOGETHER = 2 ** 20;
+const ENDED = `${NAMES}, f.place * ${MOST_TOGETHER} + each_of.n as ended_place, '{}' as record, null as steps, null as body`;
+const FINISHED = `finished_deliveries f cross join lateral unnest(f.ordinals) with ordinality as each_of (ordinal, n)
+  cross join lateral (select * from deliveries d where d.ordinal = each_of.ordinal offset 0) as t`;
+
+const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
+const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
+
+const endedOn = (refused: boolean): Scan<DeliveryRow> => ({
+  where: sql`f.is_refused = ${refused}`,
+  order: "f.place, each_of.n",
+  matches: (record) => record.endedOrder !== undefined && isRefused(record) === refused,
+  compare: byEnd,
+});
+
+const ENDED_REFUSED = endedOn(true);
+const ENDED_OTHERS = endedOn(false);
+const endedOf = (refused: boolean): Scan<DeliveryRow> => (refused ? ENDED_REFUSED : ENDED_OTHERS);
+
+/** The recorder's deliveries. */
+export class Deliveries implements Part {
+  readonly #transaction: Transaction;
+  readonly #counted: (name: Total) => number;
+  readonly #table: Table<DeliveryRow>;
+  readonly #listed: Table<DeliveryRow>;
+  readonly #ended: Table<DeliveryRow>;
+  readonly #lettingGo: Set<boolean>;
+  #added = 0;
+
+  /** `lettingGo` are the shelves that were full when they were looked at last. */
+  constructor(transaction: Transaction, counted: (name: Total) => number, lettingGo: Set<boolean>) {
+    this.#transaction = transaction;
+    this.#counted = counted;
+    this.#lettingGo = lettingGo;
+    this.#table = new Table(transaction, layoutOf(transaction.isWriting ? CHANGING : "t.*"));
+    this.#listed = new Table(transaction, layoutOf(LISTED));
+    this.#ended = new Table(transaction, layoutOf(ENDED, FINISHED));
+    transaction.add(this);
+  }
+
+  readonly records: Records["deliveries"] = {
+    find: (deliveryId) => this.#table.find(deliveryId),
+    put: (record) => {
+      const before = this.#table.peek(record.delivery.deliveryId);
+      const row = { ...record, ...weigh(record.delivery, before) };
+      this.#table.put(row);
+      this.#count(record, before ? 0 : 1, row.weight - (before?.weight ?? 0));
+      if (before) return;
+      this.#added++;
+      const refused = isRefused(record);
+      // As many go as come.
+      if (this.#lettingGo.has(refused)) this.#ended.want(endedOf(refused), this.#added + TOGETHER);
+    },
+    delete: (record) => {
+      const { deliveryId } = record.delivery;
+      const { weight = 0 } = this.#table.peek(deliveryId) ?? this.#ended.peek(deliveryId) ?? {};
+      // Whichever of the two has loaded it deletes it.
+      this.#table.delete(deliveryId);
+      this.#ended.delete(deliveryId);
+      this.#count(record, -1, -weight);
+    },
+    shelf: (refused) => {
+      const [size, bytes] = [this.#counted("refused"), this.#counted("refusedBytes")];
+      if (refused) return { size, bytes };
+      return { size: this.#counted("deliveries") - size, bytes: this.#counted("deliveryBytes") - bytes };
+    },
+    firstEnded: (refused) => {
+      this.#lettingGo.add(refused);
+      const of = endedOf(refused);
+      const [first] = this.#ended.scan(of, 1, this.#added + TOGETHER);
+      return first ?? this.#table.here(of.matches).sort(byEnd)[0];
+    },
+    before: (place, limit) => {
+      const of: Scan<DeliveryRow> = {
+        where: sql`t.ordinal < ${bounded(place)}`,
+        order: "t.ordinal desc",
+        matches: (record) => record.place < place,
+        compare: (a, b) => b.place - a.place,
+      };
+      return this.#listed.scan(of, limit);
+    },
+  };
+
+  /** The deliveries of turns that may end now, and of the events that these work on. */
+  ofTurns(turnIds: Sql): Statement {
+    const ids = sql`select delivery_id from turns where turn_id = any (${turnIds})
+      union all select delivery_id from events where ordinal in (${ordinalsOfTurns(turnIds)})`;
+    return {
+      sql: sql`select ${CHANGING} from deliveries t where t.delivery_id in (${ids})`,
+      take: (rows) => this.#table.take(rows),
+    };
+  }
+
+  wanted(): Statement[] {
+    return [];
+  }
+
+  reset(): void {
+    this.#added = 0;
+  }
+
+  saved(): Sql[] {
+    return [...this.#erasedBodies(), ...this.#newlyEnded(), ...this.#goneEnded()];
+  }
+
+  /** A body that was there goes. */
+  #erasedBodies(): Sql[] {
+    const erased = [...this.#table.changes()].flatMap(([after, before]) =>
+      before?.delivery.body && after && !after.delivery.body ? after.delivery.deliveryId : [],
+    );
+    return erased.length === 0
+      ? []
+      : [sql`update deliveries set body = null where delivery_id = any (${textList(erased.map(keepText))})`];
+  }
+
+  /** Those that have ended, together in a row: to write each of them anew would take longer. */
+  #newlyEnded(): Sql[] {
+    const ended = [...this.#table.changes()].flatMap(([after, before]) =>
+      after?.endedOrder !== undefined && before?.endedOrder === undefined ? after : [],
+    );
+    if (ended.length === 0) return [];
+    const ids = textList(ended.sort(byEnd).map(({ delivery }) => keepText(delivery.deliveryId)));
+    return [
+      sql`insert into finished_deliveries (is_refused, ordinals) select d.kept = 'refused', array_agg(d.ordinal order by of.n)
+      from unnest(${ids}) with ordinality as of (id, n) join deliveries d on d.delivery_id = of.id group by 1`,
+    ];
+  }
+
+  /** The oldest have gone, up to the last of these. */
+  #goneEnded(): Sql[] {
+    const last = new Map<boolean, number>();
+    for (const [, before] of this.#ended.changes()) {
+      if (before) last.set(isRefused(before), Math.max(last.get(isRefused(before)) ?? 0, before.endedOrder ?? 0));
+    }
+    return [...last].flatMap(([refused, at]) => {
+      const place = bounded(Math.floor(at / MOST_TOGETHER));
+      const rest = sql`ordinals[${bounded((at % MOST_TOGETHER) + 1)}:]`;
+      return [
+        sql`delete from finished_deliveries where is_refused = ${refused} and place < ${place}`,
+        sql`update finished_deliveries set ordinals = ${rest} where is_refused = ${refused} and place = ${place}`,
+      ];
+    });
+  }
+
+  #count(record: DeliveryRecord, size: number, bytes: number): void {
+    this.#transaction.count("deliveries", size);
+    this.#transaction.count("deliveryBytes", bytes);
+    if (!isRefused(record)) return;
+    this.#transaction.count("refused", size);
+    this.#transaction.count("refusedBytes", bytes);
+  }
+}
+
+const weigh = (delivery: Delivery, before: DeliveryRow | undefined): Pick<DeliveryRow, "weight" | "bodyWeight"> => {
+  if (before?.delivery === delivery) return { weight: before.weight, bodyWeight: before.bodyWeight };
+  const { weight, body } = encode(delivery);
+  const whole = before ? before.bodyWeight : (body?.length ?? 0);
+  const bodyWeight = delivery.body ? whole : 0;
+  return { weight: weight + bodyWeight, bodyWeight };
+};

@@ -1,0 +1,105 @@
+import type { Stream } from "#store/rules/records.ts";
+import type { GatewayEntry, GatewayNews } from "#store/store.ts";
+import { keepText, readText } from "../texts.ts";
+import { bounded, json, number, type Row, type Sql, sql } from "./sql.ts";
+import type { Part, Transaction } from "./transaction.ts";
+
+/** A row holds entries that were told together: from `first` to `last`, all of one moment. */
+type Told = { first: number; last: number; at: number; news: GatewayNews[] };
+
+/** The one text in it that came from elsewhere is kept as the database takes it. */
+const withReason = (news: GatewayNews, change: (text: string) => string): GatewayNews =>
+  news.name === "event.dead" ? { ...news, reason: change(news.reason) } : news;
+
+const readTold = (row: Row): GatewayEntry[] =>
+  (JSON.parse(row.news as string) as GatewayNews[]).map((news, n) => {
+    return { seq: number(row.first) + n, at: number(row.at), ...withReason(news, readText) };
+  });
+
+/** The gateway's stream. */
+export class GatewayStream implements Stream<GatewayEntry>, Part {
+  readonly #transaction: Transaction;
+  #appended: GatewayEntry[] = [];
+  #erasedBefore = 0;
+
+  constructor(transaction: Transaction) {
+    this.#transaction = transaction;
+    transaction.add(this);
+  }
+
+  get first(): number {
+    return Math.max((this.#place()?.first as number | undefined) ?? 1, this.#erasedBefore);
+  }
+
+  get last(): number {
+    return this.#appended.at(-1)?.seq ?? (this.#place()?.last as number | undefined) ?? 0;
+  }
+
+  /** Has the stream's place loaded. */
+  locate(): void {
+    this.#place();
+  }
+
+  append(entries: readonly GatewayEntry[]): void {
+    this.#appended.push(...entries);
+  }
+
+  after(seq: number, limit: number): GatewayEntry[] {
+    const from = Math.max(seq, this.first - 1);
+    // The first row may hold entries that are before.
+    const found = sql`select first, at, news from gateway_entries where last > ${bounded(from)} and
+      first >= coalesce((select max(first) from gateway_entries where first <= ${bounded(from + 1)}), 0)
+      order by first limit ${bounded(limit)}`;
+    const kept = this.#transaction.read(found).flatMap(readTold);
+    return [...kept, ...this.#appended].filter((entry) => entry.seq > from).slice(0, limit);
+  }
+
+  before(): GatewayEntry[] {
+    throw new Error("The gateway's stream is read forwards.");
+  }
+
+  eraseBefore(seq: number): void {
+    this.#erasedBefore = Math.max(this.#erasedBefore, seq);
+  }
+
+  #place(): Row | undefined {
+    const lock = this.#transaction.isWriting ? "for no key update" : "";
+    return this.#transaction.read(sql`select first, last from gateway_place ${lock}`)[0];
+  }
+
+  wanted(): [] {
+    return [];
+  }
+
+  reset(): void {
+    this.#appended = [];
+    this.#erasedBefore = 0;
+  }
+
+  saved(): Sql[] {
+    if (this.#appended.length === 0 && this.#erasedBefore === 0) return [];
+    const rows: Told[] = [];
+    for (const { seq, at, ...news } of this.#appended) {
+      const told = rows.at(-1);
+      const kept = withReason(news, keepText);
+      if (told?.at !== at) rows.push({ first: seq, last: seq, at, news: [kept] });
+      else {
+        told.last = seq;
+        told.news.push(kept);
+      }
+    }
+    const erased = bounded(this.#erasedBefore);
+    return [
+      sql`update gateway_place set first = ${bounded(this.first)}, last = ${bounded(this.last)}`,
+      ...(rows.length > 0
+        ? [
+            sql`insert into gateway_entries (first, last, at, news) select first, last, at, news
+            from json_to_recordset(${json(rows)}) as of (first bigint, last bigint, at bigint, news text)`,
+          ]
+        : []),
+      ...(this.#erasedBefore > 0
+        ? [sql`delete from gateway_entries where first < ${erased} and last < ${erased}`]
+        : []),
+    ];
+  }
+}

@@ -1,0 +1,225 @@
+import type { Records, Stream } from "#store/rules/records.ts";
+import type { Entry, Role, SessionSize, TurnError } from "#store/store.ts";
+import { keepOptional, keepText } from "../texts.ts";
+import type { Sessions } from "./sessions.ts";
+import { bounded, json, number, optionalText, type Row, type Sql, sql, text } from "./sql.ts";
+import type { Part, Statement, Transaction } from "./transaction.ts";
+import { moreOf, usageOf } from "./usages.ts";
+
+/** The weight of an entry beside its text. */
+const ENTRY_BYTES = 75;
+
+const COLUMNS: readonly (readonly [name: string, type: string])[] = [
+  ["session", "bigint"],
+  ["seq", "integer"],
+  ["at", "bigint"],
+  ["turn_id", "text"],
+  ["name", "text"],
+  ["message_id", "text"],
+  ["role", "text"],
+  ["text", "text"],
+  ["outside", "boolean"],
+  ["context", "text"],
+  ["attempt", "integer"],
+  ["input", "bigint"],
+  ["output", "bigint"],
+  ["error", "text"],
+  ["detail", "text"],
+  ["sizes", "json"],
+  ["used", "json"],
+];
+const NAMES = COLUMNS.map(([name]) => name).join(", ");
+
+/** `before` is the entry before it, of the same turn's end. */
+const keepEntry = (session: number, entry: Entry, before: Entry | undefined): object => {
+  const { seq, at, turnId, name } = entry;
+  const of = { session, seq, at, turn_id: turnId, name };
+  switch (entry.name) {
+    case "message.created": {
+      const { messageId, role, outside, context } = entry;
+      return {
+        ...of,
+        message_id: messageId,
+        role,
+        text: keepText(entry.text),
+        outside,
+        context: keepOptional(context),
+      };
+    }
+    case "message.completed":
+      return { ...of, message_id: entry.messageId, text: keepText(entry.text) };
+    case "turn.started":
+      return { ...of, attempt: entry.attempt };
+    case "session.compacted":
+      return { ...of, sizes: [entry.before, entry.after] };
+    case "turn.queued":
+      return of;
+    default: {
+      const { usage, model } = entry;
+      const more = moreOf(usage);
+      const used = more || model !== undefined ? [more ?? null, keepOptional(model) ?? null] : undefined;
+      const ended = { ...of, input: usage.input, output: usage.output, used };
+      if (entry.name === "turn.failed") {
+        return { ...ended, error: entry.error.name, detail: keepOptional(entry.error.detail) };
+      }
+      return { ...ended, message_id: before?.name === "message.completed" ? before.messageId : undefined };
+    }
+  }
+};
+
+const NOTHING: SessionSize = { messages: 0, tokens: 0 };
+
+/** The reply that the end of a turn tells is the text of the entry `before`, where there is one. */
+const readEntry = (row: Row, before: Row | undefined): Entry => {
+  const name = row.name as Entry["name"];
+  const of = { seq: number(row.seq), at: number(row.at), turnId: row.turn_id as string };
+  const message = { messageId: row.message_id as string, text: text(row.text ?? "") };
+  const used = row.used as [unknown, unknown] | null;
+  const usage = usageOf(row.input ?? 0, row.output ?? 0, used?.[0]);
+  const model = optionalText(used?.[1]);
+  switch (name) {
+    case "message.created": {
+      const { messageId, text } = message;
+      const rest = { outside: row.outside === true, context: optionalText(row.context) };
+      return { ...of, name, messageId, role: (row.role ?? "user") as Role, text, ...rest };
+    }
+    case "message.completed":
+      return { ...of, name, ...message };
+    case "turn.queued":
+      return { ...of, name };
+    case "turn.started":
+      return { ...of, name, attempt: number(row.attempt) };
+    case "turn.failed": {
+      const error = { name: (row.error ?? "internal") as TurnError["name"], detail: optionalText(row.detail) };
+      return { ...of, name, usage, model, error };
+    }
+    case "session.compacted": {
+      const [before, after] = (row.sizes as [SessionSize, SessionSize] | null) ?? [NOTHING, NOTHING];
+      return { ...of, name, before, after };
+    }
+    default:
+      return { ...of, name, usage, model, reply: text((row.message_id === null ? row : before)?.text ?? "") };
+  }
+};
+
+const weigh = (entry: Entry): number => {
+  if (entry.name === "message.created") {
+    return ENTRY_BYTES + Buffer.byteLength(entry.text) + Buffer.byteLength(entry.context ?? "");
+  }
+  return ENTRY_BYTES + (entry.name === "message.completed" ? Buffer.byteLength(entry.text) : 0);
+};
+
+/** The journals of sessions. */
+export class Journals implements Part {
+  readonly #transaction: Transaction;
+  readonly #sessions: Sessions;
+  #journals = new Map<number, Journal>();
+
+  constructor(transaction: Transaction, sessions: Sessions) {
+    this.#transaction = transaction;
+    this.#sessions = sessions;
+    transaction.add(this);
+  }
+
+  readonly of: Records["journal"] = (ordinal) => {
+    let journal = this.#journals.get(ordinal);
+    if (!journal) {
+      journal = new Journal(this.#transaction, this.#sessions, ordinal);
+      this.#journals.set(ordinal, journal);
+    }
+    return journal;
+  };
+
+  wanted(): Statement[] {
+    return [];
+  }
+
+  reset(): void {
+    this.#journals = new Map();
+  }
+
+  saved(): Sql[] {
+    const rows: object[] = [];
+    const erased: object[] = [];
+    for (const [session, { appended, erasedBefore }] of this.#journals) {
+      for (const [n, entry] of appended.entries()) rows.push(keepEntry(session, entry, appended[n - 1]));
+      if (erasedBefore > 0) erased.push({ session, seq: erasedBefore });
+    }
+    const types = COLUMNS.map(([name, type]) => `${name} ${type}`).join(", ");
+    const kept = sql`insert into entries (${NAMES}) select ${NAMES} from json_to_recordset(${json(rows)}) as of (${types})`;
+    const gone = sql`delete from entries using json_to_recordset(${json(erased)}) as of (session bigint, seq integer)
+      where entries.session = of.session and entries.seq < of.seq`;
+    return [...(rows.length > 0 ? [kept] : []), ...(erased.length > 0 ? [gone] : [])];
+  }
+}
+
+class Journal implements Stream<Entry> {
+  readonly #transaction: Transaction;
+  readonly #sessions: Sessions;
+  readonly #ordinal: number;
+  readonly appended: Entry[] = [];
+  readonly #seen = new Map<number, Entry>();
+  erasedBefore = 0;
+
+  constructor(transaction: Transaction, sessions: Sessions, ordinal: number) {
+    this.#transaction = transaction;
+    this.#sessions = sessions;
+    this.#ordinal = ordinal;
+  }
+
+  get first(): number {
+    const first = this.#ends()?.first as number | null | undefined;
+    return Math.max(first ?? this.appended[0]?.seq ?? 1, this.erasedBefore);
+  }
+
+  get last(): number {
+    const last = this.#ends()?.last as number | null | undefined;
+    return this.appended.at(-1)?.seq ?? last ?? this.first - 1;
+  }
+
+  append(entries: readonly Entry[]): void {
+    this.appended.push(...entries);
+    this.#sessions.weigh(
+      this.#ordinal,
+      entries.reduce((sum, entry) => sum + weigh(entry), 0),
+    );
+  }
+
+  after(seq: number, limit: number): Entry[] {
+    const from = Math.max(seq, this.erasedBefore - 1);
+    const isHere = (this.appended[0]?.seq ?? Infinity) <= from + 1;
+    const kept = isHere ? [] : this.#read(from, sql`t.seq >= ${bounded(from)} order by t.seq`, limit);
+    return [...kept, ...this.appended.filter((entry) => entry.seq > from)].slice(0, limit);
+  }
+
+  before(seq: number, limit: number): Entry[] {
+    const kept = this.#read(-1, sql`t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc`, limit);
+    return [...this.appended.filter((entry) => entry.seq < seq).reverse(), ...kept].slice(0, limit);
+  }
+
+  eraseBefore(seq: number): void {
+    // A rule has looked at what it erases.
+    for (const [at, entry] of this.#seen) {
+      if (at < seq && at >= this.erasedBefore) this.#sessions.weigh(this.#ordinal, -weigh(entry));
+    }
+    this.erasedBefore = Math.max(this.erasedBefore, seq);
+  }
+
+  #ends(): Row | undefined {
+    const ends = sql`select min(seq) as first, max(seq) as last from entries where session = ${bounded(this.#ordinal)}`;
+    return this.#transaction.read(ends)[0];
+  }
+
+  /** Entries with a greater `seq` than `after`, with one more row: it may hold the text of the one beside it. */
+  #read(after: number, rest: Sql, limit: number): Entry[] {
+    const of = bounded(this.#ordinal);
+    const found = sql`select * from entries t where t.session = ${of} and ${rest} limit ${bounded(limit + 1)}`;
+    const rows = new Map(this.#transaction.read(found).map((row) => [number(row.seq), row]));
+    const entries = [...rows.values()].filter(({ seq }) => number(seq) > after).slice(0, limit);
+    return entries.map((row) => {
+      const entry = readEntry(row, rows.get(number(row.seq) - 1));
+      this.#seen.set(entry.seq, entry);
+      return entry;
+    });
+  }
+}

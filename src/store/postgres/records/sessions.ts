@@ -1,0 +1,326 @@
+import type { CompactionRecord, OpenTurnRecord, Records, SessionRecord, SummaryRecord } from "#store/rules/records.ts";
+import { keepOptional, keepText } from "../texts.ts";
+import { bounded, number, numberList, optional, quote, type Row, type Sql, sql, text, textList } from "./sql.ts";
+import { type Layout, Table } from "./table.ts";
+import type { Part, Statement, Transaction } from "./transaction.ts";
+import { moreOf, usageOf } from "./usages.ts";
+
+/** A session, with how many wait or run in its queue, what it weighs, and its summary. */
+type SessionRow = { record: SessionRecord; open: number; bytes: number; summary: SummaryRecord | undefined };
+/** A compaction: it is behind the turns whose `seq` is not greater than `behind`. */
+type CompactionRow = CompactionRecord & { readonly behind: number };
+/** The unfinished turns of sessions, which are loaded with them. */
+export type OpenTurns = {
+  ofSession(ordinal: number): OpenTurnRecord[];
+  loading(where: Sql): Statement;
+};
+
+const SESSION_BYTES = 300;
+
+const LAYOUT: Layout<SessionRow> = {
+  table: "sessions",
+  key: ["ordinal"],
+  keyOf: ({ record }) => String(record.session.ordinal),
+  keySql: "t.ordinal",
+  keyType: "bigint",
+  select: "t.*, to_json(t.more) as more_used",
+  fixed: ["session_id", "agent", "channel", "user_id", "created_at"],
+  columns: [
+    ["ordinal", "bigint", ({ record }) => record.session.ordinal],
+    ["session_id", "text", ({ record }) => keepText(record.session.sessionId)],
+    ["agent", "text", ({ record }) => record.session.agent],
+    ["channel", "text", ({ record }) => keepText(record.session.channel)],
+    ["user_id", "text", ({ record }) => keepText(record.session.userId)],
+    ["created_at", "bigint", ({ record }) => record.session.createdAt],
+    ["updated_at", "bigint", ({ record }) => record.session.updatedAt],
+    ["first_seq", "integer", ({ record }) => record.session.firstSeq],
+    ["last_seq", "integer", ({ record }) => record.session.lastSeq],
+    ["message_count", "integer", ({ record }) => record.session.messageCount],
+    ["compacted_count", "integer", ({ record }) => record.compactedCount],
+    ["turns_queued", "integer", ({ record }) => record.session.turnsQueued],
+    ["open", "integer", ({ open }) => open],
+    ["input", "bigint", ({ record }) => record.session.usage.input],
+    ["output", "bigint", ({ record }) => record.session.usage.output],
+    ["more", "bigint[]", ({ record }) => moreOf(record.session.usage)],
+    ["context_bytes", "bigint", ({ record }) => record.session.contextBytes],
+    ["bytes", "bigint", ({ bytes }) => Math.max(bytes, 0)],
+    ["head_due", "bigint", ({ record }) => record.headDueAt],
+    ["summary", "text", ({ summary }) => keepOptional(summary?.summary.text)],
+    ["summary_outside", "boolean", ({ summary }) => summary?.summary.outside],
+    ["summary_through", "integer", ({ summary }) => summary?.through ?? 0],
+    ["summary_except", "integer[]", ({ summary }) => summary?.except ?? []],
+  ],
+  read: (row) => {
+    const ordinal = number(row.ordinal);
+    const summary = {
+      ordinal,
+      summary: { text: text(row.summary ?? ""), outside: row.summary_outside === true },
+      through: number(row.summary_through),
+      except: row.summary_except as number[],
+    };
+    return {
+      record: {
+        session: {
+          sessionId: text(row.session_id),
+          agent: row.agent as string,
+          channel: text(row.channel),
+          userId: text(row.user_id),
+          createdAt: number(row.created_at),
+          updatedAt: number(row.updated_at),
+          lastSeq: number(row.last_seq),
+          firstSeq: number(row.first_seq),
+          messageCount: number(row.message_count),
+          turnsQueued: number(row.turns_queued),
+          usage: usageOf(row.input, row.output, row.more_used),
+          ordinal,
+          contextBytes: number(row.context_bytes),
+        },
+        compactedCount: number(row.compacted_count),
+        headDueAt: optional(row.head_due),
+      },
+      open: number(row.open),
+      bytes: number(row.bytes),
+      summary: row.summary === null ? undefined : summary,
+    };
+  },
+};
+
+const COMPACTIONS: Layout<CompactionRow> = {
+  table: "compactions",
+  key: ["compaction_id"],
+  keyOf: ({ compactionId }) => compactionId,
+  keySql: "t.compaction_id",
+  columns: [
+    ["compaction_id", "text", ({ compactionId }) => compactionId],
+    ["session", "bigint", ({ ordinal }) => ordinal],
+    ["place", "integer", ({ behind }) => behind],
+    ["node", "text", ({ lease }) => lease.node],
+    ["lease_ends", "double precision", ({ lease }) => lease.endsAt],
+  ],
+  read: (row) => ({
+    compactionId: row.compaction_id as string,
+    ordinal: number(row.session),
+    // The place of a turn is its `seq`. The ordinals tell which of two compactions between the same turns was first.
+    place: number(row.place) + 0.5 + number(row.ordinal) * 1e-9,
+    behind: number(row.place),
+    lease: { node: row.node as string, endsAt: number(row.lease_ends) },
+  }),
+};
+
+/** Sessions with their queues, summaries and compactions. A rule that asks for one gets all of it, and holds it. */
+export class Sessions implements Part {
+  readonly #transaction: Transaction;
+  readonly #rows: Table<SessionRow>;
+  readonly #compactions: Table<CompactionRow>;
+  readonly #turns: OpenTurns;
+  readonly #ofTurns: (turnIds: Sql) => Statement[];
+  readonly #ordinals = new Map<string, number | undefined>();
+  #made = new Map<string, number>();
+  readonly #wantedIds = new Set<string>();
+  readonly #wanted = new Set<number>();
+  readonly #known = new Set<number>();
+  readonly #wantedOfTurns = new Set<string>();
+  #erasures = { added: new Set<number>(), deleted: new Set<number>() };
+
+  /** `ofTurns` brings what else the end of turns touches. */
+  constructor(transaction: Transaction, turns: OpenTurns, ofTurns: (turnIds: Sql) => Statement[]) {
+    this.#transaction = transaction;
+    this.#turns = turns;
+    this.#ofTurns = ofTurns;
+    transaction.add(this);
+    this.#rows = new Table(transaction, LAYOUT);
+    this.#compactions = new Table(transaction, COMPACTIONS);
+  }
+
+  readonly records: Records["sessions"] = {
+    find: (sessionId) => {
+      const ordinal = this.#made.get(sessionId) ?? this.#ordinals.get(sessionId);
+      if (ordinal !== undefined) return this.#row(ordinal)?.record;
+      if (!this.#ordinals.has(sessionId)) this.#wantedIds.add(sessionId);
+      return undefined;
+    },
+    at: (ordinal) => this.#row(ordinal)?.record,
+    put: (record) => {
+      const { sessionId, ordinal } = record.session;
+      const row = this.#rows.peek(String(ordinal));
+      if (!row) {
+        this.#made.set(sessionId, ordinal);
+        this.#transaction.count("sessions", 1);
+        this.#transaction.count("bytes", SESSION_BYTES);
+      }
+      this.#rows.put({ open: 0, bytes: 0, summary: undefined, ...row, record });
+    },
+    delete: ({ session: { sessionId, ordinal } }) => {
+      this.#transaction.count("sessions", -1);
+      this.#transaction.count("bytes", -SESSION_BYTES - (this.#rows.peek(String(ordinal))?.bytes ?? 0));
+      this.#made.delete(sessionId);
+      this.#rows.delete(String(ordinal));
+    },
+    before: (ordinal, limit, agent) => {
+      const ofAgent = agent === undefined ? "" : sql`and t.agent = ${quote(keepText(agent))}`;
+      const scan = {
+        where: sql`t.ordinal < ${bounded(ordinal)} ${ofAgent}`,
+        order: "t.ordinal desc",
+        matches: ({ record: { session } }: SessionRow) =>
+          session.ordinal < ordinal && (agent === undefined || session.agent === agent),
+        compare: (a: SessionRow, b: SessionRow) => b.record.session.ordinal - a.record.session.ordinal,
+      };
+      return this.#rows.scan(scan, limit).map(({ record }) => record);
+    },
+    after: (ordinal, limit, unusedSince) => {
+      const isOld = ({ record: { session, headDueAt = Infinity } }: SessionRow) =>
+        session.ordinal > ordinal && Math.min(session.updatedAt, headDueAt) <= unusedSince;
+      const scan = {
+        where: sql`t.ordinal > ${bounded(ordinal)} and least(t.updated_at, t.head_due) <= ${bounded(unusedSince)}`,
+        order: "t.ordinal",
+        matches: isOld,
+        compare: (a: SessionRow, b: SessionRow) => a.record.session.ordinal - b.record.session.ordinal,
+      };
+      // They are looked at with all that they have, and held.
+      return this.#rows.scan(scan, limit).flatMap(({ record }) => this.#row(record.session.ordinal)?.record ?? []);
+    },
+  };
+
+  readonly compactions: Records["compactions"] = {
+    find: (compactionId) => {
+      const found = this.#compactions.find(compactionId);
+      // It is held by its session.
+      return found && this.#row(found.ordinal) && this.#compactions.peek(compactionId);
+    },
+    put: (record) => {
+      const before = this.#compactions.peek(record.compactionId);
+      const behind = before?.behind ?? this.#rows.peek(String(record.ordinal))?.record.session.lastSeq ?? 0;
+      this.#compactions.put({ ...record, behind });
+      if (!before) this.addOpen(record.ordinal, 1);
+    },
+    delete: ({ compactionId, ordinal }) => {
+      this.#compactions.delete(compactionId);
+      this.addOpen(ordinal, -1);
+    },
+    leaseEnded: (time) => {
+      const scan = {
+        where: sql`t.lease_ends <= ${this.#transaction.sqlTime}`,
+        order: "t.ordinal",
+        matches: ({ lease }: CompactionRow) => lease.endsAt <= time,
+        compare: (a: CompactionRow, b: CompactionRow) => a.place - b.place,
+      };
+      return this.#compactions.scan(scan).filter(({ ordinal }) => this.#row(ordinal));
+    },
+  };
+
+  readonly summaries: Records["summaries"] = {
+    find: (ordinal) => this.#row(ordinal)?.summary,
+    put: (summary) => {
+      const row = this.#rows.peek(String(summary.ordinal));
+      if (!row) return;
+      const { text: before = "" } = row.summary?.summary ?? {};
+      this.#rows.put({ ...row, summary });
+      this.weigh(summary.ordinal, Buffer.byteLength(summary.summary.text) - Buffer.byteLength(before));
+    },
+    delete: (ordinal) => {
+      const row = this.#rows.peek(String(ordinal));
+      if (row) this.#rows.put({ ...row, summary: undefined });
+    },
+  };
+
+  readonly erasures: Records["erasures"] = {
+    first: () => {
+      const rows = this.#transaction.read(sql`select session from erased_sessions order by session limit 1000`);
+      const { added, deleted } = this.#erasures;
+      const left = [...rows.map(({ session }) => number(session)), ...added].filter((ordinal) => !deleted.has(ordinal));
+      return left[0];
+    },
+    add: (ordinal) => {
+      this.#erasures.added.add(ordinal);
+    },
+    delete: (ordinal) => {
+      this.#erasures.deleted.add(ordinal);
+    },
+  };
+
+  queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[] {
+    this.#row(ordinal);
+    const compactions = this.#compactions.here((of) => of.ordinal === ordinal);
+    const turns = this.#turns.ofSession(ordinal);
+    return [...turns, ...compactions].sort((a, b) => a.place - b.place);
+  }
+
+  /** The turn's session is to be loaded with the turn. */
+  wantOfTurn(turnId: string): void {
+    this.#wantedOfTurns.add(turnId);
+  }
+
+  /** One more, or one less, waits or runs in the session. */
+  addOpen(ordinal: number, change: number): void {
+    const row = this.#rows.peek(String(ordinal));
+    if (row) this.#rows.put({ ...row, open: row.open + change });
+  }
+
+  /** The content of a session weighs so much more. It goes with the session. */
+  weigh(ordinal: number, bytes: number): void {
+    const row = this.#rows.peek(String(ordinal));
+    if (!row || bytes === 0) return;
+    this.#rows.put({ ...row, bytes: row.bytes + bytes });
+    this.#transaction.count("bytes", bytes);
+  }
+
+  #row(ordinal: number): SessionRow | undefined {
+    const row = this.#rows.peek(String(ordinal));
+    if (!this.#known.has(ordinal) && !this.#transaction.isNewSession(ordinal)) this.#wanted.add(ordinal);
+    return row;
+  }
+
+  wanted(): Statement[] {
+    if (this.#wanted.size + this.#wantedIds.size + this.#wantedOfTurns.size === 0) return [];
+    const ids = [...this.#wantedIds];
+    const ordinals = [...this.#wanted];
+    const turnIds = sql`${textList([...this.#wantedOfTurns].map(keepText))}`;
+    const hasTurns = this.#wantedOfTurns.size > 0;
+    const affected = sql`(
+      select ordinal from sessions where session_id = any (${textList(ids.map(keepText))})
+      union select unnest(${numberList(ordinals)})
+      union select session from turns where turn_id = any (${turnIds}))`;
+    this.#wantedIds.clear();
+    this.#wanted.clear();
+    this.#wantedOfTurns.clear();
+    const take = (rows: readonly Row[]): void => {
+      for (const id of ids) this.#ordinals.set(id, undefined);
+      for (const ordinal of ordinals) this.#known.add(ordinal);
+      for (const { record } of this.#rows.take(rows, ordinals.map(String))) {
+        this.#ordinals.set(record.session.sessionId, record.session.ordinal);
+        this.#known.add(record.session.ordinal);
+      }
+    };
+    const lock = sql`select from sessions where ordinal in ${affected} order by session_id for update`;
+    return [
+      // The statements behind it see what was kept while this one waited.
+      ...(this.#transaction.isWriting ? [{ sql: lock, take: () => {} }] : []),
+      { sql: this.#rows.query(sql`where t.ordinal in ${affected}`), take },
+      this.#turns.loading(sql`t.session in ${affected}`),
+      {
+        sql: this.#compactions.query(sql`where t.session in ${affected}`),
+        take: (rows) => this.#compactions.take(rows),
+      },
+      ...(hasTurns && this.#transaction.isWriting ? this.#ofTurns(turnIds) : []),
+    ];
+  }
+
+  reset(): void {
+    this.#made = new Map();
+    this.#wantedIds.clear();
+    this.#wanted.clear();
+    this.#wantedOfTurns.clear();
+    this.#erasures = { added: new Set(), deleted: new Set() };
+  }
+
+  saved(): Sql[] {
+    const { added, deleted } = this.#erasures;
+    const kept = [...added].filter((ordinal) => !deleted.has(ordinal));
+    return [
+      ...(kept.length > 0
+        ? [sql`insert into erased_sessions select unnest(${numberList(kept)}) on conflict do nothing`]
+        : []),
+      ...(deleted.size > 0 ? [sql`delete from erased_sessions where session = any (${numberList(deleted)})`] : []),
+    ];
+  }
+}

@@ -1,0 +1,116 @@
+import { Ordered } from "#store/live/ordered.ts";
+import type { Records } from "#store/rules/records.ts";
+import type { UsageCount, UsageCounts } from "#store/store.ts";
+import { COUNT_BYTES, COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
+import { keepText } from "../texts.ts";
+import { bounded, json, number, quote, type Row, type Sql, sql, text } from "./sql.ts";
+import type { Part, Transaction } from "./transaction.ts";
+
+type Counted = Omit<UsageCount, keyof UsageCounts>;
+
+const KEYS = ["hour", "agent", "model", "surface", "caller"];
+const columnOf = (name: string): string => (name === "latencyMs" ? "latency_ms" : name);
+const typeOf = (name: string): string => `${name} ${name === "latency_ms" ? "double precision" : "bigint"}`;
+const COLUMNS = COUNT_NAMES.map(columnOf);
+const TYPES = [...KEYS.map((name) => `${name} ${name === "hour" ? "bigint" : "text"}`), ...COLUMNS.map(typeOf)];
+const DAY = 24 * HOUR;
+/** The hours that have counters: each is found by the one before it. */
+const HOURS = sql`with recursive hours as (
+    select min(hour) as hour from usage_counts
+    union all
+    select (select min(u.hour) from usage_counts u where u.hour > h.hour) from hours h where h.hour is not null
+  )
+  select hour from hours where hour is not null`;
+const SUMS = COLUMNS.map((name) => `sum(${name})::double precision as ${name}`).join(", ");
+
+const rowOf = ({ hour, agent, model, surface, caller }: Counted) => {
+  return { hour, agent, model: keepText(model), surface, caller: keepText(caller) };
+};
+
+/** Counters of usage, to which a transaction only adds. `known` are counters of which the process knows that they are there. */
+export class UsageTable implements Part {
+  readonly #transaction: Transaction;
+  readonly #known: ReadonlySet<string>;
+  #added = new Map<string, { of: Counted; counts: UsageCounts }>();
+  readonly #hours = new Ordered<number, Row>();
+
+  constructor(transaction: Transaction, known: ReadonlySet<string>) {
+    this.#transaction = transaction;
+    this.#known = known;
+    transaction.add(this);
+  }
+
+  readonly records: Records["usage"] = {
+    add: (of, change) => {
+      const key = JSON.stringify(rowOf(of));
+      const added = this.#added.get(key) ?? { of, counts: { ...NO_COUNTS } };
+      if (!this.#added.has(key) && !this.#known.has(key) && !this.#isThere(of)) {
+        this.#transaction.count("bytes", COUNT_BYTES);
+      }
+      this.#added.set(key, added);
+      for (const name of Object.keys(change) as (keyof UsageCounts)[]) added.counts[name] += change[name] ?? 0;
+    },
+    nextHour: (from) => {
+      if (this.#hours.size === 0)
+        for (const row of this.#transaction.read(HOURS)) this.#hours.set(number(row.hour), row);
+      return this.#hours.after(from - 1, 1).map(({ hour }) => number(hour))[0];
+    },
+    // Whole days are read, all that a query needs at once: hours are asked for one by one.
+    between: (from, to, agent) => {
+      const days = [Math.floor(from / DAY) * DAY, Math.ceil(to / DAY) * DAY] as const;
+      const ofAgent = agent === undefined ? "" : sql`and agent = ${quote(keepText(agent))}`;
+      const found = sql`select ${KEYS.join(", ")}, ${SUMS} from usage_counts
+        where hour >= ${bounded(days[0])} and hour < ${bounded(days[1])} ${ofAgent} group by ${KEYS.join(", ")} order by hour`;
+      const rows = this.#transaction.read(found);
+      return rows.filter(({ hour }) => number(hour) >= from && number(hour) < to).map(readCount);
+    },
+    deleteEndedBy: (time) => {
+      const ended = sql`where hour <= ${bounded(Math.floor(time - HOUR))}`;
+      const found = sql`select count(*) as ended from (select distinct ${KEYS.join(", ")} from usage_counts ${ended}) as counters`;
+      const count = (this.#transaction.read(found)[0]?.ended as number | undefined) ?? 0;
+      if (count === 0) return;
+      this.#transaction.count("bytes", -count * COUNT_BYTES);
+      this.#transaction.run(sql`delete from usage_counts ${ended}`);
+    },
+  };
+
+  /** The counters that this pass has added to. */
+  added(): Iterable<string> {
+    return this.#added.keys();
+  }
+
+  #isThere(of: Counted): boolean {
+    const { hour, agent, model, surface, caller } = rowOf(of);
+    const found = sql`select 1 as found from usage_counts where hour = ${bounded(hour)} and agent = ${quote(agent)}
+      and model = ${quote(model)} and surface = ${quote(surface)} and caller = ${quote(caller)} limit 1`;
+    return this.#transaction.read(found).length > 0;
+  }
+
+  wanted(): [] {
+    return [];
+  }
+
+  reset(): void {
+    this.#added = new Map();
+  }
+
+  saved(): Sql[] {
+    if (this.#added.size === 0) return [];
+    const rows = [...this.#added.values()].map(({ of, counts }) => {
+      const columns = Object.entries(counts).map(([name, count]) => [columnOf(name), count]);
+      return { ...rowOf(of), ...Object.fromEntries(columns) };
+    });
+    const names = [...KEYS, ...COLUMNS].join(", ");
+    const sums = COLUMNS.map((name) => `${name} = usage_counts.${name} + excluded.${name}`).join(", ");
+    return [
+      sql`insert into usage_counts (lane, ${names}) select 'all', ${names} from json_to_recordset(${json(rows)}) as of (${TYPES.join(", ")})
+      on conflict (${KEYS.join(", ")}, lane) do update set ${sums}`,
+    ];
+  }
+}
+
+const readCount = (row: Row): UsageCount => {
+  const of = { hour: number(row.hour), agent: row.agent as string, model: text(row.model), caller: text(row.caller) };
+  const counts = Object.fromEntries(COUNT_NAMES.map((name) => [name, number(row[columnOf(name)])])) as UsageCounts;
+  return { ...of, surface: row.surface as UsageCount["surface"], ...counts };
+};

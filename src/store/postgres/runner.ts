@@ -1,0 +1,258 @@
+import type pg from "pg";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { failureOf, unavailable } from "./errors.ts";
+import type { Pool } from "./pool.ts";
+import { type Kept, type Memory, PostgresRecords } from "./records/records.ts";
+import { type Row, Sql, sql } from "./records/sql.ts";
+import type { Statement } from "./records/transaction.ts";
+
+type Rule = (records: PostgresRecords) => unknown;
+type Order = { rule: Rule; bytes: number; resolve(answer: unknown): void; reject(error: unknown): void };
+type Outcome = { order: Order; answer: unknown; error?: unknown };
+
+/** Orders that may wait; one that comes then is told to come later. */
+const MOST_WAITING = 20_000;
+/** A transaction takes no more orders, and no more once they are so long. */
+const MOST_ORDERS = 200;
+const MOST_BYTES = 2_000_000;
+/** How often a transaction is tried that clashed with another, or whose connection was lost. */
+const MOST_TRIES = 5;
+/** How long those that were answered are waited for, at most. */
+const PATIENCE_MS = 5;
+/** How long a commit whose answer was lost may still be on its way. */
+const SETTLE_MS = 100;
+
+const TRANSACTION = sql`select txid_current() as id`;
+const READING = "begin isolation level repeatable read read only";
+
+type RunnerParts = {
+  clock: Clock;
+  pool: Pool;
+  memory: Memory;
+  /** The lock under which gateways write by turns; undefined for orders that only read. */
+  lock: Sql | undefined;
+  /** Transactions at a time. */
+  atOnce: number;
+  /** The statements that tell other gateways of what is kept. */
+  telling(changes: Kept): Sql[];
+  /** How long nothing is begun after a transaction that took so long. */
+  pauseOf?: (tookMs: number) => number;
+  /** Something was kept; those that ordered it are answered next. */
+  kept(kept: Kept): void;
+};
+
+/**
+ * Runs orders in transactions: all that wait share one. Gateways that write take turns, so a rule runs alone, as it does in memory.
+ */
+export class Runner {
+  readonly #parts: RunnerParts;
+  #waiting: Order[] = [];
+  #running = 0;
+  #isPlanned = false;
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs a rule. `bytes` is about how much it writes. */
+  run<T>(rule: (records: PostgresRecords) => T, bytes = 0): Promise<T> {
+    if (this.#waiting.length >= MOST_WAITING) {
+      return Promise.reject(unavailable("Too many calls wait for the database."));
+    }
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.push({ rule, bytes, resolve: resolve as Order["resolve"], reject });
+      this.#plan();
+    });
+  }
+
+  /** Runs a rule by itself on this connection, beside what waits for others. */
+  async runOn<T>(client: pg.Client, rule: (records: PostgresRecords) => T): Promise<T> {
+    return await new Promise<T>((resolve, reject) => {
+      const order = { rule, bytes: 0, resolve: resolve as Order["resolve"], reject };
+      new Attempt(this.#parts, [order]).run(client).then(settle, reject);
+    });
+  }
+
+  #plan(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    // Calls of one turn of the event loop go together.
+    setImmediate(() => {
+      this.#isPlanned = false;
+      while (this.#running < this.#parts.atOnce && this.#waiting.length > 0) void this.#runNext(this.#takeNext());
+    });
+  }
+
+  #takeNext(): Order[] {
+    let bytes = 0;
+    let count = 0;
+    for (const order of this.#waiting) {
+      if (count === MOST_ORDERS || bytes > MOST_BYTES) break;
+      bytes += order.bytes;
+      count++;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  async #runNext(orders: readonly Order[]): Promise<void> {
+    this.#running++;
+    const began = performance.now();
+    await this.#settleAll(orders);
+    const tookMs = performance.now() - began;
+    // Callers that wait for their answers before they ask anew come all at once: together they are one transaction, and half are two.
+    const patienceMs =
+      orders.length > 1 && this.#waiting.length < orders.length ? Math.min(tookMs / 4, PATIENCE_MS) : 0;
+    const pauseMs = Math.max(this.#parts.pauseOf?.(tookMs) ?? 0, patienceMs);
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    this.#running--;
+    if (this.#waiting.length > 0) this.#plan();
+  }
+
+  async #settleAll(orders: readonly Order[]): Promise<void> {
+    try {
+      settle(await this.#transact(orders));
+    } catch (error) {
+      // One that the database does not take must not fail the others.
+      if (failureOf(error) === "broken" && orders.length > 1) {
+        for (const order of orders) await this.#settleAll([order]);
+        return;
+      }
+      for (const { reject } of orders) reject(error);
+    }
+  }
+
+  async #transact(orders: readonly Order[]): Promise<Outcome[]> {
+    for (let tries = 1; ; tries++) {
+      const attempt = new Attempt(this.#parts, orders);
+      try {
+        return await this.#parts.pool.run((client) => attempt.run(client));
+      } catch (error) {
+        const failure = failureOf(error);
+        if (failure === "broken") throw error;
+        // Where the database is and what it said is the log's business, not a caller's.
+        if (error instanceof GatewayError) throw unavailable("The database cannot be reached.", error);
+        if (failure === "lost" && attempt.id !== undefined && (await this.#isKept(attempt.id)))
+          return attempt.succeed();
+        if (failure === "refused" || tries === MOST_TRIES) throw unavailable("The database did not answer.", error);
+      }
+    }
+  }
+
+  /** Asks if a transaction was kept whose connection was lost. */
+  async #isKept(id: string): Promise<boolean> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const status = await this.#parts.pool.run(async (client) => (await client.query(STATUS, [id])).rows[0]?.status);
+        if (status !== "in progress") return status === "committed";
+      } catch (error) {
+        if (error instanceof GatewayError || tries >= MOST_TRIES)
+          throw unavailable("The database did not answer.", error);
+      }
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    }
+  }
+}
+
+/** A server that crashed may have forgotten that it gave this id. */
+const STATUS = "select case when $1 < txid_snapshot_xmax(txid_current_snapshot()) then txid_status($1) end as status";
+
+/** One try at a transaction. */
+class Attempt {
+  readonly #parts: RunnerParts;
+  readonly #records: PostgresRecords;
+  #orders: readonly Order[];
+  #outcomes: Outcome[] = [];
+  /** The transaction's, once its changes are on their way. */
+  id: string | undefined;
+
+  constructor(parts: RunnerParts, orders: readonly Order[]) {
+    this.#parts = parts;
+    this.#orders = orders;
+    this.#records = new PostgresRecords(parts.clock, parts.lock !== undefined, parts.memory);
+  }
+
+  async run(client: pg.Client): Promise<Outcome[]> {
+    const { lock, telling } = this.#parts;
+    let begin = lock === undefined ? [READING] : ["begin", lock, TRANSACTION];
+    let id: string | undefined;
+    try {
+      for (let wanted = this.#pass(); wanted.length > 0 || begin.length > 0; wanted = this.#pass()) {
+        const answers = await query(client, [...begin, ...wanted.map(({ sql }) => sql)]);
+        if (begin.length > 1) id = answers[begin.length - 1]?.[0]?.id as string;
+        for (const [n, { take }] of wanted.entries()) take(answers[begin.length + n] ?? []);
+        begin = [];
+      }
+      const saved = lock === undefined ? [] : this.#records.saved();
+      if (saved.length === 0) {
+        await client.query("commit");
+        return this.#outcomes;
+      }
+      this.id = id;
+      await query(client, [...saved, ...telling(this.#records.changes()), "commit"]);
+    } catch (error) {
+      if (failureOf(error) !== "lost") await client.query("rollback").catch(() => {});
+      throw error;
+    }
+    return this.succeed();
+  }
+
+  /** The changes are kept. */
+  succeed(): Outcome[] {
+    this.#parts.kept(this.#records.kept());
+    return this.#outcomes;
+  }
+
+  /** Runs all orders. Answers the statements that bring what they lacked. */
+  #pass(): Statement[] {
+    for (;;) {
+      this.#records.reset();
+      this.#outcomes = this.#orders.map((order) => outcomeOf(order, this.#records));
+      const wanted = this.#records.wanted();
+      const broken = this.#outcomes.find(({ error }) => error !== undefined && !(error instanceof GatewayError));
+      if (wanted.length > 0 || !broken) return wanted;
+      // It may have changed something before.
+      broken.order.reject(broken.error);
+      this.#orders = this.#orders.filter((order) => order !== broken.order);
+    }
+  }
+}
+
+const settle = (outcomes: readonly Outcome[]): void => {
+  for (const { order, answer, error } of outcomes) {
+    if (error === undefined) order.resolve(answer);
+    else order.reject(error);
+  }
+};
+
+const outcomeOf = (order: Order, records: PostgresRecords): Outcome => {
+  try {
+    return { order, answer: order.rule(records) };
+  } catch (error) {
+    return { order, answer: undefined, error };
+  }
+};
+
+/** The names of the statements that each connection has planned, by their texts. */
+const plans = new WeakMap<pg.Client, Map<string, string>>();
+let planned = 0;
+
+/** The rows of each of several statements, which go together. */
+const query = async (client: pg.Client, statements: readonly (string | Sql)[]): Promise<Row[][]> => {
+  const known = plans.get(client) ?? new Map<string, string>();
+  plans.set(client, known);
+  const added = new Map<string, string>();
+  const sent = statements.flatMap((statement) => {
+    if (!(statement instanceof Sql)) return statement;
+    const { text, literals } = statement;
+    const name = known.get(text) ?? added.get(text);
+    const arguments_ = literals && `(${literals})`;
+    if (name) return `execute ${name}${arguments_}`;
+    added.set(text, `plan_${++planned}`);
+    return [`prepare plan_${planned} as ${text}`, `execute plan_${planned}${arguments_}`];
+  });
+  const answer: unknown = await client.query(sent.join(";\n"));
+  for (const [text, name] of added) known.set(text, name);
+  const answers = (Array.isArray(answer) ? answer : [answer]) as pg.QueryResult<Row>[];
+  return answers.filter(({ command }) => command !== "PREPARE").map(({ rows }) => rows);
+};

@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { createHoldBack } from "#store/postgres/hold-back.ts";
+
+it("holds events back only where more wait than are handed over at once, and while some are being handed over", () => {
+  let [waiting, isHandingOver, time] = [1_500, false, 0];
+  const pauseAfter = createHoldBack({
+    waiting: () => waiting,
+    isHandingOver: () => isHandingOver,
+    time: () => time,
+  });
+  for (let n = 0; n < 100; n++) expect(pauseAfter(4)).toBe(0);
+  isHandingOver = true;
+  expect(pauseAfter(4)).toBeCloseTo(16, 1);
+  isHandingOver = false;
+  time = 2_000;
+  expect(pauseAfter(4)).toBeCloseTo(16, 1);
+  // One that took long holds up what comes no longer than transactions mostly do.
+  waiting = 1_000;
+  expect(pauseAfter(84)).toBeLessThan(20);
+  waiting = 400;
+  expect(pauseAfter(4)).toBe(0);
+  waiting = 1_500;
+  time = 6_000;
+  expect(pauseAfter(4)).toBe(0);
+});
