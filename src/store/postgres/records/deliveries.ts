@@ -12,11 +12,12 @@ const ROW_BYTES = 300;
 /** Ended ones that are looked at together. */
 const TOGETHER = 20;
 
-/** The fields that nobody searches by, as one text. */
+/** The fields by which the database never searches, as one text. */
 type Rest = Pick<
   Delivery,
   "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
->;
+> &
+  Pick<DeliveryRecord, "agent" | "messageId">;
 /** A delivery, what its row weighs, and its body in that. */
 type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number };
 type Encoded = { record: string; steps: string | undefined; body: string | undefined; weight: number };
@@ -34,11 +35,11 @@ const readBody = (kept: string): Buffer => Buffer.from(kept.slice(1), kept.start
 
 const encoded = new WeakMap<Delivery, Encoded>();
 
-const encode = (delivery: Delivery): Encoded => {
+const encode = ({ delivery, agent, messageId }: DeliveryRecord): Encoded => {
   const known = encoded.get(delivery);
   if (known) return known;
   const { operation, method, path, address, caller, headers, bytes, status, replayOf } = delivery;
-  const rest: Rest = { operation, method, path, address, caller, headers, bytes, status, replayOf };
+  const rest: Rest = { operation, method, path, address, caller, headers, bytes, status, replayOf, agent, messageId };
   const record = JSON.stringify(rest);
   const steps = delivery.steps.length === 0 ? undefined : JSON.stringify(delivery.steps);
   const body = delivery.body && keepBody(delivery.body);
@@ -77,10 +78,10 @@ const layoutOf = (select: string, from?: string): Layout<DeliveryRow> => ({
     ["event_id", "text", ({ eventId }) => eventId],
     ["mapping", "text", ({ delivery }) => keepOptional(delivery.mapping)],
     ["sender_id", "text", ({ delivery }) => keepOptional(delivery.senderId)],
-    ["record", "text", ({ delivery }) => encode(delivery).record],
-    ["steps", "text", ({ delivery }) => encode(delivery).steps],
+    ["record", "text", (row) => encode(row).record],
+    ["steps", "text", (row) => encode(row).steps],
     ["step_count", "smallint", ({ delivery }) => delivery.steps.length],
-    ["body", "text", ({ delivery }) => encode(delivery).body],
+    ["body", "text", (row) => encode(row).body],
     ["bytes", "integer", ({ weight }) => weight],
   ],
   read: readDelivery,
@@ -89,7 +90,7 @@ const layoutOf = (select: string, from?: string): Layout<DeliveryRow> => ({
 const ANSWERS: readonly string[] = ["repeated", "unmatched", "refused", "challenge"] satisfies DeliveryAnswer[];
 
 const readDelivery = (row: Row): DeliveryRow => {
-  const rest = JSON.parse(row.record as string) as Rest;
+  const { agent, messageId, ...rest } = JSON.parse(row.record as string) as Rest;
   const kept = row.kept as string;
   return {
     delivery: {
@@ -107,6 +108,8 @@ const readDelivery = (row: Row): DeliveryRow => {
       steps: row.steps === null ? [] : readSteps(row.steps as string),
     },
     place: number(row.ordinal),
+    agent,
+    messageId,
     turnId: optionalText(row.turn_id),
     sessionId: optionalText(row.session_id),
     eventId: optionalText(row.event_id),
@@ -178,7 +181,7 @@ export class Deliveries implements Part {
     find: (deliveryId) => this.#table.find(deliveryId),
     put: (record) => {
       const before = this.#table.peek(record.delivery.deliveryId);
-      const row = { ...record, ...weigh(record.delivery, before) };
+      const row = { ...record, ...weigh(record, before) };
       this.#table.put(row);
       this.#count(record, before ? 0 : 1, row.weight - (before?.weight ?? 0));
       if (before) return;
@@ -287,9 +290,10 @@ export class Deliveries implements Part {
   }
 }
 
-const weigh = (delivery: Delivery, before: DeliveryRow | undefined): Pick<DeliveryRow, "weight" | "bodyWeight"> => {
+const weigh = (record: DeliveryRecord, before: DeliveryRow | undefined): Pick<DeliveryRow, "weight" | "bodyWeight"> => {
+  const { delivery } = record;
   if (before?.delivery === delivery) return { weight: before.weight, bodyWeight: before.bodyWeight };
-  const { weight, body } = encode(delivery);
+  const { weight, body } = encode(record);
   const whole = before ? before.bodyWeight : (body?.length ?? 0);
   const bodyWeight = delivery.body ? whole : 0;
   return { weight: weight + bodyWeight, bodyWeight };
