@@ -1,36 +1,44 @@
 import { execFileSync } from "node:child_process";
+import { Agent, request } from "node:http";
 import { performance } from "node:perf_hooks";
 import { expect, it } from "vitest";
 import { browserTests, startPages, TOKENS } from "../../browser/browser.ts";
 
 const PER_SECOND = 200;
-const SECONDS = Number(process.env.LATENCY_SECONDS ?? 10);
-const ROUNDS = 4;
+/** Short pieces with and without the tab take turns: what disturbs the machine for a while disturbs both. */
+const PIECES = Number(process.env.LATENCY_PIECES ?? 15);
+const SECONDS_A_PIECE = 2;
 
-/** The 99th of a hundred parts of the milliseconds that calls take, of which so many are begun a second. */
-const p99Of = async ({ url }: { url: string }): Promise<number> => {
-  const call = async () => {
-    const begun = performance.now();
-    const answer = await fetch(`${url}/rpc`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${TOKENS.rpc}`, "content-type": "application/json" },
-      body: JSON.stringify({
-        ...{ jsonrpc: "2.0", id: 1, method: "agent.sendMessage" },
-        params: { agentName: "main", message: "Hello", channel: "load", userId: `user-${Math.random()}` },
-      }),
-    });
-    expect(await answer.json()).toHaveProperty("result");
-    return performance.now() - begun;
-  };
+const connections = new Agent({ keepAlive: true });
+
+const call = ({ url }: { url: string }): Promise<number> => {
+  const begun = performance.now();
+  const params = { agentName: "main", message: "Hello", channel: "load", userId: `user-${Math.random()}` };
+  const headers = { authorization: `Bearer ${TOKENS.rpc}`, "content-type": "application/json" };
+  return new Promise((resolve, reject) => {
+    request(`${url}/rpc`, { method: "POST", headers, agent: connections }, (answer) => {
+      answer.resume().on("end", () => {
+        if (answer.statusCode === 200) resolve(performance.now() - begun);
+        else reject(new Error(`answered ${answer.statusCode}`));
+      });
+    })
+      .on("error", reject)
+      .end(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.sendMessage", params }));
+  });
+};
+
+/** The milliseconds that calls take, which are begun at a steady rate. */
+const callSteadily = async (gateway: { url: string }, seconds: number): Promise<number[]> => {
   const calls: Promise<number>[] = [];
   const begun = performance.now();
-  for (let n = 0; n < PER_SECOND * SECONDS; n++) {
+  for (let n = 0; n < PER_SECOND * seconds; n++) {
     await new Promise((resolve) => setTimeout(resolve, begun + (n * 1_000) / PER_SECOND - performance.now()));
-    calls.push(call());
+    calls.push(call(gateway));
   }
-  const took = (await Promise.all(calls)).sort((a, b) => a - b);
-  return took[Math.floor(took.length * 0.99)] as number;
+  return await Promise.all(calls);
 };
+
+const p99Of = (times: number[]): number => times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)] as number;
 
 browserTests(({ open }) => {
   it("keeps the p99 of /rpc within 1.5 x while a tab follows 200 requests a second", { timeout: 600_000 }, async () => {
@@ -38,23 +46,31 @@ browserTests(({ open }) => {
     // The gateway has a core of its own, so that a browser which draws does not take its time.
     execFileSync("taskset", ["-a", "-c", "-p", "0", String(gateway.pid)]);
     execFileSync("taskset", ["-a", "-c", "-p", "1", String(process.pid)]);
-    await p99Of(gateway);
-    const ratios: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      const without = await p99Of(gateway);
-      await using tab = await open(gateway, { path: "/console/activity" });
+    await callSteadily(gateway, 10);
+    await using tab = await open(gateway, { path: "/console/activity" });
+    const without: number[] = [];
+    const withTab: number[] = [];
+    for (let piece = 0; piece < PIECES; piece++) {
+      await tab.page.goto("about:blank");
+      without.push(...(await callSteadily(gateway, SECONDS_A_PIECE)));
+      await tab.page.goto(`${gateway.url}/console/activity`);
       await tab.page.locator(".live-sign[data-state='live']").first().waitFor();
-      for (const pid of childrenOf(process.pid)) execFileSync("renice", ["-n", "19", "-p", String(pid)]);
-      const withTab = await p99Of(gateway);
-      ratios.push(withTab / without);
-      console.log(`p99 of /rpc: ${without.toFixed(2)} ms, with a tab ${withTab.toFixed(2)} ms`);
+      for (const pid of browsersBelow(process.pid)) letRunWhenIdle(pid);
+      withTab.push(...(await callSteadily(gateway, SECONDS_A_PIECE)));
     }
-    expect(ratios.sort((a, b) => a - b)[ROUNDS / 2 - 1]).toBeLessThanOrEqual(1.5);
+    const [alone, followed] = [p99Of(without), p99Of(withTab)];
+    console.log(`p99 of /rpc: ${alone.toFixed(2)} ms, with a tab ${followed.toFixed(2)} ms`);
+    expect(followed / alone).toBeLessThanOrEqual(1.5);
   });
 });
 
-/** The browser's processes: every process below this one that is a Chromium. */
-const childrenOf = (pid: number): number[] => {
+/** Only the second core's idle time is for the process: its drawing delays neither the gateway nor the caller. */
+const letRunWhenIdle = (pid: number): void => {
+  execFileSync("taskset", ["-a", "-c", "-p", "1", String(pid)]);
+  execFileSync("chrt", ["-a", "-i", "-p", "0", String(pid)]);
+};
+
+const browsersBelow = (pid: number): number[] => {
   const lines = execFileSync("ps", ["-eo", "pid=,ppid=,comm="], { encoding: "utf8" }).trim().split("\n");
   const all = lines
     .map((line) => line.trim().split(/\s+/))
