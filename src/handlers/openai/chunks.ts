@@ -64,82 +64,31 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
 
 const DONE = { done: true, value: undefined } as const;
 
-/** Chunks one at a time. A class and no generator: one that waits could not be left before its next step. */
-export class ChunkStream implements AsyncIterableIterator<ChatCompletionChunk> {
-  readonly #steps: TurnSteps<ChatCompletionChunk[]>;
-  readonly #ready: ChatCompletionChunk[] = [];
-  #asked: Promise<IteratorResult<ChatCompletionChunk[], undefined>> | undefined = undefined;
-  /** What was asked for first has come. */
-  #hasFirst = true;
-  #failure: { error: unknown } | undefined = undefined;
-
-  constructor(steps: TurnSteps<ChatCompletionChunk[]>) {
-    this.#steps = steps;
-  }
-
-  /** Resolves when there is something to tell; rejects where the turn fails sooner, as `next` will then. */
-  first(): Promise<unknown> {
-    this.#asked = this.#steps.next();
-    return this.#asked;
-  }
-
-  /** To be told before all else that comes. */
-  tell(chunks: readonly ChatCompletionChunk[]): void {
-    this.#ready.push(...chunks);
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  async next(): Promise<IteratorResult<ChatCompletionChunk, undefined>> {
-    for (;;) {
-      const value = this.#ready.shift();
-      if (value !== undefined) return { done: false, value };
-      const asked = this.#asked ?? this.#steps.next();
-      this.#asked = undefined;
-      const step = await asked;
-      if (step.done) return DONE;
-      this.#ready.push(...step.value);
-    }
-  }
-
-  /** In place of `next`: the next chunk, or undefined where there is none yet; then `wake` is called, as soon as it is worth another look. */
-  pull(wake: () => void): IteratorResult<ChatCompletionChunk, undefined> | undefined {
-    for (;;) {
-      const value = this.#ready.shift();
-      if (value !== undefined) return { done: false, value };
-      if (this.#failure) throw this.#failure.error;
-      const asked = this.#asked;
-      if (asked) {
-        this.#asked = undefined;
-        this.#takeFirst(asked, wake);
-        return undefined;
+/** The chunks that have begun, then those of the steps, one at a time. No generator: one that waits could not be left before its next step. */
+export const chunksOf = (
+  begun: readonly ChatCompletionChunk[],
+  first: ReturnType<TurnSteps<ChatCompletionChunk[]>["next"]>,
+  steps: TurnSteps<ChatCompletionChunk[]>,
+): AsyncIterableIterator<ChatCompletionChunk, undefined> => {
+  const ready = [...begun];
+  let asked: typeof first | undefined = first;
+  return {
+    async next() {
+      for (;;) {
+        const value = ready.shift();
+        if (value !== undefined) return { done: false, value };
+        const step = await (asked ?? steps.next());
+        asked = undefined;
+        if (step.done) return DONE;
+        ready.push(...step.value);
       }
-      const step = this.#hasFirst ? this.#steps.pull(wake) : undefined;
-      if (!step) return undefined;
-      if (step.done) return DONE;
-      this.#ready.push(...step.value);
-    }
-  }
-
-  #takeFirst(asked: Promise<IteratorResult<ChatCompletionChunk[], undefined>>, wake: () => void): void {
-    this.#hasFirst = false;
-    asked
-      .then(
-        ({ value }) => this.#ready.push(...(value ?? [])),
-        (error: unknown) => {
-          this.#failure = { error };
-        },
-      )
-      .finally(() => {
-        this.#hasFirst = true;
-        wake();
-      });
-  }
-
-  async return(): Promise<IteratorResult<ChatCompletionChunk, undefined>> {
-    await this.#steps.return();
-    return DONE;
-  }
-}
+    },
+    async return() {
+      await steps.return();
+      return DONE;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+};
