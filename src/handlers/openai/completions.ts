@@ -9,9 +9,8 @@ import { rest } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Turn } from "#store/store.ts";
 import { findAgent } from "./agent-models.ts";
-import { chunksOf, createChunks } from "./chunks.ts";
 import { beginningOf, type Conversation, conversationOf } from "./conversation.ts";
-import { completionOf } from "./present.ts";
+import { chunksOf, completionOf, createChunks } from "./present.ts";
 
 const CHANNEL = "openai";
 /** A turn that fails sooner than this, and before its first piece, is answered by a status. Then the stream begins, so that nobody thinks it dead. */
