@@ -8,7 +8,6 @@ import { createRemovedAgents } from "./agents/removed-agents.ts";
 import { announceOf, type Channels, createAnnouncements } from "./announcements.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
-import type { Warmth } from "./heartbeat/beat.ts";
 import { createHeartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents, type EventLimits } from "./heartbeat/system-events.ts";
 import { type ConfiguredKey, createKeys } from "./keys.ts";
@@ -61,7 +60,6 @@ type CoreParts = {
   processHealth?: Parameters<typeof createHealth>[0]["process"];
   /** How long a call waits for its turn before it is told where to find it. */
   replyWaitMs?: number;
-  warmth?: Warmth | undefined;
 };
 
 /** What the gateway knows, over one store. */
@@ -112,7 +110,7 @@ export const createCore = async (parts: CoreParts) => {
       settings.change(
         next,
         () => takeOver(nouns, settings, next, inForce),
-        (gone) => giveUpGone(nouns, gone),
+        (isTaken) => giveUpGone(nouns, isTaken),
       ),
     /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
     reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, settings.current())),
@@ -176,7 +174,7 @@ type Nouns = ReturnType<typeof createNouns>;
 
 /** What the core is made of, each with what it needs of the others. */
 const createNouns = (parts: CoreParts, { current }: Settings) => {
-  const { store, clock, events, admit, processHealth = () => [], warmth } = parts;
+  const { store, clock, events, admit, processHealth = () => [] } = parts;
   const { shared } = store;
   const first = current();
   const limits = () => current().limits;
@@ -205,9 +203,9 @@ const createNouns = (parts: CoreParts, { current }: Settings) => {
     inBackground,
   });
   const announcements = createAnnouncements({ store, clock, events, node, channels: () => current().channels });
-  const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit });
+  const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit, inBackground });
   const { makeRoom } = compactions;
-  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inBackground, makeRoom, warmth });
+  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inBackground, makeRoom });
   const keys = createKeys({ store, clock, events, configured: first.keys });
   const gatewayStream = createGatewayStream({ store, clock });
   const health = createHealth({
@@ -219,7 +217,7 @@ const createNouns = (parts: CoreParts, { current }: Settings) => {
     channels: announcements.health,
     process: processHealth,
   });
-  const removedAgents = createRemovedAgents({ store, agents, heartbeat, clock, events });
+  const removedAgents = createRemovedAgents({ store, agents, systemEvents, clock, events });
   return {
     ...{ store, clock, events, agents, skills, mappings, journal, live, sharedReplies, runner, turns, compactions },
     ...{ announcements, systemEvents, heartbeat, removedAgents, keys, gatewayStream, health },
@@ -275,41 +273,41 @@ const loadSkills = async (nouns: Nouns, settings: CoreSettings): Promise<Invalid
   return invalid;
 };
 
-/** Answers the agents that left; undefined where another configuration came meanwhile, and is next. */
+/** False where another configuration came meanwhile, and is next. */
 const takeOver = async (
   nouns: Nouns,
   settings: Settings,
   next: CoreSettings,
   inForce: () => void,
-): Promise<readonly string[] | undefined> => {
+): Promise<boolean> => {
   const { store, agents, keys, announcements, mappings, removedAgents } = nouns;
-  if (!settings.isLatest(next)) return undefined;
+  if (!settings.isLatest(next)) return false;
   const { take } = await readSkills(nouns, next);
   if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
-  if (!settings.isLatest(next)) return undefined;
+  if (!settings.isLatest(next)) return false;
   settings.put(next);
   take();
   keys.configure(next.keys);
   announcements.reconfigured();
   mappings.replace(next.mappings);
-  const gone = agents.replace(next.agents, next.defaultAgent);
+  agents.replace(next.agents, next.defaultAgent);
   inForce();
-  return gone;
+  return true;
 };
 
-const giveUpGone = async (nouns: Nouns, gone: readonly string[] | undefined): Promise<void> => {
-  if (!gone) return;
-  await nouns.removedAgents.left(gone);
+const giveUpGone = async (nouns: Nouns, isTaken: boolean): Promise<void> => {
+  if (!isTaken) return;
+  await nouns.removedAgents.left();
   await nouns.heartbeat.reconfigure();
   nouns.runner.wake();
 };
 
 /** What still waits in a store that forgets will never run: callers who wait for it are told. */
-const giveUpQueued = async ({ store, agents, clock, heartbeat }: Nouns): Promise<void> => {
+const giveUpQueued = async ({ store, agents, clock, systemEvents }: Nouns): Promise<void> => {
   if (store.durable) return;
   const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
   for (const { name } of agents.list()) {
     await store.failQueuedTurns(name, error, clock.now());
-    await heartbeat.giveUp(name, "the gateway stopped before the agent's heartbeat");
+    await systemEvents.giveUp(name, "the gateway stopped before the agent's heartbeat");
   }
 };
