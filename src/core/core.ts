@@ -106,12 +106,10 @@ export const createCore = async (parts: CoreParts) => {
      * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
      * old one. Of several that overlap, the last one stays. Resolves when what is gone is given up, too.
      */
-    reconfigure: (next: CoreSettings, inForce = () => {}): Promise<void> =>
-      settings.change(
-        next,
-        () => takeOver(nouns, settings, next, inForce),
-        (isTaken) => giveUpGone(nouns, isTaken),
-      ),
+    async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
+      settings.expect(next);
+      if (await settings.inTurn(() => takeOver(nouns, settings, next, inForce))) await giveUpGone(nouns);
+    },
     /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
     reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, settings.current())),
     giveUpQueued: () => giveUpQueued(nouns),
@@ -139,32 +137,22 @@ export type Core = Awaited<ReturnType<typeof createCore>>;
 const createSettings = ({ settings: first }: CoreParts) => {
   let current = first;
   let latest = first;
-  /** When the latest configuration is in force, and when what it left behind is given up. */
-  let taken: Promise<unknown> = Promise.resolve();
-  let settled: Promise<unknown> = taken;
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = taken.then(work);
-    taken = done.catch(() => {});
-    return done;
-  };
+  let changed: Promise<unknown> = Promise.resolve();
   return {
     current: () => current,
     put(next: CoreSettings): void {
       current = next;
     },
+    /** These are to be in force next, whatever else is being taken over. */
+    expect(next: CoreSettings): void {
+      latest = next;
+    },
     isLatest: (next: CoreSettings): boolean => next === latest,
     /** Does work after the changes that came before it. */
-    inTurn,
-    async change<T>(next: CoreSettings, takeOver: () => Promise<T>, settle: (left: T) => Promise<void>): Promise<void> {
-      latest = next;
-      const taking = inTurn(takeOver);
-      const before = settled;
-      const settling = taking.then(async (left) => {
-        await before;
-        await settle(left);
-      });
-      settled = settling.catch(() => {});
-      await settling;
+    inTurn<T>(work: () => Promise<T>): Promise<T> {
+      const done = changed.then(work);
+      changed = done.catch(() => {});
+      return done;
     },
   };
 };
@@ -295,11 +283,10 @@ const takeOver = async (
   return true;
 };
 
-const giveUpGone = async (nouns: Nouns, isTaken: boolean): Promise<void> => {
-  if (!isTaken) return;
-  await nouns.removedAgents.left();
-  await nouns.heartbeat.reconfigure();
-  nouns.runner.wake();
+const giveUpGone = async ({ removedAgents, heartbeat, runner }: Nouns): Promise<void> => {
+  await removedAgents.left();
+  await heartbeat.reconfigure();
+  runner.wake();
 };
 
 /** What still waits in a store that forgets will never run: callers who wait for it are told. */
