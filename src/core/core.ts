@@ -8,7 +8,6 @@ import { createRemovedAgents } from "./agents/removed-agents.ts";
 import { announceOf, type Channels, createAnnouncements } from "./announcements.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
-import type { Warmth } from "./heartbeat/beat.ts";
 import { createHeartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents, type EventLimits } from "./heartbeat/system-events.ts";
 import { type ConfiguredKey, createKeys } from "./keys.ts";
@@ -61,7 +60,6 @@ type CoreParts = {
   processHealth?: Parameters<typeof createHealth>[0]["process"];
   /** How long a call waits for its turn before it is told where to find it. */
   replyWaitMs?: number;
-  warmth?: Warmth | undefined;
 };
 
 /** What the gateway knows, over one store. */
@@ -108,12 +106,10 @@ export const createCore = async (parts: CoreParts) => {
      * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
      * old one. Of several that overlap, the last one stays. Resolves when what is gone is given up, too.
      */
-    reconfigure: (next: CoreSettings, inForce = () => {}): Promise<void> =>
-      settings.change(
-        next,
-        () => takeOver(nouns, settings, next, inForce),
-        (gone) => giveUpGone(nouns, gone),
-      ),
+    async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
+      settings.expect(next);
+      if (await settings.inTurn(() => takeOver(nouns, settings, next, inForce))) await giveUpGone(nouns);
+    },
     /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
     reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, settings.current())),
     giveUpQueued: () => giveUpQueued(nouns),
@@ -141,32 +137,22 @@ export type Core = Awaited<ReturnType<typeof createCore>>;
 const createSettings = ({ settings: first }: CoreParts) => {
   let current = first;
   let latest = first;
-  /** When the latest configuration is in force, and when what it left behind is given up. */
-  let taken: Promise<unknown> = Promise.resolve();
-  let settled: Promise<unknown> = taken;
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = taken.then(work);
-    taken = done.catch(() => {});
-    return done;
-  };
+  let changed: Promise<unknown> = Promise.resolve();
   return {
     current: () => current,
     put(next: CoreSettings): void {
       current = next;
     },
+    /** These are to be in force next, whatever else is being taken over. */
+    expect(next: CoreSettings): void {
+      latest = next;
+    },
     isLatest: (next: CoreSettings): boolean => next === latest,
     /** Does work after the changes that came before it. */
-    inTurn,
-    async change<T>(next: CoreSettings, takeOver: () => Promise<T>, settle: (left: T) => Promise<void>): Promise<void> {
-      latest = next;
-      const taking = inTurn(takeOver);
-      const before = settled;
-      const settling = taking.then(async (left) => {
-        await before;
-        await settle(left);
-      });
-      settled = settling.catch(() => {});
-      await settling;
+    inTurn<T>(work: () => Promise<T>): Promise<T> {
+      const done = changed.then(work);
+      changed = done.catch(() => {});
+      return done;
     },
   };
 };
@@ -176,7 +162,7 @@ type Nouns = ReturnType<typeof createNouns>;
 
 /** What the core is made of, each with what it needs of the others. */
 const createNouns = (parts: CoreParts, { current }: Settings) => {
-  const { store, clock, events, admit, processHealth = () => [], warmth } = parts;
+  const { store, clock, events, admit, processHealth = () => [] } = parts;
   const { shared } = store;
   const first = current();
   const limits = () => current().limits;
@@ -205,9 +191,9 @@ const createNouns = (parts: CoreParts, { current }: Settings) => {
     inBackground,
   });
   const announcements = createAnnouncements({ store, clock, events, node, channels: () => current().channels });
-  const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit });
+  const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit, inBackground });
   const { makeRoom } = compactions;
-  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inBackground, makeRoom, warmth });
+  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inBackground, makeRoom });
   const keys = createKeys({ store, clock, events, configured: first.keys });
   const gatewayStream = createGatewayStream({ store, clock });
   const health = createHealth({
@@ -219,7 +205,7 @@ const createNouns = (parts: CoreParts, { current }: Settings) => {
     channels: announcements.health,
     process: processHealth,
   });
-  const removedAgents = createRemovedAgents({ store, agents, heartbeat, clock, events });
+  const removedAgents = createRemovedAgents({ store, agents, systemEvents, clock, events });
   return {
     ...{ store, clock, events, agents, skills, mappings, journal, live, sharedReplies, runner, turns, compactions },
     ...{ announcements, systemEvents, heartbeat, removedAgents, keys, gatewayStream, health },
@@ -275,41 +261,40 @@ const loadSkills = async (nouns: Nouns, settings: CoreSettings): Promise<Invalid
   return invalid;
 };
 
-/** Answers the agents that left; undefined where another configuration came meanwhile, and is next. */
+/** False where another configuration came meanwhile, and is next. */
 const takeOver = async (
   nouns: Nouns,
   settings: Settings,
   next: CoreSettings,
   inForce: () => void,
-): Promise<readonly string[] | undefined> => {
+): Promise<boolean> => {
   const { store, agents, keys, announcements, mappings, removedAgents } = nouns;
-  if (!settings.isLatest(next)) return undefined;
+  if (!settings.isLatest(next)) return false;
   const { take } = await readSkills(nouns, next);
   if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
-  if (!settings.isLatest(next)) return undefined;
+  if (!settings.isLatest(next)) return false;
   settings.put(next);
   take();
   keys.configure(next.keys);
   announcements.reconfigured();
   mappings.replace(next.mappings);
-  const gone = agents.replace(next.agents, next.defaultAgent);
+  agents.replace(next.agents, next.defaultAgent);
   inForce();
-  return gone;
+  return true;
 };
 
-const giveUpGone = async (nouns: Nouns, gone: readonly string[] | undefined): Promise<void> => {
-  if (!gone) return;
-  await nouns.removedAgents.left(gone);
-  await nouns.heartbeat.reconfigure();
-  nouns.runner.wake();
+const giveUpGone = async ({ removedAgents, heartbeat, runner }: Nouns): Promise<void> => {
+  await removedAgents.left();
+  await heartbeat.reconfigure();
+  runner.wake();
 };
 
 /** What still waits in a store that forgets will never run: callers who wait for it are told. */
-const giveUpQueued = async ({ store, agents, clock, heartbeat }: Nouns): Promise<void> => {
+const giveUpQueued = async ({ store, agents, clock, systemEvents }: Nouns): Promise<void> => {
   if (store.durable) return;
   const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
   for (const { name } of agents.list()) {
     await store.failQueuedTurns(name, error, clock.now());
-    await heartbeat.giveUp(name, "the gateway stopped before the agent's heartbeat");
+    await systemEvents.giveUp(name, "the gateway stopped before the agent's heartbeat");
   }
 };

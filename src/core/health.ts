@@ -1,5 +1,5 @@
 import type { Health } from "#generated/rpc-types.ts";
-import type { Clock } from "#kit/clock.ts";
+import { type Clock, rest } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
@@ -43,9 +43,8 @@ export const createHealth = (parts: HealthParts) => {
   const { node: nodeId, store, agents, clock, events, stream, limits, datedTokens, channels, process } = parts;
   const ping = createPing(store, clock);
   let told = "";
-  /** A look by itself may lack parts that are measured for those who ask. */
-  let looking: { isAsked: boolean; report: Promise<HealthReport> } | undefined;
-  let latest: { isAsked: boolean; at: number; report: HealthReport } | undefined;
+  /** One that runs, or ran last. A look by itself may lack parts that are measured for those who ask. */
+  let last: { isAsked: boolean; freshUntil: number; report: Promise<HealthReport> } | undefined;
   let isClosed = false;
   let stopBeat = () => {};
 
@@ -79,41 +78,39 @@ export const createHealth = (parts: HealthParts) => {
     }
   };
 
-  const lookAndTell = (isAsked: boolean): Promise<HealthReport> => {
-    const begun = { isAsked, report: look(isAsked) };
-    looking = begun;
-    const done = () => {
-      if (looking === begun) looking = undefined;
-    };
-    begun.report = begun.report.finally(done).then((report) => {
-      latest = { isAsked, at: clock.monotonic(), report };
-      void tell(report);
-      return report;
-    });
-    return begun.report;
+  /** Many who ask at once share one look, and those who ask soon after it too. */
+  const read = (isAsked: boolean): Promise<HealthReport> => {
+    if (last && (last.isAsked || !isAsked) && clock.monotonic() < last.freshUntil) return last.report;
+    const looking = { isAsked, freshUntil: Number.POSITIVE_INFINITY, report: look(isAsked) };
+    last = looking;
+    looking.report.then(
+      (report) => {
+        looking.freshUntil = clock.monotonic() + FRESH_MS;
+        void tell(report);
+      },
+      () => (looking.freshUntil = 0),
+    );
+    return looking.report;
   };
 
   const beat = () => {
     stopBeat = clock.after(stream.isFollowed() ? FOLLOWED_BEAT_MS : BEAT_MS, () => {
-      const report = looking?.report ?? lookAndTell(stream.isFollowed());
-      report.catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
+      read(stream.isFollowed()).catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
       beat();
     });
   };
   beat();
 
   return {
-    /** Many who ask at once share one look, and those who ask soon after it too. */
-    read(): Promise<HealthReport> {
-      if (latest?.isAsked && clock.monotonic() - latest.at < FRESH_MS) return Promise.resolve(latest.report);
-      return looking?.isAsked ? looking.report : lookAndTell(true);
-    },
+    read: () => read(true),
     close(): void {
       isClosed = true;
       stopBeat();
     },
   };
 };
+
+type Ping = () => Promise<string | undefined>;
 
 const SILENT = "The store does not answer";
 const UNTIL_IT_DOES = "nothing new is taken until it does";
@@ -124,24 +121,17 @@ export const storeTrouble = (error: unknown): string =>
   GatewayError.from(error).name === "store-full" ? "The disk that the store is on is full" : SILENT;
 
 /** What is wrong with the store, if anything is. A ping that hangs is asked once: others would hang behind it. */
-const createPing = (store: Store, clock: Clock) => {
+const createPing = (store: Store, clock: Clock): Ping => {
   let pinging: Promise<string | undefined> | undefined;
-  const ping = (): Promise<string | undefined> => {
-    pinging ??= store.ping().then(() => undefined, storeTrouble);
-    const mine = pinging;
-    void mine.then(() => {
-      if (pinging === mine) pinging = undefined;
-    });
-    return mine;
+  return async () => {
+    pinging ??= store
+      .ping()
+      .then(() => undefined, storeTrouble)
+      .finally(() => (pinging = undefined));
+    const answered = new AbortController();
+    const silent = rest(clock, PING_MS, answered.signal).then(() => SILENT);
+    return await Promise.race([pinging, silent]).finally(() => answered.abort());
   };
-  return (): Promise<string | undefined> =>
-    new Promise((resolve) => {
-      const stop = clock.after(PING_MS, () => resolve(SILENT));
-      void ping().then((trouble) => {
-        stop();
-        resolve(trouble);
-      });
-    });
 };
 
 const part = (name: string, wrong: string | undefined): HealthPart => ({
@@ -149,8 +139,6 @@ const part = (name: string, wrong: string | undefined): HealthPart => ({
   status: wrong === undefined ? "ok" : "degraded",
   detail: wrong ?? null,
 });
-
-type Ping = () => Promise<string | undefined>;
 
 const storePart = async (store: Store, ping: Ping, limits: StoreLimits): Promise<HealthPart> => {
   const trouble = await ping();

@@ -44,11 +44,9 @@ export const createKeys = (parts: {
   configured: readonly ConfiguredKey[];
 }) => {
   const { store, clock, events } = parts;
-  let configured: KeyRecord[] = [];
-  let configuredHashes: Buffer[] = [];
+  let configured: { hash: Buffer; value: KeyRecord }[] = [];
   let minted: ApiKey[] = [];
   let find = createSecretIndex<KeyRecord>([]);
-  const touched = new WeakMap<KeyRecord, number>();
   /** How often keys were made or revoked, as far as is known: what was read meanwhile may be older. */
   let changes = 0;
   let isFollowing = false;
@@ -60,11 +58,12 @@ export const createKeys = (parts: {
   const index = () => {
     find = createSecretIndex<KeyRecord>([
       ...minted.map((key) => ({ hash: Buffer.from(key.hash, "hex"), value: key as KeyRecord })),
-      ...configured.map((key, n) => ({ hash: configuredHashes[n] as Buffer, value: key })),
+      ...configured,
     ]);
     tellChange();
     waitForExpiry();
   };
+  const all = (): KeyRecord[] => [...configured.map(({ value }) => value), ...minted];
   const isOver = ({ expiresAt }: Pick<KeyRecord, "expiresAt">): boolean =>
     expiresAt !== undefined && expiresAt <= clock.now();
   /** Tells when a key expires, and forgets those that have been shown long enough. */
@@ -72,7 +71,7 @@ export const createKeys = (parts: {
     stopLook();
     if (isClosed) return;
     const now = clock.now();
-    const ends = [...minted, ...configured].flatMap(({ expiresAt = 0 }) => (expiresAt > now ? [expiresAt - now] : []));
+    const ends = all().flatMap(({ expiresAt = 0 }) => (expiresAt > now ? [expiresAt - now] : []));
     if (ends.length === 0 && minted.every(({ expiresAt }) => expiresAt === undefined)) return;
     stopLook = clock.after(Math.min(LOOK_MS, ...ends.map((ms) => ms + 1)), () => {
       for (const { keyId, expiresAt } of minted)
@@ -105,10 +104,9 @@ export const createKeys = (parts: {
     return { key, secret };
   };
   const configure = (keys: readonly ConfiguredKey[]) => {
-    const known = new Map(configured.map((key) => [key.name, key.lastUsedAt]));
-    configuredHashes = keys.map(({ hash }) => hash);
-    configured = keys.map(({ hash: _, ...key }) => {
-      return { ...key, keyId: undefined, createdAt: undefined, lastUsedAt: known.get(key.name) };
+    const used = new Map(configured.map(({ value: { name, lastUsedAt } }) => [name, lastUsedAt]));
+    configured = keys.map(({ hash, ...key }) => {
+      return { hash, value: { ...key, keyId: undefined, createdAt: undefined, lastUsedAt: used.get(key.name) } };
     });
     index();
   };
@@ -154,7 +152,7 @@ export const createKeys = (parts: {
     },
     /** Those of the configuration in its order, then the minted ones, newest first. */
     async list(): Promise<KeyRecord[]> {
-      return [...configured, ...(await store.listKeys()).reverse()];
+      return [...configured.map(({ value }) => value), ...(await store.listKeys()).reverse()];
     },
     async create(of: Parameters<typeof mint>[0]): Promise<{ key: ApiKey; secret: string }> {
       const made = mint(of);
@@ -185,7 +183,7 @@ export const createKeys = (parts: {
     /** Keys that expire within `ahead` ms, or did so at most `ago` ms before. */
     expiring({ ahead, ago }: { ahead: number; ago: number }): EndingKey[] {
       const now = clock.now();
-      return [...configured, ...minted].flatMap(({ keyId, name, expiresAt, replacedBy }) =>
+      return all().flatMap(({ keyId, name, expiresAt, replacedBy }) =>
         expiresAt !== undefined && expiresAt - now <= ahead && now - expiresAt <= ago
           ? [{ name, expiresAt, replacedBy, isConfigured: keyId === undefined }]
           : [],
@@ -207,8 +205,7 @@ export const createKeys = (parts: {
       if (!key) return undefined;
       const now = clock.now();
       if (key.expiresAt !== undefined && key.expiresAt <= now) throw expired(key.name, key.expiresAt);
-      if (now - (touched.get(key) ?? 0) < TOUCH_EVERY_MS) return key;
-      touched.set(key, now);
+      if (Math.abs(now - (key.lastUsedAt ?? 0)) < TOUCH_EVERY_MS) return key;
       key.lastUsedAt = now;
       // A note for people: the call that used the key does not depend on it.
       if (key.keyId !== undefined) store.touchKey(key.keyId, now).catch(() => {});

@@ -23,9 +23,7 @@ export class JoinedBytes {
       this.#bytes.copy(larger, 0, 0, this.#length);
       this.#bytes = larger;
     }
-    // By hand where it is short: a call out of JavaScript costs more.
-    if (to - from < 8) for (let n = from; n < to; n++) this.#bytes[this.#length + n - from] = bytes[n] as number;
-    else bytes.copy(this.#bytes, this.#length, from, to);
+    bytes.copy(this.#bytes, this.#length, from, to);
     this.#length = length;
   }
 

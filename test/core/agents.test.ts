@@ -48,10 +48,10 @@ describe("agents", () => {
     expect(refusal("constructor")).toBe("agent-not-found: No agent is named `constructor`. There is `zoe`.");
   });
 
-  it("are replaced all at once, and the names that are gone are told", () => {
+  it("are replaced all at once", () => {
     const agents = createAgents([agentOf("a"), agentOf("b"), agentOf("c")], "a");
     const old = agents.get("b");
-    expect(agents.replace([agentOf("d"), agentOf("b", { description: "new" })], "d")).toEqual(["a", "c"]);
+    agents.replace([agentOf("d"), agentOf("b", { description: "new" })], "d");
     expect(agents.list().map(({ name }) => name)).toEqual(["d", "b"]);
     expect(agents.get(undefined).name).toBe("d");
     expect(agents.get("b").description).toBe("new");

@@ -117,6 +117,7 @@ describe("a reload", () => {
     expect(await core.read(taken[0] as SystemEvent)).toMatchObject({ status: "queued" });
     if (end === "failed") run.fail(new Error("broken"));
     await core.end(run);
+    await core.clock.advance(2_000);
     for (const event of taken) {
       expect(await core.read(event)).toMatchObject({ status: end === "failed" ? "dead" : "handled" });
     }

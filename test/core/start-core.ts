@@ -1,7 +1,6 @@
 import type { Backend } from "#backends/backend.ts";
 import type { Agent } from "#core/agents/agents.ts";
 import { type CoreSettings, createCore } from "#core/core.ts";
-import type { Warmth } from "#core/heartbeat/beat.ts";
 import type { FollowTurn, StepMark, TurnStep } from "#core/turns/turn-events.ts";
 import type { TurnWish } from "#core/turns/turns.ts";
 import { createEvents } from "#observe/events.ts";
@@ -22,7 +21,6 @@ export type CoreOptions = {
   processHealth?: Parameters<typeof createCore>[0]["processHealth"];
   clock?: ManualClock;
   /** How much beats of this process have handed over before; what it is in truth without it. */
-  warmth?: Warmth;
 };
 
 export const AMPLE: CoreSettings["limits"] = {
@@ -69,7 +67,6 @@ export const startCore = async (options: CoreOptions = {}) => {
     events: createEvents({ logger, registry }),
     admit: options.admit ?? (() => {}),
     processHealth: options.processHealth,
-    warmth: options.warmth,
   });
   await clock.settle();
 

@@ -1,69 +1,32 @@
-import { hasSkill, type Skills } from "#core/skills/skills.ts";
+import { type Skills, skillsOf } from "#core/skills/skills.ts";
 import type { AgentList, Agent as AgentView } from "#generated/rpc-types.ts";
 import type { AgentCounts, Store } from "#store/store.ts";
 import type { Agent, Agents } from "./agents.ts";
 
-/** What of a view changes with the configuration and the skills alone, and the last and next times as text. */
-type Card = {
-  agent: Agent;
-  ids: readonly string[];
-  skills: string[];
-  heartbeat: AgentView["heartbeat"];
-  nextBeatAt: number | undefined;
-  lastEndedAt: number | undefined;
-  lastTurnAt: string | null;
-};
-
-/** The agents as callers see them. Asked for more than anything else, so that a view costs one object. */
+/** The agents as callers see them. */
 export const createAgentViews = ({ agents, skills, store }: { agents: Agents; skills: Skills; store: Store }) => {
-  const cards = new Map<string, Card>();
-
-  const cardOf = (agent: Agent): Card => {
-    const known = cards.get(agent.name);
-    const ids = skills.ids();
-    if (known?.agent === agent && known.ids === ids) return known;
-    const card: Card = {
-      agent,
-      ids,
-      skills: ids.filter((id) => hasSkill(agent, id)),
-      heartbeat: { every: spanOf(agent.heartbeatMs), nextAt: null },
-      nextBeatAt: undefined,
-      lastEndedAt: undefined,
-      lastTurnAt: null,
-    };
-    cards.set(agent.name, card);
-    return card;
-  };
-
   const viewOf = (agent: Agent): AgentView => {
-    const card = cardOf(agent);
     const counts = store.agentCounts(agent.name);
-    if (counts.lastEndedAt !== card.lastEndedAt) {
-      card.lastEndedAt = counts.lastEndedAt;
-      card.lastTurnAt = textOf(counts.lastEndedAt);
-    }
-    const nextBeatAt = counts.pausedAt === undefined ? counts.nextBeatAt : undefined;
-    if (nextBeatAt !== card.nextBeatAt) {
-      card.nextBeatAt = nextBeatAt;
-      card.heartbeat = { every: card.heartbeat.every, nextAt: textOf(nextBeatAt) };
-    }
+    const { pausedAt } = counts;
     return {
       agentName: agent.name,
       description: agent.description,
       backend: agent.backend.kind,
       model: agent.model ?? null,
       state: stateOf(counts),
-      paused: counts.pausedAt !== undefined,
-      pausedAt: textOf(counts.pausedAt),
+      paused: pausedAt !== undefined,
+      pausedAt: textOf(pausedAt),
       running: counts.running,
       queued: counts.queued,
       waitingEvents: counts.waitingEvents,
-      skills: card.skills,
-      heartbeat: card.heartbeat,
-      lastTurnAt: card.lastTurnAt,
+      skills: skillsOf(skills, agent),
+      heartbeat: {
+        every: spanOf(agent.heartbeatMs),
+        nextAt: pausedAt === undefined ? textOf(counts.nextBeatAt) : null,
+      },
+      lastTurnAt: textOf(counts.lastEndedAt),
     };
   };
-
   return {
     /** Throws `agent-not-found`. */
     agentView: (name: string): AgentView => viewOf(agents.get(name)),

@@ -45,12 +45,10 @@ export const createAgents = (first: readonly Agent[], defaultAgent: string | und
       throw name === undefined ? new GatewayError("agent-not-found", "There is no default agent.") : noAgent(name);
     },
     list: (): readonly Agent[] => [...agents.values()],
-    /** Swaps all at once; answers the names that are gone. */
-    replace(next: readonly Agent[], nextDefault: string | undefined): string[] {
-      const gone = [...agents.keys()].filter((name) => !next.some((agent) => agent.name === name));
+    /** Swaps all at once. */
+    replace(next: readonly Agent[], nextDefault: string | undefined): void {
       agents = new Map(next.map((agent) => [agent.name, agent]));
       fallback = nextDefault;
-      return gone;
     },
   };
 };

@@ -1,10 +1,10 @@
-import type { Heartbeat } from "#core/heartbeat/heartbeat.ts";
+import type { SystemEvents } from "#core/heartbeat/system-events.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
 import type { Agents } from "./agents.ts";
 
-/** So often a gateway that shares its store says which agents it has. */
+/** So often a gateway that shares its store says which agents it has, and so often each looks after a change. */
 const EVERY_MS = 2_000;
 /** Who has taken a configuration goes by who is there now, for so long that gateways that died are known to be gone. */
 const SETTLING_MS = 30_000;
@@ -16,16 +16,16 @@ const LOOK_MS = 60_000;
 type RemovedParts = {
   store: Store;
   agents: Agents;
-  heartbeat: Pick<Heartbeat, "leave">;
+  systemEvents: Pick<SystemEvents, "giveUp">;
   clock: Clock;
   events: Events;
 };
 
 /**
- * What waits for an agent that left the configuration is given up, also where it left while no gateway ran. Where several share a store,
- * an agent has left when none of them has it any more.
+ * What waits for an agent that left the configuration is given up: also where it left while no gateway ran, and what comes back later, as
+ * events of a turn that failed. Where several share a store, an agent has left when none of them has it any more.
  */
-export const createRemovedAgents = ({ store, agents, heartbeat, clock, events }: RemovedParts) => {
+export const createRemovedAgents = ({ store, agents, systemEvents, clock, events }: RemovedParts) => {
   const { shared } = store;
   let settledAt = clock.monotonic() + SETTLING_MS;
   let lookAt = 0;
@@ -33,58 +33,44 @@ export const createRemovedAgents = ({ store, agents, heartbeat, clock, events }:
   let stopTimer = () => {};
   let ticking: Promise<void> | undefined;
 
-  const giveUp = async (names: readonly string[]): Promise<void> => {
-    for (const name of names) {
-      if (agents.find(name)) continue;
-      const error = { name: "agent-removed", detail: `the agent ${name} left the configuration` } as const;
-      const count = await store.failQueuedTurns(name, error, clock.now());
-      if (count > 0) events.turnsGivenUp({ agent: name, count });
-      // Now that no queued turn has events of it.
-      await heartbeat.leave(name);
-    }
-  };
-
-  const look = async (): Promise<void> => {
-    const unknown = (await store.openAgents()).filter((name) => !agents.find(name));
-    if (unknown.length === 0) return;
-    const isSettling = clock.monotonic() < settledAt;
-    await giveUp(shared ? await shared.goneAgents(unknown, isSettling ? NOW_MS : AWAY_MS) : unknown);
+  const giveUp = async (name: string): Promise<void> => {
+    if (agents.find(name)) return;
+    const error = { name: "agent-removed", detail: `the agent ${name} left the configuration` } as const;
+    const count = await store.failQueuedTurns(name, error, clock.now());
+    if (count > 0) events.turnsGivenUp({ agent: name, count });
+    // Now that no queued turn has events of it.
+    await store.planBeat(name, { now: clock.now(), delayMs: undefined, soonest: false });
+    await systemEvents.giveUp(name, error.detail, () => agents.find(name) === undefined);
   };
 
   const say = (names = agents.list().map(({ name }) => name)) => shared?.haveAgents(names);
 
+  /** Never throws: what the store could not take is tried again. */
   const tick = async (): Promise<void> => {
+    const now = clock.monotonic();
+    const isSettling = now < settledAt;
     try {
       await say();
-      const now = clock.monotonic();
-      if (now < settledAt || now >= lookAt) {
-        await look();
+      if (isSettling || now >= lookAt) {
+        const unknown = (await store.openAgents()).filter((name) => !agents.find(name));
+        const gone = shared && unknown.length > 0 ? shared.goneAgents(unknown, isSettling ? NOW_MS : AWAY_MS) : unknown;
+        for (const name of await gone) await giveUp(name);
         lookAt = now + LOOK_MS;
       }
-      if (shared) plan();
     } catch (error) {
-      retry(error);
+      if (!isClosed) events.storeFailed({ operation: "goneAgents", error });
+      lookAt = 0;
     }
-  };
-  const retry = (error: unknown): void => {
-    if (isClosed) return;
-    events.storeFailed({ operation: "goneAgents", error });
-    lookAt = 0;
-    plan();
-  };
-  const plan = (): void => {
     stopTimer();
     if (isClosed) return;
-    stopTimer = clock.after(EVERY_MS, () => {
+    stopTimer = clock.after(shared || isSettling || lookAt === 0 ? EVERY_MS : LOOK_MS, () => {
       ticking = tick();
     });
   };
 
   return {
-    /** Resolves when what waits for agents that had left before is given up. Never throws, as below. */
-    async begin(): Promise<void> {
-      if (store.durable) await tick();
-    },
+    /** Resolves when what waits for agents that had left before is given up. */
+    begin: tick,
 
     /** Lets the other gateways know of agents that are about to come, before something can be sent to them here. */
     async expect(names: readonly string[]): Promise<void> {
@@ -95,16 +81,10 @@ export const createRemovedAgents = ({ store, agents, heartbeat, clock, events }:
       }
     },
 
-    /** These have left the configuration. Never throws: what the store could not take is tried again. */
-    async left(names: readonly string[]): Promise<void> {
+    /** Some have left the configuration; resolves when what waits for them is given up, unless the store could not take that. */
+    left(): Promise<void> {
       settledAt = clock.monotonic() + SETTLING_MS;
-      try {
-        if (!shared) return await giveUp(names);
-        await say();
-        await look();
-      } catch (error) {
-        retry(error);
-      }
+      return tick();
     },
 
     async close(): Promise<void> {

@@ -11,17 +11,6 @@ import type { BeatClaim, Store, SystemEvent, Turn } from "#store/store.ts";
 
 /** What one turn is given at most; the bytes are those of texts and metadata. */
 const BATCH = { limit: 100, bytes: 64 * 1024 };
-/**
- * The first beat of so many begins gently: its first turn has few, each other up to twice as many, and between them it rests until so many were
- * handed over. What runs for the first time is slow, and all of it is compiled once it has run often: calls must not meet that at once.
- */
-const MANY = 1_000;
-const FIRST_OF_MANY = 10;
-const GENTLE = { events: 4_000, restMs: 16 };
-/** Events that were handed over so far. */
-export type Warmth = { handed: number };
-/** By this process, in all its beats: what has run often once stays compiled. */
-const OWN_WARMTH: Warmth = { handed: 0 };
 /** An event that so many turns failed on is dead. */
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 500;
@@ -40,49 +29,37 @@ export type BeatParts = {
   inBackground: InBackground;
   /** Makes room in a full session; false when it could not. */
   makeRoom: (sessionId: string) => Promise<boolean>;
-  /** The process's own without it. */
-  warmth?: Warmth | undefined;
 };
 
 /** A beat that is held here, and what it came to so far. */
-export class HeldBeat {
+export type HeldBeat = {
   readonly claim: BeatClaim;
   readonly began: number;
-  events = 0;
+  /** Aborted, it begins no other turn; it still waits for the one that runs. */
+  readonly stop: AbortController;
+  /** Aborted, it waits for nothing any more. */
+  readonly leave: AbortController;
+  events: number;
   /** Of these, those that came back. */
-  returned = 0;
-  readonly turnIds: string[] = [];
+  returned: number;
+  readonly turnIds: string[];
   /** Nothing of what was queued when it began is left but what came back. */
-  isDone = false;
+  isDone: boolean;
   /** More than a turn takes has come since. */
-  hasMore = false;
+  hasMore: boolean;
   /** Why the next turn cannot be started now. */
-  delayedBy: string | undefined = undefined;
-  readonly #stop = new AbortController();
-  readonly #leave = new AbortController();
+  delayedBy: string | undefined;
+};
 
-  constructor(claim: BeatClaim, began: number) {
-    this.claim = claim;
-    this.began = began;
-  }
+export const holdBeat = (claim: BeatClaim, began: number): HeldBeat => ({
+  ...{ claim, began, stop: new AbortController(), leave: new AbortController() },
+  ...{ events: 0, returned: 0, turnIds: [], isDone: false, hasMore: false, delayedBy: undefined },
+});
 
-  get stopped(): AbortSignal {
-    return this.#stop.signal;
-  }
-  get left(): AbortSignal {
-    return this.#leave.signal;
-  }
-
-  /** It begins no other turn; it still waits for the one that runs. */
-  stop(): void {
-    this.#stop.abort();
-  }
-  /** It waits for nothing any more. */
-  leave(): void {
-    this.stop();
-    this.#leave.abort();
-  }
-}
+export const leaveBeat = ({ stop, leave }: HeldBeat): void => {
+  stop.abort();
+  leave.abort();
+};
 
 /** How far a beat has come, and what it met with since the last turn that it started. */
 type Progress = { after: number; tries: number; lateTakers: number; hasCompacted: boolean };
@@ -92,16 +69,14 @@ type Progress = { after: number; tries: number; lateTakers: number; hasCompacted
  * again with growing pauses, as long as the beat is held: an event that is left behind may wait for a beat that never comes.
  */
 export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
-  const { store, clock, inBackground, warmth = OWN_WARMTH } = parts;
+  const { store, inBackground } = parts;
   const { agent, through } = beat.claim;
-  const isGentle = warmth.handed < GENTLE.events && store.agentCounts(agent).waitingEvents > MANY;
   const progress: Progress = { after: 0, tries: 0, lateTakers: 0, hasCompacted: false };
-  while (!beat.stopped.aborted) {
+  while (!beat.stop.signal.aborted) {
     try {
-      const limit = isGentle ? limitAfter(beat.events) : BATCH.limit;
       // Read again after a failure: a start that seemed to fail may have been kept, and has its events then.
       const batch = await inBackground(() =>
-        store.readQueuedEvents({ agent, after: progress.after, through, ...BATCH, limit }),
+        store.readQueuedEvents({ agent, after: progress.after, through, ...BATCH }),
       );
       const last = batch.at(-1);
       if (!last) {
@@ -115,8 +90,6 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
       progress.lateTakers = 0;
       beat.delayedBy = undefined;
       await followBatch(parts, beat, batch, turn);
-      warmth.handed += batch.length;
-      if (isGentle && warmth.handed < GENTLE.events) await rest(clock, GENTLE.restMs, beat.stopped);
     } catch (error) {
       if (!(await mayGoOn(parts, beat, progress, error))) return;
     }
@@ -143,11 +116,9 @@ const mayGoOn = async (parts: BeatParts, beat: HeldBeat, progress: Progress, err
   beat.delayedBy = reason;
   const delayMs = pauseOf(progress.tries++);
   events.beatDelayed({ agent, reason, delayMs });
-  await rest(clock, delayMs, beat.stopped);
+  await rest(clock, delayMs, beat.stop.signal);
   return true;
 };
-
-const limitAfter = (events: number): number => Math.min(Math.max(events, FIRST_OF_MANY), BATCH.limit);
 
 /** Whether more than a turn takes has come since the beat began. Not where it could not be read: the next one finds it. */
 const isMoreThanATurn = async ({ store, inBackground }: BeatParts, { agent, through }: BeatClaim): Promise<boolean> => {
@@ -214,13 +185,13 @@ const followBatch = async (
 const endOf = async ({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: Turn): Promise<Turn | undefined> => {
   for (;;) {
     try {
-      const now = await turns.wait(turn, LOOK_MS, () => beat.left);
-      if (isEnded(now) || beat.left.aborted) return now;
+      const now = await turns.wait(turn, LOOK_MS, () => beat.leave.signal);
+      if (isEnded(now) || beat.leave.signal.aborted) return now;
     } catch (error) {
       if (GatewayError.from(error).name === "turn-not-found") return undefined;
       events.storeFailed({ operation: "getTurn", error });
-      if (beat.left.aborted) return turn;
-      await rest(clock, RETRY_MS, beat.left);
+      if (beat.leave.signal.aborted) return turn;
+      await rest(clock, RETRY_MS, beat.leave.signal);
     }
   }
 };

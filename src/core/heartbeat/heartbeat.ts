@@ -2,14 +2,18 @@ import type { Agent, Agents } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
 import type { Beat } from "#store/store.ts";
-import { type BeatParts, HeldBeat, runBeat } from "./beat.ts";
-import { createBeatPlans, jittered } from "./beat-plans.ts";
+import { type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
 
 /** How soon it beats again after a beat that left something behind where no other is due sooner. */
 const AGAIN_MS = 60_000;
 /** No wait is longer: a clock that runs astray does little harm then. */
 const LONGEST_WAIT_MS = 3_600_000;
 const LAST_ENDS_MS = 1_000;
+const JITTER = 0.1;
+const RETRY_MS = 1_000;
+/** Stand for the pause of an agent that does not beat by itself, and for that of a plan that is to be made again. */
+const OFF = 0;
+const OUTDATED = -1;
 const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes: 1 };
 
 /** What came of the wish that an agent beats now. `waitingEvents` are in no turn. */
@@ -35,7 +39,7 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
     ...{ clock, events, name: "heartbeat" },
     keyOf: ({ claim }) => claim.agent,
     run: async (beat) => {
-      if (!isRunning) beat.stop();
+      if (!isRunning) beat.stop.abort();
       await runBeat(parts, beat).catch((error: unknown) => events.unexpectedError({ error, where: "heartbeat" }));
       const ms = Math.round(clock.monotonic() - beat.began);
       const { agent } = beat.claim;
@@ -43,21 +47,22 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       const every = agents.find(agent)?.heartbeatMs;
       const ended = await endBeat(parts, beat);
       if (agents.find(agent)?.heartbeatMs !== every) {
-        plans.planAgain(agent);
+        // What the end planned may be by the configuration before.
+        planned.set(agent, OUTDATED);
+        void plan();
         return undefined;
       }
       return ended && ended.nextAt !== undefined ? ended.nextAt - clock.now() : undefined;
     },
     // Of the next one it is known when that is due.
-    ended: (_, nextInMs = 0) => worker.wakeIn(plans.hasGone() ? 0 : nextInMs),
+    ended: (_, nextInMs = 0) => worker.wakeIn(nextInMs),
     queue: {
       operation: "claimBeats",
       mayClaim: () => isRunning,
       claim: async () => {
         // In the next turn of the loop: all that ask until then share a beat.
         const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inBackground(claimDue);
-        void plans.giveUpGone();
-        const works = beats.map((claim) => new HeldBeat(claim, clock.monotonic()));
+        const works = beats.map((claim) => holdBeat(claim, clock.monotonic()));
         return { works, mayBeMore: false, nextDueInMs: Math.min(nextDueInMs, LONGEST_WAIT_MS) };
       },
     },
@@ -69,15 +74,47 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
         return beats.filter((_, n) => !isOurs[n]);
       },
       // What is left is for the node that has it now.
-      lost: (beat) => beat.leave(),
+      lost: leaveBeat,
     },
   });
-  const plans = createBeatPlans({ ...parts, wakeIn: worker.wakeIn });
+
+  /** The pause that each agent's next beat was planned with. */
+  const planned = new Map<string, number>();
+  let planning = Promise.resolve();
+  let stopRetry = () => {};
+
+  const planAll = async (): Promise<void> => {
+    for (const { name, heartbeatMs: every } of agents.list()) {
+      const before = planned.get(name);
+      if (before === (every ?? OFF)) continue;
+      // A store that outlives its process may know of a beat that was missed meanwhile.
+      const soonest = every !== undefined && before === undefined;
+      await store.planBeat(name, { now: clock.now(), delayMs: jittered(every), soonest });
+      planned.set(name, every ?? OFF);
+    }
+    for (const name of planned.keys()) {
+      if (agents.find(name)) continue;
+      // Of a shared store another gateway may have it still.
+      if (!store.shared) await store.planBeat(name, { now: clock.now(), delayMs: undefined, soonest: false });
+      planned.delete(name);
+    }
+    worker.wake();
+  };
+
+  /** Plans what the configuration says and was not planned yet. Never throws: what the store could not take is planned again. */
+  const plan = (): Promise<void> => {
+    planning = planning.then(planAll).catch((error: unknown) => {
+      events.storeFailed({ operation: "planBeat", error });
+      stopRetry();
+      if (isRunning) stopRetry = clock.after(RETRY_MS, () => void plan());
+    });
+    return planning;
+  };
 
   const stop = (): void => {
     isRunning = false;
-    plans.stop();
-    for (const beat of worker.all()) beat.stop();
+    stopRetry();
+    for (const beat of worker.all()) beat.stop.abort();
   };
 
   return {
@@ -101,17 +138,11 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       return { outcome: "started", waitingEvents };
     },
 
-    /** Takes the agents over as they are now; resolves when their beats are planned, and the events of those that are gone are dead. */
-    async reconfigure(): Promise<void> {
-      await plans.plan();
-      await plans.giveUpGone();
-    },
+    /** Takes the agents over as they are now; resolves when their beats are planned. */
+    reconfigure: plan,
 
     /** Why the events of an agent cannot be handed over now; undefined when they can. */
     delayedBy: (agent: string): string | undefined => worker.get(agent)?.delayedBy,
-
-    giveUp: plans.giveUp,
-    leave: plans.leave,
 
     /** Begins no beat and no turn any more; turns that run go on. */
     stop,
@@ -119,7 +150,7 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
     /** Gives back what is held: beats whose turns have not ended are due at once, wherever they are claimed. */
     async close(): Promise<void> {
       stop();
-      for (const beat of worker.all()) beat.leave();
+      for (const beat of worker.all()) leaveBeat(beat);
       await worker.until(worker.isIdle, LAST_ENDS_MS);
       worker.stop();
     },
@@ -135,16 +166,20 @@ const endBeat = (parts: HeartbeatParts, beat: HeldBeat): Promise<Beat | false> =
   const delayMs = delayAfter(beat, agents.find(claim.agent));
   const ran = turnIds.length > 0 ? { events, turnIds } : undefined;
   const end = () => store.endBeat(claim, { now: clock.now(), delayMs, ran, streamKeep: GATEWAY_KEPT_ENTRIES });
-  return keepTrying(parts, "endBeat", end, () => !beat.left.aborted).catch(() => false);
+  return keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => false);
 };
 
 /** How long until the next beat of an agent; undefined where it beats only when it is told to. */
 const delayAfter = (beat: HeldBeat, agent: Agent | undefined): number | undefined => {
   if (!agent) return undefined;
-  if (beat.stopped.aborted && !beat.isDone) return 0;
+  if (beat.stop.signal.aborted && !beat.isDone) return 0;
   // Nobody is asked more often for it: what fills turns is as many turns whenever it is handed over.
   if (beat.hasMore && beat.returned === 0 && agent.heartbeatMs !== undefined) return 0;
   const next = jittered(agent.heartbeatMs);
   const isStranded = !beat.isDone || (beat.returned > 0 && next === undefined);
   return isStranded ? Math.min(next ?? AGAIN_MS, AGAIN_MS) : next;
 };
+
+/** Up to a tenth more, so that agents and nodes that began together do not beat together. */
+const jittered = (every: number | undefined): number | undefined =>
+  every === undefined ? undefined : Math.round(every * (1 + JITTER * Math.random()));

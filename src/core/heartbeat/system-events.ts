@@ -1,6 +1,7 @@
 import type { Agents } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import { IDEMPOTENCY_MS } from "#core/turns/turns.ts";
+import type { InBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, isLoop, loopWords } from "#kit/hops.ts";
@@ -25,6 +26,9 @@ export type EventWish = {
 
 export type QueuedEvent = { event: SystemEvent; replayed: boolean };
 
+/** Events that are given up at a time. */
+const GIVEN_UP = 100;
+
 export type EventLimits = { store: EventOrder["limits"]; recorder: EventOrder["recorder"] };
 
 /** What waits for an agent's heartbeat. */
@@ -36,8 +40,9 @@ export const createSystemEvents = (parts: {
   limits: () => EventLimits;
   /** Throws when the gateway takes no new work. */
   admit: () => void;
+  inBackground: InBackground;
 }) => {
-  const { store, agents, clock, events, limits, admit } = parts;
+  const { store, agents, clock, events, limits, admit, inBackground } = parts;
   let refused = 0;
 
   const queueNew = async (wish: EventWish): Promise<QueuedEvent> => {
@@ -104,6 +109,18 @@ export const createSystemEvents = (parts: {
       if (!event) throw notFound(eventId);
       if (deliveryId !== undefined) await noteReplay(deliveryId, now, by);
       return event;
+    },
+
+    /** Gives up what waits for an agent and no turn works on, as long as `mayGoOn`. */
+    async giveUp(agent: string, reason: string, mayGoOn = () => true): Promise<void> {
+      let count = 0;
+      for (let some = GIVEN_UP; some === GIVEN_UP && store.agentCounts(agent).waitingEvents > 0; count += some) {
+        some = await inBackground(() => {
+          const end = { now: clock.now(), streamKeep: GATEWAY_KEPT_ENTRIES, limit: GIVEN_UP };
+          return mayGoOn() ? store.failQueuedEvents(agent, reason, end) : 0;
+        });
+      }
+      if (count > 0) events.eventsGivenUp({ agent, count, reason });
     },
 
     /** How many this process has refused for want of room. */

@@ -7,7 +7,6 @@ import type { InBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
-import { createLimiter } from "#kit/limiter.ts";
 import { addUsage, modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
 import type { Events } from "#observe/events.ts";
 import type {
@@ -78,7 +77,8 @@ export const createCompactions = (parts: CompactionParts) => {
   const { store, agents, clock, events, node, limits, compactAt, inBackground } = parts;
   const leaseMs = leaseMsOf(store);
   const queued = new Map<string, Queued>();
-  const limiter = createLimiter(AT_ONCE);
+  /** Summaries that are being written, by agent. */
+  const writing = new Map<string, Set<Promise<unknown>>>();
   /** Sessions that are compacted by themselves now, or that wait until they have so many bytes. */
   const pausedUntil = new Map<string, number>();
   let isStopped = false;
@@ -105,78 +105,76 @@ export const createCompactions = (parts: CompactionParts) => {
     for (const one of queued.values()) if (isMeant(one)) one.controller.abort(error);
   };
 
-  /** Takes a place in the queue, and gives it up again whatever `work` does, which begins when the place is the first. */
-  const inQueue = async <T>(
-    sessionId: string,
-    work: (place: CompactionPlace, signal: AbortSignal) => Promise<{ compacted: Compacted | undefined; result: T }>,
-  ): Promise<T> => {
+  /** Takes a place in the session's queue, and does the work when it is the first. */
+  const run = async (sessionId: string, wish: CompactionWish, payer: Payer): Promise<SessionCompaction> => {
     if (isStopped) throw shuttingDown();
     const now = clock.now();
     const compactionId = newId("cmp", now);
     const controller = new AbortController();
-    const { signal } = controller;
     let begin = () => {};
     const begun = new Promise<void>((resolve) => (begin = resolve));
     const one: Queued = { compactionId, sessionId, controller, begin };
     queued.set(compactionId, one);
     try {
-      const order = { now, compactionId, sessionId, node, leaseMs, limits: limits() };
-      const place = await store.queueCompaction(order);
-      const { claim } = place;
-      const left = (async () => {
-        const { compacted, result } = await workInPlace(place, async () => {
-          if (!place.isFirst) await orAborted(begun, signal);
-          signal.throwIfAborted();
-          return await work(place, signal);
-        });
-        if (await store.endCompaction(claim, { now: clock.now(), compacted })) return result;
-        throw (await store.getSession(sessionId)) ? lostPlace() : notFound(sessionId);
-      })();
-      worker.begin({ ...one, claim, left });
+      const place = await store.queueCompaction({ now, compactionId, sessionId, node, leaseMs, limits: limits() });
+      const left = workInPlace(place, wish, payer, begun, controller.signal);
+      worker.begin({ ...one, claim: place.claim, left });
       return await left;
     } finally {
       queued.delete(compactionId);
     }
   };
 
-  /** Gives the place up where the work fails. */
-  const workInPlace = async <T>({ claim }: CompactionPlace, work: () => Promise<T>): Promise<T> => {
+  /** Gives the place up again, whatever comes of the work. */
+  const workInPlace = async (
+    place: CompactionPlace,
+    wish: CompactionWish,
+    payer: Payer,
+    begun: Promise<void>,
+    signal: AbortSignal,
+  ): Promise<SessionCompaction> => {
+    const { claim } = place;
+    const { sessionId } = claim;
+    const end = (compacted: Compacted | undefined) => store.endCompaction(claim, { now: clock.now(), compacted });
     try {
-      return await work();
+      if (!place.isFirst) await orAborted(begun, signal);
+      signal.throwIfAborted();
+      const { agent, ms, before, compacted } = await summarised(place, wish, payer, signal);
+      if (!(await end(compacted))) throw (await store.getSession(sessionId)) ? lostPlace() : notFound(sessionId);
+      if (!compacted)
+        return { sessionId, compacted: false, reason: shortWords(before.messages, wish), before, after: before };
+      const { after } = compacted;
+      events.sessionCompacted({ sessionId, agent, cause: payer === ITSELF ? "size" : "asked", before, after, ms });
+      return { sessionId, compacted: true, before, after };
     } catch (error) {
-      await store.endCompaction(claim, { now: clock.now(), compacted: undefined }).catch((error: unknown) => {
-        // Its lease ends by itself.
-        events.storeFailed({ operation: "endCompaction", error });
-      });
+      // Its lease ends by itself.
+      await end(undefined).catch((error: unknown) => events.storeFailed({ operation: "endCompaction", error }));
       throw error;
     }
   };
 
-  const run = async (sessionId: string, wish: CompactionWish, payer: Payer): Promise<SessionCompaction> => {
-    const { agent, ms, before, after } = await inQueue(sessionId, (place, signal) =>
-      summarised(place, wish, payer, signal),
-    );
-    if (!after)
-      return { sessionId, compacted: false, reason: shortWords(before.messages, wish), before, after: before };
-    const cause = payer === ITSELF ? "size" : "asked";
-    events.sessionCompacted({ sessionId, agent, cause, before, after, ms });
-    return { sessionId, compacted: true, before, after };
-  };
-
-  /** Has the summary written; `after` is undefined where the session is short enough already. */
+  /** Has the summary written; `compacted` is undefined where the session is short enough already. */
   const summarised = async (place: CompactionPlace, wish: CompactionWish, payer: Payer, signal: AbortSignal) => {
     const agent = agents.find(place.agent);
     if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
     const { before, compact } = await planCompaction(store, agent.backend, place, wish);
     signal.throwIfAborted();
     const began = clock.monotonic();
-    const compacted =
+    const write =
       compact &&
-      (await limiter.run(agent.name, signal, () =>
-        counted(agent, payer, (used) => inTime(agent, place.claim, signal, (inner) => compact(inner, used))),
-      ));
-    const ms = Math.round(clock.monotonic() - began);
-    return { compacted, result: { agent: agent.name, ms, before, after: compacted?.after } };
+      (() => counted(agent, payer, (used) => inTime(agent, place.claim, signal, (inner) => compact(inner, used))));
+    const compacted = write && (await inTurn(agent.name, signal, write));
+    return { agent: agent.name, ms: Math.round(clock.monotonic() - began), before, compacted };
+  };
+
+  /** At most so many at once of an agent, first come, first served. */
+  const inTurn = async <T>(agent: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
+    const others = writing.get(agent) ?? new Set();
+    writing.set(agent, others);
+    while (others.size >= AT_ONCE) await orAborted(Promise.allSettled([Promise.race(others)]), signal);
+    const mine: Promise<T> = work().finally(() => others.delete(mine));
+    others.add(mine);
+    return await mine;
   };
 
   /** Counts what a summary took, also of one that failed, as an attempt that was no turn's. */

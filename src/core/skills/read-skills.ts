@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Node } from "yaml";
-import { readPlainFile, TooLarge } from "./skill-files.ts";
-import { readSkillParams, type SkillParams } from "./skill-params.ts";
+import { readPlainFile } from "./skill-files.ts";
+import { isObject, readSkillParams, type SkillParams } from "./skill-params.ts";
 
 /** A folder with a SKILL.md, in the Agent Skills format. */
 export type Skill = {
@@ -69,15 +69,10 @@ const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]
 
 /** The skill, why it is none, or undefined for a folder without a SKILL.md. */
 const readSkill = async (dir: string, folder: string): Promise<Skill | string | undefined> => {
-  let text: string;
-  try {
-    text = (await readPlainFile(join(dir, "SKILL.md"), FILE_LIMIT)).replace(/^\ufeff/, "");
-  } catch (error) {
-    if (error instanceof TooLarge) return `SKILL.md ${error.message}`;
-    const { code } = error as NodeJS.ErrnoException;
-    return code === "ENOENT" ? undefined : `SKILL.md cannot be read (${code})`;
-  }
-  const parts = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)([\s\S]*)$/.exec(text);
+  const text = await readPlainFile(join(dir, "SKILL.md"), FILE_LIMIT);
+  if (text === undefined) return undefined;
+  if (typeof text === "object") return `SKILL.md ${text.fault}`;
+  const parts = /^\ufeff?---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)([\s\S]*)$/.exec(text);
   if (!parts) return "SKILL.md does not begin with a front matter between two lines of ---";
   let matter: unknown;
   try {
@@ -107,15 +102,8 @@ const readMatter = async (text: string): Promise<unknown> => {
 };
 
 const skillOf = (dir: string, folder: string, matter: unknown, body: string): Omit<Skill, "params"> | string => {
-  if (typeof matter !== "object" || matter === null || Array.isArray(matter)) return "the front matter is not a map";
-  const {
-    name,
-    description,
-    license,
-    compatibility,
-    metadata = {},
-    "allowed-tools": tools,
-  } = matter as Record<string, unknown>;
+  if (!isObject(matter)) return "the front matter is not a map";
+  const { name, description, license, compatibility, metadata = {}, "allowed-tools": tools } = matter;
   if (name === undefined) return "name is missing";
   if (typeof name !== "string" || !NAME.test(name) || name.length > NAME_LIMIT) {
     return "name is not 1 to 64 lower-case letters, digits and single hyphens";
@@ -123,15 +111,13 @@ const skillOf = (dir: string, folder: string, matter: unknown, body: string): Om
   if (RESERVED.includes(name)) return `the name ${name} is reserved: give the skill and its folder another one`;
   if (name !== folder) return `name is ${name}, but the folder is ${folder}`;
   if (description === undefined) return "description is missing";
-  if (typeof description !== "string" || description.trim() === "" || charactersOf(description) > DESCRIPTION_LIMIT) {
-    return "description is not a text of 1 to 1024 characters";
-  }
+  if (!isTextUpTo(DESCRIPTION_LIMIT, description)) return "description is not a text of 1 to 1024 characters";
   if (license !== undefined && typeof license !== "string") return "license is not a text";
-  if (compatibility !== undefined && !isCompatibility(compatibility))
+  if (compatibility !== undefined && !isTextUpTo(COMPATIBILITY_LIMIT, compatibility))
     return "compatibility is not a text of 1 to 500 characters";
   if (tools !== undefined && typeof tools !== "string")
     return "allowed-tools is not a text, its tools parted by spaces";
-  if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)) return "metadata is not a map";
+  if (!isObject(metadata)) return "metadata is not a map";
   return {
     skillId: name,
     description,
@@ -144,8 +130,6 @@ const skillOf = (dir: string, folder: string, matter: unknown, body: string): Om
   };
 };
 
-const isCompatibility = (value: unknown): value is string =>
-  typeof value === "string" && value.trim() !== "" && charactersOf(value) <= COMPATIBILITY_LIMIT;
-
-/** As the format counts them: a character outside of the first 65536 is one. */
-const charactersOf = (text: string): number => [...text].length;
+/** As the format counts characters: one outside of the first 65536 is one. */
+const isTextUpTo = (most: number, value: unknown): value is string =>
+  typeof value === "string" && value.trim() !== "" && [...value].length <= most;

@@ -26,24 +26,22 @@ export const listSkillFiles = async (dir: string): Promise<string[]> => {
 };
 
 /**
- * What stands in a file, where that is no link and no pipe: what is opened is looked at, whatever stood there a moment before. Throws with an error's
- * code, or with what it is, in the rest of a sentence about it.
+ * The text of a file, where that is no link and no pipe: what is opened is looked at, whatever stood there a moment before. Undefined where
+ * there is none; a fault is the rest of a sentence about the file.
  */
-export const readPlainFile = async (path: string, most: number): Promise<string> => {
-  const file = await open(path, READ | constants.O_NOFOLLOW);
+export const readPlainFile = async (path: string, most: number): Promise<string | { fault: string } | undefined> => {
   try {
-    const { size } = await file.stat().then((stats) => {
-      // A folder says by itself that it cannot be read.
-      if (stats.isFile() || stats.isDirectory()) return stats;
-      throw Object.assign(new Error("no file"), { code: "it is no file" });
-    });
-    if (size > most) throw new TooLarge(`is larger than ${most / 1024} KiB`);
+    await using file = await open(path, READ | constants.O_NOFOLLOW);
+    const stats = await file.stat();
+    // A folder says by itself that it cannot be read.
+    if (!stats.isFile() && !stats.isDirectory()) return { fault: "cannot be read (it is no file)" };
+    if (stats.size > most) return { fault: `is larger than ${most / 1024} KiB` };
     return await file.readFile("utf8");
-  } finally {
-    await file.close();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" ? undefined : { fault: `cannot be read (${code})` };
   }
 };
-export class TooLarge extends Error {}
 
 /**
  * A text file of a skill. Neither `..` nor a link leads out of the folder: the file that was opened is looked at, not the path that was

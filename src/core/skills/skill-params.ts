@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { demandOf, hintOf } from "#kit/fault-words.ts";
-import { readPlainFile, TooLarge } from "./skill-files.ts";
+import { readPlainFile } from "./skill-files.ts";
 
 /** What a skill may be triggered with: a JSON Schema, and whether something fits it. */
 export type SkillParams = {
@@ -17,14 +17,9 @@ const NAME_LIMIT = 100;
 
 /** The schema beside a SKILL.md; undefined where there is none, and why it is none where it is no schema. */
 export const readSkillParams = async (dir: string): Promise<SkillParams | string | undefined> => {
-  let text: string;
-  try {
-    text = await readPlainFile(join(dir, FILE), FILE_LIMIT);
-  } catch (error) {
-    if (error instanceof TooLarge) return `${FILE} ${error.message}`;
-    const { code } = error as NodeJS.ErrnoException;
-    return code === "ENOENT" ? undefined : `${FILE} cannot be read (${code})`;
-  }
+  const text = await readPlainFile(join(dir, FILE), FILE_LIMIT);
+  if (text === undefined) return undefined;
+  if (typeof text === "object") return `${FILE} ${text.fault}`;
   let schema: unknown;
   try {
     schema = JSON.parse(text);
@@ -76,5 +71,5 @@ const inWords = (fault: Found, n: number): { pointer: string; message: string } 
 const below = (pointer: string, name: unknown): string =>
   `${pointer}/${String(name).slice(0, NAME_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

@@ -6,13 +6,12 @@ import { skillTools } from "#core/skills/skill-tools.ts";
 import { hasSkill, type Skills } from "#core/skills/skills.ts";
 import { keepTrying } from "#core/worker.ts";
 import type { Clock } from "#kit/clock.ts";
-import { abortSignalOf, type Stop, type StopSignal } from "#kit/stop-signal.ts";
+import { abortSignalOf, type Stop } from "#kit/stop-signal.ts";
 import type { Events } from "#observe/events.ts";
 import type { ClaimedTurn, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReplies } from "./live-replies.ts";
-import { type Note, type Outcome, runTurn } from "./run-turn.ts";
-import { TurnWatch } from "./turn-watch.ts";
+import { type Note, type Outcome, runTurn, TurnWatch } from "./run-turn.ts";
 
 export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
@@ -44,7 +43,7 @@ export const runAttempt = async (parts: AttemptParts, { claimed, stop }: Run, ag
   const reply = live.open(turn.turnId, turn.sessionId, claimed.replyMessageId, claimed.replySeq);
   const watch = new TurnWatch(clock, agent, claimed.spentMs, stop);
   try {
-    const outcome = await runTurn(agent.backend, new AskedTurn(parts, claimed, agent, watch), stop, {
+    const outcome = await runTurn(agent.backend, askedTurn(parts, claimed, agent, watch), stop, {
       written: reply,
       text: (text) => live.append(reply, text),
       note: (note) => {
@@ -179,111 +178,59 @@ export const createRetryBudget = () => {
 
 export type RetryBudget = ReturnType<typeof createRetryBudget>;
 
-type AskedParts = { store: Store; skills: Skills; clock: Clock; retries: RetryBudget };
+/** A turn as its backend gets it. The watch must not take for silence that a tool is at work. */
+const askedTurn = (parts: AttemptParts, claimed: ClaimedTurn, agent: Agent, watch: TurnWatch): BackendTurn => {
+  const { store, skills, retries } = parts;
+  const { turn, message, hops } = claimed;
+  return {
+    turnId: turn.turnId,
+    sessionId: turn.sessionId,
+    agent: turn.agent,
+    attempt: turn.attempt,
+    model: turn.model ?? agent.model,
+    instructions: agent.instructions,
+    skills: skills.bodies(turn.skillIds),
+    message: withoutEarlier(message),
+    hops,
+    earlier: earlierOf(message),
+    history: () => readHistory(store, claimed),
+    offered: () => skills.list().filter(({ skillId }) => !turn.skillIds.includes(skillId) && hasSkill(agent, skillId)),
+    aside: (work) => watch.pause(work),
+    whenLate: (goesOn) => watch.whenLate(goesOn),
+    mayRetry: () => retries.take(turn.agent),
+    tools: async (signal) => {
+      const own = skillTools(skills, agent);
+      const theirs = agent.toolSource && (await watch.pause(agent.toolSource.tools(abortSignalOf(signal), hops)));
+      for (const { server, reason } of theirs?.missing ?? [])
+        noteOn(parts, claimed, { name: "tool.unavailable", detail: { server, reason } });
+      return [...own, ...(theirs?.tools ?? [])].map((tool) => notedTool(parts, claimed, watch, tool));
+    },
+  };
+};
 
-/** A turn as its backend gets it. */
-class AskedTurn implements BackendTurn {
-  readonly turnId: string;
-  readonly sessionId: string;
-  readonly agent: string;
-  readonly attempt: number;
-  readonly model: string | undefined;
-  readonly instructions: string | undefined;
-  readonly skills: BackendTurn["skills"];
-  readonly message: BackendTurn["message"];
-  readonly hops: number;
-  readonly #claimed: ClaimedTurn;
-  readonly #parts: AskedParts;
-  readonly #agent: Agent;
-  /** It must not take for silence that a tool is at work. */
-  readonly #watch: TurnWatch;
-
-  constructor(parts: AskedParts, claimed: ClaimedTurn, agent: Agent, watch: TurnWatch) {
-    const { turn } = claimed;
-    this.turnId = turn.turnId;
-    this.sessionId = turn.sessionId;
-    this.agent = turn.agent;
-    this.attempt = turn.attempt;
-    this.model = turn.model ?? agent.model;
-    this.instructions = agent.instructions;
-    this.skills = turn.skillIds.length === 0 ? NO_SKILLS : parts.skills.bodies(turn.skillIds);
-    this.message = withoutEarlier(claimed.message);
-    this.hops = claimed.hops;
-    this.#claimed = claimed;
-    this.#parts = parts;
-    this.#agent = agent;
-    this.#watch = watch;
-  }
-
-  get earlier() {
-    return earlierOf(this.#claimed.message);
-  }
-
-  history() {
-    return readHistory(this.#parts.store, this.#claimed);
-  }
-
-  offered() {
-    const isStarted = new Set(this.#claimed.turn.skillIds);
-    const isOffered = (skillId: string) => !isStarted.has(skillId) && hasSkill(this.#agent, skillId);
-    return this.#parts.skills.list().filter(({ skillId }) => isOffered(skillId));
-  }
-
-  aside<T>(work: Promise<T>): Promise<T> {
-    return this.#watch.pause(work);
-  }
-
-  whenLate(goesOn: () => boolean) {
-    this.#watch.whenLate(goesOn);
-  }
-
-  mayRetry() {
-    return this.#parts.retries.take(this.agent);
-  }
-
-  /** The skills of its agent, and its agent's servers of tools. */
-  async tools(signal: StopSignal): Promise<readonly Tool[]> {
-    const { toolSource } = this.#agent;
-    const own = skillTools(this.#parts.skills, this.#agent);
-    if (!toolSource) return own.map((tool) => this.#noted(tool));
-    const { tools, missing } = await this.#watch.pause(toolSource.tools(abortSignalOf(signal), this.hops));
-    for (const { server, reason } of missing) this.#note({ name: "tool.unavailable", detail: { server, reason } });
-    return [...own, ...tools].map((tool) => this.#noted(tool));
-  }
-
-  /** The tool, each call of which goes on the turn's timeline. */
-  #noted(tool: Tool): Tool {
-    const { clock } = this.#parts;
-    return {
-      ...tool,
-      call: async (args, signal) => {
-        const began = clock.monotonic();
-        const note = (detail: object) => {
-          const ms = Math.round(clock.monotonic() - began);
-          this.#note({ name: "tool.called", detail: { tool: tool.name, ms, ...detail } });
-        };
-        try {
-          const answer = await this.#watch.pause(tool.call(args, signal));
-          note({ ok: true, characters: answer.length });
-          return answer;
-        } catch (error) {
-          note({ ok: false, reason: error instanceof ToolError ? error.message : "the tool failed" });
-          throw error;
-        }
-      },
+/** The tool, each call of which goes on the turn's timeline. */
+const notedTool = (parts: AttemptParts, claimed: ClaimedTurn, watch: TurnWatch, tool: Tool): Tool => ({
+  ...tool,
+  call: async (args, signal) => {
+    const began = parts.clock.monotonic();
+    const note = (detail: object) => {
+      const ms = Math.round(parts.clock.monotonic() - began);
+      noteOn(parts, claimed, { name: "tool.called", detail: { tool: tool.name, ms, ...detail } });
     };
-  }
-
-  #note(note: Note): void {
-    noteOn(this.#parts, this.#claimed, note);
-  }
-}
-
-const NO_SKILLS: BackendTurn["skills"] = [];
+    try {
+      const answer = await watch.pause(tool.call(args, signal));
+      note({ ok: true, characters: answer.length });
+      return answer;
+    } catch (error) {
+      note({ ok: false, reason: error instanceof ToolError ? error.message : "the tool failed" });
+      throw error;
+    }
+  },
+});
 
 /** Puts a step on a turn's timeline. The turn does not depend on it. */
 const noteOn = (
-  { store, clock }: Pick<AskedParts, "store" | "clock">,
+  { store, clock }: AttemptParts,
   { turn: { deliveryId } }: ClaimedTurn,
   { name, detail }: Note,
 ): void => {

@@ -1,5 +1,5 @@
 import type { TurnPlace } from "#core/sessions/journal.ts";
-import { addListener, type Listeners, tellAll } from "#kit/listeners.ts";
+import { addListener, type Listeners } from "#kit/listeners.ts";
 
 /**
  * A reply while it is being written. No journal entry: the node that runs the turn holds it until the turn ends, and those where
@@ -21,7 +21,7 @@ export type LiveReply = {
   /** Another gateway writes it: what is read here may be behind what a reader has seen there. */
   readonly isCopy: boolean;
   /** Who is told when it grows, as `readers` has them: looked for once, and not for each piece. */
-  readers: Reader | Set<Reader> | undefined;
+  readers: Set<Reader> | undefined;
 };
 type Reader = () => void;
 
@@ -65,7 +65,7 @@ export const createLiveReplies = () => {
         reply.pieces.push(short.join(""));
         reply.shortPieces = 0;
       }
-      tellAll(reply.readers, wake);
+      for (const wake of reply.readers ?? []) wake();
     },
     close(reply: LiveReply): void {
       reply.isOver = true;
@@ -92,8 +92,6 @@ export const createLiveReplies = () => {
     seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,
   };
 };
-
-const wake = (reader: Reader): void => reader();
 
 /** All that is written in the session is written here, and was there from its beginning. */
 const doNothing = (): void => {};

@@ -1,7 +1,8 @@
-import type { Backend, BackendTurn, Chunk, Chunks } from "#backends/backend.ts";
+import type { Backend, BackendTurn, Chunk, Chunks, Used } from "#backends/backend.ts";
+import type { Clock } from "#kit/clock.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
-import type { StopSignal } from "#kit/stop-signal.ts";
+import type { Stop, StopSignal } from "#kit/stop-signal.ts";
 import { modelNamed, usageOf } from "#kit/usages.ts";
 import type { TurnError, Usage } from "#store/store.ts";
 
@@ -62,10 +63,11 @@ export const runTurn = async (
       throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
     await readChunks(backend.run(turn, signal), outcome, signal, listener);
   } catch (thrown) {
-    outcome.reply = textOf(listener);
+    outcome.reply = listener.written.pieces.join("");
     return signal.aborted ? stopped(outcome, signal.reason as StopReason) : failed(outcome, thrown);
   }
-  outcome.reply = textOf(listener);
+  // The text of a reply is put together once, at its end.
+  outcome.reply = listener.written.pieces.join("");
   return outcome;
 };
 
@@ -97,7 +99,7 @@ const readChunks = async (
     }
   } catch (thrown) {
     const used = chunks.used?.();
-    if (used && isCount(used.input) && isCount(used.output)) outcome.usage = usageOf(used);
+    if (used && isUsage(used)) outcome.usage = usageOf(used);
     leave(iterator);
     throw thrown;
   } finally {
@@ -106,30 +108,19 @@ const readChunks = async (
 };
 
 const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
-  if ("text" in chunk && typeof chunk.text === "string") {
+  if ("note" in chunk && chunk.anew) listener.anew();
+  else listener.alive();
+  if ("text" in chunk) {
     if (listener.written.length + chunk.text.length > REPLY_LIMIT)
       throw new BackendError("the reply is longer than 4 MiB");
-    listener.alive();
     if (chunk.text !== "") listener.text(chunk.text);
-    return;
-  }
-  if ("note" in chunk && typeof chunk.note?.name === "string") {
-    if (chunk.anew) listener.anew();
-    else listener.alive();
-    listener.note(chunk.note);
-    return;
-  }
-  if ("usage" in chunk && isCount(chunk.usage?.input) && isCount(chunk.usage.output))
-    outcome.usage = usageOf(chunk.usage);
-  else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
-  else if (!("alive" in chunk)) throw new TypeError("the backend yielded something that is no chunk");
-  listener.alive();
+  } else if ("note" in chunk) listener.note(chunk.note);
+  else if ("usage" in chunk) outcome.usage = isUsage(chunk.usage) ? usageOf(chunk.usage) : outcome.usage;
+  else if ("model" in chunk) outcome.model = modelNamed(chunk.model);
 };
 
-/** The text of a reply is put together once, at its end. */
-const textOf = ({ written }: RunListener): string => written.pieces.join("");
-
-const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+const isUsage = ({ input, output }: Used): boolean => isCount(input) && isCount(output);
+const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;
 
 const LATE: Partial<Record<StopReason, string>> = {
   timeout: "the turn passed its deadline",
@@ -172,3 +163,89 @@ const leave = (iterator: AsyncIterator<unknown>): void => {
     // A backend's `return` that throws has nothing left to tell.
   }
 };
+
+/** For how long a turn may run, and its backend may be silent. */
+type WatchLimits = { deadlineMs: number; firstByteMs: number; silenceMs: number };
+
+/** Stops a turn that passes its deadline, or whose backend does not begin, or falls silent. A sign of life only notes the time. */
+export class TurnWatch {
+  readonly #clock: Clock;
+  readonly #limits: WatchLimits;
+  readonly #stop: Stop;
+  readonly #deadline: number;
+  #lastSign: number;
+  #silenceMs: number;
+  #hasBegun = false;
+  #paused = 0;
+  #goesOn: (() => boolean) | undefined = undefined;
+  #stopTimer: (() => void) | undefined = undefined;
+
+  /** `spentMs`: how long earlier attempts ran. */
+  constructor(clock: Clock, limits: WatchLimits, spentMs: number, stop: Stop) {
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#stop = stop;
+    this.#lastSign = clock.monotonic();
+    this.#deadline = this.#lastSign + limits.deadlineMs - spentMs;
+    this.#silenceMs = limits.firstByteMs;
+    this.#lookAgain(this.#lastSign);
+  }
+
+  /** The backend gave a sign. */
+  alive(): void {
+    this.#hasBegun = true;
+    this.#allow(this.#limits.silenceMs);
+  }
+
+  /** Somebody else is asked now, who has as long to begin as the first had. */
+  anew(): void {
+    this.#allow(this.#limits.firstByteMs);
+  }
+
+  /** Asked before a late turn is stopped: true where the backend goes on, with somebody else. */
+  whenLate(goesOn: () => boolean): void {
+    this.#goesOn = goesOn;
+  }
+
+  /** Waits for work that is not the backend's, a tool, without taking it for silence. Afterwards the backend has as long as to begin. */
+  async pause<T>(work: Promise<T>): Promise<T> {
+    this.#paused++;
+    try {
+      return await work;
+    } finally {
+      this.#paused--;
+      this.anew();
+    }
+  }
+
+  stop(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+  }
+
+  #allow(ms: number): void {
+    const isSooner = ms < this.#silenceMs;
+    this.#lastSign = this.#clock.monotonic();
+    this.#silenceMs = ms;
+    if (isSooner && this.#stopTimer) this.#lookAgain(this.#lastSign);
+  }
+
+  #lookAgain(now: number): void {
+    this.#stopTimer?.();
+    const silentAt = (this.#paused > 0 ? now : this.#lastSign) + this.#silenceMs;
+    this.#stopTimer = this.#clock.after(Math.min(this.#deadline, silentAt) - now, () => this.#look());
+  }
+
+  #look(): void {
+    const now = this.#clock.monotonic();
+    const isSilent = this.#paused === 0 && this.#lastSign + this.#silenceMs <= now;
+    if (this.#deadline <= now) {
+      this.#stop.abort("timeout");
+    } else if (isSilent && !this.#goesOn?.()) {
+      this.#stop.abort(this.#hasBegun ? "silence" : "no-answer");
+    } else {
+      if (isSilent) this.anew();
+      this.#lookAgain(now);
+    }
+  }
+}

@@ -1,6 +1,6 @@
-import { isTurnEnd, type Journal, type JournalListener } from "#core/sessions/journal.ts";
+import { isTurnEnd, type Journal } from "#core/sessions/journal.ts";
 import type { Entry, Store, Turn } from "#store/store.ts";
-import { type LiveReplies, type LiveReply, readSince } from "./live-replies.ts";
+import { type LiveReplies, readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
 
 /** A place in a turn's stream: after the entry `seq`, and after `offset` code units of the reply that was being written then. */
@@ -11,11 +11,9 @@ export type TurnStep =
   | { kind: "entry"; entry: Entry; mark: StepMark }
   | { kind: "delta"; messageId: string; seq: number; offset: number; text: string; mark: StepMark };
 
-/** Steps in order. Who reads asks for one at a time, and may leave at any time with `return`. */
-export type TurnSteps<T = TurnStep> = Required<Pick<AsyncIterator<T, undefined, undefined>, "next" | "return">> & {
-  /** In place of `next`, for who tells them on when it likes: the next step, or undefined where there is none yet; then `wake` is called once, as soon as it is worth another look. */
-  pull(wake: () => void): IteratorResult<T, undefined> | undefined;
-  [Symbol.asyncIterator](): TurnSteps<T>;
+/** Steps in order. A reader may leave at any time with `return`, also while it waits for the next step. */
+export type TurnSteps<T = TurnStep> = AsyncIterableIterator<T, undefined> & {
+  return(): Promise<IteratorResult<T, undefined>>;
 };
 
 /** Turns a step into what a reader is told; undefined for one that it is not told. */
@@ -28,231 +26,148 @@ export type FollowTurn = {
 
 type Parts = { store: Store; journal: Journal; live: LiveReplies };
 
+const PAGE = 200;
+const DONE = { done: true, value: undefined } as const;
+
 /**
  * The steps of a turn from `from` on, live until it ends. No entry is told twice or left out, and the pieces put together are the
  * reply, however often a reader comes back with the mark of the last step it saw. A slow reader gets larger pieces, not more of them.
  */
 export const createTurnSteps = (parts: Parts): FollowTurn => {
   const asItIs: Show<TurnStep> = (step) => step;
-  return <T>(turn: Turn, from: StepMark | undefined, show = asItIs as Show<T>) =>
-    new TurnReader(parts, turn, from, show);
+  return <T>(turn: Turn, from: StepMark | undefined, show = asItIs as Show<T>): TurnSteps<T> => {
+    const news = new News(turn);
+    const steps = readSteps(parts, turn, from, news);
+    return {
+      async next() {
+        for (;;) {
+          const { done, value } = await steps.next();
+          if (done) return DONE;
+          const shown = show(value);
+          if (shown !== undefined) return { done: false, value: shown };
+        }
+      },
+      async return() {
+        news.leave();
+        void steps.return(undefined).catch(() => {});
+        return DONE;
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  };
 };
 
-const PAGE = 200;
-const NOTHING: readonly Entry[] = [];
-const DONE = { done: true, value: undefined } as const;
-
-/**
- * A class and no generator, as thousands of these may wait at once: a waiting one holds its places in two tables of listeners, and no frame
- * of a function.
- */
-class TurnReader<T> implements TurnSteps<T>, JournalListener {
-  readonly #parts: Parts;
-  readonly #turnId: string;
-  readonly #sessionId: string;
-  readonly #show: Show<T>;
-  readonly #cameLate: boolean;
-  #seq: number;
-  #offset: number;
-  /** What was read of the session. A mark names entries of this turn alone, so that it can be held to them. */
-  #read: number;
-  #replySeq: number | undefined = undefined;
-  /** The one that is being written. */
-  #reply: LiveReply | undefined = undefined;
-  #page = NOTHING;
-  #at = 0;
-  #looked = false;
-  #reading = false;
+/** What a reader of a turn was told since it looked last. */
+class News {
   /** Entries have come that were not read. */
-  #unread = true;
-  #deleted = false;
+  isUnread = true;
+  isDeleted = false;
   /** The turn's end is in the journal. */
-  #ended: boolean;
-  /** All there is was told, or the reader has left. */
-  #over = false;
-  /** Reading failed, which nobody was told of yet. */
-  #failure: { error: unknown } | undefined = undefined;
-  #wake: (() => void) | undefined = undefined;
-  readonly #unfollow: () => void;
-  readonly #unhear: () => void;
+  isEnded: boolean;
+  hasLeft = false;
+  readonly #turnId: string;
+  #wake = (): void => {};
 
-  constructor(parts: Parts, turn: Turn, from: StepMark | undefined, show: Show<T>) {
-    this.#parts = parts;
+  constructor(turn: Turn) {
     this.#turnId = turn.turnId;
-    this.#sessionId = turn.sessionId;
-    this.#show = show;
-    this.#cameLate = isEnded(turn);
-    this.#ended = this.#cameLate;
-    this.#seq = from?.seq ?? turn.seq - 1;
-    this.#offset = from?.offset ?? 0;
-    // Whoever has read of the reply is told the rest of it in pieces, too, should the turn end before the next look.
-    if (this.#offset > 0) this.#replySeq = from?.seq;
-    this.#read = this.#seq;
-    this.#unfollow = parts.journal.follow(turn.sessionId, this);
-    this.#unhear = parts.live.read(turn, () => this.#ring());
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  next(): Promise<IteratorResult<T, undefined>> {
-    return new Promise((resolve, reject) => {
-      const look = () => {
-        try {
-          const step = this.pull(later);
-          if (step) resolve(step);
-        } catch (error) {
-          reject(error);
-        }
-      };
-      // In a moment: what is written meanwhile comes in one piece.
-      const later = () => queueMicrotask(look);
-      look();
-    });
-  }
-
-  pull(wake: () => void): IteratorResult<T, undefined> | undefined {
-    if (!this.#reading) {
-      const step = this.#step();
-      if (step) return step;
-    }
-    this.#wake = wake;
-    return undefined;
-  }
-
-  async return(): Promise<IteratorResult<T, undefined>> {
-    this.#leave();
-    return DONE;
+    this.isEnded = isEnded(turn);
   }
 
   entries(entries: readonly Entry[]): void {
-    this.#ended ||= entries.some((entry) => entry.turnId === this.#turnId && isTurnEnd(entry));
-    this.#unread = true;
-    this.#ring();
+    this.isEnded ||= entries.some((entry) => entry.turnId === this.#turnId && isTurnEnd(entry));
+    this.isUnread = true;
+    this.#wake();
   }
 
   deleted(): void {
-    this.#deleted = true;
-    this.#ring();
+    this.isDeleted = true;
+    this.#wake();
   }
 
-  /** Calls who was told that there is nothing yet. */
-  #ring(): void {
-    if (this.#reading) return;
-    const wake = this.#wake;
-    this.#wake = undefined;
-    wake?.();
+  leave(): void {
+    this.hasLeft = true;
+    this.#wake();
   }
 
-  /** What there is to tell; else reads on, where there is more to read. */
-  #step(): IteratorResult<T, undefined> | undefined {
-    try {
-      if (this.#failure) throw this.#failure.error;
-      if (this.#deleted && !this.#over) throw erased(this.#turnId);
-      const value = this.#over ? undefined : this.#take();
-      if (value !== undefined) return { done: false, value };
-    } catch (error) {
-      this.#failure = undefined;
-      this.#leave();
-      throw error;
+  /** The reply has grown. */
+  readonly grown = (): void => this.#wake();
+
+  /** Resolves with the next news. */
+  next(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+}
+
+async function* readSteps(
+  { store, journal, live }: Parts,
+  turn: Turn,
+  from: StepMark | undefined,
+  news: News,
+): AsyncGenerator<TurnStep, undefined> {
+  const { turnId, sessionId } = turn;
+  const cameLate = isEnded(turn);
+  let { seq, offset } = from ?? { seq: turn.seq - 1, offset: 0 };
+  // Whoever has read of the reply is told the rest of it in pieces, too, should the turn end before the next look.
+  let replySeq = offset > 0 ? seq : undefined;
+  /** What was read of the session. A mark names entries of this turn alone, so that it can be held to them. */
+  let read = seq;
+  let hasLooked = false;
+  const pieceOf = (messageId: string, ofSeq: number, text: string): TurnStep => {
+    const at = offset;
+    offset += text.length;
+    return { kind: "delta", messageId, seq: ofSeq, offset: at, text, mark: { seq, offset } };
+  };
+
+  const unfollow = journal.follow(sessionId, news);
+  const unhear = live.read(turn, news.grown);
+  try {
+    for (;;) {
+      if (news.hasLeft) return;
+      if (news.isDeleted) throw erased(turnId);
+      if (news.isUnread) {
+        const isAllKept = news.isEnded;
+        news.isUnread = false;
+        const page = await store.readEntries(sessionId, { after: read, limit: PAGE });
+        // Deleted before this reader followed its session, or aged out before it was read.
+        const [first] = page;
+        const isGap = first ? first.seq > read + 1 : isAllKept || !hasLooked;
+        if (isGap && !(await store.getTurn(turnId))) throw erased(turnId);
+        hasLooked = true;
+        if (page.length === PAGE) news.isUnread = true;
+        // The place it was asked to go on from lies behind the turn's end.
+        else if (isAllKept && !page.some((entry) => entry.turnId === turnId)) return;
+        for (const entry of page) {
+          read = entry.seq;
+          if (entry.turnId !== turnId) continue;
+          if (entry.name === "message.completed" && replySeq !== undefined && !cameLate) {
+            const rest = entry.text.slice(offset);
+            if (rest !== "") yield pieceOf(entry.messageId, replySeq, rest);
+          }
+          if (entry.name === "message.created" && entry.role === "assistant") replySeq = entry.seq;
+          seq = entry.seq;
+          offset = 0;
+          yield { kind: "entry", entry, mark: { seq, offset } };
+          if (isTurnEnd(entry)) return;
+        }
+        continue;
+      }
+      const reply = live.get(turnId);
+      if (reply && reply.seq <= read) {
+        // Past all that was ever written: a mark that this stream never gave.
+        if (offset > reply.length && !reply.isCopy) offset = 0;
+        replySeq = reply.seq;
+        const text = readSince(reply, offset);
+        if (text !== "") {
+          yield pieceOf(reply.messageId, reply.seq, text);
+          continue;
+        }
+      }
+      await news.next();
     }
-    if (this.#over) {
-      this.#leave();
-      return DONE;
-    }
-    if (this.#unread) this.#readOn();
-    return undefined;
-  }
-
-  /** The next step that this reader is told, of what was read and of the reply as it is now. */
-  #take(): T | undefined {
-    while (this.#at < this.#page.length) {
-      const shown = this.#takeEntry(this.#page[this.#at] as Entry);
-      if (shown !== undefined || this.#over) return shown;
-    }
-    this.#page = NOTHING;
-    if (this.#unread || this.#over) return undefined;
-    const reply = this.#liveReply();
-    if (!reply || reply.seq > this.#read) return undefined;
-    if (this.#offset > reply.length) {
-      if (reply.isCopy) return undefined;
-      // Past all that was ever written: a mark that this stream never gave.
-      this.#offset = 0;
-    }
-    this.#replySeq = reply.seq;
-    const text = readSince(reply, this.#offset);
-    return text === "" ? undefined : this.#piece(reply.messageId, reply.seq, text);
-  }
-
-  #liveReply(): LiveReply | undefined {
-    if (!this.#reply || this.#reply.isOver) this.#reply = this.#parts.live.get(this.#turnId);
-    return this.#reply;
-  }
-
-  #takeEntry(entry: Entry): T | undefined {
-    if (entry.turnId !== this.#turnId) {
-      this.#read = entry.seq;
-      this.#at++;
-      return undefined;
-    }
-    if (entry.name === "message.completed" && this.#replySeq !== undefined && !this.#cameLate) {
-      const rest = entry.text.slice(this.#offset);
-      if (rest !== "") return this.#piece(entry.messageId, this.#replySeq, rest);
-    }
-    if (entry.name === "message.created" && entry.role === "assistant") this.#replySeq = entry.seq;
-    this.#read = entry.seq;
-    this.#at++;
-    this.#seq = entry.seq;
-    this.#offset = 0;
-    if (isTurnEnd(entry)) this.#over = true;
-    return this.#show({ kind: "entry", entry, mark: { seq: entry.seq, offset: 0 } });
-  }
-
-  #piece(messageId: string, seq: number, text: string): T | undefined {
-    const offset = this.#offset;
-    this.#offset += text.length;
-    return this.#show({ kind: "delta", messageId, seq, offset, text, mark: { seq: this.#seq, offset: this.#offset } });
-  }
-
-  #readOn(): void {
-    this.#reading = true;
-    const done = () => {
-      this.#reading = false;
-      this.#ring();
-    };
-    this.#readPage().then(done, (error: unknown) => {
-      this.#failure = { error };
-      done();
-    });
-  }
-
-  async #readPage(): Promise<void> {
-    const { store } = this.#parts;
-    const isAllKept = this.#ended;
-    this.#unread = false;
-    const page = await store.readEntries(this.#sessionId, { after: this.#read, limit: PAGE });
-    // Deleted before this reader followed its session, or aged out before it was read.
-    const [first] = page;
-    const isGap = first ? first.seq > this.#read + 1 : isAllKept || !this.#looked;
-    if (isGap && !(await store.getTurn(this.#turnId))) throw erased(this.#turnId);
-    this.#looked = true;
-    this.#page = page;
-    this.#at = 0;
-    if (page.length === PAGE) this.#unread = true;
-    // The place it was asked to go on from lies behind the turn's end.
-    else if (isAllKept && !page.some((entry) => entry.turnId === this.#turnId)) this.#over = true;
-  }
-
-  /** Follows nothing any more; who waits is told that there is nothing. */
-  #leave(): void {
-    this.#over = true;
-    this.#page = NOTHING;
-    this.#reply = undefined;
-    this.#at = 0;
-    this.#unfollow();
-    this.#unhear();
-    this.#reading = false;
-    this.#ring();
+  } finally {
+    unfollow();
+    unhear();
   }
 }

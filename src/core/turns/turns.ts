@@ -79,19 +79,20 @@ export const createTurns = (parts: TurnParts) => {
     return turn;
   };
 
-  /** The turn once it has ended, or as it is after `ms`. */
-  const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"]): Promise<Turn> => {
-    const waiting = waitForEnd(parts, turn, ms, gone, 0);
+  /** The turn once it has ended, or as it is after `ms`. `begin` has it run, when its end is waited for. */
+  const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"], begin?: () => void): Promise<Turn> => {
+    const { turnId } = turn;
+    const waiting = waitForEnd(parts, turn, ms, gone, begin ? SIGNAL_AFTER_MS : 0);
     try {
-      const now = await get(turn.turnId);
-      return isEnded(now) ? now : await resultOf(turn, await waiting.ended);
+      begin?.();
+      const now = begin ? turn : await get(turnId);
+      if (isEnded(now)) return now;
+      const end = await waiting.ended;
+      if (end === "erased") throw erased(turnId);
+      return end === "over" ? await get(turnId) : withEnd(turn, end);
     } finally {
       waiting.close();
     }
-  };
-  const resultOf = async (turn: Turn, end: WaitEnd): Promise<Turn> => {
-    if (end === "erased") throw erased(turn.turnId);
-    return end === "over" ? await get(turn.turnId) : withEnd(turn, end);
   };
 
   /** The turn that the key of this wish has started before, if it has. */
@@ -117,17 +118,10 @@ export const createTurns = (parts: TurnParts) => {
     }
     const { turn, replayed, claimed } = started;
     wish.follow?.(turn, claimed?.replySeq);
-    if (wish.waitMs === undefined) {
-      if (claimed) runner.begin(claimed);
-      return { turn, replayed };
-    }
-    if (!claimed) return { turn: await wait(turn, wish.waitMs, wish.gone), replayed };
-    // A caller who waits has to listen before the turn runs.
-    const waiting = waitForEnd(parts, turn, wish.waitMs, wish.gone, SIGNAL_AFTER_MS);
-    runner.begin(claimed);
-    const end = await waiting.ended;
-    waiting.close();
-    return { turn: await resultOf(turn, end), replayed };
+    const begin = claimed && (() => runner.begin(claimed));
+    if (wish.waitMs !== undefined) return { turn: await wait(turn, wish.waitMs, wish.gone, begin), replayed };
+    begin?.();
+    return { turn, replayed };
   };
 
   return {
@@ -148,7 +142,7 @@ export const createTurns = (parts: TurnParts) => {
     /** Without their replies, newest first. */
     list: (query: TurnQuery): Promise<Page<Turn>> => store.listTurns(query),
 
-    wait,
+    wait: (turn: Turn, ms: number, gone?: TurnWish["gone"]): Promise<Turn> => wait(turn, ms, gone),
 
     /** Cancels the turn; answers it as it is when it has ended, or after a second. */
     async cancel(turnId: string): Promise<Turn> {

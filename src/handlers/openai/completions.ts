@@ -4,12 +4,13 @@ import { earlierAsContext, instructionsTold } from "#core/sessions/history.ts";
 import { placeOfChat, type SessionPlace } from "#core/sessions/sessions.ts";
 import { failureOf, isEnded } from "#core/turns/turns.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
+import type { ChatCompletionChunk } from "#generated/rest-types.ts";
+import { rest } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Turn } from "#store/store.ts";
 import { findAgent } from "./agent-models.ts";
-import { ChunkStream, createChunks } from "./chunks.ts";
 import { beginningOf, type Conversation, conversationOf } from "./conversation.ts";
-import { completionOf } from "./present.ts";
+import { chunksOf, completionOf, createChunks } from "./present.ts";
 
 const CHANNEL = "openai";
 /** A turn that fails sooner than this, and before its first piece, is answered by a status. Then the stream begins, so that nobody thinks it dead. */
@@ -75,17 +76,12 @@ const begin = async (
   model: string,
   includeUsage: boolean,
   { signal }: CallContext,
-): Promise<ChunkStream> => {
+): Promise<AsyncIterableIterator<ChatCompletionChunk>> => {
   const chunks = createChunks(turn, model, includeUsage);
-  const stream = new ChunkStream(followTurn(turn, undefined, chunks.of));
-  const first = stream.first();
-  await new Promise<void>((resolve, reject) => {
-    const stop = clock.after(Math.min(FIRST_PIECE_MS, replyWaitMs), resolve);
-    const leave = () => resolve();
-    if (signal.aborted) leave();
-    signal.addEventListener("abort", leave, { once: true });
-    first.then(leave, reject).finally(stop);
-  });
-  stream.tell(chunks.begin());
-  return stream;
+  const steps = followTurn(turn, undefined, chunks.of);
+  const first = steps.next();
+  const waited = new AbortController();
+  const lasted = rest(clock, Math.min(FIRST_PIECE_MS, replyWaitMs), signal, waited.signal);
+  await Promise.race([first, lasted]).finally(() => waited.abort());
+  return chunksOf(chunks.begin(), first, steps);
 };

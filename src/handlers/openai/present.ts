@@ -1,9 +1,100 @@
-import type { ChatCompletion, CompletionUsage } from "#generated/rest-types.ts";
-import { showCompleted, type Usage } from "#kit/usages.ts";
-import type { Turn } from "#store/store.ts";
+import type { TurnStep, TurnSteps } from "#core/turns/turn-events.ts";
+import { failureOf } from "#core/turns/turns.ts";
+import type { ChatCompletion, ChatCompletionChunk, CompletionUsage } from "#generated/rest-types.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { showCompleted } from "#kit/usages.ts";
+import type { Turn, Usage } from "#store/store.ts";
+
+type Choice = ChatCompletionChunk["choices"][number];
+
+/** A turn's steps as chunks. Throws where the turn fails, or where what was told cannot be taken back. */
+export const createChunks = (turn: Turn, model: string, includeUsage: boolean) => {
+  const head = headOf(turn, model, "chat.completion.chunk");
+  const noUsage = includeUsage ? { usage: null } : {};
+  let hasBegun = false;
+  let told = 0;
+
+  const chunk = (delta: Choice["delta"], finish_reason: Choice["finish_reason"] = null): ChatCompletionChunk => ({
+    ...head,
+    choices: [{ index: 0, delta, logprobs: null, finish_reason }],
+    ...noUsage,
+  });
+  const begin = (): ChatCompletionChunk[] => {
+    if (hasBegun) return [];
+    hasBegun = true;
+    const { turnId: turn_id, sessionId: session_id } = turn;
+    return [{ ...chunk({ role: "assistant", content: "" }), turn_id, session_id }];
+  };
+  const say = (content: string): ChatCompletionChunk[] => {
+    told += content.length;
+    return [...begin(), chunk({ content })];
+  };
+  const end = (usage: Usage): ChatCompletionChunk[] => [
+    ...begin(),
+    chunk({}, "stop"),
+    ...(includeUsage ? [{ ...head, choices: [], usage: usageOf(usage) }] : []),
+  ];
+
+  return {
+    begin,
+    /** What a step is to the reader; undefined for one that it is not told. */
+    of(step: TurnStep): ChatCompletionChunk[] | undefined {
+      if (step.kind === "delta") return say(step.text);
+      const { entry } = step;
+      const { turnId } = turn;
+      switch (entry.name) {
+        case "message.created":
+          if (told === 0 || entry.role !== "assistant") return undefined;
+          throw new GatewayError("turn-failed", "The reply was begun anew, after a part of it was sent.", { turnId });
+        case "message.completed":
+          // Who comes when it is written already gets it in one piece.
+          return told < entry.text.length ? say(entry.text.slice(told)) : undefined;
+        case "turn.completed":
+          return end(entry.usage);
+        case "turn.failed":
+          throw failureOf({ turnId, status: "failed", error: entry.error }, false);
+        case "turn.cancelled":
+          throw failureOf({ turnId, status: "cancelled", error: undefined }, false);
+        default:
+          return undefined;
+      }
+    },
+  };
+};
+
+const DONE = { done: true, value: undefined } as const;
+
+/** The chunks that have begun, then those of the steps, one at a time. No generator: one that waits could not be left before its next step. */
+export const chunksOf = (
+  begun: readonly ChatCompletionChunk[],
+  first: ReturnType<TurnSteps<ChatCompletionChunk[]>["next"]>,
+  steps: TurnSteps<ChatCompletionChunk[]>,
+): AsyncIterableIterator<ChatCompletionChunk, undefined> => {
+  const ready = [...begun];
+  let asked: typeof first | undefined = first;
+  return {
+    async next() {
+      for (;;) {
+        const value = ready.shift();
+        if (value !== undefined) return { done: false, value };
+        const step = await (asked ?? steps.next());
+        asked = undefined;
+        if (step.done) return DONE;
+        ready.push(...step.value);
+      }
+    },
+    async return() {
+      await steps.return();
+      return DONE;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+};
 
 /** What is the same in a whole reply and in its pieces. */
-export const headOf = <Kind extends string>(turn: Turn, model: string, object: Kind) => ({
+const headOf = <Kind extends string>(turn: Turn, model: string, object: Kind) => ({
   id: idOf(turn),
   object,
   created: createdOf(turn),
@@ -12,7 +103,7 @@ export const headOf = <Kind extends string>(turn: Turn, model: string, object: K
 const idOf = ({ turnId }: Turn): string => `chatcmpl-${turnId}`;
 const createdOf = ({ createdAt }: Turn): number => Math.floor(createdAt / 1_000);
 
-export const usageOf = (usage: Usage): CompletionUsage => {
+const usageOf = (usage: Usage): CompletionUsage => {
   const { input, output, total, cached = 0, reasoning = 0, cost, unknown } = showCompleted(usage);
   const shown: CompletionUsage = {
     prompt_tokens: input,

@@ -1,8 +1,12 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { placeOfChat } from "#core/sessions/sessions.ts";
-import type { RestHandlers } from "#generated/rest-handlers.ts";
-import { startAndAnswer } from "./answer.ts";
+import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
+import { failureOf, isEnded, type TurnWish } from "#core/turns/turns.ts";
+import type { RestHandlers, RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
+import { NO_USAGE, showCompleted } from "#kit/usages.ts";
+import type { Turn } from "#store/store.ts";
+import { eventOf } from "./present.ts";
 
 export const chat = (core: Core): Pick<RestHandlers<CallContext>, "chat.send"> => ({
   "chat.send": async ({ body }, ctx) => {
@@ -13,3 +17,38 @@ export const chat = (core: Core): Pick<RestHandlers<CallContext>, "chat.send"> =
     return startAndAnswer(core, { place, text, model, skillIds, stream }, ctx);
   },
 });
+
+type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: boolean };
+
+/** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
+export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> => {
+  const { stream } = work;
+  const { turn, replayed } = await core.turns.start({
+    place: work.place,
+    text: work.text,
+    model: work.model,
+    skillIds: work.skillIds,
+    surface: "rest",
+    caller: ctx.caller.name,
+    hops: ctx.hops,
+    idempotency: ctx.idempotency,
+    waitMs: stream ? undefined : core.replyWaitMs,
+    streamed: stream,
+    gone: () => ctx.signal,
+    delivery: ctx.delivery(),
+  });
+  if (stream) return { as: "events", body: turnEvents(core, turn, undefined), replayed };
+  const ids = { message_id: turn.messageId, session_id: turn.sessionId, turn_id: turn.turnId };
+  if (!isEnded(turn)) {
+    const status = turn.status === "queued" ? "queued" : "running";
+    return { as: "accepted", body: { ...ids, status }, replayed };
+  }
+  if (turn.status !== "completed") throw failureOf(turn, replayed);
+  const usage = showCompleted(turn.usage ?? NO_USAGE);
+  return { as: "completed", body: { ...ids, status: "completed", reply: turn.reply ?? "", usage }, replayed };
+};
+
+export const turnEvents = ({ followTurn }: Core, turn: Turn, from: StepMark | undefined): TurnSteps<TurnEvent> => {
+  const ids = { turnId: turn.turnId, sessionId: turn.sessionId };
+  return followTurn(turn, from, (step) => eventOf(ids, step));
+};

@@ -1,10 +1,13 @@
+import { isUtf8 } from "node:buffer";
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
+import { headersOf, statusOfDelivery, whyNotReplayable } from "#core/recorder/deliveries.ts";
+import type { TimelineStep } from "#core/recorder/delivery-timeline.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Page } from "#store/store.ts";
-import { deliveryOf, summaryOf } from "./present-deliveries.ts";
-import { type ReplayParts, replay } from "./replay.ts";
+import type { RecordedDelivery } from "#store/store.ts";
+import { pageOf, timeOf } from "./present.ts";
+import { HIDDEN, type ReplayParts, replay } from "./replay.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "deliveries.list" | "deliveries.get" | "deliveries.replay">;
 
@@ -31,13 +34,54 @@ const momentOf = (name: string, text: string | undefined): number | undefined =>
   throw new GatewayError("invalid-request", `${name} is no moment of the calendar.`, { errors });
 };
 
-/** A page of the store's; a cursor that it does not know is the request's fault. */
-export const pageOf = async <T>(reading: Promise<Page<T>>): Promise<Page<T>> => {
-  try {
-    return await reading;
-  } catch (error) {
-    if (!(error instanceof GatewayError) || error.name !== "invalid-params") throw error;
-    const errors = [{ pointer: "query:cursor", message: "is not one that a list gave; begin again without it" }];
-    throw new GatewayError("invalid-request", "The cursor is unknown.", { errors });
-  }
+/** Each that is noted anywhere is one that the contract lists; tests hold the replies to it. */
+type StepName = RestReplies["deliveries.get"]["timeline"][number]["name"];
+type Summary = RestReplies["deliveries.list"]["deliveries"][number];
+
+/** A delivery as a list shows it. */
+const summaryOf = (delivery: RecordedDelivery): Summary => ({
+  delivery_id: delivery.deliveryId,
+  at: timeOf(delivery.at),
+  // Heartbeats begin in the gateway, and bring no request.
+  surface: delivery.surface as Summary["surface"],
+  operation: delivery.operation,
+  method: delivery.method,
+  path: delivery.path,
+  address: delivery.address,
+  request_id: delivery.requestId,
+  caller: delivery.caller === "" ? null : delivery.caller,
+  bytes: delivery.bytes,
+  outcome: delivery.outcome,
+  status: statusOfDelivery(delivery) ?? null,
+  mapping: delivery.mapping ?? null,
+  replay_of: delivery.replayOf ?? null,
+  sender_id: delivery.senderId ?? null,
+  agent: delivery.agent ?? null,
+  message_id: delivery.messageId ?? null,
+  session_id: delivery.sessionId ?? null,
+  turn_id: delivery.turnId ?? null,
+  event_id: delivery.eventId ?? null,
+});
+
+/** The same with all that is known of it. */
+const deliveryOf = (delivery: RecordedDelivery, timeline: readonly TimelineStep[]): RestReplies["deliveries.get"] => ({
+  ...summaryOf(delivery),
+  headers: headersOf(delivery),
+  ...bodyOf(delivery.body),
+  replayable: whyNotReplayable(delivery) === undefined,
+  timeline: timeline.map(({ at, name, detail = null }) => ({ at: timeOf(at), name: name as StepName, detail })),
+});
+
+const bodyOf = (body: Uint8Array | undefined): Pick<RestReplies["deliveries.get"], "body" | "body_encoding"> => {
+  if (body === undefined) return { body: null, body_encoding: null };
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  if (!isUtf8(bytes)) return { body: bytes.toString("base64"), body_encoding: "base64" };
+  return { body: withoutSecrets(bytes.toString("utf8")), body_encoding: "utf-8" };
 };
+
+const NAME =
+  '[^"\\\\]*(?:token|secret|passwd|password|passphrase|api_?-?key|private_?-?key|signature|authorization|cookie)s?';
+const SECRET_FIELD = new RegExp(`("${NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\.)*"`, "gi");
+
+/** A body as it is shown: what stands in a field whose name says that it is a secret is hidden. The kept one, and a replay, has it. */
+const withoutSecrets = (body: string): string => body.replace(SECRET_FIELD, `$1"${HIDDEN}"`);

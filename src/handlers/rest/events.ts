@@ -2,8 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import type { SystemEvent } from "#store/store.ts";
-import { pageOf } from "./deliveries.ts";
-import { timeOf, timeOrNull } from "./present.ts";
+import { pageOf, timeOf, timeOrNull } from "./present.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "events.list" | "events.get" | "events.replay">;
 

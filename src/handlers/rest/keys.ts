@@ -4,7 +4,7 @@ import { configLineOf, type KeyRecord } from "#core/keys.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { ApiKey } from "#store/store.ts";
-import { timeOf, timeOrNull } from "./present.ts";
+import { timeOf, timeOrNull, unknownCursor } from "./present.ts";
 
 type KeyOperation = "keys.list" | "keys.create" | "keys.rotate" | "keys.revoke";
 
@@ -74,9 +74,6 @@ const cursorOf = ({ keyId, name }: KeyRecord): string => Buffer.from(keyId ?? `c
 
 const indexAfter = (keys: readonly KeyRecord[], cursor: string): number => {
   const at = keys.findIndex((key) => cursorOf(key) === cursor);
-  if (at < 0) {
-    const errors = [{ pointer: "query:cursor", message: "is not one that a list gave; begin again without it" }];
-    throw new GatewayError("invalid-request", "The cursor is unknown.", { errors });
-  }
+  if (at < 0) throw unknownCursor();
   return at + 1;
 };

@@ -1,8 +1,9 @@
 import type { TurnStep } from "#core/turns/turn-events.ts";
 import { errors } from "#generated/errors.ts";
 import type { RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
-import type { Turn } from "#store/store.ts";
+import type { Page, Turn } from "#store/store.ts";
 
 /** How REST writes what the core knows: snake_case, times as text, null for what is not there. */
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
@@ -81,4 +82,18 @@ export const eventOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep
 export const markOf = (eventId: string | undefined): { seq: number; offset: number } | undefined => {
   const parts = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(eventId ?? "");
   return parts ? { seq: Number(parts[1]), offset: Number(parts[2] ?? 0) } : undefined;
+};
+
+/** A page of the store's; a cursor that it does not know is the request's fault. */
+export const pageOf = async <T>(reading: Promise<Page<T>>): Promise<Page<T>> => {
+  try {
+    return await reading;
+  } catch (error) {
+    throw error instanceof GatewayError && error.name === "invalid-params" ? unknownCursor() : error;
+  }
+};
+
+export const unknownCursor = (): GatewayError => {
+  const errors = [{ pointer: "query:cursor", message: "is not one that a list gave; begin again without it" }];
+  return new GatewayError("invalid-request", "The cursor is unknown.", { errors });
 };

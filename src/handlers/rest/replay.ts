@@ -6,8 +6,10 @@ import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
-import type { Delivery, DeliveryAnswer, DeliveryStep, RecordedDelivery } from "#store/store.ts";
-import { HIDDEN } from "./present-deliveries.ts";
+import type { Delivery, DeliveryStep, RecordedDelivery } from "#store/store.ts";
+
+/** The text that a reply shows in place of a secret. */
+export const HIDDEN = "[hidden]";
 
 type Place = { operation: HooksOperation; name: string | undefined };
 
@@ -32,14 +34,14 @@ export const replay = async (
   const why = whyNotReplayable(given);
   if (why !== undefined || given.body === undefined) throw new GatewayError("delivery-not-replayable", why);
   const raw = edited === undefined ? Buffer.from(given.body) : bytesOfEdited(edited, given.body);
-  const again = new Replay(core, { ...given, body: raw, bytes: raw.length }, ctx, recordBodies());
+  const again = contextOf(core, { ...given, body: raw, bytes: raw.length }, ctx, recordBodies());
   if (edited !== undefined) again.note("request.edited", JSON.stringify({ bytes: raw.length }));
   try {
     const { body } = await callHook(placeOf(given), raw, again);
-    return replyOf(again, body);
+    return replyOf(given, again, body);
   } catch (thrown) {
-    if (again.answer === "unmatched") return replyOf(again, { message: "no mapping matched" });
-    again.refuse(thrown);
+    if (again.answer === "unmatched") return replyOf(given, again, { message: "no mapping matched" });
+    recordRefusal(core, again, thrown);
     throw thrown;
   }
 };
@@ -74,9 +76,9 @@ const placeOf = ({ operation, path }: Delivery): Place => ({
 
 type Started = { message?: string; agent?: string; sessionId?: string; turnId?: string; eventId?: string };
 
-const replyOf = (again: Replay, body: Started): RestReplies["deliveries.replay"] => ({
+const replyOf = (given: RecordedDelivery, again: HookContext, body: Started): RestReplies["deliveries.replay"] => ({
   delivery_id: again.delivery().deliveryId,
-  replay_of: again.given.deliveryId,
+  replay_of: given.deliveryId,
   outcome: again.answer === "unmatched" ? "unmatched" : "queued",
   message: body.message ?? "",
   mapping: (again.answer === "unmatched" ? undefined : again.mapping) ?? null,
@@ -87,66 +89,40 @@ const replyOf = (again: Replay, body: Started): RestReplies["deliveries.replay"]
 });
 
 /** A webhook that came out of the flight recorder, with what its new delivery will tell. */
-class Replay implements HookContext {
-  readonly caller: HookContext["caller"];
-  readonly headers: HookContext["headers"];
-  readonly idempotency = undefined;
-  readonly given: RecordedDelivery;
-  mapping: string | undefined;
-  answer: DeliveryAnswer = "accepted";
-  readonly #core: Core;
-  readonly #ctx: CallContext;
-  readonly #keepBody: boolean;
-  readonly #steps: DeliveryStep[] = [];
-  #delivery: Delivery | undefined = undefined;
+const contextOf = (core: Core, given: RecordedDelivery, ctx: CallContext, keepBody: boolean): HookContext => {
+  const { operation, method, path, body, bytes, senderId, deliveryId } = given;
+  const headers = headersOf(given);
+  const steps: DeliveryStep[] = [];
+  let delivery: Delivery | undefined;
+  return {
+    caller: { surface: "hooks", name: ctx.caller.name },
+    requestId: ctx.requestId,
+    signal: ctx.signal,
+    hops: hopsIn(headers),
+    idempotency: undefined,
+    headers,
+    mapping: operation === "hooks.mappedByName" ? given.mapping : undefined,
+    answer: "accepted",
+    note(name, detail) {
+      steps.push({ at: core.clock.now(), name, detail });
+    },
+    delivery() {
+      // Where and when it came from is the replay's; what it says is the given one's.
+      const kept = keepBody ? body : undefined;
+      const sent = { surface: "hooks", operation, method, path, headers: given.headers, body: kept, bytes } as const;
+      delivery ??= { ...ctx.delivery(), ...sent, senderId, replayOf: deliveryId, steps };
+      delivery.mapping = this.mapping;
+      delivery.answer = this.answer;
+      return delivery;
+    },
+  };
+};
 
-  constructor(core: Core, given: RecordedDelivery, ctx: CallContext, keepBody: boolean) {
-    this.#core = core;
-    this.#ctx = ctx;
-    this.#keepBody = keepBody;
-    this.given = given;
-    this.caller = { surface: "hooks", name: ctx.caller.name };
-    this.headers = headersOf(given);
-    this.mapping = given.operation === "hooks.mappedByName" ? given.mapping : undefined;
-  }
-
-  get requestId(): string {
-    return this.#ctx.requestId;
-  }
-
-  get hops(): number {
-    return hopsIn(this.headers);
-  }
-
-  get signal(): AbortSignal {
-    return this.#ctx.signal;
-  }
-
-  note(name: string, detail?: string): void {
-    this.#steps.push({ at: this.#core.clock.now(), name, detail });
-  }
-
-  delivery(): Delivery {
-    this.#delivery ??= this.#create();
-    this.#delivery.mapping = this.mapping;
-    this.#delivery.answer = this.answer;
-    return this.#delivery;
-  }
-
-  /** Where and when it came from is the replay's; what it says is the given one's. */
-  #create(): Delivery {
-    const { operation, method, path, headers, body, bytes, senderId, deliveryId } = this.given;
-    const kept = this.#keepBody ? body : undefined;
-    const sent = { surface: "hooks", operation, method, path, headers, body: kept, bytes, senderId } as const;
-    return { ...this.#ctx.delivery(), ...sent, replayOf: deliveryId, steps: this.#steps };
-  }
-
-  /** Records that it was refused. Its body is the given one's. */
-  refuse(thrown: unknown): void {
-    const { name: error, detail } = GatewayError.from(thrown);
-    const { status } = errors[error];
-    this.answer = "refused";
-    this.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
-    void this.#core.deliveries.record({ ...this.delivery(), body: undefined, status });
-  }
-}
+/** Records that it was refused. Its body is the given one's. */
+const recordRefusal = (core: Core, again: HookContext, thrown: unknown): void => {
+  const { name: error, detail } = GatewayError.from(thrown);
+  const { status } = errors[error];
+  again.answer = "refused";
+  again.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
+  void core.deliveries.record({ ...again.delivery(), body: undefined, status });
+};

@@ -3,7 +3,7 @@ import type { Core } from "#core/core.ts";
 import { placeOfChat } from "#core/sessions/sessions.ts";
 import { checkParams, hasSkill, type Skill } from "#core/skills/skills.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
-import { startAndAnswer } from "./answer.ts";
+import { startAndAnswer } from "./chat.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "skills.list" | "skills.get" | "skills.trigger">;
 

@@ -3,9 +3,8 @@ import type { Core } from "#core/core.ts";
 import type { StepMark } from "#core/turns/turn-events.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import type { Turn } from "#store/store.ts";
-import { turnEvents } from "./answer.ts";
-import { pageOf } from "./deliveries.ts";
-import { markOf, turnOf, turnSummaryOf } from "./present.ts";
+import { turnEvents } from "./chat.ts";
+import { markOf, pageOf, turnOf, turnSummaryOf } from "./present.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "turns.list" | "turns.get" | "turns.events" | "turns.cancel">;
 

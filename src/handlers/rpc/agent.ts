@@ -1,15 +1,16 @@
 import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import type { Reloads } from "#core/reload.ts";
 import { placeOf } from "#core/sessions/sessions.ts";
 import { failureOf, isEnded, type Started } from "#core/turns/turns.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { SentMessage } from "#generated/rpc-types.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { NO_USAGE, showCompleted } from "#kit/usages.ts";
-import type { RpcParts } from "./parts.ts";
 
 type AgentMethods = "agent.list" | "agent.status" | "agent.reload" | "agent.sendMessage";
 
-export const agent = ({ core, reloads }: RpcParts): Pick<RpcHandlers<CallContext>, AgentMethods> => ({
+export const agent = (core: Core, reloads: Reloads): Pick<RpcHandlers<CallContext>, AgentMethods> => ({
   "agent.list": () => core.agentList(),
   "agent.status": ({ agentName }) => core.agentView(agentName),
   "agent.reload": ({ agentName }) => reloads.agent(agentName),

@@ -1,13 +1,14 @@
 import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
+import type { Message as MessageView, Session as SessionView } from "#generated/rpc-types.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { showUsage } from "#kit/usages.ts";
 import type { Message, Session } from "#store/store.ts";
-import type { RpcParts } from "./parts.ts";
-import { messageOf, sessionOf } from "./present.ts";
 
 type SessionMethods = "session.list" | "session.get" | "session.compact" | "session.delete";
 
-export const session = ({ core }: RpcParts): Pick<RpcHandlers<CallContext>, SessionMethods> => ({
+export const session = (core: Core): Pick<RpcHandlers<CallContext>, SessionMethods> => ({
   "session.list": async ({ agentName: agent, limit, cursor }) => {
     const { items, next = null } = await core.store.listSessions({
       limit,
@@ -54,3 +55,28 @@ const placeOfCursor = (session: Session, cursor: string): number => {
   if (seq > 0 && seq <= session.lastSeq && cursorOf(session, { seq } as Message) === cursor) return seq;
   throw new GatewayError("invalid-params", "`cursor` is not one that this list gave.");
 };
+
+/** How RPC writes what the core knows: camelCase, times as text. */
+const timeOf = (ms: number): string => new Date(ms).toISOString();
+
+const sessionOf = (session: Session): SessionView => ({
+  sessionId: session.sessionId,
+  agentName: session.agent,
+  channel: session.channel,
+  userId: session.userId,
+  createdAt: timeOf(session.createdAt),
+  updatedAt: timeOf(session.updatedAt),
+  messageCount: session.messageCount,
+  turnsQueued: session.turnsQueued,
+  usage: showUsage(session.usage),
+});
+
+const messageOf = ({ messageId, role, text, turnId, seq, createdAt, compacted }: Message): MessageView => ({
+  messageId,
+  role,
+  text,
+  turnId,
+  seq,
+  createdAt: timeOf(createdAt),
+  compacted,
+});

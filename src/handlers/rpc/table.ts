@@ -1,11 +1,30 @@
 import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import type { Reloads } from "#core/reload.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
+import type { Info } from "#generated/rpc-types.ts";
 import { agent } from "./agent.ts";
-import type { RpcParts } from "./parts.ts";
 import { session } from "./session.ts";
-import { system } from "./system.ts";
-import { usage } from "./usage.ts";
+
+/** What the RPC handlers speak for: the core, and the gateway around it. */
+export type RpcParts = {
+  core: Core;
+  reloads: Reloads;
+  /** What this gateway is and can do. */
+  info: () => Info;
+  version: string;
+  uptimeMs: () => number;
+};
 
 /** The body of every RPC method. One that is missing does not compile. */
-export const rpcHandlers = (parts: RpcParts) =>
-  ({ ...agent(parts), ...session(parts), ...system(parts), ...usage(parts) }) satisfies RpcHandlers<CallContext>;
+export const rpcHandlers = ({ core, reloads, info, version, uptimeMs }: RpcParts): RpcHandlers<CallContext> => ({
+  ...agent(core, reloads),
+  ...session(core),
+  "system.health": async () => {
+    const { status, parts, store, nodeId } = await core.health.read();
+    return { status, parts: [...parts], store, nodeId, uptimeMs: Math.round(uptimeMs()), version };
+  },
+  "system.info": () => info(),
+  "system.reload": () => reloads.system(),
+  "usage.stats": (params) => core.usageStats(params),
+});

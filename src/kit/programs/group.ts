@@ -1,3 +1,5 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Writable } from "node:stream";
 import type { Clock } from "#kit/clock.ts";
 
 /** How long the system may take to clear away what was killed; what is a zombie for longer has nobody who buries it. */
@@ -13,7 +15,9 @@ export type Group = {
   kill(): Promise<void>;
 };
 
-export const createGroup = (id: number, clock: Clock, onGone: () => void): Group => {
+/** The group that a program has just begun. It does not outlive the gateway. */
+export const createGroup = (id: number, clock: Clock): Group => {
+  watchGroup(id);
   let gone = false;
   let stopping: Promise<void> | undefined;
   let killing: Promise<void> | undefined;
@@ -27,7 +31,7 @@ export const createGroup = (id: number, clock: Clock, onGone: () => void): Group
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EPERM") return true;
       gone = true;
-      onGone();
+      forgetGroup(id);
       return false;
     }
   };
@@ -44,7 +48,7 @@ export const createGroup = (id: number, clock: Clock, onGone: () => void): Group
       send("SIGKILL");
       if (await goneWithin(BURIAL_MS)) return;
       gone = true;
-      onGone();
+      forgetGroup(id);
     })();
     return killing;
   };
@@ -59,4 +63,59 @@ export const createGroup = (id: number, clock: Clock, onGone: () => void): Group
       return stopping;
     },
   };
+};
+
+/**
+ * Waits for the end of its input, which is the end of the gateway however that came, and then ends the groups that it was told of.
+ * It minds no signal: a supervisor sends those to all at once, and the gateway still has turns to finish.
+ */
+const SCRIPT = `
+trap '' HUP INT TERM
+all=' '
+while read -r what group; do
+  case "$all" in *" $group "*) all="\${all%% $group *} \${all#* $group }" ;; esac
+  [ "$what" = + ] && all="$all$group "
+done
+[ "$all" = ' ' ] && exit
+for group in $all; do kill -s TERM -- "-$group"; done 2>/dev/null
+sleep 1
+for group in $all; do kill -s KILL -- "-$group"; done 2>/dev/null
+`;
+
+const watched = new Set<number>();
+let guard: ChildProcess | undefined;
+
+/** From now on this group does not outlive the gateway, not even where that is killed. Needs a `/bin/sh`; without one nothing is promised. */
+const watchGroup = (id: number): void => {
+  watched.add(id);
+  if (guard === undefined) startGuard();
+  else tell(`+ ${id}\n`);
+};
+
+const forgetGroup = (id: number): void => {
+  if (watched.delete(id)) tell(`- ${id}\n`);
+};
+
+const startGuard = (): void => {
+  const { PATH = "/usr/bin:/bin" } = process.env;
+  const started = spawn("/bin/sh", ["-c", SCRIPT, "agent-gateway-guard"], {
+    cwd: "/",
+    env: { PATH },
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
+  guard = started;
+  const lost = () => {
+    if (guard === started) guard = undefined;
+  };
+  started.on("error", lost).on("exit", lost);
+  started.unref();
+  const input = started.stdin as Writable & { unref?: () => void };
+  input.on("error", () => {});
+  input.unref?.();
+  tell([...watched].map((id) => `+ ${id}\n`).join(""));
+};
+
+const tell = (lines: string): void => {
+  if (guard?.stdin?.writable) guard.stdin.write(lines);
 };

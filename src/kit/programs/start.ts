@@ -2,7 +2,6 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { type Clock, systemClock } from "#kit/clock.ts";
 import { createGroup } from "./group.ts";
-import { forgetGroup, watchGroup } from "./guard.ts";
 import { environmentOf, type Program, programFlaw } from "./program.ts";
 import { readStderr, type StderrLine } from "./stderr.ts";
 
@@ -50,8 +49,7 @@ export const startProgram = async (
 ): Promise<RunningProgram> => {
   const child = await spawned(program);
   const pid = child.pid as number;
-  watchGroup(pid);
-  const group = createGroup(pid, clock, () => forgetGroup(pid));
+  const group = createGroup(pid, clock);
   const heard = readStderr(child.stderr, clock, say);
   let isStopping = false;
   // Who ended before it had read all is told by its exit code.
