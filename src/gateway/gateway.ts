@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Backend } from "#backends/backend.ts";
-import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
+import type { AgentConfig, Config } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
+import type { LoadedConfig } from "#config/load.ts";
 import type { ConfigState, ReloadCause } from "#config/watch.ts";
 import { restMsOf } from "#core/agents/agents.ts";
 import { type Core, createCore } from "#core/core.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { agentSecretsOf } from "#cli/agent-secrets.ts";
 import { settle } from "#config/load.ts";
-import { unwritten } from "#config/source.ts";
+import { unwritten } from "#config/problems.ts";
 import type { ConfigFile } from "#generated/config-types.ts";
 
 const file: ConfigFile = {
@@ -26,8 +25,7 @@ const file: ConfigFile = {
 
 test("the log is told the secrets of agents, providers and tools, and of their settings nothing else", async () => {
   const built = { stores: ["memory"], backends: ["http", "command"] };
-  const { config } = await settle(unwritten(file), { env: {}, built });
-  const secrets = agentSecretsOf(config);
+  const { secrets } = await settle(unwritten(file), { env: {}, built });
   expect(secrets).toEqual(
     expect.arrayContaining(["key-1", "secret-2", "Bearer token-3", "token-3", "key-4", "token-5"]),
   );

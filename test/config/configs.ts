@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { LoadedConfig } from "#config/config.ts";
-import { type LoadOptions, loadConfig } from "#config/load.ts";
+import { type LoadedConfig, type LoadOptions, loadConfig } from "#config/load.ts";
 import { ConfigError } from "#config/problems.ts";
 
 export const built = { stores: ["memory"], backends: ["echo"] };

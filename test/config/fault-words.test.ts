@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { formOfPattern } from "#config/explain.ts";
 import bundled from "#generated/config.schema.json" with { type: "json" };
 import { refusal, refused } from "./configs.ts";
 
@@ -64,9 +63,11 @@ const visit = (node: unknown): void => {
 visit(bundled);
 
 test("every pattern of the schema has words", () => {
-  const patterns = schemas.flatMap(({ pattern }) => (typeof pattern === "string" ? [pattern] : []));
+  const patterns = schemas.filter(({ pattern }) => pattern !== undefined);
   expect(patterns.length).toBeGreaterThan(10);
-  expect(patterns.filter((pattern) => formOfPattern(pattern) === undefined)).toEqual([]);
+  const silent = patterns.filter(({ patternErrorMessage }) => !String(patternErrorMessage).startsWith("must be "));
+  // Its words stand where it is used.
+  expect(silent).toEqual([bundled.$defs.WebhookSessionId]);
 });
 
 test("every key that has to be there has an example", () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { hashOf } from "#config/check-secrets.ts";
+import { hashOf } from "#config/config.ts";
 import { loadConfig } from "#config/load.ts";
 import { ConfigError } from "#config/problems.ts";
 import { built, folder, load, withSections } from "./configs.ts";

@@ -50,7 +50,7 @@ test("a file that another one replaces is taken over too, as editors and deploym
   await expectChanged(gateway);
 });
 
-test("SIGHUP reads the file again, also where nobody could see that it changed", async () => {
+test("SIGHUP reads the file again at once, also behind a link", async () => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-link-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, "elsewhere"));
