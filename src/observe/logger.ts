@@ -1,5 +1,5 @@
 import { isatty } from "node:tty";
-import { createCallbackWriter, createLogWriter } from "#observe/log-writer.ts";
+import { createLogWriter, type LogWriter } from "#observe/log-writer.ts";
 import { loggableMember } from "#observe/loggable.ts";
 import { localTime, prettyLine } from "#observe/pretty.ts";
 import { createRedactor } from "#observe/redact.ts";
@@ -72,7 +72,9 @@ export const createLogger = (options: LoggerOptions): Logger => {
   };
   /** The reader reads again: this line says what it missed. */
   const dropLine = (lines: number, total: number) => lineOf("warn", "log.dropped", { lines, total });
-  const writer = write ? createCallbackWriter(write) : createLogWriter({ fd, maxBytes: maxBufferedBytes, dropLine });
+  const writer: LogWriter = write
+    ? { write, flush: async () => true, dropped: () => 0, close() {} }
+    : createLogWriter({ fd, maxBytes: maxBufferedBytes, dropLine });
 
   return {
     log: (level, event, fields = {}) => {
