@@ -53,6 +53,21 @@ export const warned = async (sections: object, options: Written = {}): Promise<s
     line.replace(/^\S*gateway\.json5:\d+:\d+: /, ""),
   );
 
+const whole = {
+  stores: ["memory", "sqlite", "postgres"],
+  backends: ["echo", "http", "model", "command", "a2a", "acp"],
+};
+
+/** The lines that sections are refused with, or their warnings where they are taken, by a build that has everything. */
+export const refusedOrWarned = async (sections: object): Promise<string[]> => {
+  try {
+    return (await warned(sections, { built: whole })).map((line) => `warning: ${line}`);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return await refused(sections, { built: whole });
+  }
+};
+
 /** The section with these tokens, or these keys. */
 export const rpc = (...tokens: object[]) => ({
   rpc: { auth: { tokens: tokens.map((token, n) => ({ name: `t${n}`, permissions: "*", ...token })) } },
