@@ -2,7 +2,7 @@ import { type LoadedConfig, loadConfig } from "#config/load.ts";
 import { ConfigError } from "#config/problems.ts";
 import { type ConfigWatch, watchConfig } from "#config/watch.ts";
 import { BUILT, type Gateway, startGateway } from "#gateway/gateway.ts";
-import { createLogger, type Level, type Logger } from "#observe/logger.ts";
+import { createLogger, type Logger } from "#observe/logger.ts";
 import { version } from "../version.ts";
 import { banner } from "./banner.ts";
 import { meant, parseOptions } from "./options.ts";
@@ -72,8 +72,8 @@ const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessE
   const load = () => loadConfig({ file, env, host, port, built: BUILT });
   const loaded = await load();
   const logger = createLogger({
-    level: levelOf(env.LOG_LEVEL),
-    ...formatOf(env.LOG_FORMAT),
+    level: oneOf(env, "LOG_LEVEL", ["debug", "info", "warn", "error"]) ?? "info",
+    format: oneOf(env, "LOG_FORMAT", ["json", "pretty"]),
     colour: !env.NO_COLOR && env.TERM !== "dumb",
   });
   logger.hide(loaded.secrets);
@@ -108,16 +108,13 @@ const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<
     signal: gateway.closing,
   });
 
-const levelOf = (level: string | undefined): Level => {
-  if (level === undefined || level === "") return "info";
-  if (level === "debug" || level === "info" || level === "warn" || level === "error") return level;
-  throw new UsageError(`LOG_LEVEL is ${level}: give debug, info, warn or error.`);
-};
-
-const formatOf = (format: string | undefined): { format?: "json" | "pretty" } => {
-  if (format === undefined || format === "") return {};
-  if (format === "json" || format === "pretty") return { format };
-  throw new UsageError(`LOG_FORMAT is ${format}: give json or pretty.`);
+/** The value of a variable that has to be one of a few; undefined where it is empty or not set. */
+const oneOf = <const T extends string>(env: NodeJS.ProcessEnv, name: string, choices: readonly T[]): T | undefined => {
+  const value = env[name];
+  if (!value) return undefined;
+  const choice = choices.find((one) => one === value);
+  if (choice) return choice;
+  throw new UsageError(`${name} is ${value}: give ${choices.join(", ").replace(/, (?=[^,]*$)/, " or ")}.`);
 };
 
 const wordsFor = (error: unknown): string => {

@@ -27,7 +27,7 @@ export type Frozen<T> = T extends readonly (infer One)[]
 export type Tls = { cert: string; key: string };
 
 /** The parts that the file does not hold itself: its place, the address from outside, certificates and instructions. */
-export type Surroundings = {
+type Surroundings = {
   file: string | null;
   host: string | undefined;
   port: number | undefined;

@@ -16,7 +16,7 @@ export type EffectiveValue = {
 
 /** Where an address comes from that the file does not give. */
 export type Override = { value: string | number; origin: "flag" | "environment"; variable: string | null };
-export type Overrides = { host: Override | undefined; port: Override | undefined };
+type Overrides = { host: Override | undefined; port: Override | undefined };
 
 const HIDDEN = "[hidden]";
 

@@ -31,7 +31,7 @@ export type ConfigWatch = {
   reload(cause: "signal" | "rpc", agent?: string): Promise<Reload>;
 };
 
-export type WatchOptions = {
+type WatchOptions = {
   running: LoadedConfig;
   load: () => Promise<LoadedConfig>;
   /** Takes the whole configuration over, in one step. Called only if something is different; never throws. */

@@ -12,23 +12,18 @@ import type { ToolSource } from "#tools/tool.ts";
 import { version } from "../version.ts";
 
 /** What answers for an agent, and what it may use. */
-export type Answering = { backend: Backend; toolSource: ToolSource | undefined };
+type Answering = { backend: Backend; toolSource: ToolSource | undefined };
 
 /** The parts of the configuration, beside the agent's own, that make its backend. */
 export type Shared = Pick<Config, "providers" | "tools">;
 
 /** The parts of the gateway that backends and tools use. */
-export type AnsweringParts = { clock: Clock; events: Events };
+type AnsweringParts = { clock: Clock; events: Events };
 
 export type AnsweringFor = (name: string, agent: AgentConfig, shared: Shared) => Answering;
 
 /** Makes the backend of one agent. All but `echo` load their code with their first turn. */
-export const openBackend = (
-  name: string,
-  agent: AgentConfig,
-  { providers }: Shared,
-  parts: AnsweringParts,
-): Backend => {
+const openBackend = (name: string, agent: AgentConfig, { providers }: Shared, parts: AnsweringParts): Backend => {
   const { timeouts, command, http, acp, a2a } = agent;
   const { clock } = parts;
   const { connect: connectMs, silence: silenceMs } = timeouts;

@@ -14,7 +14,7 @@ export interface LoggerOptions {
   /** Takes each line instead of a descriptor. */
   write?: (line: string) => void;
   /** Lines of JSON, or short lines for people; unless told, people get theirs on a terminal. */
-  format?: "json" | "pretty";
+  format?: "json" | "pretty" | undefined;
   /** False keeps colours off a terminal. */
   colour?: boolean;
   /** This many bytes wait for a reader that does not read; past that, lines are dropped and counted. */

@@ -5,7 +5,7 @@ export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600];
 
 /** One metric with its labels. */
-export interface Family<One> {
+interface Family<One> {
   /** The series of these label values, in the order in which the labels were declared. */
   at(...values: string[]): One;
 }
