@@ -250,7 +250,7 @@ The gateway reads one file: \`gateway.json5\` in the folder where it starts, or 
 - **Heartbeats.** Each agent handles its queued system events every 30 minutes, unless its \`heartbeat.every\` says otherwise. \`off\` leaves them until one says \`mode: now\`.
 - **Surfaces.** REST, RPC, webhooks and the console are each on as soon as they have a secret, unless their \`enabled\` is \`false\`.
 - **Mistakes.** An unknown key or a wrong value is refused, with file, line, column and what to write. All mistakes are listed at once.
-- **Changes.** A changed file is taken over by itself, at once and as a whole. If it has a mistake, the last good configuration stays in force. Keys that need a restart say so in the tables.
+- **Changes.** A changed file is taken over by itself, within a second and as a whole. If it has a mistake, the last good configuration stays in force. Keys that need a restart say so in the tables.
 - **Paths** are relative to the file.
 - **Spans of time** are a number with \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`, as \`"30m"\`. **Sizes** are a number of bytes, or a number with \`B\`, \`KiB\`, \`MiB\` or \`GiB\`, as \`"256KiB"\`.
 

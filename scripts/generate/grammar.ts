@@ -34,6 +34,8 @@ export const grammar: Record<string, Record<string, string>> = {
     minLength: "-",
     maxLength: "-",
     pattern: "-",
+    // Of editors, and of ours: the words for a text that the pattern refuses.
+    patternErrorMessage: "-",
     // Lists
     items: "schema",
     prefixItems: "schema[]",

@@ -31,6 +31,7 @@ const annotations = [
   "readOnly",
   "writeOnly",
   "contentSchema",
+  "patternErrorMessage",
 ];
 
 /** The files beside the validators, and what these take of them. */

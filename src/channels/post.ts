@@ -17,7 +17,7 @@ const HEAD_BYTES = 16 * 1024;
 /** More heads that are no answer yet (100, 102, 103) are taken for an answer without an end. */
 const INTERIM_HEADS = 20;
 
-export type Posting = {
+type Posting = {
   url: URL;
   headers: Record<string, string>;
   /** JSON. */

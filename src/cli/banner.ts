@@ -1,4 +1,4 @@
-import type { TryOut } from "#config/config.ts";
+import type { TryOut } from "#config/load.ts";
 
 /** Where the gateway is: as one calls it from here, and as it listens. */
 type Place = { localUrl: string; urls: readonly string[] };

@@ -1,11 +1,9 @@
-import type { LoadedConfig } from "#config/config.ts";
-import { loadConfig } from "#config/load.ts";
+import { type LoadedConfig, loadConfig } from "#config/load.ts";
 import { ConfigError } from "#config/problems.ts";
 import { type ConfigWatch, watchConfig } from "#config/watch.ts";
 import { BUILT, type Gateway, startGateway } from "#gateway/gateway.ts";
-import { createLogger, type Level, type Logger } from "#observe/logger.ts";
+import { createLogger, type Logger } from "#observe/logger.ts";
 import { version } from "../version.ts";
-import { agentSecretsOf } from "./agent-secrets.ts";
 import { banner } from "./banner.ts";
 import { meant, parseOptions } from "./options.ts";
 import { UsageError } from "./usage-error.ts";
@@ -74,11 +72,11 @@ const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessE
   const load = () => loadConfig({ file, env, host, port, built: BUILT });
   const loaded = await load();
   const logger = createLogger({
-    level: levelOf(env.LOG_LEVEL),
-    ...formatOf(env.LOG_FORMAT),
+    level: oneOf(env, "LOG_LEVEL", ["debug", "info", "warn", "error"]) ?? "info",
+    format: oneOf(env, "LOG_FORMAT", ["json", "pretty"]),
     colour: !env.NO_COLOR && env.TERM !== "dumb",
   });
-  logger.hide(secretsOf(loaded));
+  logger.hide(loaded.secrets);
   let watch: ConfigWatch | undefined;
   // Who calls in the moment before the file is watched is told that nothing has changed since the start, which is so.
   const readConfig = async (agent?: string) => watch?.reload("rpc", agent) ?? UNCHANGED;
@@ -99,7 +97,7 @@ const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<
     running,
     load: async () => {
       const loaded = await load();
-      logger.hide(secretsOf(loaded));
+      logger.hide(loaded.secrets);
       return loaded;
     },
     onChange: (config, { changed, needsRestart, warnings }, cause) => {
@@ -110,38 +108,13 @@ const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<
     signal: gateway.closing,
   });
 
-/** The secrets that the running gateway holds in clear. */
-const secretsOf = ({ config, tryOut }: LoadedConfig): string[] => [
-  ...Object.values(tryOut ?? {}),
-  ...Object.values(config.channels).map((channel) => (channel.type === "slack" ? channel.url : channel.secret)),
-  ...Object.values(config.webhooks.mappings).flatMap(({ verify }) => verify?.secret ?? []),
-  ...agentSecretsOf(config),
-  ...(config.store.type === "postgres" ? config.store.url.flatMap(passwordOf) : []),
-];
-
-/** As the address has it, and as it is meant. */
-const passwordOf = (url: string): string[] => {
-  const password = URL.canParse(url) ? new URL(url).password : "";
-  return password === "" ? [] : [password, decoded(password)];
-};
-const decoded = (text: string): string => {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-};
-
-const levelOf = (level: string | undefined): Level => {
-  if (level === undefined || level === "") return "info";
-  if (level === "debug" || level === "info" || level === "warn" || level === "error") return level;
-  throw new UsageError(`LOG_LEVEL is ${level}: give debug, info, warn or error.`);
-};
-
-const formatOf = (format: string | undefined): { format?: "json" | "pretty" } => {
-  if (format === undefined || format === "") return {};
-  if (format === "json" || format === "pretty") return { format };
-  throw new UsageError(`LOG_FORMAT is ${format}: give json or pretty.`);
+/** The value of a variable that has to be one of a few; undefined where it is empty or not set. */
+const oneOf = <const T extends string>(env: NodeJS.ProcessEnv, name: string, choices: readonly T[]): T | undefined => {
+  const value = env[name];
+  if (!value) return undefined;
+  const choice = choices.find((one) => one === value);
+  if (choice) return choice;
+  throw new UsageError(`${name} is ${value}: give ${choices.join(", ").replace(/, (?=[^,]*$)/, " or ")}.`);
 };
 
 const wordsFor = (error: unknown): string => {

@@ -1,61 +1,98 @@
-import { type Built, meantOrListed, notAmong } from "./check.ts";
-import type { CheckedConfig } from "./conform.ts";
-import { besideFile } from "./files.ts";
-import type { Findings, Path, Report } from "./problems.ts";
+import { readdir } from "node:fs/promises";
+import { type CheckedConfig, type Program, skillDirOf } from "./config.ts";
+import { besideFile, unreadable } from "./files.ts";
+import { type Findings, listed, meantOrListed, notAmong, type Path, type Report } from "./problems.ts";
 
-type CheckedAgent = CheckedConfig["agents"][string];
-type Place = { agent: CheckedAgent; at: Path; config: CheckedConfig; refuse: Report };
+/** The stores and backends that this build has; the schema knows more. */
+export type Built = {
+  stores: readonly string[];
+  backends: readonly string[];
+  /** The command that installs the packages which these kinds need and this machine lacks; undefined when all are there. */
+  missingPackages?: (kinds: readonly string[]) => string | undefined;
+  /** Why a program cannot be started; undefined where nothing speaks against it. */
+  programFlaw?: (program: Program) => { at: "run" | "cwd"; message: string } | undefined;
+};
+
+/** An address whose scheme is another one than PostgreSQL's. */
+const FOREIGN = /^(?!(?:postgres|postgresql):)[a-z][a-z\d+.-]*:\/\//i;
+
+/** Checks the store, and that the agent and the channel of requests that name none exist. */
+export function checkNames({ store, gateway, ...config }: CheckedConfig, built: Built, { refuse }: Findings): void {
+  const { type } = store;
+  const install = built.missingPackages?.([type]);
+  if (!built.stores.includes(type)) {
+    refuse(["store", "type"], `is \`${type}\`, which this version does not have yet: use ${listed(built.stores)}.`);
+  } else if (install !== undefined) {
+    refuse(["store", "type"], `is \`${type}\`, whose driver is not installed. Run: ${install}`);
+  } else if (store.type === "postgres" && [store.url].flat().some((url) => FOREIGN.test(url))) {
+    refuse(["store", "url"], "must be the address of a PostgreSQL database, which begins with `postgres://`.");
+  }
+
+  const { defaultAgent, announceTo } = gateway;
+  const [agents, channels] = [Object.keys(config.agents), Object.keys(config.channels)];
+  if (defaultAgent !== undefined && !agents.includes(defaultAgent))
+    refuse(["gateway", "defaultAgent"], `names an agent ${notAmong(agents, defaultAgent, "agents")}`);
+  if (defaultAgent === undefined && agents.length > 1) {
+    const message = `is missing. There are several agents (${listed(agents)}): say which one answers a request that names none, for example \`gateway: { defaultAgent: ${JSON.stringify(agents[0])} }\`.`;
+    refuse(["gateway", "defaultAgent"], message, "key");
+  }
+  if (announceTo !== undefined && !channels.includes(announceTo))
+    refuse(["gateway", "announceTo"], `names a channel ${notAmong(channels, announceTo, "channels")}`);
+}
+
+type Place = { agent: CheckedConfig["agents"][string]; at: Path; config: CheckedConfig; refuse: Report };
 
 /** Sections that belong to one backend each. */
-const SECTIONS = ["http", "a2a", "command", "acp"] as const;
 const EXAMPLES = {
   http: `http: { url: "https://agent.example.com/turns" }`,
   a2a: `a2a: { url: "https://agent.example.com" }`,
   command: `command: { run: ["python3", "./agent.py"] }`,
   acp: `acp: { run: ["its-program", "--acp"] }`,
 };
+const SECTIONS = Object.keys(EXAMPLES) as (keyof typeof EXAMPLES)[];
 const MODELS = `models: { fast: { provider: "openai", model: "gpt-5-mini" } }`;
 
 /** Checks of agents beyond the schema: they have all that their backend needs, nothing that it does not use, and their names exist. */
 export function checkAgents(config: CheckedConfig, built: Built, { refuse }: Findings): void {
   for (const [name, agent] of Object.entries(config.agents)) {
     const place: Place = { agent, at: ["agents", name], config, refuse };
-    checkSections(place);
-    checkInstructions(place);
+    checkBackend(place, built);
+    if (agent.instructions !== "" && agent.instructionsFile !== undefined)
+      refuse([...place.at, "instructionsFile"], "is given together with `instructions`: keep one of them.");
     if (agent.backend === "model") checkModels(place);
-    else checkOthers(place);
-    checkPackages(place, built);
+    else checkNoModels(place);
   }
 }
 
-function checkSections({ agent, at, refuse }: Place): void {
-  const { backend, echo } = agent;
+function checkBackend({ agent, at, config, refuse }: Place, { backends, missingPackages }: Built): void {
+  const { backend, echo, models, tools } = agent;
+  if (!backends.includes(backend))
+    refuse([...at, "backend"], `is \`${backend}\`, which this version does not have yet: use ${listed(backends)}.`);
   for (const section of SECTIONS) {
+    const path = [...at, section];
     if (section === backend && agent[section] === undefined)
-      refuse(
-        [...at, section],
-        `is missing. It says how to reach the agent, for example \`${EXAMPLES[section]}\`.`,
-        "key",
-      );
-    if (section !== backend && agent[section] !== undefined) refuse([...at, section], otherBackend(section, backend));
+      refuse(path, `is missing. It says how to reach the agent, for example \`${EXAMPLES[section]}\`.`, "key");
+    if (section !== backend && agent[section] !== undefined) refuse(path, otherBackend(section, backend));
   }
   const isTuned = echo.delayMs > 0 || echo.chunks > 1 || echo.failTimes > 0 || echo.fail !== undefined;
   if (backend !== "echo" && isTuned) refuse([...at, "echo"], otherBackend("echo", backend));
+
+  const providers = Array.isArray(models) ? [] : Object.values(models).map(({ provider }) => provider);
+  const kinds = providers
+    .flatMap((provider) => config.providers[provider] ?? [])
+    .map((provider) => (provider.type === "ai-sdk" ? provider.package : provider.type));
+  const install = missingPackages?.([backend, ...kinds, ...(tools.length > 0 ? ["tools"] : [])]);
+  if (install !== undefined)
+    refuse([...at, "backend"], `is \`${backend}\`, which needs packages that are not installed. Run: ${install}`);
 }
 
 const otherBackend = (wanted: string, backend: string): string =>
   `is for the backend \`${wanted}\`, but this agent's is \`${backend}\`: remove it, or change the backend.`;
 
-function checkInstructions({ agent, at, refuse }: Place): void {
-  if (agent.instructions !== "" && agent.instructionsFile !== undefined)
-    refuse([...at, "instructionsFile"], "is given together with `instructions`: keep one of them.");
-}
-
 /** A `model` agent says what each name of a model stands for; nothing else may be asked for. */
 function checkModels({ agent, at, config, refuse }: Place): void {
   const { models, model, fallbacks, summaryModel, tools } = agent;
-  const names = Array.isArray(models) ? [] : Object.keys(models);
-  if (Array.isArray(models) || names.length === 0) {
+  if (Array.isArray(models) || Object.keys(models).length === 0) {
     const isMissing = !Array.isArray(models) || models.length === 0;
     const message = `${isMissing ? "is missing. It says" : "must say"} which model each name stands for, for example \`${MODELS}\`.`;
     refuse([...at, "models"], message, isMissing ? "key" : "value");
@@ -66,16 +103,15 @@ function checkModels({ agent, at, config, refuse }: Place): void {
     if (!providers.includes(provider))
       refuse([...at, "models", name, "provider"], `names a provider ${notAmong(providers, provider, "providers")}`);
   }
-  const knows = (path: Path, name: string | undefined) => {
-    if (name !== undefined && !names.includes(name))
-      refuse(
-        [...at, ...path],
-        `names a model that is not among this agent's \`models\`; ${meantOrListed(names, name)}`,
-      );
+  const names = Object.keys(models);
+  const checkModel = (path: Path, name: string | undefined) => {
+    if (name === undefined || names.includes(name)) return;
+    const message = `names a model that is not among this agent's \`models\`; ${meantOrListed(names, name)}`;
+    refuse([...at, ...path], message);
   };
-  knows(["model"], model);
-  knows(["summaryModel"], summaryModel);
-  for (const [index, name] of fallbacks.entries()) knows(["fallbacks", index], name);
+  checkModel(["model"], model);
+  checkModel(["summaryModel"], summaryModel);
+  for (const [index, name] of fallbacks.entries()) checkModel(["fallbacks", index], name);
   const servers = Object.keys(config.tools);
   for (const [index, tool] of tools.entries()) {
     const server = tool.slice(0, tool.indexOf("/"));
@@ -84,46 +120,62 @@ function checkModels({ agent, at, config, refuse }: Place): void {
   }
 }
 
-function checkOthers({ agent, at, refuse }: Place): void {
-  const only = (key: string) => refuse([...at, key], otherBackend("model", agent.backend));
-  if (!Array.isArray(agent.models))
-    refuse(
-      [...at, "models"],
-      `must be a list of names for the backend \`${agent.backend}\`, for example \`["fast"]\`: only the backend \`model\` says what they stand for.`,
-    );
-  if (agent.fallbacks.length > 0) only("fallbacks");
-  if (agent.summaryModel !== undefined) only("summaryModel");
-  if (agent.tools.length > 0) only("tools");
-}
-
-function checkPackages({ agent, at, config, refuse }: Place, { missingPackages }: Built): void {
-  if (!missingPackages) return;
-  const models = Array.isArray(agent.models) ? [] : Object.values(agent.models);
-  const providers = models.flatMap(({ provider }) => config.providers[provider] ?? []);
-  const kinds = providers.map((provider) => (provider.type === "ai-sdk" ? provider.package : provider.type));
-  const install = missingPackages([agent.backend, ...kinds, ...(agent.tools.length > 0 ? ["tools"] : [])]);
-  if (install !== undefined)
-    refuse([...at, "backend"], `is \`${agent.backend}\`, which needs packages that are not installed. Run: ${install}`);
+function checkNoModels({ agent, at, refuse }: Place): void {
+  const { backend, models, fallbacks, summaryModel, tools } = agent;
+  if (!Array.isArray(models)) {
+    const message = `must be a list of names for the backend \`${backend}\`, for example \`["fast"]\`: only the backend \`model\` says what they stand for.`;
+    refuse([...at, "models"], message);
+  }
+  const given = { fallbacks: fallbacks.length > 0, summaryModel: summaryModel !== undefined, tools: tools.length > 0 };
+  for (const [key, isGiven] of Object.entries(given)) if (isGiven) refuse([...at, key], otherBackend("model", backend));
 }
 
 /** The programs of agents and of servers of tools must exist: the first turn would tell too late. */
 export function checkPrograms(
-  config: CheckedConfig,
+  { agents, tools }: CheckedConfig,
   file: string | null,
   { programFlaw }: Built,
   { refuse }: Findings,
 ): void {
-  const check = (path: string[], program: { run: readonly string[]; cwd?: string; env: Record<string, string> }) => {
-    const flaw = programFlaw?.({ ...program, cwd: besideFile(file, program.cwd ?? ".") });
+  const check = (path: Path, program: { run: string[]; cwd?: string; env: Record<string, string> } | undefined) => {
+    const flaw = program && programFlaw?.({ ...program, cwd: besideFile(file, program.cwd ?? ".") });
     if (flaw) refuse([...path, flaw.at], `${flaw.message}.`);
   };
-  for (const [name, agent] of Object.entries(config.agents)) {
-    const { backend } = agent;
-    if (backend !== "command" && backend !== "acp") continue;
-    const program = agent[backend];
-    if (program) check(["agents", name, backend], program);
+  for (const [name, { backend, ...agent }] of Object.entries(agents)) {
+    if (backend === "command" || backend === "acp") check(["agents", name, backend], agent[backend]);
   }
-  for (const [name, server] of Object.entries(config.tools)) {
-    if (server.type === "stdio") check(["tools", name], server);
+  for (const [name, server] of Object.entries(tools)) if (server.type === "stdio") check(["tools", name], server);
+}
+
+/** The folders of skills must be readable, and agents should name skills that are in them. */
+export async function checkSkills(
+  { skills, agents }: CheckedConfig,
+  file: string | null,
+  { refuse, warn }: Findings,
+): Promise<void> {
+  let isUnread = false;
+  const namesIn = async (dir: (typeof skills.dirs)[number], index: number): Promise<string[]> => {
+    const { path, optional } = skillDirOf(dir);
+    const at: Path = ["skills", "dirs", index, ...(typeof dir === "string" ? [] : ["path"])];
+    try {
+      const entries = await readdir(besideFile(file, path), { withFileTypes: true });
+      return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    } catch (error) {
+      const isAbsent = (error as NodeJS.ErrnoException).code === "ENOENT";
+      if (isAbsent && optional) return [];
+      const form = isAbsent ? ` If it may be absent, write \`{ path: ${JSON.stringify(path)}, optional: true }\`.` : "";
+      refuse(at, `names the folder ${unreadable(path, error)}${form}`);
+      isUnread = true;
+      return [];
+    }
+  };
+  const names = (await Promise.all(skills.dirs.map(namesIn))).flat();
+  if (isUnread) return;
+  for (const [agent, { skills: wanted }] of Object.entries(agents)) {
+    for (const [index, skill] of wanted.entries()) {
+      if (skill === "*" || names.includes(skill)) continue;
+      const hint = names.length === 0 ? "there is none yet." : meantOrListed(names, skill);
+      warn(["agents", agent, "skills", index], `names a skill that no folder of \`skills.dirs\` has; ${hint}`);
+    }
   }
 }

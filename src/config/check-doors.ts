@@ -1,45 +1,34 @@
 import { isIP, isIPv4 } from "node:net";
-import type { CheckedConfig } from "./conform.ts";
-import type { Findings } from "./problems.ts";
+import { type CheckedConfig, surfacesSecured } from "./config.ts";
+import { type Findings, valueAt } from "./problems.ts";
 
 /** The paths that are served beside the webhooks. */
 const OTHER_PATHS = [
-  "/api/v1",
-  "/rpc",
-  "/console",
-  "/docs",
-  "/openapi.json",
-  "/openrpc.json",
-  "/healthz",
-  "/readyz",
-  "/metrics",
+  ...["/api/v1", "/rpc", "/console", "/docs", "/openapi.json", "/openrpc.json"],
+  ...["/healthz", "/readyz", "/metrics"],
 ];
 
 /** Checks of addresses, paths and doors beyond the schema. `written` is the configuration before its defaults. */
 export function checkDoors(config: CheckedConfig, written: unknown, { refuse, warn }: Findings): void {
   const { gateway, webhooks } = config;
-
-  for (const [key, networks] of Object.entries({
-    "gateway.trustedProxies": gateway.trustedProxies,
-    "gateway.clearTextFrom": gateway.clearTextFrom,
-    "webhooks.allowedIps": webhooks.allowedIps ?? [],
-  })) {
-    networks.forEach((network, index) => {
-      if (isNetwork(network)) return;
-      refuse([...key.split("."), index], "must be an IP address or a network, for example `10.0.0.0/8` or `fd00::/8`.");
-    });
+  for (const [section, key, networks] of [
+    ["gateway", "trustedProxies", gateway.trustedProxies],
+    ["gateway", "clearTextFrom", gateway.clearTextFrom],
+    ["webhooks", "allowedIps", webhooks.allowedIps ?? []],
+  ] as const) {
+    for (const [index, network] of networks.entries()) {
+      if (!isNetwork(network))
+        refuse([section, key, index], "must be an IP address or a network, for example `10.0.0.0/8` or `fd00::/8`.");
+    }
   }
-  gateway.allowedOrigins.forEach((origin, index) => {
-    if (isOrigin(origin)) return;
-    refuse(
-      ["gateway", "allowedOrigins", index],
-      "must be an origin, `https://host` or `https://host:port` with nothing after it.",
-    );
-  });
+  for (const [index, origin] of gateway.allowedOrigins.entries()) {
+    const message = "must be an origin, `https://host` or `https://host:port` with nothing after it.";
+    if (!isOrigin(origin)) refuse(["gateway", "allowedOrigins", index], message);
+  }
 
   const { path } = webhooks;
   const met = [...OTHER_PATHS, ...(gateway.openai.enabled ? ["/v1"] : [])].find(
-    (other) => under(path, other) || under(other, path),
+    (other) => isUnder(path, other) || isUnder(other, path),
   );
   if (met !== undefined)
     refuse(
@@ -50,16 +39,35 @@ export function checkDoors(config: CheckedConfig, written: unknown, { refuse, wa
     refuse(["webhooks", "path"], "has `.` or `..` between its slashes, which no request has: remove it.");
 
   const listeners = gateway.listeners ?? [];
-  const addresses = listeners.map(({ host, port }) => `${host}:${port}`);
-  listeners.forEach(({ port }, index) => {
-    if (port === 0 || addresses.indexOf(addresses[index] as string) === index) return;
-    refuse(["gateway", "listeners", index], "has the host and port of another listener: give it a port of its own.");
-  });
-  const alone = ["host", "port"].filter((key) => hasKey(written, ["gateway", key]));
-  if (listeners.length > 0 && alone.length > 0) {
-    const message = "is not read, because gateway.listeners says where to listen: remove one of them.";
-    for (const key of alone) warn(["gateway", key], message, "key");
+  for (const [index, { host, port }] of listeners.entries()) {
+    const isTaken = listeners.slice(0, index).some((other) => other.host === host && other.port === port);
+    if (port !== 0 && isTaken)
+      refuse(["gateway", "listeners", index], "has the host and port of another listener: give it a port of its own.");
   }
+  for (const key of ["host", "port"]) {
+    const message = "is not read, because gateway.listeners says where to listen: remove one of them.";
+    if (listeners.length > 0 && valueAt(written, ["gateway", key]) !== undefined)
+      warn(["gateway", key], message, "key");
+  }
+}
+
+/** A surface that somebody switched on, but that nobody could enter. */
+export function checkSurfaces(config: CheckedConfig, { refuse }: Findings): void {
+  const { gateway, webhooks } = config;
+  const secured = surfacesSecured(config);
+  const refuseUnless = (good: boolean, enabled: boolean | undefined, path: string, hint: string) => {
+    if (enabled && !good) refuse([...path.split("."), "enabled"], `is true, but ${hint}`);
+  };
+  const { rest, openai, rpc, console } = gateway;
+  const noKey = "there is no key: add one to gateway.rest.auth.keys, or set gateway.console.token.";
+  const restOff = "it takes the keys of REST, which is off: add one to gateway.rest.auth.keys.";
+  refuseUnless(secured.rest, rest.enabled, "gateway.rest", noKey);
+  refuseUnless(secured.rest && rest.enabled !== false, openai.enabled, "gateway.openai", restOff);
+  refuseUnless(secured.rpc, rpc.enabled, "gateway.rpc", "there is no token: add one to gateway.rpc.auth.tokens.");
+  const noToken = "there is no token: set gateway.console.token.";
+  refuseUnless(secured.console, console.enabled, "gateway.console", noToken);
+  const noSecret = "there is no secret: set webhooks.token, or `verify` of a mapping.";
+  refuseUnless(secured.webhooks, webhooks.enabled, "webhooks", noSecret);
 }
 
 /** Checks the addresses that announcements go to. They may be secret: none is repeated. */
@@ -70,17 +78,16 @@ export function checkChannels({ channels }: CheckedConfig, { refuse, warn }: Fin
     if (url === undefined) {
       refuse(path, "must be an address, for example `https://example.com/path`.");
     } else if (url.username !== "" || url.password !== "") {
-      refuse(
-        path,
-        "has a user name or a password in it, which is not sent: remove it. A webhook is signed with `secret`.",
-      );
+      const message =
+        "has a user name or a password in it, which is not sent: remove it. A webhook is signed with `secret`.";
+      refuse(path, message);
     } else if (url.protocol === "http:" && !isLoopback(url.hostname)) {
       warn(path, "begins with `http:`, so replies go there in clear text: use `https:`.");
     }
   }
 }
 
-const under = (path: string, other: string): boolean => path === other || path.startsWith(`${other}/`);
+const isUnder = (path: string, other: string): boolean => path === other || path.startsWith(`${other}/`);
 
 function isNetwork(text: string): boolean {
   const [address = "", bits, more] = text.split("/");
@@ -91,18 +98,8 @@ function isNetwork(text: string): boolean {
 /** The origin of a page that an app or a browser's extension brings along, as `app://chat` or `chrome-extension://<id>`. */
 const APP_ORIGIN = /^(?!https?:|wss?:|ftp:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+$/;
 
-function isOrigin(text: string): boolean {
-  return APP_ORIGIN.test(text) || (URL.canParse(text) && new URL(text).origin === text);
-}
-
-function hasKey(value: unknown, path: readonly string[]): boolean {
-  let node = value;
-  for (const step of path) {
-    if (typeof node !== "object" || node === null || !Object.hasOwn(node, step)) return false;
-    node = (node as Record<string, unknown>)[step];
-  }
-  return true;
-}
+const isOrigin = (text: string): boolean =>
+  APP_ORIGIN.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 
 /** Whether only this machine can reach an address. */
 export function isLoopback(host: string): boolean {

@@ -1,8 +1,7 @@
 import { type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { parseTemplate } from "#kit/mapping-template.ts";
-import { meantOrListed, notAmong } from "./check.ts";
-import type { CheckedConfig } from "./conform.ts";
-import type { Findings, Path, Report } from "./problems.ts";
+import type { CheckedConfig } from "./config.ts";
+import { type Findings, meantOrListed, notAmong, type Path, type Report } from "./problems.ts";
 
 type Written = CheckedConfig["webhooks"]["mappings"][string];
 type Pair = { path: string; texts: readonly string[]; lookup: Lookup };

@@ -10,55 +10,62 @@ export type Difference = {
 };
 
 export function diffConfig(running: Config, next: Config): Difference {
-  const fixed = (path: Path) => path[0] === "store" || (path[0] === "webhooks" && path[1] === "path");
-  const listeners = (config: Config) => config.gateway.listeners;
+  const isFixed = (path: Path) => path[0] === "store" || (path[0] === "webhooks" && path[1] === "path");
   const rest = (config: Config) => ({ ...config, gateway: { ...config.gateway, listeners: undefined } });
   const paths = compare(rest(running), rest(next), []);
+  const movedKeys = moved(running, next);
   return {
-    changed: [...certificates(running, next), ...paths.filter((path) => !fixed(path)).map(dotted)],
-    needsRestart: [...moved(listeners(running), listeners(next)), ...new Set(paths.filter(fixed).map(whole))],
+    changed: [
+      ...(movedKeys.length > 0 ? [] : certificates(running, next)),
+      ...paths.filter((path) => !isFixed(path)).map(dotted),
+    ],
+    // The store is one key: its type and its address change together.
+    needsRestart: [
+      ...movedKeys,
+      ...new Set(paths.filter(isFixed).map((path) => (path[0] === "store" ? "store" : dotted(path)))),
+    ],
   };
 }
 
 /** The configuration to run after a reload: the new one, but for what needs a restart. */
 export function applyReload(running: Config, next: Config): Config {
-  const listeners = moved(running.gateway.listeners, next.gateway.listeners).length > 0 ? running : next;
+  const { listeners } = (moved(running, next).length > 0 ? running : next).gateway;
   return Object.freeze({
     ...next,
-    gateway: Object.freeze({ ...next.gateway, listeners: listeners.gateway.listeners }),
+    gateway: Object.freeze({ ...next.gateway, listeners }),
     webhooks: Object.freeze({ ...next.webhooks, path: running.webhooks.path }),
     store: running.store,
   });
 }
 
 /** The keys by which the listeners differ, without their certificates, which are read again in place. */
-function moved(running: Config["gateway"]["listeners"], next: Config["gateway"]["listeners"]): string[] {
-  const plain = (list: typeof running) => list.map(({ tls, ...listener }) => ({ ...listener, tls: tls !== undefined }));
-  const paths = compare(plain(running)[0], plain(next)[0], ["gateway"]);
-  if (compare(plain(running), plain(next), []).length === 0) return [];
-  const single =
-    running.length === 1 && next.length === 1 && paths.every((path) => path[1] === "host" || path[1] === "port");
-  return single ? paths.map(dotted) : ["gateway.listeners"];
+function moved(running: Config, next: Config): string[] {
+  const [before, after] = [running, next].map(({ gateway }) =>
+    gateway.listeners.map(({ tls, ...listener }) => ({ ...listener, tls: tls !== undefined })),
+  ) as [object[], object[]];
+  if (compare(before, after, []).length === 0) return [];
+  const paths = compare(before[0], after[0], ["gateway"]);
+  const isSingle = before.length === 1 && after.length === 1;
+  const isAddress = paths.every((path) => path[1] === "host" || path[1] === "port");
+  return isSingle && isAddress ? paths.map(dotted) : ["gateway.listeners"];
 }
 
-function certificates(running: Config, next: Config): string[] {
-  if (moved(running.gateway.listeners, next.gateway.listeners).length > 0) return [];
-  return next.gateway.listeners.flatMap(({ tls }, index) =>
+const certificates = (running: Config, next: Config): string[] =>
+  next.gateway.listeners.flatMap(({ tls }, index) =>
     compare(running.gateway.listeners[index]?.tls, tls, []).length > 0 ? [`gateway.listeners[${index}].tls`] : [],
   );
-}
 
-/** The store is one key: its type and its address change together. */
-const whole = (path: Path): string => (path[0] === "store" ? "store" : dotted(path));
+/** The maps whose order means something. */
+const ORDERED = ["agents", "webhooks.mappings"];
 
-/** The innermost keys that differ. A list counts as one; a map in another order differs, as order means something. */
+/** The innermost keys that differ. A list counts as one. */
 function compare(a: unknown, b: unknown, path: Path): Path[] {
   if (Object.is(a, b)) return [];
   if (!isRecord(a) || !isRecord(b)) return JSON.stringify(a) === JSON.stringify(b) ? [] : [path];
   const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
   const inside = keys.flatMap((key) => compare(a[key], b[key], [...path, key]));
-  const reordered = inside.length === 0 && Object.keys(a).join("\0") !== Object.keys(b).join("\0");
-  return reordered ? [path] : inside;
+  const isReordered = inside.length === 0 && Object.keys(a).join("\0") !== Object.keys(b).join("\0");
+  return isReordered && ORDERED.includes(dotted(path)) ? [path] : inside;
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>

@@ -1,10 +1,7 @@
-import { isSecretHeader } from "#kit/secret-headers.ts";
-import { secretsOf } from "./check-secrets.ts";
-import type { CheckedConfig } from "./conform.ts";
-import { type Path, valueAt } from "./problems.ts";
+import { type CheckedConfig, surfacesOn } from "./config.ts";
+import { type Path, type Source, valueAt } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
-import type { Source } from "./source.ts";
-import { surfacesOn } from "./surfaces.ts";
+import { isSecretName, secretsOf } from "./secrets.ts";
 
 /** A value of the configuration in force. A secret is never in it, nor its hash. */
 export type EffectiveValue = {
@@ -19,7 +16,7 @@ export type EffectiveValue = {
 
 /** Where an address comes from that the file does not give. */
 export type Override = { value: string | number; origin: "flag" | "environment"; variable: string | null };
-export type Overrides = { host: Override | undefined; port: Override | undefined };
+type Overrides = { host: Override | undefined; port: Override | undefined };
 
 const HIDDEN = "[hidden]";
 
@@ -166,14 +163,5 @@ function isSecretArgument(path: Path, value: string, checked: CheckedConfig): bo
   const isFlag = (text: unknown) => typeof text === "string" && text.startsWith("-") && isSecretName(text);
   return (isFlag(value) && value.includes("=")) || isFlag(before) || /^\w*(key|token|secret)\w*=/i.test(value);
 }
-
-/** `apiKey` and `API_KEY` as `api-key`. */
-const isSecretName = (name: string): boolean =>
-  isSecretHeader(
-    name
-      .replace(/([a-z0-9])([A-Z])/g, "$1-$2")
-      .replaceAll("_", "-")
-      .toLowerCase(),
-  );
 
 const pathText = (path: Path): string => path.join(".");

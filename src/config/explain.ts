@@ -1,17 +1,25 @@
+import bundled from "#generated/config.schema.json" with { type: "json" };
 import { nearest } from "#kit/nearest.ts";
 import { dotted, type Fault, type Path, valueAt } from "./problems.ts";
 import { meantReference } from "./references.ts";
-import {
-  exampleOf,
-  holdsMany,
-  keyElsewhere,
-  keysOf,
-  kindOf,
-  kindsWith,
-  nameRules,
-  patternsOf,
-  tagsOf,
-} from "./schema.ts";
+
+type Schema = {
+  $ref?: string;
+  const?: unknown;
+  enum?: unknown[];
+  examples?: unknown[];
+  patternErrorMessage?: string;
+  maxLength?: number;
+  minProperties?: number;
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema | boolean;
+  propertyNames?: Schema;
+  items?: Schema;
+  oneOf?: Schema[];
+  discriminator?: { propertyName: string };
+};
+
+const whole: Schema = bundled as Schema;
 
 /** One fault that a validator found, as far as it is used here. */
 type SchemaError = {
@@ -29,46 +37,45 @@ type SchemaError = {
 export function explain(errors: readonly SchemaError[], value: unknown, written: unknown): Fault[] {
   const among = new Set(errors.filter(({ keyword }) => keyword === "enum").map(({ instancePath }) => instancePath));
   const told = ofChoices(errors).filter(({ keyword, instancePath }) => keyword !== "type" || !among.has(instancePath));
-  const faults = told.flatMap((error) => toFault(error, value, written) ?? []);
-  return faults.filter(
-    (fault, index) =>
-      index === faults.findIndex((f) => f.message === fault.message && dotted(f.path) === dotted(fault.path)),
-  );
+  const faults = told.map((error) => faultOf(error, value, written));
+  return [...new Map(faults.map((fault) => [`${dotted(fault.path)}\n${fault.message}`, fault])).values()];
 }
 
-function toFault(error: SchemaError, root: unknown, written: unknown): Fault | undefined {
+function faultOf(error: SchemaError, root: unknown, written: unknown): Fault {
   const path = pathOf(error.instancePath, root);
   const value = valueAt(root, path);
-  const { params } = error;
+  const schemas = schemasAt(path, root);
+  const { keyword, params } = error;
   const here = (message: string): Fault => ({ path, on: "value", message });
-  const form = patternsOf(path, root).map(formOfPattern).find(Boolean);
-  switch (error.keyword) {
+  const form = schemas.find(({ patternErrorMessage }) => patternErrorMessage)?.patternErrorMessage;
+  switch (keyword) {
     case "additionalProperties":
       return unknownKey(path, String(params.additionalProperty), root);
     case "required":
       return missing([...path, String(params.missingProperty)], root);
     case "propertyNames":
-      return wrongName(path, String(params.propertyName), root);
+      return wrongName(path, String(params.propertyName), schemas);
     case "type":
     case "oneOf": {
-      const bare = bareKind(params.type);
-      if (bare !== undefined && typeof value === "string" && value !== valueAt(written, path)) {
+      if (isBare(params.type) && typeof value === "string" && value !== valueAt(written, path)) {
         const instead = dotted(path) === "gateway.port" ? ", or leave it out and set GATEWAY_PORT" : "";
-        return here(`must be ${words[bare]}, and a reference gives text: write the value itself${instead}.`);
+        return here(
+          `must be ${WORDS[String(params.type)]}, and a reference gives text: write the value itself${instead}.`,
+        );
       }
-      const found = error.keyword === "type" ? [params.type] : ((params.kinds as unknown[] | undefined) ?? []);
-      const kind = `${kinds(found)}${withoutQuotes(value, params.type) || example(path, root) || brackets(found)}`;
-      return here(`must be ${form ?? kind}.`);
+      const found = keyword === "type" ? [params.type] : ((params.kinds as unknown[] | undefined) ?? []);
+      const hint = withoutQuotes(value, params.type) || example(schemas) || brackets(found);
+      return here(`${form ?? `must be ${kindsOf(found)}${hint}`}.`);
     }
     case "enum":
       return here(`must be ${choice((params.allowedValues as unknown[]).map(String), value)}`);
     case "discriminator": {
-      const tag = [...path, String(params.tag)];
-      const written = valueAt(root, tag);
-      const choices = choice(tagsOf(path, String(params.tag)), written);
-      return written === undefined
-        ? { path: tag, on: "key", message: `is missing. It must be ${choices}` }
-        : { path: tag, on: "value", message: `must be ${choices}` };
+      const tag = String(params.tag);
+      const given = valueAt(root, [...path, tag]);
+      const tags = schemas.flatMap(({ properties }) => properties?.[tag]?.const ?? []).map(String);
+      return given === undefined
+        ? { path: [...path, tag], on: "key", message: `is missing. It must be ${choice(tags, given)}` }
+        : { path: [...path, tag], on: "value", message: `must be ${choice(tags, given)}` };
     }
     case "minimum":
       return here(`must be at least ${params.limit}.`);
@@ -78,7 +85,7 @@ function toFault(error: SchemaError, root: unknown, written: unknown): Fault | u
     case "minItems":
     case "minProperties":
       if (Number(params.limit) > 1) return here(`must have at least ${counted(error)}.`);
-      return here(`must not be empty${holdsMany(path) ? ": add at least one" : ""}${example(path, root)}.`);
+      return here(`must not be empty${holdsMany(schemas) ? ": add at least one" : ""}${example(schemas)}.`);
     case "maxLength":
     case "maxItems":
     case "maxProperties":
@@ -88,7 +95,7 @@ function toFault(error: SchemaError, root: unknown, written: unknown): Fault | u
     case "pattern": {
       const meant = meantReference(value);
       const hint = meant === undefined ? "" : ` To take it from a variable, write \`${meant}\`.`;
-      return here(`must be ${form ?? "of another form"}.${hint}`);
+      return here(`${form ?? "must be of another form"}.${hint}`);
     }
     default:
       return here(`${error.message ?? "is not valid"}.`);
@@ -96,34 +103,45 @@ function toFault(error: SchemaError, root: unknown, written: unknown): Fault | u
 }
 
 function missing(path: Path, root: unknown): Fault {
-  const shown = exampleOf(path, root);
-  const what = holdsMany(path) ? "Add at least one" : "Add it";
-  const message =
-    shown === undefined ? `is missing. ${what}.` : `is missing. ${what}, for example \`${path.at(-1)}: ${shown}\`.`;
+  const schemas = schemasAt(path, root);
+  const shown = exampleOf(schemas);
+  const advice = holdsMany(schemas) ? "Add at least one" : "Add it";
+  const message = `is missing. ${advice}${shown === undefined ? "" : `, for example \`${path.at(-1)}: ${shown}\``}.`;
   return { path, on: "key", message };
 }
 
 function unknownKey(parent: Path, key: string, root: unknown): Fault {
-  const of = parent.length === 0 ? "the configuration" : dotted(parent);
   const fault = (message: string): Fault => ({ path: [...parent, key], on: "key", message });
-  const known = keysOf(parent, root);
-  const [other] = kindsWith(parent, key);
-  if (other !== undefined)
-    return fault(
-      `is for \`type: "${other}"\`, not for \`type: "${kindOf(parent, root)}"\`: remove it, or change the type.`,
-    );
+  // Of an object of several kinds, another one may have the key.
+  const other = schemasAt(parent).find(({ properties }) => properties?.[key] && kindOf(properties) !== undefined);
+  if (other) {
+    const own = schemasAt(parent, root).find(({ properties }) => kindOf(properties) !== undefined);
+    const [right, wrong] = [kindOf(other.properties), kindOf(own?.properties)];
+    return fault(`is for \`type: "${right}"\`, not for \`type: "${wrong}"\`: remove it, or change the type.`);
+  }
+  const known = keysOf(schemasAt(parent, root));
   const meant = nearest(key, known) ?? (parent.length === 0 ? keyElsewhere(key) : undefined);
-  return fault(`is no key of ${of}; ${meant ? `did you mean \`${meant}\`?` : `it has ${known.join(", ")}.`}`);
+  const name = parent.length === 0 ? "the configuration" : dotted(parent);
+  return fault(`is no key of ${name}; ${meant ? `did you mean \`${meant}\`?` : `it has ${known.join(", ")}.`}`);
 }
 
-function wrongName(path: Path, name: string, root: unknown): Fault {
-  const [rule] = nameRules(path, root);
-  const form = formOfPattern(rule?.pattern ?? "") ?? `a name of 1 to ${rule?.maxLength} characters`;
+const kindOf = (properties: Schema["properties"]): unknown => properties?.type?.const;
+
+/** The path of a key that was written at the top: `gateway.port` for `port`. */
+function keyElsewhere(key: string): string | undefined {
+  const section = keysOf(schemasAt([])).find((name) => keysOf(schemasAt([name])).includes(key));
+  return section && `${section}.${key}`;
+}
+
+function wrongName(path: Path, name: string, schemas: readonly Schema[]): Fault {
+  const rules = schemas.flatMap(({ propertyNames }) => (propertyNames ? views(propertyNames) : []));
+  const { patternErrorMessage, maxLength } = rules.find((rule) => rule.patternErrorMessage ?? rule.maxLength) ?? {};
+  const form = patternErrorMessage ?? `must be a name of 1 to ${maxLength} characters`;
   const first = nearest(name.split(".")[0] ?? "", ["headers", "body"]);
   const isPlace =
     form.includes("`headers.<name>`") && name.includes(".") && first !== undefined && !name.startsWith(`${first}.`);
   const meant = isPlace ? ` Did you mean \`${[first, ...name.split(".").slice(1)].join(".")}\`?` : "";
-  return { path: [...path, name], on: "key", message: `must be ${form}.${meant}` };
+  return { path: [...path, name], on: "key", message: `${form}.${meant}` };
 }
 
 /**
@@ -145,7 +163,7 @@ function ofChoices(errors: readonly SchemaError[]): SchemaError[] {
   });
 }
 
-const words: Record<string, string> = {
+const WORDS: Record<string, string> = {
   string: "text",
   array: "a list",
   object: "an object",
@@ -154,27 +172,27 @@ const words: Record<string, string> = {
   boolean: "`true` or `false`",
 };
 
-const kinds = (found: readonly unknown[]): string =>
-  join([...new Set(found.flatMap((kind) => (words[String(kind)] ?? String(kind)).split(" or ")))]);
+const kindsOf = (found: readonly unknown[]): string =>
+  joined([...new Set(found.flatMap((kind) => (WORDS[String(kind)] ?? String(kind)).split(" or ")))]);
 
 /** The choices there are, and the one that was probably meant; with the full stop. */
 function choice(names: readonly string[], written: unknown): string {
   const meant = typeof written === "string" ? nearest(written, names) : undefined;
-  const all = join(names.map((name) => `\`${name}\``));
+  const all = joined(names.map((name) => `\`${name}\``));
   return meant === undefined ? `${all}.` : `${all}; did you mean \`${meant}\`?`;
 }
 
 function counted({ keyword, params }: SchemaError): string {
-  const [one, more] = ({
+  const nouns: Record<string, [string, string]> = {
     Length: ["character", "characters"],
     Items: ["entry", "entries"],
     Properties: ["key", "keys"],
-  }[keyword.slice(3)] ?? ["", ""]) as [string, string];
-  return `${params.limit} ${params.limit === 1 ? one : more}`;
+  };
+  return `${params.limit} ${nouns[keyword.slice(3)]?.[params.limit === 1 ? 0 : 1]}`;
 }
 
-function example(path: Path, root: unknown): string {
-  const shown = exampleOf(path, root);
+function example(schemas: readonly Schema[]): string {
+  const shown = exampleOf(schemas);
   return shown === undefined ? "" : `, for example \`${shown}\``;
 }
 
@@ -184,63 +202,73 @@ function brackets(found: readonly unknown[]): string {
   return found[0] === "array" ? ", in brackets: `[…]`" : found[0] === "object" ? ", in braces: `{…}`" : "";
 }
 
-/** The type of a number or a flag, which a text is not, whatever it holds. */
-const bareKind = (type: unknown): string | undefined => ["integer", "number", "boolean"].find((bare) => bare === type);
-
 /** A number or a flag that was written as text. */
 function withoutQuotes(value: unknown, type: unknown): string {
-  const isBare =
-    type === "boolean" ? /^(true|false)$/ : /^(integer|number)$/.test(String(type)) ? /^\d+(\.\d+)?$/ : /^(?!)/;
-  return typeof value === "string" && isBare.test(value.trim()) ? ", without quotes" : "";
+  if (typeof value !== "string") return "";
+  const bare = type === "boolean" ? /^(true|false)$/ : /^\d+(\.\d+)?$/;
+  return isBare(type) && bare.test(value.trim()) ? ", without quotes" : "";
 }
 
-const join = (names: readonly string[]): string =>
+/** A number or a flag, which a text is not, whatever it holds. */
+const isBare = (type: unknown): boolean => ["integer", "number", "boolean"].includes(String(type));
+
+const joined = (names: readonly string[]): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
-
-/** The patterns of the schema as people say them, after "must be". A test keeps this list whole. */
-const FORMS: Readonly<Record<string, string>> = {
-  "^([1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$":
-    "a span of time, a number with `ms`, `s`, `m`, `h` or `d`, for example `30m` or `7d`",
-  "^(off|[1-9][0-9]{0,8}(ms|s|m|h)|[1-9][0-9]{0,4}d)$":
-    "a span of time, a number with `ms`, `s`, `m`, `h` or `d`, for example `30m`, or `off`",
-  "^[1-9][0-9]{0,8}(ms|s|m|h)$": "a span of time, a number with `ms`, `s`, `m` or `h`, for example `30s`",
-  "^[1-9][0-9]{0,11} ?(B|KiB|MiB|GiB)$":
-    "a size, a number of bytes or a number with `B`, `KiB`, `MiB` or `GiB`, for example `1GiB`",
-  "^[1-9][0-9]{0,8} ?(B|KiB|MiB)$": "a size, a number with `B`, `KiB` or `MiB`, for example `256KiB`",
-  "^https?://[^ ]+$": "an address that begins with `https://` or `http://`, for example `https://example.com/path`",
-  "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$": 'a day as year-month-day, for example `"2026-03-01"`',
-  "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,3})?Z)?$":
-    'a day as year-month-day or a moment in UTC, for example `"2027-01-31"` or `"2027-01-31T12:00:00Z"`',
-  "^(/[A-Za-z0-9._~-]+)+$":
-    "a path of letters, digits, `.`, `_`, `~` and `-` that begins with `/` and does not end with one, for example `/hooks`",
-  "^[A-Za-z][A-Za-z0-9._-]{0,63}/(\\*|[A-Za-z0-9._-]{1,128})$":
-    "the tool of a server as `server/tool`, or `server/*` for all of its tools",
-  "^webhook:(?:[ -~]{0,247}[!-~])$": "the name of a session that begins with `webhook:`, for example `webhook:github`",
-  "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$": "the name of a header, for example `authorization`",
-  "^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*$": "the name of a package, for example `@ai-sdk/mistral`",
-  "^[^\\r\\n\\u0000]*$": "text in one line",
-  "^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable: letters, digits and `_`, not a digit first",
-  "^[A-Za-z][A-Za-z0-9._-]{0,63}$":
-    "a name that begins with a letter, then letters, digits, `.`, `_` and `-`, at most 64 characters",
-  "^(?!(wake|agent)$)[a-z][a-z0-9-]{0,63}$":
-    "a name that begins with a small letter, then small letters, digits and `-`, at most 64 characters, but not `wake` or `agent`, which are taken",
-  "^(headers|body)\\..*[^.]$":
-    "a place in the request, `headers.<name>` or `body.<dotted path>`, for example `headers.x-github-event` or `body.action`",
-};
-
-/** Describes a text of each pattern, in words that follow "must be". */
-export const formOfPattern = (pattern: string): string | undefined => FORMS[pattern];
 
 /** The path of a JSON Pointer; steps into a list are numbers. */
 function pathOf(pointer: string, root: unknown): Path {
-  let node = root;
-  return pointer
-    .split("/")
-    .slice(1)
-    .map((word) => {
-      const key = word.replaceAll("~1", "/").replaceAll("~0", "~");
-      const step = Array.isArray(node) ? Number(key) : key;
-      node = (node as Record<string | number, unknown> | null | undefined)?.[step];
-      return step;
+  const path: (string | number)[] = [];
+  for (const word of pointer.split("/").slice(1)) {
+    const key = word.replaceAll("~1", "/").replaceAll("~0", "~");
+    path.push(Array.isArray(valueAt(root, path)) ? Number(key) : key);
+  }
+  return path;
+}
+
+/** A value for a place, as a person writes it; that of the nearest schema which shows one. */
+function exampleOf(schemas: readonly Schema[]): string | undefined {
+  const [shown] = schemas.find(({ examples }) => examples)?.examples ?? schemas.find((one) => one.enum)?.enum ?? [];
+  return shown === undefined ? undefined : json5(shown);
+}
+
+/** Tells whether a place is an object that needs at least one key of a person's choice. */
+const holdsMany = (schemas: readonly Schema[]): boolean => schemas.some(({ minProperties = 0 }) => minProperties > 0);
+
+/** The keys that an object may have. */
+const keysOf = (schemas: readonly Schema[]): string[] => [
+  ...new Set(schemas.flatMap(({ properties }) => Object.keys(properties ?? {}))),
+];
+
+/** The schemas that hold for a place, nearest first. Of an object of several kinds only the one that the whole value says it is; all without it. */
+function schemasAt(path: Path, root?: unknown): Schema[] {
+  let here = views(whole, root);
+  for (const [depth, step] of path.entries()) {
+    const value = valueAt(root, path.slice(0, depth + 1));
+    here = here.flatMap(({ items, properties = {}, additionalProperties }) => {
+      if (typeof step === "number") return items ? views(items, value) : [];
+      if (Object.hasOwn(properties, step)) return views(properties[step] as Schema, value);
+      return typeof additionalProperties === "object" ? views(additionalProperties, value) : [];
     });
+  }
+  return here;
+}
+
+/** A schema as it is, then what it refers to, then its choices. */
+function views(schema: Schema, value?: unknown): Schema[] {
+  const { $ref, discriminator, oneOf = [] } = schema;
+  const tag = discriminator?.propertyName ?? "";
+  const kind = valueAt(value, [tag]);
+  const meant = kind === undefined ? [] : oneOf.filter(({ properties }) => properties?.[tag]?.const === kind);
+  const referred = $ref === undefined ? [] : views(valueAt(whole, $ref.split("/").slice(1)) as Schema, value);
+  return [schema, ...referred, ...(meant.length > 0 ? meant : oneOf).flatMap((one) => views(one, value))];
+}
+
+/** A value as JSON5, on one line. */
+function json5(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(json5).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const pairs = Object.entries(value).map(
+    ([key, item]) => `${/^[A-Za-z_$][\w$]*$/.test(key) ? key : JSON.stringify(key)}: ${json5(item)}`,
+  );
+  return pairs.length === 0 ? "{}" : `{ ${pairs.join(", ")} }`;
 }

@@ -1,8 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
-import { dirname, isAbsolute, resolve } from "node:path";
-import type { Tls } from "./config.ts";
-import type { CheckedConfig } from "./conform.ts";
-import { ConfigError, type Report } from "./problems.ts";
+import { dirname, extname, isAbsolute, resolve } from "node:path";
+import type { CheckedConfig, Tls } from "./config.ts";
+import { ConfigError, type Report, type Source } from "./problems.ts";
 
 /** A configuration is written by people; a larger file is another file. */
 const MAX_CONFIG = 4 * 2 ** 20;
@@ -12,15 +11,42 @@ const MAX_INSTRUCTIONS = 2 ** 20;
 /** The traces of files, by their paths: each tells one version of a file from another. */
 type Traces = Record<string, string>;
 
-export async function readConfig(file: string): Promise<Uint8Array> {
-  const refuse = (message: string) => new ConfigError([{ file, line: null, column: null, key: "", message }]);
+/** Reads a configuration file. Throws ConfigError with the place of what is wrong. */
+export async function readSource(file: string): Promise<Source> {
   const bytes = await readFile(file).catch((error: unknown) => {
-    throw refuse(`the file cannot be read: ${reasonOf(error)}`);
+    throw refusal(file, `cannot be read: ${reasonOf(error)}`);
   });
   if (bytes.length > MAX_CONFIG)
-    throw refuse("the file is larger than 4 MiB, too large for a configuration: name another one.");
-  return bytes;
+    throw refusal(file, "is larger than 4 MiB, too large for a configuration: name another one.");
+  return await parseConfig(file, bytes);
 }
+
+/** Reads the text of a configuration file, by the ending of its name. */
+export async function parseConfig(file: string, bytes: Uint8Array): Promise<Source> {
+  const text = decoded(file, bytes);
+  // Each parser is loaded only for a file that needs it: a gateway reads one.
+  switch (extname(file).toLowerCase()) {
+    case ".json5":
+    case ".json":
+      return (await import("./parse-json.ts")).parseJson(file, text);
+    case ".yaml":
+    case ".yml":
+      return (await import("./parse-yaml.ts")).parseYaml(file, text);
+    default:
+      throw refusal(file, "has a name that does not end in .json5, .json, .yaml or .yml: rename it.");
+  }
+}
+
+function decoded(file: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw refusal(file, "is not UTF-8 text: save it as UTF-8.");
+  }
+}
+
+const refusal = (file: string, message: string) =>
+  new ConfigError([{ file, line: null, column: null, key: "", message: `the file ${message}` }]);
 
 /** Tells one version of a file from another, without reading it. */
 async function traceOf(file: string): Promise<string> {

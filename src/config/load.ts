@@ -1,22 +1,45 @@
+import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Built, checkNames } from "./check.ts";
-import { checkAgents, checkPrograms } from "./check-agents.ts";
-import { checkChannels, checkDoors, isLoopback } from "./check-doors.ts";
+import type { ConfigFile } from "#generated/config-types.ts";
+import { config as conforms } from "#generated/validators/config.js";
+import { type Built, checkAgents, checkNames, checkPrograms, checkSkills } from "./check-agents.ts";
+import { checkChannels, checkDoors, checkSurfaces, isLoopback } from "./check-doors.ts";
 import { checkMappings } from "./check-mappings.ts";
-import { checkReferences, checkSecrets } from "./check-secrets.ts";
-import { checkSkills } from "./check-skills.ts";
-import type { LoadedConfig } from "./config.ts";
-import { conform } from "./conform.ts";
-import { effectiveValues, type Override } from "./effective.ts";
-import { readCertificates, readConfig, readInstructions, tracesOf } from "./files.ts";
-import { parseConfig } from "./parse.ts";
-import { ConfigError, type ConfigProblem, createFindings, dotted, type Fault, showProblem } from "./problems.ts";
+import { type CheckedConfig, type Config, type Frozen, listenersOf, resolveConfig } from "./config.ts";
+import { type EffectiveValue, effectiveValues, type Override } from "./effective.ts";
+import { readCertificates, readInstructions, readSource, tracesOf } from "./files.ts";
+import {
+  ConfigError,
+  type ConfigProblem,
+  createFindings,
+  dotted,
+  type Fault,
+  locate,
+  type Source,
+  showProblem,
+  unwritten,
+} from "./problems.ts";
 import { resolveReferences } from "./references.ts";
-import { listenersOf, resolveConfig } from "./resolve.ts";
-import { locate, type Source, unwritten } from "./source.ts";
-import { checkSurfaces } from "./surfaces.ts";
-import { tryOutConfig } from "./try-out.ts";
+import { checkReferences, checkSecrets, secretsInClear } from "./secrets.ts";
+
+export type LoadedConfig = {
+  config: Config;
+  /** Null for a start without a configuration. */
+  file: string | null;
+  /** The files it was read from, itself and the certificates, each with what tells this version of it from another. */
+  files: Readonly<Record<string, string>>;
+  warnings: readonly string[];
+  /** Its values as an operator may see them, with their origins, and when they were read. */
+  values: readonly EffectiveValue[];
+  loadedAt: number;
+  /** The secrets that no log may hold. */
+  secrets: readonly string[];
+  tryOut: TryOut | null;
+};
+
+/** The secrets that were made for a start without a configuration. Shown once, on the terminal. */
+export type TryOut = { restKey: string; rpcToken: string; webhookToken: string; consoleToken: string };
 
 export type LoadOptions = {
   /** `--config`. Else `$GATEWAY_CONFIG`, else ./gateway.json5 if it is there, else the try-out. */
@@ -35,13 +58,10 @@ export type LoadOptions = {
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const usual = join(options.folder ?? ".", "gateway.json5");
   const file = options.file ?? (options.env.GATEWAY_CONFIG || (existsSync(usual) ? usual : undefined));
-  if (file !== undefined) {
-    const trace = await tracesOf([file]);
-    const loaded = await settle(await parseConfig(file, await readConfig(file)), options);
-    return { ...loaded, files: { ...trace, ...loaded.files } };
-  }
-  const { value, tryOut, names, from } = tryOutConfig(options.env);
-  return { ...(await settle(unwritten(value, names, from), options)), tryOut };
+  if (file === undefined) return await loadTryOut(options);
+  const trace = await tracesOf([file]);
+  const loaded = await settle(await readSource(file), options);
+  return { ...loaded, files: { ...trace, ...loaded.files } };
 }
 
 /** Makes a configuration of what was written: references, schema, checks, and the form that the gateway uses. */
@@ -56,7 +76,6 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   const found = [...references.faults, ...faults.filter(({ path }) => !unresolved.has(dotted(path)))];
   refuseIf(source, found, address.problems);
 
-  const exposed = isExposed(listenersOf(checked, { ...address, tls: [] }), options.env);
   const findings = createFindings();
   const { tls, files: certificates } = await readCertificates(checked, source.file, findings.refuse);
   const { instructions, files: texts } = await readInstructions(checked, source.file, findings.refuse);
@@ -68,7 +87,9 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   checkChannels(checked, findings);
   checkDoors(checked, source.value, findings);
   if (source.file !== null) checkReferences(checked, source.value, findings);
-  checkSecrets(checked, exposed, findings);
+  // In production, or where another machine can reach it, a weak secret is refused.
+  const isReachable = listenersOf(checked, { ...address, tls: [] }).some(({ host }) => !isLoopback(host));
+  checkSecrets(checked, isReachable || options.env.NODE_ENV === "production", findings);
   await checkSkills(checked, source.file, findings);
   refuseIf(source, findings.faults);
 
@@ -79,8 +100,18 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
     warnings: findings.warnings.map((fault) => showProblem(locate(source, fault))),
     values: effectiveValues(checked, source, address.overrides),
     loadedAt: Date.now(),
+    secrets: secretsInClear(checked),
     tryOut: null,
   };
+}
+
+/** Holds a configuration to its schema and fills in the defaults, in place. `written` is the same before its references were filled in. */
+async function conform(value: unknown, written: unknown): Promise<{ checked: CheckedConfig; faults: Fault[] }> {
+  const checked = value as CheckedConfig;
+  if (conforms(value)) return { checked, faults: [] };
+  // Only a mistake needs the words for it, and the schema that they are taken from.
+  const { explain } = await import("./explain.ts");
+  return { checked, faults: explain(conforms.errors ?? [], value, written) };
 }
 
 function refuseIf(source: Source, faults: readonly Fault[], others: readonly ConfigProblem[] = []): void {
@@ -90,25 +121,20 @@ function refuseIf(source: Source, faults: readonly Fault[], others: readonly Con
   throw new ConfigError([...others, ...located]);
 }
 
-/** In production, or where another machine can reach it, a weak secret is refused. */
-const isExposed = (listeners: readonly { host: string }[], env: NodeJS.ProcessEnv): boolean =>
-  env.NODE_ENV === "production" || listeners.some(({ host }) => !isLoopback(host));
-
 function addressFrom({ host, port, env }: LoadOptions) {
   const problems: ConfigProblem[] = [];
   const written = env.GATEWAY_PORT?.trim() || undefined;
   const given = port ?? (written === undefined ? undefined : Number(written));
   if (given !== undefined && !(Number.isInteger(given) && given >= 0 && given <= 65535)) {
     const key = port === undefined ? "GATEWAY_PORT" : "--port";
-    problems.push({
-      file: null,
-      line: null,
-      column: null,
-      key,
-      message: "is no port: give a whole number from 0 to 65535.",
-    });
+    const message = "is no port: give a whole number from 0 to 65535.";
+    problems.push({ file: null, line: null, column: null, key, message });
   }
   const named = env.GATEWAY_HOST?.trim() || undefined;
+  const overrideOf = <T extends string | number>(flag: T | undefined, value: T | undefined, variable: string) => {
+    if (flag !== undefined) return { value: flag, origin: "flag", variable: null } satisfies Override;
+    return value === undefined ? undefined : ({ value, origin: "environment", variable } satisfies Override);
+  };
   const overrides = {
     host: overrideOf(host, named, "GATEWAY_HOST"),
     port: overrideOf(port, written === undefined ? undefined : given, "GATEWAY_PORT"),
@@ -116,19 +142,44 @@ function addressFrom({ host, port, env }: LoadOptions) {
   return { host: host ?? named, port: given, problems, overrides };
 }
 
-function overrideOf(
-  flag: string | number | undefined,
-  named: string | number | undefined,
-  variable: string,
-): Override | undefined {
-  if (flag !== undefined) return { value: flag, origin: "flag", variable: null };
-  return named === undefined ? undefined : { value: named, origin: "environment", variable };
-}
-
-function freeze<T>(value: T): T {
+function freeze<T>(value: T): Frozen<T> {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
     Object.values(value).forEach(freeze);
   }
-  return value;
+  return value as Frozen<T>;
+}
+
+/** The variables that stand in for a try-out's secrets, by the key that each would have in a file. */
+const VARIABLES = {
+  "gateway.rest.auth.keys[0].key": "REST_API_KEY",
+  "gateway.rpc.auth.tokens[0].token": "RPC_TOKEN",
+  "gateway.console.token": "CONSOLE_TOKEN",
+  "webhooks.token": "WEBHOOK_TOKEN",
+} as const;
+
+/** The configuration of a gateway that is given none: one echo agent in memory, and secrets that are new each time. */
+async function loadTryOut(options: LoadOptions): Promise<LoadedConfig> {
+  const { env } = options;
+  const secret = (name: string): string => env[name]?.trim() || randomBytes(24).toString("base64url");
+  const tryOut: TryOut = {
+    restKey: secret("REST_API_KEY"),
+    rpcToken: secret("RPC_TOKEN"),
+    webhookToken: secret("WEBHOOK_TOKEN"),
+    consoleToken: secret("CONSOLE_TOKEN"),
+  };
+  const name = "try-out";
+  const value: ConfigFile = {
+    gateway: {
+      rest: { auth: { keys: [{ name, key: tryOut.restKey }] } },
+      rpc: { auth: { tokens: [{ name, token: tryOut.rpcToken, permissions: "*" }] } },
+      console: { token: tryOut.consoleToken },
+    },
+    webhooks: { token: tryOut.webhookToken },
+    agents: { main: { backend: "echo", description: "Repeats what it is told." } },
+  };
+  const set = Object.entries(VARIABLES).filter(([, variable]) => env[variable]?.trim());
+  const from = Object.fromEntries(set.map(([key, variable]) => [key.replace("[0]", ".0"), variable]));
+  const loaded = await settle(unwritten(value, VARIABLES, from), options);
+  return { ...loaded, secrets: [...loaded.secrets, ...Object.values(tryOut)], tryOut };
 }

@@ -1,6 +1,5 @@
 import { type DocumentNode, parse, type ValueNode } from "@humanwhocodes/momoa";
-import { ConfigError, type ConfigProblem, dotted, type Path } from "./problems.ts";
-import { type Position, type Source, setKey } from "./source.ts";
+import { ConfigError, type ConfigProblem, dotted, type Path, type Position, type Source, setKey } from "./problems.ts";
 
 /** Reads JSON5, and JSON as a part of it. */
 export function parseJson(file: string, text: string): Source {

@@ -1,6 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from "yaml";
-import { ConfigError, type ConfigProblem, type Path } from "./problems.ts";
-import type { Position, Source } from "./source.ts";
+import { ConfigError, type ConfigProblem, type Path, type Position, type Source } from "./problems.ts";
 
 /** Reads YAML 1.2, one document. */
 export function parseYaml(file: string, text: string): Source {

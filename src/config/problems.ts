@@ -1,3 +1,5 @@
+import { nearest } from "#kit/nearest.ts";
+
 /** A place in the configuration: keys and list indexes from the root. */
 export type Path = readonly (string | number)[];
 
@@ -65,3 +67,50 @@ export const valueAt = (root: unknown, path: Path): unknown =>
         : undefined,
     root,
   );
+
+export type Position = { line: number; column: number };
+
+/** A configuration as it was written: what it says, and where it says it. */
+export type Source = {
+  file: string | null;
+  value: unknown;
+  /** Where a key or its value stands; for one that is not there, its nearest parent. */
+  place(path: Path, on: "key" | "value"): Position | undefined;
+  /** The name of a value for the person who chose it, where that is not its key. */
+  names?: Readonly<Record<string, string>>;
+  /** The variables that values were taken from, by their paths, where no text refers to them. */
+  from?: Readonly<Record<string, string>>;
+};
+
+/** A configuration that no file holds. */
+export const unwritten = (value: unknown, names: Source["names"] = {}, from: Source["from"] = {}): Source => {
+  return { file: null, value, place: () => undefined, names, from };
+};
+
+export function locate(source: Source, { path, on, message }: Fault): ConfigProblem {
+  const at = source.place(path, on);
+  const inWords = (text: string) =>
+    Object.entries(source.names ?? {}).reduce((words, [key, name]) => words.replaceAll(key, name), text);
+  const key = inWords(dotted(path));
+  return { file: source.file, line: at?.line ?? null, column: at?.column ?? null, key, message: inWords(message) };
+}
+
+/** A key of an object that was read. `__proto__` becomes a key like any other, which the schema then refuses. */
+export function setKey(object: Record<string, unknown>, key: string, value: unknown): void {
+  if (key === "__proto__") Object.defineProperty(object, key, { value, enumerable: true, configurable: true });
+  else object[key] = value;
+}
+
+/** The rest of a sentence about a name that is not among those that are configured in a section. */
+export function notAmong(known: readonly string[], name: string, section: string): string {
+  const none = `there is none yet: add it to \`${section}\`.`;
+  return `that is not configured; ${known.length === 0 ? none : meantOrListed(known, name)}`;
+}
+
+/** The name that was probably meant, or those that there are. */
+export function meantOrListed(known: readonly string[], name: string): string {
+  const meant = nearest(name, known);
+  return meant ? `did you mean \`${meant}\`?` : `there ${known.length === 1 ? "is" : "are"} ${listed(known)}.`;
+}
+
+export const listed = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(", ");

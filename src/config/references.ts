@@ -1,5 +1,4 @@
-import type { Fault, Path } from "./problems.ts";
-import { setKey } from "./source.ts";
+import { type Fault, type Path, setKey } from "./problems.ts";
 
 /**
  * Puts environment variables in place of `${NAME}` in every text; `$${` stands for `${`. What cannot be resolved is a

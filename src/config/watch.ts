@@ -1,12 +1,11 @@
-import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { modelFlaw } from "./check-mappings.ts";
-import type { Config, LoadedConfig } from "./config.ts";
+import type { Config } from "./config.ts";
 import { applyReload, type Difference, diffConfig } from "./diff.ts";
 import { valuesAfter } from "./effective.ts";
 import { tracesOf } from "./files.ts";
+import type { LoadedConfig } from "./load.ts";
 import { ConfigError, type ConfigProblem, dotted } from "./problems.ts";
-import { type Watcher, watchFolder } from "./watch-folder.ts";
 
 export type Reload =
   | ({ reloaded: true; warnings: readonly string[]; problems: readonly [] } & Difference)
@@ -32,7 +31,7 @@ export type ConfigWatch = {
   reload(cause: "signal" | "rpc", agent?: string): Promise<Reload>;
 };
 
-export type WatchOptions = {
+type WatchOptions = {
   running: LoadedConfig;
   load: () => Promise<LoadedConfig>;
   /** Takes the whole configuration over, in one step. Called only if something is different; never throws. */
@@ -41,23 +40,19 @@ export type WatchOptions = {
   onInvalid: (error: ConfigError, cause: ReloadCause) => void;
   /** Ends the watching. */
   signal: AbortSignal;
-  /** How long a file has to lie still before it is read: editors write in several steps. */
-  settleMs?: number;
+  /** The pause between two looks at the files. One that changed is read when a second look finds it the same: editors write in several steps. */
+  lookMs?: number;
 };
 
 /** Keeps the configuration up to date with its file, and the last good one in force. */
-export function watchConfig({ running, load, onChange, onInvalid, signal, settleMs = 50 }: WatchOptions): ConfigWatch {
+export function watchConfig({ running, load, onChange, onInvalid, signal, lookMs = 400 }: WatchOptions): ConfigWatch {
   let { config, files, values, loadedAt } = running;
   let lastReload: ConfigState["lastReload"];
   /** The files as they were when they were last read, well or not. */
   let seen = tell(files);
   let queue: Promise<unknown> = Promise.resolve();
-  let moved = false;
-  let settling = false;
-  const watchers = new Map<string, Watcher>();
 
-  watchFolders();
-  signal.addEventListener("abort", stop, { once: true });
+  void watchFiles();
   return {
     get config() {
       return config;
@@ -88,7 +83,6 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, settle
       if (agent === undefined) {
         ({ files } = loaded);
         seen = tell(files);
-        watchFolders();
       }
       const reload = apply(loaded, agent === undefined ? loaded.config : withAgent(config, loaded, agent), cause);
       values = valuesAfter(
@@ -115,43 +109,15 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, settle
     return reload;
   }
 
-  /** Folders, not files: editors put a new file in the place of the old one. */
-  function watchFolders(): void {
-    if (signal.aborted) return;
-    const folders = new Set(Object.keys(files).map((file) => dirname(file)));
-    for (const [folder, watcher] of watchers) {
-      if (folders.has(folder)) continue;
-      watcher.close();
-      watchers.delete(folder);
-    }
-    for (const folder of folders) if (!watchers.has(folder)) watchers.set(folder, watchFolder(folder, look));
-  }
-
-  /** Something in a folder changed, perhaps one of our files. */
-  function look(): void {
-    moved = true;
-    if (!settling) void settle();
-  }
-
-  /** Waits until the files lie still, and reads them if they are others than before. */
-  async function settle(): Promise<void> {
-    settling = true;
-    let before: string | undefined;
-    while (moved && !signal.aborted) {
-      moved = false;
-      await sleep(settleMs, undefined, { ref: false });
+  /** Looks, and is not told: of files on a network or behind a link nobody would tell, and where many are written it costs every write. */
+  async function watchFiles(): Promise<void> {
+    let before = seen;
+    while (!signal.aborted) {
+      await sleep(lookMs, undefined, { ref: false });
       const now = tell(await tracesOf(Object.keys(files)));
-      if (signal.aborted || now === seen) continue;
-      if (now === before) await reload("file");
-      else moved = true;
+      if (now === before && now !== seen && !signal.aborted) await reload("file");
       before = now;
     }
-    settling = false;
-  }
-
-  function stop(): void {
-    for (const watcher of watchers.values()) watcher.close();
-    watchers.clear();
   }
 }
 

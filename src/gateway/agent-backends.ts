@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
 import { lazyBackend } from "#backends/lazy.ts";
@@ -11,70 +12,61 @@ import type { ToolSource } from "#tools/tool.ts";
 import { version } from "../version.ts";
 
 /** What answers for an agent, and what it may use. */
-export type Answering = { backend: Backend; toolSource: ToolSource | undefined };
+type Answering = { backend: Backend; toolSource: ToolSource | undefined };
 
-/** What of the configuration, beside the agent's own part, makes its backend. */
+/** The parts of the configuration, beside the agent's own, that make its backend. */
 export type Shared = Pick<Config, "providers" | "tools">;
 
-/** What backends and tools use of the gateway. */
-export type AnsweringParts = { clock: Clock; events: Events };
+/** The parts of the gateway that backends and tools use. */
+type AnsweringParts = { clock: Clock; events: Events };
 
 export type AnsweringFor = (name: string, agent: AgentConfig, shared: Shared) => Answering;
 
 /** Makes the backend of one agent. All but `echo` load their code with their first turn. */
-export const openBackend = (
-  name: string,
-  agent: AgentConfig,
-  { providers }: Shared,
-  parts: AnsweringParts,
-): Backend => {
-  const models = namedModels(agent);
+const openBackend = (name: string, agent: AgentConfig, { providers }: Shared, parts: AnsweringParts): Backend => {
+  const { timeouts, command, http, acp, a2a } = agent;
+  const { clock } = parts;
+  const { connect: connectMs, silence: silenceMs } = timeouts;
+  // The models that a caller may name, of an agent that is handed their names.
+  const models = [...new Set(agent.model === undefined ? agent.models : [agent.model, ...agent.models])];
+  const outside = { kind: agent.backend, models, asksOutside: true };
+  const common = { agent: name, models };
   if (agent.backend === "echo") return createEchoBackend(agent.echo);
-  if (agent.backend === "command" && agent.command) {
-    const settings = { ...agent.command, ...parts, agent: name, models };
-    return lazyBackend({ kind: "command", models, asksOutside: true }, async () => {
-      return (await import("#backends/command/command.ts")).createCommandBackend(settings);
-    });
-  }
-  const { http, a2a, timeouts } = agent;
-  if (agent.backend === "http" && http) {
-    const settings = { ...http, agent: name, models, connectMs: timeouts.connect, clock: parts.clock };
-    return lazyBackend({ kind: "http", models, asksOutside: true }, async () => {
-      return (await import("#backends/http/http.ts")).createHttpBackend(settings);
-    });
-  }
-  if (agent.backend === "acp" && agent.acp) {
-    const { connect: connectMs, silence: silenceMs } = agent.timeouts;
-    const settings = { ...agent.acp, ...parts, agent: name, models, connectMs, silenceMs, version };
-    return lazyBackend({ kind: "acp", models, asksOutside: true }, async () => {
-      return (await import("#backends/acp/acp.ts")).createAcpBackend(settings);
-    });
-  }
   if (agent.backend === "model") {
-    const { fallbacks, model, modelTable, steps, summaryModel, timeouts } = agent;
-    const table = Object.fromEntries(
-      Object.entries(modelTable).map(([key, { provider, ...settings }]) => {
-        return [key, { ...settings, providerName: provider, provider: providers[provider] as ProviderConfig }];
-      }),
+    const settings = { ...modelSettingsOf(agent, providers), connectMs, clock };
+    return lazyBackend(knownOf(settings), async () =>
+      (await import("#backends/model/model.ts")).createModelBackend(settings),
     );
-    const settings = { table, model, fallbacks, summaryModel, steps, connectMs: timeouts.connect, clock: parts.clock };
-    return lazyBackend(knownOf(settings), async () => {
-      return (await import("#backends/model/model.ts")).createModelBackend(settings);
-    });
   }
-  if (agent.backend === "a2a" && a2a) {
-    const settings = { ...a2a, connectMs: timeouts.connect, clock: parts.clock };
-    return lazyBackend({ kind: "a2a", models: [], asksOutside: true }, async () => {
-      return (await import("#backends/a2a/a2a.ts")).createA2aBackend(settings);
+  if (agent.backend === "command" && command)
+    return lazyBackend(outside, async () =>
+      (await import("#backends/command/command.ts")).createCommandBackend({ ...command, ...parts, ...common }),
+    );
+  if (agent.backend === "http" && http)
+    return lazyBackend(outside, async () =>
+      (await import("#backends/http/http.ts")).createHttpBackend({ ...http, ...common, connectMs, clock }),
+    );
+  if (agent.backend === "acp" && acp)
+    return lazyBackend(outside, async () => {
+      const { createAcpBackend } = await import("#backends/acp/acp.ts");
+      return createAcpBackend({ ...acp, ...parts, ...common, connectMs, silenceMs, version });
     });
-  }
+  if (agent.backend === "a2a" && a2a)
+    return lazyBackend({ ...outside, models: [] }, async () =>
+      (await import("#backends/a2a/a2a.ts")).createA2aBackend({ ...a2a, connectMs, clock }),
+    );
   throw new Error(`the agent ${name} lacks what its backend ${agent.backend} needs`);
 };
 
-/** The models that a caller may name, of an agent that is handed their names. */
-const namedModels = ({ model, models }: AgentConfig): string[] => [
-  ...new Set(model === undefined ? models : [model, ...models]),
-];
+const modelSettingsOf = (
+  { fallbacks, model, modelTable, steps, summaryModel }: AgentConfig,
+  providers: Shared["providers"],
+) => {
+  const rows = Object.entries(modelTable).map(([name, { provider, ...settings }]) => {
+    return [name, { ...settings, providerName: provider, provider: providers[provider] as ProviderConfig }] as const;
+  });
+  return { table: Object.fromEntries(rows), model, fallbacks, summaryModel, steps };
+};
 
 const openTools = (
   name: string,
@@ -106,53 +98,51 @@ export type Generation = {
 
 /**
  * The backends of the agents as the configuration has them. One whose part of it is the same after a reload is kept, with its processes and
- * connections. Several configurations may be on their way at once.
+ * connections. A generation ends, settled or given up, before the next begins.
  */
 export const createAgentBackends = (parts: AnsweringParts) => {
-  const open = new Map<string, { one: Answering; uses: number }>();
-  let inForce: ReadonlySet<string> = new Set();
-
-  const letGo = async (keys: ReadonlySet<string>): Promise<void> => {
-    const gone: Answering[] = [];
-    for (const key of keys) {
-      const held = open.get(key);
-      if (!held || --held.uses > 0) continue;
-      open.delete(key);
-      gone.push(held.one);
-    }
-    await closeAll(gone);
-  };
+  let inForce: ReadonlyMap<string, Held> = new Map();
+  let coming: ReadonlyMap<string, Held> = new Map();
 
   const next = (): Generation => {
-    const keys = new Set<string>();
-    const answering: AnsweringFor = (name, agent, shared) => {
-      const providers = agent.backend === "model" ? shared.providers : null;
-      const key = JSON.stringify([name, agent, providers, agent.tools.length > 0 ? shared.tools : null]);
-      const held = open.get(key) ?? {
-        one: { backend: openBackend(name, agent, shared, parts), toolSource: openTools(name, agent, shared, parts) },
-        uses: 0,
-      };
-      open.set(key, held);
-      if (!keys.has(key)) held.uses++;
-      keys.add(key);
-      return held.one;
-    };
+    const mine = new Map<string, Held>();
+    coming = mine;
     return {
-      answering,
+      answering(name, agent, shared) {
+        const part = [agent, agent.backend === "model" && shared.providers, agent.tools.length > 0 && shared.tools];
+        const kept = inForce.get(name);
+        const held =
+          kept && isDeepStrictEqual(kept.part, part) ? kept : { part, one: open(name, agent, shared, parts) };
+        mine.set(name, held);
+        return held.one;
+      },
       async settle() {
         const before = inForce;
-        inForce = keys;
-        await letGo(before);
+        inForce = mine;
+        await closeAll(before, mine);
       },
-      giveUp: () => letGo(keys),
+      giveUp: () => closeAll(mine, inForce),
     };
   };
 
-  return { next, close: () => closeAll([...open.values()].map(({ one }) => one)) };
+  const close = async (): Promise<void> => {
+    await Promise.all([closeAll(inForce), closeAll(coming, inForce)]);
+  };
+  return { next, close };
 };
 
-const closeAll = async (all: readonly Answering[]): Promise<void> => {
+/** What answers for an agent, with its part of the configuration. */
+type Held = { part: unknown; one: Answering };
+
+const open = (name: string, agent: AgentConfig, shared: Shared, parts: AnsweringParts): Answering => ({
+  backend: openBackend(name, agent, shared, parts),
+  toolSource: openTools(name, agent, shared, parts),
+});
+
+/** Closes all but those that are kept. */
+const closeAll = async (all: ReadonlyMap<string, Held>, kept?: ReadonlyMap<string, Held>): Promise<void> => {
+  const gone = [...all].filter(([name, held]) => kept?.get(name) !== held).map(([, { one }]) => one);
   await Promise.allSettled(
-    all.flatMap(({ backend, toolSource }) => [backend.close?.(), toolSource?.[Symbol.asyncDispose]()]),
+    gone.flatMap(({ backend, toolSource }) => [backend.close?.(), toolSource?.[Symbol.asyncDispose]()]),
   );
 };

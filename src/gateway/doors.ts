@@ -1,64 +1,33 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
-import type { Config, SurfaceName } from "#config/config.ts";
-import type { Core } from "#core/core.ts";
-import type { Reloads } from "#core/reload.ts";
-import type { ConfigState } from "#handlers/rest/config.ts";
-import { restHandlers } from "#handlers/rest/table.ts";
-import type { Clock } from "#kit/clock.ts";
-import { createLatch } from "#kit/latch.ts";
-import type { Events } from "#observe/events.ts";
-import type { LoopLag } from "#observe/loop-lag.ts";
-import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
+import type { Config, Listener, SurfaceName } from "#config/config.ts";
 import { type Access, createAccess } from "#wire/call/access.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
 import { createFront, type DoorAt } from "#wire/call/front.ts";
 import { createHostCheck, createHostGuard, createPageCheck } from "#wire/call/hosts.ts";
 import { createLineHider, createTokenHider } from "#wire/call/known-tokens.ts";
-import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
 import type { OnUpgrade } from "#wire/http/upgrades.ts";
 import { createConsoleDoor } from "#wire/pages/console.ts";
-import { type Documents, serveDocuments } from "#wire/pages/documents.ts";
 import { nothingAt, type Place } from "#wire/pages/nothing-at.ts";
-import { createOpsDoors } from "#wire/pages/ops.ts";
 import { createServedAt } from "#wire/pages/served-at.ts";
-import { createRestDoor } from "#wire/rest/rest.ts";
-import { holdHot } from "#wire/rest/rest-hot.ts";
-import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
-import type { RpcMethods } from "#wire/rpc/rpc.ts";
-import type { SocketTimes } from "#wire/socket/connections.ts";
-import { createRpcSocketDoor } from "#wire/socket/rpc-ws.ts";
-import { withSocketCalls } from "#wire/socket/socket-calls.ts";
-import { createHooksSurface } from "./hooks-surface.ts";
-import { createInfo } from "./info.ts";
-import { closedSurfaces, isOn, placesIn } from "./open-surfaces.ts";
-import { createOpenAiDoor, type WithRestKeys } from "./openai-door.ts";
-import { readinessOf } from "./process-health.ts";
-import { restContract } from "./rest-contract.ts";
-import { createRpcSurface } from "./rpc-surface.ts";
+import { servedPlaces } from "#wire/pages/served-places.ts";
+import {
+  createDocuments,
+  createHooks,
+  createOps,
+  createRest,
+  createRpc,
+  restContract,
+  type SurfaceParts,
+} from "./surfaces.ts";
 
-type DoorsParts = {
+type DoorsParts = Omit<SurfaceParts, "config" | "access" | "guard" | "refusals" | "isServed" | "servedAt"> & {
   config: Config;
-  core: Core;
-  reloads: Reloads;
-  configState: () => ConfigState;
-  clock: Clock;
-  events: Events;
-  registry: Registry;
-  version: string;
-  began: number;
-  /** A text without the secrets that the logs hide. */
-  hideSecrets: (text: string) => string;
-  isDraining: () => boolean;
-  socketTimes?: SocketTimes | undefined;
-  isShort: () => boolean;
-  lag: LoopLag;
-  extraMethods: RpcMethods | undefined;
 };
 
 /** From the sources, from `dist/main.js`, and from a chunk beside it. */
@@ -82,15 +51,16 @@ type OpenListener = {
 };
 
 /** The doors of every listener, kept in step with the configuration. */
-export const createDoors = (parts: DoorsParts) => {
-  const { core, clock, events, registry, version } = parts;
-  let { config } = parts;
+export const createDoors = (given: DoorsParts) => {
+  const { core, clock, events, registry } = given;
+  let { config } = given;
   let access: Access = accessOf(config);
-  let served: Documents | undefined;
   let listening: readonly { url: string; host: string; port: number }[] = [];
+  let listeners: OpenListener[] = [];
+  let isRestReady = false;
+  const at = (listener: number) => listeners[listener] as OpenListener;
   const guard = createGuessGuard(clock);
   const refusals = createRefusals({ record: core.deliveries.record, clock });
-  const validation = createLatch<ValidateRequest>();
   const underWay = createUnderWay();
   const hideTokens = createTokenHider(
     (hash) =>
@@ -99,131 +69,35 @@ export const createDoors = (parts: DoorsParts) => {
       access.hooks.identify(hash) !== undefined ||
       access.identifyConsole(hash) !== undefined,
   );
-  const hideSecrets = createLineHider((line) => hideTokens(parts.hideSecrets(line)), clock);
-  const admits = createConnectionLimit({
-    limit: () => config.gateway.connectionsPerAddress,
-    isProxy: (address) => access.isProxy(address),
-    events,
-    clock,
-  });
-  const resets = createResetLimit({
-    clock,
-    keyOf(socket) {
-      const address = plain(socket.remoteAddress ?? "");
-      // Behind a proxy of ours are many: each of its connections counts alone.
-      return access.isProxy(address) ? socket : networkOf(address);
-    },
-  });
+  const hideSecrets = createLineHider((line) => hideTokens(given.hideSecrets(line)), clock);
   /** A key that is not known any more loses its streams. */
   const recheckKeys = () =>
     underWay.recheckKeys(
       (hash) => config.gateway.rest.enabled && (core.keys.isGood(hash) || access.identifyConsole(hash) !== undefined),
     );
   core.keys.onChange(recheckKeys);
-  const documents = () => Promise.all([import("#generated/openapi.json"), import("#generated/openrpc.json")]);
 
-  const withRestKeys: WithRestKeys = {
-    identify: (hash) => {
-      const key = core.keys.use(hash);
-      if (!key) return access.identifyConsole(hash);
-      const { name, scopes, keyId: tokenId = `config:${name}` } = key;
-      return { surface: "rest", tokenId, name, scopes };
-    },
-    guard,
-    rateLimit: rateLimitOf(core.store, "rest", clock, () => config.gateway.rest.rateLimit).count,
-    bodyLimit: () => config.limits.restBody,
-    recordBodies: () => config.recorder.bodies,
-    events,
-    clock,
-  };
-  const rest = createRestDoor({
-    ...withRestKeys,
-    surface: "rest",
-    handlers: restHandlers(core, {
-      callHook: async (place, raw, ctx) => hooks.call(place, raw, ctx),
-      recordBodies: () => config.recorder.bodies,
-      configState: parts.configState,
-      hooksUse: () => hooks.use(),
+  const parts: SurfaceParts = {
+    ...given,
+    ...{ guard, refusals, hideSecrets },
+    config: () => config,
+    access: () => access,
+    isServed: (surface) => listeners.some(({ surfaces }) => surfaces.includes(surface)),
+    servedAt: createServedAt({
+      places: () => listening.map((place, n) => ({ ...place, surfaces: at(n).surfaces })),
+      isOwnHost: (host, place) => listeners[place]?.isOwnHost(host) ?? false,
     }),
-    hold: holdHot(async (...request) => (await validation.promise)(...request)),
-  });
-  const openAi = createOpenAiDoor(core, withRestKeys);
-  const uptimeMs = () => clock.monotonic() - parts.began;
-  const servedDocuments = async () => {
-    const [openapi, openrpc] = await documents();
-    served ??= serveDocuments({ openapi: openapi.default, openrpc: openrpc.default }, config.webhooks.path);
-    return served;
   };
-  const servedAt = createServedAt({
-    places: () => listening.map((place, n) => ({ ...place, surfaces: at(n).surfaces })),
-    isOwnHost: (host, place) => listeners[place]?.isOwnHost(host) ?? false,
-  });
-  const identifyRpc = (hash: Buffer) => access.identifyRpc(hash);
-  const isServed = (surface: SurfaceName) => listeners.some(({ surfaces }) => surfaces.includes(surface));
-  const startedAt = clock.now() - uptimeMs();
-  const infoOf = createInfo({ version, node: core.runner.node, startedAt, isServed });
-  const rpc = createRpcSurface({
-    core,
-    reloads: parts.reloads,
-    config: () => config,
-    clock,
-    events,
-    version,
-    uptimeMs,
-    info: () => infoOf(config),
-    documents: servedDocuments,
-    servedAt: (call) => servedAt(call, "rpc"),
-    identify: identifyRpc,
-    guard,
-    extraMethods: parts.extraMethods,
-  });
-  const hooks = createHooksSurface({
-    core,
-    config: () => config,
-    access: () => access.hooks,
-    guard,
-    refusals,
-    clock,
-    events,
-  });
-  const ops = createOpsDoors({
-    version,
-    uptimeMs,
-    readiness: () => readinessOf(parts, validation.value() !== undefined),
-    documents: servedDocuments,
-    reference: async () => (await import("#generated/reference.js")).reference,
-    servedAt,
-    metrics: registry.text,
-    metricsType: METRICS_TYPE,
-    identifyRpc,
-    guard,
-    events,
-  });
-  const socket = createRpcSocketDoor({
-    dispatch: rpc.dispatchOf(withSocketCalls(rpc.methods)),
-    store: core.store,
-    gatewayStream: core.gatewayStream,
-    deliveryFeed: core.deliveryFeed,
-    live: core.live,
-    requireAgent: (name) => void core.agents.get(name),
-    peerOf: (req) => access.peerOf(req),
-    identify: (hash) => (config.gateway.rpc.enabled ? access.identifyRpc(hash) : undefined),
-    guard,
-    servedAt: (asked) => servedAt(asked, "rpc"),
-    messageLimit: () => config.limits.rpcBody,
-    socketsPerAddress: () => config.gateway.rpc.socketsPerAddress,
-    recordBodies: () => config.recorder.bodies,
-    hideSecrets,
-    isDraining: parts.isDraining,
-    refusals,
-    times: parts.socketTimes,
-    clock,
-    events,
-  });
-  registry.read("gauge", "gateway_sockets_open", "WebSockets that are open.", socket.count);
+  const documents = createDocuments(config.webhooks.path);
+  const hooks = createHooks(parts);
+  const rest = createRest(parts, hooks);
+  const rpc = createRpc(parts, documents);
+  const ops = createOps(parts, documents, () => isRestReady);
+  registry.read("gauge", "gateway_sockets_open", "WebSockets that are open.", rpc.socket.count);
+
   const bySurface: Record<SurfaceName, DoorAt[]> = {
-    rest: [{ prefix: "/api/v1", door: rest }],
-    rpc: [{ ...rpc.http, prefix: "/rpc/ws", door: socket.plain, exact: true }, rpc.http],
+    rest: [{ prefix: "/api/v1", door: rest.door }],
+    rpc: [{ ...rpc.http, prefix: "/rpc/ws", door: rpc.socket.plain, exact: true }, rpc.http],
     webhooks: [hooks.door],
     docs: [
       { prefix: "/openapi.json", door: ops.openapi, exact: true },
@@ -233,11 +107,7 @@ export const createDoors = (parts: DoorsParts) => {
     metrics: [{ prefix: "/metrics", door: ops.metrics, exact: true }],
     console: [{ prefix: "/console", door: createConsoleDoor(consoleFiles) }],
   };
-  const always: DoorAt[] = [
-    { prefix: "/healthz", door: ops.healthz, exact: true },
-    { prefix: "/readyz", door: ops.readyz, exact: true },
-  ];
-  const openListener = ({ host, tls, surfaces: wanted }: Config["gateway"]["listeners"][number]): OpenListener => {
+  const openListener = ({ host, tls, surfaces: wanted }: Listener): OpenListener => {
     const surfaces = wanted.filter((surface) => isOn(config, surface));
     const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
     const { allowedOrigins } = config.gateway;
@@ -248,46 +118,54 @@ export const createDoors = (parts: DoorsParts) => {
       places: placesIn(config, surfaces),
       doors: [
         ...surfaces.flatMap((surface) => bySurface[surface]),
-        isOpenAi ? openAi.open : openAi.closed,
+        isOpenAi ? rest.openAi.open : rest.openAi.closed,
         { prefix: "/", door: index, exact: true },
-        ...always,
+        { prefix: "/healthz", door: ops.healthz, exact: true },
+        { prefix: "/readyz", door: ops.readyz, exact: true },
       ],
       guardHost: createHostGuard(allowedOrigins, rules),
       isOwnHost: createHostCheck(allowedOrigins, rules),
       isPage: createPageCheck(allowedOrigins, rules),
     };
   };
-  let listeners = config.gateway.listeners.map(openListener);
-  const at = (listener: number) => listeners[listener] as OpenListener;
+  listeners = config.gateway.listeners.map(openListener);
 
   return {
     front: (listener: number): ((req: IncomingMessage, res: ServerResponse) => void) =>
       createFront({
+        ...{ underWay, hideSecrets, refusals, events, clock },
         doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
         guardHost: (req) => at(listener).guardHost(req),
         nothingAt: (path) => nothingAt(path, at(listener).places),
         isPage: (req) => at(listener).isPage(req),
-        underWay,
-        hideSecrets,
-        refusals,
-        events,
-        clock,
       }),
     /** Whether a new connection may stay. */
-    admits,
-    resets,
+    admits: createConnectionLimit({
+      limit: () => config.gateway.connectionsPerAddress,
+      isProxy: (address) => access.isProxy(address),
+      events,
+      clock,
+    }),
+    resets: createResetLimit({
+      clock,
+      keyOf(socket) {
+        const address = plain(socket.remoteAddress ?? "");
+        // Behind a proxy of ours are many: each of its connections counts alone.
+        return access.isProxy(address) ? socket : networkOf(address);
+      },
+    }),
     /** Takes over the connection of a request to upgrade. */
     upgrade:
       (listener: number): OnUpgrade =>
       (req, connection, head) =>
-        socket.upgrade(req, connection, head, {
+        rpc.socket.upgrade(req, connection, head, {
           isServed: at(listener).surfaces.includes("rpc"),
           guardHost: at(listener).guardHost,
           nothingAt: (path) => nothingAt(path, at(listener).places),
         }),
     /** Tells all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have gone. */
-    closeSockets: socket.closeAll,
+    closeSockets: rpc.socket.closeAll,
     setListening: (next: typeof listening) => {
       listening = next;
     },
@@ -297,17 +175,20 @@ export const createDoors = (parts: DoorsParts) => {
       ),
     underWay,
     /** The surfaces that answer 404, and why. */
-    closed: () => closedSurfaces(config),
-    /** Compiles the contract for the REST door: what no validator compiled ahead takes waits for it. */
+    closed: () =>
+      (["rest", "rpc", "webhooks", "console"] as const)
+        .filter((surface) => !isOn(config, surface))
+        .map((surface) => ({ surface, reason: `it has no secret (${SECRET_OF[surface]}), or its enabled is false` })),
+    /** Compiles the contract for the REST door: a request that no validator compiled ahead takes waits for it. */
     async open(): Promise<void> {
-      validation.open(await restContract());
+      await restContract();
+      isRestReady = true;
     },
     reconfigure(next: Config): void {
       config = next;
       access = accessOf(next);
-      served = undefined;
       listeners = config.gateway.listeners.map(openListener);
-      socket.recheck();
+      rpc.socket.recheck();
       recheckKeys();
     },
   };
@@ -321,5 +202,39 @@ const accessOf = ({ gateway, webhooks }: Config): Access =>
     rpcTokens: gateway.rpc.auth.tokens,
     webhooks,
   });
+
+/** A surface is on when the configuration has what it needs and does not switch it off. */
+const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {
+  if (surface === "webhooks") return webhooks.enabled;
+  if (surface === "rest" || surface === "rpc" || surface === "console") return gateway[surface].enabled;
+  return surface !== "metrics" || gateway.rpc.enabled;
+};
+
+/** Where the configuration has the secret that opens a surface. */
+const SECRET_OF = {
+  rest: "gateway.rest.auth.keys",
+  rpc: "gateway.rpc.auth.tokens",
+  webhooks: "webhooks.token",
+  console: "gateway.console.token",
+} as const;
+
+/** Why a listener has nothing below a surface's prefix. */
+const whyClosed = (config: Config, surface: SurfaceName): string => {
+  if (isOn(config, surface)) return `\`${surface}\` is not among the \`surfaces\` of this listener (gateway.listeners)`;
+  const opening = surface === "metrics" ? "rpc" : (surface as keyof typeof SECRET_OF);
+  const key = opening === "webhooks" ? "webhooks" : `gateway.${opening}`;
+  return `\`${surface}\` is off. A secret in ${SECRET_OF[opening]} opens it, unless ${key}.enabled is false`;
+};
+
+/** The places of a listener that has these surfaces open, for a caller who asks where nothing is. */
+const placesIn = (config: Config, surfaces: readonly SurfaceName[]): Place[] => {
+  const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
+  const open = ["always", ...surfaces, ...(isOpenAi ? ["openai"] : [])];
+  return servedPlaces(config.webhooks.path).map(({ surface, prefix, paths }) => {
+    if (open.includes(surface)) return { prefix, paths, closed: undefined };
+    // The door that replaces a closed OpenAI door says so itself.
+    return { prefix, paths: [], closed: surface === "openai" ? undefined : whyClosed(config, surface as SurfaceName) };
+  });
+};
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Backend } from "#backends/backend.ts";
-import type { AgentConfig, Config, LoadedConfig } from "#config/config.ts";
+import type { AgentConfig, Config } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
+import type { LoadedConfig } from "#config/load.ts";
 import type { ConfigState, ReloadCause } from "#config/watch.ts";
 import { restMsOf } from "#core/agents/agents.ts";
 import { type Core, createCore } from "#core/core.ts";
@@ -25,8 +26,7 @@ import { version } from "../version.ts";
 import { type AnsweringFor, createAgentBackends } from "./agent-backends.ts";
 import { createDoors } from "./doors.ts";
 import { missingPackages } from "./packages.ts";
-import { createPressure } from "./pressure.ts";
-import { createProcessHealth } from "./process-health.ts";
+import { createPressure, createProcessHealth } from "./process-health.ts";
 import { coreSettingsOf } from "./settings.ts";
 import { forgetfulness, openStore } from "./stores.ts";
 
@@ -69,7 +69,7 @@ export type Gateway = AsyncDisposable & {
     config: Config,
     difference: Pick<Difference, "changed" | "needsRestart">,
     cause: ReloadCause,
-  ): Promise<unknown>;
+  ): Promise<void>;
   /** Tells of a configuration that was not taken; the one before goes on. */
   refuseConfig(problems: unknown, cause: ReloadCause): void;
   /** Stops accepting, lets work finish for `ms`, gives the rest back, closes. */
@@ -117,7 +117,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   );
   registerGauges(registry, store, core);
   /** Resolves when the latest configuration is in force. */
-  let taken: Promise<unknown> = Promise.resolve();
+  let taken: Promise<void> = Promise.resolve();
   const readConfig: ReadConfig = async (agent) => {
     const reload = await (options.readConfig?.(agent) ?? NOTHING_TO_READ);
     await taken;
@@ -125,24 +125,13 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   };
   const { agents, skills, reloadSkills, gatewayStream: stream } = core;
   const reloads = createReloads({ readConfig, agents, skills, reloadSkills, stream, events });
-  const parts = {
-    core,
-    reloads,
-    clock,
-    events,
-    registry,
-    version,
-    isDraining: () => draining !== undefined,
-    isShort,
-    lag,
-  };
   const { file, values, loadedAt } = loaded;
   const atStart = { file, values, loadedAt, lastReload: undefined };
   const doors = createDoors({
-    ...parts,
+    ...{ config, core, reloads, clock, events, registry, version, isShort, lag },
+    isDraining: () => draining !== undefined,
     configState: () => options.configState?.() ?? atStart,
-    began,
-    config,
+    uptimeMs: () => clock.monotonic() - began,
     hideSecrets: logger.hideIn,
     socketTimes: options.socketTimes,
     extraMethods: options.extraMethods,
@@ -206,6 +195,23 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     events.drained({ ms: Math.round(clock.monotonic() - from), handedBack });
   };
 
+  const takeOver: Gateway["reconfigure"] = async (next, { changed, needsRestart }, cause) => {
+    const generation = backends.next();
+    try {
+      await core.reconfigure(coreSettingsOf(next, played ?? generation.answering), () => {
+        doors.reconfigure(next);
+        for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
+      });
+    } catch (error) {
+      void generation.giveUp();
+      events.unexpectedError({ error, where: "reconfigure" });
+      return;
+    }
+    void generation.settle();
+    events.configReloaded({ cause, changed, needRestart: needsRestart });
+    if (cause !== "rpc") void reloads.told({ changed, needsRestart });
+  };
+
   const ready = doors.open();
   // The start needed all of the event loop: that keeps nobody from coming.
   void ready.then(lag.forget, () => {});
@@ -216,33 +222,12 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     store,
     events,
     closing: closing.signal,
-    reconfigure(next, { changed, needsRestart: needRestart }, cause) {
-      const open = () => {
-        doors.reconfigure(next);
-        for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
-      };
-      const generation = backends.next();
-      const settings = () => coreSettingsOf(next, played ?? generation.answering);
-      taken = attempt(() => core.reconfigure(settings(), open)).then(
-        () => {
-          void generation.settle();
-          events.configReloaded({ cause, changed, needRestart });
-          if (cause !== "rpc") void reloads.told({ changed, needsRestart: needRestart });
-        },
-        (error: unknown) => {
-          void generation.giveUp();
-          events.unexpectedError({ error, where: "reconfigure" });
-        },
-      );
-      return taken;
-    },
+    reconfigure: (next, difference, cause) => (taken = taken.then(() => takeOver(next, difference, cause))),
     refuseConfig: (problems, cause) => events.configRefused({ cause, problems }),
     drain: (cause, ms = DRAIN_MS) => (draining ??= drain(cause, ms)),
     [Symbol.asyncDispose]: () => (draining ??= drain("close", 0)),
   };
 };
-
-const attempt = async <T>(work: () => Promise<T>): Promise<T> => await work();
 
 const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 

@@ -1,15 +1,22 @@
+import { totalmem } from "node:os";
+import { constants, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
+import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Core } from "#core/core.ts";
 import { storeTrouble } from "#core/health.ts";
+import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import type { HealthPart } from "#store/store.ts";
 import type { Readiness } from "#wire/pages/ops.ts";
 
 const STALL_SECONDS = 1;
+const PING_MS = 1_000;
+
+type ProcessParts = { isShort: () => boolean; lag: LoopLag };
 
 /** The parts of health that tell of the process. The event loop is watched from the first time that somebody asks. */
 export const createProcessHealth =
-  ({ isShort, lag }: { isShort: () => boolean; lag: LoopLag }) =>
+  ({ isShort, lag }: ProcessParts) =>
   (isAsked: boolean): HealthPart[] => {
     const parts = [part("memory", isShort() ? "Memory is short: new turns are refused until some have ended." : null)];
     if (!isAsked && !lag.isMeasured()) return parts;
@@ -24,43 +31,103 @@ const part = (name: string, detail: string | null): HealthPart => ({
   detail,
 });
 
-const PING_MS = 1_000;
-
-type ReadinessParts = { core: Core; isDraining: () => boolean; isShort: () => boolean; lag: LoopLag };
-
 /** The parts of the gateway, and whether each takes work. */
 export const readinessOf = async (
-  { core, isDraining, isShort, lag }: ReadinessParts,
-  restOpen: boolean,
+  { core, isDraining, isShort, lag }: ProcessParts & { core: Core; isDraining: () => boolean },
+  isRestReady: boolean,
 ): Promise<Readiness> => {
-  const parts: Readiness["parts"] = {
-    store: await answersInTime(core.store.ping()),
-    rest: restOpen ? { ok: true } : { ok: false, detail: "The contract is still being compiled." },
-    intake: isDraining() ? { ok: false, detail: "The gateway is draining." } : { ok: true },
-    memory: isShort() ? { ok: false, detail: "The heap is nearly full." } : { ok: true },
-    loop: loopOf(lag),
-  };
-  return { ready: Object.values(parts).every(({ ok }) => ok), parts };
-};
-
-const loopOf = (lag: LoopLag): { ok: boolean; detail?: string } => {
+  const store = await storeFault(core.store.ping());
   const { max } = lag.read();
-  return max < STALL_SECONDS
-    ? { ok: true }
-    : { ok: false, detail: `The event loop stood still for ${max.toFixed(1)} s.` };
+  const faults = {
+    store,
+    rest: isRestReady ? undefined : "The contract is still being compiled.",
+    intake: isDraining() ? "The gateway is draining." : undefined,
+    memory: isShort() ? "The heap is nearly full." : undefined,
+    loop: max < STALL_SECONDS ? undefined : `The event loop stood still for ${max.toFixed(1)} s.`,
+  };
+  const parts = Object.entries(faults).map(([name, detail]) => [name, detail ? { ok: false, detail } : { ok: true }]);
+  return { ready: Object.values(faults).every((fault) => fault === undefined), parts: Object.fromEntries(parts) };
 };
 
-const answersInTime = async (ping: Promise<void>): Promise<{ ok: boolean; detail?: string }> => {
+const storeFault = async (ping: Promise<void>): Promise<string | undefined> => {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new GatewayError("store-unavailable")), PING_MS);
   });
   try {
     await Promise.race([ping, late]);
-    return { ok: true };
+    return undefined;
   } catch (error) {
-    return { ok: false, detail: `${storeTrouble(error)}.` };
+    return `${storeTrouble(error)}.`;
   } finally {
     clearTimeout(timer);
   }
 };
+
+const LOOK_EVERY_MS = 500;
+/** Past this part of what is too much it looks more often, as what is left may be filled within that time. */
+const NEAR = 0.75;
+const LOOK_SOON_MS = 50;
+/** Past this share of the old space, collections free too little: new work would end the process. */
+const HEAP_SHARE = 0.8;
+/** What answers, reads and the drain need in a heap of any size. */
+const HEAP_RESERVE = 12 * 2 ** 20;
+/** Past this share of what the process may have, the system would end it. */
+const MEMORY_SHARE = 0.9;
+
+/** What the process holds and what it may hold, in bytes. */
+export type Memory = { heap: number; heapLimit: number; resident: number; residentLimit: number };
+
+/** Tells when memory is short, looking at most twice a second as long as there is plenty. */
+export const createPressure = (clock: Pick<Clock, "monotonic">, read: () => Memory = readMemory) => {
+  let lookAt = -Infinity;
+  let short = false;
+  return (): boolean => {
+    const now = clock.monotonic();
+    if (now >= lookAt) {
+      const { heap, heapLimit, resident, residentLimit } = read();
+      const heapEnd = Math.min(heapLimit * HEAP_SHARE, heapLimit - HEAP_RESERVE);
+      const part = Math.max(heap / heapEnd, resident / (residentLimit * MEMORY_SHARE));
+      short = part > 1;
+      lookAt = now + (part > NEAR ? LOOK_SOON_MS : LOOK_EVERY_MS);
+    }
+    return short;
+  };
+};
+
+const readMemory = (): Memory => {
+  watchCollections();
+  return { heap: kept, heapLimit: oldSpaceLimit(), resident: process.memoryUsage.rss(), residentLimit };
+};
+
+/** The system's own limit is that of a container, or a number past all memory where there is none. */
+const residentLimit = Math.min(process.constrainedMemory() || Infinity, totalmem());
+
+/** What the last full collection left in the old space. What is used now is partly garbage, and says little. */
+let kept = 0;
+let observer: PerformanceObserver | undefined;
+
+const watchCollections = (): void => {
+  if (observer) return;
+  observer = new PerformanceObserver((list) => {
+    if (list.getEntries().some(isFull)) kept = oldSpaceUsed();
+  });
+  observer.observe({ entryTypes: ["gc"] });
+};
+
+const isFull = (entry: PerformanceEntry): boolean =>
+  (entry as { detail?: { kind?: number } }).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+
+const oldSpaceUsed = (): number =>
+  getHeapSpaceStatistics().reduce(
+    (sum, { space_name, space_used_size }) => sum + (space_name.startsWith("new_") ? 0 : space_used_size),
+    0,
+  );
+
+/** V8 tells the limit of both spaces together: the young one has three semi-spaces, of 16 MiB unless told. */
+const oldSpaceLimit = (): number => {
+  const { heap_size_limit: whole } = getHeapStatistics();
+  return Math.max(whole - 3 * SEMI_SPACE, whole / 4);
+};
+const options = `${process.env.NODE_OPTIONS ?? ""} ${process.execArgv.join(" ")}`;
+const SEMI_SPACE = Number(/--max[-_]semi[-_]space[-_]size[= ](\d+)/.exec(options)?.[1] ?? 16) * 2 ** 20;

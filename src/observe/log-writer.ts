@@ -113,24 +113,3 @@ const openWithoutWaiting = (fd: number): number | undefined => {
     return undefined; // no /proc, or a terminal of another user
   }
 };
-
-/** Hands each line to a function, at once. */
-export const createCallbackWriter = (write: (line: string) => void): LogWriter => {
-  let dropped = 0;
-  let isClosed = false;
-  return {
-    write(line) {
-      try {
-        if (isClosed) dropped++;
-        else write(line);
-      } catch {
-        dropped++;
-      }
-    },
-    flush: async () => true,
-    dropped: () => dropped,
-    close() {
-      isClosed = true;
-    },
-  };
-};

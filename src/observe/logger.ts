@@ -1,5 +1,5 @@
 import { isatty } from "node:tty";
-import { createCallbackWriter, createLogWriter } from "#observe/log-writer.ts";
+import { createLogWriter, type LogWriter } from "#observe/log-writer.ts";
 import { loggableMember } from "#observe/loggable.ts";
 import { localTime, prettyLine } from "#observe/pretty.ts";
 import { createRedactor } from "#observe/redact.ts";
@@ -14,7 +14,7 @@ export interface LoggerOptions {
   /** Takes each line instead of a descriptor. */
   write?: (line: string) => void;
   /** Lines of JSON, or short lines for people; unless told, people get theirs on a terminal. */
-  format?: "json" | "pretty";
+  format?: "json" | "pretty" | undefined;
   /** False keeps colours off a terminal. */
   colour?: boolean;
   /** This many bytes wait for a reader that does not read; past that, lines are dropped and counted. */
@@ -72,7 +72,9 @@ export const createLogger = (options: LoggerOptions): Logger => {
   };
   /** The reader reads again: this line says what it missed. */
   const dropLine = (lines: number, total: number) => lineOf("warn", "log.dropped", { lines, total });
-  const writer = write ? createCallbackWriter(write) : createLogWriter({ fd, maxBytes: maxBufferedBytes, dropLine });
+  const writer: LogWriter = write
+    ? { write, flush: async () => true, dropped: () => 0, close() {} }
+    : createLogWriter({ fd, maxBytes: maxBufferedBytes, dropLine });
 
   return {
     log: (level, event, fields = {}) => {

@@ -1,7 +1,7 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 
 /** How late the event loop was, in seconds. */
-export interface Lag {
+interface Lag {
   p50: number;
   p99: number;
   max: number;

@@ -35,7 +35,7 @@ const formsOf = (secret: string): string[] => {
   return forms.flatMap((form) => [form, JSON.stringify(form).slice(1, -1)]);
 };
 
-export interface Redactor {
+interface Redactor {
   /** From now on these secrets appear in no line. */
   hide(secrets: Iterable<string>): void;
   /** The text with every hidden secret replaced. */

@@ -1,54 +1,14 @@
-import { randomFillSync } from "node:crypto";
-
-/** Where a request stands in its distributed trace (W3C Trace Context). */
-export interface Trace {
-  traceId: string;
-  /** Our own span. */
-  spanId: string;
-  /** The caller's span; undefined where the trace begins here. */
-  parentId: string | undefined;
-  sampled: boolean;
-}
-
-const header = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
 const LONGEST = 256;
-const zeros = /^0+$/;
+const ZEROS = /^0+$/;
 
-const pool = Buffer.alloc(4096);
-let used = pool.length;
-
-/** Random bytes in hex; the pool is filled 4 KiB at a time, as a call for each id would cost more than the rest. */
-const randomHex = (bytes: number): string => {
-  if (used + bytes > pool.length) {
-    randomFillSync(pool);
-    used = 0;
-  }
-  const text = pool.toString("hex", used, used + bytes);
-  used += bytes;
-  return zeros.test(text) ? randomHex(bytes) : text;
-};
-
-/** The trace that a `traceparent` names, or undefined where it is absent or wrong. Versions after 00 are read as 00, as W3C asks. */
-export const parseTraceparent = (value: string | undefined): Omit<Trace, "spanId"> | undefined => {
-  if (value === undefined || value.length > LONGEST) return undefined;
-  const [, version, traceId, parentId, flags, rest] = header.exec(value) ?? [];
-  if (version === undefined || traceId === undefined || parentId === undefined || flags === undefined) return undefined;
+/**
+ * The trace that a caller's `traceparent` names (W3C Trace Context), for the access line; undefined where it is absent or wrong. Versions
+ * after 00 are read as 00, as W3C asks.
+ */
+export const traceIdOf = (traceparent: string | undefined): string | undefined => {
+  if (traceparent === undefined || traceparent.length > LONGEST) return undefined;
+  const [, version, traceId = "", parentId = "", rest] = TRACEPARENT.exec(traceparent) ?? [];
   if (version === "ff" || (version === "00" && rest !== undefined)) return undefined;
-  if (zeros.test(traceId) || zeros.test(parentId)) return undefined;
-  return { traceId, parentId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
+  return ZEROS.test(traceId) || ZEROS.test(parentId) ? undefined : traceId || undefined;
 };
-
-/** The trace of a request: the caller's where it sent one, else a new one. */
-export const childTrace = (traceparent: string | undefined): Trace => {
-  const caller = parseTraceparent(traceparent);
-  return {
-    traceId: caller?.traceId ?? randomHex(16),
-    spanId: randomHex(8),
-    parentId: caller?.parentId,
-    sampled: caller?.sampled ?? false, // we keep no spans, so a trace that begins here promises none
-  };
-};
-
-/** The header for who is called next: our span is its parent. */
-export const traceparentOf = ({ traceId, spanId, sampled }: Trace): string =>
-  `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;

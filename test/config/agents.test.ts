@@ -14,7 +14,6 @@ const withModels = (more: object = {}, sections: object = {}) => ({
   agents: { main: { backend: "model", models, ...more } },
   ...sections,
 });
-const agent = (main: object, sections: object = {}) => refused({ agents: { main }, ...sections }, { built });
 
 describe("an agent whose backend is a model", () => {
   test("has what its names stand for", async () => {
@@ -36,51 +35,6 @@ describe("an agent whose backend is a model", () => {
     });
     expect(config.providers.local).toEqual({ ...local, apiKey: undefined, headers: {} });
     expect(config.tools.files).toMatchObject({ run: ["mcp-files"], callTimeout: 5_000, maxOutput: 4096 });
-  });
-
-  test("is refused without them", async () => {
-    const needs =
-      'which model each name stands for, for example `models: { fast: { provider: "openai", model: "gpt-5-mini" } }`.';
-    const missing = [`agents.main.models is missing. It says ${needs}`];
-    expect(await agent({ backend: "model", models: [] })).toEqual(missing);
-    expect(await agent({ backend: "model", models: {} })).toEqual(missing);
-    expect(await agent({ backend: "model", models: ["fast"] })).toEqual([`agents.main.models must say ${needs}`]);
-  });
-
-  test.each([
-    [
-      { model: "fsat" },
-      "agents.main.model names a model that is not among this agent's `models`; did you mean `fast`?",
-    ],
-    [
-      { fallbacks: ["x"] },
-      "agents.main.fallbacks[0] names a model that is not among this agent's `models`; there are `fast`, `deep`.",
-    ],
-    [
-      { summaryModel: "x" },
-      "agents.main.summaryModel names a model that is not among this agent's `models`; there are `fast`, `deep`.",
-    ],
-    [
-      { tools: ["files/*"] },
-      "agents.main.tools[0] names a server of tools that is not configured; there is none yet: add it to `tools`.",
-    ],
-    [
-      { http: { url: "http://a" } },
-      "agents.main.http is for the backend `http`, but this agent's is `model`: remove it, or change the backend.",
-    ],
-    [
-      { echo: { chunks: 2 } },
-      "agents.main.echo is for the backend `echo`, but this agent's is `model`: remove it, or change the backend.",
-    ],
-  ])("is refused with %j", async (more, message) => {
-    expect(await refused(withModels(more), { built })).toEqual([message]);
-  });
-
-  test("is refused with a provider that is not there", async () => {
-    expect(await refused({ ...withModels(), providers: { locale: local } }, { built })).toEqual([
-      "agents.main.models.fast.provider names a provider that is not configured; did you mean `locale`?",
-      "agents.main.models.deep.provider names a provider that is not configured; did you mean `locale`?",
-    ]);
   });
 
   test("is refused, with the command that helps, where its packages are not installed", async () => {
@@ -108,27 +62,6 @@ test("a model has the price that is written for it, of what it reads and what it
 });
 
 describe("an agent of another backend", () => {
-  test.each(["http", "a2a", "command", "acp"])("%s is refused without its section", async (backend) => {
-    expect(await agent({ backend })).toEqual([
-      expect.stringContaining(
-        `agents.main.${backend} is missing. It says how to reach the agent, for example \`${backend}: { `,
-      ),
-    ]);
-  });
-
-  test("is refused with what only models have", async () => {
-    const http = { url: "http://127.0.0.1:9" };
-    expect(await agent({ backend: "http", http, fallbacks: ["a"], summaryModel: "a", tools: ["x/*"] })).toEqual(
-      ["fallbacks", "summaryModel", "tools"].map(
-        (key) =>
-          `agents.main.${key} is for the backend \`model\`, but this agent's is \`http\`: remove it, or change the backend.`,
-      ),
-    );
-    expect(await agent({ backend: "http", http, models })).toEqual([
-      'agents.main.models must be a list of names for the backend `http`, for example `["fast"]`: only the backend `model` says what they stand for.',
-    ]);
-  });
-
   test("runs in the configuration's folder unless it says where", async () => {
     const command = { run: ["python3", "agent.py"] };
     const { config, file } = await load(withSections({ agents: { main: { backend: "command", command } } }), { built });

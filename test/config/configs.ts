@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { LoadedConfig } from "#config/config.ts";
-import { type LoadOptions, loadConfig } from "#config/load.ts";
+import { type LoadedConfig, type LoadOptions, loadConfig } from "#config/load.ts";
 import { ConfigError } from "#config/problems.ts";
 
 export const built = { stores: ["memory"], backends: ["echo"] };
@@ -53,6 +52,21 @@ export const warned = async (sections: object, options: Written = {}): Promise<s
   (await load(withSections(sections), options)).warnings.map((line) =>
     line.replace(/^\S*gateway\.json5:\d+:\d+: /, ""),
   );
+
+const whole = {
+  stores: ["memory", "sqlite", "postgres"],
+  backends: ["echo", "http", "model", "command", "a2a", "acp"],
+};
+
+/** The lines that sections are refused with, or their warnings where they are taken, by a build that has everything. */
+export const refusedOrWarned = async (sections: object): Promise<string[]> => {
+  try {
+    return (await warned(sections, { built: whole })).map((line) => `warning: ${line}`);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return await refused(sections, { built: whole });
+  }
+};
 
 /** The section with these tokens, or these keys. */
 export const rpc = (...tokens: object[]) => ({

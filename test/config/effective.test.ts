@@ -86,7 +86,7 @@ describe("after a reload", () => {
     const tell = () => {};
     const watch = watchConfig({
       ...{ running: await load(), load, onChange: tell, onInvalid: tell, signal: stop.signal },
-      settleMs: 60_000,
+      lookMs: 60_000,
     });
     const at = (path: string) => watch.state.values.find((value) => value.path === path);
     return { file, watch, at };

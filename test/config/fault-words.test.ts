@@ -3,16 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { formOfPattern } from "#config/explain.ts";
 import bundled from "#generated/config.schema.json" with { type: "json" };
-import { refusal, refused } from "./configs.ts";
-
-const stores = ["memory", "sqlite", "postgres"];
-const built = { stores, backends: ["echo", "http", "model", "command", "a2a", "acp"] };
+import { refusal, refusedOrWarned } from "./configs.ts";
 
 type Row = { sections: string; messages: string[] };
 
-/** Every kind of fault that a configuration can have, each with its messages on the lines below it. */
+/** Kinds of faults that a configuration can have, each with its messages on the lines below it; without any, it is taken. */
 const rows = readFileSync(join(import.meta.dirname, "faults.txt"), "utf8")
   .trimEnd()
   .split(/\n(?! )/)
@@ -23,7 +19,7 @@ const rows = readFileSync(join(import.meta.dirname, "faults.txt"), "utf8")
 
 describe("the words for", () => {
   test.each(rows)("$sections", async ({ sections, messages }) => {
-    expect(await refused(parse(sections), { built })).toEqual(messages);
+    expect(await refusedOrWarned(parse(sections))).toEqual(messages);
   });
 
   test.each([
@@ -64,9 +60,11 @@ const visit = (node: unknown): void => {
 visit(bundled);
 
 test("every pattern of the schema has words", () => {
-  const patterns = schemas.flatMap(({ pattern }) => (typeof pattern === "string" ? [pattern] : []));
+  const patterns = schemas.filter(({ pattern }) => pattern !== undefined);
   expect(patterns.length).toBeGreaterThan(10);
-  expect(patterns.filter((pattern) => formOfPattern(pattern) === undefined)).toEqual([]);
+  const silent = patterns.filter(({ patternErrorMessage }) => !String(patternErrorMessage).startsWith("must be "));
+  // Its words stand where it is used.
+  expect(silent).toEqual([bundled.$defs.WebhookSessionId]);
 });
 
 test("every key that has to be there has an example", () => {

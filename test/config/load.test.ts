@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { hashOf } from "#config/check-secrets.ts";
+import { hashOf } from "#config/config.ts";
 import { loadConfig } from "#config/load.ts";
 import { ConfigError } from "#config/problems.ts";
 import { built, folder, load, withSections } from "./configs.ts";
@@ -44,6 +44,7 @@ describe("host and port", () => {
   test("of the command line win over the environment, and that over the file", async () => {
     const env = { GATEWAY_HOST: "127.0.0.3", GATEWAY_PORT: "2000" };
     expect(await address({})).toBe("127.0.0.2:1000");
+    expect(await address({ env: { GATEWAY_HOST: "", GATEWAY_PORT: "" } })).toBe("127.0.0.2:1000");
     expect(await address({ env })).toBe("127.0.0.3:2000");
     expect(await address({ env, host: "127.0.0.4" })).toBe("127.0.0.4:2000");
     expect(await address({ env, host: "127.0.0.4", port: 0 })).toBe("127.0.0.4:0");
@@ -111,6 +112,9 @@ describe("without a configuration", () => {
   test("a weak secret of the environment is refused where others can reach it", async () => {
     const env = { RPC_TOKEN: "short", GATEWAY_HOST: "0.0.0.0" };
     await expect(loadConfig({ ...nowhere(), env })).rejects.toThrow(/^RPC_TOKEN is shorter/);
+    const same = { RPC_TOKEN: "easy", CONSOLE_TOKEN: "easy", NODE_ENV: "production" };
+    const words = /(RPC|CONSOLE)_TOKEN is the same as (RPC|CONSOLE)_TOKEN: /;
+    await expect(loadConfig({ ...nowhere(), env: same })).rejects.toThrow(words);
   });
 });
 

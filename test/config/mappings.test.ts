@@ -1,85 +1,81 @@
-import { describe, expect, it, test } from "vitest";
-import { good, load, refused, warned, withSections } from "./configs.ts";
-import { AT, type Keys, one, rule, rules } from "./mappings.ts";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { loadConfig } from "#config/load.ts";
+import { watchConfig } from "#config/watch.ts";
+import { compileMapping, matchMapping } from "#core/mappings.ts";
+import { folder, good, load, warned, withSections } from "./configs.ts";
 
-describe("a message", () => {
-  test.each([
-    ["{foo}", "holds `{foo}`, which is no placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace."],
-    [
-      "{headers.cookie}",
-      "holds {headers.cookie}, which names a header that may hold a secret: mappings never read those.",
-    ],
-    ["{body.a.}", "holds {body.a.}, which has an empty step: between two dots stands a key or an index."],
-    [" \n\t", "is blank: write what the agent is told."],
-  ])("%j is refused", async (message, reason) => {
-    expect(await refused(one({ message }))).toEqual([`${AT}.message ${reason}`]);
-  });
-
-  it("with the braces of another language is warned of", async () => {
-    expect(await warned(one({ message: "{{body.who}} pushed {body.what}" }))).toEqual([
-      `${AT}.message holds {{body.who}}, which stands for the text {body.who}}: write {body.who} to have it filled in.`,
-    ]);
-    expect(await warned(one({ message: '{{"who": "{body.who}"}' }))).toEqual([]);
-  });
+const withMappings = (mappings: Record<string, object>) => ({
+  webhooks: {
+    token: good(1),
+    mappings: Object.fromEntries(
+      Object.entries(mappings).map(([name, more]) => [name, { match: {}, message: "x", ...more }]),
+    ),
+  },
 });
 
-describe("a session", () => {
-  const agents = { main: { backend: "echo" }, other: { backend: "echo" } };
-  const shared = (second: Keys) => ({
-    agents,
-    gateway: { defaultAgent: "main" },
-    ...rules({
-      push: rule({ match: { "body.v": "1" }, session: "webhook:ci" }),
-      pull: rule({ match: { "body.v": "2" }, session: "webhook:ci", ...second }),
+test("a mapping that another one hides never matches where that one does not", async () => {
+  const value = fc.constantFrom("1", "2", "3");
+  const place = fc.constantFrom("body.a", "body.b", "headers.x-c", "headers.X-C");
+  const match = fc.dictionary(place, fc.array(value, { minLength: 1, maxLength: 2 }), { maxKeys: 3 });
+  const body = fc.record({ a: value, b: value }, { requiredKeys: [] });
+  const rest = { name: "x", message: "x", agent: "main", session: undefined, model: undefined, channel: undefined };
+  const seen = { hidden: 0, free: 0 };
+  await fc.assert(
+    fc.asyncProperty(match, match, fc.array(fc.tuple(body, value), { minLength: 5 }), async (early, late, sent) => {
+      fc.pre(![early, late].some((pairs) => "headers.x-c" in pairs && "headers.X-C" in pairs));
+      const compiled = [early, late].map((pairs) =>
+        compileMapping({ ...rest, delivery: "none", verify: undefined, match: pairs }),
+      );
+      const warnings = await warned(withMappings({ early: { match: early }, late: { match: late } }));
+      seen[warnings.length > 0 ? "hidden" : "free"]++;
+      if (warnings.length === 0) return;
+      for (const [of, c] of sent) {
+        const [first, second] = compiled.map((each) => !matchMapping(each, { body: of, headers: { "x-c": c } }));
+        if (second) expect(first).toBe(true);
+      }
     }),
-  });
-
-  it("of mappings of two agents is refused, as a session has one", async () => {
-    expect(await refused(shared({ agent: "other" }))).toEqual([
-      "webhooks.mappings.pull.session is also the session of the mapping push, which has another agent, and a session has one agent: give them two sessions, or one agent.",
-    ]);
-  });
-
-  it("of mappings of one agent is taken", async () => {
-    await load(withSections(shared({ agent: "main" })));
-    await load(withSections(shared({})));
-  });
+    { numRuns: 60 },
+  );
+  expect(seen.hidden).toBeGreaterThan(0);
+  expect(seen.free).toBeGreaterThan(0);
 });
 
-describe("where announcements go", () => {
-  const channels = { ops: { type: "webhook", url: "https://hooks.example.com", secret: good(3) } };
-
-  it("nowhere is warned of", async () => {
-    expect(await warned({ channels, ...one({ delivery: "announce" }) })).toEqual([
-      `${AT}.delivery is \`announce\`, but there is no channel to announce to, so replies reach subscribers alone: set \`channel\` or \`gateway.announceTo\`.`,
-    ]);
-    expect(await warned({ channels, ...one({ delivery: "announce", channel: "opz" }) })).toEqual([
-      `${AT}.channel names a channel that is not configured; did you mean \`ops\`? Until then, announcements of this mapping reach subscribers alone.`,
-    ]);
-  });
-
-  test.each([
-    [{ channel: "ops" }, {}],
-    [{}, { announceTo: "ops" }],
-    [{ channel: "a label" }, { announceTo: "ops" }],
-    [{ delivery: "none" }, {}],
-  ])("%j with %j is not", async (mapping, gateway) => {
-    expect(await warned({ channels, gateway, ...one({ delivery: "announce", ...mapping }) })).toEqual([]);
-  });
+test("a mapping has texts to compare with, whatever the file writes, and a list of secrets", async () => {
+  const match = { "body.n": 1, "body.ok": true, "headers.x-event": ["push", 2] };
+  const verified = (secret: unknown) => ({ match, verify: { type: "github", secret } });
+  const text = withSections(withMappings({ one: verified(good(2)), two: verified([good(2), good(3)]) }));
+  const { one, two } = (await load(text)).config.webhooks.mappings;
+  expect(one?.match).toEqual({ "body.n": ["1"], "body.ok": ["true"], "headers.x-event": ["push", "2"] });
+  expect([one?.verify?.secret, two?.verify?.secret]).toEqual([[good(2)], [good(2), good(3)]]);
 });
 
-describe("a mapping without `verify`", () => {
-  const mappings = { signed: rule({ verify: { type: "github", secret: good(2) } }), open: rule() };
-
-  it("that nobody has a token for is refused", async () => {
-    expect(await refused({ webhooks: { mappings } })).toEqual([
-      "webhooks.mappings.open can be reached by nobody: set `webhooks.token`, or give it `verify`.",
-    ]);
+test("a model that the agent no longer knows refuses a reload of that agent alone, as its mapping goes on", async () => {
+  const built = { stores: ["memory"], backends: ["echo", "http"] };
+  const bare = { backend: "http", http: { url: "http://127.0.0.1:9/turns" } };
+  const written = (model: string, main: object) =>
+    withSections({
+      agents: { main: { ...bare, model: "fast", ...main }, bare },
+      gateway: { defaultAgent: "main" },
+      ...withMappings({ push: { model } }),
+    });
+  const file = join(folder(), "gateway.json5");
+  writeFileSync(file, written("deep", { models: ["deep"] }));
+  const read = () => loadConfig({ file, env: {}, built });
+  const nothing = { onChange: () => {}, onInvalid: () => {}, signal: AbortSignal.abort() };
+  const watch = watchConfig({ running: await read(), load: read, ...nothing });
+  writeFileSync(file, written("fast", {}));
+  expect(await watch.reload("rpc", "main")).toMatchObject({
+    reloaded: false,
+    problems: [
+      {
+        key: "webhooks.mappings.push.model",
+        message:
+          "names a model that the agent `main` does not know; there is `fast`. The file may say otherwise by now: system.reload takes both.",
+      },
+    ],
   });
-
-  it("is taken where there is one, or where webhooks are off", async () => {
-    await load(withSections({ webhooks: { mappings, token: good(1) } }));
-    await load(withSections({ webhooks: { mappings, enabled: false } }));
-    await load(withSections({ webhooks: { mappings: { open: rule() } } }));
-  });
+  expect(await watch.reload("rpc", "bare")).toMatchObject({ reloaded: true });
 });

@@ -4,10 +4,6 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { load, refusal, withSections } from "./configs.ts";
 
-/** The one line that a section is refused with, without its place. */
-const refused = async (sections: object): Promise<string> =>
-  (await refusal(withSections(sections))).map((line) => line.replace(/^gateway\.json5:\d+:\d+: /, "")).join("\n");
-
 describe("a key that there is not", () => {
   test("is refused with its place and the key that was meant", async () => {
     expect(await refusal("{ agents: { main: { backend: 'echo' } },\n  webhooks: {\n    tokn: 'x' } }")).toEqual([
@@ -16,10 +12,6 @@ describe("a key that there is not", () => {
     expect(await refusal("agents: { main: { backend: echo } }\ngatewy: {}", { name: "gateway.yaml" })).toEqual([
       "gateway.yaml:2:1: gatewy is no key of the configuration; did you mean `gateway`?",
     ]);
-  });
-
-  test("is refused with those that there are, if none is near", async () => {
-    expect(await refused({ skills: { colour: 1 } })).toBe("skills.colour is no key of skills; it has dirs.");
   });
 });
 

@@ -1,4 +1,4 @@
-import { parseConfig } from "#config/parse.ts";
+import { parseConfig } from "#config/files.ts";
 import { blocksOf } from "./blocks.ts";
 
 /** The configuration blocks of a page put together, as a person would have them in one file; references are still references. */

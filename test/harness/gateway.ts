@@ -1,8 +1,8 @@
 import { afterAll } from "vitest";
-import type { LoadedConfig } from "#config/config.ts";
 import { applyReload, diffConfig } from "#config/diff.ts";
+import type { LoadedConfig } from "#config/load.ts";
 import { settle } from "#config/load.ts";
-import { unwritten } from "#config/source.ts";
+import { unwritten } from "#config/problems.ts";
 import { BUILT, type GatewayOptions, startGateway as start } from "#gateway/gateway.ts";
 import { createRestClient } from "#generated/clients/rest.ts";
 import type { ConfigFile } from "#generated/config-types.ts";

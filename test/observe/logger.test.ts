@@ -38,32 +38,6 @@ it("leaves its own members alone where a field has the same name", async () => {
   expect(await record()).toMatchObject({ event: "real", level: "info", _event: "forged", _level: "error", _time: 0 });
 });
 
-it("counts a line as dropped where the writing fails, and goes on", async () => {
-  let broken = true;
-  const seen: string[] = [];
-  const write = (text: string) => {
-    if (broken) throw new Error("no space");
-    seen.push(text);
-  };
-  const { logger } = startLogger({ write });
-  logger.log("info", "lost");
-  expect(logger.dropped()).toBe(1);
-  broken = false;
-  logger.log("info", "kept");
-  expect(seen.join("")).toContain('"event":"kept"');
-});
-
-it("drops what comes after it was disposed", async () => {
-  const { logger, writes } = startLogger();
-  logger.log("info", "before");
-  await logger[Symbol.asyncDispose]();
-  logger.log("info", "after");
-  await logger.flush();
-  expect(writes.join("")).toContain("before");
-  expect(writes.join("")).not.toContain("after");
-  expect(logger.dropped()).toBe(1);
-});
-
 const circular: Record<string, unknown> = { name: "loop" };
 circular.self = circular;
 const deep = (levels: number): unknown => (levels === 0 ? "bottom" : { down: deep(levels - 1) });

@@ -7,7 +7,7 @@ const block = (ms: number): void => {
   while (performance.now() < end);
 };
 
-it("tells how long the event loop stood still, until it is told to forget what was", async () => {
+it("F27: tells how long the event loop stood still, until it is told to forget what was", async () => {
   using lag = createLoopLag();
   expect(lag.isMeasured()).toBe(false);
   lag.read();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createPressure } from "#gateway/pressure.ts";
+import { createPressure } from "#gateway/process-health.ts";
 import { startProcess } from "#test/harness/process.ts";
 import { createRest } from "#test/harness/rest.ts";
 import { agentWith, key, opsToken } from "./configs.ts";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { runProcess, startProcess } from "#test/harness/process.ts";
+import { startProcess } from "#test/harness/process.ts";
 
 const run = promisify(execFile);
 
@@ -37,34 +37,6 @@ test("a start without a configuration shows addresses, secrets, and curl lines t
   const log = gateway.out.filter((line) => line.startsWith("{")).join("\n");
   for (const secret of secrets) expect(log).not.toContain(secret);
   expect(gateway.err).toEqual([]);
-});
-
-test("variables of the environment stand in for the try-out's secrets", async () => {
-  const env = {
-    REST_API_KEY: "rest-from-the-environment",
-    RPC_TOKEN: "rpc-from-the-environment",
-    WEBHOOK_TOKEN: "webhook-from-the-environment",
-    CONSOLE_TOKEN: "console-from-the-environment",
-  };
-  await using gateway = await startProcess({ env });
-  expect(gateway.secrets).toEqual(env);
-  const headers = { authorization: `Bearer ${env.REST_API_KEY}`, "content-type": "application/json" };
-  const reply = await fetch(`${gateway.url}/api/v1/chat/send`, { method: "POST", headers, body: '{"message":"Hi"}' });
-  expect(await reply.json()).toMatchObject({ reply: "Hi" });
-});
-
-test("a weak secret from the environment is warned of here, and refused in production", async () => {
-  await using gateway = await startProcess({ env: { REST_API_KEY: "easy" } });
-  const warning = await gateway.until(() => gateway.records.find(({ detail }) => /shorter than/.test(String(detail))));
-  expect(warning).toMatchObject({ level: "warn", event: "config.warned" });
-  expect(warning.detail).toMatch(/^REST_API_KEY is shorter/);
-
-  const same = { RPC_TOKEN: "easy", CONSOLE_TOKEN: "easy" };
-  const refused = await runProcess({ env: { ...same, NODE_ENV: "production" } });
-  expect(refused).toMatchObject({ code: 1, out: "" });
-  expect(refused.err).toContain("RPC_TOKEN is shorter than 16 characters");
-  expect(refused.err).toMatch(/(RPC|CONSOLE)_TOKEN is the same as (RPC|CONSOLE)_TOKEN: /);
-  expect(refused.err).not.toContain("gateway.");
 });
 
 test("a try-out on all addresses tells of one that can be called from here", async () => {

@@ -42,7 +42,7 @@ export const createToolSource = (servers: readonly ToolServer[], wanted: readonl
   };
 };
 
-export type ToolSettings = {
+type ToolSettings = {
   servers: readonly ServerSettings[];
   /** As `server/tool` or `server/*`. */
   wanted: readonly string[];

@@ -5,7 +5,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { NOWHERE } from "#kit/tables.ts";
 import type { Events } from "#observe/events.ts";
-import { childTrace, type Trace } from "#observe/tracing.ts";
+import { traceIdOf } from "#observe/tracing.ts";
 import type { UnderWay } from "#wire/http/under-way.ts";
 import type { Peer } from "./address.ts";
 import { sendBody, sendProblem } from "./problem.ts";
@@ -50,7 +50,6 @@ export class WireCall {
   readonly #parts: CallParts;
   readonly #began: number;
   #controller: AbortController | undefined = undefined;
-  #trace: Trace | undefined = undefined;
   #stream: { stop(): void } | undefined = undefined;
   #mayStream = true;
 
@@ -64,12 +63,6 @@ export class WireCall {
     this.requestId = newId("req", parts.clock.now());
     parts.underWay.add(this);
     res.once("close", () => this.#end());
-  }
-
-  /** Where it stands in the caller's trace, or in one that begins here. Made when somebody asks: for who is called next, that is. */
-  get trace(): Trace {
-    this.#trace ??= childTrace(this.req.headers.traceparent as string | undefined);
-    return this.#trace;
   }
 
   get hideSecrets(): (text: string) => string {
@@ -119,8 +112,7 @@ export class WireCall {
     if (!res.writableFinished) this.#controller?.abort();
     const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
     const ms = this.#parts.clock.monotonic() - this.#began;
-    // The caller's own, or one that somebody has been given: one that nobody knows would say nothing.
-    const traceId = this.#trace || req.headers.traceparent !== undefined ? this.trace.traceId : undefined;
+    const traceId = traceIdOf(req.headers.traceparent as string | undefined);
     // Nobody could tell from the line what was looked for.
     const path = operation === "unknown" && status === 404 ? shownPath(this.path) : undefined;
     const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };

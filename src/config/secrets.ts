@@ -1,0 +1,203 @@
+import { methods } from "#generated/methods.ts";
+import { nearest } from "#kit/nearest.ts";
+import { isSecretHeader } from "#kit/secret-headers.ts";
+import { type CheckedConfig, hashOf } from "./config.ts";
+import { dotted, type Findings, type Path, type Report, valueAt } from "./problems.ts";
+import { meantReference } from "./references.ts";
+
+const SHORT = 16;
+
+/** A secret with its surface. Those with `token` are sent in a header and known by it; the others sign, `standard` as Standard Webhooks. */
+type Secret = { surface: string; path: Path; value: string; token: boolean; standard?: boolean };
+
+/** Checks the secrets of callers and signers. `exposed`: another machine can reach the gateway, or it is in production. */
+export function checkSecrets(config: CheckedConfig, exposed: boolean, { refuse, warn }: Findings): void {
+  const refuseWeak = exposed ? refuse : warn;
+  checkKeysAndTokens(config, refuse);
+
+  const first = new Map<string, Secret>();
+  for (const secret of secretsOf(config)) {
+    const { path, value, surface, token } = secret;
+    const flaw = flawOf(secret);
+    if (flaw !== undefined) {
+      refuse(path, flaw);
+      continue;
+    }
+    if (value.length < SHORT) {
+      const message = `is shorter than ${SHORT} characters: anyone can guess it. Make a longer one, for instance with openssl rand -hex 24.`;
+      refuseWeak(path, message);
+    }
+    const hash = hashOf(value);
+    const other = first.get(hash);
+    if (other === undefined) first.set(hash, secret);
+    else if (other.surface !== surface) {
+      const message = `is the same as ${dotted(other.path)}: give each surface a secret of its own, or a leak of one opens both.`;
+      refuseWeak(path, message);
+    } else if (token && other.token) {
+      refuse(path, `is the same token as ${dotted(other.path)}: remove one, or give each its own.`);
+    }
+  }
+}
+
+/** Every secret that lets somebody in, or signs. */
+export function secretsOf({ gateway, webhooks, channels, agents }: CheckedConfig): Secret[] {
+  const { rest, rpc, console } = gateway;
+  const secrets: Secret[] = [];
+  const tokenOf = (surface: string, path: Path, value: string | undefined) => {
+    if (value !== undefined) secrets.push({ surface, path, value, token: true });
+  };
+  const signerOf = (surface: string, path: Path, value: string | undefined, standard: boolean) => {
+    if (value !== undefined) secrets.push({ surface, path, value, token: false, standard });
+  };
+  for (const [n, { key }] of rest.auth.keys.entries())
+    tokenOf("rest", ["gateway", "rest", "auth", "keys", n, "key"], key);
+  for (const [n, { token }] of rpc.auth.tokens.entries())
+    tokenOf("rpc", ["gateway", "rpc", "auth", "tokens", n, "token"], token);
+  tokenOf("console", ["gateway", "console", "token"], console.token);
+  for (const [path, entry] of oneOrMore(["webhooks", "token"], webhooks.token)) {
+    if (typeof entry === "string") tokenOf("webhooks", path, entry);
+    else tokenOf("webhooks", [...path, "value"], entry.value);
+  }
+  for (const [name, { verify }] of Object.entries(webhooks.mappings)) {
+    const at = ["webhooks", "mappings", name, "verify", "secret"];
+    const standard = verify?.type === "standard-webhooks";
+    for (const [path, secret] of oneOrMore(at, verify?.secret)) signerOf("webhooks", path, secret, standard);
+  }
+  for (const [name, channel] of Object.entries(channels)) {
+    // Whoever knows the address of a Slack channel can post there.
+    if (channel.type === "slack") signerOf("channels", ["channels", name, "url"], channel.url, false);
+    else signerOf("channels", ["channels", name, "secret"], channel.secret, true);
+  }
+  for (const [name, { http }] of Object.entries(agents))
+    signerOf("agents", ["agents", name, "http", "secret"], http?.secret, true);
+  return secrets;
+}
+
+/** The entries of a list with their paths; a single one may stand in its place. */
+const oneOrMore = <T>(path: Path, value: T | readonly T[] | undefined): [Path, T][] =>
+  Array.isArray(value)
+    ? value.map((one, index) => [[...path, index], one])
+    : value === undefined
+      ? []
+      : [[path, value as T]];
+
+function flawOf({ surface, value, token, standard }: Secret): string | undefined {
+  if (value.trim() === "") return `is empty: give it a value, best as \${NAME} from the environment.`;
+  if (value.includes("${")) return "holds `${` after its variables were filled in: a secret never does.";
+  if (standard && value.startsWith("whsec_") && !/^whsec_[A-Za-z0-9+/]{2,}={0,2}$/.test(value))
+    return "begins with `whsec_`, but the rest is not base64: copy the whole secret, as it was shown.";
+  if (value.startsWith("sha256:") && token) {
+    if (surface !== "rest")
+      return "is a hash, which only a key of `gateway.rest.auth.keys` can be: give the token itself.";
+    if (!/^sha256:[0-9a-fA-F]{64}$/.test(value)) return "is not a hash: write 64 hexadecimal digits after `sha256:`.";
+  }
+  if (token && !/^[!-~]+$/.test(value))
+    return "holds a space or a character that no header can carry: use letters and digits.";
+  return undefined;
+}
+
+function checkKeysAndTokens({ gateway }: CheckedConfig, refuse: Report): void {
+  const { keys } = gateway.rest.auth;
+  const { tokens } = gateway.rpc.auth;
+  const checkName = (path: Path, { name }: { name: string }, index: number, list: readonly { name: string }[]) => {
+    if (list.findIndex((other) => other.name === name) < index)
+      refuse([...path, "name"], "is also the name of another entry in this list: choose another name.");
+  };
+  keys.forEach((key, index) => {
+    const path = ["gateway", "rest", "auth", "keys", index];
+    checkName(path, key, index, keys);
+    checkExpiry([...path, "expiresAt"], key.expiresAt, refuse);
+  });
+  tokens.forEach((token, index) => {
+    const path = ["gateway", "rpc", "auth", "tokens", index];
+    checkName(path, token, index, tokens);
+    if (typeof token.permissions !== "string") checkPermissions([...path, "permissions"], token.permissions, refuse);
+  });
+}
+
+/** `Date` takes the 31st of February for the 3rd of March. */
+function checkExpiry(path: Path, expiresAt: string | undefined, refuse: Report): void {
+  if (expiresAt === undefined) return;
+  const [year, month, day] = expiresAt.slice(0, 10).split("-").map(Number) as [number, number, number];
+  const last = new Date(Date.UTC(year, month, 0)).getUTCDate();
+  if (day <= last) return;
+  const meant = `${expiresAt.slice(0, 8)}${last}`;
+  refuse(path, `names a day that the calendar does not have: the last of that month is ${meant}.`);
+}
+
+function checkPermissions(path: Path, permissions: readonly string[], refuse: Report): void {
+  const known = Object.keys(methods);
+  for (const [index, permission] of permissions.entries()) {
+    if (permission === "*" || known.includes(permission)) continue;
+    const meant = nearest(permission, known);
+    const hint = meant ? `did you mean \`${meant}\`?` : `there are *, ${known.join(", ")}.`;
+    refuse([...path, index], `is not the name of a method; ${hint}`);
+  }
+}
+
+/** Refuses a secret that was meant as a reference but would be taken as it stands. `written` is the configuration before its references were filled in. */
+export function checkReferences(config: CheckedConfig, written: unknown, { refuse }: Findings): void {
+  const proofs = proofsOf(config).filter(({ path }) => !path.includes("env"));
+  for (const { path } of [...secretsOf(config), ...proofs]) {
+    const right = meantReference(valueAt(written, path));
+    if (right === undefined) continue;
+    refuse(
+      path,
+      `looks like a reference to a variable, but is taken as it stands: write \`${right}\`. If it is the secret itself, put it in a variable.`,
+    );
+  }
+}
+
+/** The values by which the gateway may prove to others who it is: keys, all headers and variables that are sent, and the addresses of databases. */
+function proofsOf({ agents, providers, tools, store }: CheckedConfig): { path: Path; name: string; value: string }[] {
+  const within = (path: Path, named: Readonly<Record<string, string>> = {}) =>
+    Object.entries(named).map(([name, value]) => ({ path: [...path, name], name, value }));
+  return [
+    ...Object.entries(providers).flatMap(([name, { apiKey, headers }]) => [
+      ...(apiKey === undefined ? [] : within(["providers", name], { apiKey })),
+      ...within(["providers", name, "headers"], headers),
+    ]),
+    ...Object.entries(agents).flatMap(([name, { http, a2a, command, acp }]) => [
+      ...within(["agents", name, "http", "headers"], http?.headers),
+      ...within(["agents", name, "a2a", "headers"], a2a?.headers),
+      ...within(["agents", name, "command", "env"], command?.env),
+      ...within(["agents", name, "acp", "env"], acp?.env),
+    ]),
+    ...Object.entries(tools).flatMap(([name, server]) =>
+      server.type === "http"
+        ? within(["tools", name, "headers"], server.headers)
+        : within(["tools", name, "env"], server.env),
+    ),
+    ...(store.type === "postgres" ? oneOrMore(["store", "url"], store.url) : []).map(([path, value]) => {
+      return { path, name: "url", value };
+    }),
+  ];
+}
+
+/** The secrets that the running gateway holds in clear. Of `Bearer …` the part after it, too; of an address, its password. */
+export const secretsInClear = (config: CheckedConfig): string[] => [
+  ...secretsOf(config).flatMap(({ token, value }) => (token ? [] : [value])),
+  ...proofsOf(config).flatMap(({ name, value }) => {
+    if (name === "url") return passwordOf(value);
+    return isSecretName(name) || /key$/i.test(name) ? [value, value.slice(value.indexOf(" ") + 1)] : [];
+  }),
+];
+
+/** As the address has it, and as it is meant. */
+function passwordOf(url: string): string[] {
+  const password = URL.canParse(url) ? new URL(url).password : "";
+  try {
+    return password === "" ? [] : [password, decodeURIComponent(password)];
+  } catch {
+    return [password];
+  }
+}
+
+/** Whether a name says that its value is a secret: `apiKey` and `API_KEY` as `api-key`. */
+export const isSecretName = (name: string): boolean =>
+  isSecretHeader(
+    name
+      .replace(/([a-z0-9])([A-Z])/g, "$1-$2")
+      .replaceAll("_", "-")
+      .toLowerCase(),
+  );

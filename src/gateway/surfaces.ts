@@ -1,0 +1,253 @@
+import type { Config, SurfaceName } from "#config/config.ts";
+import type { Core } from "#core/core.ts";
+import type { Reloads } from "#core/reload.ts";
+import { methods } from "#generated/methods.ts";
+import { routes } from "#generated/routes.ts";
+import type { Info } from "#generated/rpc-types.ts";
+import { hooksHandlers } from "#handlers/hooks/table.ts";
+import type { ConfigState } from "#handlers/rest/config.ts";
+import type { HooksUse } from "#handlers/rest/mappings.ts";
+import { restHandlers } from "#handlers/rest/table.ts";
+import { rpcHandlers } from "#handlers/rpc/table.ts";
+import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
+import type { Events } from "#observe/events.ts";
+import type { LoopLag } from "#observe/loop-lag.ts";
+import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
+import type { Access } from "#wire/call/access.ts";
+import type { GuessGuard } from "#wire/call/auth.ts";
+import type { WireCall } from "#wire/call/call.ts";
+import type { DoorAt } from "#wire/call/front.ts";
+import { rateLimitOf } from "#wire/call/rate-limit.ts";
+import type { Refusals } from "#wire/call/refusals.ts";
+import { createHooksDoor } from "#wire/hooks/hooks.ts";
+import { mappingRateKey, tokenRateKey } from "#wire/hooks/hooks-access.ts";
+import { createHookCalls } from "#wire/hooks/hooks-call.ts";
+import { createHooksGate } from "#wire/hooks/hooks-gate.ts";
+import { type Documents, restPart, serveDocuments } from "#wire/pages/documents.ts";
+import { createOpsDoors } from "#wire/pages/ops.ts";
+import type { createServedAt } from "#wire/pages/served-at.ts";
+import { createRestDoor } from "#wire/rest/rest.ts";
+import { holdHot } from "#wire/rest/rest-hot.ts";
+import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
+import { BATCH_LIMIT, createRpcDispatch, type RpcMethods } from "#wire/rpc/rpc.ts";
+import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";
+import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
+import type { SocketTimes } from "#wire/socket/connections.ts";
+import { createRpcSocketDoor } from "#wire/socket/rpc-ws.ts";
+import { withSocketCalls } from "#wire/socket/socket-calls.ts";
+import { readinessOf } from "./process-health.ts";
+
+/** The parts that the surfaces share. `config` and `access` are those in force. */
+export type SurfaceParts = {
+  core: Core;
+  reloads: Reloads;
+  config: () => Config;
+  access: () => Access;
+  configState: () => ConfigState;
+  clock: Clock;
+  events: Events;
+  registry: Registry;
+  version: string;
+  uptimeMs: () => number;
+  guard: GuessGuard;
+  refusals: Refusals;
+  /** A text without the secrets that the logs hide, and without tokens that are good here. */
+  hideSecrets: (text: string) => string;
+  isDraining: () => boolean;
+  isShort: () => boolean;
+  lag: LoopLag;
+  socketTimes: SocketTimes | undefined;
+  extraMethods: RpcMethods | undefined;
+  isServed: (surface: SurfaceName) => boolean;
+  servedAt: ReturnType<typeof createServedAt>;
+};
+
+/** The webhooks: their door, the way in for requests that the flight recorder sends again, and how much of their rate limits is used. */
+export const createHooks = ({ core, config, access, guard, refusals, clock, events }: SurfaceParts) => {
+  const limit = () => config().webhooks.rateLimit;
+  const rates = rateLimitOf(core.store, "hooks", clock, limit);
+  const { record } = core.deliveries;
+  const { run, call } = createHookCalls({ handlers: hooksHandlers(core), record });
+  // Another path needs a restart.
+  const { path } = config().webhooks;
+  const gate = createHooksGate({
+    ...{ path, run, guard, limit, record, events, now: clock.now },
+    access: () => access().hooks,
+    rateLimit: rates.count,
+    admitsRefusal: refusals.admits,
+  });
+  const door = createHooksDoor({
+    ...{ path, gate, clock, events },
+    bodyLimit: () => config().limits.webhookBody,
+    recordBodies: () => config().recorder.bodies,
+  });
+  const use = async (): Promise<HooksUse> => {
+    const { token: tokens, mappings } = config().webhooks;
+    const signed = Object.keys(mappings).filter((name) => mappings[name]?.verify);
+    const uses = await rates.read([...tokens.map(({ hash }) => tokenRateKey(hash)), ...signed.map(mappingRateKey)]);
+    return {
+      tokens: tokens.map(({ name, since }, index) => ({ name, since, rate: uses[index] })),
+      mappings: new Map(signed.map((name, index) => [name, uses[tokens.length + index]])),
+    };
+  };
+  return { door, call, use };
+};
+
+/** REST, and the door for clients of OpenAI, which takes REST's keys. */
+export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof createHooks>, "call" | "use">) => {
+  const { core, config, access, guard, clock, events } = parts;
+  const recordBodies = () => config().recorder.bodies;
+  const withRestKeys = {
+    ...{ guard, events, clock, recordBodies },
+    identify: (hash: Buffer) => {
+      const key = core.keys.use(hash);
+      if (!key) return access().identifyConsole(hash);
+      const { name, scopes, keyId: tokenId = `config:${name}` } = key;
+      return { surface: "rest" as const, tokenId, name, scopes };
+    },
+    rateLimit: rateLimitOf(core.store, "rest", clock, () => config().gateway.rest.rateLimit).count,
+    bodyLimit: () => config().limits.restBody,
+  };
+  const door = createRestDoor({
+    ...withRestKeys,
+    surface: "rest",
+    handlers: restHandlers(core, {
+      callHook: hooks.call,
+      hooksUse: hooks.use,
+      recordBodies,
+      configState: parts.configState,
+    }),
+    hold: holdHot(async (...request) => (await restContract())(...request)),
+  });
+  return { door, openAi: createOpenAi(core, withRestKeys) };
+};
+
+let contract: Promise<ValidateRequest> | undefined;
+
+/** The contract that requests of REST are held to: one for all gateways of a process, as compiling takes long. */
+export const restContract = (): Promise<ValidateRequest> => (contract ??= compileContract());
+
+const compileContract = async (): Promise<ValidateRequest> => {
+  const { default: openapi } = await import("#generated/openapi.json");
+  const restRoutes = routes.filter(({ surface }) => surface === "rest");
+  return createRequestValidation(restPart(openapi), restRoutes);
+};
+
+type OpenAiModule = typeof import("./openai-surface.ts");
+
+/**
+ * The door for clients of OpenAI, and the one in its place where it is closed: that says so in the shape that those clients read. All that
+ * is behind it is loaded with the first request.
+ */
+const createOpenAi = (core: Core, parts: Parameters<OpenAiModule["createOpenAiSurface"]>[1]) => {
+  let loading: Promise<ReturnType<OpenAiModule["createOpenAiSurface"]>> | undefined;
+  const load = async () => (await import("./openai-surface.ts")).createOpenAiSurface(core, parts);
+  const surface = () => (loading ??= load());
+  const open: DoorAt = {
+    prefix: "/v1",
+    door: async (call) => await (await surface()).door(call),
+    fail(call, error): void {
+      surface().then(
+        ({ fail }) => fail(call, error),
+        () => call.res.destroy(),
+      );
+    },
+  };
+  const door = () => {
+    throw new GatewayError("not-found", OPENAI_CLOSED);
+  };
+  return { open, closed: { ...open, door } };
+};
+
+const OPENAI_CLOSED =
+  "The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";
+
+/** The 12 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
+export const createRpc = (parts: SurfaceParts, documents: () => Promise<Documents>) => {
+  const { core, config, access, guard, clock, events, servedAt } = parts;
+  const rateLimit = rateLimitOf(core.store, "rpc", clock, () => config().gateway.rpc.rateLimit).count;
+  const placeOf = (call: WireCall | undefined) => servedAt(call, "rpc");
+  const startedAt = new Date(clock.now() - parts.uptimeMs()).toISOString();
+  const info = () => infoOf(parts, startedAt);
+  const own = createRpcMethods(rpcHandlers({ ...parts, info }), async ({ exchange }) =>
+    JSON.parse((await documents()).openrpc(exchange.servedAt ?? placeOf(undefined))),
+  );
+  const table: RpcMethods = new Map([...own, ...(parts.extraMethods ?? [])]);
+  // The calls of a token are counted over both transports.
+  const dispatchOf = (methods: RpcMethods) => createRpcDispatch(methods, { events, rateLimit });
+  const recordBodies = () => config().recorder.bodies;
+  const http = createRpcHttpDoor({
+    ...{ guard, clock, events, recordBodies },
+    dispatch: dispatchOf(table),
+    identify: (hash) => access().identifyRpc(hash),
+    servedAt: placeOf,
+    bodyLimit: () => config().limits.rpcBody,
+  });
+  const socket = createRpcSocketDoor({
+    ...{ guard, clock, events, recordBodies },
+    dispatch: dispatchOf(withSocketCalls(table)),
+    store: core.store,
+    gatewayStream: core.gatewayStream,
+    deliveryFeed: core.deliveryFeed,
+    live: core.live,
+    requireAgent: (name) => void core.agents.get(name),
+    peerOf: (req) => access().peerOf(req),
+    identify: (hash) => (config().gateway.rpc.enabled ? access().identifyRpc(hash) : undefined),
+    servedAt: (asked) => servedAt(asked, "rpc"),
+    messageLimit: () => config().limits.rpcBody,
+    socketsPerAddress: () => config().gateway.rpc.socketsPerAddress,
+    hideSecrets: parts.hideSecrets,
+    isDraining: parts.isDraining,
+    refusals: parts.refusals,
+    times: parts.socketTimes,
+  });
+  return { http, socket };
+};
+
+/** The facts about this gateway that `system.info` tells. */
+const infoOf = ({ core, config, version, isServed }: SurfaceParts, startedAt: string): Info => {
+  const { gateway, webhooks, limits } = config();
+  return {
+    name: "agent-gateway",
+    version,
+    // This process, among those that share a store.
+    node: { id: core.runner.node, runtime: `node ${process.version}` },
+    startedAt,
+    surfaces: [
+      { name: "rest", enabled: isServed("rest"), path: "/api/v1" },
+      { name: "rpc", enabled: isServed("rpc"), path: "/rpc" },
+      { name: "webhooks", enabled: isServed("webhooks"), path: webhooks.path },
+      { name: "console", enabled: isServed("console"), path: "/console" },
+      // With REST's keys, where REST is.
+      { name: "openai", enabled: gateway.openai.enabled && isServed("rest"), path: "/v1" },
+    ],
+    methods: Object.keys(methods),
+    limits: { ...limits, batch: BATCH_LIMIT },
+  };
+};
+
+/** The specs as they are served, read with their first request. Another path of webhooks needs a restart. */
+export const createDocuments = (webhookPath: string) => {
+  let documents: Promise<Documents> | undefined;
+  const read = async () => {
+    const [openapi, openrpc] = await Promise.all([
+      import("#generated/openapi.json"),
+      import("#generated/openrpc.json"),
+    ]);
+    return serveDocuments({ openapi: openapi.default, openrpc: openrpc.default }, webhookPath);
+  };
+  return (): Promise<Documents> => (documents ??= read());
+};
+
+/** The pages for operators and tools. */
+export const createOps = (parts: SurfaceParts, documents: () => Promise<Documents>, isRestReady: () => boolean) =>
+  createOpsDoors({
+    ...parts,
+    documents,
+    readiness: () => readinessOf(parts, isRestReady()),
+    reference: async () => (await import("#generated/reference.js")).reference,
+    metrics: parts.registry.text,
+    metricsType: METRICS_TYPE,
+    identifyRpc: (hash) => parts.access().identifyRpc(hash),
+  });
