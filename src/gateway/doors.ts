@@ -88,7 +88,7 @@ export const createDoors = (parts: DoorsParts) => {
   let access: Access = accessOf(config);
   let served: Documents | undefined;
   let listening: readonly { url: string; host: string; port: number }[] = [];
-  const guard = createGuessGuard(clock);
+  const guard = createGuessGuard(clock, events);
   const refusals = createRefusals({ record: core.deliveries.record, clock });
   const validation = createLatch<ValidateRequest>();
   const underWay = createUnderWay();
@@ -197,7 +197,6 @@ export const createDoors = (parts: DoorsParts) => {
     metricsType: METRICS_TYPE,
     identifyRpc,
     guard,
-    events,
   });
   const socket = createRpcSocketDoor({
     dispatch: rpc.dispatchOf(withSocketCalls(rpc.methods)),

@@ -10,7 +10,6 @@ import type { Refusals } from "#wire/call/refusals.ts";
 import { createHooksDoor } from "#wire/hooks/hooks.ts";
 import { type HooksAccess, mappingRateKey, tokenRateKey } from "#wire/hooks/hooks-access.ts";
 import { createHookCalls } from "#wire/hooks/hooks-call.ts";
-import { createHooksGate } from "#wire/hooks/hooks-gate.ts";
 
 type HooksSurfaceParts = {
   core: Core;
@@ -31,25 +30,19 @@ export const createHooksSurface = ({ core, config, access, guard, refusals, cloc
   const { run, call } = createHookCalls({ handlers: hooksHandlers(core), record });
   // Another path needs a restart.
   const { path } = config().webhooks;
-  const gate = createHooksGate({
+  const door = createHooksDoor({
     path,
     access,
     run,
     guard,
     rateLimit: rates.count,
     limit,
-    record,
-    admitsRefusal: refusals.admits,
-    now: clock.now,
-    events,
-  });
-  const door = createHooksDoor({
-    path,
-    gate,
     bodyLimit: () => config().limits.webhookBody,
     recordBodies: () => config().recorder.bodies,
-    clock,
+    record,
+    refusals,
     events,
+    clock,
   });
   const use = async (): Promise<HooksUse> => {
     const { token: tokens, mappings } = config().webhooks;

@@ -116,18 +116,12 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     },
   };
 
-  const authenticate = (
-    req: IncomingMessage,
-    { address, network }: Peer,
-    requestId: string,
-  ): { hash: string; caller: RpcCaller } => {
+  const authenticate = (req: IncomingMessage, peer: Peer, requestId: string): { hash: string; caller: RpcCaller } => {
     const token = tokenOf(req);
     const hash = token === undefined ? undefined : hashOf(token);
     const caller = hash && parts.identify(hash);
     if (hash && caller) return { hash: hash.toString("base64"), caller };
-    const { error, guessing } = guard(network, adviceOf(TAKES, req));
-    events.authFailed({ surface: "rpc", address, path: PATH, requestId, logged: !guessing });
-    throw error;
+    throw guard({ surface: "rpc", peer, path: PATH, requestId }, adviceOf(TAKES, req));
   };
 
   const useOf = (hash: string, caller: RpcCaller): TokenUse => {
