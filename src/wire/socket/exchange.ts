@@ -6,10 +6,10 @@ import { NO_STEPS } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcExchange, RpcOutcome } from "#wire/rpc/rpc.ts";
 import { hopsAtUpgrade } from "./handshake.ts";
+import type { PendingCall } from "./session-stream.ts";
 import type { PushSink } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
 import type { Subscriptions } from "./subscriptions.ts";
-import type { PendingCall } from "./turn-followers.ts";
 
 export type ExchangeParts = {
   subscriptions: Subscriptions;
