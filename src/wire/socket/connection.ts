@@ -38,8 +38,6 @@ export type ConnectionParts = ExchangeParts & {
   onGone(connection: Connection): void;
   /** Its last call was answered. */
   onIdle(connection: Connection): void;
-  /** Something is kept back: to be checked as long as it is. */
-  onHeld(connection: Connection): void;
 };
 
 /** The token that a connection came with. A reload may take it away, or change what it may do. */
@@ -56,13 +54,14 @@ export class Connection implements PushSink {
   closing = 0;
   /** Since when something has been kept back from it, in monotonic milliseconds; 0 when nothing is. */
   heldSince = 0;
+  /** When it is pinged next. */
+  pingAt = 0;
   readonly #ws: WebSocket;
   readonly #socket: Duplex;
   #isCorked = false;
   #callsUnderWay = 0;
   #callsBegun = 0;
   #missedPings = 0;
-  #isAwaitingDrain = false;
   #waiting: string[] | undefined = undefined;
   #gone: AbortController | undefined = undefined;
   /** Closes it once the calls that have begun are answered. Nothing more is read until then. */
@@ -85,6 +84,7 @@ export class Connection implements PushSink {
       this.closing ||= codeOfFault(error.code);
     });
     ws.on("close", () => this.#end());
+    socket.on("drain", () => this.#checkRoom());
   }
 
   get isOpen(): boolean {
@@ -141,9 +141,7 @@ export class Connection implements PushSink {
   hold(): void {
     if (this.heldSince !== 0 || !this.isOpen) return;
     this.heldSince = this.parts.clock.monotonic();
-    this.parts.onHeld(this);
     this.#ws.pause();
-    this.#awaitDrain();
   }
 
   /** Tells it to try later, and ends it when it does not take even that. */
@@ -240,21 +238,8 @@ export class Connection implements PushSink {
     this.parts.onIdle(this);
   }
 
-  #awaitDrain(): void {
-    if (this.#isAwaitingDrain) return;
-    this.#isAwaitingDrain = true;
-    this.#socket.once("drain", () => {
-      this.#isAwaitingDrain = false;
-      this.#checkRoom();
-    });
-  }
-
   #checkRoom(): void {
-    if (this.heldSince === 0) return;
-    if (this.#ws.bufferedAmount >= ROOM_BYTES) {
-      this.#awaitDrain();
-      return;
-    }
+    if (this.heldSince === 0 || this.#ws.bufferedAmount >= ROOM_BYTES) return;
     this.heldSince = 0;
     if (!this.isOpen) return;
     this.subscriber?.pumpSoon();

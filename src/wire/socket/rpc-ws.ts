@@ -101,7 +101,6 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     recordBodies: parts.recordBodies,
     refusals: parts.refusals,
     onIdle: connections.idle,
-    onHeld: connections.hold,
     onGone(connection) {
       const { origin, token, since, closing } = connection;
       connections.delete(connection);
