@@ -15,8 +15,7 @@ import { createDelivery } from "#wire/call/delivery.ts";
 import type { DoorAt } from "#wire/call/front.ts";
 import { requireJson } from "#wire/call/media-type.ts";
 import { headersOf, sendBody } from "#wire/call/problem.ts";
-import { CallText } from "./call-text.ts";
-import { failureText, idOf } from "./envelope.ts";
+import { CallText, failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
 
 export type RpcHttpParts = {
