@@ -14,8 +14,8 @@ import { type Access, createAccess } from "#wire/call/access.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
 import { createFront, type DoorAt } from "#wire/call/front.ts";
-import { createHostCheck, createHostGuard, createPageCheck } from "#wire/call/hosts.ts";
 import { createLineHider, createTokenHider } from "#wire/call/known-tokens.ts";
+import { createOrigins, type Origins } from "#wire/call/origins.ts";
 import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
@@ -28,8 +28,7 @@ import { nothingAt, type Place } from "#wire/pages/nothing-at.ts";
 import { createOpsDoors } from "#wire/pages/ops.ts";
 import { createServedAt } from "#wire/pages/served-at.ts";
 import { createRestDoor } from "#wire/rest/rest.ts";
-import { holdHot } from "#wire/rest/rest-hot.ts";
-import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
+import { holdHot, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 import type { RpcMethods } from "#wire/rpc/rpc.ts";
 import type { SocketTimes } from "#wire/socket/connections.ts";
 import { createRpcSocketDoor } from "#wire/socket/rpc-ws.ts";
@@ -76,9 +75,7 @@ type OpenListener = {
   surfaces: SurfaceName[];
   places: Place[];
   doors: DoorAt[];
-  guardHost: ReturnType<typeof createHostGuard>;
-  isOwnHost: ReturnType<typeof createHostCheck>;
-  isPage: ReturnType<typeof createPageCheck>;
+  origins: Origins;
 };
 
 /** The doors of every listener, kept in step with the configuration. */
@@ -156,7 +153,7 @@ export const createDoors = (parts: DoorsParts) => {
   };
   const servedAt = createServedAt({
     places: () => listening.map((place, n) => ({ ...place, surfaces: at(n).surfaces })),
-    isOwnHost: (host, place) => listeners[place]?.isOwnHost(host) ?? false,
+    isOwnHost: (host, place) => listeners[place]?.origins.isOwnHost(host) ?? false,
   });
   const identifyRpc = (hash: Buffer) => access.identifyRpc(hash);
   const isServed = (surface: SurfaceName) => listeners.some(({ surfaces }) => surfaces.includes(surface));
@@ -239,8 +236,6 @@ export const createDoors = (parts: DoorsParts) => {
   const openListener = ({ host, tls, surfaces: wanted }: Config["gateway"]["listeners"][number]): OpenListener => {
     const surfaces = wanted.filter((surface) => isOn(config, surface));
     const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
-    const { allowedOrigins } = config.gateway;
-    const rules = { loopback: isLoopback(host), tls: tls !== undefined };
     const index = ops.index({ surfaces, openai: isOpenAi, webhookPath: config.webhooks.path });
     return {
       surfaces,
@@ -251,9 +246,7 @@ export const createDoors = (parts: DoorsParts) => {
         { prefix: "/", door: index, exact: true },
         ...always,
       ],
-      guardHost: createHostGuard(allowedOrigins, rules),
-      isOwnHost: createHostCheck(allowedOrigins, rules),
-      isPage: createPageCheck(allowedOrigins, rules),
+      origins: createOrigins(config.gateway.allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined }),
     };
   };
   let listeners = config.gateway.listeners.map(openListener);
@@ -264,9 +257,8 @@ export const createDoors = (parts: DoorsParts) => {
       createFront({
         doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
-        guardHost: (req) => at(listener).guardHost(req),
+        origins: () => at(listener).origins,
         nothingAt: (path) => nothingAt(path, at(listener).places),
-        isPage: (req) => at(listener).isPage(req),
         underWay,
         hideSecrets,
         refusals,
@@ -282,7 +274,7 @@ export const createDoors = (parts: DoorsParts) => {
       (req, connection, head) =>
         socket.upgrade(req, connection, head, {
           isServed: at(listener).surfaces.includes("rpc"),
-          guardHost: at(listener).guardHost,
+          guardHost: at(listener).origins.guardHost,
           nothingAt: (path) => nothingAt(path, at(listener).places),
         }),
     /** Tells all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have gone. */

@@ -1,6 +1,5 @@
 import type { Config, SurfaceName } from "#config/config.ts";
-import type { Place } from "#wire/pages/nothing-at.ts";
-import { servedPlaces } from "#wire/pages/served-places.ts";
+import { type Place, servedPlaces } from "#wire/pages/nothing-at.ts";
 
 /** A surface is on when the configuration has what it needs and does not switch it off. */
 export const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {

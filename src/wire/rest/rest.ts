@@ -1,3 +1,4 @@
+import { IncomingMessage } from "node:http";
 import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
@@ -9,11 +10,9 @@ import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import { authenticate, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
-import { parseJson, parseLargeJson, readBody } from "#wire/call/body.ts";
+import { parseJson, parseLargeJson, readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
-import { letGo } from "#wire/call/let-go.ts";
-import { requireJson } from "#wire/call/media-type.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
 import { type Framing, sendEvents } from "#wire/call/sse.ts";
@@ -215,3 +214,17 @@ const replyOf = ({ replies }: Route, as: string | undefined): { status: number }
 
 const isTagged = (reply: unknown): reply is Tagged =>
   typeof reply === "object" && reply !== null && "as" in reply && "body" in reply;
+
+const LISTENED = ["data", "end", "error", "close"];
+
+/**
+ * Drops what a request of HTTP/1.1 holds that was read and will not be read again. For an answer that may take hours: it needs the
+ * connection, and nothing else.
+ */
+const letGo = (req: IncomingMessage): void => {
+  if (!(req instanceof IncomingMessage)) return;
+  // One by one: to remove all at once leaves a dictionary behind that weighs more than they do.
+  for (const event of LISTENED) for (const listener of req.listeners(event)) req.off(event, listener as () => void);
+  req.rawHeaders = [];
+  req.headers = {};
+};

@@ -15,7 +15,7 @@ import type { Store } from "#store/store.ts";
 import { type Peer, requireTls } from "#wire/call/address.ts";
 import { adviceOf, type GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
-import { requireOneOfEach } from "#wire/call/hosts.ts";
+import { requireOneOfEach } from "#wire/call/origins.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import { originForm } from "#wire/http/origin-form.ts";
 import { mayCall, type RpcCaller, type RpcDispatch } from "#wire/rpc/rpc.ts";

@@ -3,7 +3,7 @@ import { socketCalls } from "#generated/validators/socket-calls.js";
 import { GatewayError } from "#kit/errors.ts";
 import type { MethodCall } from "#wire/rpc/rpc.ts";
 import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
-import { paramFault } from "#wire/rpc/rpc-params.ts";
+import { paramFault } from "#wire/rpc/rpc-methods.ts";
 import type { SocketExchange } from "./exchange.ts";
 
 /** The permissions for news of sessions and their agents, and of the gateway. */
