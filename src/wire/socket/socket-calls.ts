@@ -4,7 +4,7 @@ import { GatewayError } from "#kit/errors.ts";
 import type { MethodCall } from "#wire/rpc/rpc.ts";
 import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { paramFault } from "#wire/rpc/rpc-methods.ts";
-import type { SocketExchange } from "./exchange.ts";
+import type { SocketExchange } from "./connection.ts";
 
 /** The permissions for news of sessions and their agents, and of the gateway. */
 export const SESSION_PERMISSION = "session.get";
