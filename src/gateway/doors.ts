@@ -5,17 +5,16 @@ import { type Access, createAccess } from "#wire/call/access.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
 import { createFront, type DoorAt } from "#wire/call/front.ts";
-import { createHostCheck, createHostGuard, createPageCheck } from "#wire/call/hosts.ts";
 import { createLineHider, createTokenHider } from "#wire/call/known-tokens.ts";
+import { createOrigins, type Origins } from "#wire/call/origins.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
 import type { OnUpgrade } from "#wire/http/upgrades.ts";
 import { createConsoleDoor } from "#wire/pages/console.ts";
-import { nothingAt, type Place } from "#wire/pages/nothing-at.ts";
+import { nothingAt, type Place, servedPlaces } from "#wire/pages/nothing-at.ts";
 import { createServedAt } from "#wire/pages/served-at.ts";
-import { servedPlaces } from "#wire/pages/served-places.ts";
 import {
   createDocuments,
   createHooks,
@@ -45,9 +44,7 @@ type OpenListener = {
   surfaces: SurfaceName[];
   places: Place[];
   doors: DoorAt[];
-  guardHost: ReturnType<typeof createHostGuard>;
-  isOwnHost: ReturnType<typeof createHostCheck>;
-  isPage: ReturnType<typeof createPageCheck>;
+  origins: Origins;
 };
 
 /** The doors of every listener, kept in step with the configuration. */
@@ -59,7 +56,7 @@ export const createDoors = (given: DoorsParts) => {
   let listeners: OpenListener[] = [];
   let isRestReady = false;
   const at = (listener: number) => listeners[listener] as OpenListener;
-  const guard = createGuessGuard(clock);
+  const guard = createGuessGuard(clock, events);
   const refusals = createRefusals({ record: core.deliveries.record, clock });
   const underWay = createUnderWay();
   const hideTokens = createTokenHider(
@@ -85,7 +82,7 @@ export const createDoors = (given: DoorsParts) => {
     isServed: (surface) => listeners.some(({ surfaces }) => surfaces.includes(surface)),
     servedAt: createServedAt({
       places: () => listening.map((place, n) => ({ ...place, surfaces: at(n).surfaces })),
-      isOwnHost: (host, place) => listeners[place]?.isOwnHost(host) ?? false,
+      isOwnHost: (host, place) => listeners[place]?.origins.isOwnHost(host) ?? false,
     }),
   };
   const documents = createDocuments(config.webhooks.path);
@@ -110,8 +107,6 @@ export const createDoors = (given: DoorsParts) => {
   const openListener = ({ host, tls, surfaces: wanted }: Listener): OpenListener => {
     const surfaces = wanted.filter((surface) => isOn(config, surface));
     const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
-    const { allowedOrigins } = config.gateway;
-    const rules = { loopback: isLoopback(host), tls: tls !== undefined };
     const index = ops.index({ surfaces, openai: isOpenAi, webhookPath: config.webhooks.path });
     return {
       surfaces,
@@ -123,9 +118,7 @@ export const createDoors = (given: DoorsParts) => {
         { prefix: "/healthz", door: ops.healthz, exact: true },
         { prefix: "/readyz", door: ops.readyz, exact: true },
       ],
-      guardHost: createHostGuard(allowedOrigins, rules),
-      isOwnHost: createHostCheck(allowedOrigins, rules),
-      isPage: createPageCheck(allowedOrigins, rules),
+      origins: createOrigins(config.gateway.allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined }),
     };
   };
   listeners = config.gateway.listeners.map(openListener);
@@ -136,9 +129,8 @@ export const createDoors = (given: DoorsParts) => {
         ...{ underWay, hideSecrets, refusals, events, clock },
         doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
-        guardHost: (req) => at(listener).guardHost(req),
+        origins: () => at(listener).origins,
         nothingAt: (path) => nothingAt(path, at(listener).places),
-        isPage: (req) => at(listener).isPage(req),
       }),
     /** Whether a new connection may stay. */
     admits: createConnectionLimit({
@@ -161,7 +153,7 @@ export const createDoors = (given: DoorsParts) => {
       (req, connection, head) =>
         rpc.socket.upgrade(req, connection, head, {
           isServed: at(listener).surfaces.includes("rpc"),
-          guardHost: at(listener).guardHost,
+          guardHost: at(listener).origins.guardHost,
           nothingAt: (path) => nothingAt(path, at(listener).places),
         }),
     /** Tells all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have gone. */

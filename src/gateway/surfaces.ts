@@ -23,13 +23,11 @@ import type { Refusals } from "#wire/call/refusals.ts";
 import { createHooksDoor } from "#wire/hooks/hooks.ts";
 import { mappingRateKey, tokenRateKey } from "#wire/hooks/hooks-access.ts";
 import { createHookCalls } from "#wire/hooks/hooks-call.ts";
-import { createHooksGate } from "#wire/hooks/hooks-gate.ts";
 import { type Documents, restPart, serveDocuments } from "#wire/pages/documents.ts";
 import { createOpsDoors } from "#wire/pages/ops.ts";
 import type { createServedAt } from "#wire/pages/served-at.ts";
 import { createRestDoor } from "#wire/rest/rest.ts";
-import { holdHot } from "#wire/rest/rest-hot.ts";
-import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
+import { createRequestValidation, holdHot, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 import { BATCH_LIMIT, createRpcDispatch, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";
 import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
@@ -71,14 +69,10 @@ export const createHooks = ({ core, config, access, guard, refusals, clock, even
   const { run, call } = createHookCalls({ handlers: hooksHandlers(core), record });
   // Another path needs a restart.
   const { path } = config().webhooks;
-  const gate = createHooksGate({
-    ...{ path, run, guard, limit, record, events, now: clock.now },
+  const door = createHooksDoor({
+    ...{ path, run, guard, limit, record, refusals, clock, events },
     access: () => access().hooks,
     rateLimit: rates.count,
-    admitsRefusal: refusals.admits,
-  });
-  const door = createHooksDoor({
-    ...{ path, gate, clock, events },
     bodyLimit: () => config().limits.webhookBody,
     recordBodies: () => config().recorder.bodies,
   });

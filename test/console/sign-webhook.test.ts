@@ -3,8 +3,7 @@ import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { describe, expect, it } from "vitest";
 import { type SignatureType, signWebhook } from "#console/lib/sign-webhook.ts";
-import { schemes } from "#wire/hooks/hooks-access.ts";
-import { claimFault, signedWith } from "#wire/hooks/signatures/signature.ts";
+import { claimFault, schemes, signedWith } from "#wire/hooks/signatures.ts";
 
 const seconds = Math.floor(Date.now() / 1_000);
 const body = '{"ref":"refs/heads/main","pusher":{"name":"Zoë 🎉"}}';

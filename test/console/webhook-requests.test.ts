@@ -9,8 +9,7 @@ import {
   withPair,
   withPlaces,
 } from "#console/lib/webhook-requests.ts";
-import { schemes } from "#wire/hooks/hooks-access.ts";
-import { signedWith } from "#wire/hooks/signatures/signature.ts";
+import { schemes, signedWith } from "#wire/hooks/signatures.ts";
 
 describe("what is typed into the tester", () => {
   it("is headers, one a line, with names in small letters", () => {

@@ -7,7 +7,7 @@ import { type SomeConfig, shareGateway, startGateway, type TestGateway } from "#
 import { type HookClient, hookTransports } from "#test/harness/hooks.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { senders } from "#test/harness/senders.ts";
-import type { SignatureType } from "#wire/hooks/hooks-access.ts";
+import type { SignatureType } from "#wire/hooks/signatures.ts";
 import { blocksOf } from "./blocks.ts";
 import * as payloads from "./payloads.ts";
 import { configOfPage } from "./recipes.ts";

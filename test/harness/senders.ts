@@ -3,7 +3,7 @@ import { sign as signGithub, verify as verifyGithub } from "@octokit/webhooks-me
 import { verifySlackRequest } from "@slack/bolt";
 import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
-import type { SignatureType } from "#wire/hooks/hooks-access.ts";
+import type { SignatureType } from "#wire/hooks/signatures.ts";
 
 export type Signed = Record<string, string>;
 

@@ -2,8 +2,7 @@ import { describe, expect, test } from "vitest";
 import openapi from "#generated/openapi.json" with { type: "json" };
 import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
-import { bodySchemaIn, MOST_TOLD, namedIn } from "#wire/rest/contract-faults.ts";
-import { cutDown } from "#wire/rest/cut-down.ts";
+import { bodySchemaIn, cutDown, MOST_TOLD, namedIn } from "#wire/rest/contract-faults.ts";
 
 const gateway = await shareGateway({});
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };

@@ -1,36 +1,25 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { endOfString, limitPassed } from "#wire/call/json-limits.ts";
+import { limitPassed, memberOf, partsOf } from "#wire/call/json-limits.ts";
 
-/** As one would write it down first: unit by unit. */
-const plainEnd = (text: string, quote: number): number => {
-  for (let at = quote + 1; at < text.length; at++) {
-    if (text[at] === "\\") at++;
-    else if (text[at] === '"') return at + 1;
-  }
-  return text.length;
-};
+describe("the parts of a JSON text", () => {
+  const piece = fc.constantFrom('"', "\\", ",", ":", "[", "}", "x", "∢", "😀", "\\\\".repeat(32));
+  const text = fc.array(piece, { maxLength: 40 }).map((pieces) => pieces.join(""));
+  const value = fc.oneof(text, fc.array(text), fc.dictionary(text, fc.oneof(text, fc.array(fc.integer()))));
 
-describe("the end of a JSON string", () => {
-  const piece = fc.constantFrom(
-    '"',
-    "\\",
-    '\\"',
-    "\\\\",
-    "x",
-    "∢",
-    "😀",
-    "x".repeat(63),
-    "\\\\".repeat(32),
-    "y".repeat(64),
-  );
-  const texts = fc.array(piece, { maxLength: 40 }).map((pieces) => `"${pieces.join("")}`);
-
-  test("is where it is unit by unit, whatever is escaped before and after it is looked for", () => {
-    const isSame = fc.property(texts, (text) => {
-      expect(endOfString(text, 0)).toBe(plainEnd(text, 0));
-    });
-    fc.assert(isSame, { numRuns: 2_000 });
+  test("are those of a list and of an object, whatever their texts hold", () => {
+    const areSame = fc.property(
+      fc.array(value, { minLength: 1 }),
+      fc.dictionary(text, value, { minKeys: 1 }),
+      (list, object) => {
+        for (const space of [undefined, 2]) {
+          expect(partsOf(JSON.stringify(list, null, space)).map((part) => JSON.parse(part))).toEqual(list);
+          const members = partsOf(JSON.stringify(object, null, space)).map(memberOf);
+          expect(members.map(({ name, value }) => [name, JSON.parse(value)])).toEqual(Object.entries(object));
+        }
+      },
+    );
+    fc.assert(areSame, { numRuns: 500 });
   });
 });
 

@@ -4,8 +4,7 @@ import { routes } from "#generated/routes.ts";
 import { bodies } from "#generated/validators/rest-bodies.js";
 import type { Route } from "#wire/call/routes.ts";
 import { restPart } from "#wire/pages/documents.ts";
-import { holdHot } from "#wire/rest/rest-hot.ts";
-import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
+import { createRequestValidation, holdHot, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 
 // The hottest operations have their bodies taken by validators that were compiled ahead. express-openapi-validator reads the same contract, and has
 // to come to the same verdict, with the same defaults.

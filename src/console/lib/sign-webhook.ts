@@ -1,4 +1,4 @@
-/** How the senders that a mapping may have sign what they send; the gateway checks the same in `src/wire/signatures/`. */
+/** How the senders that a mapping may have sign what they send; the gateway checks the same in `src/wire/hooks/signatures.ts`. */
 export type SignatureType = "github" | "stripe" | "slack" | "standard-webhooks";
 
 type Signed = {

@@ -3,6 +3,9 @@ import type { Socket } from "node:net";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hashOf } from "#kit/secrets.ts";
+import type { Events } from "#observe/events.ts";
+import { type Peer, requireTls } from "./address.ts";
+import type { WireCall } from "./call.ts";
 
 /** The token of an Authorization header; undefined when there is none of the form `Bearer <token>`. */
 export const bearerOf = (req: IncomingMessage): string | undefined => {
@@ -13,31 +16,30 @@ export const bearerOf = (req: IncomingMessage): string | undefined => {
 
 type Hashed = { token: string; hash: Buffer };
 
-/**
- * The hashes of the tokens that connections sent last, in `authorization` and in `x-gateway-token`. A connection sends the same token again
- * and again; a client is compared with nothing but its own.
- */
-const bearers = new WeakMap<Socket, Hashed>();
-const gatewayTokens = new WeakMap<Socket, Hashed>();
-
-const hashOnce = (hashed: WeakMap<Socket, Hashed>, socket: Socket, token: string): Buffer => {
-  const last = hashed.get(socket);
-  if (last?.token === token) return last.hash;
-  const hash = hashOf(token);
-  hashed.set(socket, { token, hash });
-  return hash;
+/** The hash of the token that a connection sent last: it sends the same again and again, and is compared with nothing but its own. */
+const createHashes = () => {
+  const hashed = new WeakMap<Socket, Hashed>();
+  return (socket: Socket, token: string): Buffer => {
+    const last = hashed.get(socket);
+    if (last?.token === token) return last.hash;
+    const hash = hashOf(token);
+    hashed.set(socket, { token, hash });
+    return hash;
+  };
 };
+const hashOfBearer = createHashes();
+const hashOfGatewayToken = createHashes();
 
 /** The hash of the token that a request carries; undefined when it carries none. */
 export const tokenHashOf = (req: IncomingMessage): Buffer | undefined => {
   const token = bearerOf(req);
-  return token === undefined ? undefined : hashOnce(bearers, req.socket, token);
+  return token === undefined ? undefined : hashOfBearer(req.socket, token);
 };
 
 /** The hash of the token in `x-gateway-token`, where a proxy has a use of its own for Authorization. */
 export const gatewayTokenHashOf = ({ headers, socket }: IncomingMessage): Buffer | undefined => {
   const token = headers["x-gateway-token"] as string | undefined;
-  return token ? hashOnce(gatewayTokens, socket, token) : undefined;
+  return token ? hashOfGatewayToken(socket, token) : undefined;
 };
 
 const WINDOW_MS = 60_000;
@@ -56,10 +58,25 @@ export const adviceOf = (takes: string, { headers }: IncomingMessage): string =>
   return other === undefined ? takes : `${takes} You sent \`${other}\`, which is not looked at here.`;
 };
 
-/** Counts failed authentications by network. Past 20 a minute an answer asks to wait and closes; a good token still passes. */
-export const createGuessGuard = (clock: Clock) => {
+/** The request that brought no good token, and the place that it asked for: of a stranger only what is in the contract. */
+type Stranger = {
+  surface: "rest" | "rpc" | "hooks" | "public";
+  peer: Peer;
+  path: string;
+  requestId: string;
+  mapping?: string | undefined;
+  /** Takes no further request on its connection. */
+  endConnection?: () => void;
+};
+
+/**
+ * Counts failed authentications by network, logs them, and makes the refusal. Past 20 a minute the answer asks to wait and ends the connection; a
+ * good token still passes.
+ */
+export const createGuessGuard = (clock: Clock, events: Events) => {
   const failures = new Map<string, { since: number; count: number }>();
-  return (network: string, advice: string): { error: GatewayError; guessing: boolean } => {
+  return ({ peer, endConnection, ...attempt }: Stranger, advice: string): GatewayError => {
+    const { address, network } = peer;
     const now = clock.monotonic();
     let failed = failures.get(network);
     if (!failed || now - failed.since >= WINDOW_MS) {
@@ -68,12 +85,28 @@ export const createGuessGuard = (clock: Clock) => {
       failed = { since: now, count: 0 };
       failures.set(network, failed);
     }
-    failed.count++;
-    const guessing = failed.count > FREE_FAILURES;
-    const retryAfterMs = guessing ? failed.since + WINDOW_MS - now : undefined;
-    const extra = retryAfterMs === undefined ? {} : { retryAfterMs };
-    return { error: new GatewayError("unauthenticated", advice, extra), guessing };
+    const isGuessing = ++failed.count > FREE_FAILURES;
+    events.authFailed({ ...attempt, address, logged: !isGuessing });
+    if (!isGuessing) return new GatewayError("unauthenticated", advice);
+    endConnection?.();
+    return new GatewayError("unauthenticated", advice, { retryAfterMs: failed.since + WINDOW_MS - now });
   };
 };
 
 export type GuessGuard = ReturnType<typeof createGuessGuard>;
+
+/** The caller whose token a request carries, where nobody on the way could read it. `takes` says which token the door wants. */
+export const authenticate = <Who>(
+  call: WireCall,
+  { identify, guard }: { identify: (hash: Buffer) => Who | undefined; guard: GuessGuard },
+  takes: string,
+  shownPath: (call: WireCall) => string = ({ path }) => path,
+): Who => {
+  requireTls(call.peer);
+  const hash = tokenHashOf(call.req);
+  const caller = hash && identify(hash);
+  if (caller !== undefined) return caller;
+  const { surface, peer, requestId } = call;
+  const endConnection = () => call.endConnection();
+  throw guard({ surface, peer, requestId, path: shownPath(call), endConnection }, adviceOf(takes, call.req));
+};

@@ -11,37 +11,48 @@ export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" 
 };
 
 /** One for all: most doors note nothing of the way in. */
-export const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
+const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
+
+type Given = { now: number; caller: string; body: Buffer | undefined; keepBody: boolean };
 
 /** A request as the flight recorder keeps it. To be made after authentication only, but for those that are refused. */
-export const createDelivery = (
-  call: Recorded,
-  { now, caller, body, keepBody }: { now: number; caller: string; body: Buffer | undefined; keepBody: boolean },
-): Delivery => {
-  const deliveryId = call.isRecorded ? newId("dlv", now) : idLike("dlv", call.requestId, now);
-  call.isRecorded = true;
-  return {
-    deliveryId,
-    at: now,
+export const createDelivery = (call: Recorded, given: Given): Delivery => {
+  const { req, requestId, operation, path } = call;
+  const request = {
+    requestId,
+    operation,
+    path,
     surface: call.surface === "public" ? "rest" : call.surface,
-    operation: call.operation,
-    method: call.req.method ?? "",
-    path: call.path,
+    method: req.method ?? "",
     address: call.peer.address,
-    requestId: call.requestId,
-    caller,
-    headers: headersOf(call.req.rawHeaders, call.hideSecrets),
-    // May be a part of a larger read: who keeps it keeps a copy.
-    body: keepBody ? body : undefined,
-    bytes: body?.length ?? 0,
-    answer: "accepted",
-    status: undefined,
-    mapping: undefined,
-    replayOf: undefined,
-    senderId: call.req.headers["idempotency-key"] as string | undefined,
-    steps: NO_STEPS,
+    headers: headersOf(req.rawHeaders, call.hideSecrets),
+    senderId: req.headers["idempotency-key"] as string | undefined,
   };
+  const delivery = deliveryOf(request, given, call.isRecorded === true);
+  call.isRecorded = true;
+  return delivery;
 };
+
+type Request = Pick<
+  Delivery,
+  "surface" | "operation" | "method" | "path" | "address" | "requestId" | "headers" | "senderId"
+>;
+
+/** The delivery has the id of its request, unless another has it already. */
+export const deliveryOf = (request: Request, { now, caller, body, keepBody }: Given, isFurther: boolean): Delivery => ({
+  ...request,
+  deliveryId: isFurther ? newId("dlv", now) : idLike("dlv", request.requestId, now),
+  at: now,
+  caller,
+  // May be a part of a larger read: who keeps it keeps a copy.
+  body: keepBody ? body : undefined,
+  bytes: body?.length ?? 0,
+  answer: "accepted",
+  status: undefined,
+  mapping: undefined,
+  replayOf: undefined,
+  steps: NO_STEPS,
+});
 
 /** The headers as lines, without secrets. They are looked through line by line, as a client repeats most of them. */
 const headersOf = (raw: readonly string[], hideSecrets: (line: string) => string): string => {

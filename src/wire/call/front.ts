@@ -8,8 +8,7 @@ import type { UnderWay } from "#wire/http/under-way.ts";
 import { leadsTo } from "#wire/pages/nothing-at.ts";
 import type { Peer } from "./address.ts";
 import { failCall, WireCall } from "./call.ts";
-import { answerPreflight, isPreflight, showToPage } from "./cross-origin.ts";
-import { requireOneOfEach } from "./hosts.ts";
+import { answerPreflight, isPreflight, type Origins, requireOneOfEach, showToPage } from "./origins.ts";
 import type { Refusals } from "./refusals.ts";
 
 /** One of the gateway's doors: answers the call or throws what becomes its problem. */
@@ -31,11 +30,9 @@ export type FrontParts = {
   /** The doors of this listener, as they are now: a reload may open or close one. */
   doors: () => readonly DoorAt[];
   peerOf: (req: IncomingMessage) => Peer;
-  guardHost: (req: IncomingMessage) => void;
+  origins: () => Origins;
   /** The refusal of a path where this listener has nothing. */
   nothingAt: (path: string) => GatewayError;
-  /** Whether it comes from a page of another origin that may call us. */
-  isPage: (req: IncomingMessage) => boolean;
   underWay: UnderWay;
   hideSecrets: (text: string) => string;
   refusals: Refusals;
@@ -47,7 +44,7 @@ const URL_LIMIT = 8 * 1024;
 
 /** Where every request comes in: who sent it, which door is it for, and one answer for what goes wrong behind it. */
 export const createFront = (parts: FrontParts) => {
-  const { doors, peerOf, guardHost, nothingAt, isPage, underWay, hideSecrets, events, clock } = parts;
+  const { doors, peerOf, nothingAt, underWay, hideSecrets, events, clock } = parts;
   const refused = parts.refusals.note;
   return (req: IncomingMessage, res: ServerResponse): void => {
     const url = originForm(req);
@@ -57,6 +54,7 @@ export const createFront = (parts: FrontParts) => {
     const call = new WireCall(req, res, { path, peer: peerOf(req), clock, ...told });
     const found = doors().find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
     const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
+    const { isPage, guardHost } = parts.origins();
     const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
     if (fromPage) showToPage(call);
     try {

@@ -83,11 +83,8 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
       if (!admits(peer.network, error)) return;
       const given = { now: clock.now(), caller: caller ?? "", body: undefined, keepBody: false };
-      const delivery = createDelivery(call, given);
+      const delivery = curb(createDelivery(call, given));
       if (caller === undefined) Object.assign(delivery, placeOf(call));
-      delivery.method = delivery.method.slice(0, METHOD_CHARS);
-      delivery.senderId = delivery.senderId?.slice(0, ID_CHARS);
-      delivery.headers = shortened(delivery.headers);
       keep(delivery, error, call.reason, status);
     },
     /** The same for calls over a WebSocket. */
@@ -119,10 +116,11 @@ const isTold = (error: string, operation: string): boolean => {
 };
 
 /** Keeps no more of what a stranger chooses than tells him from others. */
-export const curb = (delivery: Delivery): void => {
-  delivery.method = delivery.method.slice(0, METHOD_CHARS);
-  delivery.headers = shortened(delivery.headers);
+export const curb = (delivery: Delivery): Delivery => {
+  const { method, headers, senderId } = delivery;
+  const isLong = headers.length > HEADER_CHARS;
+  delivery.method = method.slice(0, METHOD_CHARS);
+  delivery.senderId = senderId?.slice(0, ID_CHARS);
+  if (isLong) delivery.headers = headers.slice(0, Math.max(0, headers.lastIndexOf("\n", HEADER_CHARS)));
+  return delivery;
 };
-
-const shortened = (headers: string): string =>
-  headers.length <= HEADER_CHARS ? headers : headers.slice(0, Math.max(0, headers.lastIndexOf("\n", HEADER_CHARS)));

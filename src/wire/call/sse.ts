@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 
 /** One server-sent event. `data` is sent as JSON, which holds no line break. */
 export type SseEvent = { event: string; id: string; data: unknown };
@@ -15,6 +17,11 @@ const PLAIN: Framing = {
   stopped: undefined,
 };
 
+const HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};
 const COMMENT_EVERY_MS = 15_000;
 const STUCK_MS = 30_000;
 /** A longer text does not wait for the end of the turn of the event loop. */
@@ -22,14 +29,6 @@ const MOST_WAITING = 16 * 1024;
 
 const open = new Set<EventStream>();
 let ticker: NodeJS.Timeout | undefined;
-/** The streams that write at the end of this turn of the event loop. */
-let due: EventStream[] = [];
-
-const flushDue = (): void => {
-  const streams = due;
-  due = [];
-  for (const stream of streams) stream.flush();
-};
 
 /** One timer for all streams: an idle stream costs no timer of its own. */
 const tick = () => {
@@ -49,44 +48,49 @@ export const sendEvents = (
   fail: (error: unknown) => void,
   framing = PLAIN,
 ): { stop(): void } => {
-  const stream = new EventStream(res, events[Symbol.asyncIterator](), fail, framing);
-  stream.begin({
-    "content-type": "text/event-stream",
-    "cache-control": "no-cache, no-transform",
-    "x-accel-buffering": "no",
-    ...headers,
-  });
+  const stream = new EventStream(res, events[Symbol.asyncIterator](), framing);
+  res.writeHead(200, { ...HEADERS, ...headers });
+  void stream.send(fail);
   return stream;
 };
 
-/** A class and no loop over the events, as thousands of these may wait at once: a waiting one holds no frame of a function. */
 class EventStream {
   readonly #res: ServerResponse;
   readonly #events: AsyncIterator<unknown>;
-  readonly #fail: (error: unknown) => void;
   readonly #framing: Framing;
   #last = performance.now();
   /** The events of this turn of the event loop. */
   #text = "";
   #isDue = false;
-  /** The reader is, and the next event waits for it. */
-  #isBehind = false;
   #isStopping = false;
   #isOver = false;
 
-  constructor(res: ServerResponse, events: AsyncIterator<unknown>, fail: (error: unknown) => void, framing: Framing) {
+  constructor(res: ServerResponse, events: AsyncIterator<unknown>, framing: Framing) {
     this.#res = res;
     this.#events = events;
-    this.#fail = fail;
     this.#framing = framing;
-  }
-
-  begin(headers: Record<string, string>): void {
     open.add(this);
     ticker ??= setInterval(tick, 1_000).unref();
-    this.#res.writeHead(200, headers);
-    this.#flushSoon();
-    this.#askNext();
+  }
+
+  async send(fail: (error: unknown) => void): Promise<void> {
+    try {
+      this.#write("");
+      while (!this.#isOver) {
+        const { done, value } = await this.#events.next();
+        if (this.#isOver) return;
+        if (done) return this.#end(this.#framing.end);
+        this.#last = performance.now();
+        this.#write(this.#framing.frame(value));
+        // Its socket may be full where the answer itself is not.
+        if (this.#isFull) await once(this.#res.writableNeedDrain ? this.#res : (this.#res.socket as Socket), "drain");
+      }
+    } catch (error) {
+      if (this.#isOver) return;
+      this.#flush();
+      this.#close();
+      fail(error);
+    }
   }
 
   /** An event that is there already, as the end of its turn, is still sent. */
@@ -95,10 +99,9 @@ class EventStream {
     this.#isStopping = true;
     setImmediate(() => {
       if (this.#isOver) return;
-      this.#close();
+      this.#end(this.#framing.stopped);
       // Lets the maker of the events drop all that it holds for them.
       this.#events.return?.().catch(() => {});
-      this.#res.end(this.#takeText() + (this.#framing.stopped ?? ""));
     });
   }
 
@@ -112,60 +115,21 @@ class EventStream {
   }
 
   /** The head leaves with the first events, or alone where there are none yet. */
-  flush(): void {
+  #write(text: string): void {
+    this.#text += text;
+    if (this.#text.length >= MOST_WAITING) this.#flush();
+    else if (!this.#isDue) {
+      this.#isDue = true;
+      setImmediate(() => this.#flush());
+    }
+  }
+
+  #flush(): void {
     this.#isDue = false;
     if (this.#isOver) return;
     const text = this.#takeText();
     if (text === "") this.#res.flushHeaders();
     else this.#res.write(text);
-  }
-
-  #flushSoon(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    if (due.push(this) === 1) setImmediate(flushDue);
-  }
-
-  #askNext(): void {
-    this.#events.next().then(this.#send, this.#refuse);
-  }
-
-  readonly #send = ({ done, value }: IteratorResult<unknown, unknown>): void => {
-    if (this.#isOver) return;
-    if (done) {
-      this.#close();
-      this.#res.end(this.#takeText() + (this.#framing.end ?? ""));
-      return;
-    }
-    this.#last = performance.now();
-    try {
-      this.#text += this.#framing.frame(value);
-    } catch (error) {
-      this.#refuse(error);
-      return;
-    }
-    if (this.#text.length < MOST_WAITING) this.#flushSoon();
-    else this.flush();
-    if (this.#isFull) this.#waitForRoom();
-    else this.#askNext();
-  };
-
-  readonly #refuse = (error: unknown): void => {
-    if (this.#isOver) return;
-    this.flush();
-    this.#close();
-    this.#fail(error);
-  };
-
-  #waitForRoom(): void {
-    if (this.#isBehind) return;
-    this.#isBehind = true;
-    const goOn = () => {
-      this.#isBehind = false;
-      if (!this.#isOver) this.#askNext();
-    };
-    if (this.#res.writableNeedDrain) this.#res.once("drain", goOn);
-    else this.#res.socket?.once("drain", goOn);
   }
 
   get #isFull(): boolean {
@@ -176,6 +140,11 @@ class EventStream {
     const text = this.#text;
     this.#text = "";
     return text;
+  }
+
+  #end(text = ""): void {
+    this.#close();
+    this.#res.end(this.#takeText() + text);
   }
 
   #close(): void {

@@ -10,23 +10,6 @@ import { createDelivery } from "#wire/call/delivery.ts";
 import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { Sender, Signing } from "./hooks-access.ts";
 
-/** As much of a call as webhooks need, whatever carries it. */
-export type HookRequest = Pick<
-  WireCall,
-  | "req"
-  | "path"
-  | "peer"
-  | "requestId"
-  | "hideSecrets"
-  | "signal"
-  | "surface"
-  | "operation"
-  | "caller"
-  | "error"
-  | "turnId"
-  | "nothingThere"
->;
-
 export type HookParts = { recordBodies: () => boolean; clock: Clock };
 
 /** Where a request goes: `name` is that of `{path}/{name}`. */
@@ -36,7 +19,7 @@ const NOBODY: Extract<Caller, { surface: "hooks" }> = { surface: "hooks", name: 
 
 /** One webhook on its way in, with all that its delivery will tell of that. */
 export class HookExchange implements HookContext {
-  readonly request: HookRequest;
+  readonly call: WireCall;
   place: HookPlace | undefined = undefined;
   signing: Signing | undefined = undefined;
   sender: Sender | undefined = undefined;
@@ -46,17 +29,13 @@ export class HookExchange implements HookContext {
   raw: Buffer | undefined = undefined;
   /** The id that a signed sender gives its delivery. */
   senderId: string | undefined = undefined;
-  /** Its request is still being counted, over all gateways. */
-  counting: Promise<void> | undefined = undefined;
-  /** Its address guesses: nothing more is taken on its connection. */
-  guessing = false;
   readonly #parts: HookParts;
   readonly #steps: DeliveryStep[] = [];
   #delivery: Delivery | undefined = undefined;
 
-  constructor(parts: HookParts, request: HookRequest) {
+  constructor(parts: HookParts, call: WireCall) {
     this.#parts = parts;
-    this.request = request;
+    this.call = call;
   }
 
   get caller(): HookContext["caller"] {
@@ -64,19 +43,19 @@ export class HookExchange implements HookContext {
   }
 
   get headers(): HookContext["headers"] {
-    return this.request.req.headers as HookContext["headers"];
+    return this.call.req.headers as HookContext["headers"];
   }
 
   get requestId(): string {
-    return this.request.requestId;
+    return this.call.requestId;
   }
 
   get signal(): AbortSignal {
-    return this.request.signal;
+    return this.call.signal;
   }
 
   get hops(): number {
-    return hopsIn(this.request.req.headers);
+    return hopsIn(this.call.req.headers);
   }
 
   get idempotency(): HookContext["idempotency"] {
@@ -104,7 +83,7 @@ export class HookExchange implements HookContext {
   #createDelivery(): Delivery {
     const { recordBodies, clock } = this.#parts;
     const given = { now: clock.now(), caller: this.caller.name, body: this.raw, keepBody: recordBodies() };
-    const delivery = createDelivery(this.request, given);
+    const delivery = createDelivery(this.call, given);
     delivery.steps = this.#steps;
     if (this.signing) delivery.senderId = this.senderId?.slice(0, SENDER_ID_LIMIT);
     return delivery;

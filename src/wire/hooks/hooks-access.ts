@@ -1,11 +1,7 @@
 import type { Caller } from "#core/call.ts";
 import { createSecretIndex } from "#kit/secrets.ts";
 import { createNetworks } from "#wire/call/address.ts";
-import { github } from "./signatures/github.ts";
-import type { Scheme } from "./signatures/signature.ts";
-import { slack } from "./signatures/slack.ts";
-import { standardWebhooks } from "./signatures/standard-webhooks.ts";
-import { stripe } from "./signatures/stripe.ts";
+import { type Scheme, type SignatureType, schemes } from "./signatures.ts";
 
 /** Whoever an authenticated webhook comes from. */
 export type Sender = {
@@ -25,8 +21,6 @@ export type Signing = {
   senders: readonly Sender[];
 };
 
-export type SignatureType = "standard-webhooks" | "github" | "stripe" | "slack";
-
 export type HooksAccessSettings = {
   token: readonly { name: string; hash: string; since: string | undefined }[];
   /** Undefined lets any address in. */
@@ -44,8 +38,6 @@ export type HooksAccess = {
   /** How the requests of a mapping are signed; undefined where the shared token counts. */
   signingOf: (name: string) => Signing | undefined;
 };
-
-export const schemes: Record<SignatureType, Scheme> = { "standard-webhooks": standardWebhooks, github, stripe, slack };
 
 /** Who may send webhooks, as one configuration says it. A reload makes another and puts it in this one's place. */
 export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSettings): HooksAccess => {

@@ -1,10 +1,12 @@
 import type { HookContext } from "#core/call.ts";
 import { errors } from "#generated/errors.ts";
-import type { HooksHandlers } from "#generated/hooks-handlers.ts";
+import type { HooksHandlers, HooksOperation } from "#generated/hooks-handlers.ts";
+import { bodies } from "#generated/validators/hooks.js";
 import { GatewayError } from "#kit/errors.ts";
 import type { Delivery, DeliveryWork } from "#store/store.ts";
+import { parseJson } from "#wire/call/body.ts";
+import { faultOf, invalidBody } from "#wire/call/body-fault.ts";
 import type { HookPlace } from "./hook-exchange.ts";
-import { readHookBody } from "./hooks-body.ts";
 
 export type HookReply = { body: object; replayed: boolean };
 
@@ -54,4 +56,12 @@ const answered = (ctx: HookContext, status: number): Delivery => {
   const delivery = ctx.delivery();
   delivery.status = status;
   return delivery;
+};
+
+/** The body of an operation, held to the contract, with its defaults filled in. */
+export const readHookBody = (operation: HooksOperation, raw: Buffer): unknown => {
+  const body = parseJson(raw);
+  const validate = bodies[operation];
+  if (!validate(body)) throw invalidBody(faultOf(validate.errors?.[0], body));
+  return body;
 };

@@ -1,45 +1,192 @@
+import { errors } from "#generated/errors.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { quoted, suggest } from "#kit/fault-words.ts";
 import type { Events } from "#observe/events.ts";
-import { readBody } from "#wire/call/body.ts";
-import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
+import type { Delivery } from "#store/store.ts";
+import { requireTls } from "#wire/call/address.ts";
+import { adviceOf, type GuessGuard, gatewayTokenHashOf, tokenHashOf } from "#wire/call/auth.ts";
+import { readBody, requireJson } from "#wire/call/body.ts";
+import { failCall, sendJson, type WireCall } from "#wire/call/call.ts";
 import type { DoorAt } from "#wire/call/front.ts";
-import { HookExchange, type HookParts } from "./hook-exchange.ts";
-import type { HookReply } from "./hooks-call.ts";
-import type { HooksGate } from "./hooks-gate.ts";
+import type { CountRequest, Limit } from "#wire/call/rate-limit.ts";
+import { curb, type Refusals } from "#wire/call/refusals.ts";
+import { HookExchange, type HookParts, type HookPlace } from "./hook-exchange.ts";
+import type { HooksAccess, Sender, Signing } from "./hooks-access.ts";
+import { type HookReply, type RunHook, readHookBody } from "./hooks-call.ts";
+import { claimFault, type SignatureFault, signedWith } from "./signatures.ts";
 
 export type HooksDoorParts = HookParts & {
+  /** Where webhooks are received. */
   path: string;
-  gate: HooksGate;
+  access: () => HooksAccess;
+  run: RunHook;
+  guard: GuessGuard;
+  rateLimit: CountRequest;
+  limit: () => Limit | undefined;
   bodyLimit: () => number;
+  record: (delivery: Delivery) => void | Promise<void>;
+  refusals: Pick<Refusals, "admits">;
   events: Events;
 };
 
-const REPLAYED = { "idempotent-replayed": "true" };
-
-/** The webhooks over HTTP: whoever passes the gate has its body read and is answered; who does not is told why not, as a problem. */
+/** The door of webhooks: answers whoever may send them, and tells the others why not, as a problem that the recorder keeps. */
 export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
-  const { path, gate, bodyLimit, events } = parts;
-
   const fail = (call: WireCall, hook: HookExchange, error: unknown): void => {
-    gate.refuse(hook, error);
-    if (hook.guessing) call.endConnection();
-    failCall(call, error, events);
+    keepRefusal(parts, hook, error);
+    failCall(call, error, parts.events);
   };
-
   const door = async (call: WireCall): Promise<void> => {
     call.surface = "hooks";
     const hook = new HookExchange(parts, call);
     try {
-      gate.admit(hook);
-      send(call, await gate.take(hook, await readBody(call, bodyLimit())));
+      send(call, await answer(parts, hook));
     } catch (error) {
       fail(call, hook, error);
     }
   };
-
-  return { prefix: path, servers: true, door, fail: (call, error) => fail(call, new HookExchange(parts, call), error) };
+  const failed = (call: WireCall, error: unknown) => fail(call, new HookExchange(parts, call), error);
+  return { prefix: parts.path, servers: true, door, fail: failed };
 };
+
+const REPLAYED = { "idempotent-replayed": "true" };
 
 const send = (call: WireCall, { body, replayed }: HookReply): void => {
   call.turnId = (body as { turnId?: string }).turnId;
-  sendJsonText(call, 200, JSON.stringify(body), replayed ? REPLAYED : undefined);
+  sendJson(call, 200, body, replayed ? REPLAYED : undefined);
 };
+
+/** A stranger's body is never parsed, and read only where a signature over it has to be checked. */
+const answer = async (parts: HooksDoorParts, hook: HookExchange): Promise<HookReply> => {
+  const { call } = hook;
+  const access = parts.access();
+  const place = requirePlace(parts, hook, access);
+  const { mapping } = hook;
+  const signing = mapping === undefined ? undefined : access.signingOf(mapping);
+  hook.signing = signing;
+  if (signing) requireClaim(parts, hook, signing);
+  else await accept(parts, hook, requireToken(parts, hook, access), "token.accepted");
+  if (place.name !== mapping) throw noMapping(place.name as string, access.mappingNames());
+  const raw = await readBody(call, parts.bodyLimit());
+  if (signing) await accept(parts, hook, requireSignature(parts, hook, signing, raw), "signature.accepted");
+  hook.raw = raw;
+  const body = readHookBody(place.operation, raw);
+  hook.senderId = signing?.scheme.senderIdOf(hook.headers, body);
+  const challenge = signing?.scheme.challengeOf?.(body);
+  return challenge === undefined ? await parts.run(place, body, hook) : answerChallenge(parts, hook, challenge);
+};
+
+/** Where the request goes. A name that no mapping has is refused at once where nobody can be told from a stranger. */
+const requirePlace = ({ path }: HooksDoorParts, hook: HookExchange, access: HooksAccess): HookPlace => {
+  const { call } = hook;
+  const place = placeIn(path, call.path);
+  if (place === undefined) throw call.nothingThere();
+  hook.place = place;
+  call.operation = place.operation;
+  if (call.req.method !== "POST")
+    throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
+  const { address } = call.peer;
+  if (!access.allows(address))
+    throw new GatewayError("address-not-allowed", `webhooks.allowedIps does not hold ${address}.`);
+  requireTls(call.peer);
+  const { name } = place;
+  if (name !== undefined && access.hasMapping(name)) hook.mapping = name;
+  else if (name !== undefined && !access.hasToken) throw noMapping(name);
+  return place;
+};
+
+/** Notes who sent it, and counts it. */
+const accept = async (parts: HooksDoorParts, hook: HookExchange, sender: Sender, step: string): Promise<void> => {
+  hook.sender = sender;
+  hook.call.caller = sender.caller.name;
+  hook.note(step, sender.detail);
+  const left = await parts.rateLimit(sender.rateKey);
+  const { maxRequests: max_requests = 0, windowMs: window_ms = 0 } = parts.limit() ?? {};
+  if (left !== undefined) hook.note("rate-limit.counted", JSON.stringify({ left, max_requests, window_ms }));
+  requireJson(hook.call.req);
+};
+
+const requireToken = (parts: HooksDoorParts, hook: HookExchange, access: HooksAccess): Sender => {
+  const { req } = hook.call;
+  const hashes = [tokenHashOf(req), gatewayTokenHashOf(req)].filter((hash) => hash !== undefined);
+  for (const hash of hashes) {
+    const sender = access.identify(hash);
+    if (sender) return sender;
+  }
+  hook.note("token.refused", JSON.stringify({ reason: hashes.length > 0 ? "wrong" : "missing" }));
+  const ways = "`Authorization: Bearer <token>` or `x-gateway-token: <token>`";
+  throw unauthenticated(parts, hook, adviceOf(`\`${parts.path}\` takes the webhook token: ${ways}.`, req));
+};
+
+/** What the headers claim is looked at before the body is read. */
+const requireClaim = (parts: HooksDoorParts, hook: HookExchange, { scheme }: Signing): void => {
+  const fault = claimFault(scheme.claimOf(hook.headers), parts.clock.now());
+  if (fault !== undefined) throw signatureRefused(parts, hook, fault);
+};
+
+const requireSignature = (
+  parts: HooksDoorParts,
+  hook: HookExchange,
+  { scheme, keys, senders }: Signing,
+  raw: Buffer,
+): Sender => {
+  const claim = scheme.claimOf(hook.headers);
+  const index = claim && signedWith(keys, claim, raw, scheme.encoding);
+  const sender = index === undefined ? undefined : senders[index];
+  if (sender === undefined) throw signatureRefused(parts, hook, "wrong");
+  return sender;
+};
+
+const signatureRefused = (parts: HooksDoorParts, hook: HookExchange, reason: SignatureFault): GatewayError => {
+  hook.note("signature.refused", JSON.stringify({ type: hook.signing?.type, reason }));
+  return unauthenticated(parts, hook, "The signature is missing, wrong, or too old.");
+};
+
+const unauthenticated = (parts: HooksDoorParts, hook: HookExchange, advice: string): GatewayError => {
+  const { call, mapping } = hook;
+  const { peer, requestId } = call;
+  const endConnection = () => call.endConnection();
+  const path = shownPath(parts, hook);
+  return parts.guard({ surface: "hooks", peer, path, mapping, requestId, endConnection }, advice);
+};
+
+/** A name that no mapping has may be anything, a token too. */
+const shownPath = ({ path, access }: HooksDoorParts, { place, call }: HookExchange): string =>
+  place?.name !== undefined && !access().hasMapping(place.name) ? `${path}/{name}` : call.path;
+
+const answerChallenge = ({ record }: HooksDoorParts, hook: HookExchange, challenge: string): HookReply => {
+  hook.answer = "challenge";
+  hook.note("challenge.answered");
+  void record({ ...hook.delivery(), status: 200 });
+  return { body: { challenge }, replayed: false };
+};
+
+/** Keeps a refusal, so that "nothing arrived" can be told from "it was refused". A flood of them is only counted. */
+const keepRefusal = (parts: HooksDoorParts, hook: HookExchange, thrown: unknown): void => {
+  const { call } = hook;
+  const place = placeIn(parts.path, call.path);
+  call.surface = "hooks";
+  // What no mapping matched is kept already, as that.
+  if (place === undefined || hook.answer === "unmatched") return;
+  hook.place = place;
+  call.operation = place.operation;
+  const { name: error, detail } = GatewayError.from(thrown);
+  const { status } = errors[error];
+  if (!parts.refusals.admits(call.peer.network, error)) return;
+  hook.answer = "refused";
+  hook.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
+  const delivery = { ...hook.delivery(), status };
+  if (hook.sender === undefined) Object.assign(curb(delivery), { path: shownPath(parts, hook) });
+  void parts.record(delivery);
+};
+
+/** What a path leads to; undefined where that is nothing. */
+const placeIn = (prefix: string, path: string): HookPlace | undefined => {
+  if (path === prefix) return { operation: "hooks.mapped", name: undefined };
+  const name = path.startsWith(`${prefix}/`) ? path.slice(prefix.length + 1) : "";
+  if (name === "wake" || name === "agent") return { operation: `hooks.${name}`, name: undefined };
+  return name === "" || name.includes("/") ? undefined : { operation: "hooks.mappedByName", name };
+};
+
+/** The names that there are, for callers that are known. */
+const noMapping = (name: string, known: readonly string[] = []): GatewayError =>
+  new GatewayError("mapping-not-found", `No mapping is named ${quoted(name)}.${suggest(name, known)}`);

@@ -1,9 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Events } from "#observe/events.ts";
-import { requireTls } from "#wire/call/address.ts";
-import { adviceOf, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
+import { authenticate, type GuessGuard } from "#wire/call/auth.ts";
 import { sendJson, type WireCall } from "#wire/call/call.ts";
 import type { Door } from "#wire/call/front.ts";
 import type { Documents } from "./documents.ts";
@@ -25,7 +23,6 @@ export type OpsParts = {
   /** Who an RPC token belongs to. */
   identifyRpc: (hash: Buffer) => Extract<Caller, { surface: "rpc" }> | undefined;
   guard: GuessGuard;
-  events: Events;
 };
 
 const RETRY_SECONDS = "1";
@@ -114,19 +111,9 @@ const sendPage = (call: WireCall, html: string): void => {
   sendText(call, "text/html; charset=utf-8", html);
 };
 
-const requireHealthPermission = ({ identifyRpc, guard, events }: OpsParts, call: WireCall): void => {
-  requireTls(call.peer);
-  const hash = tokenHashOf(call.req);
-  const caller = hash && identifyRpc(hash);
-  if (!caller) {
-    const { error, guessing } = guard(call.peer.network, adviceOf(METRICS_TAKES, call.req));
-    const { peer, path, requestId } = call;
-    events.authFailed({ surface: "public", address: peer.address, path, requestId, logged: !guessing });
-    if (guessing) call.endConnection();
-    throw error;
-  }
-  call.caller = caller.name;
-  if (!caller.permissions.includes("*") && !caller.permissions.includes("system.health")) {
+const requireHealthPermission = (parts: OpsParts, call: WireCall): void => {
+  const { name, permissions } = authenticate(call, { identify: parts.identifyRpc, guard: parts.guard }, METRICS_TAKES);
+  call.caller = name;
+  if (!permissions.includes("*") && !permissions.includes("system.health"))
     throw new GatewayError("forbidden", "The token lacks the permission system.health.");
-  }
 };

@@ -1,3 +1,4 @@
+import { IncomingMessage } from "node:http";
 import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
@@ -8,13 +9,10 @@ import { hopsIn } from "#kit/hops.ts";
 import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
-import { requireTls } from "#wire/call/address.ts";
-import { adviceOf, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
-import { parseJson, parseLargeJson, readBody } from "#wire/call/body.ts";
+import { authenticate, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
+import { parseJson, parseLargeJson, readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
-import { letGo } from "#wire/call/let-go.ts";
-import { requireJson } from "#wire/call/media-type.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
 import { type Framing, sendEvents } from "#wire/call/sse.ts";
@@ -50,18 +48,20 @@ export const createRestDoor = (parts: RestDoorParts) => {
   const { surface, hold, rateLimit, bodyLimit } = parts;
   const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
   const match = createMatcher(surface);
+  const below = BELOW[surface];
+  const takes = `\`${below}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
 
   return async (call: WireCall): Promise<void> => {
     const { req } = call;
     call.surface = "rest";
-    const caller = authenticate(parts, match, call);
+    const caller = authenticate(call, parts, takes, (stranger) => placeOf(match, stranger, below));
+    call.keyHash = tokenHashOf(req);
     call.caller = caller.name;
     const matched = match(req.method ?? "", call.path);
     if (!matched) throw call.nothingThere();
     call.operation = matched.route.operation;
     requireScope(matched.route, caller);
-    const counted = rateLimit(caller.tokenId);
-    if (counted instanceof Promise) await counted;
+    await rateLimit(caller.tokenId);
     const raw = await readRaw(call, matched.route, bodyLimit());
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
@@ -85,27 +85,6 @@ type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
 /** Below which path a door of REST's keys is. */
 const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
-
-const authenticate = (
-  { surface, identify, guard, events }: RestDoorParts,
-  match: ReturnType<typeof createMatcher>,
-  call: WireCall,
-): RestCaller => {
-  requireTls(call.peer);
-  const hash = tokenHashOf(call.req);
-  const caller = hash && identify(hash);
-  if (caller) {
-    call.keyHash = hash;
-    return caller;
-  }
-  const takes = `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
-  const { error, guessing } = guard(call.peer.network, adviceOf(takes, call.req));
-  const { address } = call.peer;
-  const path = guessing ? undefined : placeOf(match, call, BELOW[surface]);
-  events.authFailed({ surface: "rest", address, path, requestId: call.requestId, logged: !guessing });
-  if (guessing) call.endConnection();
-  throw error;
-};
 
 /** A path of the contract: what a stranger wrote in its place may be anything, a token too. */
 const placeOf = (match: ReturnType<typeof createMatcher>, { req, path }: WireCall, below: string): string => {
@@ -235,3 +214,17 @@ const replyOf = ({ replies }: Route, as: string | undefined): { status: number }
 
 const isTagged = (reply: unknown): reply is Tagged =>
   typeof reply === "object" && reply !== null && "as" in reply && "body" in reply;
+
+const LISTENED = ["data", "end", "error", "close"];
+
+/**
+ * Drops what a request of HTTP/1.1 holds that was read and will not be read again. For an answer that may take hours: it needs the
+ * connection, and nothing else.
+ */
+const letGo = (req: IncomingMessage): void => {
+  if (!(req instanceof IncomingMessage)) return;
+  // One by one: to remove all at once leaves a dictionary behind that weighs more than they do.
+  for (const event of LISTENED) for (const listener of req.listeners(event)) req.off(event, listener as () => void);
+  req.rawHeaders = [];
+  req.headers = {};
+};

@@ -1,7 +1,25 @@
 import { errors } from "#generated/errors.ts";
 import type { GatewayError } from "#kit/errors.ts";
+import { memberOf, partsOf } from "#wire/call/json-limits.ts";
 import { retryOf } from "#wire/call/problem.ts";
-import { type CallText, idIn } from "./call-text.ts";
+
+/** A text that came in, known to be JSON, and the text of each call of a batch in it. */
+export class CallText {
+  readonly #whole: string;
+  /** Looked for when somebody asks, and once for all: to go through a text for each of its calls would stand in everybody's way. */
+  #entries: string[] | undefined = undefined;
+
+  constructor(whole: string) {
+    this.#whole = whole;
+  }
+
+  /** The text of the call that is number `index` of a batch; with -1 the whole. */
+  entry(index: number): string {
+    if (index < 0) return this.#whole;
+    this.#entries ??= partsOf(this.#whole);
+    return this.#entries[index] as string;
+  }
+}
 
 /** The members of a call, once envelopeFault finds nothing wrong with them. */
 export type Envelope = { method: string; params?: object | null };
@@ -37,6 +55,12 @@ export const idOf = (message: unknown, text: CallText, index: number): string | 
   if (typeof id === "number") return Number.isSafeInteger(id) ? String(id) : idIn(text.entry(index));
   return id === null ? "null" : undefined;
 };
+
+/** The text of a call's id. Of two members with one name the later counts, as it does for JSON.parse. */
+const idIn = (call: string): string =>
+  partsOf(call)
+    .map(memberOf)
+    .findLast(({ name }) => name === "id")?.value ?? "null";
 
 /** The success response; `id` is JSON already. A method without a result has null for one, as the protocol wants a value. */
 export const resultText = (result: unknown, id: string): string =>

@@ -8,16 +8,13 @@ import { hopsIn } from "#kit/hops.ts";
 import { IN_STRETCHES_FROM, textOfUtf8, utf8InStretches } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
-import { requireTls } from "#wire/call/address.ts";
-import { adviceOf, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
-import { parseText, readBody } from "#wire/call/body.ts";
+import { authenticate, type GuessGuard } from "#wire/call/auth.ts";
+import { parseText, readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import type { DoorAt } from "#wire/call/front.ts";
-import { requireJson } from "#wire/call/media-type.ts";
 import { headersOf, sendBody } from "#wire/call/problem.ts";
-import { CallText } from "./call-text.ts";
-import { failureText, idOf } from "./envelope.ts";
+import { CallText, failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
 
 export type RpcHttpParts = {
@@ -45,9 +42,11 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
   const door = async (call: WireCall): Promise<void> => {
     call.surface = "rpc";
     requirePost(call);
-    const caller = authenticate(parts, call);
-    if (caller instanceof GatewayError) {
-      failCall(call, caller, events, sendFailure(await idOfStranger(call)));
+    let caller: RpcCaller;
+    try {
+      caller = authenticate(call, parts, TAKES);
+    } catch (error) {
+      failCall(call, error, events, sendFailure(await idOfStranger(call)));
       return;
     }
     call.caller = caller.name;
@@ -79,23 +78,6 @@ const requirePost = (call: WireCall): void => {
   if (call.path !== PATH) throw call.nothingThere();
   if (call.req.method !== "POST")
     throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
-};
-
-/** The caller, or why it is none: what is sent then waits for the id. */
-const authenticate = ({ identify, guard, events }: RpcHttpParts, call: WireCall): RpcCaller | GatewayError => {
-  const { peer, requestId } = call;
-  try {
-    requireTls(peer);
-  } catch (error) {
-    return GatewayError.from(error);
-  }
-  const hash = tokenHashOf(call.req);
-  const caller = hash && identify(hash);
-  if (caller) return caller;
-  const { error, guessing } = guard(peer.network, adviceOf(TAKES, call.req));
-  events.authFailed({ surface: "rpc", address: peer.address, path: PATH, requestId, logged: !guessing });
-  if (guessing) call.endConnection();
-  return error;
 };
 
 /** The id of a call that is not let in, as JSON; null where it cannot be told from a small body that is there already. */

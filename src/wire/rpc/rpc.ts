@@ -9,8 +9,16 @@ import type { Delivery, Turn } from "#store/store.ts";
 import { parseLargeText, parseText } from "#wire/call/body.ts";
 import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
-import { CallText } from "./call-text.ts";
-import { batchText, type Envelope, envelopeFault, failureText, idOf, resultText, shortened } from "./envelope.ts";
+import {
+  batchText,
+  CallText,
+  type Envelope,
+  envelopeFault,
+  failureText,
+  idOf,
+  resultText,
+  shortened,
+} from "./envelope.ts";
 
 export type RpcCaller = Extract<Caller, { surface: "rpc" }>;
 

@@ -1,11 +1,19 @@
 import { setMaxListeners } from "node:events";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
+import type { Clock } from "#kit/clock.ts";
+import { newId } from "#kit/ids.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
-import type { RpcCaller, RpcDispatch } from "#wire/rpc/rpc.ts";
-import { type ExchangeParts, type Origin, SocketExchange } from "./exchange.ts";
+import type { Events } from "#observe/events.ts";
+import type { Delivery, Turn } from "#store/store.ts";
+import { deliveryOf } from "#wire/call/delivery.ts";
+import type { Refusals } from "#wire/call/refusals.ts";
+import type { RpcCaller, RpcDispatch, RpcExchange, RpcOutcome } from "#wire/rpc/rpc.ts";
+import { hopsAtUpgrade } from "./handshake.ts";
+import type { PendingCall } from "./session-stream.ts";
 import type { PushSink } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
+import type { Subscriptions } from "./subscriptions.ts";
 
 /** The codes that the gateway closes a WebSocket with. docs/websocket.md says what each means to the other side. */
 export const CLOSE = {
@@ -33,14 +41,20 @@ const MISSED_PINGS = 2;
 /** How long a connection that is to close is kept for the answers to its calls. */
 const LAST_ANSWERS_MS = 5_000;
 
-export type ConnectionParts = ExchangeParts & {
+export type ConnectionParts = {
   dispatch: RpcDispatch;
+  subscriptions: Subscriptions;
+  clock: Clock;
+  events: Events;
+  recordBodies(): boolean;
+  refusals: Refusals;
   onGone(connection: Connection): void;
   /** Its last call was answered. */
   onIdle(connection: Connection): void;
-  /** Something is kept back: to be checked as long as it is. */
-  onHeld(connection: Connection): void;
 };
+
+/** The facts that are kept of the request to upgrade. */
+export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
 
 /** The token that a connection came with. A reload may take it away, or change what it may do. */
 export type TokenUse = { caller: RpcCaller; readonly connections: Set<Connection> };
@@ -56,13 +70,14 @@ export class Connection implements PushSink {
   closing = 0;
   /** Since when something has been kept back from it, in monotonic milliseconds; 0 when nothing is. */
   heldSince = 0;
+  /** When it is pinged next. */
+  pingAt = 0;
   readonly #ws: WebSocket;
   readonly #socket: Duplex;
   #isCorked = false;
   #callsUnderWay = 0;
   #callsBegun = 0;
   #missedPings = 0;
-  #isAwaitingDrain = false;
   #waiting: string[] | undefined = undefined;
   #gone: AbortController | undefined = undefined;
   /** Closes it once the calls that have begun are answered. Nothing more is read until then. */
@@ -85,6 +100,7 @@ export class Connection implements PushSink {
       this.closing ||= codeOfFault(error.code);
     });
     ws.on("close", () => this.#end());
+    socket.on("drain", () => this.#checkRoom());
   }
 
   get isOpen(): boolean {
@@ -141,9 +157,7 @@ export class Connection implements PushSink {
   hold(): void {
     if (this.heldSince !== 0 || !this.isOpen) return;
     this.heldSince = this.parts.clock.monotonic();
-    this.parts.onHeld(this);
     this.#ws.pause();
-    this.#awaitDrain();
   }
 
   /** Tells it to try later, and ends it when it does not take even that. */
@@ -240,21 +254,8 @@ export class Connection implements PushSink {
     this.parts.onIdle(this);
   }
 
-  #awaitDrain(): void {
-    if (this.#isAwaitingDrain) return;
-    this.#isAwaitingDrain = true;
-    this.#socket.once("drain", () => {
-      this.#isAwaitingDrain = false;
-      this.#checkRoom();
-    });
-  }
-
   #checkRoom(): void {
-    if (this.heldSince === 0) return;
-    if (this.#ws.bufferedAmount >= ROOM_BYTES) {
-      this.#awaitDrain();
-      return;
-    }
+    if (this.heldSince === 0 || this.#ws.bufferedAmount >= ROOM_BYTES) return;
     this.heldSince = 0;
     if (!this.isOpen) return;
     this.subscriber?.pumpSoon();
@@ -294,3 +295,82 @@ const CODES: Record<string, number> = {
   WS_ERR_UNSUPPORTED_MESSAGE_LENGTH: 1009,
   WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH: 1009,
 };
+
+/** One text's exchange with the dispatcher. A part that a call seldom needs is made when it asks. */
+export class SocketExchange implements RpcExchange, PendingCall {
+  readonly connection: Connection;
+  readonly idempotencyKey = undefined;
+  readonly outcome: RpcOutcome = {
+    operation: "unknown",
+    error: undefined,
+    reason: undefined,
+    turnId: undefined,
+    changes: false,
+  };
+  readonly #text: string;
+  readonly #began: number;
+  #requestId: string | undefined = undefined;
+  /** Pushes that wait for the answer. */
+  #after: string[] | undefined = undefined;
+  #isAnswered = false;
+
+  constructor(connection: Connection, text: string) {
+    this.connection = connection;
+    this.#text = text;
+    this.#began = connection.parts.clock.monotonic();
+  }
+
+  get caller(): RpcCaller {
+    return this.connection.token.caller;
+  }
+
+  get callerName(): string {
+    return this.caller.name;
+  }
+
+  get servedAt(): string {
+    return this.connection.origin.servedAt;
+  }
+
+  get hops(): number {
+    return hopsAtUpgrade(this.connection.origin.headers);
+  }
+
+  get requestId(): string {
+    this.#requestId ??= newId("req", this.connection.parts.clock.now());
+    return this.#requestId;
+  }
+
+  get signal(): AbortSignal {
+    return this.connection.signal;
+  }
+
+  get follow(): NonNullable<RpcExchange["follow"]> {
+    return (turn: Turn, options) => this.connection.parts.subscriptions.follow(this.connection, this, turn, options);
+  }
+
+  delivery(operation: string, entry: string | undefined): Delivery {
+    const { origin, parts, token } = this.connection;
+    const { address, headers } = origin;
+    const place = { surface: "rpc", operation, method: "WS", path: "/rpc/ws" } as const;
+    const request = { ...place, address, headers, requestId: this.requestId, senderId: undefined };
+    const body = Buffer.from(entry ?? this.#text);
+    const given = { now: parts.clock.now(), caller: token.caller.name, body, keepBody: parts.recordBodies() };
+    return deliveryOf(request, given, entry !== undefined);
+  }
+
+  pushAfterAnswer(text: string): void {
+    if (this.#isAnswered) this.connection.push(text);
+    else if (this.#after) this.#after.push(text);
+    else this.#after = [text];
+  }
+
+  /** It was answered, or needs no answer. */
+  end(): void {
+    this.#isAnswered = true;
+    for (const text of this.#after ?? []) this.connection.push(text);
+    const { clock, events, refusals } = this.connection.parts;
+    events.socketCallHandled(this, clock.monotonic() - this.#began);
+    if (this.outcome.error !== undefined) refusals.noteSocketCall(this, this.connection.origin.network);
+  }
+}

@@ -15,7 +15,7 @@ import type { Store } from "#store/store.ts";
 import { type Peer, requireTls } from "#wire/call/address.ts";
 import { adviceOf, type GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
-import { requireOneOfEach } from "#wire/call/hosts.ts";
+import { requireOneOfEach } from "#wire/call/origins.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import { originForm } from "#wire/http/origin-form.ts";
 import { mayCall, type RpcCaller, type RpcDispatch } from "#wire/rpc/rpc.ts";
@@ -101,7 +101,6 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     recordBodies: parts.recordBodies,
     refusals: parts.refusals,
     onIdle: connections.idle,
-    onHeld: connections.hold,
     onGone(connection) {
       const { origin, token, since, closing } = connection;
       connections.delete(connection);
@@ -116,18 +115,12 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     },
   };
 
-  const authenticate = (
-    req: IncomingMessage,
-    { address, network }: Peer,
-    requestId: string,
-  ): { hash: string; caller: RpcCaller } => {
+  const authenticate = (req: IncomingMessage, peer: Peer, requestId: string): { hash: string; caller: RpcCaller } => {
     const token = tokenOf(req);
     const hash = token === undefined ? undefined : hashOf(token);
     const caller = hash && parts.identify(hash);
     if (hash && caller) return { hash: hash.toString("base64"), caller };
-    const { error, guessing } = guard(network, adviceOf(TAKES, req));
-    events.authFailed({ surface: "rpc", address, path: PATH, requestId, logged: !guessing });
-    throw error;
+    throw guard({ surface: "rpc", peer, path: PATH, requestId }, adviceOf(TAKES, req));
   };
 
   const useOf = (hash: string, caller: RpcCaller): TokenUse => {

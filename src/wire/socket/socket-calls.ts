@@ -3,8 +3,8 @@ import { socketCalls } from "#generated/validators/socket-calls.js";
 import { GatewayError } from "#kit/errors.ts";
 import type { MethodCall } from "#wire/rpc/rpc.ts";
 import { mayCall, type RpcMethodRow, type RpcMethods } from "#wire/rpc/rpc.ts";
-import { paramFault } from "#wire/rpc/rpc-params.ts";
-import type { SocketExchange } from "./exchange.ts";
+import { paramFault } from "#wire/rpc/rpc-methods.ts";
+import type { SocketExchange } from "./connection.ts";
 
 /** The permissions for news of sessions and their agents, and of the gateway. */
 export const SESSION_PERMISSION = "session.get";

@@ -1,6 +1,6 @@
 import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
 import type { LiveReplies } from "#core/turns/live-replies.ts";
-import type { Entry, GatewayEntry, Store } from "#store/store.ts";
+import type { GatewayEntry, Store } from "#store/store.ts";
 import type { PushFrames } from "./pushes.ts";
 
 /** Where pushes go: one connection, as subscriptions see it. */
@@ -10,11 +10,24 @@ export type PushSink = {
   readonly isFull: boolean;
   /** News that waited in the store may be sent. */
   readonly hasRoom: boolean;
+  /** Its subscriptions; undefined when it has none. */
+  readonly subscriber: SinkSubscriber | undefined;
   push(frame: string): void;
   /** Something was kept back: `subscriber.pump` is to be called when there is room again. */
   hold(): void;
   /** Ends a connection that cannot be told what cannot wait. */
   cut(): void;
+};
+
+/** The subscriptions of one connection, as streams see them. */
+export type SinkSubscriber = {
+  readonly readers: ReadonlyMap<string, StreamReader>;
+  /** The session's entries come to it by a subscription. */
+  covers(sessionId: string, agent: string | undefined): boolean;
+  /** Has a reader that fell behind read on as soon as there is room. */
+  fallBehind(reader: StreamReader): void;
+  /** Has this called as soon as there is room. */
+  owe(push: () => Promise<void>): void;
 };
 
 type Sequenced = { readonly seq: number };
@@ -25,14 +38,13 @@ export type StreamParts = {
   gatewayStream: Pick<GatewayEntries, "read" | "follow">;
   live: LiveReplies;
   frames: PushFrames;
-  /** The reader's connection gets the pieces of this turn's reply as its sender: they are not sent again. */
-  isSender(reader: StreamReader, stream: SessionStream, turnId: string): boolean;
-  /** Has `flushText` called before this turn of the event loop ends its writes. */
-  onText(stream: SessionStream): void;
-  /** Has a reader that fell behind read on as soon as there is room. */
-  onBehind(reader: StreamReader): void;
+  subscriberOf(sink: PushSink): SinkSubscriber;
+  /** Has `flush` called before this turn of the event loop ends its writes. */
+  onText(flush: () => void): void;
   /** A reader of a session is up to date again. */
-  onCaughtUp(stream: SessionStream): void;
+  onCaughtUp(stream: Stream): void;
+  /** Nobody reads it any more. */
+  onUnread(stream: Stream): void;
 };
 
 /** A stream that somebody reads: entries in the order of their `seq`, each made a frame once for all readers. */
@@ -51,7 +63,11 @@ export abstract class Stream<Item extends Sequenced = Sequenced> {
   /** Nobody reads it any more. */
   abstract close(): void;
   /** A reader has come to the stream's present end. */
-  caughtUp(_reader: StreamReader): void {}
+  caughtUp(): void {}
+
+  get isUnread(): boolean {
+    return this.readers.size === 0;
+  }
 
   /** Tells new entries to those who are up to date; the others will read them. */
   publish(entries: readonly Item[]): void {
@@ -62,7 +78,7 @@ export abstract class Stream<Item extends Sequenced = Sequenced> {
       if (reader.isBehind || (reader.sent === first - 1 && !reader.sink.isFull)) continue;
       if ((reader.sent as number) >= last) continue;
       reader.isBehind = true;
-      this.parts.onBehind(reader);
+      this.parts.subscriberOf(reader.sink).fallBehind(reader);
     }
     for (const entry of entries) {
       this.before(entry);
@@ -107,154 +123,35 @@ export class GatewayStream extends Stream<GatewayEntry> {
   }
 }
 
-/** A session's stream, with the pieces of the reply that is being written. */
-export class SessionStream extends Stream<Entry> {
-  readonly sessionId: string;
-  /** 0 as long as there is no such session. */
-  ordinal = 0;
-  agent: string | undefined = undefined;
-  isTextDue = false;
-  #turnId: string | undefined = undefined;
-  /** The turn whose end was told last. */
-  #endedTurn: string | undefined = undefined;
-  #stopReading = (): void => {};
-  #stopSeeking: (() => void) | undefined = undefined;
-  #piece = { seq: 0, offset: 0, length: 0, frame: "" };
+/** How far one connection was sent the reply that is being written. */
+export abstract class PieceReader {
+  readonly sink: PushSink;
+  /** The length of the reply `replySeq` that was sent or left out. */
+  offset = 0;
+  replySeq = 0;
 
-  constructor(parts: StreamParts, sessionId: string) {
-    super(parts);
-    this.sessionId = sessionId;
+  constructor(sink: PushSink) {
+    this.sink = sink;
   }
 
-  frameOf(entry: Entry): string {
-    return this.parts.frames.entry(this, entry);
-  }
-
-  read(after: number, limit: number): Promise<readonly Entry[]> {
-    return this.parts.store.readEntries(this.sessionId, { after, limit });
-  }
-
-  resetFrame(seq: number): string {
-    const { frames } = this.parts;
-    return frames.reset(frames.sessionCursor(this, seq), this.sessionId);
-  }
-
-  /** A reply is being written, and its pieces are listened to. */
-  get isWriting(): boolean {
-    return this.#turnId !== undefined;
-  }
-
-  /** All that was written so far goes to a reader that comes in the middle of a reply. */
-  override caughtUp(reader: StreamReader): void {
-    const reply = this.parts.live.ofSession(this.sessionId);
-    // A reply may be held for a moment longer than its end is told.
-    if (reply && reply.turnId !== this.#endedTurn) {
-      this.#listen(reply.turnId);
-      this.#pushText(reader, reply);
-    } else this.#stopSeeking ??= this.parts.live.seek(this.sessionId, this.#onFound);
-    this.parts.onCaughtUp(this);
-  }
-
-  /** A reply has come up that another gateway was writing already. */
-  readonly #onFound = (): void => {
-    const reply = this.parts.live.ofSession(this.sessionId);
-    if (!reply) return;
-    this.#listen(reply.turnId);
-    for (const reader of this.readers) if (!reader.isBehind) this.#pushText(reader, reply);
-  };
-
-  /** Sends what was written since it was called last. */
-  flushText(): void {
-    this.isTextDue = false;
-    const reply = this.#turnId === undefined ? undefined : this.parts.live.get(this.#turnId);
-    if (reply) for (const reader of this.readers) this.#pushText(reader, reply);
-  }
-
-  /** There is such a session. */
-  setSession({ ordinal, agent }: { ordinal: number; agent: string }): void {
-    this.ordinal = ordinal;
-    this.agent = agent;
-  }
-
-  close(): void {
-    this.#stopListening();
-    this.#stopSeeking?.();
-  }
-
-  protected override before(entry: Entry): void {
-    if (entry.name !== "message.completed") return;
-    // Pieces of this turn of the event loop were not sent yet: the reply of who puts pieces together shall not end before its end.
-    const { text, turnId, messageId } = entry;
-    for (const reader of this.readers) {
-      if (reader.offset === 0 || reader.replySeq === 0) continue;
-      const { replySeq: seq } = reader;
-      const offset = reader.startOfPiece(seq, text.length);
-      if (offset !== undefined)
-        this.#push(reader, { turnId, messageId, seq, length: text.length }, offset, () => text.slice(offset));
+  /** The offset of the piece of the reply `seq` that goes now, up to `length`; undefined where there is none for this reader. */
+  startOfPiece(seq: number, length: number): number | undefined {
+    if (this.replySeq !== seq) {
+      this.replySeq = seq;
+      this.offset = 0;
     }
-  }
-
-  protected override after(entry: Entry): void {
-    if (entry.name === "message.created") {
-      if (entry.role === "assistant") this.#listen(entry.turnId);
-    } else if (isEnd(entry)) {
-      this.#endedTurn = entry.turnId;
-      if (entry.turnId === this.#turnId) this.#stopListening();
-    }
-  }
-
-  #pushText(reader: StreamReader, reply: NonNullable<ReturnType<LiveReplies["get"]>>): void {
-    if (this.parts.isSender(reader, this, reply.turnId)) return;
-    const offset = reader.startOfPiece(reply.seq, reply.length);
-    if (offset !== undefined) this.#push(reader, reply, offset, () => this.parts.live.textSince(reply, offset));
-  }
-
-  #push(
-    reader: StreamReader,
-    reply: { turnId: string; messageId: string; seq: number; length: number },
-    offset: number,
-    text: () => string,
-  ): void {
-    const { seq, length, turnId, messageId } = reply;
-    const last = this.#piece;
-    if (last.seq !== seq || last.offset !== offset || last.length !== length) {
-      const delta = { turnId, messageId, seq, offset, text: text() };
-      this.#piece = { seq, offset, length, frame: this.parts.frames.delta(this, delta) };
-    }
-    reader.sink.push(this.#piece.frame);
-  }
-
-  #listen(turnId: string): void {
-    if (this.#turnId === turnId) return;
-    this.#stopReading();
-    this.#turnId = turnId;
-    this.#stopReading = this.parts.live.read({ turnId, sessionId: this.sessionId }, () => {
-      if (this.isTextDue) return;
-      this.isTextDue = true;
-      this.parts.onText(this);
-    });
-  }
-
-  #stopListening(): void {
-    this.#stopReading();
-    this.#stopReading = () => {};
-    this.#turnId = undefined;
-    this.#piece = { seq: 0, offset: 0, length: 0, frame: "" };
+    const { offset } = this;
+    if (offset >= length) return undefined;
+    this.offset = length;
+    return this.sink.isFull ? undefined : offset;
   }
 }
-
-const isEnd = (entry: Entry): entry is Exclude<Entry, { name: "session.compacted" }> =>
-  entry.name === "message.completed" || isTurnEnd(entry);
-
-export const isTurnEnd = ({ name }: Entry): boolean =>
-  name === "turn.completed" || name === "turn.failed" || name === "turn.cancelled";
 
 /**
  * One connection's place in one stream: what it has sent up to. It takes entries as they are told while it is up to date; one that is
  * behind reads them from the store, so that it costs the same however far behind it is.
  */
-export class StreamReader<Of extends Stream = Stream> {
-  readonly sink: PushSink;
+export class StreamReader<Of extends Stream = Stream> extends PieceReader {
   readonly stream: Of;
   isBehind = true;
   /** Undefined until it is known where it begins. */
@@ -264,13 +161,10 @@ export class StreamReader<Of extends Stream = Stream> {
   /** The stream is not the one that its cursor was of: to be told first. */
   isReset = false;
   isOver = false;
-  /** The length of the reply `replySeq` that was sent or left out. */
-  offset = 0;
-  replySeq = 0;
   #promised: { seq: number; broken: () => void }[] | undefined = undefined;
 
   constructor(sink: PushSink, stream: Of) {
-    this.sink = sink;
+    super(sink);
     this.stream = stream;
   }
 
@@ -303,16 +197,7 @@ export class StreamReader<Of extends Stream = Stream> {
     return this.#promised?.filter(({ seq }) => seq > (this.sent ?? 0)) ?? [];
   }
 
-  /** The offset of the piece of the reply `seq` that goes now, up to `length`; undefined where there is none for this reader. */
-  startOfPiece(seq: number, length: number): number | undefined {
-    if (this.isBehind || (this.sent ?? 0) < seq) return undefined;
-    if (this.replySeq !== seq) {
-      this.replySeq = seq;
-      this.offset = 0;
-    }
-    const { offset } = this;
-    if (offset >= length) return undefined;
-    this.offset = length;
-    return this.sink.isFull ? undefined : offset;
+  override startOfPiece(seq: number, length: number): number | undefined {
+    return this.isBehind || (this.sent ?? 0) < seq ? undefined : super.startOfPiece(seq, length);
   }
 }

@@ -6,7 +6,8 @@ import type { Events } from "#observe/events.ts";
 import type { Session, Store } from "#store/store.ts";
 import type { DeliveryPushes, DeliveryReader } from "./delivery-pushes.ts";
 import { type PushFrames, placeOfCursor } from "./pushes.ts";
-import { type GatewayStream, type PushSink, SessionStream, type Stream, StreamReader } from "./streams.ts";
+import { SessionStream } from "./session-stream.ts";
+import { type GatewayStream, type PushSink, type SinkSubscriber, type Stream, StreamReader } from "./streams.ts";
 
 export type SubscriberParts = {
   store: Store;
@@ -34,7 +35,7 @@ const RETRY_MS = 1_000;
 const MOST_BEHIND = 10_000;
 
 /** The subscriptions of one connection; made with the first. */
-export class Subscriber {
+export class Subscriber implements SinkSubscriber {
   readonly sink: PushSink;
   readonly readers = new Map<string, StreamReader<SessionStream>>();
   /** Sessions that were asked for by id; readers of others are there because of their agent. */
@@ -56,10 +57,9 @@ export class Subscriber {
     this.#parts = parts;
   }
 
-  /** The session's entries come to it by a subscription. */
-  covers(sessionId: string, agent: string): boolean {
+  covers(sessionId: string, agent: string | undefined): boolean {
     const reader = this.readers.get(sessionId);
-    return reader ? reader.sent !== undefined : this.agents.has(agent);
+    return reader ? reader.sent !== undefined : agent !== undefined && this.agents.has(agent);
   }
 
   /** Begins subscriptions or moves them; all of them or none. Pushes begin after the answer to the call. */
@@ -108,7 +108,7 @@ export class Subscriber {
     this.#behind.delete(reader);
     if (stream instanceof SessionStream) this.readers.delete(stream.sessionId);
     else this.gateway = undefined;
-    if (stream.readers.size === 0) this.#parts.onUnread(stream);
+    if (stream.isUnread) this.#parts.onUnread(stream);
   }
 
   fallBehind(reader: StreamReader): void {
@@ -185,7 +185,7 @@ export class Subscriber {
       return;
     }
     reader.isBehind = false;
-    stream.caughtUp(reader);
+    stream.caughtUp();
   }
 
   async #begin(request: Subscribe): Promise<Subscribed> {

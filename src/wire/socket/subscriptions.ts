@@ -7,9 +7,9 @@ import type { Events } from "#observe/events.ts";
 import type { SessionRef, Store, Turn } from "#store/store.ts";
 import { createDeliveryPushes } from "./delivery-pushes.ts";
 import { createPushFrames } from "./pushes.ts";
-import { GatewayStream, type PushSink, SessionStream, type StreamParts } from "./streams.ts";
+import { type FollowOptions, type PendingCall, pushStoredEnd, SessionStream } from "./session-stream.ts";
+import { GatewayStream, type PushSink, type StreamParts } from "./streams.ts";
 import { Subscriber, type SubscriberParts } from "./subscriber.ts";
-import { createTurnFollowers, type FollowOptions, type PendingCall, TurnFollower } from "./turn-followers.ts";
 
 /** A connection, as subscriptions see it. */
 export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
@@ -31,18 +31,12 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch });
   const streams = new Map<string, SessionStream>();
   const ofAgent = new Map<string, Set<Subscriber>>();
-  let due: (SessionStream | TurnFollower)[] = [];
+  let due: (() => void)[] = [];
 
   const flushTexts = (): void => {
     const flushing = due;
     due = [];
-    for (const one of flushing) {
-      if (one instanceof SessionStream) one.flushText();
-      else one.flushText(live, frames);
-    }
-  };
-  const onText = (one: SessionStream | TurnFollower): void => {
-    if (due.push(one) === 1) setImmediate(flushTexts);
+    for (const flush of flushing) flush();
   };
   const subscriberOf = (sink: PushSink): Subscriber => {
     const one = sink as Subscribing;
@@ -62,10 +56,22 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     gatewayStream,
     live,
     frames,
-    onText,
-    isSender: ({ sink }, { sessionId }, turnId) => followers.streams(sink, sessionId, turnId),
-    onBehind: (reader) => subscriberOf(reader.sink).fallBehind(reader),
-    onCaughtUp: dropIdle,
+    subscriberOf,
+    onText(flush) {
+      if (due.push(flush) === 1) setImmediate(flushTexts);
+    },
+    onCaughtUp: (stream) => dropIdle(stream as SessionStream),
+    onUnread(stream) {
+      if (stream instanceof SessionStream) streams.delete(stream.sessionId);
+      stream.close();
+    },
+  };
+  const streamOf = (sessionId: string): SessionStream => {
+    const known = streams.get(sessionId);
+    if (known) return known;
+    const stream = new SessionStream(streamParts, sessionId);
+    streams.set(sessionId, stream);
+    return stream;
   };
   const subscriberParts: SubscriberParts = {
     ...parts,
@@ -73,31 +79,14 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     gateway: new GatewayStream(streamParts),
     deliveries: createDeliveryPushes({ feed: parts.deliveryFeed, frames }),
     ofAgent,
-    streamOf(sessionId) {
-      const known = streams.get(sessionId);
-      if (known) return known;
-      const stream = new SessionStream(streamParts, sessionId);
-      streams.set(sessionId, stream);
-      return stream;
-    },
-    onUnread(stream) {
-      if (stream instanceof SessionStream) streams.delete(stream.sessionId);
-      stream.close();
-    },
+    streamOf,
+    onUnread: streamParts.onUnread,
   };
-  const followers = createTurnFollowers({
-    store,
-    live,
-    frames,
-    onText,
-    subscriberOf: ({ sink }) => (sink as Subscribing).subscriber,
-    makeSubscriber: ({ sink }) => subscriberOf(sink),
-  });
 
   const joinByAgent = (session: SessionRef, before: number, subscribers: ReadonlySet<Subscriber>): void => {
     for (const subscriber of subscribers) {
       if (subscriber.readers.has(session.sessionId)) continue;
-      const reader = subscriber.join(subscriberParts.streamOf(session.sessionId));
+      const reader = subscriber.join(streamOf(session.sessionId));
       reader.sent = before;
       reader.isBehind = false;
     }
@@ -108,25 +97,24 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
       if (entries.length === 0) return;
       const subscribers = ofAgent.size > 0 ? ofAgent.get(session.agent) : undefined;
       if (subscribers) joinByAgent(session, (entries[0]?.seq ?? 1) - 1, subscribers);
-      // Before the streams: a reader that came by its agent leaves them with the entry that ends its turn.
-      followers.publish(session, entries);
       const stream = streams.size > 0 ? streams.get(session.sessionId) : undefined;
       if (!stream) return;
       stream.setSession(session);
       stream.publish(entries);
       if (subscribers) dropIdle(stream);
+      if (stream.isUnread) streamParts.onUnread(stream);
     },
     sessionDeleted(session, end) {
-      followers.deleted(session, end);
+      const stream = streams.get(session.sessionId);
       const sinks = new Set([...(ofAgent.get(session.agent) ?? [])].map(({ sink }) => sink));
-      for (const reader of streams.get(session.sessionId)?.readers ?? []) {
+      for (const reader of stream?.readers ?? []) {
         const subscriber = subscriberOf(reader.sink);
         sinks.add(reader.sink);
         subscriber.named.delete(session.sessionId);
         subscriber.drop(reader);
       }
-      if (sinks.size === 0) return;
       const frame = frames.deleted(session, end);
+      stream?.delete(frame, sinks);
       // It cannot wait in the store.
       for (const sink of sinks) {
         if (sink.isFull) sink.cut();
@@ -140,7 +128,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     beat() {},
     announcement() {},
     wantsGateway: () => false,
-    wants: ({ sessionId, agent }) => streams.has(sessionId) || ofAgent.has(agent) || followers.has(sessionId),
+    wants: ({ sessionId, agent }) => streams.has(sessionId) || ofAgent.has(agent),
   });
 
   return {
@@ -152,14 +140,9 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
 
     /** Tells the sender of a turn how it ends. */
     follow(sink: PushSink, call: PendingCall, turn: Turn, options: FollowOptions): void {
-      const { turnId, sessionId, agent, seq, status } = turn;
-      const hasEnded = status !== "queued" && status !== "running";
-      // One that repeats its call on the same connection gets the pieces once.
-      const stream = options.stream && !followers.streams(sink, sessionId, turnId);
-      const follower = new TurnFollower(sink, { turnId, sessionId, agent, seq }, { ...options, stream }, call);
-      followers.add(follower, hasEnded);
-      // Another gateway may have ended it before it was followed here.
-      if (store.shared && options.replySeq === undefined && !hasEnded) followers.checkEnded(follower);
+      if (turn.status === "queued" || turn.status === "running")
+        streamOf(turn.sessionId).follow(sink, call, turn, options);
+      else subscriberOf(sink).owe(() => pushStoredEnd(store, frames, sink, turn, turn.seq - 1));
     },
   };
 };

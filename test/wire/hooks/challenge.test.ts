@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { shareGateway } from "#test/harness/gateway.ts";
 import { senders } from "#test/harness/senders.ts";
-import type { SignatureType } from "#wire/hooks/hooks-access.ts";
+import type { SignatureType } from "#wire/hooks/signatures.ts";
 
 const secretOf = (type: SignatureType): string => senders[type].makeSecret("first");
 const mappingOf = <Type extends SignatureType>(type: Type) => ({

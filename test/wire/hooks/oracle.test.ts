@@ -5,7 +5,7 @@ import { routes } from "#generated/routes.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Route } from "#test/harness/contract.ts";
 import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
-import { readHookBody } from "#wire/hooks/hooks-body.ts";
+import { readHookBody } from "#wire/hooks/hooks-call.ts";
 import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 
 // The webhooks' door has its bodies checked by validators that were compiled ahead. express-openapi-validator reads the same contract,

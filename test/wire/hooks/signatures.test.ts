@@ -1,8 +1,7 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
-import { type SignatureType, schemes } from "#wire/hooks/hooks-access.ts";
-import { claimFault, signedWith } from "#wire/hooks/signatures/signature.ts";
+import { claimFault, type SignatureType, schemes, signedWith } from "#wire/hooks/signatures.ts";
 
 /** What we make of a signed body: the index of the secret that is good, or why there is none. */
 const judge = (

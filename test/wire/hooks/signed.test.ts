@@ -3,7 +3,7 @@ import { SECRETS, startGateway, type TestGateway } from "#test/harness/gateway.t
 import { type HookClient, hookTransports } from "#test/harness/hooks.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
-import type { SignatureType } from "#wire/hooks/hooks-access.ts";
+import type { SignatureType } from "#wire/hooks/signatures.ts";
 
 const secretOf = (type: SignatureType): string => senders[type].makeSecret("first");
 const NEXT = "next";

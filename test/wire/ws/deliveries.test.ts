@@ -283,6 +283,7 @@ describe("a subscription to deliveries", () => {
     const sent: string[] = [];
     const sink = {
       isOpen: true,
+      subscriber: undefined,
       isFull: false,
       hasRoom: true,
       push: (frame: string) => void sent.push(frame),

@@ -4,6 +4,7 @@ import { send, shareLiveGateway } from "./live-gateway.ts";
 import { openSocket } from "./socket.ts";
 
 const { puppet, gateway } = await shareLiveGateway();
+const live = { agentName: "live" };
 
 describe("a subscription", () => {
   test("to a session pushes all of it, in the order of `seq`, each once, to the sender as to anybody", async () => {
@@ -51,6 +52,50 @@ describe("a subscription", () => {
     expect(reader.names()[0]).toBe("message.created");
     await socket.call("session.delete", { sessionId: "sub-3" });
     expect(await reader.pushed("session.deleted")).toMatchObject({ sessionId: "sub-3", seq: 7 });
+  });
+
+  test("pushes no piece of a reply that comes at once after one that came in pieces", async () => {
+    using socket = await openSocket(gateway);
+    using reader = await openSocket(gateway);
+    const play = async (...pieces: string[]) => {
+      await send(socket, "sub-9", "x", live);
+      const played = await puppet.next();
+      for (const [n, piece] of pieces.entries()) {
+        played.say(piece);
+        if (n === 0 && pieces.length > 1) await reader.pushed("message.delta", ({ text }) => text === piece);
+      }
+      played.end();
+      await socket.pushed("turn.completed", ({ reply }) => reply === pieces.join(""));
+    };
+    await play("zero");
+    await reader.call("rpc.subscribe", { sessions: { "sub-9": null } });
+    await play("o", "ne");
+    await play("another, longer");
+    await reader.pushed("turn.completed", ({ reply }) => reply === "another, longer");
+    const created = reader.pushesOf("message.created").map(({ seq, messageId }) => `${seq} ${messageId}`);
+    for (const { seq, messageId } of reader.pushesOf("message.delta")) expect(created).toContain(`${seq} ${messageId}`);
+  });
+
+  test("repeats no piece for a sender that asks for the pieces of a reply it was told of", async () => {
+    using socket = await openSocket(gateway);
+    using other = await openSocket(gateway);
+    await socket.call("rpc.subscribe", { agents: ["live"] });
+    const again = { ...live, sessionId: "sub-10", message: "x", stream: true, idempotencyKey: "again-10" };
+    await other.call("agent.sendMessage", again);
+    const played = await puppet.next();
+    for (const piece of ["Good", " mor"]) {
+      if (piece !== "Good") await socket.call("agent.sendMessage", again);
+      played.say(piece);
+      await socket.pushed("message.delta", ({ text }) => text === piece);
+    }
+    played.say("ning");
+    played.end();
+    await socket.pushed("turn.completed");
+    expect(socket.pushesOf("message.delta").map(({ offset, text }) => [offset, text])).toEqual([
+      [0, "Good"],
+      [4, " mor"],
+      [8, "ning"],
+    ]);
   });
 
   test("pushes the pieces of a reply, to one that comes in the middle all so far in one, to none twice", async () => {
