@@ -11,9 +11,8 @@ import { newBareId } from "#kit/ids.ts";
 import type { Body } from "../outbound/ask.ts";
 import { createEventReader, type Sent } from "../outbound/server-events.ts";
 import { StrangeEvent } from "./failures.ts";
-import { type Call, createPieceReader, EVENT_BYTES, type Send, WHO } from "./fetch.ts";
-import type { ProviderSettings } from "./providers.ts";
-import type { AskModel, NextParts } from "./step.ts";
+import { type AskModel, type Call, createPieceReader, EVENT_BYTES, type NextParts, type Send, WHO } from "./fetch.ts";
+import type { ProviderSettings } from "./known.ts";
 
 /** The name of the provider under which the options of its models and what it wants to see again are kept. */
 export const CHAT = "openaiCompatible";

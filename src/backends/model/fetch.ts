@@ -1,3 +1,4 @@
+import type { LanguageModelV3CallOptions, LanguageModelV3StreamPart } from "@ai-sdk/provider";
 import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
@@ -25,6 +26,13 @@ export type Call = {
   /** A comment came: a sign of life that the SDK does not show. */
   onComment: () => void;
 };
+
+/** Reads the parts that came since the last time; undefined at the end. */
+export type NextParts = () => Promise<readonly LanguageModelV3StreamPart[] | undefined>;
+
+/** Asks a model; answers, once its answer has begun, how its parts are read. */
+export type AskModel = (options: Asking, call: Call) => Promise<NextParts>;
+export type Asking = LanguageModelV3CallOptions & { abortSignal: AbortSignal };
 
 type Sending = { address: string; method: string; headers: Record<string, string>; body: string };
 

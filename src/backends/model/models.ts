@@ -2,22 +2,9 @@ import type { Agent } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { type Breaker, createBreaker } from "../breaker.ts";
 import { openAgent } from "../outbound/ask.ts";
-import { createSend } from "./fetch.ts";
-import { openProvider, type Provider, type ProviderSettings } from "./providers.ts";
-import type { Price } from "./spending.ts";
-import type { AskModel } from "./step.ts";
-
-export type ModelSettings = {
-  provider: ProviderSettings;
-  /** The provider by its name in the configuration. */
-  providerName: string;
-  model: string;
-  contextTokens: number | undefined;
-  maxOutputTokens: number | undefined;
-  temperature: number | undefined;
-  options: Readonly<Record<string, unknown>> | undefined;
-  price: Price | undefined;
-};
+import { type AskModel, createSend } from "./fetch.ts";
+import type { ModelSettings, ModelTable } from "./known.ts";
+import { openProvider, type Provider } from "./providers.ts";
 
 /** A model that can be asked. */
 export type OpenModel = {
@@ -28,7 +15,7 @@ export type OpenModel = {
 };
 
 /** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
-export const createModels = (table: Readonly<Record<string, ModelSettings>>, connectMs: number, clock: Clock) => {
+export const createModels = (table: ModelTable, connectMs: number, clock: Clock) => {
   let agent: Agent | undefined;
   const open = new Map<string, OpenModel>();
   const opening = new Map<string, Promise<OpenModel>>();
@@ -71,7 +58,7 @@ export const createModels = (table: Readonly<Record<string, ModelSettings>>, con
 };
 
 /** By the names of an agent's models: one for those that are the same. */
-const breakersOf = (table: Readonly<Record<string, ModelSettings>>, clock: Clock): Map<string, Breaker> => {
+const breakersOf = (table: ModelTable, clock: Clock): Map<string, Breaker> => {
   const breakers = new Map<string, Breaker>();
   const ofModels = new Map<string, Breaker>();
   for (const [name, { providerName, model }] of Object.entries(table)) {

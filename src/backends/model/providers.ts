@@ -1,18 +1,8 @@
 import type { LanguageModelV3, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { BackendError } from "#kit/errors.ts";
 import { CHAT, createChatCompletions } from "./chat-completions.ts";
-import { type Call, createModelFetch, type Send } from "./fetch.ts";
-import type { AskModel } from "./step.ts";
-
-export type ProviderSettings = {
-  type: "openai" | "anthropic" | "google" | "openai-compatible" | "ai-sdk";
-  /** Of the type `ai-sdk`: the package of its SDK, and what that is given beside the rest. */
-  package?: string | undefined;
-  settings?: Readonly<Record<string, unknown>> | undefined;
-  apiKey: string | undefined;
-  baseUrl: string | undefined;
-  headers: Readonly<Record<string, string>>;
-};
+import { type AskModel, type Call, createModelFetch, type Send } from "./fetch.ts";
+import type { ProviderSettings } from "./known.ts";
 
 export type Provider = {
   model(id: string): AskModel;

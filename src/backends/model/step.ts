@@ -17,7 +17,7 @@ import {
   RequestRefused,
   StrangeEvent,
 } from "./failures.ts";
-import type { Call } from "./fetch.ts";
+import type { Asking, Call, NextParts } from "./fetch.ts";
 import type { OpenModel } from "./models.ts";
 
 type Part = LanguageModelV3StreamPart;
@@ -37,13 +37,6 @@ export type Step = {
 /** What comes of an answer, piece by piece: its text, text that no reader sees (thoughts, arguments of calls), the provider's
  * own event of it, or another sign of life. */
 export type Heard = { text: string } | { unseen: string } | { raw: unknown } | "alive";
-
-/** Reads the parts that came since the last time; undefined at the end. */
-export type NextParts = () => Promise<readonly Part[] | undefined>;
-
-/** Asks a model; answers, once its answer has begun, how its parts are read. */
-export type AskModel = (options: Asking, call: Call) => Promise<NextParts>;
-type Asking = LanguageModelV3CallOptions & { abortSignal: AbortSignal };
 
 /** One call of a model. It ends, and its connection with it, when its signal aborts. Throws BackendErrors. */
 export class Asked {
