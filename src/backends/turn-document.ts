@@ -1,6 +1,7 @@
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { BackendMessage, BackendTurn, Chunk, Used } from "./backend.ts";
+import { isCount } from "./used.ts";
 
 /**
  * What programs and web services are told of a turn, and how they answer: one contract, described in docs/agents.md. Names are only added
@@ -25,53 +26,14 @@ export type TurnDocument = {
   hops: number;
 };
 
-/** The document as JSON.stringify has it, which costs a short turn as much as all that is done with its answer. */
-export const documentText = (document: TurnDocument): string => {
-  const { skills, message, history } = document;
-  return (
-    `{"kind":"${document.kind}","turnId":` +
-    orNull(document.turnId) +
-    ',"sessionId":' +
-    orNull(document.sessionId) +
-    ',"agent":' +
-    JSON.stringify(document.agent) +
-    ',"attempt":' +
-    document.attempt +
-    ',"model":' +
-    orNull(document.model) +
-    ',"instructions":' +
-    orNull(document.instructions) +
-    ',"skills":' +
-    listText(skills) +
-    ',"message":{"text":' +
-    JSON.stringify(message.text) +
-    ',"outside":' +
-    message.outside +
-    ',"context":' +
-    (message.context === null ? "null" : JSON.stringify(message.context)) +
-    '},"history":' +
-    listText(history) +
-    ',"historyOmitted":' +
-    document.historyOmitted +
-    ',"hops":' +
-    document.hops +
-    "}"
-  );
-};
-
-const orNull = (text: string | null): string => (text === null ? "null" : JSON.stringify(text));
-const listText = (list: readonly unknown[]): string => (list.length === 0 ? "[]" : JSON.stringify(list));
-
 /** So many characters of the conversation are told: the newest messages that fit. */
 const HISTORY_CHARACTERS = 256 * 1024;
 
 const SUMMARISE =
   "Summarise the conversation so far in as few words as keep what a later reader needs: names, numbers, decisions, and what is still open.";
 
-export const turnDocument = (turn: BackendTurn, { history = true } = {}): TurnDocument | Promise<TurnDocument> => {
-  const said = history ? turn.history() : (turn.earlier ?? []);
-  return said instanceof Promise ? said.then((before) => documentOf(turn, before)) : documentOf(turn, said);
-};
+export const turnDocument = async (turn: BackendTurn, { history = true } = {}): Promise<TurnDocument> =>
+  documentOf(turn, history ? await turn.history() : (turn.earlier ?? []));
 
 const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnDocument => {
   const { history, historyOmitted } = newest(before);
@@ -144,8 +106,6 @@ export const readPiece = (piece: unknown): Chunk => {
   }
   throw new BackendError("the agent answered with something that is no piece of a reply");
 };
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 const isUsed = (value: unknown): value is Used => {
   if (typeof value !== "object" || value === null) return false;

@@ -7,7 +7,7 @@ import { type ProgramEnd, type RunningProgram, startProgram } from "#kit/program
 import type { Events } from "#observe/events.ts";
 import type { Chunk } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
-import { untold } from "../untold.ts";
+import { untold } from "../used.ts";
 import { asRefusal, reasonOf, usageOf, within } from "./answers.ts";
 import { speak } from "./messages.ts";
 import { createModelChoice } from "./models.ts";

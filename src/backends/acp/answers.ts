@@ -3,6 +3,7 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
+import { isCount } from "../used.ts";
 
 type Limits = { broken: Promise<BackendError>; signal: AbortSignal | undefined; clock: Clock; ms: number };
 
@@ -71,5 +72,3 @@ export const usageOf = (response: PromptResponse | undefined): Used | undefined 
   const { cachedReadTokens: cached, thoughtTokens: reasoning } = usage;
   return { input, output, ...(isCount(cached) ? { cached } : {}), ...(isCount(reasoning) ? { reasoning } : {}) };
 };
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;

@@ -9,7 +9,7 @@ import type { Backend, Chunk, Used } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
 import { summaryOf } from "../summary.ts";
 import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
-import { untold } from "../untold.ts";
+import { untold } from "../used.ts";
 import { type Format, readJsonLines, readText } from "./formats.ts";
 
 export type CommandSettings = Program & {

@@ -1,6 +1,6 @@
 import type { Agent } from "undici";
 import type { Clock } from "#kit/clock.ts";
-import { type Breaker, createBreaker } from "../breaker.ts";
+import { Breaker } from "../breaker.ts";
 import { openAgent } from "../outbound/ask.ts";
 import { type AskModel, createSend } from "./fetch.ts";
 import type { ModelSettings, ModelTable } from "./known.ts";
@@ -63,7 +63,7 @@ const breakersOf = (table: ModelTable, clock: Clock): Map<string, Breaker> => {
   const ofModels = new Map<string, Breaker>();
   for (const [name, { providerName, model }] of Object.entries(table)) {
     const key = `${providerName}\n${model}`;
-    const breaker = ofModels.get(key) ?? createBreaker(clock);
+    const breaker = ofModels.get(key) ?? new Breaker(clock);
     ofModels.set(key, breaker);
     breakers.set(name, breaker);
   }

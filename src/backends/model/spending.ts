@@ -1,6 +1,6 @@
 import type { LanguageModelV3Message } from "@ai-sdk/provider";
 import type { Used } from "../backend.ts";
-import { countsIn } from "../counts.ts";
+import { countsIn } from "../used.ts";
 
 /** What a million tokens cost, as the configuration says it. */
 export type Price = { input: number; cachedInput: number | undefined; output: number };

@@ -1,5 +1,4 @@
 import type {
-  LanguageModelV3CallOptions,
   LanguageModelV3Message,
   LanguageModelV3StreamPart,
   LanguageModelV3ToolCall,
