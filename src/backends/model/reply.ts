@@ -135,7 +135,7 @@ class Reply {
       const next = names[this.#at + 1];
       try {
         const { models } = this.#parts;
-        const model = models.opened(name) ?? (await aside(models.open(name)));
+        const model = await aside(models.open(name));
         this.#untold = name === wanted ? undefined : name;
         return yield* this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
       } catch (error) {
