@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { createJoiner } from "#backends/characters.ts";
 import { newest, readPiece, turnDocument } from "#backends/turn-document.ts";
-import { createJoiner } from "#backends/whole-text.ts";
 import { turnOf } from "./suite.ts";
 
 const said = (text: string) => ({ role: "user" as const, text, outside: false });

@@ -2,6 +2,7 @@ import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
+import { jsonOf } from "../json.ts";
 import { type Answer, ask, MIB, streamOf, targetOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
@@ -77,9 +78,5 @@ async function* rewritten(answer: Answer): AsyncGenerator<Uint8Array, void> {
 }
 
 const checkJson = (text: string): void => {
-  try {
-    JSON.parse(text);
-  } catch {
-    throw new BackendError(`${WHO} answered with something that is no JSON`);
-  }
+  if (jsonOf(text) === undefined) throw new BackendError(`${WHO} answered with something that is no JSON`);
 };

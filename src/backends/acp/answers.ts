@@ -1,4 +1,9 @@
-import { type PromptResponse, RequestError } from "@agentclientprotocol/sdk";
+import {
+  type PromptResponse,
+  RequestError,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
+} from "@agentclientprotocol/sdk";
 import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
@@ -71,4 +76,15 @@ export const usageOf = (response: PromptResponse | undefined): Used | undefined 
   if (!isCount(input) || !isCount(output)) return undefined;
   const { cachedReadTokens: cached, thoughtTokens: reasoning } = usage;
   return { input, output, ...(isCount(cached) ? { cached } : {}), ...(isCount(reasoning) ? { reasoning } : {}) };
+};
+
+const WANTED = { allow: ["allow_once", "allow_always"], deny: ["reject_once", "reject_always"] } as const;
+
+/** What an agent is told that asks whether it may: nobody is there to be asked, so the configuration has said it before. */
+export const answerPermission = (
+  { options }: RequestPermissionRequest,
+  permissions: "allow" | "deny",
+): RequestPermissionResponse => {
+  const [option] = WANTED[permissions].flatMap((kind) => options.find((option) => option.kind === kind) ?? []);
+  return { outcome: option ? { outcome: "selected", optionId: option.optionId } : { outcome: "cancelled" } };
 };

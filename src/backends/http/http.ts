@@ -8,6 +8,7 @@ import { sign, signingKeyOf } from "#kit/signing.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { Breaker } from "../breaker.ts";
+import { jsonOf } from "../json.ts";
 import { type Answer, ask, credentialsOf, MIB, openAgent, targetOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
@@ -139,9 +140,9 @@ async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, vo
         if (event === "comment") yield ALIVE;
         else if (event.name === "done") {
           isOver = true;
-          yield* readEnd(parsed(event.data));
+          yield* readEnd(dataOf(event));
           return;
-        } else yield PIECES.has(event.name) ? readPiece(parsed(event.data)) : ALIVE;
+        } else yield PIECES.has(event.name) ? readPiece(dataOf(event)) : ALIVE;
       }
     }
   } finally {
@@ -178,12 +179,10 @@ const PIECES = new Set(["", "message", "delta", "usage", "model", "error"]);
 /** What a service answers that does not know the request for a summary. */
 const NO_SUMMARIES = new Set([400, 404, 405, 415, 422, 501]);
 
-const parsed = (data: string): unknown => {
-  try {
-    return JSON.parse(data);
-  } catch {
-    throw new BackendError(`${WHO} sent an event whose data is no JSON`);
-  }
+const dataOf = ({ data }: { data: string }): unknown => {
+  const value = jsonOf(data);
+  if (value === undefined) throw new BackendError(`${WHO} sent an event whose data is no JSON`);
+  return value;
 };
 
 const mediaTypeOf = (header: string | string[] | undefined): string => {

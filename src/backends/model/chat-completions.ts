@@ -8,6 +8,7 @@ import type {
   LanguageModelV3Usage,
 } from "@ai-sdk/provider";
 import { newBareId } from "#kit/ids.ts";
+import { isObject, jsonOf } from "../json.ts";
 import type { Answer } from "../outbound/ask.ts";
 import { createEventReader, type Sent } from "../outbound/server-events.ts";
 import { StrangeEvent } from "./failures.ts";
@@ -152,7 +153,7 @@ class AnswerReader {
       this.#call.hasEnded = true;
       return;
     }
-    const event = parsed(data);
+    const event = jsonOf(data);
     if (!isObject(event)) throw new StrangeEvent(event);
     // Some send an error without a name for it.
     if (isThere(event.error) || event.object === "error") throw event;
@@ -205,14 +206,6 @@ class AnswerReader {
   }
 }
 
-const parsed = (data: string): unknown => {
-  try {
-    return JSON.parse(data);
-  } catch {
-    throw new StrangeEvent(undefined);
-  }
-};
-
 const FINISHES: Readonly<Record<string, LanguageModelV3FinishReason["unified"]>> = {
   stop: "stop",
   length: "length",
@@ -232,5 +225,4 @@ const usageOf = (usage: Json | undefined): LanguageModelV3Usage => {
   };
 };
 
-const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
 const isThere = (value: unknown): boolean => value !== undefined && value !== null && value !== "";

@@ -2,9 +2,10 @@ import type { LanguageModelV3CallOptions, LanguageModelV3StreamPart } from "@ai-
 import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
+import { isObject, jsonOf } from "../json.ts";
 import { type Answer, ask, MIB, streamOf, targetOf } from "../outbound/ask.ts";
 import { createDecoder } from "../outbound/server-events.ts";
-import { failureOf, jsonOf, noStream, retryAfterIn } from "./failures.ts";
+import { failureOf, noStream, retryAfterIn } from "./failures.ts";
 
 export const WHO = "the provider";
 /** The longest event: the last one of some providers repeats the whole reply. */
@@ -119,7 +120,7 @@ const typeOf = ({ headers }: Answer): string => String(headers["content-type"] ?
 const refusalOf = async (answer: Answer, clock: Clock): Promise<BackendError> => {
   const { status, headers } = answer;
   const error = jsonOf(await answer.text(ERROR_BYTES).catch(() => ""));
-  const isError = status !== 200 || (typeof error === "object" && error !== null && "error" in error);
+  const isError = status !== 200 || (isObject(error) && "error" in error);
   return isError
     ? failureOf({ status, error, retryAfterMs: retryAfterIn(headers, clock.now()) })
     : noStream(typeOf(answer).includes("html") ? "a page" : "JSON");

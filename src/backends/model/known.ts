@@ -1,4 +1,5 @@
-import { countTokens, type Price } from "./spending.ts";
+import { tokensIn } from "../used.ts";
+import type { Price } from "./spending.ts";
 
 export type ProviderSettings = {
   type: "openai" | "anthropic" | "google" | "openai-compatible" | "ai-sdk";
@@ -33,6 +34,6 @@ export const firstOf = ({ table, model }: Named): string => model ?? (Object.key
 export const knownOf = (named: Named) => ({
   kind: "model",
   models: Object.keys(named.table),
-  countTokens: (text: string) => countTokens(text.length),
+  countTokens: (text: string) => tokensIn(text.length),
   contextTokens: (model: string | undefined) => named.table[model ?? firstOf(named)]?.contextTokens,
 });

@@ -6,16 +6,9 @@ import type {
 } from "@ai-sdk/provider";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
-import {
-  brokeOff,
-  FILTER_WORDS,
-  failureOf,
-  jsonOf,
-  otherForm,
-  quoted,
-  RequestRefused,
-  StrangeEvent,
-} from "./failures.ts";
+import { isObject, jsonOf } from "../json.ts";
+import { isCount } from "../used.ts";
+import { brokeOff, FILTER_WORDS, failureOf, otherForm, quoted, RequestRefused, StrangeEvent } from "./failures.ts";
 import type { Asking, Call, NextParts } from "./fetch.ts";
 import type { OpenModel } from "./models.ts";
 
@@ -140,7 +133,7 @@ const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
   return strange ? { isStrange: true, value: Object(strange).value } : { isStrange: false, value: body };
 };
 
-const hasError = (value: unknown): boolean => typeof value === "object" && value !== null && "error" in value;
+const hasError = (value: unknown): boolean => isObject(value) && "error" in value;
 
 /** What the SDK itself threw, before there was a request or of what it could not read in the answer. */
 const inOurWords = (error: unknown, value: unknown, wasSent: boolean): BackendError => {
@@ -236,14 +229,8 @@ class Answer {
 
 /** The arguments of a call; undefined for what is no object. */
 export const argumentsOf = ({ input }: LanguageModelV3ToolCall): Record<string, unknown> | undefined => {
-  try {
-    const value: unknown = input.trim() === "" ? {} : JSON.parse(input);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = input.trim() === "" ? {} : jsonOf(input);
+  return isObject(value) && !Array.isArray(value) ? value : undefined;
 };
 
 const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
@@ -257,5 +244,4 @@ const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
   };
 };
 
-const countOf = (value: unknown): number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+const countOf = (value: unknown): number => (isCount(value) ? value : 0);
