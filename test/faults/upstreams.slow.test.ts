@@ -151,9 +151,9 @@ describe("F34: what an SDK fetches in tiny pieces", () => {
 });
 
 describe("F34: many small events that came at once", () => {
-  it("MUST be given to the SDK of a model a few in each turn of the event loop", async () => {
+  it("MUST be read from a model a few in each turn of the event loop", async () => {
     await using raw = await startRaw();
-    // What the model thinks comes with the text: the SDK reads both.
+    // What the model thinks comes with the text.
     const event = 'data: {"choices":[{"delta":{"content":"a","reasoning_content":"b"}}]}\n\n';
     raw.say({ bytes: `${head("text/event-stream")}${chunk(event.repeat(1_000) + MODEL_END)}${LAST}` });
     const backend = openModels({ main: modelAt("openai-compatible", raw.url) });
@@ -162,7 +162,7 @@ describe("F34: many small events that came at once", () => {
     for await (const chunk of backend.run(turnOf(), new AbortController().signal))
       if ("text" in chunk) text += chunk.text;
     expect(text).toBe("a".repeat(1_000));
-    expect(most()).toBeLessThanOrEqual(32);
+    expect(most()).toBeLessThanOrEqual(256);
     await backend.close?.();
   });
 

@@ -44,6 +44,8 @@ export const ask = (
 
 /** Bytes of a body that are taken from its connection before anybody reads them. */
 const READ_AHEAD = 4 * 1024;
+/** Bytes of a body that are read in one turn of the event loop where there are more: they may be hundreds of events. */
+const TURN_BYTES = 16 * 1024;
 
 /** An answer: its head, and its body as it comes. */
 export class Answer implements Dispatcher.DispatchHandler {
@@ -55,6 +57,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   #pieces: Buffer[] = [];
   #unread = 0;
   #read = 0;
+  #isBehind = false;
   #over: { error: unknown } | "ended" | undefined;
   #wake = () => {};
 
@@ -111,20 +114,26 @@ export class Answer implements Dispatcher.DispatchHandler {
     return this;
   }
 
-  /** What has come of its body since the last time, in one piece; undefined at the end. Throws a BackendError, also past `most` bytes of it. */
+  /**
+   * What has come of its body since the last time, so much of it as is read in one turn of the event loop; undefined at the end. Throws a
+   * BackendError, also past `most` bytes.
+   */
   async next(most: number): Promise<Buffer | undefined> {
+    if (this.#isBehind) await new Promise((resolve) => setImmediate(resolve));
     while (this.#pieces.length === 0) {
       if (this.#over === "ended") return undefined;
       if (this.#over) throw this.#brokenOff(this.#over.error);
       await this.#news();
     }
-    const [first = NOTHING, ...others] = this.#pieces;
-    const piece = others.length === 0 ? first : Buffer.concat(this.#pieces);
-    this.#pieces = [];
-    this.#unread = 0;
+    const all = this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces);
+    const piece = all.subarray(0, TURN_BYTES);
+    const rest = all.subarray(piece.length);
+    this.#pieces = rest.length > 0 ? [rest] : [];
+    this.#isBehind = this.#unread > READ_AHEAD;
+    this.#unread = rest.length;
     this.#read += piece.length;
     if (this.#read > most) throw new BackendError(`${this.who} sent more than ${most / MIB} MiB`);
-    this.#controller?.resume();
+    if (rest.length === 0) this.#controller?.resume();
     return piece;
   }
 
@@ -159,7 +168,6 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 }
 
-const NOTHING: Buffer = Buffer.alloc(0);
 const LEFT = new Error("nobody reads this answer any more");
 
 /** Where a request goes, as undici wants it. */
