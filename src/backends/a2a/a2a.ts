@@ -25,6 +25,8 @@ export type A2aSettings = {
 
 /** How often a task is asked for that is not done yet. */
 const POLL_MS = 1_000;
+/** How long a stream is waited for whose reply is over. */
+const REST_MS = 1_000;
 /** How long a task is told to stop that nobody waits for any more. */
 const CANCEL_MS = 3_000;
 /** Questions of agents that wait for an answer. One that is forgotten begins a new task in the same context. */
@@ -59,12 +61,16 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
       yield* answer(turn, reply, inner.signal);
       call.answered();
     } catch (thrown) {
+      if (outer.aborted) throw call.failed(thrown);
       cards.forget();
-      throw call.failed(outer.aborted ? thrown : failureOf(thrown));
+      throw call.failed(failureOf(thrown));
     } finally {
       call.left();
       outer.removeEventListener("abort", stop);
-      if (!reply.isOver) inner.abort(new Error("nobody reads the reply"));
+      const leave = () => inner.abort(new Error("nobody reads the reply"));
+      // A reply is over before its stream, whose connection is worth a moment.
+      if (reply.isOver) clock.after(REST_MS, leave);
+      else leave();
     }
   }
 
