@@ -1,9 +1,34 @@
-import type { BackendMessage } from "./backend.ts";
-import { fence } from "./fence.ts";
+import type { BackendMessage, BackendTurn } from "./backend.ts";
+import { FENCE_RULE, fence } from "./fence.ts";
 import { newest } from "./turn-document.ts";
 
-/** A conversation for who takes a prompt and nothing beside it: a line of JSON each, so that none can look like another, or like its end. */
-export const conversationText = (messages: readonly BackendMessage[], { isAll }: { isAll: boolean }): string => {
+type Told = Pick<BackendTurn, "instructions" | "skills" | "message">;
+
+/**
+ * The texts that tell a turn to an agent that takes nothing beside them. `history` is what it does not know yet, and an agent that is new knows
+ * nothing.
+ */
+export const textsFor = (
+  { instructions, skills, message: { text, outside, context } }: Told,
+  history: readonly BackendMessage[],
+  { isNew = true } = {},
+): string[] => {
+  const said = history.filter((one) => !one.instructions);
+  const isFenced = outside || context !== undefined || said.some((one) => one.outside);
+  return [
+    ...(isNew && instructions !== undefined ? [instructions] : []),
+    // What the caller has it told, behind what the agent is.
+    ...history.flatMap((one) => (one.instructions ? [one.text] : [])),
+    ...(isFenced ? [FENCE_RULE] : []),
+    ...(said.length > 0 ? [conversationText(said, isNew)] : []),
+    ...skills.map(({ skillId, body }) => `Use this skill, ${skillId}:\n\n${body}`),
+    ...(context === undefined ? [] : [fence("What came with the message, as JSON.", context)]),
+    outside ? fence("The message.", text) : text,
+  ];
+};
+
+/** A conversation as a line of JSON for each message, so that none can look like another, or like its end. */
+const conversationText = (messages: readonly BackendMessage[], isAll: boolean): string => {
   const { history, historyOmitted } = newest(messages);
   const lines = history.map(({ role, text, outside }) =>
     outside ? fence(`Then came a message (${role}).`, text) : JSON.stringify({ role, text }),

@@ -1,7 +1,9 @@
 import { BackendError } from "#kit/errors.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "./backend.ts";
-import { digestOf, isLowSurrogate } from "./digest.ts";
+import { isLowSurrogate } from "./characters.ts";
+import { digestOf } from "./summary.ts";
+import { tokensIn } from "./used.ts";
 
 export type EchoSettings = {
   /** Wait before each piece of the reply. */
@@ -44,9 +46,7 @@ async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettin
   }
 }
 
-/** A token per four characters. */
 export const countTokens = (text: string): number => tokensIn(text.length);
-const tokensIn = (characters: number): number => (characters + 3) >>> 2;
 
 /** Cuts a text into at most `count` pieces of like length, never inside a character of two code units. */
 const split = (text: string, count: number): string[] => {

@@ -1,5 +1,6 @@
 import { BackendError } from "#kit/errors.ts";
-import type { Chunks, TellUsed, Used } from "./backend.ts";
+import type { BackendMessage, Chunks, TellUsed, Used } from "./backend.ts";
+import { isLowSurrogate } from "./characters.ts";
 
 /** What grows past this is no summary: its writer is left. The core takes none that is longer, whoever wrote it. */
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
@@ -23,3 +24,14 @@ export const summaryOf = async (chunks: Chunks, used: TellUsed | undefined): Pro
     if (usage) used?.(usage, model);
   }
 };
+
+/** Of each message. */
+const CHARACTERS = 80;
+
+/** A summary that no model writes: the beginning of each message, with its role. The same messages give the same text. */
+export const digestOf = (messages: readonly BackendMessage[]): string =>
+  messages.map(({ role, text }) => `${role}: ${cut(text, CHARACTERS)}`).join("\n");
+
+/** Never inside a character of two code units. */
+const cut = (text: string, length: number): string =>
+  text.slice(0, isLowSurrogate(text.charCodeAt(length)) ? length - 1 : length);

@@ -1,6 +1,8 @@
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { BackendMessage, BackendTurn, Chunk, Used } from "./backend.ts";
+import { isObject, jsonOf } from "./json.ts";
+import { isCount } from "./used.ts";
 
 /**
  * What programs and web services are told of a turn, and how they answer: one contract, described in docs/agents.md. Names are only added
@@ -25,52 +27,20 @@ export type TurnDocument = {
   hops: number;
 };
 
-/** The document as JSON.stringify has it, which costs a short turn as much as all that is done with its answer. */
-export const documentText = (document: TurnDocument): string => {
-  const { skills, message, history } = document;
-  return (
-    `{"kind":"${document.kind}","turnId":` +
-    orNull(document.turnId) +
-    ',"sessionId":' +
-    orNull(document.sessionId) +
-    ',"agent":' +
-    JSON.stringify(document.agent) +
-    ',"attempt":' +
-    document.attempt +
-    ',"model":' +
-    orNull(document.model) +
-    ',"instructions":' +
-    orNull(document.instructions) +
-    ',"skills":' +
-    listText(skills) +
-    ',"message":{"text":' +
-    JSON.stringify(message.text) +
-    ',"outside":' +
-    message.outside +
-    ',"context":' +
-    (message.context === null ? "null" : JSON.stringify(message.context)) +
-    '},"history":' +
-    listText(history) +
-    ',"historyOmitted":' +
-    document.historyOmitted +
-    ',"hops":' +
-    document.hops +
-    "}"
-  );
-};
-
-const orNull = (text: string | null): string => (text === null ? "null" : JSON.stringify(text));
-const listText = (list: readonly unknown[]): string => (list.length === 0 ? "[]" : JSON.stringify(list));
-
 /** So many characters of the conversation are told: the newest messages that fit. */
 const HISTORY_CHARACTERS = 256 * 1024;
 
 const SUMMARISE =
   "Summarise the conversation so far in as few words as keep what a later reader needs: names, numbers, decisions, and what is still open.";
 
-export const turnDocument = (turn: BackendTurn, { history = true } = {}): TurnDocument | Promise<TurnDocument> => {
-  const said = history ? turn.history() : (turn.earlier ?? []);
-  return said instanceof Promise ? said.then((before) => documentOf(turn, before)) : documentOf(turn, said);
+export const turnDocument = async (turn: BackendTurn, { history = true } = {}): Promise<TurnDocument> =>
+  documentOf(turn, history ? await turn.history() : (turn.earlier ?? []));
+
+/** The text itself where it is no JSON. */
+const contextOf = ({ context }: BackendTurn["message"]): unknown => {
+  if (context === undefined) return null;
+  const value = jsonOf(context);
+  return value === undefined ? context : value;
 };
 
 const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnDocument => {
@@ -84,7 +54,7 @@ const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnD
     model: turn.model ?? null,
     instructions: turn.instructions ?? null,
     skills: turn.skills,
-    message: { text: turn.message.text, outside: turn.message.outside, context: parsed(turn.message.context) },
+    message: { text: turn.message.text, outside: turn.message.outside, context: contextOf(turn.message) },
     history,
     historyOmitted,
     hops: turn.hops + 1,
@@ -120,42 +90,27 @@ export const newest = (
   return { history: from === 0 ? messages : messages.slice(from), historyOmitted: from };
 };
 
-const parsed = (json: string | undefined): unknown => {
-  if (json === undefined) return null;
-  try {
-    return JSON.parse(json);
-  } catch {
-    return json;
-  }
-};
-
 /**
  * A piece of an answer, from the JSON of a line or an event. Throws a BackendError: what it says of itself where it is an `error`, and
  * else that it is no piece, without a word of what it was.
  */
 export const readPiece = (piece: unknown): Chunk => {
-  if (typeof piece === "object" && piece !== null) {
-    const { text, usage, model, alive, error } = piece as Partial<Record<string, unknown>>;
-    if (typeof text === "string") return { text };
-    if (isUsed(usage)) return { usage: usedOf(usage) };
-    if (typeof model === "string" && model !== "" && model.length <= 256) return { model: cleanSentence(model) };
-    if (alive === true) return { alive: true };
-    if (typeof error === "object" && error !== null) throw failureOf(error);
-  }
+  const { text, usage, model, alive, error } = Object(piece) as Partial<Record<string, unknown>>;
+  if (typeof text === "string") return { text };
+  if (isUsed(usage)) return { usage: usedOf(usage) };
+  if (typeof model === "string" && model !== "" && model.length <= 256) return { model: cleanSentence(model) };
+  if (alive === true) return { alive: true };
+  if (isObject(error)) throw failureOf(error);
   throw new BackendError("the agent answered with something that is no piece of a reply");
 };
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-
 const isUsed = (value: unknown): value is Used => {
-  if (typeof value !== "object" || value === null) return false;
-  const { input, output, cached = 0, reasoning = 0 } = value as Record<string, unknown>;
-  return isCount(input) && isCount(output) && isCount(cached) && isCount(reasoning);
+  const { input, output, cached = 0, reasoning = 0 } = Object(value) as Record<string, unknown>;
+  return [input, output, cached, reasoning].every(isCount);
 };
 const usedOf = ({ input, output, cached, reasoning }: Used): Used => ({ input, output, cached, reasoning });
 
-const failureOf = (error: object): BackendError => {
-  const { message, retryable, retryAfterMs } = error as Record<string, unknown>;
+const failureOf = ({ message, retryable, retryAfterMs }: Readonly<Record<string, unknown>>): BackendError => {
   const words = typeof message === "string" ? cleanSentence(message) : "";
   return new BackendError(words || "the agent failed and did not say why", {
     retryable: retryable === true,

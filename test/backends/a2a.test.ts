@@ -204,6 +204,14 @@ describe("a conversation with an A2A agent", () => {
   });
 });
 
+describe("an A2A agent that does not end its stream", () => {
+  it("has answered with the end of its task, and its connection is closed", async () => {
+    plan = { says: ["Done."], staysOpen: true };
+    expect(textOf(await run(streamed.url))).toBe("Done.");
+    expect(await streamed.seen.at(-1)?.left).toBe(true);
+  });
+});
+
 describe("the card of an A2A agent", () => {
   const cards = () => streamed.seen.filter(({ method }) => method === "GET").length;
 

@@ -1,73 +1,91 @@
 import { describe, expect, it } from "vitest";
-import { createBreaker, verdictOf } from "#backends/breaker.ts";
+import { Breaker } from "#backends/breaker.ts";
 import { BackendError } from "#kit/errors.ts";
+import { Stop } from "#kit/stop-signal.ts";
 import { createManualClock } from "#test/harness/clock.ts";
+
+const LASTING = new BackendError("no");
+const failureAfter = (retryAfterMs: number) => new BackendError("no", { retryable: true, retryAfterMs });
+const isKeptBack = "it has failed several times in a row, and is left alone for a while";
 
 describe("a breaker", () => {
   const open = () => {
     const clock = createManualClock();
-    const breaker = createBreaker(clock);
-    const fail = (times: number) => {
-      for (let n = 0; n < times; n++) breaker.tell("failed");
+    const breaker = new Breaker(clock);
+    const begin = (stop = new Stop()) => breaker.begin("it", stop);
+    const fail = (times: number, error: unknown = failureAfter(0)) => {
+      const calls = Array.from({ length: times }, () => begin());
+      for (const call of calls) call.failed(error);
     };
-    return { clock, breaker, fail };
+    return { clock, breaker, begin, fail };
   };
 
   it("opens after five failures in a row, and one answer between them counts from the beginning", () => {
-    const { breaker, fail } = open();
+    const { breaker, begin, fail } = open();
     fail(4);
-    breaker.tell("answered");
+    begin().answered();
     fail(4);
-    breaker.tell("unknown");
-    expect(breaker.wait()).toBe(0);
+    begin().left();
+    expect(breaker.restMs()).toBe(0);
     fail(1);
-    expect(breaker.wait()).toBe(5_000);
+    expect(breaker.restMs()).toBe(5_000);
+    expect(() => begin()).toThrow(isKeptBack);
   });
 
   it("lets one call try after its rest, closes with its answer, and rests twice as long after its failure", async () => {
-    const { clock, breaker, fail } = open();
+    const { clock, breaker, begin, fail } = open();
     fail(5);
     await clock.advance(5_000);
-    expect(breaker.wait()).toBe(0);
-    expect(breaker.wait()).toBeGreaterThan(0);
-    fail(1);
-    expect(breaker.wait()).toBe(10_000);
-    await clock.advance(10_000);
-    expect(breaker.wait()).toBe(0);
-    breaker.tell("unknown");
-    expect(breaker.wait()).toBe(0);
-    breaker.tell("answered");
-    expect([breaker.wait(), breaker.wait()]).toEqual([0, 0]);
-  });
-
-  it("says how long it rests to whoever asks, and lets none through for that", async () => {
-    const { clock, breaker, fail } = open();
-    expect(breaker.restMs()).toBe(0);
-    fail(5);
-    expect(breaker.restMs()).toBe(5_000);
-    await clock.advance(5_000);
-    expect([breaker.restMs(), breaker.restMs(), breaker.wait()]).toEqual([0, 0, 0]);
+    expect([breaker.restMs(), breaker.restMs()]).toEqual([0, 0]);
+    const first = begin();
     expect(breaker.restMs()).toBe(1_000);
-    breaker.tell("answered");
-    expect(breaker.restMs()).toBe(0);
+    expect(() => begin()).toThrow(isKeptBack);
+    first.failed(failureAfter(0));
+    expect(breaker.restMs()).toBe(10_000);
+    await clock.advance(10_000);
+    begin().left();
+    begin().answered();
+    expect([begin(), begin()]).toHaveLength(2);
   });
 
   it("rests no longer for calls that were under way when it opened, and as long as it was asked to, up to a minute", () => {
-    const { breaker, fail } = open();
+    const { breaker, begin, fail } = open();
+    const late = Array.from({ length: 50 }, () => begin());
     fail(4);
-    breaker.tell("failed", 20_000);
-    fail(50);
-    expect(breaker.wait()).toBe(20_000);
-    const other = createBreaker(createManualClock());
-    for (let n = 0; n < 5; n++) other.tell("failed", 86_400_000);
-    expect(other.wait()).toBe(60_000);
+    fail(1, failureAfter(20_000));
+    for (const call of late) call.failed(failureAfter(0));
+    expect(breaker.restMs()).toBe(20_000);
+    const other = open();
+    other.fail(5, failureAfter(86_400_000));
+    expect(other.breaker.restMs()).toBe(60_000);
   });
 
-  it("takes a refusal for an answer, a backend that did not begin in time for a failure, and a cancelled call for neither", () => {
-    const signal = new AbortController().signal;
-    expect(verdictOf(new BackendError("no", { retryable: true }), signal)).toBe("failed");
-    expect(verdictOf(new BackendError("no"), signal)).toBe("answered");
-    expect(verdictOf(new Error("no"), AbortSignal.abort("no-answer"))).toBe("failed");
-    expect(verdictOf(new Error("no"), AbortSignal.abort("cancelled"))).toBe("unknown");
+  it.each([
+    ["a failure", undefined, new Error("no"), 5_000],
+    ["a refusal", undefined, LASTING, 0],
+    ["silence", "silence", LASTING, 5_000],
+    ["no answer in time", "no-answer", LASTING, 5_000],
+    ["a cancelled call", "cancelled", new Error("no"), 0],
+  ])("counts %s once, whether its end is told or it is left", (_, reason, error, restMs) => {
+    for (const isLeft of [false, true]) {
+      const { breaker, begin } = open();
+      const calls = Array.from({ length: 5 }, () => {
+        const stop = new Stop();
+        return { stop, call: begin(stop) };
+      });
+      for (const { stop, call } of calls) {
+        if (reason !== undefined) stop.abort(reason);
+        if (!isLeft || reason === undefined) expect(call.failed(error)).toBe(reason ?? error);
+        call.left();
+        call.answered();
+      }
+      expect(breaker.restMs()).toBe(restMs);
+    }
+  });
+
+  it("lets no call begin that was stopped before", () => {
+    const stop = new Stop();
+    stop.abort("cancelled");
+    expect(() => open().begin(stop)).toThrow("cancelled");
   });
 });

@@ -165,7 +165,6 @@ describe("what a service answers", () => {
     expect(await run(json.url, say("hi"))).toEqual([
       { text: replyTo("hi") },
       { usage: { input: 7, output: 4, cached: undefined, reasoning: undefined } },
-      { usage: { input: 7, output: 4, cached: undefined, reasoning: undefined } },
     ]);
     // It says nothing of what it used, which is not the same as that it used nothing.
     expect(await run(text.url, say("hi"))).toEqual([

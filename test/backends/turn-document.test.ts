@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { documentText, newest, readPiece, summaryDocument, turnDocument } from "#backends/turn-document.ts";
-import { createJoiner } from "#backends/whole-text.ts";
+import { createJoiner } from "#backends/characters.ts";
+import { newest, readPiece, turnDocument } from "#backends/turn-document.ts";
 import { turnOf } from "./suite.ts";
 
 const said = (text: string) => ({ role: "user" as const, text, outside: false });
@@ -16,31 +16,6 @@ it("tells the newest messages that fit, and how many do not", () => {
 it("reads no history where nobody wants it", async () => {
   const history = () => Promise.reject(new Error("read"));
   expect(await turnDocument(turnOf({ history }), { history: false })).toMatchObject({ history: [], historyOmitted: 0 });
-});
-
-it.each([
-  ["as plain as can be", turnOf({})],
-  [
-    "with all that there may be",
-    turnOf({
-      model: 'one "two"',
-      instructions: "Be\nbrief.",
-      skills: [{ skillId: "a", body: "\\" }],
-      message: { text: "\u0000\ud83d 🙂", outside: true, context: '{"a":[1,null]}' },
-      history: () => [said("before")],
-      attempt: 2,
-      hops: 1,
-    }),
-  ],
-  ["with a context that is no JSON", turnOf({ message: { text: "a", outside: false, context: "no JSON" } })],
-])("writes a turn %s as JSON.stringify does", async (_, turn) => {
-  const document = await turnDocument(turn);
-  expect(documentText(document)).toBe(JSON.stringify(document));
-});
-
-it("writes a request for a summary as JSON.stringify does", () => {
-  const document = summaryDocument("main", [said("a"), said('b "c"')]);
-  expect(documentText(document)).toBe(JSON.stringify(document));
 });
 
 it.each([

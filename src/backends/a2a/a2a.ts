@@ -4,12 +4,12 @@ import { type Client, ClientFactory, JsonRpcTransportFactory, RestTransportFacto
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { HOPS_HEADER } from "#kit/hops.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
-import { createBreaker, guarded } from "../breaker.ts";
-import { digestOf } from "../digest.ts";
-import { credentialsOf } from "../http/request.ts";
-import { openAgent } from "../outbound/ask.ts";
-import { untold } from "../untold.ts";
+import { Breaker } from "../breaker.ts";
+import { credentialsOf, openAgent } from "../outbound/ask.ts";
+import { digestOf } from "../summary.ts";
+import { NOTHING, untold } from "../used.ts";
 import { cardAddress, createCards, WHO } from "./card.ts";
 import { failureOf } from "./failure.ts";
 import { createFetch } from "./fetch.ts";
@@ -25,6 +25,8 @@ export type A2aSettings = {
 
 /** How often a task is asked for that is not done yet. */
 const POLL_MS = 1_000;
+/** How long a stream is waited for whose reply is over. */
+const REST_MS = 1_000;
 /** How long a task is told to stop that nobody waits for any more. */
 const CANCEL_MS = 3_000;
 /** Questions of agents that wait for an answer. One that is forgotten begins a new task in the same context. */
@@ -38,7 +40,7 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
   const sent = { ...credentialsOf(url), ...headers };
   const fetchImpl = createFetch(agent, { headers: sent, clock, origin: address.origin });
   const cards = createCards(address, fetchImpl, clock);
-  const breaker = createBreaker(clock);
+  const breaker = new Breaker(clock);
   const transports = [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })];
   const factory = new ClientFactory({ transports });
   const questions = new Map<string, string>();
@@ -49,10 +51,28 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
     if (questions.size > QUESTIONS && oldest !== undefined) questions.delete(oldest);
   };
 
-  const asFailure = (thrown: unknown): BackendError => {
-    cards.forget();
-    return failureOf(thrown);
-  };
+  async function* guarded(turn: BackendTurn, outer: StopSignal): AsyncGenerator<Chunk, void> {
+    const call = breaker.begin(WHO, outer);
+    const inner = new AbortController();
+    const stop = () => inner.abort(outer.reason);
+    outer.addEventListener("abort", stop, { once: true });
+    const reply = new Reply();
+    try {
+      yield* answer(turn, reply, inner.signal);
+      call.answered();
+    } catch (thrown) {
+      if (outer.aborted) throw call.failed(thrown);
+      cards.forget();
+      throw call.failed(failureOf(thrown));
+    } finally {
+      call.left();
+      outer.removeEventListener("abort", stop);
+      const leave = () => inner.abort(new Error("nobody reads the reply"));
+      // A reply is over before its stream, whose connection is worth a moment.
+      if (reply.isOver) clock.after(REST_MS, leave);
+      else leave();
+    }
+  }
 
   async function* answer(turn: BackendTurn, reply: Reply, signal: AbortSignal): AsyncGenerator<Chunk, void> {
     const card = await cards.read(signal);
@@ -76,7 +96,7 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
       }
       if (reply.isQuestion && reply.taskId !== undefined) ask(contextId, reply.taskId);
       if (!reply.used) yield untold(WHO);
-      yield { usage: reply.used ?? { input: 0, output: 0 } };
+      yield { usage: reply.used ?? NOTHING };
     } finally {
       if (!reply.isOver && reply.taskId !== undefined && signal.aborted) cancel(client, reply.taskId);
     }
@@ -86,7 +106,7 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
     kind: "a2a",
     asksOutside: true,
     models: [],
-    run: (turn, outer) => guarded(breaker, WHO, outer, (signal) => answer(turn, new Reply(), signal), asFailure),
+    run: guarded,
     // The agent reads its own record of the conversation, never this.
     summarise: async (messages) => digestOf(messages),
     restMs: () => breaker.restMs(),

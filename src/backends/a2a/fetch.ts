@@ -2,7 +2,8 @@ import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
-import { ask, MIB, piecesOf, streamOf, targetOf, wholeOf } from "../outbound/ask.ts";
+import { jsonOf } from "../json.ts";
+import { type Answer, ask, MIB, streamOf, targetOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { WHO } from "./card.ts";
@@ -36,9 +37,10 @@ export const createFetch =
       headers: { "user-agent": "agent-gateway", ...headers, ...own, "accept-encoding": "identity" },
       body: typeof init.body === "string" ? init.body : null,
     };
-    const { status, headers: head, body } = await ask(agent, WHO, request, init.signal);
+    const answer = await ask(agent, WHO, request, init.signal);
+    const { status, headers: head } = answer;
     const refuse = (error: BackendError): never => {
-      body.discard();
+      answer.discard();
       throw error;
     };
     if (status < 200 || status >= 300) {
@@ -50,31 +52,31 @@ export const createFetch =
       refuse(new BackendError(`${WHO} encoded its answer, which it was asked not to`));
     const type = String(head["content-type"] ?? "");
     const made = { status, headers: { "content-type": type } };
-    if (/^text\/event-stream\b/i.test(type)) return new Response(streamOf(rewritten(body), body), made);
-    const text = await wholeOf(WHO, body, WHOLE_BYTES);
+    if (/^text\/event-stream\b/i.test(type)) return new Response(streamOf(rewritten(answer), answer), made);
+    const text = await answer.text(WHOLE_BYTES);
     checkJson(text);
     return new Response(text, made);
   };
 
-/** The events of a body, each written anew: what is read behind it sees whole events of JSON only. */
-async function* rewritten(body: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array, void> {
-  for await (const events of eventsOf(WHO, piecesOf(WHO, body, STREAM_BYTES))) {
-    for (let from = 0; from < events.length; from += EVENTS_AT_ONCE) {
-      if (from > 0) await new Promise((resolve) => setImmediate(resolve));
-      const texts = events.slice(from, from + EVENTS_AT_ONCE).map((event) => {
-        if (event === "comment") return ":\n\n";
-        checkJson(event.data);
-        return `${event.name === "" ? "" : `event: ${event.name}\n`}data: ${event.data.replaceAll("\n", "\ndata: ")}\n\n`;
-      });
-      yield Buffer.from(texts.join(""));
+/** The events of an answer, each written anew: what is read behind it sees whole events of JSON only. */
+async function* rewritten(answer: Answer): AsyncGenerator<Uint8Array, void> {
+  try {
+    for await (const events of eventsOf(answer, STREAM_BYTES)) {
+      for (let from = 0; from < events.length; from += EVENTS_AT_ONCE) {
+        if (from > 0) await new Promise((resolve) => setImmediate(resolve));
+        const texts = events.slice(from, from + EVENTS_AT_ONCE).map((event) => {
+          if (event === "comment") return ":\n\n";
+          checkJson(event.data);
+          return `${event.name === "" ? "" : `event: ${event.name}\n`}data: ${event.data.replaceAll("\n", "\ndata: ")}\n\n`;
+        });
+        yield Buffer.from(texts.join(""));
+      }
     }
+  } finally {
+    answer.discard();
   }
 }
 
 const checkJson = (text: string): void => {
-  try {
-    JSON.parse(text);
-  } catch {
-    throw new BackendError(`${WHO} answered with something that is no JSON`);
-  }
+  if (jsonOf(text) === undefined) throw new BackendError(`${WHO} answered with something that is no JSON`);
 };

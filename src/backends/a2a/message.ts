@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Message, Part } from "@a2a-js/sdk";
 import type { BackendTurn } from "../backend.ts";
-import { conversationText } from "../conversation.ts";
-import { FENCE_RULE, fence } from "../fence.ts";
+import { textsFor } from "../conversation.ts";
 
 const ROLE_USER = 1;
 
@@ -21,24 +20,12 @@ export const contextOf = (url: string, headers: Readonly<Record<string, string>>
 
 /** A turn as a message. The agent keeps the conversation itself, but for what was said before the session began. */
 export const messageOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): Message => {
-  const { instructions, skills, message, earlier = [] } = turn;
-  const { text, outside, context } = message;
-  const said = earlier.filter((one) => !one.instructions);
-  const texts = [
-    instructions,
-    ...earlier.flatMap((one) => (one.instructions ? [one.text] : [])),
-    outside || context !== undefined ? FENCE_RULE : undefined,
-    ...skills.map(({ skillId, body }) => `Use this skill, ${skillId}:\n\n${body}`),
-    said.length === 0 ? undefined : conversationText(said, { isAll: true }),
-    context === undefined ? undefined : fence("What came with the message, as JSON.", context),
-    outside ? fence("The message.", text) : text,
-  ];
   return {
     messageId: turn.turnId,
     contextId,
     taskId: taskId ?? "",
     role: ROLE_USER,
-    parts: texts.filter((one) => one !== undefined).map(textPart),
+    parts: textsFor(turn, turn.earlier ?? []).map(textPart),
     metadata: undefined,
     extensions: [],
     referenceTaskIds: [],

@@ -1,10 +1,11 @@
 import { BackendError } from "#kit/errors.ts";
 import { abortSignalOf } from "#kit/stop-signal.ts";
-import type { Backend, BackendTurn, Chunk } from "../backend.ts";
+import type { Backend, BackendMessage, BackendTurn, Chunk } from "../backend.ts";
+import { textsFor } from "../conversation.ts";
 import { summaryOf } from "../summary.ts";
+import { summaryDocument } from "../turn-document.ts";
 import { type AgentProcess, type AgentSettings, startAgent } from "./agent-process.ts";
 import { createProcesses } from "./processes.ts";
-import { missedSince, promptFor, summaryPrompt } from "./prompt.ts";
 
 export type AcpSettings = AgentSettings & {
   models: readonly string[];
@@ -39,7 +40,8 @@ export const createAcpBackend = (settings: AcpSettings): Backend => {
     await process.chooseModel(turn.model, signal);
     signal.throwIfAborted();
     process.lastAsked = turn.message.text;
-    yield* process.prompt(promptFor(turn, { isNew: lastAsked === undefined, history }), turn.hops + 1, signal);
+    const texts = textsFor(turn, history, { isNew: lastAsked === undefined });
+    yield* process.prompt(texts.join("\n\n"), turn.hops + 1, signal);
   }
 
   return {
@@ -64,4 +66,21 @@ export const createAcpBackend = (settings: AcpSettings): Backend => {
     },
     close: processes.close,
   };
+};
+
+const summaryPrompt = (messages: readonly BackendMessage[]): string => {
+  const { text } = summaryDocument("", messages).message;
+  const message = { text, outside: false, context: undefined };
+  return textsFor({ instructions: undefined, skills: [], message }, messages).join("\n\n");
+};
+
+/**
+ * What an agent has missed that was asked `text` last: a turn that another gateway ran, or one that never reached it. Nothing where that
+ * message is in the history no more.
+ */
+const missedSince = (text: string, history: readonly BackendMessage[]): readonly BackendMessage[] => {
+  const at = history.findLastIndex((message) => message.role !== "assistant" && message.text === text);
+  if (at < 0) return [];
+  const since = history.slice(at + 1);
+  return since[0]?.role === "assistant" ? since.slice(1) : since;
 };

@@ -7,11 +7,10 @@ import { type ProgramEnd, type RunningProgram, startProgram } from "#kit/program
 import type { Events } from "#observe/events.ts";
 import type { Chunk } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
-import { untold } from "../untold.ts";
-import { asRefusal, reasonOf, usageOf, within } from "./answers.ts";
+import { tokensIn, untold } from "../used.ts";
+import { answerPermission, asRefusal, reasonOf, usageOf, within } from "./answers.ts";
 import { speak } from "./messages.ts";
 import { createModelChoice } from "./models.ts";
-import { answerPermission } from "./permissions.ts";
 import { createReply, type Reply } from "./reply.ts";
 
 export type AgentSettings = Program & {
@@ -47,7 +46,6 @@ const DEAF_MS = 300;
 const ALIVE_MS = 5_000;
 /** Who closed its output has so long to end. */
 const END_MS = 500;
-const tokensIn = (characters: number): number => Math.ceil(characters / 4);
 
 /** Starts an agent's program and opens a session in it. */
 export const startAgent = async (settings: AgentSettings, signal: AbortSignal): Promise<AgentProcess> => {

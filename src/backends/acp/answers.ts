@@ -1,8 +1,14 @@
-import { type PromptResponse, RequestError } from "@agentclientprotocol/sdk";
+import {
+  type PromptResponse,
+  RequestError,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
+} from "@agentclientprotocol/sdk";
 import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
+import { isCount } from "../used.ts";
 
 type Limits = { broken: Promise<BackendError>; signal: AbortSignal | undefined; clock: Clock; ms: number };
 
@@ -72,4 +78,13 @@ export const usageOf = (response: PromptResponse | undefined): Used | undefined 
   return { input, output, ...(isCount(cached) ? { cached } : {}), ...(isCount(reasoning) ? { reasoning } : {}) };
 };
 
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const WANTED = { allow: ["allow_once", "allow_always"], deny: ["reject_once", "reject_always"] } as const;
+
+/** What an agent is told that asks whether it may: nobody is there to be asked, so the configuration has said it before. */
+export const answerPermission = (
+  { options }: RequestPermissionRequest,
+  permissions: "allow" | "deny",
+): RequestPermissionResponse => {
+  const [option] = WANTED[permissions].flatMap((kind) => options.find((option) => option.kind === kind) ?? []);
+  return { outcome: option ? { outcome: "selected", optionId: option.optionId } : { outcome: "cancelled" } };
+};

@@ -3,7 +3,7 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { Chunk } from "../backend.ts";
-import { createJoiner } from "../whole-text.ts";
+import { createJoiner } from "../characters.ts";
 
 /** A reply whose reader is so far behind makes the agent wait. */
 const MOST_WAITING = 1024 * 1024;

@@ -9,7 +9,7 @@ import type { Backend, Chunk, Used } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
 import { summaryOf } from "../summary.ts";
 import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
-import { untold } from "../untold.ts";
+import { tokensIn, untold } from "../used.ts";
 import { type Format, readJsonLines, readText } from "./formats.ts";
 
 export type CommandSettings = Program & {
@@ -123,8 +123,6 @@ const endOf = async (program: RunningProgram, clock: Clock) => {
   if (end === undefined) throw new BackendError("the agent's program closed its output and did not end");
   return end;
 };
-
-const tokensIn = (characters: number): number => Math.ceil(characters / 4);
 
 /** What a run has used: as the program says, or counted in characters. Told with each piece, so that who is stopped has booked it. */
 const createCount = (asked: string) => {

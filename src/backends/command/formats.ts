@@ -1,8 +1,9 @@
 import { BackendError } from "#kit/errors.ts";
 import { createLineCutter, LineTooLong } from "#kit/programs/lines.ts";
 import type { Chunk } from "../backend.ts";
+import { createJoiner } from "../characters.ts";
+import { jsonOf } from "../json.ts";
 import { readPiece } from "../turn-document.ts";
-import { createJoiner } from "../whole-text.ts";
 
 /** How a program's bytes become pieces of a reply. */
 export type Format = {
@@ -56,12 +57,8 @@ export const readJsonLines = (): Format => {
       throw notUtf8();
     }
     if (text.trim() === "") return;
-    let piece: unknown;
-    try {
-      piece = JSON.parse(text);
-    } catch {
-      throw new BackendError("the agent's program wrote a line that is no JSON");
-    }
+    const piece = jsonOf(text);
+    if (piece === undefined) throw new BackendError("the agent's program wrote a line that is no JSON");
     const chunk = readPiece(piece);
     if (!("text" in chunk)) yield chunk;
     else {

@@ -1,6 +1,7 @@
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { Chunk } from "../backend.ts";
+import { isObject, jsonOf } from "../json.ts";
 import { readPiece } from "../turn-document.ts";
 
 /** What is asked for: the reply of a turn, or a summary of a conversation. */
@@ -13,7 +14,8 @@ export const readWhole = (want: Want, status: number, type: string, text: string
   if (type === "text/plain" && want === "reply") return [{ text }];
   if (!isJson(type))
     throw noAnswer(want, type === "" ? `${status} and no type` : `the type ${cleanSentence(type, 80)}`);
-  const document = parsed(text);
+  const document = jsonOf(text);
+  if (!isObject(document)) throw new BackendError(`${WHO} answered with broken JSON`);
   if (document.error !== undefined) readPiece({ error: document.error });
   const words = document[want];
   if (typeof words !== "string") throw noAnswer(want, `JSON without the text \`${want}\``);
@@ -22,7 +24,7 @@ export const readWhole = (want: Want, status: number, type: string, text: string
 
 /** What the end of an answer tells beside its text, behind `chunks`. */
 export const readEnd = (document: unknown, chunks: Chunk[] = []): Chunk[] => {
-  const { model, usage } = (document ?? {}) as { model?: unknown; usage?: unknown };
+  const { model, usage } = Object(document);
   if (model != null) chunks.push(readPiece({ model }));
   if (usage != null) chunks.push(readPiece({ usage }));
   return chunks;
@@ -39,24 +41,10 @@ const noAnswer = (want: Want, what: string): BackendError =>
  */
 export const readFailure = (type: string, text: string | undefined): { detail?: string; retryable?: boolean } => {
   if (type !== "application/problem+json" || text === undefined) return {};
-  try {
-    const { detail, title, retryable } = parsed(text);
-    const words = typeof detail === "string" ? detail : title;
-    const sentence = typeof words === "string" ? cleanSentence(words) : "";
-    return { ...(sentence !== "" && { detail: sentence }), ...(typeof retryable === "boolean" && { retryable }) };
-  } catch {
-    return {};
-  }
+  const { detail, title, retryable } = Object(jsonOf(text));
+  const words = typeof detail === "string" ? detail : title;
+  const sentence = typeof words === "string" ? cleanSentence(words) : "";
+  return { ...(sentence !== "" && { detail: sentence }), ...(typeof retryable === "boolean" && { retryable }) };
 };
 
 const isJson = (type: string): boolean => type === "application/json" || type.endsWith("+json");
-
-const parsed = (text: string): Record<string, unknown> => {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
-  } catch {
-    // Told below.
-  }
-  throw new BackendError(`${WHO} answered with broken JSON`);
-};

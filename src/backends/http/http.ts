@@ -1,20 +1,36 @@
 import type { Agent } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
+import { HOPS_HEADER } from "#kit/hops.ts";
 import { newId } from "#kit/ids.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
-import type { Backend, BackendTurn, Chunk, Used } from "../backend.ts";
-import { createBreaker, guarded } from "../breaker.ts";
-import { type Answer, ask, type Body, MIB, openAgent, piecesOf, targetOf, wholeOf } from "../outbound/ask.ts";
+import { sign, signingKeyOf } from "#kit/signing.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
+import type { Backend, BackendTurn, Chunk } from "../backend.ts";
+import { Breaker } from "../breaker.ts";
+import { jsonOf } from "../json.ts";
+import { type Answer, ask, credentialsOf, MIB, openAgent, targetOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { summaryOf } from "../summary.ts";
 import { readPiece, summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
-import { untold } from "../untold.ts";
+import { NOTHING, untold } from "../used.ts";
 import { readEnd, readFailure, readWhole, type Want, WHO } from "./documents.ts";
-import { createHeaders, type HttpSettings } from "./request.ts";
 
-export type { HttpSettings };
+export type HttpSettings = {
+  /** As whom it is asked. */
+  agent: string;
+  /** Models that it may be asked for. */
+  models: readonly string[] | undefined;
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  /** Signs each request where it is given. */
+  secret: string | undefined;
+  /** Whether the conversation so far goes with each turn: not to an agent that keeps it itself. */
+  history: boolean;
+  connectMs: number;
+  clock: Clock;
+};
 
 /** The longest whole answer: 4 MiB of text, as JSON may write it; and of a stream, where each piece has an event around it. */
 const WHOLE_BYTES = 16 * MIB;
@@ -23,39 +39,33 @@ const FAILURE_BYTES = 64 * 1024;
 /** How long an answer that is no reply, or whose reply is over, is waited for: its connection is worth that much. */
 const REST_MS = 1_000;
 const ACCEPT = { reply: "text/event-stream, application/json, text/plain;q=0.5", summary: "application/json" } as const;
-const NOTHING: Used = { input: 0, output: 0 };
 
 type Service = {
   agent: Agent;
   target: ReturnType<typeof targetOf>;
   headers: ReturnType<typeof createHeaders>;
+  breaker: Breaker;
   clock: Clock;
 };
 
-type Asked = { want: Want; id: string; document: TurnDocument | Promise<TurnDocument> };
+type Asking = { want: Want; id: string; document: () => TurnDocument | Promise<TurnDocument> };
 
 /** An agent that is a web service: each turn is a POST, as specs/agent-http.yaml has it. */
 export const createHttpBackend = (settings: HttpSettings): Backend => {
-  const { clock } = settings;
-  const agent = openAgent(settings.connectMs);
-  const breaker = createBreaker(clock);
-  const service: Service = { agent, target: targetOf(settings.url), headers: createHeaders(settings), clock };
+  const { clock, connectMs, models, url } = settings;
+  const agent = openAgent(connectMs);
+  const breaker = new Breaker(clock);
+  const service: Service = { agent, target: targetOf(url), headers: createHeaders(settings), breaker, clock };
   return {
     kind: "http",
     asksOutside: true,
-    models: settings.models,
-    run: (turn: BackendTurn, outer) =>
-      guarded(breaker, WHO, outer, (signal) =>
-        reply(service, { want: "reply", id: turn.turnId, document: turnDocument(turn, settings) }, signal),
-      ),
-    async summarise(messages, outer, tell) {
-      const asked: Asked = {
-        want: "summary",
-        id: newId("req", clock.now()),
-        document: summaryDocument(settings.agent, messages),
-      };
+    models,
+    run: (turn: BackendTurn, signal) =>
+      reply(service, { want: "reply", id: turn.turnId, document: () => turnDocument(turn, settings) }, signal),
+    async summarise(messages, signal, tell) {
+      const document = () => summaryDocument(settings.agent, messages);
       return await summaryOf(
-        guarded(breaker, WHO, outer, (signal) => reply(service, asked, signal)),
+        reply(service, { want: "summary", id: newId("req", clock.now()), document }, signal),
         tell,
       );
     },
@@ -64,53 +74,89 @@ export const createHttpBackend = (settings: HttpSettings): Backend => {
   };
 };
 
-async function* reply(service: Service, { want, id, document }: Asked, signal: AbortSignal): AsyncGenerator<Chunk> {
-  const { agent, target, headers, clock } = service;
-  const told = await document;
-  const body = JSON.stringify(told);
-  const sent = headers(id, ACCEPT[want], body, told.hops);
-  const answer = await ask(agent, WHO, { ...target, method: "POST", headers: sent, body }, signal);
-  let used: Used | undefined;
-  for await (const chunk of chunksOf(want, answer, clock)) {
-    if ("usage" in chunk) used = chunk.usage;
-    yield chunk;
+/** The headers of each request: the configuration's, and over them those of the contract. */
+const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
+  const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  const key = secret === undefined ? undefined : signingKeyOf(secret);
+  const always: Record<string, string> = {
+    "user-agent": "agent-gateway",
+    ...credentialsOf(url),
+    ...own,
+    "content-type": "application/json",
+    "accept-encoding": "identity",
+  };
+  return (id: string, accept: string, body: string, hops: number): Record<string, string> => {
+    const made = { ...always, accept, "idempotency-key": id, [HOPS_HEADER]: String(hops) };
+    if (!key) return made;
+    const timestamp = String(Math.floor(clock.now() / 1_000));
+    const signature = sign(key, id, timestamp, body);
+    return { ...made, "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature };
+  };
+};
+
+async function* reply(service: Service, asking: Asking, signal: StopSignal): AsyncGenerator<Chunk, void> {
+  const { agent, target, headers, breaker, clock } = service;
+  const { want, id, document } = asking;
+  const call = breaker.begin(WHO, signal);
+  try {
+    const told = await document();
+    const body = JSON.stringify(told);
+    const sent = headers(id, ACCEPT[want], body, told.hops);
+    const answer = await ask(agent, WHO, { ...target, method: "POST", headers: sent, body }, signal);
+    let isTold = false;
+    for await (const chunk of chunksOf(want, answer, clock)) {
+      isTold ||= "usage" in chunk;
+      yield chunk;
+    }
+    if (!isTold) {
+      yield untold(WHO);
+      yield { usage: NOTHING };
+    }
+    call.answered();
+  } catch (thrown) {
+    throw call.failed(thrown);
+  } finally {
+    call.left();
   }
-  if (!used) yield untold(WHO);
-  yield { usage: used ?? NOTHING };
 }
 
-async function* chunksOf(want: Want, answer: Answer, clock: Clock): AsyncGenerator<Chunk> {
-  const { status, headers, body } = answer;
+async function* chunksOf(want: Want, answer: Answer, clock: Clock): AsyncGenerator<Chunk, void> {
+  const { status, headers } = answer;
   if ((headers["content-encoding"] ?? "identity") !== "identity") {
-    body.discard();
+    answer.discard();
     throw new BackendError(`${WHO} encoded its answer, which it was asked not to`);
   }
   const type = mediaTypeOf(headers["content-type"]);
   if (status < 200 || status >= 300) throw await failureOf(want, type, answer, clock);
-  if (type === "text/event-stream" && want === "reply") yield* streamed(body, clock);
-  else yield* readWhole(want, status, type, await wholeOf(WHO, body, WHOLE_BYTES));
+  if (type === "text/event-stream" && want === "reply") yield* streamed(answer, clock);
+  else yield* readWhole(want, status, type, await answer.text(WHOLE_BYTES));
 }
 
-async function* streamed(body: Body, clock: Clock): AsyncGenerator<Chunk> {
-  for await (const events of eventsOf(WHO, piecesOf(WHO, unended(body), STREAM_BYTES))) {
-    for (const event of events) {
-      if (event === "comment") yield ALIVE;
-      else if (event.name === "done") {
-        yield* readEnd(parsed(event.data));
-        void letGoBy(body, clock);
-        return;
-      } else yield PIECES.has(event.name) ? readPiece(parsed(event.data)) : ALIVE;
+async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, void> {
+  let isOver = false;
+  try {
+    for await (const events of eventsOf(answer, STREAM_BYTES)) {
+      for (const event of events) {
+        if (event === "comment") yield ALIVE;
+        else if (event.name === "done") {
+          isOver = true;
+          yield* readEnd(dataOf(event));
+          return;
+        } else yield PIECES.has(event.name) ? readPiece(dataOf(event)) : ALIVE;
+      }
     }
+  } finally {
+    // A reply is over before its body: a short rest of that is read, so that the connection can be used again.
+    if (isOver) void restOf(answer, clock);
+    else answer.discard();
   }
   throw new BackendError(`${WHO} ended its stream without \`done\``, { retryable: true });
 }
 
 /** An answer that is no reply. Its head has told enough, so its body is not waited for as long as a reply is. */
 const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock): Promise<BackendError> => {
-  const { status, headers, body } = answer;
-  const stopWaiting = clock.after(REST_MS, () => body.discard());
-  const text = await wholeOf(WHO, body, FAILURE_BYTES).catch(() => undefined);
-  stopWaiting();
+  const { status, headers } = answer;
+  const text = await restOf(answer, clock);
   if (want === "summary" && NO_SUMMARIES.has(status))
     return new BackendError(`${WHO} does not write summaries (it answered ${status})`);
   const retryAfterMs = retryAfterOf(String(headers["retry-after"] ?? ""), clock.now());
@@ -119,21 +165,12 @@ const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock)
   return new BackendError(`${WHO} ${words}`, { retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
 };
 
-/** The same, which stays open when its reader leaves. */
-const unended = (body: Body): AsyncIterable<Buffer> => ({
-  [Symbol.asyncIterator]: () => ({
-    next: async () => {
-      const value = await body.next();
-      return value ? { done: false, value } : { done: true, value };
-    },
-  }),
-});
-
-/** A reply is over before its body: a short rest of that is read, so that the connection can be used again. */
-const letGoBy = async (body: Body, clock: Clock): Promise<void> => {
-  const stopWaiting = clock.after(REST_MS, () => body.discard());
-  await wholeOf(WHO, body, FAILURE_BYTES).catch(() => {});
+/** The rest of an answer, where it is short and comes soon. */
+const restOf = async (answer: Answer, clock: Clock): Promise<string | undefined> => {
+  const stopWaiting = clock.after(REST_MS, () => answer.discard());
+  const text = await answer.text(FAILURE_BYTES).catch(() => undefined);
   stopWaiting();
+  return text;
 };
 
 const ALIVE: Chunk = { alive: true };
@@ -142,16 +179,13 @@ const PIECES = new Set(["", "message", "delta", "usage", "model", "error"]);
 /** What a service answers that does not know the request for a summary. */
 const NO_SUMMARIES = new Set([400, 404, 405, 415, 422, 501]);
 
-const parsed = (data: string): unknown => {
-  try {
-    return JSON.parse(data);
-  } catch {
-    throw new BackendError(`${WHO} sent an event whose data is no JSON`);
-  }
+const dataOf = ({ data }: { data: string }): unknown => {
+  const value = jsonOf(data);
+  if (value === undefined) throw new BackendError(`${WHO} sent an event whose data is no JSON`);
+  return value;
 };
 
 const mediaTypeOf = (header: string | string[] | undefined): string => {
-  const text = String(header ?? "");
-  const end = text.indexOf(";");
-  return (end < 0 ? text : text.slice(0, end)).trim().toLowerCase();
+  const [type = ""] = String(header ?? "").split(";");
+  return type.trim().toLowerCase();
 };

@@ -8,12 +8,12 @@ import type {
   LanguageModelV3Usage,
 } from "@ai-sdk/provider";
 import { newBareId } from "#kit/ids.ts";
-import type { Body } from "../outbound/ask.ts";
+import { isObject, jsonOf } from "../json.ts";
+import type { Answer } from "../outbound/ask.ts";
 import { createEventReader, type Sent } from "../outbound/server-events.ts";
 import { StrangeEvent } from "./failures.ts";
-import { type Call, createPieceReader, EVENT_BYTES, type Send, WHO } from "./fetch.ts";
-import type { ProviderSettings } from "./providers.ts";
-import type { AskModel, NextParts } from "./step.ts";
+import { ANSWER_BYTES, type AskModel, type Call, EVENT_BYTES, type NextParts, type Send, WHO } from "./fetch.ts";
+import type { ProviderSettings } from "./known.ts";
 
 /** The name of the provider under which the options of its models and what it wants to see again are kept. */
 export const CHAT = "openaiCompatible";
@@ -36,7 +36,7 @@ export const createChatCompletions = (settings: ProviderSettings, send: Send): (
   return (model) => async (options, call) => {
     const body = JSON.stringify(requestOf(model, options));
     const answer = await send({ address, method: "POST", headers, body }, options.abortSignal, call);
-    return partsOf(answer.body, call);
+    return partsOf(answer, call);
   };
 };
 
@@ -94,14 +94,13 @@ const textIn = (content: Exclude<LanguageModelV3Message["content"], string>, typ
   content.flatMap((part) => (part.type === type && "text" in part ? [part.text] : [])).join("");
 
 /** Whoever reads them no further has to abort the call's signal. */
-const partsOf = (body: Body, call: Call): NextParts => {
-  const nextPiece = createPieceReader(body);
+const partsOf = (answer: Answer, call: Call): NextParts => {
   const readEvents = createEventReader(WHO, EVENT_BYTES);
   const reader = new AnswerReader(call);
   let isOver = false;
   return async () => {
     if (isOver) return undefined;
-    const piece = await nextPiece();
+    const piece = await answer.next(ANSWER_BYTES);
     isOver = !piece;
     if (!piece) return reader.end();
     const { events, error } = readEvents(piece);
@@ -154,7 +153,7 @@ class AnswerReader {
       this.#call.hasEnded = true;
       return;
     }
-    const event = parsed(data);
+    const event = jsonOf(data);
     if (!isObject(event)) throw new StrangeEvent(event);
     // Some send an error without a name for it.
     if (isThere(event.error) || event.object === "error") throw event;
@@ -207,14 +206,6 @@ class AnswerReader {
   }
 }
 
-const parsed = (data: string): unknown => {
-  try {
-    return JSON.parse(data);
-  } catch {
-    throw new StrangeEvent(undefined);
-  }
-};
-
 const FINISHES: Readonly<Record<string, LanguageModelV3FinishReason["unified"]>> = {
   stop: "stop",
   length: "length",
@@ -234,5 +225,4 @@ const usageOf = (usage: Json | undefined): LanguageModelV3Usage => {
   };
 };
 
-const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
 const isThere = (value: unknown): boolean => value !== undefined && value !== null && value !== "";

@@ -1,6 +1,7 @@
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
+import { isObject } from "../json.ts";
 import { statusWords } from "../outbound/words.ts";
 
 /** The request is what fails: another model is not asked for the same. After all other failures it is, where nothing was said yet. */
@@ -94,7 +95,7 @@ export const brokeOff = (cause?: unknown): BackendError =>
 
 /** Providers agree on little more than that there is an object somewhere with a message in it. */
 const readError = (error: unknown): Words => {
-  const outer = isObject(Array.isArray(error) ? error[0] : error) ? (Array.isArray(error) ? error[0] : error) : error;
+  const outer = Array.isArray(error) ? error[0] : error;
   const inner = isObject(outer) && !isEmpty(outer.error) ? outer.error : outer;
   if (!isObject(inner))
     return { codes: "", message: typeof inner === "string" ? inner : "", status: undefined, retryAfterMs: undefined };
@@ -122,17 +123,7 @@ export const quoted = (words: string): BackendError => new BackendError(redacted
 const redacted = (words: string): string =>
   cleanSentence(words).replace(/[A-Za-z0-9_-]{16,}|sk-[\w-]+/g, (word) => (/^[a-z_]+$/.test(word) ? word : "…"));
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === "";
-
-/** The body of an answer that is no stream; undefined where it is no JSON. */
-export const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
 
 /** How long the head of an answer asks to wait. */
 export const retryAfterIn = (

@@ -1,14 +1,16 @@
+import type { LanguageModelV3CallOptions, LanguageModelV3StreamPart } from "@ai-sdk/provider";
 import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
-import { type Answer, ask, type Body, MIB, streamOf, targetOf, wholeOf } from "../outbound/ask.ts";
+import { isObject, jsonOf } from "../json.ts";
+import { type Answer, ask, MIB, streamOf, targetOf } from "../outbound/ask.ts";
 import { createDecoder } from "../outbound/server-events.ts";
-import { brokeOff, failureOf, jsonOf, noStream, retryAfterIn } from "./failures.ts";
+import { failureOf, noStream, retryAfterIn } from "./failures.ts";
 
 export const WHO = "the provider";
 /** The longest event: the last one of some providers repeats the whole reply. */
 export const EVENT_BYTES = 16 * MIB;
-const ANSWER_BYTES = 64 * MIB;
+export const ANSWER_BYTES = 64 * MIB;
 /** Of an answer that is an error. */
 const ERROR_BYTES = 64 * 1024;
 const NEWLINE = 10;
@@ -26,14 +28,21 @@ export type Call = {
   onComment: () => void;
 };
 
+/** Reads the parts that came since the last time; undefined at the end. */
+export type NextParts = () => Promise<readonly LanguageModelV3StreamPart[] | undefined>;
+
+/** Asks a model; answers, once its answer has begun, how its parts are read. */
+export type AskModel = (options: Asking, call: Call) => Promise<NextParts>;
+export type Asking = LanguageModelV3CallOptions & { abortSignal: AbortSignal };
+
 type Sending = { address: string; method: string; headers: Record<string, string>; body: string };
 
-/** Sends a request, and answers with a stream: an error's status, or a body that is none, is a BackendError. */
+/** Sends a request that a stream answers: an error's status, or a body that is none, is a BackendError. */
 export type Send = (
   sending: Sending,
   signal: AbortSignal | null | undefined,
   call: Call | undefined,
-) => Promise<{ type: string; body: Body }>;
+) => Promise<Answer>;
 
 export const createSend =
   (agent: Agent, clock: Clock): Send =>
@@ -46,13 +55,12 @@ export const createSend =
       body,
     };
     const answer = await ask(agent, WHO, request, signal);
-    const type = String(answer.headers["content-type"] ?? "");
     if ((answer.headers["content-encoding"] ?? "identity") !== "identity") {
-      answer.body.discard();
+      answer.discard();
       throw noStream("something compressed");
     }
-    if (answer.status !== 200 || NO_STREAM.test(type)) throw await refusalOf(answer, type, clock);
-    return { type, body: answer.body };
+    if (answer.status !== 200 || NO_STREAM.test(typeOf(answer))) throw await refusalOf(answer, clock);
+    return answer;
   };
 
 /**
@@ -67,8 +75,8 @@ export const createModelFetch =
     const own = headers instanceof Headers ? Object.fromEntries(headers) : (headers as Record<string, string>);
     try {
       const answer = await send({ address, method, headers: own, body: body as string }, signal, call);
-      const stream = streamOf(checked(answer.body, BINARY.test(answer.type), call), answer.body);
-      return new Response(stream, { headers: { "content-type": answer.type } });
+      const stream = streamOf(checked(answer, call), answer);
+      return new Response(stream, { headers: { "content-type": typeOf(answer) } });
     } catch (error) {
       if (call) call.failure ??= error;
       throw error;
@@ -79,26 +87,13 @@ const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
 /** Of those that stream something else than text. */
 const BINARY = /^application\/vnd\.|octet-stream/i;
 
-/** Reads the pieces of an answer, at most so much of it; undefined at its end. Throws BackendErrors. */
-export const createPieceReader = (body: Body): (() => Promise<Buffer | undefined>) => {
-  let bytes = 0;
-  return async () => {
-    const piece = await body.next().catch((error: unknown) => {
-      throw error instanceof BackendError ? error : brokeOff(error);
-    });
-    bytes += piece?.length ?? 0;
-    if (bytes > ANSWER_BYTES) throw new BackendError(`${WHO} sent more than ${ANSWER_BYTES / MIB} MiB`);
-    return piece;
-  };
-};
-
-async function* checked(body: Body, isBinary: boolean, call: Call | undefined): AsyncGenerator<Uint8Array, void> {
-  const read = createPieceReader(body);
+async function* checked(answer: Answer, call: Call | undefined): AsyncGenerator<Uint8Array, void> {
+  const isBinary = BINARY.test(typeOf(answer));
   const decode = createDecoder(WHO);
   let line = 0;
   let last: Buffer | undefined;
   try {
-    for (let piece = await read(); piece; piece = await read()) {
+    for (let piece = await answer.next(ANSWER_BYTES); piece; piece = await answer.next(ANSWER_BYTES)) {
       if (call) call.hasEvents ||= isBinary || piece.includes("data:");
       if (!isBinary) {
         decode(piece);
@@ -116,14 +111,17 @@ async function* checked(body: Body, isBinary: boolean, call: Call | undefined): 
     if (call) call.failure ??= failure;
     throw failure;
   } finally {
-    body.discard();
+    answer.discard();
   }
 }
 
-const refusalOf = async ({ status, headers, body }: Answer, type: string, clock: Clock) => {
-  const error = jsonOf(await wholeOf(WHO, body, ERROR_BYTES).catch(() => ""));
-  const isError = status !== 200 || (typeof error === "object" && error !== null && "error" in error);
+const typeOf = ({ headers }: Answer): string => String(headers["content-type"] ?? "");
+
+const refusalOf = async (answer: Answer, clock: Clock): Promise<BackendError> => {
+  const { status, headers } = answer;
+  const error = jsonOf(await answer.text(ERROR_BYTES).catch(() => ""));
+  const isError = status !== 200 || (isObject(error) && "error" in error);
   return isError
     ? failureOf({ status, error, retryAfterMs: retryAfterIn(headers, clock.now()) })
-    : noStream(type.includes("html") ? "a page" : "JSON");
+    : noStream(typeOf(answer).includes("html") ? "a page" : "JSON");
 };

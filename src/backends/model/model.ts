@@ -27,13 +27,7 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
   const models = createModels(table, connectMs, clock);
   const parts = { models, clock };
   const own = firstOf(settings);
-  const orders = new Map<string, string[]>();
-  /** The table's names are few. */
-  const order = (first: string): string[] => {
-    const known = orders.get(first) ?? [...new Set([first, ...fallbacks])];
-    if (first in table) orders.set(first, known);
-    return known;
-  };
+  const order = (first: string): string[] => [...new Set([first, ...fallbacks])];
 
   return {
     ...knownOf(settings),
@@ -64,14 +58,7 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
       };
       return await summaryOf(reply(parts, asking, signal), used);
     },
-    restMs(model) {
-      let least = Number.POSITIVE_INFINITY;
-      for (const name of order(model ?? own)) {
-        least = Math.min(least, models.restMs(name));
-        if (least === 0) break;
-      }
-      return least;
-    },
+    restMs: (model) => Math.min(...order(model ?? own).map(models.restMs)),
     close: () => models.close(),
   };
 };

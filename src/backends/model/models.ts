@@ -1,23 +1,9 @@
-import type { Agent } from "undici";
 import type { Clock } from "#kit/clock.ts";
-import { type Breaker, createBreaker } from "../breaker.ts";
+import { Breaker } from "../breaker.ts";
 import { openAgent } from "../outbound/ask.ts";
-import { createSend } from "./fetch.ts";
-import { openProvider, type Provider, type ProviderSettings } from "./providers.ts";
-import type { Price } from "./spending.ts";
-import type { AskModel } from "./step.ts";
-
-export type ModelSettings = {
-  provider: ProviderSettings;
-  /** The provider by its name in the configuration. */
-  providerName: string;
-  model: string;
-  contextTokens: number | undefined;
-  maxOutputTokens: number | undefined;
-  temperature: number | undefined;
-  options: Readonly<Record<string, unknown>> | undefined;
-  price: Price | undefined;
-};
+import { type AskModel, createSend } from "./fetch.ts";
+import type { ModelSettings, ModelTable } from "./known.ts";
+import { openProvider, type Provider } from "./providers.ts";
 
 /** A model that can be asked. */
 export type OpenModel = {
@@ -27,60 +13,41 @@ export type OpenModel = {
   breaker: Breaker;
 };
 
-/** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
-export const createModels = (table: Readonly<Record<string, ModelSettings>>, connectMs: number, clock: Clock) => {
-  let agent: Agent | undefined;
-  const open = new Map<string, OpenModel>();
-  const opening = new Map<string, Promise<OpenModel>>();
-  const providers = new Map<string, Promise<Provider>>();
-  const providerOf = ({ providerName, provider }: ModelSettings): Promise<Provider> => {
-    agent ??= openAgent(connectMs);
-    const known = providers.get(providerName) ?? openProvider(provider, createSend(agent, clock));
-    providers.set(providerName, known);
-    return known;
-  };
-  const breakers = breakersOf(table, clock);
-  const make = async (name: string): Promise<OpenModel> => {
-    const settings = table[name] as ModelSettings;
-    try {
-      const provider = await providerOf(settings);
-      const ask = provider.model(settings.model);
-      const model = { settings, provider, ask, breaker: breakers.get(name) as Breaker };
-      open.set(name, model);
-      return model;
-    } catch (error) {
-      providers.delete(settings.providerName);
+/** The promise that was made first for a key; one that fails is forgotten. */
+const remember = <T>(made: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> => {
+  const one =
+    made.get(key) ??
+    make().catch((error: unknown) => {
+      made.delete(key);
       throw error;
-    } finally {
-      opening.delete(name);
-    }
-  };
-  return {
-    /** One that was opened before. */
-    opened: (name: string): OpenModel | undefined => open.get(name),
-    open(name: string): Promise<OpenModel> {
-      const known = opening.get(name) ?? make(name);
-      if (!open.has(name)) opening.set(name, known);
-      return known;
-    },
-    restMs: (name: string): number => breakers.get(name)?.restMs() ?? 0,
-    async close(): Promise<void> {
-      await agent?.close();
-    },
-  };
+    });
+  made.set(key, one);
+  return one;
 };
 
-/** By the names of an agent's models: one for those that are the same. */
-const breakersOf = (table: Readonly<Record<string, ModelSettings>>, clock: Clock): Map<string, Breaker> => {
+/** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
+export const createModels = (table: ModelTable, connectMs: number, clock: Clock) => {
+  const agent = openAgent(connectMs);
+  const send = createSend(agent, clock);
+  const models = new Map<string, Promise<OpenModel>>();
+  const providers = new Map<string, Promise<Provider>>();
   const breakers = new Map<string, Breaker>();
-  const ofModels = new Map<string, Breaker>();
-  for (const [name, { providerName, model }] of Object.entries(table)) {
+  const breakerOf = ({ providerName, model }: ModelSettings): Breaker => {
     const key = `${providerName}\n${model}`;
-    const breaker = ofModels.get(key) ?? createBreaker(clock);
-    ofModels.set(key, breaker);
-    breakers.set(name, breaker);
-  }
-  return breakers;
+    const breaker = breakers.get(key) ?? new Breaker(clock);
+    breakers.set(key, breaker);
+    return breaker;
+  };
+  const open = async (settings: ModelSettings): Promise<OpenModel> => {
+    const { providerName } = settings;
+    const provider = await remember(providers, providerName, () => openProvider(settings.provider, send));
+    return { settings, provider, ask: provider.model(settings.model), breaker: breakerOf(settings) };
+  };
+  return {
+    open: (name: string) => remember(models, name, () => open(table[name] as ModelSettings)),
+    restMs: (name: string): number => (table[name] ? breakerOf(table[name]).restMs() : 0),
+    close: (): Promise<void> => agent.close(),
+  };
 };
 
 export type Models = ReturnType<typeof createModels>;

@@ -4,8 +4,7 @@ import { BackendError } from "#kit/errors.ts";
 import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
 import type { Chunk, Chunks, Used } from "../backend.ts";
-import { keptBack, type Verdict, verdictOf } from "../breaker.ts";
-import { untold } from "../untold.ts";
+import { untold } from "../used.ts";
 import { type Again, noneLeft, RequestRefused } from "./failures.ts";
 import type { Models, OpenModel } from "./models.ts";
 import { Spending, toldIn } from "./spending.ts";
@@ -136,8 +135,7 @@ class Reply {
       const next = names[this.#at + 1];
       try {
         const { models } = this.#parts;
-        const model = models.opened(name) ?? (await aside(models.open(name)));
-        this.#signal.throwIfAborted();
+        const model = await aside(models.open(name));
         this.#untold = name === wanted ? undefined : name;
         return yield* this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
       } catch (error) {
@@ -166,15 +164,13 @@ class Reply {
     isLast: boolean,
   ): AsyncGenerator<Chunk, Step> {
     const { breaker, settings, provider } = model;
-    const wait = breaker.wait();
-    if (wait > 0) throw keptBack("the model", wait);
+    const guarded = breaker.begin("the model", this.#signal);
     this.#spending.price = settings.price;
     this.#spending.begin(prompt);
     const call = new AbortController();
     this.#call = call;
     const asked = new Asked(model);
-    let verdict: Verdict | undefined;
-    let retryAfterMs: number | undefined;
+    let isWhole = false;
     try {
       await asked.begin({
         prompt,
@@ -197,18 +193,17 @@ class Reply {
         }
       }
       const step = asked.end();
-      verdict = "answered";
+      isWhole = true;
+      guarded.answered();
       yield* this.#tellModel();
       return step;
     } catch (error) {
       this.#spending.bookSoFar();
-      verdict = verdictOf(error, this.#signal);
-      if (error instanceof BackendError) retryAfterMs = error.retryAfterMs;
-      throw error;
+      throw guarded.failed(error);
     } finally {
       this.#call = undefined;
-      breaker.tell(verdict ?? verdictOf(undefined, this.#signal), retryAfterMs);
-      if (verdict !== "answered") call.abort(new Error("nobody reads the reply any more"));
+      guarded.left();
+      if (!isWhole) call.abort(new Error("nobody reads the reply any more"));
     }
   }
 

@@ -1,11 +1,10 @@
 import type { LanguageModelV3Message } from "@ai-sdk/provider";
 import type { Used } from "../backend.ts";
-import { countsIn } from "../counts.ts";
+import { countsIn, NOTHING, tokensIn } from "../used.ts";
 
 /** What a million tokens cost, as the configuration says it. */
 export type Price = { input: number; cachedInput: number | undefined; output: number };
 
-const NOTHING: Used = { input: 0, output: 0 };
 const MILLION = 1_000_000;
 
 /** What these tokens cost, in billionths: exactly, and rounded once. Reasoning is part of the output, and what was cached of the input. */
@@ -25,9 +24,6 @@ const millionths = (price: number): number => Math.round(price * MILLION);
 export const priced = (used: Used, price: Price | undefined): Used =>
   price ? { ...used, cost: costOf(used, price) } : used;
 
-/** A token per four characters: what is said before a provider has counted. */
-export const countTokens = (characters: number): number => Math.ceil(characters / 4);
-
 export const added = (one: Used, other: Used): Used => ({
   input: one.input + other.input,
   output: one.output + other.output,
@@ -38,7 +34,7 @@ export const added = (one: Used, other: Used): Used => ({
 
 /** About what a provider will count of a prompt. */
 const tokensOf = (prompt: readonly LanguageModelV3Message[]): number =>
-  countTokens(prompt.reduce((sum, { content }) => sum + lengthOf(content), 0));
+  tokensIn(prompt.reduce((sum, { content }) => sum + lengthOf(content), 0));
 
 const lengthOf = (content: LanguageModelV3Message["content"]): number => {
   if (typeof content === "string") return content.length;
@@ -106,7 +102,7 @@ export class Spending {
   }
 
   #withEstimate(): Used {
-    const output = Math.max(this.told?.output ?? 0, countTokens(this.#written));
+    const output = Math.max(this.told?.output ?? 0, tokensIn(this.#written));
     const used = { ...this.told, input: this.told?.input || this.#promptTokens, output };
     return added(this.#booked, priced(used, this.price));
   }

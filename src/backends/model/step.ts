@@ -1,5 +1,4 @@
 import type {
-  LanguageModelV3CallOptions,
   LanguageModelV3Message,
   LanguageModelV3StreamPart,
   LanguageModelV3ToolCall,
@@ -7,17 +6,10 @@ import type {
 } from "@ai-sdk/provider";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
-import {
-  brokeOff,
-  FILTER_WORDS,
-  failureOf,
-  jsonOf,
-  otherForm,
-  quoted,
-  RequestRefused,
-  StrangeEvent,
-} from "./failures.ts";
-import type { Call } from "./fetch.ts";
+import { isObject, jsonOf } from "../json.ts";
+import { isCount } from "../used.ts";
+import { brokeOff, FILTER_WORDS, failureOf, otherForm, quoted, RequestRefused, StrangeEvent } from "./failures.ts";
+import type { Asking, Call, NextParts } from "./fetch.ts";
 import type { OpenModel } from "./models.ts";
 
 type Part = LanguageModelV3StreamPart;
@@ -37,13 +29,6 @@ export type Step = {
 /** What comes of an answer, piece by piece: its text, text that no reader sees (thoughts, arguments of calls), the provider's
  * own event of it, or another sign of life. */
 export type Heard = { text: string } | { unseen: string } | { raw: unknown } | "alive";
-
-/** Reads the parts that came since the last time; undefined at the end. */
-export type NextParts = () => Promise<readonly Part[] | undefined>;
-
-/** Asks a model; answers, once its answer has begun, how its parts are read. */
-export type AskModel = (options: Asking, call: Call) => Promise<NextParts>;
-type Asking = LanguageModelV3CallOptions & { abortSignal: AbortSignal };
 
 /** One call of a model. It ends, and its connection with it, when its signal aborts. Throws BackendErrors. */
 export class Asked {
@@ -148,7 +133,7 @@ const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
   return strange ? { isStrange: true, value: Object(strange).value } : { isStrange: false, value: body };
 };
 
-const hasError = (value: unknown): boolean => typeof value === "object" && value !== null && "error" in value;
+const hasError = (value: unknown): boolean => isObject(value) && "error" in value;
 
 /** What the SDK itself threw, before there was a request or of what it could not read in the answer. */
 const inOurWords = (error: unknown, value: unknown, wasSent: boolean): BackendError => {
@@ -244,14 +229,8 @@ class Answer {
 
 /** The arguments of a call; undefined for what is no object. */
 export const argumentsOf = ({ input }: LanguageModelV3ToolCall): Record<string, unknown> | undefined => {
-  try {
-    const value: unknown = input.trim() === "" ? {} : JSON.parse(input);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = input.trim() === "" ? {} : jsonOf(input);
+  return isObject(value) && !Array.isArray(value) ? value : undefined;
 };
 
 const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
@@ -265,5 +244,4 @@ const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
   };
 };
 
-const countOf = (value: unknown): number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+const countOf = (value: unknown): number => (isCount(value) ? value : 0);

@@ -4,6 +4,7 @@ import { Agent, type Dispatcher } from "undici";
 import { BackendError } from "#kit/errors.ts";
 import { JoinedBytes } from "#kit/joined-bytes.ts";
 import { HEAD_BYTES, reachWithin } from "#kit/lookup.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
 import { connectionError } from "./words.ts";
 
 export const MIB = 1024 * 1024;
@@ -20,112 +21,150 @@ export const openAgent = (connectMs: number): Agent =>
     bodyTimeout: 0,
   });
 
-export type Answer = { status: number; headers: IncomingHttpHeaders; body: Body };
-
 /**
- * Sends a request, and answers as soon as the head of the answer has come. It ends, and its connection with it, when the signal aborts. A
- * body that nobody reads has to be discarded: it holds its sender back. Throws a BackendError.
+ * Sends a request, and answers as soon as the head of the answer has come. It ends, and its connection with it, when the signal aborts. An
+ * answer that nobody reads to its end has to be discarded: it holds its sender back. Throws a BackendError.
  */
 export const ask = (
   agent: Agent,
   who: string,
   request: Dispatcher.DispatchOptions,
-  signal: AbortSignal | null | undefined,
-): Promise<Answer> =>
-  new Promise((resolve, reject) => {
-    const body = new Body();
-    const abort = () => body.fail(signal?.reason);
-    const fail = (error: unknown) => {
-      signal?.removeEventListener("abort", abort);
-      body.fail(error);
-    };
-    body.onFailure = (error) => reject(connectionError(who, error));
-    if (signal?.aborted) {
-      abort();
-      return;
-    }
-    signal?.addEventListener("abort", abort, { once: true });
+  signal: StopSignal | null | undefined,
+): Promise<Answer> => {
+  const answer = new Answer(who, signal);
+  if (signal?.aborted) answer.fail(signal.reason);
+  else
     try {
-      agent.dispatch(request, {
-        onRequestStart: (controller) => body.begin(controller),
-        onResponseStart: (_, status, headers) => {
-          if (status >= 200) resolve({ status, headers, body });
-        },
-        onResponseData: (_, piece) => body.push(piece),
-        onResponseEnd: () => {
-          signal?.removeEventListener("abort", abort);
-          body.end();
-        },
-        onResponseError: (_, error) => fail(error),
-      });
+      agent.dispatch(request, answer);
     } catch (error) {
-      fail(error);
+      answer.fail(error);
     }
-  });
+  return answer.head();
+};
 
 /** Bytes of a body that are taken from its connection before anybody reads them. */
 const READ_AHEAD = 4 * 1024;
+/** Bytes of a body that are read in one turn of the event loop where there are more: they may be hundreds of events. */
+const TURN_BYTES = 16 * 1024;
 
-/** The body of an answer, as it comes. */
-export class Body implements AsyncIterable<Buffer> {
+/** An answer: its head, and its body as it comes. */
+export class Answer implements Dispatcher.DispatchHandler {
+  readonly who: string;
+  status = 0;
+  headers: IncomingHttpHeaders = {};
+  readonly #signal: StopSignal | null | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #pieces: Buffer[] = [];
-  #bytes = 0;
+  #unread = 0;
+  #read = 0;
+  #isBehind = false;
   #over: { error: unknown } | "ended" | undefined;
   #wake = () => {};
-  onFailure: ((error: unknown) => void) | undefined;
 
-  begin(controller: Dispatcher.DispatchController): void {
+  constructor(who: string, signal: StopSignal | null | undefined) {
+    this.who = who;
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.#abort, { once: true });
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#over) controller.abort(LEFT);
   }
 
-  push(piece: Buffer): void {
-    this.#pieces.push(piece);
-    this.#bytes += piece.length;
-    if (this.#bytes > READ_AHEAD) this.#controller?.pause();
+  onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return;
+    this.status = status;
+    this.headers = headers;
     this.#wake();
   }
 
-  end(): void {
-    this.#over ??= "ended";
+  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.#unread += piece.length;
+    if (this.#unread > READ_AHEAD) controller.pause();
     this.#wake();
+  }
+
+  onResponseEnd(): void {
+    this.#end("ended");
+  }
+
+  onResponseError(_: unknown, error: unknown): void {
+    this.fail(error);
   }
 
   /** Its connection is closed, unless it has ended. What came before is still read. */
   fail(error: unknown): void {
     if (this.#over) return;
-    this.#over = { error };
+    this.#end({ error });
     this.#controller?.abort(LEFT);
-    this.onFailure?.(error);
-    this.#wake();
   }
 
-  /** Nobody reads it. */
+  /** Nobody reads it any further. */
   discard(): void {
     this.fail(LEFT);
   }
 
-  /** What has come since the last time, in one piece; undefined at the end. */
-  async next(): Promise<Buffer | undefined> {
-    while (this.#pieces.length === 0) {
-      if (this.#over === "ended") return undefined;
-      if (this.#over) throw this.#over.error;
-      await new Promise<void>((resolve) => (this.#wake = resolve));
+  async head(): Promise<this> {
+    while (this.status === 0) {
+      if (typeof this.#over === "object") throw connectionError(this.who, this.#over.error);
+      await this.#news();
     }
-    const pieces = this.#pieces;
-    this.#pieces = [];
-    this.#bytes = 0;
-    this.#controller?.resume();
-    return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces);
+    return this;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void> {
+  /**
+   * What has come of its body since the last time, so much of it as is read in one turn of the event loop; undefined at the end. Throws a
+   * BackendError, also past `most` bytes.
+   */
+  async next(most: number): Promise<Buffer | undefined> {
+    if (this.#isBehind) await new Promise((resolve) => setImmediate(resolve));
+    while (this.#pieces.length === 0) {
+      if (this.#over === "ended") return undefined;
+      if (this.#over) throw this.#brokenOff(this.#over.error);
+      await this.#news();
+    }
+    const all = this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces);
+    const piece = all.subarray(0, TURN_BYTES);
+    const rest = all.subarray(piece.length);
+    this.#pieces = rest.length > 0 ? [rest] : [];
+    this.#isBehind = this.#unread > READ_AHEAD;
+    this.#unread = rest.length;
+    this.#read += piece.length;
+    if (this.#read > most) throw new BackendError(`${this.who} sent more than ${most / MIB} MiB`);
+    if (rest.length === 0) this.#controller?.resume();
+    return piece;
+  }
+
+  /** The text of its whole body. Throws a BackendError. */
+  async text(most: number): Promise<string> {
+    const joined = new JoinedBytes(most);
     try {
-      for (let piece = await this.next(); piece; piece = await this.next()) yield piece;
+      for (let piece = await this.next(most); piece; piece = await this.next(most)) joined.add(piece);
     } finally {
       this.discard();
     }
+    const all = joined.take();
+    if (!isUtf8(all)) throw new BackendError(`${this.who} sent what is no UTF-8`);
+    return all.toString();
+  }
+
+  readonly #abort = (): void => this.fail(this.#signal?.reason);
+
+  #end(over: { error: unknown } | "ended"): void {
+    this.#over ??= over;
+    this.#signal?.removeEventListener("abort", this.#abort);
+    this.#wake();
+  }
+
+  #news(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+
+  #brokenOff(cause: unknown): BackendError {
+    if (cause instanceof BackendError) return cause;
+    return new BackendError(`${this.who} broke its answer off`, { retryable: true, cause });
   }
 }
 
@@ -137,31 +176,16 @@ export const targetOf = (address: string | URL): { origin: string; path: string 
   return { origin, path: pathname + search };
 };
 
-/** A body piece by piece, at most `most` bytes of it. Throws a BackendError. */
-export async function* piecesOf(who: string, body: AsyncIterable<Buffer>, most: number): AsyncGenerator<Buffer, void> {
-  let bytes = 0;
-  try {
-    for await (const piece of body) {
-      bytes += piece.length;
-      if (bytes > most) throw new BackendError(`${who} sent more than ${most / MIB} MiB`);
-      yield piece;
-    }
-  } catch (error) {
-    throw connectionError(who, error);
-  }
-}
-
-/** The text of a whole body. Throws a BackendError. */
-export const wholeOf = async (who: string, body: AsyncIterable<Buffer>, most: number): Promise<string> => {
-  const joined = new JoinedBytes(most);
-  for await (const piece of piecesOf(who, body, most)) joined.add(piece);
-  const all = joined.take();
-  if (!isUtf8(all)) throw new BackendError(`${who} sent what is no UTF-8`);
-  return all.toString();
+/** What an address says of who calls. */
+export const credentialsOf = (address: string): Record<string, string> => {
+  const { username, password } = new URL(address);
+  if (username === "" && password === "") return {};
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
 };
 
-/** Pieces as a stream for an SDK. Whoever cancels it discards the body they come from, even where nothing was read of it. */
-export const streamOf = (pieces: AsyncIterator<Uint8Array, void>, body: Body): ReadableStream<Uint8Array> =>
+/** Pieces of an answer as a stream for an SDK. Whoever cancels it discards the answer, even where nothing was read of it. */
+export const streamOf = (pieces: AsyncIterator<Uint8Array, void>, answer: Answer): ReadableStream<Uint8Array> =>
   new ReadableStream(
     {
       async pull(controller) {
@@ -169,7 +193,7 @@ export const streamOf = (pieces: AsyncIterator<Uint8Array, void>, body: Body): R
         if (done) controller.close();
         else controller.enqueue(value as Uint8Array);
       },
-      cancel: () => body.discard(),
+      cancel: () => answer.discard(),
     },
     { highWaterMark: 0 },
   );

@@ -1,15 +1,18 @@
 import { isUtf8 } from "node:buffer";
 import { createParser } from "eventsource-parser";
 import { BackendError } from "#kit/errors.ts";
-import { MIB } from "./ask.ts";
+import { type Answer, MIB } from "./ask.ts";
 
 /** An event, or that there were comments. */
 export type Sent = { name: string; data: string } | "comment";
 
-/** The server-sent events in the pieces of a body, together where they came together. Throws a BackendError, after all events that came before it. */
-export async function* eventsOf(who: string, pieces: AsyncIterable<Buffer>): AsyncGenerator<readonly Sent[], void> {
-  const read = createEventReader(who, MIB);
-  for await (const piece of pieces) {
+/** The server-sent events of an answer, together where they came together. Throws a BackendError, after all events that came before it. */
+export async function* eventsOf(
+  answer: Pick<Answer, "who" | "next">,
+  most: number,
+): AsyncGenerator<readonly Sent[], void> {
+  const read = createEventReader(answer.who, MIB);
+  for (let piece = await answer.next(most); piece; piece = await answer.next(most)) {
     const { events, error } = read(piece);
     if (events.length > 0) yield events;
     if (error) throw error;

@@ -14,6 +14,8 @@ export type Plan = {
   metadata?: object;
   /** How often a task that is asked for is still at work. */
   polls?: number;
+  /** Its stream is not ended. */
+  staysOpen?: boolean;
 };
 
 export type A2aForm = { binding: "JSONRPC" | "HTTP+JSON"; streaming: boolean; paceMs?: number };
@@ -98,6 +100,7 @@ export const startA2aAgent = async (
       headers: { "content-type": "text/event-stream" },
       body: events.map((event) => `data: ${wrap(id, event)}\n\n`),
       paceMs: form.paceMs ?? 0,
+      staysOpen: planned.staysOpen ?? false,
       errorInside: isRpc
         ? `data: ${JSON.stringify({ jsonrpc: "2.0", id, error })}\n\n`
         : `event: error\ndata: ${JSON.stringify({ error: { code: 500, message: error.message } })}\n\n`,

@@ -13,6 +13,8 @@ export type Answer = {
   onPiece?: (n: number) => void;
   /** The piece by which this protocol tells of an error in the middle of a good answer. */
   errorInside?: string;
+  /** It has no end. */
+  staysOpen?: boolean;
 };
 
 /** In every answer that has an error: what no caller may ever read. */
@@ -216,5 +218,5 @@ export const giveAnswer = async (
 ): Promise<void> => {
   if (fault) return await (FAULTS[fault] as Misbehaviour)(answer, req, res);
   head(answer, res);
-  if (await pieces(res, answer)) res.end();
+  if ((await pieces(res, answer)) && !answer.staysOpen) res.end();
 };

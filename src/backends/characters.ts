@@ -1,3 +1,5 @@
+export const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
+
 /** Puts pieces of a text together where a character was cut in two: its first half waits for the other one. */
 export const createJoiner = () => {
   let half = "";

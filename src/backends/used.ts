@@ -1,4 +1,9 @@
-import type { Used } from "./backend.ts";
+import type { Chunk, Used } from "./backend.ts";
+
+export const NOTHING: Used = { input: 0, output: 0 };
+
+/** Where nobody has counted: a token per four characters. */
+export const tokensIn = (characters: number): number => Math.ceil(characters / 4);
 
 /** How agents and providers call each count. */
 const NAMES = {
@@ -23,3 +28,12 @@ export const countsIn = (told: unknown): Used | undefined => {
 };
 
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/**
+ * Says that nobody told what a turn used. What is counted then is nothing, as a count of ours would know nothing of what an agent keeps, asks and
+ * is told; or, of what runs here, an estimate.
+ */
+export const untold = (who: string, counted: "nothing" | "an estimate" = "nothing"): Chunk => {
+  const reason = `${who} does not tell what it used`;
+  return { note: { name: "usage.unknown", detail: counted === "nothing" ? { reason } : { reason, estimated: true } } };
+};
