@@ -2,8 +2,6 @@ import type { Store, Surface, UsageCount, UsageCounts, UsageRow } from "./store.
 
 export const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** What a counter weighs. Callers name models, so that there may be many. */
-export const COUNT_BYTES = 400;
 
 /** Whom something is counted for. */
 export type CountedOf = { agent: string; surface: Surface; caller: string };

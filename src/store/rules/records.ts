@@ -234,6 +234,7 @@ export interface Records {
   };
 
   readonly turns: {
+    /** An engine may leave out the reply of one that has ended: it is the text of the entry `replySeq`. */
     find(turnId: string): TurnRecord | undefined;
     /** The session of a turn is put before the turn is. */
     put(record: TurnRecord): void;

@@ -1,5 +1,6 @@
 import {
   weighAnnouncement,
+  weighCount,
   weighDelivery,
   weighEntry,
   weighEvent,
@@ -7,10 +8,10 @@ import {
   weighSession,
   weighSummary,
   weighTurn,
-} from "#store/live/weights.ts";
+} from "#store/local/weights.ts";
 import type { AgentRecord, BeatRecord, SummaryRecord } from "#store/rules/records.ts";
 import type { ApiKey, SystemEvent } from "#store/store.ts";
-import { COUNT_BYTES, COUNT_NAMES } from "#store/usage-counts.ts";
+import { COUNT_NAMES } from "#store/usage-counts.ts";
 import { withTextBody } from "../bodies.ts";
 import { bytesOf, freeBytesOf, toSql } from "../text.ts";
 import type { Database, Rows, Value } from "../worker/database.ts";
@@ -390,7 +391,7 @@ class Conversion {
       const lease = state === 1 ? { node, endsAt: 0 } : undefined;
       const record = { announcement: of, ordinal, place, dueAt: state === 2 ? due : undefined, fence, lease };
       this.#put("announcement", turnId, record);
-      this.#bytes += weighAnnouncement(record);
+      this.#bytes += weighAnnouncement();
       this.#numbers.place = Math.max(this.#numbers.place, place);
     }
   }
@@ -424,7 +425,7 @@ class Conversion {
         ...Object.fromEntries(COUNT_NAMES.map((name, n) => [name, values[n]])),
       };
       rows.add(toSql(`${hour} ${JSON.stringify([agent, model, surface, caller])}`), hour, JSON.stringify(count));
-      this.#bytes += COUNT_BYTES;
+      this.#bytes += weighCount();
     }
   }
 

@@ -1,5 +1,4 @@
 import type {
-  AnnouncementRecord,
   DeliveryRecord,
   EventRecord,
   KeyRecord,
@@ -20,16 +19,8 @@ const SUMMARY_BYTES = 200;
 const KEY_BYTES = 200;
 const DELIVERY_BYTES = 500;
 const STEP_BYTES = 100;
-
-/** The weight of all records, kept up to date as they come and go. */
-export class Scale {
-  bytes = 0;
-
-  /** Something that weighed `before` weighs `after` now. */
-  weigh(before: number, after: number): void {
-    this.bytes += after - before;
-  }
-}
+/** Callers name models, so that there may be many. */
+const COUNT_BYTES = 400;
 
 const textBytes = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text));
 
@@ -52,7 +43,9 @@ export const weighSummary = ({ summary, except }: SummaryRecord): number =>
 export const weighEvent = ({ event }: EventRecord): number =>
   EVENT_BYTES + textBytes(event.text) + textBytes(event.metadata) + textBytes(event.reason);
 
-export const weighAnnouncement = (_: AnnouncementRecord): number => ANNOUNCEMENT_BYTES;
+export const weighAnnouncement = (): number => ANNOUNCEMENT_BYTES;
+
+export const weighCount = (): number => COUNT_BYTES;
 
 export const weighKey = ({ key, hash }: KeyRecord): number => KEY_BYTES + textBytes(key) + textBytes(hash);
 
