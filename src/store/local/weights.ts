@@ -7,6 +7,7 @@ import type {
   TurnRecord,
 } from "#store/rules/records.ts";
 import type { Entry } from "#store/store.ts";
+import { COUNT_BYTES } from "#store/usage-counts.ts";
 
 // What records cost beside their texts, as `npm run bench` measures it (P10).
 const SESSION_BYTES = 800;
@@ -19,8 +20,6 @@ const SUMMARY_BYTES = 200;
 const KEY_BYTES = 200;
 const DELIVERY_BYTES = 500;
 const STEP_BYTES = 100;
-/** Callers name models, so that there may be many. */
-const COUNT_BYTES = 400;
 
 const textBytes = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text));
 

@@ -5,7 +5,7 @@ import type { GatewayEnds } from "./gateway-stream.ts";
 
 type Kept = State & { gateway: GatewayEnds };
 
-const newKept = (): Kept => ({ ...newState(), gateway: { first: 1, last: 0, firstInFile: 1 } });
+export const newKept = (): Kept => ({ ...newState(), gateway: { first: 1, last: 0, firstInFile: 1 } });
 
 /** The numbers about the whole store go into the file with each batch. */
 export class StateRow {
