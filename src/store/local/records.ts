@@ -331,8 +331,9 @@ const keyRecords = (table: RecordTable<KeyRecord>): Records["keys"] => ({
 const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
   const { byHour } = USAGE.orders;
   return {
+    // A counter is changed in its place: nobody has it but the table.
     add: (of, change) => {
-      const count = { ...(table.find(counterOf(of)) ?? { ...of, ...NO_COUNTS }) };
+      const count = table.find(counterOf(of)) ?? { ...of, ...NO_COUNTS };
       for (const name of Object.keys(change) as (keyof typeof change)[]) count[name] += change[name] ?? 0;
       table.put(count);
     },

@@ -19,8 +19,10 @@ export type Layout<R> = {
   held?: number;
   /** A table in memory that is kept in a file, too: tells if a change is. Without it all are. */
   isSaved?(before: R, after: R): boolean;
-  /** A table in memory: its records are over, and kept as text. */
+  /** A table in memory: its records are over. Each is put once, and kept as text. */
   isPacked?: boolean;
+  /** A table in memory: a new record as it is kept, where parts of it are the caller's to change. */
+  copy?(record: R): R;
 };
 
 /** `isHeld`: what is found is changed soon. */
@@ -86,10 +88,12 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   }
 
   put(record: R): void {
+    const { isPacked, copy } = this.#layout;
     const key = this.#keyOf(record);
-    const before = this.find(key);
-    this.#rows.set(key, this.#layout.isPacked ? pack(record) : record);
-    this.#move(key, before, record);
+    const before = isPacked ? undefined : this.find(key);
+    const kept = before || !copy ? record : copy(record);
+    this.#rows.set(key, isPacked ? pack(kept) : kept);
+    this.#move(key, before, kept);
   }
 
   delete(key: Key): void {
@@ -104,8 +108,9 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   }
 
   scan(order: Order, { of, ...range }: Scan): R[] {
-    const keys = this.#indexes.get(order)?.groups.get(of)?.scan(range) ?? [];
-    return keys.flatMap((key) => this.find(key) ?? []);
+    const found: R[] = [];
+    for (const key of this.#indexes.get(order)?.groups.get(of)?.scan(range) ?? []) found.push(this.find(key) as R);
+    return found;
   }
 
   /** The groups of an order that hold something. */

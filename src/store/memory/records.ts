@@ -23,15 +23,7 @@ export class MemoryRecords extends LocalRecords {
       },
       gateway: new ArrayStream<GatewayEntry>(() => {}),
     });
-    const { deliveries, erasures } = this;
-    const { put } = deliveries;
-    deliveries.put = (record) => {
-      const { delivery } = record;
-      const { body } = delivery;
-      // A body is the caller's until it is kept.
-      const isCopied = body === undefined || deliveries.find(delivery.deliveryId) !== undefined;
-      put(isCopied ? record : { ...record, delivery: { ...delivery, body: Buffer.from(body) } });
-    };
+    const { erasures } = this;
     const { delete: endErasure } = erasures;
     erasures.delete = (ordinal) => {
       endErasure(ordinal);

@@ -27,15 +27,17 @@ export const countEnd = (
   status: TurnEnd["status"],
 ): void => records.usage.add(counterOf(at, of, model), { [status]: 1 });
 
-/** Counts an attempt that reached a backend. */
+/** Counts an attempt that reached a backend, and the end that its turn comes to with it. */
 export const countAttempt = (
   records: Records,
   at: number,
   of: CountedFor,
   { model, usage, latencyMs }: UsageRow,
+  ended?: TurnEnd["status"],
 ): void => {
   const { input, output, more } = usage;
-  records.usage.add(counterOf(at, of, model), { attempts: 1, latencyMs, input, output, ...more });
+  const end = ended ? { [ended]: 1 } : {};
+  records.usage.add(counterOf(at, of, model), { attempts: 1, latencyMs, input, output, ...more, ...end });
 };
 
 /** How long the runner of an attempt that lost its claim may take to tell what it used. */
