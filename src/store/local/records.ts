@@ -260,9 +260,9 @@ const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnR
       open.delete(turnId);
       ended.delete(turnId);
     },
-    open: (agent) => open.all().filter(({ turn }) => agent === undefined || turn.agent === agent),
+    open: (agent) => open.filter(({ turn }) => agent === undefined || turn.agent === agent),
     before: (below, limit) => {
-      const unfinished: TurnRecord[] = open.all().filter(({ turn }) => below === undefined || turn.turnId < below);
+      const unfinished: TurnRecord[] = open.filter(({ turn }) => below === undefined || turn.turnId < below);
       const found = unfinished.concat(ended.scan(TURNS.orders.all, { below, limit, newestFirst: true }));
       return found.sort((a, b) => (a.turn.turnId < b.turn.turnId ? 1 : -1)).slice(0, limit);
     },
@@ -270,7 +270,7 @@ const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnR
     firstReady: (of, isWaited) => open.scan(isWaited ? waited : unwaited, { of, limit: 1 })[0],
     dueBy: (time) => open.scan(due, { upTo: time }),
     nextDueAt: () => open.scan(due, { limit: 1 })[0]?.open.dueAt,
-    leaseEnded: (time) => open.all().filter(({ open: { lease } }) => lease !== undefined && lease.endsAt <= time),
+    leaseEnded: (time) => open.filter(({ open: { lease } }) => lease !== undefined && lease.endsAt <= time),
   };
 };
 
@@ -339,7 +339,10 @@ const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
     },
     nextHour: (from) => table.scan(byHour, { above: from - 1, limit: 1 })[0]?.hour,
     between: (from, below, agent) =>
-      table.scan(byHour, { above: from - 1, below }).filter((count) => agent === undefined || count.agent === agent),
+      table
+        .scan(byHour, { above: from - 1, below })
+        .filter((count) => agent === undefined || count.agent === agent)
+        .map((count) => ({ ...count })),
     deleteEndedBy: (time) => {
       for (;;) {
         const ended = table.scan(byHour, { upTo: time - HOUR, limit: COUNTERS_TOGETHER, isHeld: true });
@@ -372,7 +375,7 @@ const lateAttemptRecords = (table: MemoryTable<LateAttempt>): Records["lateAttem
   find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
   put: (attempt) => table.put(attempt),
   delete: ({ turnId, fence }) => table.delete(lateAttemptKey(turnId, fence)),
-  endedBy: (time) => table.all().filter(({ endsAt }) => endsAt <= time),
+  endedBy: (time) => table.filter(({ endsAt }) => endsAt <= time),
 });
 
 const erasureRecords = (table: MemoryTable<{ ordinal: number }>): Records["erasures"] => ({
@@ -385,5 +388,5 @@ const erasureRecords = (table: MemoryTable<{ ordinal: number }>): Records["erasu
 const leased = <R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) => ({
   find: (key: string) => table.find(key),
   put: (record: R) => table.put(record),
-  leaseEnded: (time: number) => table.all().filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
+  leaseEnded: (time: number) => table.filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
 });

@@ -104,7 +104,16 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   }
 
   all(): R[] {
-    return [...this.#rows.values()].map(unpack<R>);
+    return this.filter(() => true);
+  }
+
+  filter(matches: (record: R) => boolean): R[] {
+    const found: R[] = [];
+    for (const kept of this.#rows.values()) {
+      const record = unpack(kept);
+      if (matches(record)) found.push(record);
+    }
+    return found;
   }
 
   scan(order: Order, { of, ...range }: Scan): R[] {

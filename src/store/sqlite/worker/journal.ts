@@ -5,7 +5,7 @@ import { bytesOf } from "../text.ts";
 import type { Database, Query, Rows } from "./database.ts";
 
 /** The gateway's stream is kept like the journal of a session that has no such ordinal. */
-export const GATEWAY = 0;
+const GATEWAY = 0;
 
 type AnyEntry = Entry | GatewayEntry;
 type Row = [firstSeq: number, body: string];
@@ -158,3 +158,34 @@ const decode = (body: string): AnyEntry[] => {
 
 const textOf = (entry: AnyEntry | undefined): string | undefined =>
   entry?.name === "message.completed" ? entry.text : undefined;
+
+/** So many entries that are not kept any more may still be in the file. */
+const GONE_TOGETHER = 1_000;
+
+/** Which entries of the gateway's stream are kept. */
+export type GatewayEnds = { first: number; last: number; firstInFile: number };
+
+/** The gateway's stream, whose oldest entries go with nearly each that comes: their rows are deleted many at a time. */
+export const gatewayStream = (journals: Journals, ends: GatewayEnds): Stream<GatewayEntry> => {
+  const rows = journals.of<GatewayEntry>(GATEWAY);
+  return {
+    get first() {
+      return ends.first;
+    },
+    get last() {
+      return ends.last;
+    },
+    append: (entries) => {
+      rows.append(entries);
+      ends.last += entries.length;
+    },
+    after: (seq, limit) => rows.after(Math.max(seq, ends.first - 1), limit),
+    before: (seq, limit) => rows.before(seq, limit).filter((entry) => entry.seq >= ends.first),
+    eraseBefore: (seq) => {
+      ends.first = Math.max(ends.first, Math.min(seq, ends.last + 1));
+      if (ends.first - ends.firstInFile < GONE_TOGETHER && ends.first <= ends.last) return;
+      ends.firstInFile = ends.first;
+      journals.dropRows(GATEWAY, ends.first);
+    },
+  };
+};

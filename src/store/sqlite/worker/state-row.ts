@@ -1,7 +1,7 @@
 import { newState, type State } from "#store/local/records.ts";
 import { bytesOf } from "../text.ts";
 import type { Database, Rows } from "./database.ts";
-import type { GatewayEnds } from "./gateway-stream.ts";
+import type { GatewayEnds } from "./journal.ts";
 
 type Kept = State & { gateway: GatewayEnds };
 
