@@ -1,44 +1,37 @@
 import { expect, it } from "vitest";
-import { Ordered } from "#store/live/ordered.ts";
+import { Ordered } from "#store/local/ordered.ts";
 import { createRandom } from "#test/harness/random.ts";
+
+type Pair = { key: number; value: string };
 
 it.each([1, 2, 3])("keeps values in the order of their keys, whatever comes and goes: seed %d", (seed) => {
   const random = createRandom(seed);
   const ordered = new Ordered<number, string>();
-  const expected = new Map<number, string>();
-  const keys = () => [...expected.keys()].sort((a, b) => a - b);
+  let expected: Pair[] = [];
   for (let step = 0; step < 5_000; step++) {
-    // Long phases of growing and of shrinking, mostly from the front.
+    // Long phases of growing and of shrinking, mostly from the front. Some keys come more than once.
     const isGrowing = Math.floor(step / 1_000) % 2 === 0;
-    const front = keys()[random.below(3)];
-    const key = random.chance(0.8) ? step : random.below(5_000);
     if (random.chance(isGrowing ? 0.7 : 0.2)) {
-      ordered.set(key, `${step}`);
-      expected.set(key, `${step}`);
+      const pair = { key: random.chance(0.8) ? Math.floor(step / 3) : random.below(2_000), value: `${step}` };
+      ordered.add(pair.key, pair.value);
+      expected.push(pair);
+      expected.sort((a, b) => a.key - b.key);
     } else {
-      const gone = random.chance(0.8) ? (front ?? key) : key;
-      ordered.delete(gone);
-      expected.delete(gone);
+      const gone = expected[random.chance(0.8) ? random.below(3) : random.below(expected.length + 1)];
+      ordered.delete(gone?.key ?? step, gone?.value ?? "");
+      expected = expected.filter((pair) => pair !== gone);
     }
     if (step % 50 !== 0) continue;
-    const sorted = keys();
-    const from = random.below(5_000);
-    const valuesOf = (some: number[]) => some.map((one) => expected.get(one));
-    expect(ordered.size).toBe(expected.size);
-    expect(ordered.firstKey()).toBe(sorted[0]);
-    expect(ordered.first()).toBe(sorted[0] === undefined ? undefined : expected.get(sorted[0]));
-    expect(ordered.get(from)).toBe(expected.get(from));
-    expect(ordered.after(from, 5)).toEqual(valuesOf(sorted.filter((one) => one > from).slice(0, 5)));
-    expect(ordered.through(from)).toEqual(valuesOf(sorted.filter((one) => one <= from)));
-    expect(ordered.before(from, 5)).toEqual(
-      valuesOf(
-        sorted
-          .filter((one) => one < from)
-          .reverse()
-          .slice(0, 5),
-      ),
-    );
-    expect(ordered.after(undefined, 1e9)).toEqual(valuesOf(sorted));
-    expect(ordered.before(undefined, 1e9)).toEqual(valuesOf(sorted.reverse()));
+    const from = random.below(2_000);
+    const valuesOf = (matches: (key: number) => boolean) =>
+      expected.filter(({ key }) => matches(key)).map(({ value }) => value);
+    expect(ordered.size).toBe(expected.length);
+    expect(ordered.scan({})).toEqual(valuesOf(() => true));
+    expect(ordered.scan({ newestFirst: true })).toEqual(valuesOf(() => true).reverse());
+    expect(ordered.scan({ above: from, limit: 5 })).toEqual(valuesOf((key) => key > from).slice(0, 5));
+    expect(ordered.scan({ upTo: from })).toEqual(valuesOf((key) => key <= from));
+    expect(ordered.scan({ above: from, below: from + 9 })).toEqual(valuesOf((key) => key > from && key < from + 9));
+    const before = valuesOf((key) => key < from).reverse();
+    expect(ordered.scan({ below: from, newestFirst: true, limit: 5 })).toEqual(before.slice(0, 5));
   }
 });

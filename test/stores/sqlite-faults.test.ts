@@ -30,7 +30,8 @@ const openBatches = () => {
   return { db, batches, answers: () => posted.at(-1) as Answers, posted };
 };
 
-const call = (name: string, time: number, ...args: unknown[]): Call => ({ name, now: time, time, args });
+let calls = 0;
+const call = (name: string, time: number, ...args: unknown[]): Call => ({ id: ++calls, name, now: time, time, args });
 const starting = (world: World, time: number, text = "hello"): Call => call("startTurn", time, world.order({ text }));
 const reading = (time: number): Call => call("getSession", time, "chat:a");
 const refusalsOf = ({ answers }: Answers) =>

@@ -13,7 +13,7 @@ import { MemoryRecords } from "./records.ts";
  * synchronous step, which makes it a transaction. It lets nothing go that was acknowledged, but by retention.
  */
 export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
-  const records = new MemoryRecords(clock);
+  const records = new MemoryRecords();
   const watchers = new Set<StoreWatcher>();
   return {
     kind: "memory",
@@ -24,7 +24,7 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
       return () => watchers.delete(watcher);
     },
     ping: async () => {},
-    ...methodsOf(records, watchers),
+    ...methodsOf(clock, records, watchers),
     stats: () => {
       const { totals } = records;
       return { ...totals, bytes: totals.bytes + totals.deliveryBytes };
@@ -38,10 +38,15 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
 type Method = (...args: unknown[]) => Promise<unknown>;
 
 /** Each method runs its rule, and tells the watchers before it answers. */
-const methodsOf = (records: MemoryRecords, watchers: ReadonlySet<StoreWatcher>): Pick<Store, RuleName | PiecesName> => {
+const methodsOf = (
+  clock: Clock,
+  records: MemoryRecords,
+  watchers: ReadonlySet<StoreWatcher>,
+): Pick<Store, RuleName | PiecesName> => {
   const methods: Record<string, Method> = {};
   for (const [name, rule] of Object.entries(rules)) {
     methods[name] = async (...args) => {
+      records.moment = { now: clock.now(), time: clock.monotonic() };
       const answer = (rule as (...args: unknown[]) => unknown)(records, ...args);
       for (const news of records.takeNews()) for (const watcher of watchers) notifyWatcher(watcher, news);
       return answer;

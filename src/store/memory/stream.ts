@@ -1,19 +1,19 @@
+import { pack, unpack } from "#store/local/tables.ts";
 import type { Stream } from "#store/rules/records.ts";
-import { type Packed, pack, unpack } from "./packed.ts";
 
 /** Entries that are packed together. */
 const CHUNK = 32;
 
 /** Numbered entries in an array, of which the oldest are packed, and go. */
 export class ArrayStream<E extends { seq: number }> implements Stream<E> {
-  readonly #weigh: (before: E | undefined, after: E | undefined) => void;
+  readonly #weigh: (entry: E, by: 1 | -1) => void;
   /** The `seq` of the first entry of the first chunk. That one, or its next ones, may have been erased. */
   #start = 1;
-  #chunks: Packed[] = [];
+  #chunks: string[] = [];
   #newest: E[] = [];
   first = 1;
 
-  constructor(weigh: (before: E | undefined, after: E | undefined) => void) {
+  constructor(weigh: (entry: E, by: 1 | -1) => void) {
     this.#weigh = weigh;
   }
 
@@ -24,7 +24,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   append(entries: readonly E[]): void {
     for (const entry of entries) {
       this.#newest.push(entry);
-      this.#weigh(undefined, entry);
+      this.#weigh(entry, 1);
     }
     while (this.#newest.length >= 2 * CHUNK) this.#chunks.push(pack(this.#newest.splice(0, CHUNK)));
   }
@@ -40,7 +40,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   }
 
   eraseBefore(seq: number): void {
-    for (const entry of this.#between(this.first, seq)) this.#weigh(entry, undefined);
+    for (const entry of this.#between(this.first, seq)) this.#weigh(entry, -1);
     this.first = Math.max(this.first, Math.min(seq, this.last + 1));
     const chunks = Math.min(Math.floor((this.first - this.#start) / CHUNK), this.#chunks.length);
     this.#chunks.splice(0, chunks);
@@ -65,7 +65,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
     const start = Math.max(from, this.first);
     const firstChunk = Math.floor((start - this.#start) / CHUNK);
     for (let at = firstChunk; at < this.#chunks.length && this.#start + at * CHUNK < end; at++) {
-      const entries = unpack<(E | null)[]>(this.#chunks[at] as Packed);
+      const entries = unpack<(E | null)[]>(this.#chunks[at] as string);
       for (const entry of entries) if (entry && entry.seq >= start && entry.seq < end) found.push(entry);
     }
     const unpacked = this.#unpackedFrom;

@@ -200,6 +200,27 @@ export type News =
   | { kind: "compaction"; compactionId: string }
   | { kind: "work" | "beat" | "announcement" };
 
+/** Records by their keys. */
+interface Kept<R, K = string> {
+  find(key: K): R | undefined;
+  put(record: R): void;
+  delete(record: R): void;
+}
+
+/** Records on which a node may have a lease. */
+interface Leased<R> {
+  /** The records whose lease ends at `time` or earlier, in any order. */
+  leaseEnded(time: number): R[];
+}
+
+/** Records that may have a `dueAt`, at which they can be claimed again. */
+interface Delayed<R> {
+  /** The records whose `dueAt` is `time` or earlier, in the order of `dueAt`. */
+  dueBy(time: number): R[];
+  /** The smallest `dueAt`. */
+  nextDueAt(): number | undefined;
+}
+
 export interface Records {
   readonly moment: { readonly now: number; readonly time: number };
   readonly totals: Totals;
@@ -210,11 +231,8 @@ export interface Records {
   last(series: "event"): number;
   notify(news: News): void;
 
-  readonly sessions: {
-    find(sessionId: string): SessionRecord | undefined;
+  readonly sessions: Kept<SessionRecord> & {
     at(ordinal: number): SessionRecord | undefined;
-    put(record: SessionRecord): void;
-    delete(record: SessionRecord): void;
     /** Sessions with a smaller ordinal, newest first; of one agent or of all. */
     before(ordinal: number, limit: number, agent?: string): SessionRecord[];
     /**
@@ -235,32 +253,23 @@ export interface Records {
     delete(ordinal: number): void;
   };
 
-  readonly turns: {
-    find(turnId: string): TurnRecord | undefined;
-    /** The session of a turn is put before the turn is. */
-    put(record: TurnRecord): void;
-    delete(record: TurnRecord): void;
-    /** Turns that have not ended, in any order; of one agent or of all. */
-    open(agent?: string): OpenTurnRecord[];
-    /** Turns with a smaller id, the greatest first. */
-    before(turnId: string | undefined, limit: number): TurnRecord[];
-    /** Agents that have turns with a `readyOrder`. */
-    readyAgents(): string[];
-    /** The turn of an agent and a kind with the smallest `readyOrder`. */
-    firstReady(agent: string, waited: boolean): OpenTurnRecord | undefined;
-    /** Turns whose `dueAt` is `time` or earlier, in the order of `dueAt`. */
-    dueBy(time: number): OpenTurnRecord[];
-    /** The smallest `dueAt`. */
-    nextDueAt(): number | undefined;
-    /** Turns whose lease ends at `time` or earlier, in any order. */
-    leaseEnded(time: number): OpenTurnRecord[];
-  };
-  readonly compactions: {
-    find(compactionId: string): CompactionRecord | undefined;
-    put(record: CompactionRecord): void;
-    delete(record: CompactionRecord): void;
-    leaseEnded(time: number): CompactionRecord[];
-  };
+  /**
+   * The session of a turn is put before the turn is. An engine may leave out the reply of one that has ended: it is the text of the entry
+   * `replySeq`.
+   */
+  readonly turns: Kept<TurnRecord> &
+    Leased<OpenTurnRecord> &
+    Delayed<OpenTurnRecord> & {
+      /** Turns that have not ended, in any order; of one agent or of all. */
+      open(agent?: string): OpenTurnRecord[];
+      /** Turns with a smaller id, the greatest first. */
+      before(turnId: string | undefined, limit: number): TurnRecord[];
+      /** Agents that have turns with a `readyOrder`. */
+      readyAgents(): string[];
+      /** The turn of an agent and a kind with the smallest `readyOrder`. */
+      firstReady(agent: string, waited: boolean): OpenTurnRecord | undefined;
+    };
+  readonly compactions: Kept<CompactionRecord> & Leased<CompactionRecord>;
   readonly lateAttempts: {
     find(turnId: string, fence: number): LateAttempt | undefined;
     put(attempt: LateAttempt): void;
@@ -269,10 +278,7 @@ export interface Records {
     endedBy(time: number): LateAttempt[];
   };
 
-  readonly events: {
-    find(eventId: string): EventRecord | undefined;
-    put(record: EventRecord): void;
-    delete(record: EventRecord): void;
+  readonly events: Kept<EventRecord> & {
     /** Queued ones of an agent that no turn works on, with a greater ordinal, by that. */
     free(agent: string, after: number, limit: number): EventRecord[];
     /** Events with a smaller ordinal, newest first. */
@@ -280,29 +286,18 @@ export interface Records {
     /** Events that ended before `time`, in the order of their ends. */
     endedBefore(time: number, limit: number): EventRecord[];
   };
-  readonly beats: {
-    find(agent: string): BeatRecord | undefined;
-    put(record: BeatRecord): void;
-    leaseEnded(time: number): BeatRecord[];
-  };
-  readonly announcements: {
-    find(turnId: string): AnnouncementRecord | undefined;
-    put(record: AnnouncementRecord): void;
-    delete(record: AnnouncementRecord): void;
-    ofSession(ordinal: number): AnnouncementRecord[];
-    /** Channels that have announcements which can be claimed. */
-    readyChannels(): string[];
-    /** The announcement with the smallest place among all that can be claimed. */
-    firstReady(channel: string): AnnouncementRecord | undefined;
-    dueBy(time: number): AnnouncementRecord[];
-    nextDueAt(): number | undefined;
-    leaseEnded(time: number): AnnouncementRecord[];
-  };
+  readonly beats: Omit<Kept<BeatRecord>, "delete"> & Leased<BeatRecord>;
+  readonly announcements: Kept<AnnouncementRecord> &
+    Leased<AnnouncementRecord> &
+    Delayed<AnnouncementRecord> & {
+      ofSession(ordinal: number): AnnouncementRecord[];
+      /** Channels that have announcements which can be claimed. */
+      readyChannels(): string[];
+      /** The announcement with the smallest place among all that can be claimed. */
+      firstReady(channel: string): AnnouncementRecord | undefined;
+    };
 
-  readonly deliveries: {
-    find(deliveryId: string): DeliveryRecord | undefined;
-    put(record: DeliveryRecord): void;
-    delete(record: DeliveryRecord): void;
+  readonly deliveries: Kept<DeliveryRecord> & {
     /** How many of refused strangers, or of all others, are kept, and what they weigh. */
     shelf(isRefused: boolean): { readonly size: number; readonly bytes: number };
     /** The delivery with the smallest `endedOrder` on that shelf. */
@@ -310,10 +305,7 @@ export interface Records {
     /** Deliveries with a smaller place, newest first. */
     before(place: number, limit: number): DeliveryRecord[];
   };
-  readonly keys: {
-    find(key: string): KeyRecord | undefined;
-    put(record: KeyRecord): void;
-    delete(record: KeyRecord): void;
+  readonly keys: Kept<KeyRecord> & {
     /** Keys that end at `time` or earlier; it may leave out some that were put after one that ends later. */
     endedBy(time: number, limit: number): KeyRecord[];
   };

@@ -16,7 +16,7 @@ export const cancelledAt = (now: number): TurnEnd => {
 /** Ends a queued or running turn, its events with it, and lets the next of its session begin. */
 export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEnd): Turn => {
   const { now, status, usage, error, model } = end;
-  const record = usage ? addUsed(records, before, now, usage) : before;
+  const record = usage ? addUsed(records, before, now, usage, status) : before;
   const { ordinal, turn, open } = record;
   const session = records.sessions.at(ordinal) as SessionRecord;
   const isRunning = turn.status === "running";
@@ -41,7 +41,7 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
   const { lastSeq } = appendEntries(records, session, now, entries, change).session;
   records.turns.put({ ...record, turn: ended, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
   countEndOfTurn(records, turn, end);
-  countEnd(records, now, turn, usage?.model ?? open.countedModel, status);
+  if (!usage) countEnd(records, now, turn, open.countedModel, status);
   endDelivery(records, turn.deliveryId);
   endEvents(records, record, end);
   if (status === "completed") announceReply(records, record, now);
@@ -64,8 +64,14 @@ const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string
   return entries;
 };
 
-/** Adds what an attempt used to its turn, its session and the counters. */
-export const addUsed = (records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord => {
+/** Adds what an attempt used to its turn, its session and the counters; `ended` is how the turn ends with it. */
+export const addUsed = (
+  records: Records,
+  record: OpenTurnRecord,
+  now: number,
+  used: UsageRow,
+  ended?: TurnEnd["status"],
+): OpenTurnRecord => {
   const { turn, ordinal, open } = record;
   const session = records.sessions.at(ordinal) as SessionRecord;
   const after = {
@@ -75,7 +81,7 @@ export const addUsed = (records: Records, record: OpenTurnRecord, now: number, u
   };
   records.turns.put(after);
   records.sessions.put(withSession(session, { usage: addUsage(session.session.usage, used.usage) }));
-  countAttempt(records, now, turn, used);
+  countAttempt(records, now, turn, used, ended);
   return after;
 };
 

@@ -9,7 +9,17 @@ import {
 } from "#store/turn-pages.ts";
 import type { Pieces, Records, TurnRecord } from "./records.ts";
 
-export const getTurn = (records: Records, turnId: string): Turn | undefined => findTurn(records, turnId)?.turn;
+export const getTurn = (records: Records, turnId: string): Turn | undefined => {
+  const record = findTurn(records, turnId);
+  return record && withReply(records, record);
+};
+
+/** The turn with its reply, which an engine may leave to the journal. */
+export const withReply = (records: Records, { turn, ordinal, replySeq }: TurnRecord): Turn => {
+  if (replySeq === 0 || turn.reply !== undefined) return turn;
+  const [entry] = records.journal(ordinal).after(replySeq - 1, 1);
+  return { ...turn, reply: entry?.name === "message.completed" ? entry.text : undefined };
+};
 
 /** The turn, unless its session is gone: then it is about to be erased. */
 export const findTurn = (records: Records, turnId: string): TurnRecord | undefined => {

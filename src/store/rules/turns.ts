@@ -24,7 +24,7 @@ import { checkBytes, refuse } from "./limits.ts";
 import { isOpen, type OpenTurnRecord, type Records, type SessionRecord, type TurnRecord } from "./records.ts";
 import { newSession } from "./sessions.ts";
 import { addUsed, cancelledAt, finishTurn, requeueTurn } from "./turn-ends.ts";
-import { findTurn } from "./turn-lookup.ts";
+import { findTurn, withReply } from "./turn-lookup.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
 
 export const startTurn = (records: Records, order: TurnOrder): TurnStart => {
@@ -67,7 +67,7 @@ export const findReplay = (records: Records, key: { key: string; hash: string },
   if (known.turnId === undefined) throw refuse("idempotency-mismatch", "The key was used with another body.");
   const record = findTurn(records, known.turnId);
   if (!record) throw refuse("turn-not-found", "The turn of this idempotency key is not kept any more.");
-  return record.turn;
+  return withReply(records, record);
 };
 
 const checkSession = (records: Records, known: SessionRecord | undefined, { session, limits }: TurnOrder): void => {

@@ -1,6 +1,8 @@
-import type { Claim, Store, Surface, TurnEnd, UsageCount, UsageRow } from "#store/store.ts";
-import { createSums, HOUR } from "#store/usage-counts.ts";
+import type { Claim, Store, Surface, TurnEnd, UsageCount, UsageCounts, UsageRow } from "#store/store.ts";
+import { COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
 import type { OpenTurnRecord, Pieces, Records } from "./records.ts";
+
+const DAY = 24 * HOUR;
 
 /** Whom something is counted for. */
 type CountedFor = { agent: string; surface: Surface; caller: string };
@@ -25,15 +27,17 @@ export const countEnd = (
   status: TurnEnd["status"],
 ): void => records.usage.add(counterOf(at, of, model), { [status]: 1 });
 
-/** Counts an attempt that reached a backend. */
+/** Counts an attempt that reached a backend, and the end that its turn comes to with it. */
 export const countAttempt = (
   records: Records,
   at: number,
   of: CountedFor,
   { model, usage, latencyMs }: UsageRow,
+  ended?: TurnEnd["status"],
 ): void => {
   const { input, output, more } = usage;
-  records.usage.add(counterOf(at, of, model), { attempts: 1, latencyMs, input, output, ...more });
+  const end = ended ? { [ended]: 1 } : {};
+  records.usage.add(counterOf(at, of, model), { attempts: 1, latencyMs, input, output, ...more, ...end });
 };
 
 /** How long the runner of an attempt that lost its claim may take to tell what it used. */
@@ -92,11 +96,18 @@ export function* readUsage(records: Records, query: UsageQuery): Pieces<UsageCou
   return counts;
 }
 
+/** Adds counters up, by what they are to be told apart by; a day is told by the time that it begins at. */
 export function* sumUsage(
   records: Records,
   { by, ...query }: Parameters<Store["sumUsage"]>[0],
 ): Pieces<Awaited<ReturnType<Store["sumUsage"]>>> {
-  const sums = createSums(by);
-  yield* readCounters(records, query, sums.add);
-  return sums.all();
+  const sums = new Map<string | number, { counts: UsageCounts; untold: number }>();
+  yield* readCounters(records, query, (count) => {
+    const key = by === "day" ? Math.floor(count.hour / DAY) * DAY : count[by];
+    const sum = sums.get(key) ?? { counts: { ...NO_COUNTS }, untold: 0 };
+    sums.set(key, sum);
+    for (const name of COUNT_NAMES) sum.counts[name] += count[name];
+    if (count.input === 0 && count.output === 0) sum.untold += count.completed;
+  });
+  return [...sums].map(([key, { counts, untold }]) => ({ key, counts, untold }));
 }

@@ -4,7 +4,7 @@ import { GatewayError } from "#kit/errors.ts";
 import type { Totals } from "#store/rules/records.ts";
 import { notifyWatcher } from "#store/rules/watchers.ts";
 import type { AgentCounts, StoreNotice, StoreWatcher } from "#store/store.ts";
-import type { Answer, Answers, Call, FromWorker, WorkerOrder } from "./messages.ts";
+import type { Answer, Call, FromWorker, WorkerOrder } from "./messages.ts";
 
 /** A call that is on its way. */
 type Pending = { resolve: (value: never) => void; reject: (error: unknown) => void };
@@ -22,8 +22,6 @@ type LinkStart = {
 
 const RETRY_MS = 1_000;
 const REOPEN_MS = [100, 250, 500, 1_000] as const;
-/** So many messages are on their way at most: what comes meanwhile goes with the next, and shares a commit. */
-const MESSAGES_AT_ONCE = 1;
 /** Events that come at once wait for one another, so many at most, and so long. */
 const EVENTS_AT_ONCE = 64;
 const HELD_MS = 2;
@@ -40,16 +38,17 @@ export class Link {
   #failure: string | undefined;
   #reopens = 0;
   #offset: number | undefined;
-  /** What goes with the next message, and who waits for it. */
+  /** The calls that go with the next message. */
   #calls: Call[] = [];
-  #pending: Pending[] = [];
   #isPlanned = false;
+  /** A message is on its way: what comes meanwhile goes with the next, and shares a commit. */
+  #isBusy = false;
   /** How many there were when it was looked at last, and whether all are events. */
   #seen = 0;
   #areEvents = true;
-  /** Who waits for the messages that are on their way. */
-  #sent: Pending[][] = [];
-  readonly #parked = new Map<number, Pending>();
+  /** All calls that are not answered, by their ids. */
+  readonly #waiting = new Map<number, Pending>();
+  #lastId = 0;
   epoch = "";
   totals!: Totals;
   readonly agents = new Map<string, AgentCounts>();
@@ -105,9 +104,10 @@ export class Link {
         reject(unavailable(this.#failure));
         return;
       }
-      this.#calls.push({ name, now: this.clock.now(), time: this.clock.monotonic(), args });
+      const id = ++this.#lastId;
+      this.#calls.push({ id, name, now: this.clock.now(), time: this.clock.monotonic(), args });
       this.#areEvents &&= name === "queueEvent";
-      this.#pending.push({ resolve, reject });
+      this.#waiting.set(id, { resolve, reject });
       this.#plan();
     });
   }
@@ -139,7 +139,7 @@ export class Link {
   }
 
   #plan(): void {
-    if (this.#isPlanned || this.#sent.length >= MESSAGES_AT_ONCE) return;
+    if (this.#isPlanned || this.#isBusy) return;
     this.#isPlanned = true;
     setImmediate(this.#sendPlanned);
   }
@@ -149,7 +149,7 @@ export class Link {
    * one turn of the loop, as what the end of a turn brings about comes in that, and shares its commit.
    */
   readonly #sendPlanned = (): void => {
-    const { length } = this.#pending;
+    const { length } = this.#calls;
     const mayWait = this.#areEvents ? length < EVENTS_AT_ONCE && this.#heldMs() < HELD_MS : this.#seen === 0;
     if (mayWait && length > this.#seen) {
       this.#seen = length;
@@ -167,13 +167,11 @@ export class Link {
 
   #send(): void {
     if (this.#calls.length === 0 || !this.#port) return;
-    this.#sent.push(this.#pending);
-    this.#pending = [];
-    const calls = this.#calls;
+    this.#port.postMessage(this.#calls);
+    this.#isBusy = true;
     this.#calls = [];
     this.#seen = 0;
     this.#areEvents = true;
-    this.#port.postMessage(calls);
   }
 
   #take(message: FromWorker): void {
@@ -182,45 +180,29 @@ export class Link {
     if (message.kind !== "answers") return;
     this.totals = message.totals;
     for (const [agent, counts] of message.agents) this.agents.set(agent, counts);
-    this.#settle(message);
+    this.#settle(message.answers);
+    if (message.isFree) this.#isBusy = false;
     if (this.#calls.length > 0) this.#plan();
   }
 
-  #settle({ answers, late }: Answers): void {
-    const waiting = this.#takeSent(answers.length);
-    for (const [at, answer] of answers.entries()) {
-      const pending = waiting[at] as Pending;
-      for (const news of answer.news ?? []) this.tell((watcher) => notifyWatcher(watcher, news));
-      if (answer.ticket === undefined) settle(pending, answer);
-      else this.#parked.set(answer.ticket, pending);
+  #settle(answers: readonly Answer[]): void {
+    for (const { id, value, refusal, news = [] } of answers) {
+      const pending = this.#waiting.get(id);
+      this.#waiting.delete(id);
+      for (const one of news) this.tell((watcher) => notifyWatcher(watcher, one));
+      if (refusal) pending?.reject(new GatewayError(refusal.name, refusal.detail, refusal.extra));
+      else pending?.resolve(value as never);
     }
-    for (const answer of late) {
-      const ticket = answer.ticket as number;
-      const pending = this.#parked.get(ticket);
-      this.#parked.delete(ticket);
-      if (pending) settle(pending, answer);
-    }
-  }
-
-  /** Those who wait for the first so many answers: the worker answers whole messages, one or more. */
-  #takeSent(count: number): Pending[] {
-    let taken: Pending[] = [];
-    while (taken.length < count) {
-      const sent = this.#sent.shift() as Pending[];
-      taken = taken.length === 0 ? sent : taken.concat(sent);
-    }
-    return taken;
   }
 
   #lose(detail: string): void {
     if (this.#failure !== undefined) return;
     this.#failure = detail;
     this.#start.notice({ name: "unavailable", detail: `${detail} It is opened anew.` });
-    const waiting = [...this.#sent.flat(), ...this.#pending, ...this.#parked.values()];
-    this.#sent = [];
-    this.#pending = [];
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
     this.#calls = [];
-    this.#parked.clear();
+    this.#isBusy = false;
     for (const { reject } of waiting) reject(unavailable(detail));
     void this.#reopen();
   }
@@ -245,11 +227,6 @@ export class Link {
     });
   }
 }
-
-const settle = ({ resolve, reject }: Pending, { value, refusal }: Answer): void => {
-  if (refusal) reject(new GatewayError(refusal.name, refusal.detail, refusal.extra));
-  else resolve(value as never);
-};
 
 const unavailable = (detail: string): GatewayError =>
   new GatewayError("store-unavailable", `The store does not answer: ${detail}`, { retryAfterMs: RETRY_MS });

@@ -19,18 +19,19 @@ export type WorkerOrder = {
 };
 
 /** A method of the store, called at `now` by the wall clock and `time` by the monotonic one. */
-export type Call = { name: string; now: number; time: number; args: readonly unknown[] };
+export type Call = { id: number; name: string; now: number; time: number; args: readonly unknown[] };
 
 export type Refusal = { name: ErrorName; detail: string | undefined; extra: ErrorExtra };
 
-/** A call has a value or a refusal; one that is worked off in pieces is answered later, by its ticket. `news` is what it caused. */
-export type Answer = { value?: unknown; refusal?: Refusal; ticket?: number; news?: readonly News[] };
+/** The value or the refusal that the call of this id has come to. `news` is what it caused. */
+export type Answer = { id: number; value?: unknown; refusal?: Refusal; news?: readonly News[] };
 
-/** Answers to calls in the order in which these came, and to earlier ones. */
+/** Answers to calls in any order: one that is worked off in pieces is answered later. */
 export type Answers = {
   kind: "answers";
   answers: Answer[];
-  late: Answer[];
+  /** A message of calls was worked off: the next may come. */
+  isFree: boolean;
   totals: Totals;
   /** The agents of which something has changed. */
   agents: [agent: string, counts: AgentCounts][];

@@ -43,6 +43,15 @@ export const usageTests = (engine: Engine): void => {
       ]);
     });
 
+    it("changes no counters that it has handed out", async () => {
+      await using world = await openWorld(engine);
+      await run(world, {});
+      const before = await world.store.readUsage({ from: 0, to: Infinity });
+      expect(before).toMatchObject([{ messages: 1, attempts: 1 }]);
+      await run(world, {});
+      expect(before).toMatchObject([{ messages: 1, attempts: 1 }]);
+    });
+
     it("counts how each turn ended, and every attempt: one that will be made again ends no turn", async () => {
       await using world = await openWorld(engine);
       await run(world, {}, used(1, 0), "completed");

@@ -1,9 +1,17 @@
 import type { Database } from "../worker/database.ts";
 import { first } from "./0001-first.ts";
 import { inbound } from "./0001-inbound.ts";
-import { usage } from "./0002-usage.ts";
-import { pauses } from "./0003-pauses.ts";
 import { records } from "./0004-records.ts";
+
+/** More that is counted: tokens that models had read before, those of their reasoning, and costs in billionths. */
+const usage = `
+ALTER TABLE usage_counters ADD COLUMN cached INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_counters ADD COLUMN reasoning INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage_counters ADD COLUMN cost INTEGER NOT NULL DEFAULT 0;
+`;
+
+/** The time since which an agent is paused; null where it is not. */
+const pauses = "ALTER TABLE agents ADD COLUMN paused_at INTEGER;";
 
 /** Statements, or a function that runs them and converts rows. */
 export type Migration = string | ((db: Database) => void);

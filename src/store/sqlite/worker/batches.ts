@@ -11,7 +11,8 @@ import { isPieces, methods } from "./methods.ts";
 import { keepLeases } from "./opening.ts";
 import { SqliteRecords } from "./records.ts";
 
-type Parked = { ticket: number; pieces: Pieces<unknown> };
+/** A call that is worked off in pieces. */
+type Parked = { id: number; pieces: Pieces<unknown> };
 
 /** So long nothing is written after the disk was full: each try costs a rollback. */
 const FULL_MS = 250;
@@ -35,7 +36,7 @@ export class Batches {
   readonly #checkpoints: Checkpoints;
   #records: SqliteRecords;
   #parked: Parked[] = [];
-  #tickets = 0;
+  /** Answers to calls of earlier batches. */
   #late: Answer[] = [];
   #fullUntil = 0;
   /** The disk was full, and no ping has found room since for as much as was refused. What fits is written meanwhile. */
@@ -78,7 +79,7 @@ export class Batches {
       const answers = this.#runOrRecover(calls, isFull ? FULL : undefined);
       if (parked) this.#goOn(parked);
       this.#records.trim();
-      this.#answer(answers);
+      this.#answer(answers, calls.length > 0);
     } catch (error) {
       this.#lose(error);
     }
@@ -105,9 +106,9 @@ export class Batches {
 
   /** `refused` is what calls that write are answered with. */
   #runTogether(calls: readonly Call[], refused?: Refusal): Answer[] {
-    const answers = calls.map((call): Answer => {
-      if (this.#isFull && call.name === PING) return { refusal: FULL };
-      return refused && methods[call.name]?.writes ? { refusal: refused } : this.#call(call);
+    const answers = calls.flatMap((call): Answer | [] => {
+      if (this.#isFull && call.name === PING) return { id: call.id, refusal: FULL };
+      return refused && methods[call.name]?.writes ? { id: call.id, refusal: refused } : this.#call(call);
     });
     this.#records.flush();
     this.#commit();
@@ -118,38 +119,36 @@ export class Batches {
     if (this.#db.commit()) this.#checkpoints.committed();
   }
 
-  #call({ name, now, time, args }: Call): Answer {
+  /** Nothing is answered yet to a call that takes more than a piece. */
+  #call({ id, name, now, time, args }: Call): Answer | [] {
     this.#records.moment = { now, time: time + this.#offset };
     try {
       const value = methods[name]?.run(this.#records, ...args);
-      if (isPieces(value)) return this.#park(value);
+      if (isPieces(value)) return this.#runPiece({ id, pieces: value }) ?? [];
       const news = this.#records.takeNews();
-      return news.length > 0 ? { value, news } : { value };
+      return news.length > 0 ? { id, value, news } : { id, value };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      return { refusal: refusalOf(error) };
+      return { id, refusal: refusalOf(error) };
     }
   }
 
-  #park(pieces: Pieces<unknown>): Answer {
-    const { done, value } = pieces.next();
-    if (done) return { value };
-    const ticket = ++this.#tickets;
-    this.#parked.push({ ticket, pieces });
-    return { ticket };
+  #runPiece(parked: Parked): Answer | undefined {
+    const { done, value } = parked.pieces.next();
+    if (done) return { id: parked.id, value };
+    this.#parked.push(parked);
+    return undefined;
   }
 
   #goOn(parked: Parked): void {
-    const { ticket, pieces } = parked;
     try {
-      const { done, value } = pieces.next();
-      if (done) this.#late.push({ ticket, value });
-      else this.#parked.push(parked);
+      const answer = this.#runPiece(parked);
+      if (answer) this.#late.push(answer);
     } catch (error) {
       // It only reads: nothing of it is half done.
       const refused = error instanceof GatewayError ? refusalOf(error) : kindOf(error) === "damaged" && DAMAGED;
       if (!refused) throw error;
-      this.#late.push({ ticket, refusal: refused });
+      this.#late.push({ id: parked.id, refusal: refused });
     }
   }
 
@@ -157,7 +156,7 @@ export class Batches {
   #recover(error: unknown, calls: readonly Call[]): Answer[] {
     const kind = kindOf(error);
     if (kind === "lost") throw error;
-    this.#reload();
+    this.#reload(calls);
     if (kind === "full") this.#becomeFull(calls);
     if (kind === "full" || kind === "busy") return this.#runTogether(calls, kind === "full" ? FULL : BUSY);
     return calls.flatMap((call) => this.#runAlone(call));
@@ -169,12 +168,13 @@ export class Batches {
     } catch (error) {
       const kind = kindOf(error);
       if (kind === "lost") throw error;
-      this.#reload();
-      if (kind === "full") return [{ refusal: FULL }];
-      if (kind === "busy") return [{ refusal: BUSY }];
-      if (kind === "damaged") return [{ refusal: DAMAGED }];
+      this.#reload([call]);
+      const { id } = call;
+      if (kind === "full") return [{ id, refusal: FULL }];
+      if (kind === "busy") return [{ id, refusal: BUSY }];
+      if (kind === "damaged") return [{ id, refusal: DAMAGED }];
       const cause = error instanceof Error ? error.message : String(error);
-      return [{ refusal: { name: "internal", detail: undefined, extra: { cause: `${call.name}: ${cause}` } } }];
+      return [{ id, refusal: { name: "internal", detail: undefined, extra: { cause: `${call.name}: ${cause}` } } }];
     }
   }
 
@@ -204,12 +204,14 @@ export class Batches {
     }
   }
 
-  #reload(): void {
+  /** `calls` run again, or are answered. */
+  #reload(calls: readonly Call[]): void {
     this.#db.rollback();
     const before = this.#records;
     this.#records = new SqliteRecords(this.#db, before);
     keepLeases(this.#records, before);
-    for (const { ticket } of this.#parked) this.#late.push({ ticket, refusal: ROLLED_BACK });
+    const ids = new Set(calls.map(({ id }) => id));
+    for (const { id } of this.#parked) if (!ids.has(id)) this.#late.push({ id, refusal: ROLLED_BACK });
     this.#parked = [];
   }
 
@@ -217,12 +219,12 @@ export class Batches {
     this.#post({ kind: "noticed", notice: { name, detail } });
   }
 
-  #answer(answers: Answer[]): void {
+  #answer(answers: readonly Answer[], isFree: boolean): void {
     const { totals } = this.#records;
-    const late = this.#late;
-    if (answers.length + late.length === 0) return;
+    const all = [...answers, ...this.#late];
+    if (all.length === 0 && !isFree) return;
     this.#late = [];
-    this.#post({ kind: "answers", answers, late, totals, agents: this.#records.takeChangedAgents() });
+    this.#post({ kind: "answers", answers: all, isFree, totals, agents: this.#records.takeChangedAgents() });
   }
 
   #lose(error: unknown): void {

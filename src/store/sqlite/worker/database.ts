@@ -12,6 +12,8 @@ type Statement = ReturnType<Driver["prepare"]>;
 export type Query = {
   get<Row extends readonly unknown[]>(values: readonly Value[]): Row | undefined;
   all<Row extends readonly unknown[]>(values: readonly Value[]): Row[];
+  /** The same a row at a time, however many there are. */
+  each<Row extends readonly unknown[]>(values: readonly Value[]): Iterable<Row>;
 };
 
 /** So many rows of a table go in with one statement, as far as there are so many. */
@@ -103,13 +105,13 @@ export class Database {
 
   query(sql: string): Query {
     const statement = this.#driver.prepare(sql).raw();
+    function* each<Row>(values: readonly Value[]): Iterable<Row> {
+      for (const row of statement.iterate(values)) yield withTexts<Row>(row);
+    }
     return {
       get: <Row>(values: readonly Value[]) => withTexts<Row | undefined>(statement.get(values)),
-      all: <Row>(values: readonly Value[]) => {
-        const rows = statement.all(values) as Row[];
-        for (const row of rows) withTexts(row);
-        return rows;
-      },
+      all: <Row>(values: readonly Value[]) => [...each<Row>(values)],
+      each,
     };
   }
 

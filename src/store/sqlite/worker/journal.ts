@@ -1,11 +1,11 @@
-import { type Scale, weighEntry } from "#store/live/weights.ts";
+import { weighEntry } from "#store/local/weights.ts";
 import type { Stream } from "#store/rules/records.ts";
 import type { Entry, GatewayEntry } from "#store/store.ts";
 import { bytesOf } from "../text.ts";
 import type { Database, Query, Rows } from "./database.ts";
 
 /** The gateway's stream is kept like the journal of a session that has no such ordinal. */
-export const GATEWAY = 0;
+const GATEWAY = 0;
 
 type AnyEntry = Entry | GatewayEntry;
 type Row = [firstSeq: number, body: string];
@@ -15,16 +15,17 @@ const ROWS_A_LOOK = 64;
 /** Numbered entries of many streams: the journals of sessions by their ordinals. What is appended to one in a batch shares a row. */
 export class Journals {
   readonly #db: Database;
-  readonly #scale: Scale;
+  /** The weight of all that is kept. */
+  readonly #state: { bytes: number };
   readonly #rows: Rows;
   readonly #after: Query;
   readonly #before: Query;
   readonly #delete: ReturnType<Database["run"]>;
   readonly #unwritten = new Map<number, AnyEntry[]>();
 
-  constructor(db: Database, scale: Scale) {
+  constructor(db: Database, state: { bytes: number }) {
     this.#db = db;
-    this.#scale = scale;
+    this.#state = state;
     this.#rows = db.rows("INSERT INTO journal (session, first_seq, body)", 3);
     const read = `SELECT first_seq, ${bytesOf("body")} FROM journal WHERE session = ?`;
     const from = "SELECT max(first_seq) FROM journal WHERE session = ? AND first_seq <= ?";
@@ -73,7 +74,7 @@ export class Journals {
     this.#unwritten.set(session, unwritten);
     for (const entry of entries) {
       unwritten.push(entry);
-      if (session !== GATEWAY) this.#scale.weigh(0, weighEntry(entry as Entry));
+      if (session !== GATEWAY) this.#state.bytes += weighEntry(entry as Entry);
     }
   }
 
@@ -117,7 +118,7 @@ export class Journals {
     for (let rows = this.#rowsBefore(session, seq); rows.length > 0; rows = this.#rowsBefore(session, seq)) {
       this.#db.begin();
       const entries = rows.flatMap(([, body]) => decode(body));
-      for (const entry of entries) if (entry.seq < seq) this.#scale.weigh(weighEntry(entry as Entry), 0);
+      for (const entry of entries) if (entry.seq < seq) this.#state.bytes -= weighEntry(entry as Entry);
       this.#delete([session, Math.min(seq, (entries.at(-1)?.seq ?? 0) + 1)]);
       const left = entries.filter((entry) => entry.seq >= seq);
       if (left.length > 0) this.#rows.add(session, seq, encode(left));
@@ -157,3 +158,34 @@ const decode = (body: string): AnyEntry[] => {
 
 const textOf = (entry: AnyEntry | undefined): string | undefined =>
   entry?.name === "message.completed" ? entry.text : undefined;
+
+/** So many entries that are not kept any more may still be in the file. */
+const GONE_TOGETHER = 1_000;
+
+/** Which entries of the gateway's stream are kept. */
+export type GatewayEnds = { first: number; last: number; firstInFile: number };
+
+/** The gateway's stream, whose oldest entries go with nearly each that comes: their rows are deleted many at a time. */
+export const gatewayStream = (journals: Journals, ends: GatewayEnds): Stream<GatewayEntry> => {
+  const rows = journals.of<GatewayEntry>(GATEWAY);
+  return {
+    get first() {
+      return ends.first;
+    },
+    get last() {
+      return ends.last;
+    },
+    append: (entries) => {
+      rows.append(entries);
+      ends.last += entries.length;
+    },
+    after: (seq, limit) => rows.after(Math.max(seq, ends.first - 1), limit),
+    before: (seq, limit) => rows.before(seq, limit).filter((entry) => entry.seq >= ends.first),
+    eraseBefore: (seq) => {
+      ends.first = Math.max(ends.first, Math.min(seq, ends.last + 1));
+      if (ends.first - ends.firstInFile < GONE_TOGETHER && ends.first <= ends.last) return;
+      ends.firstInFile = ends.first;
+      journals.dropRows(GATEWAY, ends.first);
+    },
+  };
+};

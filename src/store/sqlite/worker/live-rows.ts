@@ -1,9 +1,8 @@
+import { type Changed, keyField, type Layout, MemoryTable } from "#store/local/tables.ts";
 import { bytesOf, freeBytesOf, toSql } from "../text.ts";
-import type { Database, Rows } from "./database.ts";
+import type { Database, Query, Rows } from "./database.ts";
 
-type Kind = "turn" | "agent" | "counts" | "beat" | "announcement" | "key" | "erasure";
-type Row = [kind: Kind, id: string, body: string];
-type Change = { kind: Kind; id: string; record: object | undefined };
+type Change = { kind: string; id: string; record: object | undefined };
 
 /**
  * The rows of what is held in memory whole: what has not ended, and what there is little of. They are read at the start alone, in the order
@@ -11,13 +10,18 @@ type Change = { kind: Kind; id: string; record: object | undefined };
  */
 export class LiveRows {
   readonly #db: Database;
+  readonly #changed: (kind: string, id: string) => void;
+  readonly #read: Query;
   readonly #rows: Rows;
   readonly #delete: ReturnType<Database["run"]>;
   readonly #stored = new Set<string>();
   readonly #changes = new Map<string, Change>();
 
-  constructor(db: Database) {
+  /** `changed` is told of each record that is loaded or changed. */
+  constructor(db: Database, changed: (kind: string, id: string) => void) {
     this.#db = db;
+    this.#changed = changed;
+    this.#read = db.query(`SELECT ${freeBytesOf("id")}, ${bytesOf("body")} FROM live WHERE kind = ? ORDER BY place`);
     this.#rows = db.rows(
       "INSERT INTO live (kind, id, body)",
       3,
@@ -26,23 +30,24 @@ export class LiveRows {
     this.#delete = db.run("DELETE FROM live WHERE kind = ? AND id = ?");
   }
 
-  load<R>(kind: Kind): R[] {
-    const sql = `SELECT kind, ${freeBytesOf("id")}, ${bytesOf("body")} FROM live WHERE kind = ? ORDER BY place`;
-    return this.#db
-      .query(sql)
-      .all<Row>([kind])
-      .map(([, id, body]) => {
-        this.#stored.add(`${kind} ${id}`);
-        return JSON.parse(body) as R;
-      });
-  }
-
-  put(kind: Kind, id: string, record: object): void {
-    this.#changes.set(`${kind} ${id}`, { kind, id, record });
-  }
-
-  delete(kind: Kind, id: string): void {
-    this.#changes.set(`${kind} ${id}`, { kind, id, record: undefined });
+  /** A table in memory whose records are kept as rows, too, and those that are there already are in it. */
+  table<R extends object>(layout: Layout<R>, changed: Changed<R> = () => {}): MemoryTable<R> {
+    const { table: kind, isSaved = () => true } = layout;
+    const keyOf = keyField(layout);
+    let isLoaded = false;
+    const table = new MemoryTable(layout, (before, after) => {
+      changed(before, after);
+      const id = String(keyOf((after ?? before) as R));
+      this.#changed(kind, id);
+      const isChange = isLoaded && !(before && after && !isSaved(before, after));
+      if (isChange) this.#changes.set(`${kind} ${id}`, { kind, id, record: after });
+    });
+    for (const [id, body] of this.#read.all<[id: string, body: string]>([kind])) {
+      this.#stored.add(`${kind} ${id}`);
+      table.put(JSON.parse(body) as R);
+    }
+    isLoaded = true;
+    return table;
   }
 
   flush(): void {
@@ -60,20 +65,3 @@ export class LiveRows {
     this.#changes.clear();
   }
 }
-
-/** A table in memory whose records are kept as rows, too. */
-export const keptLive = <R extends object, T extends { put(record: R): void }>(
-  live: LiveRows,
-  kind: Kind,
-  table: T,
-  idOf: (record: R) => string,
-): T => {
-  for (const record of live.load<R>(kind)) table.put(record);
-  return {
-    ...table,
-    put: (record: R) => {
-      table.put(record);
-      live.put(kind, idOf(record), record);
-    },
-  };
-};

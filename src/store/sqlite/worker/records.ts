@@ -1,156 +1,55 @@
-import { Agents } from "#store/live/agents.ts";
-import { Announcements } from "#store/live/announcements.ts";
-import { OpenTurns } from "#store/live/open-turns.ts";
-import { Queues } from "#store/live/queues.ts";
-import { apiKeyRecords, beatRecords, compactionRecords, lateAttemptRecords } from "#store/live/small-tables.ts";
-import { Scale } from "#store/live/weights.ts";
+import { AGENTS, BEATS, COUNTS } from "#store/local/layouts.ts";
+import { LocalRecords } from "#store/local/records.ts";
 import { countsOf } from "#store/rules/agents.ts";
-import type {
-  AgentRecord,
-  AnnouncementRecord,
-  BeatRecord,
-  Bookmarks,
-  CountChange,
-  News,
-  Records,
-  Stream,
-} from "#store/rules/records.ts";
-import type { AgentCounts, ApiKey, Entry } from "#store/store.ts";
+import type { AgentCounts, Entry } from "#store/store.ts";
 import type { Database } from "./database.ts";
-import { deliveryTable } from "./deliveries.ts";
-import { eventTable } from "./events.ts";
-import { gatewayStream } from "./gateway-stream.ts";
-import { Journals } from "./journal.ts";
-import { keptLive, LiveRows } from "./live-rows.ts";
-import { sessionTable } from "./sessions.ts";
-import { keyTable, summaryTable, usageTable } from "./small-tables.ts";
+import { gatewayStream, Journals } from "./journal.ts";
+import { LiveRows } from "./live-rows.ts";
 import { StateRow } from "./state-row.ts";
-import { turnTable } from "./turns.ts";
+import { StoredTable } from "./table.ts";
+
+/** How many rows a sweep looks at to find sessions that may go. */
+const ROWS_A_LOOK = 100;
+/** An agent's counts are told from these. */
+const OF_AGENTS = new Set([AGENTS, COUNTS, BEATS].map(({ table }) => table));
 
 /**
  * The records of a SQLite store. In memory are what has not ended and what was used last; `flush` writes what was changed, and what it
  * does not find in memory it reads. After a batch that was rolled back another one takes its place.
  */
-export class SqliteRecords implements Records {
-  readonly #state: StateRow;
-  readonly #scale = new Scale();
-  readonly #queues = new Queues();
-  readonly #live: LiveRows;
-  readonly #journals: Journals;
-  readonly #agents = new Agents();
-  readonly #announcements = new Announcements(this.#scale);
-  readonly #erasures: Set<number>;
+export class SqliteRecords extends LocalRecords {
   readonly #written: readonly { flush(): void }[];
   readonly #held: readonly { trim(): void }[];
-  #news: News[] = [];
-  #changedAgents = new Set<string>();
-
-  moment = { now: 0, time: 0 };
-  readonly sessions: Records["sessions"];
-  readonly turns: Records["turns"];
-  readonly events: Records["events"];
-  readonly deliveries: Records["deliveries"];
-  readonly keys: Records["keys"];
-  readonly summaries: Records["summaries"];
-  readonly usage: Records["usage"];
-  readonly gateway: Records["gateway"];
-  readonly agents: Records["agents"];
-  readonly beats: Records["beats"];
-  readonly announcements: Records["announcements"];
-  readonly apiKeys: Records["apiKeys"];
-  readonly erasures: Records["erasures"];
-  readonly compactions = compactionRecords(this.#queues);
-  /** They end with the process: nobody else runs them. */
-  readonly lateAttempts: Records["lateAttempts"];
+  readonly #changedAgents: Set<string>;
 
   constructor(db: Database, before?: SqliteRecords) {
-    this.#state = new StateRow(db);
-    const { kept } = this.#state;
-    this.#scale.bytes = kept.bytes;
-    const live = new LiveRows(db);
-    this.#live = live;
-    this.#journals = new Journals(db, this.#scale);
-    const open = new OpenTurns(this.#queues);
-    const journal = (ordinal: number): Stream<Entry> => this.journal(ordinal);
-    const sessions = sessionTable(db, this.#scale, kept);
-    const turns = turnTable(db, { scale: this.#scale, live, open, journal });
-    const events = eventTable(db, this.#scale);
-    const deliveries = deliveryTable(db, kept.shelves);
-    const keys = keyTable(db, this.#scale);
-    const summaries = summaryTable(db, this.#scale);
-    const usage = usageTable(db, this.#scale);
-    const tables = [sessions, turns, events, deliveries, keys, summaries, usage].map(({ table }) => table);
-    this.#held = tables;
-    this.#written = [...tables, live, this.#journals];
-    this.sessions = sessions.records;
-    this.turns = turns.records;
-    this.events = events.records;
-    this.deliveries = deliveries.records;
-    this.keys = keys.records;
-    this.summaries = summaries.records;
-    this.usage = usage.records;
-    this.gateway = gatewayStream(this.#journals, kept.gateway);
-    this.agents = this.#agentRecords();
-    this.beats = this.#beatRecords();
-    this.announcements = this.#announcementRecords();
-    this.apiKeys = this.#apiKeyRecords();
-    this.#erasures = new Set(live.load<{ ordinal: number }>("erasure").map(({ ordinal }) => ordinal));
-    this.erasures = this.#erasureRecords();
-    this.lateAttempts = before?.lateAttempts ?? lateAttemptRecords();
+    const changedAgents = new Set<string>();
+    const state = new StateRow(db);
+    const { bytes } = state.kept;
+    const live = new LiveRows(db, (kind, id) => {
+      if (OF_AGENTS.has(kind)) changedAgents.add(id);
+    });
+    const journals = new Journals(db, state.kept);
+    const tables: { flush(): void; trim(): void }[] = [];
+    super({
+      state: state.kept,
+      table: (layout, changed) => {
+        const table = new StoredTable(db, layout, changed);
+        tables.push(table);
+        return table;
+      },
+      live: (layout, changed) => live.table(layout, changed),
+      // They end with the process: nobody else runs them.
+      lateAttempts: before?.lateAttempts,
+      journal: (ordinal) => journals.of<Entry>(ordinal),
+      gateway: gatewayStream(journals, state.kept.gateway),
+    });
     // What was loaded weighs nothing more than it did.
-    this.#scale.bytes = kept.bytes;
-    this.#changedAgents = new Set(this.#agents.names());
-  }
-
-  get totals(): Records["totals"] {
-    const { sessions, shelves } = this.#state.kept;
-    const { queued, running, openEvents, deadEvents } = this.#agents.totals;
-    return {
-      sessions,
-      turnsQueued: queued,
-      turnsRunning: running,
-      eventsQueued: openEvents,
-      eventsDead: deadEvents,
-      announcements: this.#announcements.size,
-      deliveries: shelves.refused.size + shelves.others.size,
-      bytes: this.#scale.bytes,
-      deliveryBytes: shelves.refused.bytes + shelves.others.bytes,
-    };
-  }
-
-  get bookmarks(): Bookmarks {
-    return this.#state.kept.bookmarks;
-  }
-
-  setBookmarks(change: Partial<Bookmarks>): void {
-    Object.assign(this.#state.kept.bookmarks, change);
-  }
-
-  next(series: Parameters<Records["next"]>[0]): number {
-    return ++this.#state.kept.numbers[series];
-  }
-
-  last(series: "event"): number {
-    return this.#state.kept.numbers[series];
-  }
-
-  notify(news: News): void {
-    this.#news.push(news);
-  }
-
-  journal(ordinal: number): Stream<Entry> {
-    return this.#journals.of<Entry>(ordinal);
-  }
-
-  queue(ordinal: number): ReturnType<Records["queue"]> {
-    return this.#queues.of(ordinal);
-  }
-
-  /** The news for watchers since the last call. */
-  takeNews(): readonly News[] {
-    const news = this.#news;
-    if (news.length > 0) this.#news = [];
-    return news;
+    state.kept.bytes = bytes;
+    this.#changedAgents = changedAgents;
+    this.#held = tables;
+    this.#written = [...tables, live, journals, state];
+    this.#lookAtSessions(db);
   }
 
   /** How the agents are of which something has changed since the last call. */
@@ -160,16 +59,9 @@ export class SqliteRecords implements Records {
     return changed;
   }
 
-  /** The channels of all announcements. */
-  channels(): string[] {
-    return this.#announcements.channels();
-  }
-
   /** Writes what was changed. */
   flush(): void {
     for (const one of this.#written) one.flush();
-    this.#state.kept.bytes = this.#scale.bytes;
-    this.#state.flush();
   }
 
   /** Lets go of what is held for no reason but that it was used. */
@@ -177,71 +69,18 @@ export class SqliteRecords implements Records {
     for (const table of this.#held) table.trim();
   }
 
-  #agentRecords(): Records["agents"] {
-    const { records } = this.#agents;
-    for (const { agent, counts } of this.#live.load<{ agent: string; counts: CountChange }>("counts")) {
-      records.count(agent, counts);
-    }
-    const kept = keptLive(this.#live, "agent", records, ({ agent }: AgentRecord) => agent);
-    return {
-      ...kept,
-      put: (record) => {
-        kept.put(record);
-        this.#changedAgents.add(record.agent);
-      },
-      count: (agent, change) => {
-        records.count(agent, change);
-        this.#live.put("counts", agent, { agent, counts: this.#agents.allCounts(agent) });
-        this.#changedAgents.add(agent);
-      },
-    };
-  }
-
-  #beatRecords(): Records["beats"] {
-    const kept = keptLive(this.#live, "beat", beatRecords(), ({ agent }: BeatRecord) => agent);
-    return {
-      ...kept,
-      put: (record) => {
-        kept.put(record);
-        this.#changedAgents.add(record.agent);
-      },
-    };
-  }
-
-  #announcementRecords(): Records["announcements"] {
-    const idOf = ({ announcement }: AnnouncementRecord) => announcement.turnId;
-    const kept = keptLive(this.#live, "announcement", this.#announcements.records, idOf);
-    return {
-      ...kept,
-      delete: (record) => {
-        kept.delete(record);
-        this.#live.delete("announcement", idOf(record));
-      },
-    };
-  }
-
-  #apiKeyRecords(): Records["apiKeys"] {
-    const kept = keptLive(this.#live, "key", apiKeyRecords(), ({ keyId }: ApiKey) => keyId);
-    return {
-      ...kept,
-      delete: (keyId) => {
-        kept.delete(keyId);
-        this.#live.delete("key", keyId);
-      },
-    };
-  }
-
-  #erasureRecords(): Records["erasures"] {
-    return {
-      first: () => this.#erasures.values().next().value,
-      add: (ordinal) => {
-        this.#erasures.add(ordinal);
-        this.#live.put("erasure", String(ordinal), { ordinal });
-      },
-      delete: (ordinal) => {
-        this.#erasures.delete(ordinal);
-        this.#live.delete("erasure", String(ordinal));
-      },
+  /** A sweep looks at two columns of most sessions, and not at the whole. */
+  #lookAtSessions(db: Database): void {
+    const { sessions } = this;
+    const looked = db.query("SELECT ordinal, used, head FROM sessions WHERE ordinal > ? ORDER BY ordinal LIMIT ?");
+    sessions.after = (ordinal, limit, unusedSince) => {
+      this.flush();
+      const rows = looked.all<[ordinal: number, used: number, head: number | null]>([ordinal, ROWS_A_LOOK]);
+      const found = rows.filter(([, used, head], n) => {
+        const isLast = n === rows.length - 1;
+        return isLast || used <= unusedSince || (head !== null && head <= unusedSince);
+      });
+      return found.slice(0, limit).flatMap(([at]) => sessions.at(at) ?? []);
     };
   }
 }

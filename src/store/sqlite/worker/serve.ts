@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { receiveMessageOnPort, type Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import type { StoreNotice } from "#store/store.ts";
 import type { Call, FromWorker, WorkerOrder } from "../messages.ts";
 import { migrations } from "../migrations/all.ts";
@@ -37,19 +37,12 @@ export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path:
   };
   port.on("message", (calls: Call[] | "close") => {
     if (batches.isLost) return;
-    let isClosing = calls === "close";
-    const all: Call[] = calls === "close" ? [] : calls;
-    // All that waits goes into one transaction.
-    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) {
-      if (more.message === "close") isClosing = true;
-      else for (const part of more.message as Call[]) all.push(part);
-    }
-    if (all.length > 0) batches.run(all);
-    if (isClosing) {
+    if (calls === "close") {
       void batches.close().then(() => port.close());
-    } else if (batches.hasParked) {
-      setImmediate(goOn);
+      return;
     }
+    batches.run(calls);
+    if (batches.hasParked) setImmediate(goOn);
   });
 };
 

@@ -1,106 +1,114 @@
+import {
+  type Changed,
+  fieldOf,
+  type Key,
+  keyField,
+  type Layout,
+  type Order,
+  type RecordTable,
+  type Scan,
+} from "#store/local/tables.ts";
 import { bytesOf, toSql } from "../text.ts";
 import type { Database, Query, Rows, Value } from "./database.ts";
 
-/** How the records of a table are kept: each has a key, columns by which it is found, and the whole of it as JSON. */
-export type Shape<K, R> = {
-  table: string;
-  key: string;
-  columns: readonly string[];
-  keyOf(record: R): K;
-  /** The values of `columns`. */
-  valuesOf(record: R): readonly Value[];
-  /** How many are held in memory between two batches. */
-  held: number;
-  /** A record is not held any more. */
-  letGo?(record: R): void;
-};
-
 /**
- * Records as rows. The ones that were used last are held in memory. What is put is written with `flush`, each record once, however often
- * it was put.
+ * Records as rows: the columns by which they are found, and the whole of each as JSON. The ones that were used last are held in memory.
+ * What is put is written with `flush`, each record once, however often it was put.
  */
-export class Table<K extends string | number, R extends object> {
+export class StoredTable<R extends object> implements RecordTable<R> {
   readonly #db: Database;
-  readonly #shape: Shape<K, R>;
+  readonly #layout: Layout<R>;
+  readonly #changed: Changed<R>;
+  readonly #keyOf: (record: R) => Key;
+  readonly #uniqueOf: ((record: R) => Key) | undefined;
   readonly #byKey: Query;
+  readonly #byUnique: Query | undefined;
+  readonly #scans = new Map<string, Query>();
   readonly #rows: Rows;
   readonly #deletes: Rows;
-  readonly #held = new Map<K, R>();
-  readonly #unwritten = new Set<K>();
-  readonly #deleted = new Set<K>();
+  readonly #held = new Map<Key, R>();
+  readonly #heldUnique = new Map<Key, Key>();
+  readonly #unwritten = new Set<Key>();
+  readonly #deleted = new Set<Key>();
 
-  constructor(db: Database, shape: Shape<K, R>) {
-    const { table, key, columns } = shape;
+  constructor(db: Database, layout: Layout<R>, changed: Changed<R>) {
+    const { table, key, unique, columns } = layout;
     this.#db = db;
-    this.#shape = shape;
-    this.#byKey = db.query(`SELECT ${bytesOf("body")} FROM ${table} WHERE ${key} = ?`);
-    this.#rows = db.rows(
-      `INSERT OR REPLACE INTO ${table} (${[key, ...columns, "body"].join(", ")})`,
-      columns.length + 2,
-    );
+    this.#layout = layout;
+    this.#changed = changed;
+    this.#keyOf = keyField(layout);
+    this.#byKey = this.#select(`WHERE ${key} = ?`);
+    if (unique !== undefined) {
+      this.#uniqueOf = fieldOf(layout, unique) as (record: R) => Key;
+      this.#byUnique = this.#select(`WHERE ${unique} = ?`);
+    }
+    const names = [...Object.keys(columns), "body"];
+    this.#rows = db.rows(`INSERT OR REPLACE INTO ${table} (${names.join(", ")})`, names.length);
     this.#deletes = db.keys(`DELETE FROM ${table} WHERE ${key} IN`);
   }
 
-  find(key: K): R | undefined {
+  find(key: Key): R | undefined {
     const held = this.#held.get(key);
     if (held || this.#deleted.has(key)) return held;
     const row = this.#byKey.get<[string]>([toValue(key)]);
-    return row && this.#hold(key, this.#read(row));
+    return row && this.#hold(read(row));
   }
 
-  /** The record, where it is held in memory: one that was found in this batch is. */
-  held(key: K): R | undefined {
-    return this.#held.get(key);
+  findUnique(value: Key): R | undefined {
+    const key = this.#heldUnique.get(value);
+    if (key !== undefined) return this.find(key);
+    const row = this.#byUnique?.get<[string]>([toValue(value)]);
+    const record = row && read<R>(row);
+    return record && !this.#deleted.has(this.#keyOf(record)) ? this.#hold(record) : undefined;
   }
 
   put(record: R): void {
-    const key = this.#shape.keyOf(record);
-    this.#held.set(key, record);
+    const key = this.#keyOf(record);
+    this.#changed(this.#held.get(key), record);
+    this.#keep(key, record);
     this.#unwritten.add(key);
     this.#deleted.delete(key);
   }
 
-  delete(key: K): void {
-    this.#forget(key);
+  delete(key: Key): void {
+    const record = this.find(key);
+    if (!record) return;
+    this.#changed(record, undefined);
+    this.#letGo(key);
     this.#unwritten.delete(key);
     this.#deleted.add(key);
   }
 
-  /** Prepares a search for records, of which the body is read. `sql` follows FROM and the table's name. */
-  search(sql: string): (...values: Value[]) => R[] {
-    const query = this.#db.query(`SELECT ${bytesOf("body")} FROM ${this.#shape.table} ${sql}`);
-    return (...values) => {
-      this.flush();
-      return query.all<[string]>(values).map((row) => this.#read(row));
+  scan({ by, of, only }: Order, { of: group, above, below, upTo, limit = Infinity, newestFirst, isHeld }: Scan): R[] {
+    const conditions = only === undefined ? [] : [`${only} = 1`];
+    const values: Value[] = [];
+    const where = (condition: string, value: Key | boolean | undefined): void => {
+      if (value === undefined) return;
+      conditions.push(condition);
+      values.push(toValue(value));
     };
-  }
-
-  /** The same by another unique column, for a record that is not held. */
-  lookUp(column: string): (value: Value) => R | undefined {
-    const query = this.#db.query(`SELECT ${bytesOf("body")} FROM ${this.#shape.table} WHERE ${column} = ?`);
-    return (value) => {
-      const row = query.get<[string]>([value]);
-      const record = row && this.#read(row);
-      if (!record) return undefined;
-      const key = this.#shape.keyOf(record);
-      return this.#deleted.has(key) ? undefined : this.#hold(key, record);
-    };
-  }
-
-  /** Holds records that were searched for and are needed soon. */
-  hold(records: readonly R[]): readonly R[] {
-    return records.map((record) => this.#hold(this.#shape.keyOf(record), record));
+    where(`${of} = ?`, group);
+    where(`${by} > ?`, above);
+    where(`${by} < ?`, below);
+    where(`${by} <= ?`, upTo);
+    const direction = newestFirst ? "DESC" : "ASC";
+    const sql = `WHERE ${[...conditions, `${by} IS NOT NULL`].join(" AND ")} ORDER BY ${by} ${direction} LIMIT ?`;
+    const query = this.#scans.get(sql) ?? this.#select(sql);
+    this.#scans.set(sql, query);
+    this.flush();
+    const records = query.all<[string]>([...values, toValue(limit)]).map(read<R>);
+    return isHeld ? records.map((record) => this.#hold(record)) : records;
   }
 
   flush(): void {
     if (this.#unwritten.size + this.#deleted.size === 0) return;
     this.#db.begin();
-    const { valuesOf } = this.#shape;
     for (const key of this.#deleted) this.#deletes.add(toValue(key));
     this.#deletes.flush();
+    const fields = Object.values(this.#layout.columns);
     for (const key of this.#unwritten) {
       const record = this.#held.get(key) as R;
-      this.#rows.add(toValue(key), ...valuesOf(record), JSON.stringify(record));
+      this.#rows.add(...fields.map((field) => toValue(field(record))), JSON.stringify(record));
     }
     this.#rows.flush();
     this.#unwritten.clear();
@@ -109,33 +117,42 @@ export class Table<K extends string | number, R extends object> {
 
   /** Lets the oldest go of the records that are held. All are written. */
   trim(): void {
+    const { held = 0 } = this.#layout;
     for (const key of this.#held.keys()) {
-      if (this.#held.size <= this.#shape.held) return;
-      this.#forget(key);
+      if (this.#held.size <= held) return;
+      this.#letGo(key);
     }
   }
 
-  /** Rows were changed without it. Nothing waits to be written. */
-  forgetHeld(): void {
-    for (const key of [...this.#held.keys()]) this.#forget(key);
+  /** Prepares a search for records, of which the body is read. */
+  #select(sql: string): Query {
+    return this.#db.query(`SELECT ${bytesOf("body")} FROM ${this.#layout.table} ${sql}`);
   }
 
-  #read([body]: [string]): R {
-    return JSON.parse(body) as R;
-  }
-
-  #hold(key: K, record: R): R {
+  #hold(record: R): R {
+    const key = this.#keyOf(record);
     const held = this.#held.get(key);
     if (held) return held;
-    this.#held.set(key, record);
+    this.#keep(key, record);
     return record;
   }
 
-  #forget(key: K): void {
+  #keep(key: Key, record: R): void {
+    this.#held.set(key, record);
+    if (this.#uniqueOf) this.#heldUnique.set(this.#uniqueOf(record), key);
+  }
+
+  #letGo(key: Key): void {
     const record = this.#held.get(key);
-    if (record) this.#shape.letGo?.(record);
+    if (record && this.#uniqueOf) this.#heldUnique.delete(this.#uniqueOf(record));
     this.#held.delete(key);
   }
 }
 
-const toValue = (key: string | number): Value => (typeof key === "number" ? key : toSql(key));
+const read = <R>([body]: [string]): R => JSON.parse(body) as R;
+
+const toValue = (field: Key | boolean | undefined): Value => {
+  if (typeof field === "string") return toSql(field);
+  if (typeof field === "number") return Math.min(field, Number.MAX_SAFE_INTEGER);
+  return field === undefined ? null : Number(field);
+};

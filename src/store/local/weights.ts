@@ -1,5 +1,4 @@
 import type {
-  AnnouncementRecord,
   DeliveryRecord,
   EventRecord,
   KeyRecord,
@@ -8,6 +7,7 @@ import type {
   TurnRecord,
 } from "#store/rules/records.ts";
 import type { Entry } from "#store/store.ts";
+import { COUNT_BYTES } from "#store/usage-counts.ts";
 
 // What records cost beside their texts, as `npm run bench` measures it (P10).
 const SESSION_BYTES = 800;
@@ -20,16 +20,6 @@ const SUMMARY_BYTES = 200;
 const KEY_BYTES = 200;
 const DELIVERY_BYTES = 500;
 const STEP_BYTES = 100;
-
-/** The weight of all records, kept up to date as they come and go. */
-export class Scale {
-  bytes = 0;
-
-  /** Something that weighed `before` weighs `after` now. */
-  weigh(before: number, after: number): void {
-    this.bytes += after - before;
-  }
-}
 
 const textBytes = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text));
 
@@ -52,7 +42,9 @@ export const weighSummary = ({ summary, except }: SummaryRecord): number =>
 export const weighEvent = ({ event }: EventRecord): number =>
   EVENT_BYTES + textBytes(event.text) + textBytes(event.metadata) + textBytes(event.reason);
 
-export const weighAnnouncement = (_: AnnouncementRecord): number => ANNOUNCEMENT_BYTES;
+export const weighAnnouncement = (): number => ANNOUNCEMENT_BYTES;
+
+export const weighCount = (): number => COUNT_BYTES;
 
 export const weighKey = ({ key, hash }: KeyRecord): number => KEY_BYTES + textBytes(key) + textBytes(hash);
 

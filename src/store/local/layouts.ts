@@ -1,0 +1,200 @@
+/** The tables of an engine in this process, as data. */
+import type {
+  AgentRecord,
+  AnnouncementRecord,
+  BeatRecord,
+  CompactionRecord,
+  CountChange,
+  DeliveryRecord,
+  EventRecord,
+  KeyRecord,
+  LateAttempt,
+  OpenTurnRecord,
+  Records,
+  SessionRecord,
+  SummaryRecord,
+  TurnRecord,
+} from "#store/rules/records.ts";
+import type { ApiKey, UsageCount } from "#store/store.ts";
+import type { Layout } from "./tables.ts";
+
+// Tables with a great many records, which an engine may keep in a file.
+
+export const SESSIONS = {
+  table: "sessions",
+  key: "ordinal",
+  unique: "session_id",
+  columns: {
+    ordinal: ({ session }) => session.ordinal,
+    session_id: ({ session }) => session.sessionId,
+    agent: ({ session }) => session.agent,
+    used: ({ session }) => session.updatedAt,
+    head: ({ headDueAt }) => headDueAt,
+  },
+  orders: { all: { by: "ordinal" }, ofAgent: { by: "ordinal", of: "agent" } },
+  held: 10_000,
+} satisfies Layout<SessionRecord>;
+
+/** Turns that have ended, without their replies, which the journal has. */
+export const TURNS = {
+  table: "turns",
+  key: "turn_id",
+  columns: { turn_id: ({ turn }) => turn.turnId },
+  orders: { all: { by: "turn_id" } },
+  held: 100,
+  isPacked: true,
+} satisfies Layout<TurnRecord>;
+
+/** The events that a turn takes were read a moment before. */
+export const EVENTS = {
+  table: "events",
+  key: "event_id",
+  columns: {
+    event_id: ({ event }) => event.eventId,
+    ordinal: ({ event }) => event.ordinal,
+    agent: ({ event }) => event.agent,
+    is_free: ({ event, isTaken }) => event.status === "queued" && !isTaken,
+    ended_at: ({ event }) => event.endedAt,
+  },
+  orders: {
+    all: { by: "ordinal" },
+    free: { by: "ordinal", of: "agent", only: "is_free" },
+    ended: { by: "ended_at" },
+  },
+  held: 100,
+} satisfies Layout<EventRecord>;
+
+export const DELIVERIES = {
+  table: "deliveries",
+  key: "delivery_id",
+  columns: {
+    delivery_id: ({ delivery }) => delivery.deliveryId,
+    place: ({ place }) => place,
+    refused: ({ delivery }) => delivery.answer === "refused",
+    ended_order: ({ endedOrder }) => endedOrder,
+  },
+  orders: { all: { by: "place" }, ended: { by: "ended_order", of: "refused" } },
+  held: 100,
+  copy: (record) => {
+    const { delivery } = record;
+    return delivery.body ? { ...record, delivery: { ...delivery, body: Buffer.from(delivery.body) } } : record;
+  },
+} satisfies Layout<DeliveryRecord>;
+
+export const KEYS = {
+  table: "idempotency_keys",
+  key: "key",
+  columns: { key: ({ key }) => key, expires_at: ({ expiresAt }) => expiresAt },
+  orders: { byEnd: { by: "expires_at" } },
+  held: 100,
+} satisfies Layout<KeyRecord>;
+
+export const SUMMARIES = {
+  table: "summaries",
+  key: "session",
+  columns: { session: ({ ordinal }) => ordinal },
+  held: 100,
+} satisfies Layout<SummaryRecord>;
+
+type CounterOf = Parameters<Records["usage"]["add"]>[0];
+
+export const counterOf = ({ hour, agent, model, surface, caller }: CounterOf): string =>
+  `${hour} ${JSON.stringify([agent, model, surface, caller])}`;
+
+export const USAGE = {
+  table: "usage",
+  key: "counter",
+  columns: { counter: counterOf, hour: ({ hour }) => hour },
+  orders: { byHour: { by: "hour" } },
+  held: 100,
+} satisfies Layout<UsageCount>;
+
+// Tables that are held in memory whole: what has not ended, and what there is little of.
+
+/** A lease is held in memory: it is extended also while the disk is full, and ends with the process. */
+const isOnlyExtended = ({ turn, open }: OpenTurnRecord, after: OpenTurnRecord): boolean =>
+  turn === after.turn &&
+  open.lease?.node === after.open.lease?.node &&
+  (Object.keys(after.open) as (keyof typeof open)[]).every(
+    (name) => name === "lease" || open[name] === after.open[name],
+  );
+
+export const OPEN_TURNS = {
+  table: "turn",
+  key: "id",
+  columns: {
+    id: ({ turn }) => turn.turnId,
+    session: ({ ordinal }) => ordinal,
+    agent: ({ turn }) => turn.agent,
+    place: ({ place }) => place,
+    waited: ({ open }) => open.waited,
+    unwaited: ({ open }) => !open.waited,
+    ready: ({ open }) => open.readyOrder,
+    due: ({ open }) => open.dueAt,
+  },
+  orders: {
+    queue: { by: "place", of: "session" },
+    waited: { by: "ready", of: "agent", only: "waited" },
+    unwaited: { by: "ready", of: "agent", only: "unwaited" },
+    due: { by: "due" },
+  },
+  isSaved: (before, after) => !isOnlyExtended(before, after),
+} satisfies Layout<OpenTurnRecord>;
+
+export const COMPACTIONS = {
+  table: "compaction",
+  key: "id",
+  columns: { id: ({ compactionId }) => compactionId, session: ({ ordinal }) => ordinal, place: ({ place }) => place },
+  orders: { queue: { by: "place", of: "session" } },
+} satisfies Layout<CompactionRecord>;
+
+export const lateAttemptKey = (turnId: string, fence: number): string => `${turnId} ${fence}`;
+
+export const LATE_ATTEMPTS = {
+  table: "late attempt",
+  key: "id",
+  columns: { id: ({ turnId, fence }) => lateAttemptKey(turnId, fence) },
+} satisfies Layout<LateAttempt>;
+
+export const AGENTS = {
+  table: "agent",
+  key: "id",
+  columns: { id: ({ agent }) => agent },
+} satisfies Layout<AgentRecord>;
+
+export type AgentCount = { readonly agent: string; readonly counts: Required<CountChange> };
+
+export const COUNTS = {
+  table: "counts",
+  key: "id",
+  columns: { id: ({ agent }) => agent },
+} satisfies Layout<AgentCount>;
+
+export const BEATS = { table: "beat", key: "id", columns: { id: ({ agent }) => agent } } satisfies Layout<BeatRecord>;
+
+export const ANNOUNCEMENTS = {
+  table: "announcement",
+  key: "id",
+  columns: {
+    id: ({ announcement }) => announcement.turnId,
+    session: ({ ordinal }) => ordinal,
+    channel: ({ announcement }) => announcement.channel,
+    place: ({ place }) => place,
+    ready: ({ lease, dueAt }) => !lease && dueAt === undefined,
+    due: ({ dueAt }) => dueAt,
+  },
+  orders: {
+    ofSession: { by: "place", of: "session" },
+    ready: { by: "place", of: "channel", only: "ready" },
+    due: { by: "due" },
+  },
+} satisfies Layout<AnnouncementRecord>;
+
+export const API_KEYS = { table: "key", key: "id", columns: { id: ({ keyId }) => keyId } } satisfies Layout<ApiKey>;
+
+/** Sessions that are gone, and of whose journal some is left. */
+export const ERASURES = {
+  table: "erasure",
+  key: "id",
+  columns: { id: ({ ordinal }) => ordinal },
+} satisfies Layout<{ ordinal: number }>;

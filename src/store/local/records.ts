@@ -1,0 +1,392 @@
+import {
+  type AnnouncementRecord,
+  type Bookmarks,
+  type CompactionRecord,
+  type DeliveryRecord,
+  type EventRecord,
+  isOpen,
+  type KeyRecord,
+  type LateAttempt,
+  type Lease,
+  type News,
+  type OpenTurnRecord,
+  type Records,
+  type Stream,
+  type TurnRecord,
+} from "#store/rules/records.ts";
+import type { Entry, GatewayEntry, UsageCount } from "#store/store.ts";
+import { HOUR, NO_COUNTS } from "#store/usage-counts.ts";
+import {
+  AGENTS,
+  ANNOUNCEMENTS,
+  API_KEYS,
+  BEATS,
+  COMPACTIONS,
+  COUNTS,
+  counterOf,
+  DELIVERIES,
+  ERASURES,
+  EVENTS,
+  KEYS,
+  LATE_ATTEMPTS,
+  lateAttemptKey,
+  OPEN_TURNS,
+  SESSIONS,
+  SUMMARIES,
+  TURNS,
+  USAGE,
+} from "./layouts.ts";
+import { type Changed, type Layout, MemoryTable, type RecordTable } from "./tables.ts";
+import {
+  weighAnnouncement,
+  weighCount,
+  weighDelivery,
+  weighEvent,
+  weighKey,
+  weighSession,
+  weighSummary,
+  weighTurn,
+} from "./weights.ts";
+
+/** The part of the recorder's deliveries that is of refused strangers, or of all others. `ended`: how many may be let go. */
+type Shelf = { size: number; bytes: number; ended: number };
+
+/** Numbers about the whole store: to count anew takes long. */
+export type State = {
+  numbers: { session: number; event: number; place: number; order: number };
+  sessions: number;
+  /** The weight of all but the recorder's. */
+  bytes: number;
+  shelves: { refused: Shelf; others: Shelf };
+  bookmarks: Bookmarks;
+};
+
+export const newState = (): State => ({
+  numbers: { session: 0, event: 0, place: 0, order: 0 },
+  sessions: 0,
+  bytes: 0,
+  shelves: { refused: { size: 0, bytes: 0, ended: 0 }, others: { size: 0, bytes: 0, ended: 0 } },
+  bookmarks: { isWaitedNext: true, sweptTo: 0, recorderBytes: Number.MAX_SAFE_INTEGER },
+});
+
+/** The parts of the records in which engines differ. */
+type Parts = {
+  state: State;
+  /** Makes a table that may become large. */
+  table<R extends object>(layout: Layout<R>, changed: Changed<R>): RecordTable<R>;
+  /** Makes a table that is held in memory whole, and outlives the process where the store does. What is in it already counts as a change. */
+  live<R extends object>(layout: Layout<R>, changed?: Changed<R>): MemoryTable<R>;
+  lateAttempts?: Records["lateAttempts"] | undefined;
+  journal(ordinal: number): Stream<Entry>;
+  gateway: Stream<GatewayEntry>;
+};
+
+/** Deliveries that may be let go are looked up so many at a time. */
+const ENDED_TOGETHER = 64;
+const COUNTERS_TOGETHER = 1_000;
+const NOTHING_OPEN = { queued: 0, running: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
+
+/** The records of an engine in this process, in tables. */
+export class LocalRecords implements Records {
+  readonly #state: State;
+  readonly #openTurns: MemoryTable<OpenTurnRecord>;
+  readonly #compactions = new MemoryTable<CompactionRecord>(COMPACTIONS);
+  readonly #announcements: MemoryTable<AnnouncementRecord>;
+  /** The counts of all agents together. */
+  readonly #totals = { ...NOTHING_OPEN };
+  #news: News[] = [];
+
+  moment = { now: 0, time: 0 };
+  readonly journal: Records["journal"];
+  readonly gateway: Records["gateway"];
+  readonly sessions: Records["sessions"];
+  readonly turns: Records["turns"];
+  readonly events: Records["events"];
+  readonly deliveries: Records["deliveries"];
+  readonly keys: Records["keys"];
+  readonly summaries: Records["summaries"];
+  readonly usage: Records["usage"];
+  readonly agents: Records["agents"];
+  readonly beats: Records["beats"];
+  readonly announcements: Records["announcements"];
+  readonly apiKeys: Records["apiKeys"];
+  readonly erasures: Records["erasures"];
+  readonly compactions: Records["compactions"];
+  readonly lateAttempts: Records["lateAttempts"];
+
+  constructor(parts: Parts) {
+    this.#state = parts.state;
+    this.#openTurns = parts.live(OPEN_TURNS, this.#weighedBy(weighTurn));
+    this.#announcements = parts.live(ANNOUNCEMENTS, this.#weighedBy(weighAnnouncement));
+    this.journal = parts.journal;
+    this.gateway = parts.gateway;
+    this.sessions = this.#sessionRecords(parts);
+    this.turns = turnRecords(this.#openTurns, parts.table(TURNS, this.#weighedBy(weighTurn)));
+    this.events = eventRecords(parts.table(EVENTS, this.#weighedBy(weighEvent)));
+    this.deliveries = deliveryRecords(parts, this.#state.shelves);
+    this.keys = keyRecords(parts.table(KEYS, this.#weighedBy(weighKey)));
+    this.summaries = parts.table(SUMMARIES, this.#weighedBy(weighSummary));
+    this.usage = usageRecords(parts.table(USAGE, this.#weighedBy(weighCount)));
+    this.agents = this.#agentRecords(parts);
+    this.beats = leased(parts.live(BEATS));
+    this.announcements = announcementRecords(this.#announcements);
+    this.apiKeys = parts.live(API_KEYS);
+    this.erasures = erasureRecords(parts.live(ERASURES));
+    this.compactions = compactionRecords(this.#compactions);
+    this.lateAttempts = parts.lateAttempts ?? lateAttemptRecords(new MemoryTable(LATE_ATTEMPTS));
+  }
+
+  get totals(): Records["totals"] {
+    const { sessions, bytes, shelves } = this.#state;
+    const { queued, running, openEvents, deadEvents } = this.#totals;
+    return {
+      sessions,
+      turnsQueued: queued,
+      turnsRunning: running,
+      eventsQueued: openEvents,
+      eventsDead: deadEvents,
+      announcements: this.#announcements.size,
+      deliveries: shelves.refused.size + shelves.others.size,
+      bytes,
+      deliveryBytes: shelves.refused.bytes + shelves.others.bytes,
+    };
+  }
+
+  get bookmarks(): Bookmarks {
+    return this.#state.bookmarks;
+  }
+
+  setBookmarks(change: Partial<Bookmarks>): void {
+    Object.assign(this.#state.bookmarks, change);
+  }
+
+  next(series: Parameters<Records["next"]>[0]): number {
+    return ++this.#state.numbers[series];
+  }
+
+  last(series: "event"): number {
+    return this.#state.numbers[series];
+  }
+
+  notify(news: News): void {
+    this.#news.push(news);
+  }
+
+  /** The news for watchers since the last call. */
+  takeNews(): readonly News[] {
+    const news = this.#news;
+    if (news.length > 0) this.#news = [];
+    return news;
+  }
+
+  queue(ordinal: number): ReturnType<Records["queue"]> {
+    const turns = this.#openTurns.scan(OPEN_TURNS.orders.queue, { of: ordinal });
+    if (this.#compactions.size === 0) return turns;
+    const compactions = this.#compactions.scan(COMPACTIONS.orders.queue, { of: ordinal });
+    return [...turns, ...compactions].sort((a, b) => a.place - b.place);
+  }
+
+  /** The channels of all announcements. */
+  channels(): string[] {
+    return [...new Set(this.#announcements.all().map(({ announcement }) => announcement.channel))];
+  }
+
+  #weighedBy<R>(weigh: (record: R) => number): Changed<R> {
+    const state = this.#state;
+    return (before, after) => {
+      state.bytes += (after ? weigh(after) : 0) - (before ? weigh(before) : 0);
+    };
+  }
+
+  #sessionRecords(parts: Parts): Records["sessions"] {
+    const weigh = this.#weighedBy(weighSession);
+    const table = parts.table(SESSIONS, (before, after) => {
+      this.#state.sessions += (after ? 1 : 0) - (before ? 1 : 0);
+      weigh(before, after);
+    });
+    const { all, ofAgent } = SESSIONS.orders;
+    return {
+      find: (sessionId) => table.findUnique(sessionId),
+      at: (ordinal) => table.find(ordinal),
+      put: (record) => table.put(record),
+      delete: ({ session }) => table.delete(session.ordinal),
+      before: (below, limit, of) =>
+        table.scan(of === undefined ? all : ofAgent, { of, below, limit, newestFirst: true }),
+      after: (above, limit) => table.scan(all, { above, limit }),
+    };
+  }
+
+  #agentRecords(parts: Parts): Records["agents"] {
+    const table = parts.live(AGENTS);
+    const counts = parts.live(COUNTS, (before, after) => {
+      const names = Object.keys(NOTHING_OPEN) as (keyof typeof NOTHING_OPEN)[];
+      for (const name of names) this.#totals[name] += (after?.counts[name] ?? 0) - (before?.counts[name] ?? 0);
+    });
+    return {
+      find: (agent) => table.find(agent),
+      put: (record) => table.put(record),
+      count: (agent, change) => {
+        const after = { ...(counts.find(agent)?.counts ?? NOTHING_OPEN) };
+        for (const name of Object.keys(change) as (keyof typeof change)[]) after[name] += change[name] ?? 0;
+        counts.put({ agent, counts: after });
+      },
+      counts: (agent) => {
+        const { queued, running, waitingEvents } = counts.find(agent)?.counts ?? NOTHING_OPEN;
+        return { queued, running, waitingEvents };
+      },
+      open: () =>
+        counts
+          .all()
+          .flatMap(({ agent, counts: { queued, running, waitingEvents } }) =>
+            queued + running + waitingEvents > 0 ? agent : [],
+          ),
+    };
+  }
+}
+
+const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] => {
+  const { waited, unwaited, due } = OPEN_TURNS.orders;
+  return {
+    find: (turnId) => open.find(turnId) ?? ended.find(turnId),
+    put: (record) => {
+      if (isOpen(record)) {
+        open.put(record);
+        return;
+      }
+      open.delete(record.turn.turnId);
+      ended.put({ ...record, turn: { ...record.turn, reply: undefined } });
+    },
+    delete: ({ turn: { turnId } }) => {
+      open.delete(turnId);
+      ended.delete(turnId);
+    },
+    open: (agent) => open.filter(({ turn }) => agent === undefined || turn.agent === agent),
+    before: (below, limit) => {
+      const unfinished: TurnRecord[] = open.filter(({ turn }) => below === undefined || turn.turnId < below);
+      const found = unfinished.concat(ended.scan(TURNS.orders.all, { below, limit, newestFirst: true }));
+      return found.sort((a, b) => (a.turn.turnId < b.turn.turnId ? 1 : -1)).slice(0, limit);
+    },
+    readyAgents: () => [...new Set([...open.groups(waited), ...open.groups(unwaited)])] as string[],
+    firstReady: (of, isWaited) => open.scan(isWaited ? waited : unwaited, { of, limit: 1 })[0],
+    dueBy: (time) => open.scan(due, { upTo: time }),
+    nextDueAt: () => open.scan(due, { limit: 1 })[0]?.open.dueAt,
+    leaseEnded: (time) => open.filter(({ open: { lease } }) => lease !== undefined && lease.endsAt <= time),
+  };
+};
+
+const eventRecords = (table: RecordTable<EventRecord>): Records["events"] => {
+  const { all, free, ended } = EVENTS.orders;
+  return {
+    find: (eventId) => table.find(eventId),
+    put: (record) => table.put(record),
+    delete: ({ event }) => table.delete(event.eventId),
+    free: (of, above, limit) => table.scan(free, { of, above, limit, isHeld: true }),
+    before: (below, limit) => table.scan(all, { below, limit, newestFirst: true }),
+    endedBefore: (below, limit) => table.scan(ended, { below, limit, isHeld: true }),
+  };
+};
+
+const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deliveries"] => {
+  const shelfOf = (refused: boolean) => (refused ? shelves.refused : shelves.others);
+  const count = (record: DeliveryRecord, by: 1 | -1): void => {
+    const shelf = shelfOf(record.delivery.answer === "refused");
+    shelf.size += by;
+    shelf.bytes += by * weighDelivery(record);
+    if (record.endedOrder !== undefined) shelf.ended += by;
+  };
+  const table = parts.table(DELIVERIES, (before, after) => {
+    if (before) count(before, -1);
+    if (after) count(after, 1);
+  });
+  const { all, ended } = DELIVERIES.orders;
+  /** The ids of the oldest that may go, of refused ones and of others: what ends later goes later. */
+  const oldest: [refused: string[], others: string[]] = [[], []];
+  return {
+    find: (deliveryId) => table.find(deliveryId),
+    put: (record) => table.put(record),
+    delete: ({ delivery }) => table.delete(delivery.deliveryId),
+    shelf: shelfOf,
+    firstEnded: (of) => {
+      if (shelfOf(of).ended === 0) return undefined;
+      const ids = oldest[of ? 0 : 1];
+      for (; ids[0] !== undefined; ids.shift()) {
+        const first = table.find(ids[0]);
+        if (first) return first;
+      }
+      const found = table.scan(ended, { of, limit: ENDED_TOGETHER, isHeld: true });
+      ids.push(...found.map(({ delivery }) => delivery.deliveryId));
+      return found[0];
+    },
+    before: (below, limit) => table.scan(all, { below, limit, newestFirst: true }),
+  };
+};
+
+const keyRecords = (table: RecordTable<KeyRecord>): Records["keys"] => ({
+  find: (key) => table.find(key),
+  put: (record) => table.put(record),
+  delete: ({ key }) => table.delete(key),
+  endedBy: (upTo, limit) => table.scan(KEYS.orders.byEnd, { upTo, limit, isHeld: true }),
+});
+
+const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
+  const { byHour } = USAGE.orders;
+  return {
+    // A counter is changed in its place: nobody has it but the table.
+    add: (of, change) => {
+      const count = table.find(counterOf(of)) ?? { ...of, ...NO_COUNTS };
+      for (const name of Object.keys(change) as (keyof typeof change)[]) count[name] += change[name] ?? 0;
+      table.put(count);
+    },
+    nextHour: (from) => table.scan(byHour, { above: from - 1, limit: 1 })[0]?.hour,
+    between: (from, below, agent) =>
+      table
+        .scan(byHour, { above: from - 1, below })
+        .filter((count) => agent === undefined || count.agent === agent)
+        .map((count) => ({ ...count })),
+    deleteEndedBy: (time) => {
+      for (;;) {
+        const ended = table.scan(byHour, { upTo: time - HOUR, limit: COUNTERS_TOGETHER, isHeld: true });
+        for (const count of ended) table.delete(counterOf(count));
+        if (ended.length < COUNTERS_TOGETHER) return;
+      }
+    },
+  };
+};
+
+const announcementRecords = (table: MemoryTable<AnnouncementRecord>): Records["announcements"] => {
+  const { ofSession, ready, due } = ANNOUNCEMENTS.orders;
+  return {
+    ...leased(table),
+    delete: ({ announcement }) => table.delete(announcement.turnId),
+    ofSession: (of) => table.scan(ofSession, { of }),
+    readyChannels: () => table.groups(ready) as string[],
+    firstReady: (of) => table.scan(ready, { of, limit: 1 })[0],
+    dueBy: (time) => table.scan(due, { upTo: time }),
+    nextDueAt: () => table.scan(due, { limit: 1 })[0]?.dueAt,
+  };
+};
+
+const compactionRecords = (table: MemoryTable<CompactionRecord>): Records["compactions"] => ({
+  ...leased(table),
+  delete: ({ compactionId }) => table.delete(compactionId),
+});
+
+const lateAttemptRecords = (table: MemoryTable<LateAttempt>): Records["lateAttempts"] => ({
+  find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
+  put: (attempt) => table.put(attempt),
+  delete: ({ turnId, fence }) => table.delete(lateAttemptKey(turnId, fence)),
+  endedBy: (time) => table.filter(({ endsAt }) => endsAt <= time),
+});
+
+const erasureRecords = (table: MemoryTable<{ ordinal: number }>): Records["erasures"] => ({
+  first: () => table.all()[0]?.ordinal,
+  add: (ordinal) => table.put({ ordinal }),
+  delete: (ordinal) => table.delete(ordinal),
+});
+
+/** The part that all records with a lease share. */
+const leased = <R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) => ({
+  find: (key: string) => table.find(key),
+  put: (record: R) => table.put(record),
+  leaseEnded: (time: number) => table.filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
+});

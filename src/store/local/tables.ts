@@ -1,0 +1,166 @@
+import { Ordered, type Range } from "./ordered.ts";
+
+export type Key = string | number;
+type Field = Key | boolean | undefined;
+
+/** An order of the records that have a value in the column `by`: in each group that shares the column `of`, of those where `only` is true. */
+export type Order = { readonly by: string; readonly of?: string; readonly only?: string };
+
+/** A table as data. The values of the key and of the columns that orders group by never change. */
+export type Layout<R> = {
+  table: string;
+  key: string;
+  /** The columns by which records are found, the key among them. */
+  columns: { readonly [column: string]: (record: R) => Field };
+  /** Another column that no two records share. */
+  unique?: string;
+  orders?: { readonly [name: string]: Order };
+  /** A file's table: how many of its records stay in memory between two batches. */
+  held?: number;
+  /** A table in memory that is kept in a file, too: tells if a change is. Without it all are. */
+  isSaved?(before: R, after: R): boolean;
+  /** A table in memory: its records are over. Each is put once, and kept as text. */
+  isPacked?: boolean;
+  /** A table in memory: a new record as it is kept, where parts of it are the caller's to change. */
+  copy?(record: R): R;
+};
+
+/** `isHeld`: what is found is changed soon. */
+export type Scan = Range<Key> & { of?: Key | boolean; isHeld?: true };
+
+/** Called with each change of a record, as it was and as it is. */
+export type Changed<R> = (before: R | undefined, after: R | undefined) => void;
+
+/** Records by their keys. A record that is put, deleted or changed was found before, or is new. */
+export interface RecordTable<R> {
+  find(key: Key): R | undefined;
+  /** By the other column that no two share. */
+  findUnique(value: Key): R | undefined;
+  put(record: R): void;
+  delete(key: Key): void;
+  scan(order: Order, scan: Scan): R[];
+}
+
+export const fieldOf = <R>({ columns }: Layout<R>, column: string): ((record: R) => Field) => {
+  const field = columns[column];
+  if (!field) throw new Error(`There is no column ${column}.`);
+  return field;
+};
+
+/** Tells the key of a record. */
+export const keyField = <R>(layout: Layout<R>): ((record: R) => Key) =>
+  fieldOf(layout, layout.key) as (record: R) => Key;
+
+/** To the garbage collector a text is one object, not twenty, and it walks through all that is kept while callers wait. */
+export const pack = (record: object): string => JSON.stringify(record);
+
+export const unpack = <R extends object>(kept: R | string): R =>
+  typeof kept === "string" ? (JSON.parse(kept) as R) : kept;
+
+/** Records in memory, in the order in which they were put first. */
+export class MemoryTable<R extends object> implements RecordTable<R> {
+  readonly #layout: Layout<R>;
+  readonly #changed: Changed<R>;
+  readonly #keyOf: (record: R) => Key;
+  readonly #rows = new Map<Key, R | string>();
+  readonly #byUnique = new Map<Field, Key>();
+  readonly #indexes: ReadonlyMap<Order, Index<R>>;
+
+  constructor(layout: Layout<R>, changed: Changed<R> = () => {}) {
+    this.#layout = layout;
+    this.#changed = changed;
+    this.#keyOf = keyField(layout);
+    this.#indexes = new Map(Object.values(layout.orders ?? {}).map((order) => [order, new Index(layout, order)]));
+  }
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  find(key: Key): R | undefined {
+    const kept = this.#rows.get(key);
+    return kept === undefined ? undefined : unpack(kept);
+  }
+
+  findUnique(value: Key): R | undefined {
+    const key = this.#byUnique.get(value);
+    return key === undefined ? undefined : this.find(key);
+  }
+
+  put(record: R): void {
+    const { isPacked, copy } = this.#layout;
+    const key = this.#keyOf(record);
+    const before = isPacked ? undefined : this.find(key);
+    const kept = before || !copy ? record : copy(record);
+    this.#rows.set(key, isPacked ? pack(kept) : kept);
+    this.#move(key, before, kept);
+  }
+
+  delete(key: Key): void {
+    const before = this.find(key);
+    if (!before) return;
+    this.#rows.delete(key);
+    this.#move(key, before, undefined);
+  }
+
+  all(): R[] {
+    return this.filter(() => true);
+  }
+
+  filter(matches: (record: R) => boolean): R[] {
+    const found: R[] = [];
+    for (const kept of this.#rows.values()) {
+      const record = unpack(kept);
+      if (matches(record)) found.push(record);
+    }
+    return found;
+  }
+
+  scan(order: Order, { of, ...range }: Scan): R[] {
+    const found: R[] = [];
+    for (const key of this.#indexes.get(order)?.groups.get(of)?.scan(range) ?? []) found.push(this.find(key) as R);
+    return found;
+  }
+
+  /** The groups of an order that hold something. */
+  groups(order: Order): Key[] {
+    return [...(this.#indexes.get(order)?.groups.keys() ?? [])] as Key[];
+  }
+
+  #move(key: Key, before: R | undefined, after: R | undefined): void {
+    const { unique } = this.#layout;
+    if (unique !== undefined && !(before && after)) {
+      const value = fieldOf(this.#layout, unique)((before ?? after) as R);
+      if (after) this.#byUnique.set(value, key);
+      else this.#byUnique.delete(value);
+    }
+    for (const index of this.#indexes.values()) index.move(key, before, after);
+    this.#changed(before, after);
+  }
+}
+
+/** The keys of records in an order. */
+class Index<R> {
+  readonly groups = new Map<Field, Ordered<Key, Key>>();
+  readonly #groupOf: (record: R) => Field;
+  readonly #placeOf: (record: R) => Field;
+
+  constructor(layout: Layout<R>, { by, of, only }: Order) {
+    const placeOf = fieldOf(layout, by);
+    const isIn = only === undefined ? () => true : fieldOf(layout, only);
+    this.#groupOf = of === undefined ? () => undefined : fieldOf(layout, of);
+    this.#placeOf = (record) => (isIn(record) ? placeOf(record) : undefined);
+  }
+
+  move(key: Key, before: R | undefined, after: R | undefined): void {
+    const from = before && (this.#placeOf(before) as Key | undefined);
+    const to = after && (this.#placeOf(after) as Key | undefined);
+    if (from === to) return;
+    const group = this.#groupOf((after ?? before) as R);
+    const ordered = this.groups.get(group) ?? new Ordered<Key, Key>();
+    if (from !== undefined) ordered.delete(from, key);
+    if (to !== undefined) ordered.add(to, key);
+    if (ordered.size === 0) this.groups.delete(group);
+    else this.groups.set(group, ordered);
+  }
+}
