@@ -1,5 +1,4 @@
 // Bodies near the limit of their door, each made to take long. F13: none fails, and none makes others wait.
-
 const KIB = 1024;
 const MIB = KIB * KIB;
 
@@ -17,208 +16,215 @@ const filler =
     return Buffer.from(head + pieces.join("") + tail);
   };
 
+/** A body may hold 10 000 values: about as many pieces, and no more. */
+const asRead =
+  (piece: (n: number) => string, most = 9_980) =>
+  (n: number): string =>
+    n < most ? piece(n) : "";
+const X90 = "x".repeat(90);
+const integerKey = (n: number) => `,"${(n * 429_496) % 4294967291}":1`;
+
 const restBodies = (): [name: string, body: Buffer, path: string][] => {
   const CHAT = "/api/v1/chat/send";
   const TRIGGER = "/api/v1/skills/trigger";
   const COMPLETIONS = "/v1/chat/completions";
-  const MOST = MIB;
-  const fill = filler(MOST);
+  const fill = filler(MIB);
   const ASKS = '{"role":"user","content":"';
   const MESSAGE = `,${ASKS}${"é".repeat(100)}"}`;
   const PART = `{"type":"text","text":"${"é".repeat(140)}"}`;
-  const filled = (head: string, piece: string, tail: string) => fill(head, () => piece, tail);
+  const said = (piece: string) => fill('{"message":"', () => piece, '"}');
+  const chat = (head: string, piece: (n: number) => string, tail: string) => fill(`{"message":"x"${head}`, piece, tail);
+  const params = (head: string, piece: (n: number) => string, tail: string) =>
+    fill(`{"skill_id":"tell","params":{${head}`, piece, tail);
+  const asks = (head: string, piece: (n: number) => string, tail: string) =>
+    fill(`{"model":"main","messages":[${head}`, piece, tail);
   return [
-    ["unknown fields", fill('{"message":"x"', (n) => `,"k${n}":1`, "}"), CHAT],
+    ["unknown fields", chat("", (n) => `,"k${n}":1`, "}"), CHAT],
     [
       "as many unknown fields as are read",
-      fill('{"message":"x"', (n) => (n < 9_990 ? `,"k${n}${"x".repeat(90)}":1` : ""), "}"),
+      chat(
+        "",
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}",
+      ),
       CHAT,
     ],
     [
-      "keys like integers",
-      fill('{"skill_id":"tell","params":{"":1', (n) => `,"${(n * 7919) % 4294967291}":1`, "}}"),
-      TRIGGER,
-    ],
-    [
-      "as many such keys as are read",
-      fill('{"skill_id":"no","params":{"":1', (n) => (n < 9_990 ? `,"${(n * 429_496) % 4294967291}":1` : ""), "}}"),
-      TRIGGER,
-    ],
-    ["the same key again and again", fill('{"message":"x"', () => ',"a":1', "}"), CHAT],
-    ["empty lists", fill('{"skill_id":"tell","params":{"a":[[]', () => ",[]", "]}}"), TRIGGER],
-    ["skills that are numbers", fill('{"message":"x","skill_ids":[1', () => ",1", "]}"), CHAT],
-    ["as many such skills as are read", Buffer.from(`{"message":"x","skill_ids":[1${",1".repeat(9_990)}]}`), CHAT],
-    ["open brackets", Buffer.alloc(MOST, "["), CHAT],
-    [
-      "open brackets in a text that never ends",
-      Buffer.concat([Buffer.from('{"message":"'), Buffer.alloc(MOST - 12, "[")]),
+      "fields that are nearly one",
+      fill(
+        '{"messag":"x"',
+        asRead((n) => `,"messagf${n}":1`),
+        "}",
+      ),
       CHAT,
     ],
-    ["backslashes", Buffer.concat([Buffer.from('{"message":"'), Buffer.alloc(MOST - 12, "\\")]), CHAT],
-    ["digits", Buffer.concat([Buffer.from('{"message":'), Buffer.alloc(MOST - 12, "9"), Buffer.from("}")]), CHAT],
-    ["an id that is nearly one", fill('{"message":"x","session_id":"', () => " !", '\\u00e9"}'), CHAT],
-    ["a key name", Buffer.from(`{"${"x".repeat(MOST - 10)}":1}`), CHAT],
-    ["a key name of a param", filled('{"skill_id":"tell","params":{"', "é", '":1}}'), TRIGGER],
-    ["quotes", Buffer.alloc(MOST, '"'), CHAT],
-    ["a message", filled('{"message":"', "x", '"}'), CHAT],
-    ["a message in pairs", filled('{"message":"', "😀", '"}'), CHAT],
-    ["a message in halves of pairs", filled('{"message":"', "\\ud800", '"}'), CHAT],
-    ["a message that is escaped", filled('{"message":"', "\\u20ac", '"}'), CHAT],
-    ["a message of quotes", filled('{"message":"', '\\"', '"}'), CHAT],
-    ["a session in pairs", filled('{"message":"x","session_id":"', "😀", '"}'), CHAT],
-    ["fields that are nearly one", fill('{"messag":"x"', (n) => (n < 9_990 ? `,"messagf${n}":1` : ""), "}"), CHAT],
+    ["the same key again and again", chat("", () => ',"a":1', "}"), CHAT],
+    [
+      "skills that are numbers",
+      chat(
+        ',"skill_ids":[1',
+        asRead(() => ",1"),
+        "]}",
+      ),
+      CHAT,
+    ],
     [
       "as many long skills as are read",
-      fill('{"message":"x","skill_ids":["a"', (n) => (n < 9_990 ? `,"${n}${"x".repeat(90)}"` : ""), "]}"),
+      chat(
+        ',"skill_ids":["a"',
+        asRead((n) => `,"${n}${X90}"`),
+        "]}",
+      ),
       CHAT,
     ],
+    ["an id that is nearly one", chat(',"session_id":"', () => " !", '\\u00e9"}'), CHAT],
+    ["a session in pairs", chat(',"session_id":"', () => "😀", '"}'), CHAT],
+    ["open brackets", Buffer.alloc(MIB, "["), CHAT],
+    ["open brackets in a text that never ends", Buffer.from(`{"message":"${"[".repeat(MIB - 12)}`), CHAT],
+    ["backslashes", Buffer.from(`{"message":"${"\\".repeat(MIB - 12)}`), CHAT],
+    ["digits", Buffer.from(`{"message":${"9".repeat(MIB - 12)}}`), CHAT],
+    ["a key name", Buffer.from(`{"${"x".repeat(MIB - 10)}":1}`), CHAT],
+    ["quotes", Buffer.alloc(MIB, '"'), CHAT],
+    ["a message", said("x"), CHAT],
+    ["a message in pairs", said("😀"), CHAT],
+    ["a message in halves of pairs", said("\\ud800"), CHAT],
+    ["prose of two bytes a character", said("naïve — text with words "), CHAT],
+    ["keys like integers", params('"":1', asRead(integerKey), "}}"), TRIGGER],
+    ["empty lists", params('"a":[[]', () => ",[]", "]}}"), TRIGGER],
     [
       "as many long keys as are read",
-      fill('{"skill_id":"tell","params":{"a":1', (n) => (n < 9_990 ? `,"k${n}${"x".repeat(90)}":1` : ""), "}}"),
+      params(
+        '"a":1',
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}}",
+      ),
       TRIGGER,
     ],
     [
+      "as many long numbers as are read",
+      params(
+        '"a":[1',
+        asRead(() => `,${"1".repeat(100)}`),
+        "]}}",
+      ),
+      TRIGGER,
+    ],
+    ["params of lines of prose", params('"a":"', () => "naïve \\n— text with words ", '"}}'), TRIGGER],
+    [
       "messages that are none",
-      fill('{"model":"main","messages":[1', (n) => (n < 9_990 ? ",1" : ""), "]}"),
+      asks(
+        "1",
+        asRead(() => ",1"),
+        "]}",
+      ),
       COMPLETIONS,
     ],
     [
       "as many messages as are read",
-      fill('{"model":"main","messages":[{"role":"user","content":"x"}', (n) => (n < 3_300 ? MESSAGE : ""), "]}"),
+      asks(
+        MESSAGE.slice(1),
+        asRead(() => MESSAGE, 3_300),
+        "]}",
+      ),
       COMPLETIONS,
-    ],
-    ["prose of two bytes a character", filled('{"message":"', "naïve — text with words ", '"}'), CHAT],
-    ["params in pairs", filled('{"skill_id":"tell","params":{"a":"', "😀", '"}}'), TRIGGER],
-    [
-      "params of lines of prose",
-      filled('{"skill_id":"tell","params":{"a":"', "naïve \\n— text with words ", '"}}'),
-      TRIGGER,
-    ],
-    ["a user in pairs", filled('{"message":"x","user_id":"', "😀", '"}'), CHAT],
-    [
-      "as many long numbers as are read",
-      fill('{"skill_id":"tell","params":{"a":[1', (n) => (n < 9_980 ? `,${"1".repeat(100)}` : ""), "]}}"),
-      TRIGGER,
     ],
     [
       "as many parts as are read",
-      fill(
-        `{"model":"main","messages":[{"role":"user","content":[${PART}`,
-        (n) => (n < 3_000 ? `,${PART}` : ""),
+      asks(
+        `{"role":"user","content":[${PART}`,
+        asRead(() => `,${PART}`, 3_000),
         "]}]}",
       ),
       COMPLETIONS,
     ],
-    ["a message in pairs, for OpenAI", filled(`{"model":"main","messages":[${ASKS}`, "😀", '"}]}'), COMPLETIONS],
+    ["a message in pairs, for OpenAI", asks(ASKS, () => "😀", '"}]}'), COMPLETIONS],
   ];
 };
 
 const rpcBodies = (): [name: string, body: string | Buffer][] => {
-  const fill = (head: string, piece: (n: number) => string, tail: string, most = Infinity) =>
-    filler(MIB)(head, (n) => (n < most ? piece(n) : ""), tail);
+  const fill = filler(MIB);
+  const batched = asRead((n) => `,{"id":0.${n}1,"jsonrpc":"2.0","method":"agent.`, 49);
   const big = "x".repeat(20_000);
-  const asks = '"jsonrpc":"2.0","method":"agent.sendMessage","params":';
+  const listing = (n: number) => batched(n) && `${batched(n)}list","params":{"${big}":"\\u0041"}}`;
+  const sending = (n: number) =>
+    batched(n) && `${batched(n)}sendMessage","params":{"agentName":"main","sessionId":"s${n}","message":"${big}"}}`;
+  const list = (params: string, piece: (n: number) => string, tail: string) =>
+    fill(`{"jsonrpc":"2.0","id":1,"method":"agent.list","params":{${params}`, piece, tail);
+  const send = (params: string, piece: (n: number) => string, tail: string) =>
+    fill(`{"id":1,"jsonrpc":"2.0","method":"agent.sendMessage","params":{${params}`, piece, tail);
+  const readIn = `"jsonrpc":"2.0","id":1,"method":"session.get","params":{"sessionId":`;
   return [
-    [
-      "unknown params",
-      fill('{"jsonrpc":"2.0","id":1,"method":"agent.list","params":{"a":1', (n) => `,"k${n}":1`, "}}"),
-    ],
+    ["unknown params", list('"a":1', (n) => `,"k${n}":1`, "}}")],
     [
       "as many as are read",
-      fill(
-        '{"jsonrpc":"2.0","id":1,"method":"agent.list","params":{"a":1',
-        (n) => `,"k${n}${"x".repeat(90)}":1`,
+      list(
+        '"a":1',
+        asRead((n) => `,"k${n}${X90}":1`),
         "}}",
-        9_990,
       ),
     ],
     [
       "members of a call, and an id that has to be looked for",
-      fill('{"id":1.5', (n) => `,"k${n}${"x".repeat(90)}":1`, "}", 9_990),
-    ],
-    [
-      "a batch of calls with such ids",
-      fill("[0", (n) => `,{"id":0.${n}1,"jsonrpc":"2.0","method":"agent.list","params":{"${big}":"\\u0041"}}`, "]", 49),
-    ],
-    [
-      "a batch of such messages",
       fill(
-        "[0",
-        (n) =>
-          `,{"id":0.${n}1,"jsonrpc":"2.0","method":"agent.sendMessage","params":{"agentName":"main","sessionId":"s${n}","message":"${big}"}}`,
-        "]",
-        49,
+        '{"id":1.5',
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}",
       ),
     ],
+    ["a batch of calls with such ids", fill("[0", listing, "]")],
+    ["a batch of such messages", fill("[0", sending, "]")],
     ["a batch of what is no call", fill("[0", () => ",0", "]")],
-    ["open brackets", "[".repeat(MIB)],
     ["open brackets in a text", `{"jsonrpc":"2.0","id":"${"[".repeat(MIB - 50)}","method":""}`],
     ["backslashes", `{"jsonrpc":"2.0","id":"${"\\\\".repeat(MIB / 2 - 50)}","method":""}`],
     ["an id of digits", `{"jsonrpc":"2.0","method":"","id":${"9".repeat(MIB - 50)}}`],
-    [
-      "a session id that is nearly one",
-      `{"jsonrpc":"2.0","id":1,"method":"session.get","params":{"sessionId":"${" !".repeat(MIB / 2 - 60)}"}}`,
-    ],
-    ["a method", `{"jsonrpc":"2.0","id":1,"method":"${"é".repeat(MIB / 2 - 50)}"}`],
-    ["a message", fill(`{"id":1,${asks}{"agentName":"main","message":"`, () => "x", '"}}')],
-    ["a message in pairs", fill(`{"id":1,${asks}{"agentName":"main","message":"`, () => "😀", '"}}')],
-    ["an agent in pairs", fill(`{"id":1,${asks}{"message":"x","agentName":"`, () => "😀", '"}}')],
     ["an id in pairs", fill(`{"jsonrpc":"2.0","method":"agent.list","id":"`, () => "😀", '"}')],
-    ["other names for what is required", fill(`{"id":1,${asks}{"a":1`, (n) => `,"agentN${n}":1`, "}}", 9_990)],
+    ["a session id that is nearly one", `{${readIn}"${" !".repeat(MIB / 2 - 60)}"}}`],
+    ["a method", `{"jsonrpc":"2.0","id":1,"method":"${"é".repeat(MIB / 2 - 50)}"}`],
+    ["a message in pairs", send('"agentName":"main","message":"', () => "😀", '"}}')],
+    ["an agent in pairs", send('"message":"x","agentName":"', () => "😀", '"}}')],
+    [
+      "other names for what is required",
+      send(
+        '"a":1',
+        asRead((n) => `,"agentN${n}":1`),
+        "}}",
+      ),
+    ],
     [
       "long names in place of what is required",
-      fill(`{"id":1,${asks}{"a":1`, (n) => `,"k${n}${"x".repeat(90)}":1`, "}}", 9_990),
+      send(
+        '"a":1',
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}}",
+      ),
     ],
   ];
 };
 
+/** The parser is that of the other doors; these are long in what a webhook does beside it. */
 const hookBodies = (): [name: string, path: string, body: Buffer][] => {
   const MOST = 256 * KIB;
   const fill = filler(MOST);
+  const values = asRead((n) => `,"k${n}":"${"x".repeat(10)}"`);
+  const metadata = asRead((n) => `,"k${n}${"x".repeat(10)}":1`);
+  const session = fill('{"message":"x","session":"webhook:', () => " !", '\\u00e9"}');
   return [
     ["unknown fields", "/hooks/wake", fill('{"text":"x"', (n) => `,"k${n}":1`, "}")],
-    [
-      "as many keys as are read",
-      "/hooks",
-      fill('{"a":1', (n) => (n < 9_990 ? `,"k${n}${"x".repeat(14)}":1` : ""), "}"),
-    ],
-    [
-      "keys like integers",
-      "/hooks",
-      fill('{"":1', (n) => (n < 9_990 ? `,"${(n * 429_496) % 4294967291}":1` : ""), "}"),
-    ],
-    ["the same key again and again", "/hooks/wake", fill('{"text":"x"', () => ',"a":1', "}")],
-    ["empty lists", "/hooks", fill("[[]", () => ",[]", "]")],
-    ["open brackets", "/hooks", Buffer.alloc(MOST, "[")],
-    [
-      "open brackets in a text that never ends",
-      "/hooks",
-      Buffer.concat([Buffer.from('{"a":"'), Buffer.alloc(MOST - 6, "[")]),
-    ],
-    ["backslashes", "/hooks/wake", Buffer.concat([Buffer.from('{"text":"'), Buffer.alloc(MOST - 9, "\\")])],
-    ["digits", "/hooks", Buffer.concat([Buffer.from('{"a":'), Buffer.alloc(MOST - 6, "9"), Buffer.from("}")])],
-    [
-      "a session that is nearly one",
-      "/hooks/agent",
-      fill('{"message":"x","session":"webhook:', () => " !", '\\u00e9"}'),
-    ],
-    [
-      "a value that the message is made of",
-      "/hooks/any",
-      fill('{"it":{"a":1', (n) => (n < 9_900 ? `,"k${n}":"${"x".repeat(10)}"` : ""), "}}"),
-    ],
-    ["what is signed", "/hooks/signed", Buffer.alloc(MOST, "[")],
-    ["a value in pairs that the message is made of", "/hooks/any", fill('{"it":"', () => "😀", '"}')],
-    [
-      "as much metadata as is read",
-      "/hooks/wake",
-      fill('{"text":"x","metadata":{"a":1', (n) => (n < 9_990 ? `,"k${n}${"x".repeat(10)}":1` : ""), "}}"),
-    ],
+    ["keys like integers", "/hooks", fill('{"":1', asRead(integerKey), "}")],
+    ["a session that is nearly one", "/hooks/agent", session],
     [
       "other names for what is required",
       "/hooks/agent",
-      fill('{"a":1', (n) => (n < 9_990 ? `,"messag${n}":1` : ""), "}"),
+      fill(
+        '{"a":1',
+        asRead((n) => `,"messag${n}":1`),
+        "}",
+      ),
     ],
+    ["a value that the message is made of", "/hooks/any", fill('{"it":{"a":1', values, "}}")],
+    ["a value in pairs that the message is made of", "/hooks/any", fill('{"it":"', () => "😀", '"}')],
+    ["what is signed", "/hooks/signed", Buffer.alloc(MOST, "[")],
+    ["as much metadata as is read", "/hooks/wake", fill('{"text":"x","metadata":{"a":1', metadata, "}}")],
   ];
 };
 

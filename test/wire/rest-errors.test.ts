@@ -13,7 +13,7 @@ const served = (routes as readonly Route[]).filter(({ surface }) => surface !== 
 
 describe.each(served)("$operation", (route) => {
   for (const name of route.errors) {
-    if (name === "internal") continue; // rest-internal.test.ts and ops-internal.test.ts
+    if (name === "internal") continue; // internal.test.ts
     const provoke =
       recorderProvocations[route.operation]?.[name] ??
       openAiProvocations[route.operation]?.[name] ??
