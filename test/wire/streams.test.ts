@@ -164,14 +164,6 @@ describe("a stream that is taken up again", () => {
       }
     }
   });
-
-  test("by many readers at once gives each of them all of it", async () => {
-    const { turn, turnId } = await playPieces(["one "]);
-    const readers = await Promise.all(Array.from({ length: 20 }, () => follow(played, turnId)));
-    turn.say("two");
-    turn.end();
-    for (const { all } of readers) expect(textOf(await all())).toBe("one two");
-  });
 });
 
 describe("a client that goes away mid-stream", () => {
