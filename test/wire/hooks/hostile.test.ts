@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { exchange } from "#test/harness/raw.ts";
 import { senders } from "#test/harness/senders.ts";
-import { LARGE_HOOK_BODIES } from "../large-bodies.ts";
+import { LARGE_HOOK_BODIES } from "#test/wire/call/large-bodies.ts";
 
 // F12 and F13: what somebody made to hurt, sent to the webhooks.
 

@@ -5,7 +5,7 @@ import { exchange } from "#test/harness/raw.ts";
 import { createRpc, RPC, transports } from "#test/harness/rpc.ts";
 import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
 import { exampleMethods } from "#test/harness/rpc-table.ts";
-import { LARGE_RPC_BODIES } from "../large-bodies.ts";
+import { LARGE_RPC_BODIES } from "#test/wire/call/large-bodies.ts";
 
 // F12 and F13 on RPC: what somebody made to hurt. What has no answer of its own is answered in the protocol's words.
 

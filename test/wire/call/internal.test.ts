@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { type Route, routes } from "#generated/routes.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
 import { targetOf } from "#test/harness/rest.ts";
-import { BODIES, IDS } from "./provoke-gateways.ts";
+import { BODIES, IDS } from "#test/wire/rest/provoke-gateways.ts";
 
 const CAUSE = "no such thing in /srv/gateway/secrets.json, password hunter2";
 

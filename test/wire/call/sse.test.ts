@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, get, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { listenHere, open, post } from "#test/wire/http/listener.ts";
 import { type SseEvent, sendEvents } from "#wire/call/sse.ts";
-import { listenHere, open, post } from "./listener.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
