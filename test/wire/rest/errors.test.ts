@@ -2,9 +2,8 @@ import { afterAll, describe, expect, test } from "vitest";
 import { errors } from "#generated/errors.ts";
 import { routes } from "#generated/routes.ts";
 import type { Route } from "#test/harness/contract.ts";
-import { provocations } from "./provoke.ts";
+import { openAiProvocations, provocations } from "./provoke.ts";
 import { closeGateways } from "./provoke-gateways.ts";
-import { openAiProvocations } from "./provoke-openai.ts";
 import { recorderProvocations } from "./provoke-recorder.ts";
 
 afterAll(closeGateways);
