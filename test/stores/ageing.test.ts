@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { ManualClock } from "#test/harness/clock.ts";
 import { compact, endCompaction, queueCompaction, SESSION, talk } from "./journals.ts";
-import { type Engine, openWorld, type World } from "./world.ts";
+import { type Engine, openWorld, sweepOrder, type World } from "./world.ts";
 
 const memory: Engine = { name: "memory", open: async (clock: ManualClock) => createMemoryStore({ clock }) };
 const HOUR = 3_600_000;
@@ -45,7 +45,7 @@ it("goes on in each slice where the last one ended, in a session whose turns ove
   const sessionsBefore = clock.now();
   await clock.advance(1);
   let slices = 1;
-  for (; await sweepOnce(world, sessionsBefore); slices++) await goOn(10);
+  for (; await store.sweep(sweepOrder(clock.now(), { sessionsBefore })); slices++) await goOn(10);
   expect(slices).toBeGreaterThan(3);
   const kept = await Promise.all(turnIds.map((turnId) => store.getTurn(turnId)));
   expect(kept.findIndex(Boolean)).toBe(3_000);
@@ -55,16 +55,3 @@ it("goes on in each slice where the last one ended, in a session whose turns ove
   const entries = await store.readEntries(SESSION, { after: 0, limit: 10_000 });
   expect(entries.map(({ seq }) => seq)).toEqual(Array.from({ length: lastSeq - firstSeq + 1 }, (_, n) => firstSeq + n));
 });
-
-const sweepOnce = (world: World, sessionsBefore: number) =>
-  world.store.sweep({
-    now: world.clock.now(),
-    maxAttempts: 3,
-    lost: { name: "turn-failed", detail: "lost" },
-    sessionsBefore,
-    webhookSessionsBefore: 0,
-    usageBefore: 0,
-    gatewayBefore: 0,
-    keysBefore: 0,
-    eventsBefore: 0,
-  });

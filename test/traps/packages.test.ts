@@ -159,7 +159,11 @@ describe("traps that other tests keep shut", () => {
       "is read 64 levels deep, and no deeper",
     ],
     ["a megabyte of JSON stops everybody", "wire/rest/hostile-json.test.ts", "F13: a large body is answered"],
-    ["a stranger's body is read before he is known", "wire/call/authentication.test.ts", "a stranger's body is not read"],
+    [
+      "a stranger's body is read before he is known",
+      "wire/call/authentication.test.ts",
+      "a stranger's body is not read",
+    ],
   ])("%s: test/%s", (_, file, words) => {
     expect(read(`test/${file}`)).toContain(words);
   });

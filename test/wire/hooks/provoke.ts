@@ -5,6 +5,7 @@ import type { Route } from "#test/harness/contract.ts";
 import type { SomeConfig, Start, TestGateway } from "#test/harness/gateway.ts";
 import { type HookClient, type HookSending, hookTransports } from "#test/harness/hooks.ts";
 import type { Reply } from "#test/harness/rest.ts";
+import { sweepOrder } from "#test/stores/world.ts";
 import { agents, createGateways, failingStore, whileStoreFails } from "#test/wire/call/provoked.ts";
 
 /** What a webhook asks for: for each operation that starts a turn the same, in its own words. */
@@ -197,8 +198,6 @@ const otherwise = ({ operation }: Route): Change => {
 /** Ages an event out as soon as it was handled. */
 const forget = async (store: Store, eventId: string): Promise<void> => {
   while ((await store.getEvent(eventId))?.status === "queued") await new Promise(setImmediate);
-  const lost = { name: "turn-failed", detail: "lost" } as const;
-  const before = { sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0 };
   const now = Date.now();
-  while (await store.sweep({ now, maxAttempts: 3, lost, ...before, eventsBefore: now + 1_000 }));
+  while (await store.sweep(sweepOrder(now, { eventsBefore: now + 1_000 })));
 };
