@@ -7,9 +7,7 @@ const alone = [
   "test/channels/webhook.test.ts",
   "test/traps/express.test.ts",
   "test/traps/replies.test.ts",
-  "test/wire/hooks/internal.test.ts",
-  "test/wire/ops-internal.test.ts",
-  "test/wire/rest-internal.test.ts",
+  "test/wire/call/internal.test.ts",
 ];
 /** Databases, crashes, several gateways, upgrades, pages in a browser, and whatever takes long: `npm run test:slow`. */
 const slow = ["test/**/*.slow.test.ts", "test/browser/*.test.ts"];

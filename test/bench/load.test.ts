@@ -10,23 +10,6 @@ Requests/sec:   3612.44
 {"requests":21000,"micros":6000000,"refused":0,"broken":0,"p50":13000,"p99":45400,"max":90000}
 `;
 
-test("the load's report is the line of JSON in what wrk prints", () => {
-  expect(parseReport(OUT)).toEqual({
-    rate: 3500,
-    requests: 21000,
-    refused: 0,
-    broken: 0,
-    p50: 13000,
-    p99: 45400,
-    max: 90000,
-  });
-});
-
-test("a report that is not there, or lacks a figure, is an error", () => {
-  expect(() => parseReport("unable to connect")).toThrow("unable to connect");
-  expect(() => parseReport('{"requests":1}')).toThrow("has no micros");
-});
-
 test("a load with refused or broken requests does not count", () => {
   const load = { ...parseReport(OUT), cpu: 1, busy: 1, disturbed: 0 };
   expect(() => requireClean(load, "P4")).not.toThrow();
@@ -75,20 +58,10 @@ requests: 21415 total, 21515 started, 21415 done, 21415 succeeded, 0 failed, 0 e
 status codes: 21415 2xx, 0 3xx, 0 4xx, 0 5xx
 `;
 
-test("h2load's words give the rate and what was answered", () => {
-  expect(parseStreams(STREAMS_OUT)).toEqual({ rate: 10707.5, requests: 21415, refused: 0, broken: 0 });
-});
-
 test("what h2load saw refused or broken is counted", () => {
   const out = STREAMS_OUT.replace("0 failed, 0 errored, 0 timeout", "9 failed, 4 errored, 3 timeout").replace(
     "0 4xx",
     "2 4xx",
   );
   expect(parseStreams(out)).toMatchObject({ refused: 2, broken: 7 });
-});
-
-test("a report of h2load that is not there, or lacks a figure, is an error", () => {
-  expect(() => parseStreams("could not resolve")).toThrow("could not resolve");
-  expect(() => parseStreams(STREAMS_OUT.replace("0 timeout", ""))).toThrow("has no timeout");
-  expect(() => parseStreams(STREAMS_OUT.replace("req/s", ""))).toThrow("has no rate");
 });

@@ -93,9 +93,4 @@ describe("an agent as callers see it", () => {
     expect(core.core.agentView("some")).toMatchObject({ skills: ["zebra"], description: "New." });
     expect(() => core.core.agentView("all")).toThrow(expect.objectContaining({ name: "agent-not-found" }));
   });
-
-  it("is listed with the others in the configuration's order", async () => {
-    await using core = await startCore({ agents: [{ name: "zoe" }, { name: "ada" }] });
-    expect(core.core.agentList().agents.map(({ agentName }) => agentName)).toEqual(["zoe", "ada"]);
-  });
 });

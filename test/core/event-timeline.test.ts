@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BackendError } from "#kit/errors.ts";
+import { sweepOrder } from "#test/stores/world.ts";
 import { type BeatingCore, MAIN, startBeating } from "./beating-core.ts";
 import { at, namesOf, timelineOf, toldOf } from "./timelines.ts";
 
@@ -78,11 +79,8 @@ describe("the timeline of a wake", () => {
     await queued(core);
     await core.beat();
     await core.endAll();
-    const swept = { eventsBefore: core.clock.now() + 1, sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0 };
-    const lost = { name: "turn-failed", detail: "lost" } as const;
-    while (
-      await core.store.sweep({ ...swept, now: core.clock.now(), maxAttempts: 3, lost, gatewayBefore: 0, keysBefore: 0 })
-    );
+    const now = core.clock.now();
+    while (await core.store.sweep(sweepOrder(now, { eventsBefore: now + 1 })));
     expect(await namesOf(core)).toEqual(["request.received"]);
     expect((await core.core.deliveries.read("dlv_1")).outcome).toBe("gone");
   });

@@ -132,37 +132,11 @@ describe("a path to a header", () => {
     expect(lookUp(sound("headers.x-a"), { headers: { "x-a": ["1", "2"] }, body: null })).toBe("1, 2");
   });
 
-  test.each([
-    "authorization",
-    "Authorization",
-    "proxy-authorization",
-    "x-gateway-token",
-    "cookie",
-    "set-cookie",
-    "webhook-signature",
-    "x-hub-signature-256",
-    "stripe-signature",
-    "x-slack-signature",
-    "x-gitlab-token",
-    "x-api-key",
-    "x-shopify-hmac-sha256",
-    "sec-websocket-protocol",
-  ])("never reads %s", (name) => {
+  // Which names are secrets, deliveries.test.ts says.
+  test.each(["authorization", "Authorization", "x-hub-signature-256", "x-api-key"])("never reads %s", (name) => {
     expect(parseLookup(`headers.${name}`)).toEqual({
       flaw: "names a header that may hold a secret: mappings never read those.",
     });
-  });
-
-  test.each([
-    "x-github-event",
-    "x-github-delivery",
-    "webhook-id",
-    "webhook-timestamp",
-    "content-type",
-    "user-agent",
-    "x-slack-request-timestamp",
-  ])("reads %s", (name) => {
-    expect(parseLookup(`headers.${name}`)).toEqual({ in: "headers", name });
   });
 });
 

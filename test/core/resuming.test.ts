@@ -4,31 +4,6 @@ import { createRandom } from "#test/harness/random.ts";
 import { ENTRIES, entriesOf, isSaid, startCore, textOf } from "./start-core.ts";
 
 describe("resuming", () => {
-  it("goes on after any mark while the reply is written: nothing twice, nothing left out", async () => {
-    await using core = await startCore();
-    const turn = await core.start();
-    const first = core.follow(turn);
-    const run = await core.scripted.next();
-    for (const text of ["alpha ", "beta ", "gamma "]) {
-      run.say(text);
-      await first.until(isSaid(text));
-    }
-    await core.start({ text: "another of the session" });
-    await core.clock.settle();
-    const before = [...first.steps];
-    const readers = before.map(({ mark }) => core.follow(turn, mark));
-    run.say("delta");
-    await core.clock.settle();
-    run.end();
-    await first.done;
-    expect(before).toHaveLength(6);
-    for (const [n, reader] of readers.entries()) {
-      const steps = [...before.slice(0, n + 1), ...(await reader.done)];
-      expect(textOf(steps)).toBe("alpha beta gamma delta");
-      expect(entriesOf(steps)).toEqual(ENTRIES);
-    }
-  });
-
   it("begins the reply anew for a mark past all that was written", async () => {
     await using core = await startCore();
     const turn = await core.start();
@@ -42,25 +17,6 @@ describe("resuming", () => {
     run.say(" beta");
     run.end();
     expect(textOf(await reader.done)).toBe("alpha beta");
-  });
-
-  it("goes on after any mark when the turn has ended: the entries that are left", async () => {
-    await using core = await startCore();
-    const turn = await core.start();
-    const first = core.follow(turn);
-    const run = await core.scripted.next();
-    for (const text of ["alpha ", "beta "]) {
-      run.say(text);
-      await first.until(isSaid(text));
-    }
-    run.end();
-    const all = await first.done;
-    const ended = await core.ended(turn);
-    for (const [n, { mark }] of all.entries()) {
-      const rest = await core.follow(ended, mark).done;
-      expect(entriesOf([...all.slice(0, n + 1), ...rest])).toEqual(ENTRIES);
-      expect(textOf(rest)).toBe("");
-    }
   });
 
   it("ends at once after the last mark of a turn that has ended, also when its session goes on", async () => {

@@ -254,11 +254,4 @@ describe("agents that leave the configuration", () => {
     const error = { name: "agent-removed" };
     expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "failed", error, reply: "half" });
   });
-
-  it("keeps the last of several configurations that come at once", async () => {
-    await using core = await startCore();
-    const slow = { ...core.settingsWith([{ name: "first" }]), skillDirs: ["/nowhere/at/all"] };
-    await Promise.all([core.core.reconfigure(slow), core.core.reconfigure(core.settingsWith([{ name: "last" }]))]);
-    expect(core.agents.list().map(({ name }) => name)).toEqual(["last"]);
-  });
 });

@@ -127,24 +127,6 @@ describe("a full queue", () => {
 });
 
 describe("an event that is sent again", () => {
-  it("is the first one, and another body is a mismatch", async () => {
-    await using core = await startBeating();
-    const first = await core.queueFully({ text: "one", idempotency: KEY });
-    const again = await core.queueFully({ text: "one", idempotency: KEY });
-    expect(again).toEqual({ event: first.event, replayed: true });
-    expect(await nameOf(() => core.queueFully({ idempotency: { ...KEY, hash: "other" } }))).toBe(
-      "idempotency-mismatch",
-    );
-    expect(core.store.stats().eventsQueued).toBe(1);
-  });
-
-  it("is the first one when it comes five times at once", async () => {
-    await using core = await startBeating();
-    const all = await Promise.all(Array.from({ length: 5 }, () => core.queueFully({ idempotency: KEY })));
-    expect(new Set(all.map(({ event }) => event.eventId)).size).toBe(1);
-    expect(all.filter(({ replayed }) => replayed)).toHaveLength(4);
-  });
-
   it.each([
     ["its agent has gone", (core: BeatingCore) => core.core.reconfigure(core.settingsWith([{ name: "other" }]))],
     [
@@ -169,28 +151,6 @@ describe("an event that is sent again", () => {
     await core.queueFully({ idempotency: KEY });
     isDraining = true;
     expect(await core.queueFully({ idempotency: KEY })).toMatchObject({ replayed: true });
-  });
-});
-
-describe("reading events", () => {
-  it("does not find one that is not there", async () => {
-    await using core = await startBeating();
-    expect(await nameOf(() => core.core.systemEvents.get("evt_none"))).toBe("event-not-found");
-  });
-
-  it("lists them newest first, by agent and by state", async () => {
-    await using core = await startBeating({ agents: [{ name: "main" }, { name: "other" }] });
-    await core.queue("first");
-    await core.beat();
-    await core.endAll();
-    for (const text of ["second", "third"]) await core.queue(text, { agent: "other" });
-    const textsOf = async (query: Parameters<typeof core.core.systemEvents.list>[0]) =>
-      (await core.core.systemEvents.list(query)).items.map(({ text }) => text);
-    expect(await textsOf({ limit: 10 })).toEqual(["third", "second", "first"]);
-    expect(await textsOf({ limit: 10, agent: "main" })).toEqual(["first"]);
-    expect(await textsOf({ limit: 10, status: "queued" })).toEqual(["third", "second"]);
-    const { next } = await core.core.systemEvents.list({ limit: 2 });
-    expect(await textsOf({ limit: 2, ...(next && { cursor: next }) })).toEqual(["first"]);
   });
 });
 

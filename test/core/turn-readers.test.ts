@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Store, Turn } from "#store/store.ts";
+import { sweepOrder } from "#test/stores/world.ts";
 import { AMPLE, ENTRIES, entriesOf, isSaid, startCore, type TestCore } from "./start-core.ts";
 
 describe("a reader", () => {
@@ -78,13 +79,6 @@ const ageOut = async ({ store, clock }: TestCore, { sessionId, turnId }: Turn): 
   const compacted = { summary: "", outside: false, through: 1_000, except, ...sizes, freedBytes: 0 };
   await store.endCompaction(claim, { now, compacted });
   await store.queueCompaction({ ...of, compactionId: "cmp_2" });
-  const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 };
-  await store.sweep({
-    now,
-    maxAttempts: 3,
-    lost: { name: "turn-failed", detail: "lost" },
-    sessionsBefore: now,
-    ...past,
-  });
+  await store.sweep(sweepOrder(now, { sessionsBefore: now }));
   expect(await store.getTurn(turnId)).toBeUndefined();
 };

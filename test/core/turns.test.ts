@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { failureOf } from "#core/turns/turns.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { deliveryOf } from "#test/stores/world.ts";
 import { AMPLE, startCore } from "./start-core.ts";
@@ -28,27 +27,6 @@ describe("starting a turn", () => {
     expect(core.scripted.runs).toHaveLength(1);
   });
 
-  it("refuses an agent, a model and a skill that are not there, and stores nothing", async () => {
-    const models = ["small", "large"];
-    const { createScriptedBackend } = await import("#test/backends/scripted.ts");
-    await using core = await startCore({ backend: createScriptedBackend(models).backend });
-    const refused = (wish: Parameters<typeof core.start>[0]) => expect(core.start(wish)).rejects;
-    await refused({ agent: "nobody" }).toMatchObject({
-      name: "agent-not-found",
-      detail: "No agent is named `nobody`. There is `main`.",
-    });
-    await refused({ model: "medium" }).toMatchObject({
-      name: "unknown-model",
-      detail: "The agent main takes small, large.",
-    });
-    await refused({ skillIds: ["sing"] }).toMatchObject({
-      name: "skill-not-found",
-      detail: "The agent main has no skill `sing`.",
-    });
-    storesNothing(core);
-    expect((await core.start({ model: "large" })).model).toBe("large");
-  });
-
   it("stores nothing while the gateway takes no new work", async () => {
     const admit = () => {
       throw new GatewayError("shutting-down");
@@ -69,20 +47,6 @@ describe("starting a turn", () => {
 });
 
 describe("waiting for a reply", () => {
-  it("resolves with the reply when the turn has ended", async () => {
-    await using core = await startCore();
-    const answer = core.startFully({ waitMs: 90_000 });
-    const run = await core.scripted.next();
-    run.say("good ");
-    run.say("morning");
-    run.use(3, 4);
-    run.end();
-    const { turn, replayed } = await answer;
-    expect(replayed).toBe(false);
-    expect(turn).toMatchObject({ status: "completed", reply: "good morning", usage: { input: 3, output: 4 } });
-    expect(await core.turns.get(turn.turnId)).toEqual(turn);
-  });
-
   it("resolves for a turn that had to wait for its place", async () => {
     await using core = await startCore();
     await core.start();
@@ -133,17 +97,6 @@ describe("waiting for a reply", () => {
     expect(await core.ended(turn)).toMatchObject({ status: "completed", reply: "late" });
   });
 
-  it("stops waiting when the caller goes, and leaves the turn running", async () => {
-    await using core = await startCore();
-    const caller = new AbortController();
-    const answer = core.startFully({ waitMs: 90_000, gone: () => caller.signal });
-    const run = await core.scripted.next();
-    await core.clock.advance(100);
-    caller.abort();
-    expect((await answer).turn.status).toBe("running");
-    expect(run.signal.aborted).toBe(false);
-  });
-
   it("does not wait for a caller that had gone before", async () => {
     await using core = await startCore();
     const timers = core.clock.timers();
@@ -153,20 +106,6 @@ describe("waiting for a reply", () => {
     expect((await answer).turn.status).toBe("running");
     // The turn's watch and its lease are left, and no timer of the wait.
     expect(core.clock.timers()).toBe(timers + 2);
-  });
-
-  it("waits for the first turn when it is a repeat, and answers at once when that has ended", async () => {
-    await using core = await startCore();
-    const wish = { waitMs: 90_000, idempotency: { key: "k", hash: "hash" } };
-    const answers = [core.startFully(wish), core.startFully(wish)];
-    const run = await core.scripted.next();
-    run.say("once");
-    run.end();
-    const [first, repeat] = await Promise.all(answers);
-    expect([first?.replayed, repeat?.replayed]).toEqual([false, true]);
-    expect(repeat?.turn).toEqual(first?.turn);
-    expect((await core.startFully(wish)).turn.reply).toBe("once");
-    expect(core.scripted.runs).toHaveLength(1);
   });
 
   it("tells who waits that the turn was deleted with its session", async () => {
@@ -264,35 +203,5 @@ describe("cancelling", () => {
     expect(await core.turns.cancel(turn.turnId)).toMatchObject({ status: "cancelled", attempt: 1 });
     await core.clock.advance(60_000);
     expect(core.scripted.runs).toHaveLength(1);
-  });
-
-  it("tells who waits for the reply", async () => {
-    await using core = await startCore();
-    const answer = core.startFully({ waitMs: 90_000 });
-    const run = await core.scripted.next();
-    await core.turns.cancel(run.turn.turnId);
-    expect((await answer).turn.status).toBe("cancelled");
-  });
-
-  it("refuses a turn that has ended, and one that is not there", async () => {
-    await using core = await startCore();
-    const turn = await core.start();
-    (await core.scripted.next()).end();
-    await core.ended(turn);
-    await expect(core.turns.cancel(turn.turnId)).rejects.toMatchObject({ name: "turn-ended" });
-    await expect(core.turns.cancel("turn_unknown")).rejects.toMatchObject({ name: "turn-not-found" });
-    await expect(core.turns.get("turn_unknown")).rejects.toMatchObject({ name: "turn-not-found" });
-  });
-});
-
-describe("a turn that did not complete", () => {
-  it("is turn-cancelled, or the error it failed with, and names the turn", async () => {
-    await using core = await startCore();
-    const turn = await core.start();
-    const error = { name: "turn-timeout", detail: "too slow" } as const;
-    const cancelled = failureOf({ ...turn, status: "cancelled" }, false);
-    expect(cancelled).toMatchObject({ name: "turn-cancelled", extra: { turnId: turn.turnId, replayed: false } });
-    const failed = failureOf({ ...turn, status: "failed", error }, true);
-    expect(failed).toMatchObject({ name: "turn-timeout", detail: "too slow", extra: { replayed: true } });
   });
 });

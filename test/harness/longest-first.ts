@@ -7,7 +7,7 @@ const LONGEST = [
   "test/faults/upstreams.slow.test.ts",
   "test/core/heartbeat-load.slow.test.ts",
   "test/faults/side-by-side.slow.test.ts",
-  "test/wire/slow-readers.slow.test.ts",
+  "test/wire/http/slow-readers.slow.test.ts",
   "test/wire/ws/slow-readers.slow.test.ts",
   "test/docs/operations.slow.test.ts",
   "test/backends/model-gateway-faults.slow.test.ts",

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { ManualClock } from "#test/harness/clock.ts";
 import { compact, endCompaction, queueCompaction, SESSION, talk } from "./journals.ts";
-import { type Engine, openWorld, type World } from "./world.ts";
+import { type Engine, openWorld, sweepOrder, type World } from "./world.ts";
 
 const memory: Engine = { name: "memory", open: async (clock: ManualClock) => createMemoryStore({ clock }) };
 const HOUR = 3_600_000;
@@ -28,36 +28,6 @@ it("gives the memory of what is erased back, however long a session goes on", as
   expect(Math.max(...rounds.slice(3))).toBeLessThan(third * 1.05);
 });
 
-it("keeps a long reply once", async () => {
-  await using world = await openWorld(memory);
-  await world.start();
-  const claimed = await world.claimNext();
-  const before = bytesOf(world);
-  await world.end(claimed, { reply: "x".repeat(100_000) });
-  expect(bytesOf(world) - before).toBeLessThan(105_000);
-  expect((await world.store.getTurn(claimed.turn.turnId))?.reply).toHaveLength(100_000);
-});
-
-it("forgets the turns of what is erased, and leaves nothing when the session goes", async () => {
-  await using world = await openWorld(memory);
-  const before = bytesOf(world);
-  const turnIds = await talk(
-    world,
-    Array.from({ length: 500 }, (_, n) => `${n}`),
-  );
-  await compact(world, ["499", "re 499"]);
-  const sessionsBefore = world.clock.now();
-  await world.clock.advance(1);
-  await world.start();
-  await world.sweep({ sessionsBefore });
-  const kept = await Promise.all(turnIds.map((turnId) => world.store.getTurn(turnId)));
-  expect(kept.map((turn) => turn?.turnId).filter(Boolean)).toEqual(turnIds.slice(-1));
-  await world.end(await world.claimNext());
-  await world.sweep({ sessionsBefore: world.clock.now() });
-  const usage = 2_000;
-  expect(bytesOf(world) - before).toBeLessThan(usage);
-});
-
 it("goes on in each slice where the last one ended, in a session whose turns overlap and that grows meanwhile", async () => {
   await using world = await openWorld(memory);
   const { store, clock } = world;
@@ -75,7 +45,7 @@ it("goes on in each slice where the last one ended, in a session whose turns ove
   const sessionsBefore = clock.now();
   await clock.advance(1);
   let slices = 1;
-  for (; await sweepOnce(world, sessionsBefore); slices++) await goOn(10);
+  for (; await store.sweep(sweepOrder(clock.now(), { sessionsBefore })); slices++) await goOn(10);
   expect(slices).toBeGreaterThan(3);
   const kept = await Promise.all(turnIds.map((turnId) => store.getTurn(turnId)));
   expect(kept.findIndex(Boolean)).toBe(3_000);
@@ -85,16 +55,3 @@ it("goes on in each slice where the last one ended, in a session whose turns ove
   const entries = await store.readEntries(SESSION, { after: 0, limit: 10_000 });
   expect(entries.map(({ seq }) => seq)).toEqual(Array.from({ length: lastSeq - firstSeq + 1 }, (_, n) => firstSeq + n));
 });
-
-const sweepOnce = (world: World, sessionsBefore: number) =>
-  world.store.sweep({
-    now: world.clock.now(),
-    maxAttempts: 3,
-    lost: { name: "turn-failed", detail: "lost" },
-    sessionsBefore,
-    webhookSessionsBefore: 0,
-    usageBefore: 0,
-    gatewayBefore: 0,
-    keysBefore: 0,
-    eventsBefore: 0,
-  });

@@ -1,3 +1,4 @@
+import { newId } from "#kit/ids.ts";
 import type { ClaimedTurn, EventOrder, GatewayEntry, GatewayNews, SystemEvent, TurnEnd } from "#store/store.ts";
 import { DAY, LEASE_MS, RECORDER, type World } from "./world.ts";
 
@@ -7,24 +8,25 @@ export type EventWish = Partial<
   Omit<EventOrder, "limits" | "idempotency"> & { key: string; hash: string; limits: Partial<EventOrder["limits"]> }
 >;
 
-export const eventOrder = (world: World, { key, hash = "hash", limits, ...rest }: EventWish = {}): EventOrder => {
-  const now = rest.now ?? world.clock.now();
-  return {
-    now,
-    eventId: world.newId("evt"),
-    agent: "main",
-    text: "it happened",
-    metadata: undefined,
-    caller: "shared",
-    beatNow: false,
-    idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
-    delivery: undefined,
-    recorder: RECORDER,
-    streamKeep: STREAM_KEEP,
-    ...rest,
-    limits: { events: 1e6, storeBytes: 1e12, ...limits },
-  };
-};
+/** An event's order that says of itself only what matters to a test. */
+export const queueOrder = (now: number, { key, hash = "hash", limits, ...rest }: EventWish = {}): EventOrder => ({
+  now,
+  eventId: newId("evt", now),
+  agent: "main",
+  text: "it happened",
+  metadata: undefined,
+  caller: "shared",
+  beatNow: false,
+  idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
+  delivery: undefined,
+  recorder: RECORDER,
+  streamKeep: STREAM_KEEP,
+  ...rest,
+  limits: { events: 1e6, storeBytes: 1e12, ...limits },
+});
+
+export const eventOrder = (world: World, wish: EventWish = {}): EventOrder =>
+  queueOrder(wish.now ?? world.clock.now(), { eventId: world.newId("evt"), ...wish });
 
 export const queueEvent = async (world: World, wish: EventWish = {}): Promise<SystemEvent> =>
   (await world.store.queueEvent(eventOrder(world, wish))).event;

@@ -11,7 +11,7 @@ import { SqliteRecords } from "#store/sqlite/worker/records.ts";
 import type { StoreNotice } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { mortalWorker, newPath, sqlite } from "./sqlite-engine.ts";
-import { LOST, openWorld, type World } from "./world.ts";
+import { LOST, openWorld, sweepOrder, type World } from "./world.ts";
 
 const FULL_MS = 250;
 
@@ -110,16 +110,11 @@ describe("a SQLite store whose disk is full", () => {
     const held = { turnId: order.turnId, sessionId: "chat:a", node: "node_a", fence: 1 };
     batches.run([call("extendClaims", 3, [held], 5_000)]);
     expect(valuesOf(answers())).toEqual([[]]);
-    batches.run([call("sweep", 4_000, sweepAt(4_000))]);
+    batches.run([call("sweep", 4_000, sweepOrder(4_000))]);
     batches.run([call("getTurn", 4_001, order.turnId)]);
     expect(valuesOf(answers())[0]).toMatchObject({ status: "running", attempt: 1 });
     db.close();
   });
-});
-
-const sweepAt = (now: number) => ({
-  ...{ now, maxAttempts: 3, lost: { name: "turn-failed", detail: undefined } },
-  ...{ sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 },
 });
 
 describe("a SQLite store whose disk fails", () => {
@@ -145,7 +140,7 @@ describe("a SQLite store whose disk fails", () => {
     const kept = await world.start();
     const claimed = await world.claimNext();
     writeFileSync(`${path}.end`, "");
-    await expect(store.sweep({ ...sweepAt(clock.now()), lost: LOST })).rejects.toMatchObject({
+    await expect(store.sweep({ ...sweepOrder(clock.now()), lost: LOST })).rejects.toMatchObject({
       name: "store-unavailable",
       extra: { retryAfterMs: expect.any(Number) },
     });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { list, record } from "./deliveries.ts";
+import { list } from "./deliveries.ts";
 import { eventOrder, failEvent, news, queueEvent, takeEvents, toldNews, waiting } from "./inbound.ts";
 import { sqlite } from "./sqlite-engine.ts";
 import { deliveryOf, LEASE_MS, openWorld, RECORDER, refusal } from "./world.ts";
@@ -40,16 +40,6 @@ describe("calls that share a transaction", () => {
     expect(toldNews(world).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6]);
     expect(toldNews(world)).toEqual((await world.store.readGatewayEntries({ after: 0, limit: 99 })).entries);
   });
-
-  it("let the recorder keep no more than its entries, where more of them come at once", async () => {
-    await using world = await openWorld(sqlite);
-    const ids = Array.from({ length: 40 }, (_, n) => `dlv_${n}`);
-    await Promise.all(ids.map((id) => record(world, { ...deliveryOf(id), answer: "unmatched" }, 9, 5)));
-    expect(await list(world)).toEqual(ids.slice(-5).reverse());
-    expect(world.store.stats().deliveries).toBe(5);
-    await world.reopen();
-    expect(await list(world)).toEqual(ids.slice(-5).reverse());
-  });
 });
 
 describe("a file that is opened again", () => {
@@ -71,19 +61,6 @@ describe("a file that is opened again", () => {
     expect(beat?.fence).toBeGreaterThan(held?.fence ?? Infinity);
     expect(announcement?.claim.fence).toBeGreaterThan(sent?.claim.fence ?? Infinity);
     expect(await world.store.extendBeat(held as typeof beat & object, LEASE_MS)).toBe(false);
-  });
-
-  it("keeps the events of a turn that was running with that turn", async () => {
-    await using world = await openWorld(sqlite);
-    const [taken, free] = [await queueEvent(world), await queueEvent(world)];
-    const { turnId } = (await takeEvents(world, [taken.eventId])).claim;
-    await world.reopen();
-    expect(await world.store.getEvent(taken.eventId)).toMatchObject({ status: "queued", turnId });
-    expect(await waiting(world)).toEqual([free.eventId]);
-    expect(await refusal(takeEvents(world, [taken.eventId]))).toBe("internal");
-    expect(world.store.agentCounts("main").waitingEvents).toBe(1);
-    await world.end(await world.claimNext());
-    expect(await world.store.getEvent(taken.eventId)).toMatchObject({ status: "handled", turnId });
   });
 
   it("goes on with its counts, with the stream's places, and with the recorder's finished and unfinished", async () => {

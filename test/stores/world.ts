@@ -1,3 +1,4 @@
+import { newId } from "#kit/ids.ts";
 import type {
   Claim,
   ClaimedTurn,
@@ -49,6 +50,8 @@ export type Wish = Partial<
   }
 >;
 
+type SweepOrder = Parameters<Store["sweep"]>[0];
+
 export const times = <T>(count: number, make: (n: number) => T): T[] =>
   Array.from({ length: count }, (_, n) => make(n));
 
@@ -58,6 +61,68 @@ export const NO_USAGE: Usage = { input: 0, output: 0 };
 export const LOST = { name: "turn-failed", detail: "lost" } as const;
 export const RECORDER: RecorderLimits = { entries: 1_000, bytes: 1e9, refused: 1_000 };
 const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 };
+
+/** A turn's order that says of itself only what matters to a test. */
+export const turnOrder = (now: number, wish: Wish = {}): TurnOrder => {
+  const { session = "chat:a", agent = "main", key, hash = "hash", limits, ...rest } = wish;
+  return {
+    now,
+    turnId: newId("turn", now),
+    messageId: newId("msg", now),
+    session: { sessionId: session, agent, channel: "rest", userId: "ada" },
+    surface: "rest",
+    caller: "ci",
+    text: "hello",
+    outside: false,
+    model: undefined,
+    countedModel: rest.model ?? "echo",
+    skillIds: [],
+    waited: false,
+    idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
+    delivery: undefined,
+    recorder: RECORDER,
+    context: undefined,
+    events: undefined,
+    announce: undefined,
+    claim: undefined,
+    ...rest,
+    limits: { ...AMPLE, ...limits },
+  };
+};
+
+/** Runs a turn to its end, with what belongs to its order. */
+export const endTurn = async (
+  store: Store,
+  now: number,
+  wish: Wish = {},
+  how: Partial<TurnEnd> = {},
+): Promise<void> => {
+  const claim = { now, node: "node_a", leaseMs: DAY, replyMessageId: newId("msg", now) };
+  const { claimed } = await store.startTurn(turnOrder(now, { claim, ...wish }));
+  if (!claimed) throw new Error("the turn was not claimed at once");
+  await store.endTurn(claimed.claim, {
+    now,
+    status: "completed",
+    reply: "hi",
+    error: undefined,
+    usage: undefined,
+    ...how,
+  });
+};
+
+/** A sweep that lets nothing go but what it is told to. */
+export const sweepOrder = (now: number, past: Partial<SweepOrder> = {}): SweepOrder => ({
+  now,
+  maxAttempts: 3,
+  lost: LOST,
+  sessionsBefore: 0,
+  webhookSessionsBefore: 0,
+  usageBefore: 0,
+  gatewayBefore: 0,
+  eventsBefore: 0,
+  keysBefore: 0,
+  ...past,
+});
 
 /** What may answer at once answers with a promise here, as the suite is for every engine. */
 const awaited = (store: Store) =>
@@ -110,33 +175,8 @@ export const openWorld = async (engine: Engine) => {
       look();
     });
 
-  const order = (wish: Wish = {}): TurnOrder => {
-    const { session = "chat:a", agent = "main", key, hash = "hash", limits, ...rest } = wish;
-    const now = rest.now ?? clock.now();
-    return {
-      now,
-      turnId: newId("turn"),
-      messageId: newId("msg"),
-      session: { sessionId: session, agent, channel: "rest", userId: "ada" },
-      surface: "rest",
-      caller: "ci",
-      text: "hello",
-      outside: false,
-      model: undefined,
-      countedModel: rest.model ?? "echo",
-      skillIds: [],
-      waited: false,
-      idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
-      delivery: undefined,
-      recorder: RECORDER,
-      context: undefined,
-      events: undefined,
-      announce: undefined,
-      claim: undefined,
-      ...rest,
-      limits: { ...AMPLE, ...limits },
-    };
-  };
+  const order = (wish: Wish = {}): TurnOrder =>
+    turnOrder(wish.now ?? clock.now(), { turnId: newId("turn"), messageId: newId("msg"), ...wish });
 
   const start = async (wish: Wish = {}) => (await world.store.startTurn(order(wish))).turn;
 
@@ -167,10 +207,9 @@ export const openWorld = async (engine: Engine) => {
     world.store.releaseTurn(claim, { now: clock.now(), delayMs, usage });
 
   const sweep = async (wish: Partial<Parameters<Store["sweep"]>[0]> = {}): Promise<number> => {
-    const request = { now: clock.now(), maxAttempts: 3, lost: LOST, sessionsBefore: 0, webhookSessionsBefore: 0 };
-    const before = { usageBefore: 0, gatewayBefore: 0, eventsBefore: 0, keysBefore: request.now };
+    const now = clock.now();
     let slices = 1;
-    while (await world.store.sweep({ ...request, ...before, ...wish })) slices++;
+    while (await world.store.sweep(sweepOrder(now, { keysBefore: now, ...wish }))) slices++;
     return slices;
   };
 

@@ -155,11 +155,15 @@ describe("traps that other tests keep shut", () => {
     ["a file of the generator is edited by hand, or old", "generate/output.test.ts", "output"],
     [
       "JSON of 100 000 levels parses, and cannot be written back",
-      "wire/hostile-json.test.ts",
+      "wire/rest/hostile-json.test.ts",
       "is read 64 levels deep, and no deeper",
     ],
-    ["a megabyte of JSON stops everybody", "wire/hostile-json.test.ts", "F13: a large body is answered"],
-    ["a stranger's body is read before he is known", "wire/authentication.test.ts", "a stranger's body is not read"],
+    ["a megabyte of JSON stops everybody", "wire/rest/hostile-json.test.ts", "F13: a large body is answered"],
+    [
+      "a stranger's body is read before he is known",
+      "wire/call/authentication.test.ts",
+      "a stranger's body is not read",
+    ],
   ])("%s: test/%s", (_, file, words) => {
     expect(read(`test/${file}`)).toContain(words);
   });

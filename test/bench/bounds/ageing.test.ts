@@ -3,10 +3,9 @@ import { createMemoryStore } from "#store/memory/memory.ts";
 import type { ManualClock } from "#test/harness/clock.ts";
 import { leastOf, stretchOf } from "#test/harness/loop.ts";
 import { compact, SESSION } from "#test/stores/journals.ts";
-import { type Engine, openWorld, type World } from "#test/stores/world.ts";
+import { type Engine, endTurn, openWorld, sweepOrder, type World } from "#test/stores/world.ts";
 
 const memory: Engine = { name: "memory", open: async (clock: ManualClock) => createMemoryStore({ clock }) };
-const HOUR = 3_600_000;
 
 it("erases the head of 600 000 entries without keeping others waiting", { timeout: 60_000 }, async () => {
   const erase = async (): Promise<number> => {
@@ -40,28 +39,13 @@ it("looks at what it cannot erase once, and not with every sweep", async () => {
   expect(long).toBeLessThan(1);
 });
 
-const sweepOnce = (world: World, sessionsBefore: number) =>
-  world.store.sweep({
-    now: world.clock.now(),
-    maxAttempts: 3,
-    lost: { name: "turn-failed", detail: "lost" },
-    sessionsBefore,
-    webhookSessionsBefore: 0,
-    usageBefore: 0,
-    gatewayBefore: 0,
-    eventsBefore: 0,
-    keysBefore: 0,
-  });
+const sweepOnce = ({ store, clock }: World, sessionsBefore: number) =>
+  store.sweep(sweepOrder(clock.now(), { sessionsBefore }));
 
 /** Ends so many turns of one session. What was told of them is more than the store keeps: it is not kept here. */
-const fill = async ({ store, clock, order, told }: World, count: number): Promise<void> => {
-  const now = clock.now();
-  const end = { now, status: "completed", reply: "hi", error: undefined, usage: undefined } as const;
+const fill = async ({ store, clock, told, newId }: World, count: number): Promise<void> => {
   for (let n = 0; n < count; n++) {
-    const claim = { now, node: "node_a", leaseMs: HOUR, replyMessageId: `msg_${n}` };
-    const { claimed } = await store.startTurn(order({ text: `hello ${n}`, claim }));
-    if (!claimed) throw new Error("the turn was not claimed at once");
-    await store.endTurn(claimed.claim, end);
+    await endTurn(store, clock.now(), { turnId: newId("turn"), messageId: newId("msg"), text: `hello ${n}` });
     if (n % 1_000 === 0) told.length = 0;
   }
   told.length = 0;

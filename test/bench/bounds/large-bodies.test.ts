@@ -5,7 +5,7 @@ import { leastOf } from "#test/harness/loop.ts";
 import { RPC } from "#test/harness/rpc.ts";
 import { senders } from "#test/harness/senders.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
-import { LARGE_HOOK_BODIES, LARGE_REST_BODIES, LARGE_RPC_BODIES } from "#test/wire/large-bodies.ts";
+import { LARGE_HOOK_BODIES, LARGE_REST_BODIES, LARGE_RPC_BODIES } from "#test/wire/call/large-bodies.ts";
 
 const MOST_MS = 20;
 const secret = senders.github.makeSecret("first");

@@ -4,7 +4,8 @@ import { createMemoryStore } from "#store/memory/memory.ts";
 import type { DeliveryQuery, Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { leastOf, stretchOf, watchLoop } from "#test/harness/loop.ts";
-import { deliveryOf, RECORDER } from "#test/stores/world.ts";
+import { queueOrder } from "#test/stores/inbound.ts";
+import { deliveryOf, endTurn, RECORDER, sweepOrder } from "#test/stores/world.ts";
 
 const MANY = 100_000;
 const openStore = () => {
@@ -13,19 +14,9 @@ const openStore = () => {
 };
 
 const queue = async (store: Store, now: number, wish: { agent?: string; text?: string } = {}): Promise<string> => {
-  const eventId = newId("evt", now);
-  const { agent = "main", text = "it happened" } = wish;
-  const of = { now, eventId, agent, text, metadata: undefined, caller: "shared", beatNow: false };
-  const limits = { events: 1e9, storeBytes: 1e15 };
-  await store.queueEvent({
-    ...of,
-    idempotency: undefined,
-    delivery: undefined,
-    limits,
-    recorder: RECORDER,
-    streamKeep: 100,
-  });
-  return eventId;
+  const order = queueOrder(now, { limits: { events: 1e9, storeBytes: 1e15 }, streamKeep: 100, ...wish });
+  await store.queueEvent(order);
+  return order.eventId;
 };
 
 /** The longest stretch of work while `act` runs: of a few times, as the first compiles and any may collect garbage. */
@@ -105,36 +96,13 @@ it("looks through 100 000 deliveries by whatever is asked for without keeping ot
 it("deletes a session of 20 000 entries without keeping others waiting, and erases it in slices", async () => {
   const { clock, store } = openStore();
   const now = clock.now();
-  const limits = { turnsPerSession: 1e9, turns: 1e9, messagesPerSession: 1e9, storeBytes: 1e15 };
-  const start = (sessionId: string, n: number) =>
-    store.startTurn({
-      now,
-      turnId: newId("turn", now),
-      messageId: newId("msg", now),
-      session: { sessionId, agent: "main", channel: "rest", userId: "ada" },
-      surface: "rest",
-      caller: "ci",
+  const runTurn = (session: string, n: number) =>
+    endTurn(store, now, {
+      session,
       text: `hello ${n}`,
-      outside: false,
-      context: undefined,
-      model: undefined,
-      countedModel: "echo",
-      skillIds: [],
-      waited: false,
-      idempotency: undefined,
       delivery: deliveryOf(newId("dlv", now)),
-      limits,
       recorder: { ...RECORDER, entries: 1e6 },
-      events: undefined,
-      announce: undefined,
-      claim: { now, node: "node_a", leaseMs: 1e6, replyMessageId: newId("msg", now) },
     });
-  const end = { now, status: "completed", reply: "hi", error: undefined, usage: undefined } as const;
-  const runTurn = async (sessionId: string, n: number): Promise<void> => {
-    const { claimed } = await start(sessionId, n);
-    if (!claimed) throw new Error("the turn was not claimed at once");
-    await store.endTurn(claimed.claim, end);
-  };
   const { bytes } = store.stats();
   const sessions = ["chat:a", "chat:b", "chat:c"];
   for (const session of sessions) {
@@ -142,18 +110,7 @@ it("deletes a session of 20 000 entries without keeping others waiting, and eras
       await runTurn(session, n);
     }
   }
-  const sweep = (sessionsBefore = 0) =>
-    store.sweep({
-      now,
-      maxAttempts: 3,
-      lost: { name: "turn-failed", detail: "lost" },
-      sessionsBefore,
-      webhookSessionsBefore: 0,
-      usageBefore: 0,
-      gatewayBefore: 0,
-      keysBefore: 0,
-      eventsBefore: 0,
-    });
+  const sweep = (sessionsBefore = 0) => store.sweep(sweepOrder(now, { sessionsBefore }));
   const erase = async (session: string): Promise<number> => {
     const longest = watchLoop();
     expect(await store.deleteSession(session, now)).toEqual({ turnsCancelled: 0 });

@@ -4,38 +4,23 @@ import { newId } from "#kit/ids.ts";
 import type { Store, TurnOrder } from "#store/store.ts";
 import { stretchOf } from "#test/harness/loop.ts";
 import { newPath, openSqlite } from "#test/stores/sqlite-engine.ts";
-import { deliveryOf, LOST } from "#test/stores/world.ts";
+import { DAY, deliveryOf, sweepOrder, turnOrder } from "#test/stores/world.ts";
 
 const MESSAGES = process.env.RUN_LONG ? 1_000_000 : 4_000;
 const AT_ONCE = 64;
-const LIMITS = { turnsPerSession: 1e9, turns: 1e9, messagesPerSession: 1e9, storeBytes: 1e15 };
 const RECORDER = { entries: 10_000, bytes: 64e6, refused: 10 };
-const HOUR = 3_600_000;
 /** A tenth of all turns is in one session. */
 const LONG = "chat:long";
 
-const orderOf = (n: number, now: number): TurnOrder => ({
-  now,
-  turnId: newId("turn", now),
-  messageId: newId("msg", now),
-  session: { sessionId: n % 10 === 0 ? LONG : `chat:${n % 50_000}`, agent: "main", channel: "rest", userId: "ada" },
-  surface: "rest",
-  caller: "ci",
-  text: "a message of about a hundred bytes, as people write them to an agent that answers them with another",
-  outside: false,
-  context: undefined,
-  model: undefined,
-  countedModel: "echo",
-  skillIds: [],
-  waited: false,
-  idempotency: { key: newId("req", now), hash: "hash", expiresAt: now + HOUR },
-  delivery: deliveryOf(newId("dlv", now)),
-  limits: LIMITS,
-  recorder: RECORDER,
-  events: undefined,
-  announce: undefined,
-  claim: { now, node: "node_a", leaseMs: HOUR, replyMessageId: newId("msg", now) },
-});
+const orderOf = (n: number, now: number): TurnOrder =>
+  turnOrder(now, {
+    session: n % 10 === 0 ? LONG : `chat:${n % 50_000}`,
+    text: "a message of about a hundred bytes, as people write them to an agent that answers them with another",
+    key: newId("req", now),
+    delivery: deliveryOf(newId("dlv", now)),
+    recorder: RECORDER,
+    claim: { now, node: "node_a", leaseMs: DAY, replyMessageId: newId("msg", now) },
+  });
 
 /** Two messages, when nothing else of the session is before them. */
 const talk = async (store: Store, n: number): Promise<void> => {
@@ -70,10 +55,9 @@ const use = async (store: Store): Promise<void> => {
       store.readUsage({ from: 0, to: Infinity }),
     ]);
   }
-  const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 };
   await store.deleteSession(LONG, now);
   for (let slices = 0; slices < 200; slices++) {
-    await store.sweep({ now: now + 2 * HOUR, maxAttempts: 3, lost: LOST, sessionsBefore: now, ...past });
+    await store.sweep(sweepOrder(now + 2 * DAY, { sessionsBefore: now }));
   }
 };
 

@@ -138,17 +138,7 @@ export const ageingTests = (engine: Engine): void => {
       const sessionsBefore = world.clock.now();
       await world.clock.advance(1_000);
       await talk(world, ["later"]);
-      const request = {
-        now: world.clock.now(),
-        maxAttempts: 3,
-        lost: { name: "turn-failed", detail: "lost" } as const,
-      };
-      const past = { webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0, eventsBefore: 0 };
-      const sweep = () => world.store.sweep({ ...request, ...past, sessionsBefore });
-      const sweepAll = async () => {
-        while (await sweep());
-      };
-      await Promise.all([sweepAll(), talk(world, ["meanwhile 1", "meanwhile 2"])]);
+      await Promise.all([world.sweep({ sessionsBefore }), talk(world, ["meanwhile 1", "meanwhile 2"])]);
       expect((await world.store.getSession(SESSION))?.firstSeq).toBe((count - 1) * 6 + 1);
       expect(await isKept(world, turnIds.slice(-2))).toEqual([false, true]);
       const from = (count - 1) * 6 + 1;

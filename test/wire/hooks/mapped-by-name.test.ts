@@ -64,26 +64,4 @@ describe("a payload with a mapping's name", async () => {
     for (const name of ["constructor", "__proto__", "everything/x", "Everything", "everything "])
       expect((await hooks.send(`/${encodeURI(name)}`, {})).status).toBe(404);
   });
-
-  it("and a signature of its own does not take the shared token", async () => {
-    const { hooks } = gateway;
-    expect((await hooks.named("signed", {})).status).toBe(401);
-  });
-
-  it("with an idempotency key is not that of another mapping", async () => {
-    const { hooks } = gateway;
-    const keyed = { headers: { "Idempotency-Key": "one" } };
-    const body = { status: "failed", job: "build", text: "x" };
-    const ci = await hooks.named("ci", body, keyed);
-    const everything = await hooks.named("everything", body, keyed);
-    expect(everything.json.turnId).not.toBe(ci.json.turnId);
-    expect((await hooks.named("ci", body, keyed)).json.turnId).toBe(ci.json.turnId);
-  });
-
-  it("that did not match keeps no key", async () => {
-    const { hooks } = gateway;
-    const keyed = { headers: { "Idempotency-Key": "two" } };
-    expect((await hooks.named("ci", { status: "passed" }, keyed)).json.message).toBe("no mapping matched");
-    expect((await hooks.named("ci", { status: "failed", job: "a" }, keyed)).json.message).toBe("turn started");
-  });
 });

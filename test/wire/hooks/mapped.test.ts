@@ -137,17 +137,6 @@ describe("a payload without a name", () => {
       );
     });
 
-    it("with an idempotency key starts one turn, however often it comes", async () => {
-      const { hooks } = gateway;
-      const keyed = { headers: { "X-GitHub-Event": "push", "Idempotency-Key": "push-1" } };
-      const replies = await Promise.all(Array.from({ length: 5 }, () => hooks.mapped(MAIN, keyed)));
-      expect(new Set(replies.map(({ json }) => json.turnId)).size).toBe(1);
-      expect(new Set(replies.map(({ json }) => json.deliveryId)).size).toBe(1);
-      expect(replies.filter(({ headers }) => headers.get("idempotent-replayed") === "true")).toHaveLength(4);
-      const other = await hooks.mapped({ ...MAIN, more: 1 }, keyed);
-      expect([other.status, other.error]).toEqual([422, "idempotency-mismatch"]);
-    });
-
     it("of a mapping with a session that is another agent's is refused", async () => {
       const { hooks } = gateway;
       const session = "webhook:taken";

@@ -1,26 +1,12 @@
-import type { Backend } from "#backends/backend.ts";
-import { createEchoBackend } from "#backends/echo.ts";
 import type { ErrorName } from "#generated/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
-import { createPuppet } from "#test/harness/backends.ts";
 import type { Route } from "#test/harness/contract.ts";
-import { type SomeConfig, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import type { SomeConfig, Start, TestGateway } from "#test/harness/gateway.ts";
 import { type HookClient, type HookSending, hookTransports } from "#test/harness/hooks.ts";
 import type { Reply } from "#test/harness/rest.ts";
-
-const stuck: Backend = { ...createPuppet().backend, kind: "stuck" };
-const choosy: Backend = { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" };
-const backends: Record<string, Backend> = { stuck, choosy };
-
-const agents = {
-  main: { backend: "echo" },
-  other: { backend: "echo" },
-  quiet: { backend: "echo", heartbeat: { every: "off" } },
-  stuck: { backend: "echo" },
-  choosy: { backend: "echo" },
-  leaving: { backend: "echo" },
-} as const;
+import { sweepOrder } from "#test/stores/world.ts";
+import { agents, createGateways, failingStore, whileStoreFails } from "#test/wire/call/provoked.ts";
 
 /** What a webhook asks for: for each operation that starts a turn the same, in its own words. */
 const KINDS = {
@@ -49,27 +35,20 @@ type Change = HookSending & {
 /** Makes each webhook answer with each of its errors, for real, over one kind of connection. */
 export const createProvocations = (way: keyof typeof hookTransports) => {
   const { open, config: ofWay } = hookTransports[way] as (typeof hookTransports)[string];
-  const started = new Map<string, Promise<{ gateway: TestGateway; client: HookClient & AsyncDisposable }>>();
-
   const wholeOf = (config: SomeConfig): SomeConfig => ({
     agents,
     ...config,
     gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], ...ofWay?.gateway },
     webhooks: { mappings, ...config.webhooks },
   });
-
-  const gatewayFor = (name: string, { config = {}, ...options }: Start = {}) => {
-    const known = started.get(name);
-    if (known) return known;
-    const starting = startGateway({
-      makeBackend: (agent, settings) => backends[agent] ?? createEchoBackend(settings.echo),
-      config: wholeOf(config),
-      ...options,
-    }).then(async (gateway) => ({ gateway, client: await open(gateway) }));
-    started.set(name, starting);
-    return starting;
+  const gateways = createGateways(wholeOf);
+  const clients = new Map<TestGateway, Promise<HookClient & AsyncDisposable>>();
+  const gatewayFor = async (name: string, start?: Start) => {
+    const gateway = await gateways.gatewayFor(name, start);
+    const opened = clients.get(gateway) ?? open(gateway);
+    clients.set(gateway, opened);
+    return { gateway, client: await opened };
   };
-
   /** Sends what an operation usually is sent, but for the change. */
   const call = (client: HookClient, route: Route, change: Change = {}): Promise<Reply> => {
     const { kind = "usual", query = "", name = kind, fields, ...sending } = change;
@@ -88,28 +67,10 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
   let keys = 0;
   const freshKey = () => ({ "idempotency-key": `provoked-${++keys}` });
 
-  let storeError: GatewayError | undefined;
-  const failingStore = (store: Store): Store =>
-    new Proxy(store, {
-      get: (own, name) => {
-        const method = own[name as keyof Store];
-        if (typeof method !== "function" || !/^(queueEvent|startTurn)$/.test(String(name))) return method;
-        return (...args: never[]) => {
-          if (storeError) throw storeError;
-          return (method as (...args: never[]) => unknown).apply(own, args);
-        };
-      },
-    });
   const withFailingStore = async (error: GatewayError, route: Route): Promise<Reply> => {
     const { client } = await gatewayFor("failing store", { wrapStore: failingStore });
-    storeError = error;
-    try {
-      return await call(client, route);
-    } finally {
-      storeError = undefined;
-    }
+    return whileStoreFails(error, () => call(client, route));
   };
-
   /** Its mapping is chosen, and then a reload takes its agent away. */
   const whileItsAgentLeaves = async (route: Route): Promise<Reply> => {
     let leave = async () => {};
@@ -220,11 +181,8 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
   return {
     provocations,
     async close(): Promise<void> {
-      for (const starting of started.values()) {
-        const { gateway, client } = await starting;
-        await client[Symbol.asyncDispose]();
-        await gateway[Symbol.asyncDispose]();
-      }
+      for (const client of clients.values()) await (await client)[Symbol.asyncDispose]();
+      await gateways.close();
     },
   };
 };
@@ -240,8 +198,6 @@ const otherwise = ({ operation }: Route): Change => {
 /** Ages an event out as soon as it was handled. */
 const forget = async (store: Store, eventId: string): Promise<void> => {
   while ((await store.getEvent(eventId))?.status === "queued") await new Promise(setImmediate);
-  const lost = { name: "turn-failed", detail: "lost" } as const;
-  const before = { sessionsBefore: 0, webhookSessionsBefore: 0, usageBefore: 0, gatewayBefore: 0, keysBefore: 0 };
   const now = Date.now();
-  while (await store.sweep({ now, maxAttempts: 3, lost, ...before, eventsBefore: now + 1_000 }));
+  while (await store.sweep(sweepOrder(now, { eventsBefore: now + 1_000 })));
 };

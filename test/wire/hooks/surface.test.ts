@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { SECRETS, type SomeConfig, shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { SECRETS, type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 import { createHooks } from "#test/harness/hooks.ts";
 import { exchange } from "#test/harness/raw.ts";
 import { senders } from "#test/harness/senders.ts";
@@ -121,48 +121,6 @@ test("a method other than POST is 405 with Allow, for strangers too, and a body 
     headers: { "content-length": "99999999" },
   });
   expect(error).toBe("method-not-allowed");
-});
-
-describe("a media type", async () => {
-  const gateway = await shareGateway();
-  const errorOf = async (headers: Record<string, string | null>) =>
-    (await gateway.hooks.wake(EVENT, { headers })).error;
-
-  test.each([
-    "application/json",
-    "application/json; charset=utf-8",
-    'application/json;charset="UTF-8"',
-    "Application/JSON",
-    "application/json ; ",
-  ])("is JSON: %s", async (type) => {
-    expect(await errorOf({ "content-type": type })).toBeUndefined();
-  });
-
-  test.each([
-    [null, null],
-    ["text/json", null],
-    ["application/x-www-form-urlencoded", null],
-    ["application/json; charset=utf-16", null],
-    ["application/vnd.api+json", null],
-    ["application/json", "gzip"],
-    ["application/json", "identity, br"],
-  ])("is none that is taken: %s, encoded as %s", async (type, encoding) => {
-    expect(await errorOf({ "content-type": type, "content-encoding": encoding })).toBe("unsupported-media-type");
-  });
-});
-
-test("a foreign page is refused, with a good token too, and so is a name that points here", async () => {
-  await using gateway = await start({});
-  const foreign: Record<string, string>[] = [
-    { origin: "https://pages.example" },
-    { origin: "null" },
-    { host: "rebound.example" },
-  ];
-  for (const headers of foreign)
-    expect((await gateway.hooks.wake(EVENT, { headers })).error).toBe("origin-not-allowed");
-  const { json } = await gateway.console.call("deliveries.list", { query: { outcome: "refused" } });
-  expect(json.deliveries).toHaveLength(3);
-  expect(json.deliveries).toMatchObject([{ surface: "hooks", operation: "hooks.wake", status: 403 }, {}, {}]);
 });
 
 test("the answer says what request it was, in x-request-id and the log", async () => {

@@ -7,8 +7,6 @@ import { senders } from "#test/harness/senders.ts";
 import { recorderOf } from "./recorder.ts";
 
 const SECRET = senders.github.makeSecret("replayed");
-const ECHO = { backend: "echo" } as const;
-const TWO: SomeConfig = { gateway: { defaultAgent: "main" }, agents: { main: ECHO, b: ECHO } };
 const GITHUB = { "x-github-event": "push" };
 type Mappings = NonNullable<NonNullable<SomeConfig["webhooks"]>["mappings"]>;
 const push = { match: { "headers.x-github-event": "push", "body.ref": "main" }, message: "{body.by} pushed" };
@@ -280,28 +278,6 @@ describe("what cannot be sent again", () => {
 });
 
 describe("a replay that today's configuration refuses", () => {
-  const sentTo = async (before: SomeConfig, below: string, body: object, after: SomeConfig) => {
-    const changing = await startGateway({ config: before });
-    const sent = await changing.hooks.send(below, body, { headers: GITHUB });
-    const { delivery_id } = await recorderOf(changing).newest({ id: sent.requestId });
-    await changing.reload(after);
-    await changing.logged("config.reloaded");
-    return { changing, recorder: recorderOf(changing), delivery_id };
-  };
-
-  test.each([
-    ["mapping-not-found", configWith({ push }), "/push", { ref: "main" }, configWith({ other: push })],
-    ["agent-not-found", TWO, "/agent", { message: "x", agent: "b" }, { agents: { main: ECHO } }],
-    ["heartbeat-off", {}, "/wake", { text: "x" }, { agents: { main: { ...ECHO, heartbeat: { every: "off" } } } }],
-  ] as const)("answers %s, and is recorded as refused", async (error, before, below, body, after) => {
-    const { changing, recorder, delivery_id } = await sentTo(before, below, body, after);
-    await using _changing = changing;
-    expect((await recorder.replay(delivery_id)).error).toBe(error);
-    const [newest] = await recorder.list({ outcome: "refused" });
-    expect(newest).toMatchObject({ replay_of: delivery_id, caller: "console" });
-    expect(await recorder.detailOf(String(newest?.delivery_id), "request.refused")).toMatchObject({ error });
-  });
-
   test("answers invalid-request where what was kept is refused by the contract, as it was then", async () => {
     const { requestId } = await hooks.wake({ text: "", surprise: 1 });
     const { delivery_id } = await recorder.newest({ id: requestId });

@@ -175,15 +175,6 @@ describe("deliveries.get", () => {
     });
   });
 
-  test("says why no mapping matched", async () => {
-    const { deliveryId } = (await hooks.named("push", { ref: "other" })).json;
-    expect(await recorder.detailOf(String(deliveryId), "mapping.tried")).toEqual({
-      matched: null,
-      tried: [{ mapping: "push", path: "body.ref", expected: ["main"], found: "other" }],
-      untold: 0,
-    });
-  });
-
   test("shows a body that is no UTF-8 in base64", async () => {
     const bytes = new Uint8Array([123, 34, 255, 34, 125]);
     const { requestId, error } = await hooks.wake(bytes);

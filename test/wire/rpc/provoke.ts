@@ -1,13 +1,10 @@
-import type { Backend } from "#backends/backend.ts";
-import { createEchoBackend } from "#backends/echo.ts";
 import type { ErrorName } from "#generated/errors.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Store } from "#store/store.ts";
-import { createPuppet } from "#test/harness/backends.ts";
-import { SECRETS, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { SECRETS, type Start, type TestGateway } from "#test/harness/gateway.ts";
 import type { Transport, Way } from "#test/harness/rpc.ts";
 import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
+import { agents, createGateways, failingStore, newSession, turnOf, whileStoreFails } from "#test/wire/call/provoked.ts";
 
 type Params = Record<string, unknown>;
 /** What to provoke an error with: a method, on one transport. */
@@ -19,64 +16,16 @@ type Stage = {
 };
 type Provoke = (stage: Stage) => Promise<RpcAnswer>;
 
-const never = () => new Promise<never>(() => {});
-const backends: Record<string, Backend> = {
-  stuck: { ...createPuppet().backend, kind: "stuck" },
-  choosy: { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" },
-  // It has failed so often that it is left alone.
-  resting: { ...createPuppet().backend, kind: "resting", restMs: () => 4_200 },
-  // What has run ended badly, and what is to be summarised never is.
-  speechless: {
-    ...makeBackendOf({ fail: "The backend is away." }),
-    summarise: () => Promise.reject(new Error("it lost its words")),
-  },
-  endless: { ...makeBackendOf({}), summarise: never },
-};
-
-function makeBackendOf(echo: { fail?: string }): Backend {
-  return createEchoBackend(echo);
-}
-
-const agents = {
-  main: { backend: "echo" },
-  other: { backend: "echo" },
-  broken: { backend: "echo", echo: { fail: "The backend answered 503 three times." } },
-  late: { backend: "echo", deadline: "1ms", echo: { delayMs: 60_000 } },
-  stuck: { backend: "echo" },
-  choosy: { backend: "echo" },
-  resting: { backend: "echo" },
-  speechless: { backend: "echo" },
-  endless: { backend: "echo", deadline: "20ms" },
-} as const;
-
 export const READER = "a-token-that-reads-nothing";
 
 /** Gateways of one transport, by their names. */
 export const createStage = (way: Way) => {
-  const started = new Map<string, Promise<TestGateway>>();
-  const gatewayFor = (name: string, { config, ...options }: Start = {}): Promise<TestGateway> => {
-    const known = started.get(name);
-    if (known) return known;
-    const rpc = { ...config?.gateway?.rpc, auth: { tokens: TOKENS } };
-    const gateway = startGateway({
-      makeBackend: (agent, settings) => backends[agent] ?? createEchoBackend(settings.echo),
-      config: {
-        agents,
-        ...config,
-        gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1", "::1"], ...way.config?.gateway, rpc },
-      },
-      ...options,
-    });
-    started.set(name, gateway);
-    return gateway;
-  };
-  return {
-    open: way.open,
-    gatewayFor,
-    async close(): Promise<void> {
-      for (const gateway of started.values()) await (await gateway)[Symbol.asyncDispose]();
-    },
-  };
+  const trusting = { defaultAgent: "main", trustedProxies: ["127.0.0.1", "::1"], ...way.config?.gateway };
+  const gateways = createGateways((config) => {
+    const rpc = { ...config.gateway?.rpc, auth: { tokens: TOKENS } };
+    return { agents, ...config, gateway: { ...trusting, rpc } };
+  });
+  return { open: way.open, ...gateways };
 };
 
 const TOKENS = [
@@ -118,43 +67,13 @@ const send = (stage: Stage, gateway: TestGateway, params: Params): Promise<RpcAn
 
 const usual = ({ gatewayFor }: Stage) => gatewayFor("usual");
 
-/** A store that fails when told to. */
-let storeError: Error | undefined;
-const failingStore = (store: Store): Store =>
-  new Proxy(store, {
-    get: (own, name) => {
-      const method = own[name as keyof Store];
-      if (typeof method !== "function" || name === "watch" || name === Symbol.asyncDispose) return method;
-      return (...args: never[]) => {
-        if (storeError) throw storeError;
-        return (method as (...args: never[]) => unknown).apply(own, args);
-      };
-    },
-  });
-
 const withFailingStore = async (error: Error, stage: Stage): Promise<RpcAnswer> => {
   // Of its own for each: how the gateway is, it looks up at most four times a second.
-  const gateway = await stage.gatewayFor(`failing store, ${stage.method}`, { wrapStore: failingStore });
+  const gateway = await stage.gatewayFor(`failing store, ${stage.method}`, {
+    wrapStore: (store) => failingStore(store, { memoryToo: true }),
+  });
   await using transport = await stage.open(gateway, SECRETS.rpcToken);
-  storeError = error;
-  try {
-    return await ask(transport, stage.method, USUAL[stage.method] ?? {});
-  } finally {
-    storeError = undefined;
-  }
-};
-
-let sessions = 0;
-const newSession = () => `provoked-${++sessions}`;
-
-/** The turn that is the n-th in a session, once it is there. */
-const turnOf = async ({ gateway }: TestGateway, sessionId: string, nth = 1): Promise<string> => {
-  for (;;) {
-    const entries = await gateway.store.readEntries(sessionId, { after: 0, limit: 100 });
-    const queued = entries.filter(({ name }) => name === "turn.queued")[nth - 1];
-    if (queued) return queued.turnId;
-    await new Promise(setImmediate);
-  }
+  return await whileStoreFails(error, () => ask(transport, stage.method, USUAL[stage.method] ?? {}));
 };
 
 /** A session whose one turn runs until somebody ends it, and another waits behind it. */

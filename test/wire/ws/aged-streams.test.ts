@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Store } from "#store/store.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
+import { sweepOrder } from "#test/stores/world.ts";
 import { send } from "./live-gateway.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
@@ -44,16 +45,7 @@ const age = async (socket: TestSocket, sessionId: string): Promise<void> => {
   const sessionsBefore = (await store.getSession(sessionId))?.updatedAt ?? 0;
   while (Date.now() <= sessionsBefore) await new Promise((resolve) => setTimeout(resolve, 1));
   await send(socket, sessionId, "later", { wait: true });
-  const before = {
-    sessionsBefore,
-    webhookSessionsBefore: 0,
-    usageBefore: 0,
-    gatewayBefore: 0,
-    keysBefore: 0,
-    eventsBefore: 0,
-  };
-  const lost = { name: "turn-failed", detail: "lost" } as const;
-  while (await store.sweep({ now: Date.now(), maxAttempts: 3, lost, ...before }));
+  while (await store.sweep(sweepOrder(Date.now(), { sessionsBefore })));
 };
 
 describe("a stream whose beginning has aged out", () => {

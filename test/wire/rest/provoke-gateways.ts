@@ -1,72 +1,35 @@
-import type { Backend } from "#backends/backend.ts";
-import { createEchoBackend } from "#backends/echo.ts";
 import type { GatewayError } from "#kit/errors.ts";
 import type { SharedStore } from "#store/shared-store.ts";
 import type { Store } from "#store/store.ts";
-import { createPuppet } from "#test/harness/backends.ts";
 import type { Route } from "#test/harness/contract.ts";
-import { SECRETS, type Start, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { SECRETS, type TestGateway } from "#test/harness/gateway.ts";
 import { exchange } from "#test/harness/raw.ts";
 import { type Reply, targetOf } from "#test/harness/rest.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
+import { agents, createGateways, failIfStoreFails, failingStore, whileStoreFails } from "#test/wire/call/provoked.ts";
 
 /** Makes an operation answer with an error, for real. */
 export type Provoke = (route: Route) => Promise<Reply>;
 
 export const skills = { dirs: [skillsFolder(SUMMARISE)] };
-const stuck: Backend = { ...createPuppet().backend, kind: "stuck" };
-const choosy: Backend = { ...createPuppet(["fast", "deep"]).backend, kind: "choosy" };
-/** It has failed so often that it is left alone. */
-const resting: Backend = { ...createPuppet().backend, kind: "resting", restMs: () => 4_200 };
-const backends: Record<string, Backend> = { stuck, choosy, resting };
+/** They serve every operation. */
+export const { gatewayFor, close: closeGateways } = createGateways((config) => ({
+  agents,
+  skills,
+  ...config,
+  gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], openai: { enabled: true }, ...config.gateway },
+}));
 
-export const agents = {
-  main: { backend: "echo" },
-  other: { backend: "echo" },
-  broken: { backend: "echo", echo: { fail: "The backend answered 503 three times." } },
-  late: { backend: "echo", deadline: "1ms", echo: { delayMs: 60_000 } },
-  stuck: { backend: "echo" },
-  resting: { backend: "echo" },
-  choosy: { backend: "echo" },
-} as const;
-
-/** Gateways that are started when a case needs one, and serve every operation. */
-const started = new Map<string, Promise<TestGateway>>();
-export const gatewayFor = (name: string, { config, ...options }: Start = {}): Promise<TestGateway> => {
-  const known = started.get(name);
-  if (known) return known;
-  const gateway = startGateway({
-    makeBackend: (agent, settings) => backends[agent] ?? createEchoBackend(settings.echo),
-    config: {
-      agents,
-      skills,
-      ...config,
-      gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], openai: { enabled: true }, ...config?.gateway },
-    },
-    ...options,
-  });
-  started.set(name, gateway);
-  return gateway;
-};
 export const usual = () => gatewayFor("usual");
 
-export const closeGateways = async (): Promise<void> => {
-  for (const gateway of started.values()) await (await gateway)[Symbol.asyncDispose]();
-  started.clear();
-};
-
-/** A store that fails when told to, as an engine that lost its disk or its database does. */
-let storeError: GatewayError | undefined;
-/** What is answered from memory, or is no question. */
-const NO_CALLS: ReadonlySet<string | symbol> = new Set(["watch", "stats", "agentCounts", Symbol.asyncDispose]);
 /** It counts requests for several gateways, too, of which there is one. */
 const shared: SharedStore = {
   countRequest: async () => {
-    if (storeError) throw storeError;
+    failIfStoreFails();
     return { left: 1 };
   },
   readRequests: async (keys) => {
-    if (storeError) throw storeError;
+    failIfStoreFails();
     return keys.map(() => ({ left: 1, wholeInMs: undefined }));
   },
   gateways: () => 1,
@@ -77,28 +40,11 @@ const shared: SharedStore = {
   readTexts: async () => [],
   dropTexts: async () => {},
 };
-const failingStore = (store: Store): Store =>
-  new Proxy(store, {
-    get: (own, name) => {
-      if (name === "shared") return shared;
-      const method = own[name as keyof Store];
-      if (typeof method !== "function" || NO_CALLS.has(name)) return method;
-      return async (...args: never[]) => {
-        if (storeError) throw storeError;
-        return await (method as (...args: never[]) => unknown).apply(own, args);
-      };
-    },
-  });
-
 export const withFailingStore = async (error: GatewayError, route: Route): Promise<Reply> => {
   const config = { gateway: { rest: { rateLimit: { maxRequests: 1_000, windowMs: 60_000 } } } };
-  const gateway = await gatewayFor("failing store", { config, wrapStore: failingStore });
-  storeError = error;
-  try {
-    return await call(gateway, route);
-  } finally {
-    storeError = undefined;
-  }
+  const wrapStore = (store: Store): Store => Object.assign(Object.create(failingStore(store)) as Store, { shared });
+  const gateway = await gatewayFor("failing store", { config, wrapStore });
+  return whileStoreFails(error, () => call(gateway, route));
 };
 
 export const BODIES: Partial<Record<string, Record<string, unknown>>> = {
@@ -167,17 +113,4 @@ export const beginStuck = async (gateway: TestGateway, fields: Record<string, un
   const first = await events.next();
   await events.return(undefined);
   return first.value?.data.turn_id ?? headers.get("x-request-id");
-};
-
-let sessions = 0;
-export const newSession = () => `provoked-${++sessions}`;
-
-/** The turn that is the n-th in a session, once it is there. */
-export const turnOf = async ({ gateway }: TestGateway, sessionId: string, nth = 1): Promise<string> => {
-  for (;;) {
-    const entries = await gateway.store.readEntries(sessionId, { after: 0, limit: 100 });
-    const queued = entries.filter(({ name }) => name === "turn.queued")[nth - 1];
-    if (queued) return queued.turnId;
-    await new Promise(setImmediate);
-  }
 };

@@ -2,7 +2,8 @@ import type { ErrorName } from "#generated/errors.ts";
 import type { SomeConfig, TestGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { targetOf } from "#test/harness/rest.ts";
-import { agents, call, gatewayFor, keyFor, newSession, type Provoke, usual } from "./provoke-gateways.ts";
+import { agents, newSession } from "#test/wire/call/provoked.ts";
+import { call, gatewayFor, keyFor, type Provoke, usual } from "./provoke-gateways.ts";
 
 /** Of the request that it came with: one that was refused is answered without the id of its delivery. */
 const deliveryOf = async (gateway: TestGateway, requestId: string): Promise<string> => {

@@ -6,17 +6,13 @@ import { join } from "node:path";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createEvents } from "#observe/events.ts";
-import { createLogger } from "#observe/logger.ts";
-import { createRegistry } from "#observe/metrics.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 import { watchAccepted, watchHeld } from "#test/harness/held.ts";
 import { CERTIFICATE } from "#test/harness/http2.ts";
 import { root } from "#test/harness/process.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
-import { listen } from "#wire/http/listen.ts";
-import { BY_CONNECTION } from "./listener.ts";
+import { listenHere } from "./listener.ts";
 
 const MIB = 2 ** 20;
 const READERS = 50;
@@ -32,22 +28,8 @@ describe.each([
   ["over TLS", { cert: CERTIFICATE, key: readFileSync(join(root, "test/config/tls/key.pem"), "utf8") }],
 ])("over HTTP/1.1 %s", (_, tls) => {
   const answer = Buffer.alloc(256 * 1024, "x");
-  const listenHere = async (onRequest: (res: ServerResponse) => void) => {
-    const logger = createLogger({ level: "error", format: "json", write: () => {} });
-    const listening = await listen({
-      host: "127.0.0.1",
-      port: 0,
-      tls,
-      stuckMs,
-      maxConnections: undefined,
-      newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
-      events: createEvents({ logger, registry: createRegistry() }),
-      resets: BY_CONNECTION,
-      onRequest: (_, res) => onRequest(res),
-    });
-    onTestFinished(() => listening.close());
-    return listening;
-  };
+  const serve = (onRequest: (res: ServerResponse) => void) =>
+    listenHere(() => {}, { tls, stuckMs, onRequest: (_, res) => onRequest(res), admits: () => true });
   const open = async (port: number): Promise<Socket> => {
     const socket = tls ? connectTls({ port, ca: CERTIFICATE, servername: "localhost" }) : connect(port, "127.0.0.1");
     onTestFinished(() => void socket.destroy());
@@ -61,7 +43,7 @@ describe.each([
 
   test(`F10: ${READERS} that ask for much and read nothing are held up to 1 MiB each, and cut; others are answered`, async () => {
     let asked = 0;
-    const { port } = await listenHere((res) => {
+    const { port } = await serve((res) => {
       asked++;
       res.end(answer);
     });
@@ -83,7 +65,7 @@ describe.each([
   });
 
   test("who reads next to nothing is cut too, and who reads slowly is not", async () => {
-    const { port } = await listenHere((res) => res.end(Buffer.alloc(FLOOD_BYTES, "x")));
+    const { port } = await serve((res) => res.end(Buffer.alloc(FLOOD_BYTES, "x")));
     const accepted = watchAccepted();
     const sip = async (bytes: number, everyMs: number): Promise<Socket> => {
       const socket = await open(port);

@@ -4,7 +4,7 @@ import { shareGateway } from "#test/harness/gateway.ts";
 import { openHttp2 } from "#test/harness/http2.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
-import { upgrade } from "./ws/raw-socket.ts";
+import { upgrade } from "#test/wire/ws/raw-socket.ts";
 
 const gateway = await shareGateway({ config: { gateway: { openai: { enabled: true } } } });
 const { host } = new URL(gateway.url);

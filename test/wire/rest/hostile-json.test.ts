@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { SECRETS, shareGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
-import { LARGE_REST_BODIES } from "./large-bodies.ts";
+import { LARGE_REST_BODIES } from "#test/wire/call/large-bodies.ts";
 
 // F13: JSON that somebody made to hurt.
 

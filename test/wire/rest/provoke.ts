@@ -2,10 +2,10 @@ import type { ErrorName } from "#generated/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Route } from "#test/harness/contract.ts";
 import { SECRETS, type TestGateway } from "#test/harness/gateway.ts";
-import { openConnection, requestText } from "#test/harness/raw.ts";
+import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
 import { type Reply, targetOf } from "#test/harness/rest.ts";
+import { agents, newSession, turnOf } from "#test/wire/call/provoked.ts";
 import {
-  agents,
   BODIES,
   beginStuck,
   call,
@@ -13,13 +13,25 @@ import {
   gatewayFor,
   IDS,
   keyFor,
-  newSession,
   type Provoke,
   skills,
-  turnOf,
   usual,
   withFailingStore,
 } from "./provoke-gateways.ts";
+
+type Wish = { agent?: string; session?: string };
+/** The fields for an agent and a session, by the names that the operation has for them. */
+const fieldsFor = ({ surface }: Route, { agent, session }: Wish) =>
+  surface === "openai" ? { ...(agent && { model: agent }), user: session } : { agent, session_id: session };
+/** The session that a request for them comes to. */
+const sessionIdOf = ({ surface }: Route, agent: string, session: string): string =>
+  surface === "openai" ? `agent:${agent}:openai:${session}` : session;
+/** Has a turn of the session go on, and one wait behind it. */
+const queueStuck = async (gateway: TestGateway, session_id: string): Promise<void> => {
+  await beginStuck(gateway, { session_id });
+  const queued = await gateway.rest.stream("chat.send", { body: { message: "hi", agent: "stuck", session_id } });
+  await queued.events.return(undefined);
+};
 
 const callTwoHosts = async ({ url }: TestGateway, route: Route): Promise<Reply> => {
   await using connection = await openConnection(url);
@@ -83,12 +95,12 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   "idempotency-in-progress": (route) => withFailingStore(new GatewayError("idempotency-in-progress"), route),
 
   "turn-not-found": async (route) => {
-    const gateway = await usual();
+    const [gateway, session] = [await usual(), newSession()];
     if (!route.idempotent) return call(gateway, route);
-    const [session_id, headers] = [newSession(), { "idempotency-key": newSession() }];
-    await call(gateway, route, { headers, fields: { session_id } });
-    await gateway.gateway.store.deleteSession(session_id, Date.now());
-    return call(gateway, route, { headers, fields: { session_id } });
+    const again = { headers: { "idempotency-key": session }, fields: fieldsFor(route, { session }) };
+    await call(gateway, route, again);
+    await gateway.gateway.store.deleteSession(sessionIdOf(route, "main", session), Date.now());
+    return call(gateway, route, again);
   },
   "key-not-found": async (route) => call(await usual(), route),
   "turn-ended": async (route) => {
@@ -105,35 +117,30 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
       fields: route.operation === "chat.send" ? { skill_ids: ["summarize-thread"] } : { skill_id: "summarize-thread" },
     }),
   "session-conflict": async (route) => {
-    const [gateway, session_id] = [await usual(), newSession()];
-    await call(gateway, route, { fields: { session_id, agent: "main" } });
-    return call(gateway, route, { fields: { session_id, agent: "other" } });
+    const [gateway, session] = [await usual(), newSession()];
+    const session_id = sessionIdOf(route, "main", session);
+    await gateway.rest.call("chat.send", { body: { message: "hi", agent: "other", session_id } });
+    return call(gateway, route, { fields: fieldsFor(route, { agent: "main", session }) });
   },
   "session-full": async (route) => {
     const config = { limits: { messagesPerSession: 2 } };
-    const [gateway, session_id] = [await gatewayFor("short sessions", { config }), newSession()];
-    await call(gateway, route, { fields: { session_id } });
-    return call(gateway, route, { fields: { session_id } });
+    const fields = fieldsFor(route, { session: newSession() });
+    const gateway = await gatewayFor("short sessions", { config });
+    await call(gateway, route, { fields });
+    return call(gateway, route, { fields });
   },
   "session-busy": async (route) => {
-    const [gateway, session_id] = [
-      await gatewayFor("short queues", { config: { limits: { turnsPerSession: 1 } } }),
-      newSession(),
-    ];
-    await beginStuck(gateway, { session_id });
-    const queued = await gateway.rest.stream("chat.send", { body: { message: "hi", agent: "stuck", session_id } });
-    await queued.events.return(undefined);
-    return call(gateway, route, { fields: { agent: "stuck", session_id } });
+    const gateway = await gatewayFor("short queues", { config: { limits: { turnsPerSession: 1 } } });
+    const session = newSession();
+    await queueStuck(gateway, sessionIdOf(route, "stuck", session));
+    return call(gateway, route, { fields: fieldsFor(route, { agent: "stuck", session }) });
   },
   "gateway-busy": async (route) => {
     const gateway = await gatewayFor(`${route.operation}, one queue`, { config: { limits: { turns: 1 } } });
-    const session_id = newSession();
-    await beginStuck(gateway, { session_id });
-    const queued = await gateway.rest.stream("chat.send", { body: { message: "hi", agent: "stuck", session_id } });
-    await queued.events.return(undefined);
+    await queueStuck(gateway, newSession());
     return call(gateway, route);
   },
-  "agent-unavailable": async (route) => call(await usual(), route, { fields: { agent: "resting" } }),
+  "agent-unavailable": async (route) => call(await usual(), route, { fields: fieldsFor(route, { agent: "resting" }) }),
   "store-full": async (route) => {
     // What is no new work is refused by a full disk alone.
     if (!route.idempotent) return withFailingStore(new GatewayError("store-full"), route);
@@ -146,22 +153,24 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     await call(gateway, route, { headers });
     return call(gateway, route, { headers, fields: { user_id: "ada" } });
   },
-  "turn-failed": async (route) => call(await usual(), route, { fields: { agent: "broken" } }),
-  "turn-timeout": async (route) => call(await usual(), route, { fields: { agent: "late" } }),
+  "turn-failed": async (route) => call(await usual(), route, { fields: fieldsFor(route, { agent: "broken" }) }),
+  "turn-timeout": async (route) => call(await usual(), route, { fields: fieldsFor(route, { agent: "late" }) }),
   "turn-cancelled": async (route) => {
-    const [gateway, session_id] = [await usual(), newSession()];
-    const reply = call(gateway, route, { fields: { agent: "stuck", session_id } });
-    await gateway.rest.call("turns.cancel", { path: { turn_id: await turnOf(gateway, session_id) } });
+    const [gateway, session] = [await usual(), newSession()];
+    const reply = call(gateway, route, { fields: fieldsFor(route, { agent: "stuck", session }) });
+    const turn_id = await turnOf(gateway, sessionIdOf(route, "stuck", session));
+    await gateway.rest.call("turns.cancel", { path: { turn_id } });
     return reply;
   },
   "agent-removed": async (route) => {
     const gateway = await gatewayFor(`${route.operation}, an agent leaves`);
-    const session_id = newSession();
+    const session = newSession();
+    const session_id = sessionIdOf(route, "stuck", session);
     await beginStuck(gateway, { session_id });
-    const waits = call(gateway, route, { fields: { agent: "stuck", session_id } });
+    const waits = call(gateway, route, { fields: fieldsFor(route, { agent: "stuck", session }) });
     await turnOf(gateway, session_id, 2);
     const { stuck: _, ...left } = agents;
-    await gateway.reload({ agents: left, skills, gateway: { defaultAgent: "main" } });
+    await gateway.reload({ agents: left, skills, gateway: { defaultAgent: "main", openai: { enabled: true } } });
     return waits;
   },
   "shutting-down": async (route) => {
@@ -175,5 +184,31 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     const place = { method: route.method, path: route.path };
     connection.write(requestText(place, headers, body));
     return await connection.reply(place);
+  },
+};
+
+const closed: Provoke = async (route) =>
+  call(await gatewayFor("closed door", { config: { gateway: { openai: { enabled: false } } } }), route);
+/** An operation that takes no body is sent one. */
+const withBody: Provoke = async (route) => {
+  const place = { method: route.method, path: route.path.replace("{model}", "main") };
+  const headers = { authorization: `Bearer ${keyFor(route)}`, "content-type": "application/json" };
+  return exchange((await usual()).url, place, headers, "{}");
+};
+
+/** How errors come about that clients of OpenAI meet otherwise than those of REST. */
+export const openAiProvocations: Partial<Record<string, Partial<Record<ErrorName, Provoke>>>> = {
+  "completions.create": {
+    "not-found": closed,
+    "invalid-request": async (route) => call(await usual(), route, { fields: { n: 2 } }),
+    "agent-not-found": async (route) => call(await usual(), route, { fields: { model: "choosy/gigantic" } }),
+    "turn-running": async (route) =>
+      call(await gatewayFor("short waits", { replyWaitMs: 20 }), route, { fields: { model: "stuck" } }),
+  },
+  "models.list": { "invalid-request": withBody, "not-found": closed },
+  "models.get": {
+    "invalid-request": withBody,
+    "not-found": closed,
+    "agent-not-found": async (route) => call(await usual(), route, { path: { model: "mian" } }),
   },
 };

@@ -262,13 +262,6 @@ describe("over the bare protocol", () => {
     expect((await connection.reply({ method: "GET", path: "/nowhere" })).error).toBe("invalid-request");
     await connection.closed;
   });
-
-  test("requests that follow each other on a connection are answered in their order", async () => {
-    await using connection = await openConnection(gateway.url);
-    const messages = Array.from({ length: 20 }, (_, n) => `message ${n}`);
-    connection.write(Buffer.concat(messages.map((message) => requestText(CHAT, json, JSON.stringify({ message })))));
-    for (const message of messages) expect((await connection.reply(CHAT)).json.reply).toBe(message);
-  });
 });
 
 describe("every reply", () => {

@@ -4,7 +4,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { shareGateway } from "#test/harness/gateway.ts";
 
-const FOLDER = new URL("../../dist/console/", import.meta.url);
+const FOLDER = new URL("../../../dist/console/", import.meta.url);
 const asset = (suffix: string) =>
   readdirSync(new URL("assets/", FOLDER)).find((name) => name.startsWith("main-") && name.endsWith(suffix)) as string;
 

@@ -2,9 +2,8 @@ import { afterAll, describe, expect, test } from "vitest";
 import { errors } from "#generated/errors.ts";
 import { routes } from "#generated/routes.ts";
 import type { Route } from "#test/harness/contract.ts";
-import { provocations } from "./provoke.ts";
+import { openAiProvocations, provocations } from "./provoke.ts";
 import { closeGateways } from "./provoke-gateways.ts";
-import { openAiProvocations } from "./provoke-openai.ts";
 import { recorderProvocations } from "./provoke-recorder.ts";
 
 afterAll(closeGateways);
@@ -13,7 +12,7 @@ const served = (routes as readonly Route[]).filter(({ surface }) => surface !== 
 
 describe.each(served)("$operation", (route) => {
   for (const name of route.errors) {
-    if (name === "internal") continue; // rest-internal.test.ts and ops-internal.test.ts
+    if (name === "internal") continue; // internal.test.ts
     const provoke =
       recorderProvocations[route.operation]?.[name] ??
       openAiProvocations[route.operation]?.[name] ??

@@ -1,18 +1,14 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createEvents } from "#observe/events.ts";
-import { createLogger } from "#observe/logger.ts";
-import { createRegistry } from "#observe/metrics.ts";
 import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, TYPE } from "#test/harness/frames.ts";
 import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { CERTIFICATE, OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
 import { createHttp2 } from "#wire/http/h2.ts";
 import type { Http2Response } from "#wire/http/h2-request.ts";
-import { type ListenOptions, listen } from "#wire/http/listen.ts";
-import { BY_CONNECTION } from "./listener.ts";
+import type { ListenOptions } from "#wire/http/listen.ts";
+import { BY_CONNECTION, listenHere as listenAnd } from "./listener.ts";
 
 const HEALTH = { method: "GET", path: "/healthz" };
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
@@ -21,28 +17,9 @@ const json = { authorization: `Bearer ${SECRETS.key}`, "content-type": "applicat
 /** A head that is all of its request. */
 const ONLY = FLAG.endStream | FLAG.endHeaders;
 
-const silent = () =>
-  createEvents({
-    logger: createLogger({ level: "error", format: "json", write: () => {} }),
-    registry: createRegistry(),
-  });
-
 /** A listener that answers every request with its version and target. */
-const listenHere = async (options: Partial<ListenOptions> = {}) => {
-  const listening = await listen({
-    host: "127.0.0.1",
-    port: 0,
-    tls: undefined,
-    maxConnections: undefined,
-    newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
-    events: silent(),
-    resets: BY_CONNECTION,
-    onRequest: (req: IncomingMessage, res: ServerResponse) => res.writeHead(200).end(`${req.httpVersion} ${req.url}`),
-    ...options,
-  });
-  onTestFinished(() => listening.close());
-  return listening;
-};
+const listenHere = (options: Partial<ListenOptions> = {}) =>
+  listenAnd(() => {}, { onRequest: (req, res) => res.writeHead(200).end(`${req.httpVersion} ${req.url}`), ...options });
 
 /** What comes back on a bare connection for these bytes, until it has this text. */
 const ask = async (url: string, bytes: string, until: string): Promise<{ text: string; socket: Socket }> => {

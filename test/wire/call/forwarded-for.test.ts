@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
-import { recorderOf } from "./rest/recorder.ts";
+import { recorderOf } from "#test/wire/rest/recorder.ts";
 
 const PROXY = { trustedProxies: ["127.0.0.1", "10.0.0.0/8", "fd00::/8"] };
 const OVER_TLS = { "x-forwarded-proto": "https" };

@@ -146,17 +146,3 @@ test("F22: what came while the process stood still is answered before it stops",
   await until("<late>");
   await stopped;
 });
-
-test("what follows a wish to upgrade waits for whoever takes the connection, also after plain requests", async () => {
-  const taken: Socket[] = [];
-  const { port } = await listenHere(echo, { onUpgrade: (_req, socket) => void taken.push(socket) });
-  const { socket, until } = await open(port);
-  socket.write(post("plain"));
-  await until("<plain>");
-  socket.write("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
-  await expect.poll(() => taken.length).toBe(1);
-  socket.write("frame");
-  const [own] = taken as [Socket];
-  await expect.poll(() => own.readableLength).toBe("frame".length);
-  expect(String((await once(own, "data"))[0])).toBe("frame");
-});

@@ -38,7 +38,7 @@ type End = { first: number; closed: number; answers: { status: number; requestId
 
 /** So many connections of one kind, from a process of their own. */
 const begin = async ({ url, rpcToken }: TestGateway, kind: string, count: number) => {
-  const script = join(root, "test/wire/slow-requests.mjs");
+  const script = join(root, "test/wire/http/slow-requests.mjs");
   const args = [new URL(url).port, rpcToken, kind, String(count), String(wish.everyMs)];
   const child: ChildProcess = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void child.kill("SIGKILL"));

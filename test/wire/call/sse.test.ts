@@ -1,10 +1,9 @@
 import { once } from "node:events";
-import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
-import { connect } from "node:http2";
+import { createServer, get, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { listenHere, open, post } from "#test/wire/http/listener.ts";
 import { type SseEvent, sendEvents } from "#wire/call/sse.ts";
-import { listenHere, open, post } from "./listener.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
@@ -101,63 +100,6 @@ test("events and the end of their stream that come in one turn arrive in this or
   let text = "";
   for await (const part of reader) text += part;
   expect(text.match(/^id: \d$/gm)).toEqual(["id: 1", "id: 2", "id: 3"]);
-});
-
-const TEXTS = ["plain", "", '"quoted" \\ and\n\tmore', "ünï", "🙂", "half \ud83d", "\ude42 half", "\x7f\u2028", "."];
-const LONG = ["long ".repeat(40), "é".repeat(200_000), "a".repeat(70_000), "z"];
-
-/** The pieces of a reply that was begun anew in the middle, as a reader has them that is told of each by itself, or of all at once. */
-const piecesOf = (texts: readonly string[], isEach: boolean) => {
-  let offset = 0;
-  const all = texts.map((text, at): SseEvent => {
-    const seq = at < 6 ? 4 : 9;
-    const data = { turn_id: "trn_1", message_id: "msg_1", seq, offset, text };
-    offset += text.length;
-    return { event: at === 8 ? "other" : "message.delta", id: `${seq}.${offset}`, data };
-  });
-  const events = (async function* (): AsyncGenerator<SseEvent> {
-    for (const event of all) {
-      if (isEach) await new Promise((resolve) => setImmediate(resolve));
-      yield event;
-    }
-  })();
-  const bytes = all.map(({ event, id, data }) => `event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
-  return { events, bytes: Buffer.from(bytes.join("")) };
-};
-
-type Answer = (req: unknown, res: ServerResponse) => void;
-const readAll = async (body: AsyncIterable<Buffer>): Promise<Buffer> => {
-  const parts: Buffer[] = [];
-  for await (const part of body) parts.push(part);
-  return Buffer.concat(parts);
-};
-const READS: Record<string, (answer: Answer) => Promise<Buffer>> = {
-  "node's own": async (answer) => {
-    const server = createServer(answer).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(() => void server.close());
-    const [reader] = await once(get({ port: (server.address() as AddressInfo).port, agent: false }), "response");
-    return readAll(reader);
-  },
-  ours: async (answer) => {
-    const [reader] = await once(get({ port: (await listenHere(answer)).port, agent: false }), "response");
-    return readAll(reader);
-  },
-  "ours over HTTP/2": async (answer) => {
-    const session = connect((await listenHere(answer)).url);
-    onTestFinished(() => session.destroy());
-    return readAll(session.request({ ":path": "/" }));
-  },
-};
-
-test.each(Object.keys(READS))("pieces arrive byte for byte as JSON has them, by an answer that is %s", async (kind) => {
-  for (const isEach of [true, false]) {
-    const { events, bytes } = piecesOf([...TEXTS, ...LONG], isEach);
-    const got = await (READS[kind] as (typeof READS)[string])(
-      (_req, res) => void sendEvents(res, {}, events, () => {}),
-    );
-    expect(got.equals(bytes)).toBe(true);
-  }
 });
 
 test("a stream goes on when there was room again before it was told of it", async () => {

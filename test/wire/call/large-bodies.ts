@@ -1,0 +1,233 @@
+// Bodies near the limit of their door, each made to take long. F13: none fails, and none makes others wait.
+const KIB = 1024;
+const MIB = KIB * KIB;
+
+/** A body of as many pieces as fit between head and tail, until a piece is empty. */
+const filler =
+  (most: number) =>
+  (head: string, piece: (n: number) => string, tail: string): Buffer => {
+    const pieces = [];
+    for (let n = 0, size = head.length + tail.length; ; n++) {
+      const next = piece(n);
+      size += Buffer.byteLength(next);
+      if (next === "" || size > most) break;
+      pieces.push(next);
+    }
+    return Buffer.from(head + pieces.join("") + tail);
+  };
+
+/** A body may hold 10 000 values: about as many pieces, and no more. */
+const asRead =
+  (piece: (n: number) => string, most = 9_980) =>
+  (n: number): string =>
+    n < most ? piece(n) : "";
+const X90 = "x".repeat(90);
+const integerKey = (n: number) => `,"${(n * 429_496) % 4294967291}":1`;
+
+const restBodies = (): [name: string, body: Buffer, path: string][] => {
+  const CHAT = "/api/v1/chat/send";
+  const TRIGGER = "/api/v1/skills/trigger";
+  const COMPLETIONS = "/v1/chat/completions";
+  const fill = filler(MIB);
+  const ASKS = '{"role":"user","content":"';
+  const MESSAGE = `,${ASKS}${"é".repeat(100)}"}`;
+  const PART = `{"type":"text","text":"${"é".repeat(140)}"}`;
+  const said = (piece: string) => fill('{"message":"', () => piece, '"}');
+  const chat = (head: string, piece: (n: number) => string, tail: string) => fill(`{"message":"x"${head}`, piece, tail);
+  const params = (head: string, piece: (n: number) => string, tail: string) =>
+    fill(`{"skill_id":"tell","params":{${head}`, piece, tail);
+  const asks = (head: string, piece: (n: number) => string, tail: string) =>
+    fill(`{"model":"main","messages":[${head}`, piece, tail);
+  return [
+    ["unknown fields", chat("", (n) => `,"k${n}":1`, "}"), CHAT],
+    [
+      "as many unknown fields as are read",
+      chat(
+        "",
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}",
+      ),
+      CHAT,
+    ],
+    [
+      "fields that are nearly one",
+      fill(
+        '{"messag":"x"',
+        asRead((n) => `,"messagf${n}":1`),
+        "}",
+      ),
+      CHAT,
+    ],
+    ["the same key again and again", chat("", () => ',"a":1', "}"), CHAT],
+    [
+      "skills that are numbers",
+      chat(
+        ',"skill_ids":[1',
+        asRead(() => ",1"),
+        "]}",
+      ),
+      CHAT,
+    ],
+    [
+      "as many long skills as are read",
+      chat(
+        ',"skill_ids":["a"',
+        asRead((n) => `,"${n}${X90}"`),
+        "]}",
+      ),
+      CHAT,
+    ],
+    ["an id that is nearly one", chat(',"session_id":"', () => " !", '\\u00e9"}'), CHAT],
+    ["a session in pairs", chat(',"session_id":"', () => "😀", '"}'), CHAT],
+    ["open brackets", Buffer.alloc(MIB, "["), CHAT],
+    ["open brackets in a text that never ends", Buffer.from(`{"message":"${"[".repeat(MIB - 12)}`), CHAT],
+    ["backslashes", Buffer.from(`{"message":"${"\\".repeat(MIB - 12)}`), CHAT],
+    ["digits", Buffer.from(`{"message":${"9".repeat(MIB - 12)}}`), CHAT],
+    ["a key name", Buffer.from(`{"${"x".repeat(MIB - 10)}":1}`), CHAT],
+    ["quotes", Buffer.alloc(MIB, '"'), CHAT],
+    ["a message", said("x"), CHAT],
+    ["a message in pairs", said("😀"), CHAT],
+    ["a message in halves of pairs", said("\\ud800"), CHAT],
+    ["prose of two bytes a character", said("naïve — text with words "), CHAT],
+    ["keys like integers", params('"":1', asRead(integerKey), "}}"), TRIGGER],
+    ["empty lists", params('"a":[[]', () => ",[]", "]}}"), TRIGGER],
+    [
+      "as many long keys as are read",
+      params(
+        '"a":1',
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}}",
+      ),
+      TRIGGER,
+    ],
+    [
+      "as many long numbers as are read",
+      params(
+        '"a":[1',
+        asRead(() => `,${"1".repeat(100)}`),
+        "]}}",
+      ),
+      TRIGGER,
+    ],
+    ["params of lines of prose", params('"a":"', () => "naïve \\n— text with words ", '"}}'), TRIGGER],
+    [
+      "messages that are none",
+      asks(
+        "1",
+        asRead(() => ",1"),
+        "]}",
+      ),
+      COMPLETIONS,
+    ],
+    [
+      "as many messages as are read",
+      asks(
+        MESSAGE.slice(1),
+        asRead(() => MESSAGE, 3_300),
+        "]}",
+      ),
+      COMPLETIONS,
+    ],
+    [
+      "as many parts as are read",
+      asks(
+        `{"role":"user","content":[${PART}`,
+        asRead(() => `,${PART}`, 3_000),
+        "]}]}",
+      ),
+      COMPLETIONS,
+    ],
+    ["a message in pairs, for OpenAI", asks(ASKS, () => "😀", '"}]}'), COMPLETIONS],
+  ];
+};
+
+const rpcBodies = (): [name: string, body: string | Buffer][] => {
+  const fill = filler(MIB);
+  const batched = asRead((n) => `,{"id":0.${n}1,"jsonrpc":"2.0","method":"agent.`, 49);
+  const big = "x".repeat(20_000);
+  const listing = (n: number) => batched(n) && `${batched(n)}list","params":{"${big}":"\\u0041"}}`;
+  const sending = (n: number) =>
+    batched(n) && `${batched(n)}sendMessage","params":{"agentName":"main","sessionId":"s${n}","message":"${big}"}}`;
+  const list = (params: string, piece: (n: number) => string, tail: string) =>
+    fill(`{"jsonrpc":"2.0","id":1,"method":"agent.list","params":{${params}`, piece, tail);
+  const send = (params: string, piece: (n: number) => string, tail: string) =>
+    fill(`{"id":1,"jsonrpc":"2.0","method":"agent.sendMessage","params":{${params}`, piece, tail);
+  const readIn = `"jsonrpc":"2.0","id":1,"method":"session.get","params":{"sessionId":`;
+  return [
+    ["unknown params", list('"a":1', (n) => `,"k${n}":1`, "}}")],
+    [
+      "as many as are read",
+      list(
+        '"a":1',
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}}",
+      ),
+    ],
+    [
+      "members of a call, and an id that has to be looked for",
+      fill(
+        '{"id":1.5',
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}",
+      ),
+    ],
+    ["a batch of calls with such ids", fill("[0", listing, "]")],
+    ["a batch of such messages", fill("[0", sending, "]")],
+    ["a batch of what is no call", fill("[0", () => ",0", "]")],
+    ["open brackets in a text", `{"jsonrpc":"2.0","id":"${"[".repeat(MIB - 50)}","method":""}`],
+    ["backslashes", `{"jsonrpc":"2.0","id":"${"\\\\".repeat(MIB / 2 - 50)}","method":""}`],
+    ["an id of digits", `{"jsonrpc":"2.0","method":"","id":${"9".repeat(MIB - 50)}}`],
+    ["an id in pairs", fill(`{"jsonrpc":"2.0","method":"agent.list","id":"`, () => "😀", '"}')],
+    ["a session id that is nearly one", `{${readIn}"${" !".repeat(MIB / 2 - 60)}"}}`],
+    ["a method", `{"jsonrpc":"2.0","id":1,"method":"${"é".repeat(MIB / 2 - 50)}"}`],
+    ["a message in pairs", send('"agentName":"main","message":"', () => "😀", '"}}')],
+    ["an agent in pairs", send('"message":"x","agentName":"', () => "😀", '"}}')],
+    [
+      "other names for what is required",
+      send(
+        '"a":1',
+        asRead((n) => `,"agentN${n}":1`),
+        "}}",
+      ),
+    ],
+    [
+      "long names in place of what is required",
+      send(
+        '"a":1',
+        asRead((n) => `,"k${n}${X90}":1`),
+        "}}",
+      ),
+    ],
+  ];
+};
+
+/** The parser is that of the other doors; these are long in what a webhook does beside it. */
+const hookBodies = (): [name: string, path: string, body: Buffer][] => {
+  const MOST = 256 * KIB;
+  const fill = filler(MOST);
+  const values = asRead((n) => `,"k${n}":"${"x".repeat(10)}"`);
+  const metadata = asRead((n) => `,"k${n}${"x".repeat(10)}":1`);
+  const session = fill('{"message":"x","session":"webhook:', () => " !", '\\u00e9"}');
+  return [
+    ["unknown fields", "/hooks/wake", fill('{"text":"x"', (n) => `,"k${n}":1`, "}")],
+    ["keys like integers", "/hooks", fill('{"":1', asRead(integerKey), "}")],
+    ["a session that is nearly one", "/hooks/agent", session],
+    [
+      "other names for what is required",
+      "/hooks/agent",
+      fill(
+        '{"a":1',
+        asRead((n) => `,"messag${n}":1`),
+        "}",
+      ),
+    ],
+    ["a value that the message is made of", "/hooks/any", fill('{"it":{"a":1', values, "}}")],
+    ["a value in pairs that the message is made of", "/hooks/any", fill('{"it":"', () => "😀", '"}')],
+    ["what is signed", "/hooks/signed", Buffer.alloc(MOST, "[")],
+    ["as much metadata as is read", "/hooks/wake", fill('{"text":"x","metadata":{"a":1', metadata, "}}")],
+  ];
+};
+
+export const LARGE_REST_BODIES = restBodies();
+export const LARGE_RPC_BODIES = rpcBodies();
+export const LARGE_HOOK_BODIES = hookBodies();
