@@ -52,6 +52,20 @@ export const usageTests = (engine: Engine): void => {
       expect(before).toMatchObject([{ messages: 1, attempts: 1 }]);
     });
 
+    it("reads the hours from one time to another, however far apart they are", async () => {
+      await using world = await openWorld(engine);
+      const hours: number[] = [];
+      for (const later of [0, HOUR, 47 * HOUR, HOUR, 24 * HOUR]) {
+        await world.clock.advance(later);
+        hours.push(world.clock.now());
+        await run(world, {}, used(1, 1));
+      }
+      const read = async (from: number, to: number) =>
+        (await world.store.readUsage({ from, to, agent: "main" })).map(({ hour }) => hour);
+      expect(await read(0, Infinity)).toEqual(hours);
+      expect(await read((hours[0] ?? 0) + 1, hours[3] ?? 0)).toEqual(hours.slice(1, 3));
+    });
+
     it("counts how each turn ended, and every attempt: one that will be made again ends no turn", async () => {
       await using world = await openWorld(engine);
       await run(world, {}, used(1, 0), "completed");
