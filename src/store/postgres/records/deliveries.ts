@@ -3,7 +3,6 @@ import type { DeliveryRecord, Records } from "#store/rules/records.ts";
 import type { Delivery, DeliveryAnswer, DeliveryStep, Surface } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
 import { ordinalsOfTurns } from "./events.ts";
-import type { Total } from "./records.ts";
 import { bounded, number, optional, optionalText, type Row, type Sql, sql, text, textList } from "./sql.ts";
 import { type Layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
@@ -18,6 +17,7 @@ type Rest = Pick<
   "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
 > &
   Pick<DeliveryRecord, "agent" | "messageId">;
+type ShelfTotal = "deliveries" | "deliveryBytes" | "refused" | "refusedBytes";
 /** A delivery, what its row weighs, and its body in that. */
 type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number };
 type Encoded = { record: string; steps: string | undefined; body: string | undefined; weight: number };
@@ -159,7 +159,7 @@ const endedOf = (refused: boolean): Scan<DeliveryRow> => (refused ? ENDED_REFUSE
 /** The recorder's deliveries. */
 export class Deliveries implements Part {
   readonly #transaction: Transaction;
-  readonly #counted: (name: Total) => number;
+  readonly #counted: (name: ShelfTotal) => number;
   readonly #table: Table<DeliveryRow>;
   readonly #listed: Table<DeliveryRow>;
   readonly #ended: Table<DeliveryRow>;
@@ -167,7 +167,7 @@ export class Deliveries implements Part {
   #added = 0;
 
   /** `lettingGo` are the shelves that were full when they were looked at last. */
-  constructor(transaction: Transaction, counted: (name: Total) => number, lettingGo: Set<boolean>) {
+  constructor(transaction: Transaction, counted: (name: ShelfTotal) => number, lettingGo: Set<boolean>) {
     this.#transaction = transaction;
     this.#counted = counted;
     this.#lettingGo = lettingGo;

@@ -1,4 +1,3 @@
-import { Ordered } from "#store/live/ordered.ts";
 import type { Records } from "#store/rules/records.ts";
 import type { UsageCount, UsageCounts } from "#store/store.ts";
 import { COUNT_BYTES, COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
@@ -32,7 +31,7 @@ export class UsageTable implements Part {
   readonly #transaction: Transaction;
   readonly #known: ReadonlySet<string>;
   #added = new Map<string, { of: Counted; counts: UsageCounts }>();
-  readonly #hours = new Ordered<number, Row>();
+  #hours: readonly number[] = [];
 
   constructor(transaction: Transaction, known: ReadonlySet<string>) {
     this.#transaction = transaction;
@@ -51,9 +50,8 @@ export class UsageTable implements Part {
       for (const name of Object.keys(change) as (keyof UsageCounts)[]) added.counts[name] += change[name] ?? 0;
     },
     nextHour: (from) => {
-      if (this.#hours.size === 0)
-        for (const row of this.#transaction.read(HOURS)) this.#hours.set(number(row.hour), row);
-      return this.#hours.after(from - 1, 1).map(({ hour }) => number(hour))[0];
+      if (this.#hours.length === 0) this.#hours = this.#transaction.read(HOURS).map(({ hour }) => number(hour));
+      return this.#hours.find((hour) => hour >= from);
     },
     // Whole days are read, all that a query needs at once: hours are asked for one by one.
     between: (from, to, agent) => {
