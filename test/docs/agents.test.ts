@@ -20,6 +20,7 @@ const env = {
   OPENAI_API_KEY: "sk-of-the-page",
   ANTHROPIC_API_KEY: "sk-ant-of-the-page",
   GEMINI_API_KEY: "gemini-of-the-page",
+  MISTRAL_API_KEY: "mistral-of-the-page",
   AGENT_SECRET: "a-secret-of-the-agent",
   MCP_TOKEN: "a-token-of-the-server",
 };
@@ -32,6 +33,7 @@ it("the page has a recipe for each kind of agent", () => {
     "ollama",
     "openai",
     "anthropic",
+    "mistral",
     "http",
     "command",
     "prices",
