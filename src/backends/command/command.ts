@@ -86,7 +86,10 @@ async function* answer(
     for await (const piece of outputOf(program, clock)) {
       bytes += piece.length;
       if (bytes > OUTPUT_BYTES) throw new BackendError("the agent's program wrote more than 16 MiB");
-      for (const chunk of format.push(piece)) yield* count.add(chunk);
+      for (const chunk of format.push(piece)) {
+        signal.throwIfAborted();
+        yield* count.add(chunk);
+      }
     }
     signal.throwIfAborted();
     const end = await endOf(program, clock);
