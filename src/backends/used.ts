@@ -9,8 +9,15 @@ export const tokensIn = (characters: number): number => Math.ceil(characters / 4
 const NAMES = {
   input: ["input", "inputTokens", "input_tokens", "promptTokens", "prompt_tokens", "promptTokenCount"],
   output: ["output", "outputTokens", "output_tokens", "completionTokens", "completion_tokens", "candidatesTokenCount"],
-  cached: ["cached", "cachedInputTokens", "cached_tokens", "cache_read_input_tokens", "cachedContentTokenCount"],
-  reasoning: ["reasoning", "reasoningTokens", "reasoning_tokens", "thoughtsTokenCount"],
+  cached: [
+    "cached",
+    "cachedInputTokens",
+    "cached_tokens",
+    "cache_read_input_tokens",
+    "cachedContentTokenCount",
+    "cachedReadTokens",
+  ],
+  reasoning: ["reasoning", "reasoningTokens", "reasoning_tokens", "thoughtsTokenCount", "thoughtTokens"],
 } as const;
 
 /** The counts in an object that tells what was used; undefined where it tells nothing. */

@@ -8,7 +8,7 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
-import { isCount } from "../used.ts";
+import { countsIn } from "../used.ts";
 
 type Limits = { broken: Promise<BackendError>; signal: AbortSignal | undefined; clock: Clock; ms: number };
 
@@ -69,14 +69,8 @@ export const reasonOf = (
 };
 
 /** What a prompt used, where the agent says so. Not in the stable protocol yet; agents send it. */
-export const usageOf = (response: PromptResponse | undefined): Used | undefined => {
-  const { usage } = (response ?? {}) as { usage?: Partial<Record<string, unknown>> | null };
-  if (typeof usage !== "object" || usage === null) return undefined;
-  const [input, output] = [usage.inputTokens, usage.outputTokens];
-  if (!isCount(input) || !isCount(output)) return undefined;
-  const { cachedReadTokens: cached, thoughtTokens: reasoning } = usage;
-  return { input, output, ...(isCount(cached) ? { cached } : {}), ...(isCount(reasoning) ? { reasoning } : {}) };
-};
+export const usageOf = (response: PromptResponse | undefined): Used | undefined =>
+  countsIn((response as { usage?: unknown } | undefined)?.usage);
 
 const WANTED = { allow: ["allow_once", "allow_always"], deny: ["reject_once", "reject_always"] } as const;
 

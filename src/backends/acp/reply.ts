@@ -16,25 +16,7 @@ const NOT_ALLOWED = "it was not allowed: acp.permissions of the agent is deny";
 type Tool = { name: string; began: number; isRefused: boolean };
 
 /** The reply of an agent to one prompt, as its updates tell it. */
-export type Reply = {
-  /** Takes an update of the session; a promise where the reader has to come after first. */
-  take(update: SessionUpdate): Promise<void> | undefined;
-  /** It was not allowed to do this, of which it need not have told before. */
-  refuse(call: Pick<ToolUpdate, "toolCallId" | "title">): void;
-  /** Whether there was anything that it was not allowed to do. */
-  wasRefused(): boolean;
-  /** The agent has said all of it. */
-  seal(): void;
-  end(): void;
-  /** Ends it at once: what was not read yet is thrown away. */
-  fail(error: unknown): void;
-  /** Fails it, unless the agent had said all of it before. */
-  lose(why: BackendError): void;
-  characters(): number;
-  chunks(): AsyncGenerator<Chunk>;
-};
-
-export const createReply = (clock: Clock, aliveMs: number): Reply => {
+export const createReply = (clock: Clock, aliveMs: number) => {
   const waiting: Chunk[] = [];
   const tools = new Map<string, Tool>();
   const whole = createJoiner();
@@ -106,7 +88,8 @@ export const createReply = (clock: Clock, aliveMs: number): Reply => {
   const isBehind = () => weight > MOST_WAITING || waiting.length > MOST_TOOLS;
 
   return {
-    take(update) {
+    /** Takes an update of the session; a promise where the reader has to come after first. */
+    take(update: SessionUpdate): Promise<void> | undefined {
       if (outcome || isSealed) return undefined;
       if (update.sessionUpdate === "agent_message_chunk") {
         const { content, messageId } = update;
@@ -117,30 +100,35 @@ export const createReply = (clock: Clock, aliveMs: number): Reply => {
       if (isBehind()) room ??= new Promise((resolve) => (makeRoom = resolve));
       return room;
     },
-    refuse({ toolCallId, title }) {
+    /** It was not allowed to do this, of which it need not have told before. */
+    refuse({ toolCallId, title }: Pick<ToolUpdate, "toolCallId" | "title">): void {
       wasRefused = true;
       const id = String(toolCallId);
       if (!tools.has(id)) use({ sessionUpdate: "tool_call_update", toolCallId: id, title });
       const tool = tools.get(id);
       if (tool) tool.isRefused = true;
     },
+    /** Whether there was anything that it was not allowed to do. */
     wasRefused: () => wasRefused,
-    seal() {
+    /** The agent has said all of it. */
+    seal(): void {
       isSealed = true;
     },
-    end() {
+    end(): void {
       for (const tool of tools.values()) if (tool.isRefused) note(tool, false);
       outcome ??= {};
       wake();
     },
+    /** Ends it at once: what was not read yet is thrown away. */
     fail,
-    lose({ message, retryable, cause }) {
+    /** Fails it, unless the agent had said all of it before. */
+    lose({ message, retryable, cause }: BackendError): void {
       // What was said or done would be said or done again.
       const isWorthIt = retryable && !acted && characters === 0;
       if (!isSealed) fail(new BackendError(message, { retryable: isWorthIt, cause }));
     },
     characters: () => characters,
-    async *chunks() {
+    async *chunks(): AsyncGenerator<Chunk, void> {
       for (;;) {
         for (let next = waiting.shift(); next; next = waiting.shift()) {
           if ("text" in next) weight -= next.text.length;
@@ -159,6 +147,8 @@ export const createReply = (clock: Clock, aliveMs: number): Reply => {
     },
   };
 };
+
+export type Reply = ReturnType<typeof createReply>;
 
 type ToolUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_update" }>;
 

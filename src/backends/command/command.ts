@@ -1,8 +1,9 @@
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
+import { createLatch } from "#kit/latch.ts";
 import { outputOf } from "#kit/programs/output.ts";
 import type { Program } from "#kit/programs/program.ts";
-import { type RunningProgram, startProgram } from "#kit/programs/start.ts";
+import { type ProgramEnd, type RunningProgram, startProgram } from "#kit/programs/start.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Events } from "#observe/events.ts";
 import type { Backend, Chunk, Used } from "../backend.ts";
@@ -28,16 +29,8 @@ const END_MS = 2_000;
 
 /** Runs a program for each turn: the turn on its standard input, as JSON, the reply on its standard output. */
 export const createCommandBackend = (settings: CommandSettings): Backend => {
-  const running = new Set<Promise<void>>();
-  const begun = (): (() => void) => {
-    let tell = () => {};
-    const gone = new Promise<void>((resolve) => (tell = resolve));
-    running.add(gone);
-    return () => {
-      running.delete(gone);
-      tell();
-    };
-  };
+  /** The programs that run, each until nothing of it is left. */
+  const running = new Set<Promise<unknown>>();
   return {
     kind: "command",
     asksOutside: true,
@@ -45,12 +38,12 @@ export const createCommandBackend = (settings: CommandSettings): Backend => {
     async *run(turn, signal) {
       signal.throwIfAborted();
       const document = await turnDocument(turn);
-      yield* answer(settings, document, signal, begun);
+      yield* answer(settings, document, signal, running);
     },
     async summarise(messages, signal, used) {
       if (messages.length === 0) return "";
       const document = summaryDocument(settings.agent, messages);
-      const summary = await summaryOf(answer(settings, document, signal, begun), used);
+      const summary = await summaryOf(answer(settings, document, signal, running), used);
       if (summary.trim() === "") throw new BackendError("the agent's program wrote no summary");
       return summary;
     },
@@ -69,14 +62,19 @@ async function* answer(
   settings: CommandSettings,
   document: TurnDocument,
   signal: StopSignal,
-  /** A program runs now; what it answers says that nothing of it is left. */
-  begun: () => () => void,
+  running: Set<Promise<unknown>>,
 ): AsyncGenerator<Chunk> {
   signal.throwIfAborted();
   const { clock, output } = settings;
   const program = await begin(settings, document.turnId);
-  const gone = begun();
-  const stop = () => void program.stop(GRACE_MS).finally(gone);
+  const gone = createLatch<void>();
+  running.add(gone.promise);
+  const stop = () => {
+    void program.stop(GRACE_MS).finally(() => {
+      running.delete(gone.promise);
+      gone.open();
+    });
+  };
   signal.addEventListener("abort", stop, { once: true });
   try {
     // It may have been aborted while the program was started.
@@ -88,7 +86,10 @@ async function* answer(
     for await (const piece of outputOf(program, clock)) {
       bytes += piece.length;
       if (bytes > OUTPUT_BYTES) throw new BackendError("the agent's program wrote more than 16 MiB");
-      for (const chunk of format.push(piece)) yield* count.add(chunk);
+      for (const chunk of format.push(piece)) {
+        signal.throwIfAborted();
+        yield* count.add(chunk);
+      }
     }
     signal.throwIfAborted();
     const end = await endOf(program, clock);
@@ -113,12 +114,10 @@ const begin = async (settings: CommandSettings, turnId: string | null): Promise<
   }
 };
 
-const endOf = async (program: RunningProgram, clock: Clock) => {
-  let forget = () => {};
-  const late = new Promise<undefined>((resolve) => {
-    forget = clock.after(END_MS, () => resolve(undefined));
-  });
-  const end = await Promise.race([program.ended, late]);
+const endOf = async ({ ended }: RunningProgram, clock: Clock): Promise<ProgramEnd> => {
+  const late = createLatch<undefined>();
+  const forget = clock.after(END_MS, () => late.open(undefined));
+  const end = await Promise.race([ended, late.promise]);
   forget();
   if (end === undefined) throw new BackendError("the agent's program closed its output and did not end");
   return end;

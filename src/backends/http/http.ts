@@ -1,4 +1,5 @@
 import type { Agent } from "undici";
+import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { HOPS_HEADER } from "#kit/hops.ts";
@@ -8,14 +9,13 @@ import { sign, signingKeyOf } from "#kit/signing.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { Breaker } from "../breaker.ts";
-import { jsonOf } from "../json.ts";
+import { isObject, jsonOf } from "../json.ts";
 import { type Answer, ask, credentialsOf, MIB, openAgent, targetOf } from "../outbound/ask.ts";
 import { eventsOf } from "../outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { summaryOf } from "../summary.ts";
 import { readPiece, summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
 import { NOTHING, untold } from "../used.ts";
-import { readEnd, readFailure, readWhole, type Want, WHO } from "./documents.ts";
 
 export type HttpSettings = {
   /** As whom it is asked. */
@@ -31,6 +31,11 @@ export type HttpSettings = {
   connectMs: number;
   clock: Clock;
 };
+
+/** What is asked for: the reply of a turn, or a summary of a conversation. */
+type Want = "reply" | "summary";
+
+const WHO = "the agent's service";
 
 /** The longest whole answer: 4 MiB of text, as JSON may write it; and of a stream, where each piece has an event around it. */
 const WHOLE_BYTES = 16 * MIB;
@@ -189,3 +194,43 @@ const mediaTypeOf = (header: string | string[] | undefined): string => {
   const [type = ""] = String(header ?? "").split(";");
   return type.trim().toLowerCase();
 };
+
+/** The pieces of a whole answer. Throws where it is none. */
+const readWhole = (want: Want, status: number, type: string, text: string): Chunk[] => {
+  if (type === "text/plain" && want === "reply") return [{ text }];
+  if (!isJson(type))
+    throw noAnswer(want, type === "" ? `${status} and no type` : `the type ${cleanSentence(type, 80)}`);
+  const document = jsonOf(text);
+  if (!isObject(document)) throw new BackendError(`${WHO} answered with broken JSON`);
+  if (document.error !== undefined) readPiece({ error: document.error });
+  const words = document[want];
+  if (typeof words !== "string") throw noAnswer(want, `JSON without the text \`${want}\``);
+  return readEnd(document, [{ text: words }]);
+};
+
+/** What the end of an answer tells beside its text, behind `chunks`. */
+const readEnd = (document: unknown, chunks: Chunk[] = []): Chunk[] => {
+  const { model, usage } = Object(document);
+  if (model != null) chunks.push(readPiece({ model }));
+  if (usage != null) chunks.push(readPiece({ usage }));
+  return chunks;
+};
+
+const noAnswer = (want: Want, what: string): BackendError =>
+  new BackendError(
+    want === "summary" ? `${WHO} does not write summaries (it answered with ${what})` : `${WHO} answered with ${what}`,
+  );
+
+/**
+ * What an answer with an error's status says to callers. Of problem+json alone, whose `detail` is meant for them; anything else may be the
+ * page of a proxy or the trace of a program.
+ */
+const readFailure = (type: string, text: string | undefined): { detail?: string; retryable?: boolean } => {
+  if (type !== "application/problem+json" || text === undefined) return {};
+  const { detail, title, retryable } = Object(jsonOf(text));
+  const words = typeof detail === "string" ? detail : title;
+  const sentence = typeof words === "string" ? cleanSentence(words) : "";
+  return { ...(sentence !== "" && { detail: sentence }), ...(typeof retryable === "boolean" && { retryable }) };
+};
+
+const isJson = (type: string): boolean => type === "application/json" || type.endsWith("+json");
