@@ -2,6 +2,7 @@ import {
   type AnnouncementRecord,
   type Bookmarks,
   type CompactionRecord,
+  type CountChange,
   type DeliveryRecord,
   type EventRecord,
   isOpen,
@@ -18,6 +19,7 @@ import type { Entry, GatewayEntry, UsageCount } from "#store/store.ts";
 import { HOUR, NO_COUNTS } from "#store/usage-counts.ts";
 import {
   AGENTS,
+  type AgentCount,
   ANNOUNCEMENTS,
   API_KEYS,
   BEATS,
@@ -218,17 +220,22 @@ export class LocalRecords implements Records {
 
   #agentRecords(parts: Parts): Records["agents"] {
     const table = parts.live(AGENTS);
+    const add = (to: AgentCount["counts"], change: CountChange): void => {
+      for (const name of Object.keys(change) as (keyof CountChange)[]) to[name] += change[name] ?? 0;
+    };
     const counts = parts.live(COUNTS, (before, after) => {
-      const names = Object.keys(NOTHING_OPEN) as (keyof typeof NOTHING_OPEN)[];
-      for (const name of names) this.#totals[name] += (after?.counts[name] ?? 0) - (before?.counts[name] ?? 0);
+      if (!before && after) add(this.#totals, after.counts);
     });
     return {
       find: (agent) => table.find(agent),
       put: (record) => table.put(record),
+      // Counts are changed in their place: nobody has them but the table.
       count: (agent, change) => {
-        const after = { ...(counts.find(agent)?.counts ?? NOTHING_OPEN) };
-        for (const name of Object.keys(change) as (keyof typeof change)[]) after[name] += change[name] ?? 0;
-        counts.put({ agent, counts: after });
+        if (!counts.find(agent)) counts.put({ agent, counts: { ...NOTHING_OPEN } });
+        const known = counts.find(agent) as AgentCount;
+        add(known.counts, change);
+        add(this.#totals, change);
+        counts.put(known);
       },
       counts: (agent) => {
         const { queued, running, waitingEvents } = counts.find(agent)?.counts ?? NOTHING_OPEN;
@@ -286,17 +293,16 @@ const eventRecords = (table: RecordTable<EventRecord>): Records["events"] => {
   };
 };
 
+const isEnded = (record: DeliveryRecord | undefined): 0 | 1 => (record?.endedOrder === undefined ? 0 : 1);
+
 const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deliveries"] => {
   const shelfOf = (refused: boolean) => (refused ? shelves.refused : shelves.others);
-  const count = (record: DeliveryRecord, by: 1 | -1): void => {
-    const shelf = shelfOf(record.delivery.answer === "refused");
-    shelf.size += by;
-    shelf.bytes += by * weighDelivery(record);
-    if (record.endedOrder !== undefined) shelf.ended += by;
-  };
   const table = parts.table(DELIVERIES, (before, after) => {
-    if (before) count(before, -1);
-    if (after) count(after, 1);
+    const shelf = shelfOf((after ?? before)?.delivery.answer === "refused");
+    shelf.size += (after ? 1 : 0) - (before ? 1 : 0);
+    shelf.ended += isEnded(after) - isEnded(before);
+    if (before?.delivery === after?.delivery) return;
+    shelf.bytes += (after ? weighDelivery(after) : 0) - (before ? weighDelivery(before) : 0);
   });
   const { all, ended } = DELIVERIES.orders;
   /** The ids of the oldest that may go, of refused ones and of others: what ends later goes later. */

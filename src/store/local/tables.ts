@@ -116,9 +116,9 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
     return found;
   }
 
-  scan(order: Order, { of, ...range }: Scan): R[] {
+  scan(order: Order, scan: Scan): R[] {
     const found: R[] = [];
-    for (const key of this.#indexes.get(order)?.groups.get(of)?.scan(range) ?? []) found.push(this.find(key) as R);
+    for (const key of this.#indexes.get(order)?.groups.get(scan.of)?.scan(scan) ?? []) found.push(this.find(key) as R);
     return found;
   }
 
