@@ -87,16 +87,6 @@ export const claimingTests = (engine: Engine): void => {
       expect([...asked].sort()).toEqual(["one", "two"]);
     });
 
-    it("hands out the oldest first", async () => {
-      await using world = await openWorld(engine);
-      const expected: string[] = [];
-      for (const session of ["chat:c", "chat:a", "chat:d", "chat:b"]) {
-        expected.push((await world.start({ session })).turnId);
-        await world.clock.advance(1);
-      }
-      expect(await claimOneByOne(world, 4)).toEqual(expected);
-    });
-
     it("hands out the oldest first whosever they are, so that no agent's turns wait behind all of another's", async () => {
       await using world = await openWorld(engine);
       const expected: string[] = [];

@@ -162,15 +162,6 @@ export const compactingTests = (engine: Engine): void => {
       expect(mayBegin(world, place)).toBe(false);
       expect((await world.claim()).turns).toHaveLength(1);
     });
-
-    it("keeps its session from being swept", async () => {
-      await using world = await openWorld(engine);
-      await talk(world, ["one"]);
-      await queue(world);
-      await world.clock.advance(1_000);
-      await world.sweep({ sessionsBefore: world.clock.now() });
-      expect(await world.store.getSession("chat:a")).toBeDefined();
-    });
   });
 
   describe("compacting a session", () => {

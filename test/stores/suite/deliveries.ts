@@ -168,6 +168,7 @@ export const deliveriesTests = (engine: Engine): void => {
       const { turnId } = await world.start({ delivery: hookOf("dlv_running", { body: Buffer.from("secret") }) });
       await world.claimNext();
       await world.start({ delivery: hookOf("dlv_queued", { body: Buffer.from("secret") }) });
+      await world.start({ session: "chat:b", delivery: deliveryOf("dlv_other", "other") });
       const work = { turnId, sessionId: "chat:a" };
       await world.store.recordDelivery(hookOf("dlv_repeat", { answer: "repeated" }), RECORDER, work);
       await world.store.deleteSession("chat:a", world.clock.now());
@@ -182,6 +183,7 @@ export const deliveriesTests = (engine: Engine): void => {
         steps,
       });
       expect((await list(world, { outcome: "gone" })).sort()).toEqual(["dlv_ended", "dlv_queued", "dlv_running"]);
+      expect(await world.store.getDelivery("dlv_other")).toMatchObject(deliveryOf("dlv_other", "other"));
     });
 
     it("keeps no byte of what it erased", async () => {

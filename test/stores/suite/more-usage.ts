@@ -102,16 +102,5 @@ export const moreUsageTests = (engine: Engine): void => {
       ]);
       expect(sums.find(({ key }) => key === "slow")?.counts).toMatchObject({ completed: 1, messages: 0 });
     });
-
-    it("counts what a late attempt cost, and nothing of it in its session", async () => {
-      await using world = await openWorld(engine);
-      await world.start();
-      const claimed = await world.claimNext();
-      await world.store.deleteSession("chat:a", world.clock.now());
-      expect(await world.end(claimed, { usage: usedMore(3, 2, 9) })).toBe(false);
-      expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([
-        { attempts: 1, cached: 3, reasoning: 2, cost: 9 },
-      ]);
-    });
   });
 };

@@ -46,20 +46,6 @@ export const readingTests = (engine: Engine): void => {
       await store.ping();
     });
 
-    it("numbers a session's entries from 1 without a gap, and the session knows the newest", async () => {
-      await using world = await openWorld(engine);
-      await fill(world, 5);
-      await fill(world, 2, "chat:b");
-      for (const [session, count] of [
-        ["chat:a", 30],
-        ["chat:b", 12],
-      ] as const) {
-        const seqs = (await world.entries(session)).map(({ seq }) => seq);
-        expect(seqs).toEqual(Array.from({ length: count }, (_, n) => n + 1));
-        expect((await world.store.getSession(session))?.lastSeq).toBe(count);
-      }
-    });
-
     it("reads the entries after a place, in order, as many as asked for", async () => {
       await using world = await openWorld(engine);
       await fill(world, 3);

@@ -54,19 +54,5 @@ export const recorderTests = (engine: Engine): void => {
       }
       expect(await kept(world, 5)).toEqual([3, 4]);
     });
-
-    it("keeps a delivery without its body where bodies are switched off", async () => {
-      await using world = await openWorld(engine);
-      const delivery = { ...deliveryOf("dlv_1"), body: undefined };
-      await world.start({ delivery });
-      expect(await world.store.getDelivery("dlv_1")).toMatchObject(delivery);
-    });
-
-    it("keeps the bytes of a body as they came", async () => {
-      await using world = await openWorld(engine);
-      const body = new Uint8Array([0, 255, 128, 10, 13, 0]);
-      await world.start({ delivery: { ...deliveryOf("dlv_1"), body } });
-      expect(Buffer.from((await world.store.getDelivery("dlv_1"))?.body ?? [])).toEqual(Buffer.from(body));
-    });
   });
 };

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
-import type { Entry, SessionRef } from "#store/store.ts";
+import type { Entry, SessionRef, StoreWatcher } from "#store/store.ts";
 import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
 
 const toldOf = (world: World, sessionId: string): Entry[] =>
@@ -13,6 +13,16 @@ const expectWork = async (world: World, act: () => Promise<unknown>): Promise<vo
   await world.hears(({ kind }) => kind === "work");
 };
 
+const silent: StoreWatcher = {
+  entries: () => {},
+  sessionDeleted: () => {},
+  gatewayEntries: () => {},
+  work: () => {},
+  cancel: () => {},
+  compaction: () => {},
+  beat: () => {},
+  announcement: () => {},
+};
 /** A field that is undefined may be missing. */
 const withoutGaps = (entry: Entry | undefined): unknown => JSON.parse(JSON.stringify(entry));
 
@@ -40,6 +50,7 @@ export const watchingTests = (engine: Engine): void => {
       const { store } = world;
       const reads: Promise<boolean>[] = [];
       store.watch({
+        ...silent,
         entries: ({ sessionId }, entries) => {
           const read = async ({ seq }: Entry) => (await store.readEntries(sessionId, { after: seq - 1, limit: 1 }))[0];
           reads.push(
@@ -49,11 +60,6 @@ export const watchingTests = (engine: Engine): void => {
         sessionDeleted: ({ sessionId }) => {
           reads.push(store.getSession(sessionId).then((session) => session === undefined));
         },
-        work: () => {},
-        gatewayEntries: () => {},
-        compaction: () => {},
-        beat: () => {},
-        announcement: () => {},
         cancel: (turnId) => {
           reads.push(store.getTurn(turnId).then((turn) => turn?.status === "running"));
         },
@@ -76,14 +82,9 @@ export const watchingTests = (engine: Engine): void => {
       const keep = ({ sessionId, agent, ordinal, contextBytes }: SessionRef) =>
         told.push({ sessionId, agent, ordinal, contextBytes });
       world.store.watch({
+        ...silent,
         entries: keep,
         sessionDeleted: keep,
-        gatewayEntries: () => {},
-        work: () => {},
-        cancel: () => {},
-        compaction: () => {},
-        beat: () => {},
-        announcement: () => {},
       });
       await world.start({ text: "four" });
       const first = await world.store.getSession("chat:a");
@@ -129,14 +130,8 @@ export const watchingTests = (engine: Engine): void => {
       await using world = await openWorld(engine);
       const heard: string[] = [];
       const unwatch = world.store.watch({
+        ...silent,
         entries: ({ sessionId }) => heard.push(sessionId),
-        sessionDeleted: () => {},
-        gatewayEntries: () => {},
-        compaction: () => {},
-        beat: () => {},
-        announcement: () => {},
-        work: () => {},
-        cancel: () => {},
       });
       const isToldOf = (session: string) =>
         world.hears((what) => what.kind === "entries" && what.sessionId === session);

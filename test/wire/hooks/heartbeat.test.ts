@@ -69,18 +69,6 @@ describe("a wake", () => {
     await socket.pushed("event.handled", isOf(json.eventId));
   });
 
-  it("waits where agent.status shows it, with the time of the next beat", async () => {
-    await using gateway = await startGateway({ config: agentsWith("30m") });
-    const rpc = createRpc(gateway.url);
-    for (const text of ["one", "two"]) await gateway.hooks.wake({ text });
-    const { result } = await rpc.call("agent.status", { agentName: "main" });
-    expect(result).toMatchObject({ waitingEvents: 2, heartbeat: { every: "30m" } });
-    const inMs = Date.parse(result.heartbeat.nextAt as string) - Date.now();
-    expect(inMs).toBeGreaterThan(29 * 60_000);
-    expect(inMs).toBeLessThan(34 * 60_000);
-    expect(await metricOf(gateway, "gateway_events_queued")).toBe(2);
-  });
-
   it("past limits.events is refused with Retry-After, and counted in metrics and health", async () => {
     await using gateway = await startGateway({ config: { ...agentsWith("30m"), limits: { events: 2 } } });
     for (const text of ["one", "two"]) expect(await gateway.hooks.wake({ text })).toMatchObject({ status: 200 });
