@@ -127,7 +127,7 @@ export class Neighbours {
   async catchUp(client: pg.Client): Promise<void> {
     const { rows } = await client.query(MISSED, [this.#lastLook - MINUTE]);
     for (const { ordinal, session_id, agent, context_bytes, from_seq, last_seq } of rows) {
-      const session = refOf([ordinal, session_id, agent, context_bytes]);
+      const session = refOf(["e", ordinal, session_id, agent, context_bytes]);
       void this.#tellings.elsewhere(session, from_seq ?? last_seq, last_seq);
     }
   }
@@ -191,16 +191,13 @@ export class Neighbours {
   #hear(change: Change): void {
     switch (change[0]) {
       case "e": {
-        const [, ordinal, sessionId, agent, contextBytes, from, through] = change;
-        if (through >= from)
-          void this.#tellings.elsewhere(refOf([ordinal, sessionId, agent, contextBytes]), from, through);
+        const [from, through] = [change[5], change[6]];
+        if (through >= from) void this.#tellings.elsewhere(refOf(change), from, through);
         break;
       }
-      case "d": {
-        const [, ordinal, sessionId, agent, contextBytes, seq, at] = change;
-        this.#deleted(refOf([ordinal, sessionId, agent, contextBytes]), { seq, at });
+      case "d":
+        this.#deleted(refOf(change), { seq: change[5], at: change[6] });
         break;
-      }
       case "c":
         this.#cancel(change[1]);
         break;

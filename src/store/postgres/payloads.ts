@@ -2,10 +2,11 @@ import type { SessionRef } from "#store/store.ts";
 import type { Kept } from "./records/records.ts";
 import { keepText, readText } from "./texts.ts";
 
+type Ref = [ordinal: number, sessionId: string, agent: string, contextBytes: number];
 /** The content of a notification, in short: entries, the end of a session, a turn to be cancelled, a compaction that may begin, work. */
 export type Change =
-  | ["e", ordinal: number, sessionId: string, agent: string, contextBytes: number, from: number, through: number]
-  | ["d", ordinal: number, sessionId: string, agent: string, contextBytes: number, seq: number, at: number]
+  | ["e", ...Ref, from: number, through: number]
+  | ["d", ...Ref, seq: number, at: number]
   | ["c", turnId: string]
   | ["p", compactionId: string]
   | ["w"];
@@ -52,57 +53,44 @@ export const toldOf = ({ news, paused, areKeysChanged }: Kept): Heard => {
   return { changes, notices: [...notices.values()] };
 };
 
-const wordsOf = ({ ordinal, sessionId, agent, contextBytes }: SessionRef): [number, string, string, number] => [
+const wordsOf = ({ ordinal, sessionId, agent, contextBytes }: SessionRef): Ref => [
   ordinal,
   keepText(sessionId),
   agent,
   contextBytes,
 ];
 
-export const refOf = ([ordinal, sessionId, agent, contextBytes]: readonly [
-  number,
-  string,
-  string,
-  number,
+export const refOf = ([, ordinal, sessionId, agent, contextBytes]: readonly [
+  "e" | "d",
+  ...Ref,
+  ...number[],
 ]): SessionRef => {
   return { ordinal, sessionId: readText(sessionId), agent, contextBytes };
 };
 
-/** As notifications, in pieces that each can hold. */
+/** As notifications, in pieces that each can hold. One that fits in none is found at the next look. */
 export const payloadsOf = (node: string, heard: Heard): string[] => {
   const { changes, notices } = heard;
   if (changes.length + notices.length === 0) return [];
   const whole = JSON.stringify([node, [], changes, notices]);
   if (Buffer.byteLength(whole) <= MOST_BYTES) return [whole];
-  const halves = halvesOf(heard);
-  return halves.flatMap((half) => payloadsOf(node, half));
+  return halvesOf(heard).flatMap((half) => payloadsOf(node, half));
 };
 
 const halvesOf = ({ changes, notices }: Heard): Heard[] => {
-  const half = <T>(list: readonly T[]): [T[], T[]] => {
-    const middle = Math.ceil(list.length / 2);
-    return [list.slice(0, middle), list.slice(middle)];
-  };
-  if (changes.length > 1) {
-    const [first, second] = half(changes);
+  if (changes.length + notices.length > 1) {
+    const change = Math.ceil(changes.length / 2);
+    const notice = changes.length > 0 ? 0 : Math.ceil(notices.length / 2);
     return [
-      { changes: first, notices },
-      { changes: second, notices: [] },
+      { changes: changes.slice(0, change), notices: notices.slice(0, notice) },
+      { changes: changes.slice(change), notices: notices.slice(notice) },
     ];
   }
-  if (changes.length === 1) {
-    // One that fits in no notification is found at the next look.
-    return notices.length > 0
-      ? [
-          { changes, notices: [] },
-          { changes: [], notices },
-        ]
-      : [];
-  }
-  if (notices.length > 1) return half(notices).map((part) => ({ changes: [], notices: part }));
-  const [name, of] = notices[0] as Notice;
-  if (typeof of === "number" || of.length < 2) return [];
-  return half(of).map((part) => ({ changes: [], notices: [[name, part] as Notice] }));
+  const [name, of] = notices[0] ?? [];
+  if (name === undefined || typeof of === "number" || of === undefined || of.length < 2) return [];
+  const middle = Math.ceil(of.length / 2);
+  const partOf = (part: readonly string[]): Heard => ({ changes: [], notices: [[name, part] as Notice] });
+  return [partOf(of.slice(0, middle)), partOf(of.slice(middle))];
 };
 
 /** The news of another gateway; undefined for those of this one, which come back, too. */

@@ -2,39 +2,30 @@ import type pg from "pg";
 import { drop, type Servers } from "./connect.ts";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** The most calls that may wait for a connection; one that comes then is told to come later. */
-const MOST_WAITING = 5_000;
 /** A call that takes so long is given up. The line finds out sooner if the server is there at all. */
 const SILENT_MS = 15_000;
 /** Where a server did not let one more connection in, those that are there have to do for so long. */
 const REST_MS = 1_000;
 
-/** A connection, or the place of one. */
-type Slot = { client: pg.Client | undefined; isBusy: boolean };
-/** One that has its connection. */
-type OpenSlot = Slot & { client: pg.Client };
-
-export type PoolEvents = {
-  /** No server can be reached: calls are refused until `reachable` is called. */
-  lost(error: unknown): void;
-};
-
 /** The connections of this gateway. While the database is away all calls are refused at once. */
 export class Pool {
   readonly #servers: Servers;
-  readonly #slots: Slot[];
-  readonly #events: PoolEvents;
-  readonly #waiting: ((slot: OpenSlot | undefined) => void)[] = [];
+  readonly #size: number;
+  readonly #lost: (error: unknown) => void;
+  readonly #clients = new Set<pg.Client>();
+  #idle: pg.Client[] = [];
+  readonly #waiting: ((client: pg.Client | undefined) => void)[] = [];
   /** How many connections are being opened, and when that may be tried again. */
   #opening = 0;
   #opensAt = 0;
   #isAway = false;
   #isClosed = false;
 
-  constructor(servers: Servers, size: number, events: PoolEvents) {
+  /** `lost` is called where no server can be reached: calls are refused until `reachable` is called. */
+  constructor(servers: Servers, size: number, lost: (error: unknown) => void) {
     this.#servers = servers;
-    this.#events = events;
-    this.#slots = Array.from({ length: size }, () => ({ client: undefined, isBusy: false }));
+    this.#size = size;
+    this.#lost = lost;
   }
 
   get isAway(): boolean {
@@ -43,19 +34,17 @@ export class Pool {
 
   /** Lends a connection. */
   async run<T>(ask: (client: pg.Client) => Promise<T>): Promise<T> {
-    const slot = await this.#take();
-    const { client } = slot;
+    if (this.#isAway) throw away();
+    const client = this.#idle.pop() ?? (await this.#nextFree());
+    if (!client) throw away();
     try {
       return await withPatience(client, ask(client));
     } catch (error) {
       const failure = failureOf(error);
-      if (failure === "lost" || failure === "refused") {
-        this.#leave(slot, client);
-        drop(client);
-      }
+      if (failure === "lost" || failure === "refused") this.#drop(client);
       throw error;
     } finally {
-      this.#giveBack(slot);
+      this.#giveBack(client);
     }
   }
 
@@ -68,79 +57,62 @@ export class Pool {
   away(error: unknown): void {
     if (this.#isAway || this.#isClosed) return;
     this.#isAway = true;
-    for (const slot of this.#slots) {
-      if (slot.client) drop(slot.client);
-      slot.client = undefined;
-    }
+    for (const client of [...this.#clients]) this.#drop(client);
     for (const take of this.#waiting.splice(0)) take(undefined);
-    this.#events.lost(error);
+    this.#lost(error);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isAway = true;
     for (const take of this.#waiting.splice(0)) take(undefined);
-    await Promise.all(this.#slots.map(({ client }) => client?.end().catch(() => {})));
+    await Promise.all([...this.#clients].map((client) => client.end().catch(() => {})));
   }
 
-  async #take(): Promise<OpenSlot> {
-    if (this.#isAway) throw away();
-    const free = this.#slots.find((slot): slot is OpenSlot => !slot.isBusy && slot.client !== undefined);
-    if (free) {
-      free.isBusy = true;
-      return free;
-    }
-    if (this.#waiting.length >= MOST_WAITING) throw unavailable("Too many calls wait for the database.");
-    const taken = new Promise<OpenSlot | undefined>((resolve) => this.#waiting.push(resolve));
-    this.#openMore();
-    const slot = await taken;
-    if (!slot) throw away();
-    return slot;
-  }
-
-  #giveBack(slot: Slot): void {
-    const next = slot.client && this.#waiting.shift();
-    if (next) {
-      next(slot as OpenSlot);
-    } else {
-      slot.isBusy = false;
+  /** One that is opened, or one that is free before: to open one may take long. */
+  #nextFree(): Promise<pg.Client | undefined> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
       this.#openMore();
-    }
+    });
   }
 
-  /** One for each call that waits, which takes it or one that is free before: to open one may take long. */
+  #giveBack(client: pg.Client): void {
+    const isThere = this.#clients.has(client);
+    const next = isThere ? this.#waiting.shift() : undefined;
+    if (next) next(client);
+    else if (isThere) this.#idle.push(client);
+    else this.#openMore();
+  }
+
   #openMore(): void {
     if (this.#isAway || this.#opening >= this.#waiting.length) return;
-    if (performance.now() < this.#opensAt && this.#hasSome()) return;
-    const slot = this.#slots.find(({ isBusy, client }) => !isBusy && !client);
-    if (slot) void this.#open(slot);
+    if (this.#clients.size + this.#opening >= this.#size) return;
+    if (performance.now() < this.#opensAt && this.#clients.size > 0) return;
+    void this.#open();
   }
 
-  async #open(slot: Slot): Promise<void> {
-    slot.isBusy = true;
+  async #open(): Promise<void> {
     this.#opening++;
     try {
       const client = await this.#servers.connect();
-      if (this.#isAway) drop(client);
-      else {
-        slot.client = client;
-        client.once("end", () => this.#leave(slot, client));
-      }
+      if (this.#isAway) return drop(client);
+      this.#clients.add(client);
+      client.once("end", () => this.#drop(client));
+      this.#giveBack(client);
     } catch (error) {
-      if (!this.#hasSome()) this.away(error);
+      if (this.#clients.size === 0) this.away(error);
       this.#opensAt = performance.now() + REST_MS;
       setTimeout(() => this.#openMore(), REST_MS).unref();
+    } finally {
+      this.#opening--;
     }
-    this.#opening--;
-    this.#giveBack(slot);
   }
 
-  #hasSome(): boolean {
-    return this.#slots.some(({ client }) => client !== undefined);
-  }
-
-  #leave(slot: Slot, client: pg.Client): void {
-    if (slot.client === client) slot.client = undefined;
+  #drop(client: pg.Client): void {
+    this.#clients.delete(client);
+    this.#idle = this.#idle.filter((one) => one !== client);
+    drop(client);
   }
 }
 

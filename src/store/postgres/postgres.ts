@@ -67,11 +67,9 @@ export const createPostgresStore = async ({
   const servers = new Servers(url);
   const { epoch, channel, client } = await prepare(servers, clock.now(), notice);
   const mirror = new Mirror();
-  const pool = new Pool(servers, connections, {
-    lost(error) {
-      notice({ name: "unavailable", detail: (error as Error).message });
-      line.seek();
-    },
+  const pool = new Pool(servers, connections, (error) => {
+    notice({ name: "unavailable", detail: (error as Error).message });
+    line.seek();
   });
   const neighbours = new Neighbours({
     clock,

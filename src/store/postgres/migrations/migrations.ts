@@ -1,12 +1,37 @@
 import { createHash } from "node:crypto";
 import { FUNCTION_TEXT } from "./functions.ts";
-import { GATEWAY_TABLES } from "./gateway-tables.ts";
-import { INBOUND_TABLES } from "./inbound-tables.ts";
-import { KEY_COLUMNS } from "./key-columns.ts";
-import { PAUSE_COLUMNS } from "./pause-columns.ts";
-import { RULE_COLUMNS } from "./rule-columns.ts";
-import { TURN_TABLES } from "./turn-tables.ts";
-import { USAGE_COLUMNS } from "./usage-columns.ts";
+import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
+
+/** Tokens that models had read before, those of their reasoning, and costs in billionths. Most have none of them. */
+const USAGE_COLUMNS = /* sql */ `
+-- The three in this order; null where all of them are 0.
+alter table turns add column more bigint[];
+alter table sessions add column more bigint[];
+-- Of a turn's end: [more, the model that answered where it is not the one that was asked for]; null where there is neither.
+alter table entries add column used json;
+alter table usage_counts
+  add column cached bigint not null default 0,
+  add column reasoning bigint not null default 0,
+  add column cost bigint not null default 0;
+`;
+
+/** The time until which a key is good, and the key that was made in its place; null where there is none. */
+const KEY_COLUMNS = /* sql */ `
+alter table api_keys add column expires_at bigint, add column replaced_by text;
+`;
+
+/** The time since which an agent is paused, by the wall clock; null where it is not. It stands beside its beat, which every gateway looks at. */
+const PAUSE_COLUMNS = /* sql */ `
+alter table beats add column paused_at bigint;
+`;
+
+/** A bound that the rules ask for: when the head of a journal may be erased. */
+const RULE_COLUMNS = /* sql */ `
+-- Null: not before the next compaction. What is there is looked at once.
+alter table sessions add column head_due bigint default 0;
+create index sessions_by_use on sessions (least(updated_at, head_due));
+create index turns_due on turns (ready_at) where ready_order is null and ready_at is not null;
+`;
 
 /**
  * The steps that made the schema what it is. A step that was released never changes. Gateways of the version before run beside those
