@@ -84,7 +84,7 @@ export const createAnnouncements = (parts: {
     const end = await attempt(announcement).catch((error: unknown) => {
       // The store, mostly: neither the receiver nor the announcement has done anything wrong.
       events.unexpectedError({ error, where: "announcements" });
-      return triedLater("the gateway failed", announcement);
+      return { name: "retried", reason: "the gateway failed", retryInMs: delayAfter(announcement.attempts) } as const;
     });
     const step = stepOf(end, announcement, clock.now(), clock.monotonic() - began);
     const keep = () => store.endAnnouncement(claim, { retryInMs: end.retryInMs, step });
@@ -151,38 +151,26 @@ export type Announcements = ReturnType<typeof createAnnouncements>;
 /** What an attempt came to. `returned`: the gateway stopped before there was an answer. */
 type AnnouncementEnd = {
   name: "delivered" | "retried" | "failed" | "returned";
-  code: number | undefined;
-  reason: string | undefined;
-  retryInMs: number | undefined;
+  code?: number | undefined;
+  reason?: string;
+  retryInMs?: number;
 };
 
-const givenUp = (reason: string, code?: number): AnnouncementEnd => {
-  return { name: "failed", code, reason, retryInMs: undefined };
-};
+const givenUp = (reason: string, code?: number): AnnouncementEnd => ({ name: "failed", code, reason });
 
 /** It goes on where the gateway does: after its next start, or on another node. */
-const RETURNED: AnnouncementEnd = {
-  name: "returned",
-  code: undefined,
-  reason: "the gateway stopped",
-  retryInMs: 0,
-};
+const RETURNED: AnnouncementEnd = { name: "returned", reason: "the gateway stopped", retryInMs: 0 };
 
 /** What follows from what the channel said. */
-const endOf = (outcome: Outcome, announcement: Announcement, now: number): AnnouncementEnd => {
+const endOf = (outcome: Outcome, { createdAt, attempts }: Announcement, now: number): AnnouncementEnd => {
   const { code } = outcome;
-  if (outcome.kind === "delivered") return { name: "delivered", code, reason: undefined, retryInMs: undefined };
+  if (outcome.kind === "delivered") return { name: "delivered", code };
   const { reason } = outcome;
   if (outcome.kind === "refused") return givenUp(reason, code);
-  const left = announcement.createdAt + GIVE_UP_MS - now;
-  if (left <= 0 || announcement.attempts + 1 >= MOST_ATTEMPTS)
-    return givenUp(`${reason}; it was tried for a day`, code);
-  const retryInMs = Math.min(Math.max(delayAfter(announcement.attempts), holdOf(outcome)), left);
+  const left = createdAt + GIVE_UP_MS - now;
+  if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return givenUp(`${reason}; it was tried for a day`, code);
+  const retryInMs = Math.min(Math.max(delayAfter(attempts), holdOf(outcome)), left);
   return { name: "retried", code, reason, retryInMs };
-};
-
-const triedLater = (reason: string, { attempts }: Announcement): AnnouncementEnd => {
-  return { name: "retried", code: undefined, reason, retryInMs: delayAfter(attempts) };
 };
 
 /** For how long the channel asked to be left alone, as far as that is heeded. */

@@ -48,11 +48,7 @@ export const createReloads = ({ readConfig, agents, skills, reloadSkills, stream
   };
 
   const tell = async (news: GatewayNews): Promise<void> => {
-    try {
-      await stream.append(news);
-    } catch (error) {
-      events.storeFailed({ operation: "appendGatewayEntry", error });
-    }
+    await stream.append(news).catch((error: unknown) => events.storeFailed({ operation: "appendGatewayEntry", error }));
   };
   const tellSystem = async ({ changed, needsRestart }: Pick<SystemReload, "changed" | "needsRestart">) => {
     if (changed.length + needsRestart.length > 0) await tell({ name: "system.reloaded", changed, needsRestart });

@@ -3,10 +3,6 @@ import { hash, timingSafeEqual } from "node:crypto";
 /** sha256 of a secret; all that is kept of one. */
 export const hashOf = (secret: string | Buffer): Buffer => hash("sha256", secret, "buffer");
 
-/** The hash of a secret as the configuration has it: in clear, or already as `sha256:<hex>`. */
-export const hashOfConfigured = (secret: string): Buffer =>
-  secret.startsWith("sha256:") ? Buffer.from(secret.slice(7), "hex") : hashOf(secret);
-
 /**
  * Finds what a secret stands for. Compared in constant time, and over hashes: what the time of the look-up could tell is a part of
  * the hash of the caller's own guess.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type ConfiguredKey, createKeys } from "#core/keys.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { createSecretIndex, hashOf, hashOfConfigured } from "#kit/secrets.ts";
+import { createSecretIndex, hashOf } from "#kit/secrets.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import type { ApiKey, Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";

@@ -74,11 +74,8 @@ export const createRemovedAgents = ({ store, agents, systemEvents, clock, events
 
     /** Lets the other gateways know of agents that are about to come, before something can be sent to them here. */
     async expect(names: readonly string[]): Promise<void> {
-      try {
-        await say([...new Set([...agents.list().map(({ name }) => name), ...names])]);
-      } catch (error) {
-        events.storeFailed({ operation: "haveAgents", error });
-      }
+      const all = new Set([...agents.list().map(({ name }) => name), ...names]);
+      await say([...all])?.catch((error: unknown) => events.storeFailed({ operation: "haveAgents", error }));
     },
 
     /** Some have left the configuration; resolves when what waits for them is given up, unless the store could not take that. */

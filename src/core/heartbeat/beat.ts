@@ -10,7 +10,7 @@ import type { Events } from "#observe/events.ts";
 import type { BeatClaim, Store, SystemEvent, Turn } from "#store/store.ts";
 
 /** What one turn is given at most; the bytes are those of texts and metadata. */
-const BATCH = { limit: 100, bytes: 64 * 1024 };
+export const BATCH = { limit: 100, bytes: 64 * 1024 };
 /** An event that so many turns failed on is dead. */
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 500;
@@ -45,15 +45,13 @@ export type HeldBeat = {
   readonly turnIds: string[];
   /** Nothing of what was queued when it began is left but what came back. */
   isDone: boolean;
-  /** More than a turn takes has come since. */
-  hasMore: boolean;
   /** Why the next turn cannot be started now. */
   delayedBy: string | undefined;
 };
 
 export const holdBeat = (claim: BeatClaim, began: number): HeldBeat => ({
   ...{ claim, began, stop: new AbortController(), leave: new AbortController() },
-  ...{ events: 0, returned: 0, turnIds: [], isDone: false, hasMore: false, delayedBy: undefined },
+  ...{ events: 0, returned: 0, turnIds: [], isDone: false, delayedBy: undefined },
 });
 
 export const leaveBeat = ({ stop, leave }: HeldBeat): void => {
@@ -81,7 +79,6 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
       const last = batch.at(-1);
       if (!last) {
         beat.isDone = true;
-        beat.hasMore = beat.events > 0 && (await isMoreThanATurn(parts, beat.claim));
         return;
       }
       const { turn } = await inBackground(() => parts.turns.start(wishOf(agent, batch)));
@@ -118,18 +115,6 @@ const mayGoOn = async (parts: BeatParts, beat: HeldBeat, progress: Progress, err
   events.beatDelayed({ agent, reason, delayMs });
   await rest(clock, delayMs, beat.stop.signal);
   return true;
-};
-
-/** Whether more than a turn takes has come since the beat began. Not where it could not be read: the next one finds it. */
-const isMoreThanATurn = async ({ store, inBackground }: BeatParts, { agent, through }: BeatClaim): Promise<boolean> => {
-  const read = (after: number, limit: number) =>
-    inBackground(() => store.readQueuedEvents({ agent, after, through: Number.MAX_SAFE_INTEGER, ...BATCH, limit }));
-  try {
-    const last = (await read(through, BATCH.limit)).at(-1);
-    return last !== undefined && (await read(last.ordinal, 1)).length > 0;
-  } catch {
-    return false;
-  }
 };
 
 /** Refusals that time, or somebody, puts right. */

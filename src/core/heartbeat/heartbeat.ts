@@ -2,7 +2,7 @@ import type { Agent, Agents } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
 import type { Beat } from "#store/store.ts";
-import { type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
+import { BATCH, type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
 
 /** How soon it beats again after a beat that left something behind where no other is due sooner. */
 const AGAIN_MS = 60_000;
@@ -163,18 +163,19 @@ export type Heartbeat = ReturnType<typeof createHeartbeat>;
 const endBeat = (parts: HeartbeatParts, beat: HeldBeat): Promise<Beat | false> => {
   const { store, agents, clock } = parts;
   const { events, turnIds, claim } = beat;
-  const delayMs = delayAfter(beat, agents.find(claim.agent));
+  const delayMs = delayAfter(beat, agents.find(claim.agent), store.agentCounts(claim.agent).waitingEvents);
   const ran = turnIds.length > 0 ? { events, turnIds } : undefined;
   const end = () => store.endBeat(claim, { now: clock.now(), delayMs, ran, streamKeep: GATEWAY_KEPT_ENTRIES });
   return keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => false);
 };
 
 /** How long until the next beat of an agent; undefined where it beats only when it is told to. */
-const delayAfter = (beat: HeldBeat, agent: Agent | undefined): number | undefined => {
+const delayAfter = (beat: HeldBeat, agent: Agent | undefined, waitingEvents: number): number | undefined => {
   if (!agent) return undefined;
   if (beat.stop.signal.aborted && !beat.isDone) return 0;
   // Nobody is asked more often for it: what fills turns is as many turns whenever it is handed over.
-  if (beat.hasMore && beat.returned === 0 && agent.heartbeatMs !== undefined) return 0;
+  const hasMore = beat.events > 0 && waitingEvents > BATCH.limit;
+  if (hasMore && beat.returned === 0 && agent.heartbeatMs !== undefined) return 0;
   const next = jittered(agent.heartbeatMs);
   const isStranded = !beat.isDone || (beat.returned > 0 && next === undefined);
   return isStranded ? Math.min(next ?? AGAIN_MS, AGAIN_MS) : next;

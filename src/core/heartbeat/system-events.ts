@@ -61,15 +61,6 @@ export const createSystemEvents = (parts: {
     return event;
   };
 
-  /** It is queued, whether that can be noted or not. */
-  const noteReplay = async (deliveryId: string, at: number, by: string): Promise<void> => {
-    try {
-      await store.addDeliveryStep(deliveryId, { at, name: "event.requeued", detail: JSON.stringify({ by }) });
-    } catch (error) {
-      events.storeFailed({ operation: "addDeliveryStep", error });
-    }
-  };
-
   return {
     /**
      * Refuses what no beat would handle, then stores event, idempotency key and delivery in one transaction; when it answers, the event
@@ -107,7 +98,12 @@ export const createSystemEvents = (parts: {
       const now = clock.now();
       const event = await store.requeueEvent(eventId, { now, beatNow, streamKeep: GATEWAY_KEPT_ENTRIES });
       if (!event) throw notFound(eventId);
-      if (deliveryId !== undefined) await noteReplay(deliveryId, now, by);
+      if (deliveryId === undefined) return event;
+      // It is queued, whether that can be noted or not.
+      const step = { at: now, name: "event.requeued", detail: JSON.stringify({ by }) };
+      await store.addDeliveryStep(deliveryId, step).catch((error: unknown) => {
+        events.storeFailed({ operation: "addDeliveryStep", error });
+      });
       return event;
     },
 

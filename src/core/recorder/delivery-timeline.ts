@@ -19,9 +19,10 @@ export const readTimeline = async (store: TimelineStore, delivery: RecordedDeliv
   const noted = delivery.steps.map(readStep);
   const turn = turnId === undefined ? undefined : await store.getTurn(turnId);
   const event = eventId === undefined ? undefined : await store.getEvent(eventId);
-  const told = event ? await stepsOfEvent(store, event, noted) : turn ? await stepsOfTurn(store, turn) : [];
+  const told = event ? await stepsOfEvent(store, event, noted) : turn ? await stepsOfTurn(store, turn, noted) : [];
   const shown = turn && noted.some(isRendered) ? await withMessage(store, turn, noted) : noted;
-  return inOrder([arrivalOf(delivery), ...notTold(shown, told)], withReasons(told, noted));
+  const untold = shown.filter((step) => !isReturn(step) || !told.some((other) => isSameReturn(step, other)));
+  return inOrder([arrivalOf(delivery), ...untold], told);
 };
 
 const NOTHING = { turnId: undefined, eventId: undefined };
@@ -38,8 +39,12 @@ const arrivalOf = ({ at, steps, replayOf, caller, address, bytes }: RecordedDeli
     : { at: came, name: "request.replayed", detail: { replay_of: replayOf, by: caller, address } };
 };
 
-const stepsOfTurn = async (store: TimelineStore, turn: Turn): Promise<TimelineStep[]> =>
-  stepsOfEntries(turn, await readTurnEntries(store, turn));
+/** The journal tells when an attempt was given back; why was noted, where that is known. */
+const stepsOfTurn = async (store: TimelineStore, turn: Turn, noted: readonly TimelineStep[]): Promise<TimelineStep[]> =>
+  stepsOfEntries(turn, await readTurnEntries(store, turn)).map((step) => {
+    const why = noted.find((one) => isSameReturn(one, step));
+    return why ? { ...step, detail: why.detail } : step;
+  });
 
 const PAGE = 32;
 /** What lies between a turn's beginning and its end are the turns that were before it. Past so many pages its record tells the rest. */
@@ -109,18 +114,9 @@ const detailOfEnd = (entry: TurnEndEntry): object => {
   return entry.name === "turn.cancelled" && entry.reply === "" ? {} : { reply: entry.reply };
 };
 
-/** The journal tells when an attempt was given back; why was noted, where that is known. */
-const returnOf = (attempt: unknown, steps: readonly TimelineStep[]): TimelineStep | undefined =>
-  steps.find(({ name, detail }) => name === "turn.returned" && detail?.attempt === attempt);
-
-const notTold = (noted: readonly TimelineStep[], told: readonly TimelineStep[]): TimelineStep[] =>
-  noted.filter(({ name, detail }) => name !== "turn.returned" || !returnOf(detail?.attempt, told));
-
-const withReasons = (told: readonly TimelineStep[], noted: readonly TimelineStep[]): TimelineStep[] =>
-  told.map((step) => {
-    const known = step.name === "turn.returned" ? returnOf(step.detail?.attempt, noted) : undefined;
-    return known ? { ...step, detail: known.detail } : step;
-  });
+const isReturn = ({ name }: TimelineStep): boolean => name === "turn.returned";
+const isSameReturn = (one: TimelineStep, other: TimelineStep): boolean =>
+  isReturn(one) && isReturn(other) && one.detail?.attempt === other.detail?.attempt;
 
 /** An event with the last turn that took it; those before it are told by what was noted as it came back. */
 const stepsOfEvent = async (
@@ -131,7 +127,7 @@ const stepsOfEvent = async (
   const { status, attempts, turnId: turn_id, reason, endedAt } = event;
   const steps: TimelineStep[] = [{ at: event.createdAt, name: "event.queued", detail: undefined }];
   const turn = turn_id === undefined ? undefined : await store.getTurn(turn_id);
-  for (const step of turn ? await stepsOfTurn(store, turn) : []) {
+  for (const step of turn ? await stepsOfTurn(store, turn, noted) : []) {
     const isTaken = step.name === "turn.queued";
     const taken = { at: step.at, name: "event.taken", detail: { turn_id, session_id: turn?.sessionId } };
     steps.push(isTaken ? taken : step);

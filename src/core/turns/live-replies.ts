@@ -14,8 +14,6 @@ export type LiveReply = {
   /** Length of all pieces, in UTF-16 code units. */
   length: number;
   readonly pieces: string[];
-  /** How many of the last pieces are short. */
-  shortPieces: number;
   /** Nothing more is written to it. */
   isOver: boolean;
   /** Another gateway writes it: what is read here may be behind what a reader has seen there. */
@@ -25,9 +23,8 @@ export type LiveReply = {
 };
 type Reader = () => void;
 
-/** Short pieces are joined in groups of this size: each piece takes tens of bytes beside its text. */
-const SHORT_PIECES = 1024;
-const SHORT = 1024;
+/** So many pieces are joined: each takes tens of bytes beside its text. */
+const MOST_PIECES = 1024;
 
 /** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
 export const createLiveReplies = () => {
@@ -44,7 +41,6 @@ export const createLiveReplies = () => {
         seq,
         length: 0,
         pieces: [],
-        shortPieces: 0,
         isOver: false,
         isCopy,
         readers: readers.get(turnId),
@@ -59,12 +55,7 @@ export const createLiveReplies = () => {
     append(reply: LiveReply, text: string): void {
       reply.pieces.push(text);
       reply.length += text.length;
-      reply.shortPieces = text.length < SHORT ? reply.shortPieces + 1 : 0;
-      if (reply.shortPieces === SHORT_PIECES) {
-        const short = reply.pieces.splice(-SHORT_PIECES);
-        reply.pieces.push(short.join(""));
-        reply.shortPieces = 0;
-      }
+      if (reply.pieces.length === MOST_PIECES) reply.pieces.push(reply.pieces.splice(0).join(""));
       for (const wake of reply.readers ?? []) wake();
     },
     close(reply: LiveReply): void {

@@ -99,7 +99,7 @@ const readChunks = async (
     }
   } catch (thrown) {
     const used = chunks.used?.();
-    if (used && isUsage(used)) outcome.usage = usageOf(used);
+    if (isUsage(used)) outcome.usage = usageOf(used);
     leave(iterator);
     throw thrown;
   } finally {
@@ -110,17 +110,19 @@ const readChunks = async (
 const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
   if ("note" in chunk && chunk.anew) listener.anew();
   else listener.alive();
-  if ("text" in chunk) {
+  if ("text" in chunk && typeof chunk.text === "string") {
     if (listener.written.length + chunk.text.length > REPLY_LIMIT)
       throw new BackendError("the reply is longer than 4 MiB");
     if (chunk.text !== "") listener.text(chunk.text);
-  } else if ("note" in chunk) listener.note(chunk.note);
-  else if ("usage" in chunk) outcome.usage = isUsage(chunk.usage) ? usageOf(chunk.usage) : outcome.usage;
-  else if ("model" in chunk) outcome.model = modelNamed(chunk.model);
+  } else if ("note" in chunk && typeof chunk.note?.name === "string") listener.note(chunk.note);
+  else if ("usage" in chunk && isUsage(chunk.usage)) outcome.usage = usageOf(chunk.usage);
+  else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
+  else if (!("alive" in chunk)) throw new TypeError("the backend yielded something that is no chunk");
 };
 
-const isUsage = ({ input, output }: Used): boolean => isCount(input) && isCount(output);
-const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;
+const isUsage = (used: Used | undefined): used is Used =>
+  used !== undefined && isCount(used.input) && isCount(used.output);
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
 const LATE: Partial<Record<StopReason, string>> = {
   timeout: "the turn passed its deadline",

@@ -1,14 +1,24 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import type { Agent } from "#core/agents/agents.ts";
-import { createWorker, leaseMsOf, type Worker } from "#core/worker.ts";
+import type { BackendTurn } from "#backends/backend.ts";
+import { type Agent, type Agents, labelOfModel } from "#core/agents/agents.ts";
+import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.ts";
+import type { Journal } from "#core/sessions/journal.ts";
+import { skillTools } from "#core/skills/skill-tools.ts";
+import { hasSkill, type Skills } from "#core/skills/skills.ts";
+import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
+import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
-import { Stop } from "#kit/stop-signal.ts";
+import { abortSignalOf, Stop } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type { Claim, ClaimedTurn, ClaimRequest } from "#store/store.ts";
-import { type AttemptParts, endRemoved, type Run, runAttempt } from "./attempt.ts";
-import type { StopReason } from "./run-turn.ts";
+import type { Events } from "#observe/events.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
+import { type Tool, ToolError } from "#tools/tool.ts";
+import type { LiveReplies } from "./live-replies.ts";
+import { type Note, type Outcome, runTurn, type StopReason, TurnWatch } from "./run-turn.ts";
 
+export const MAX_ATTEMPTS = 3;
+const FIRST_BACKOFF_MS = 500;
 /** Turns that are claimed in one go. */
 const CLAIMED_AT_ONCE = 64;
 /** The log's `store.failed` has what comes of these. */
@@ -16,7 +26,20 @@ const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-
 /** How long a stop waits for a run that is about to begin; it may be meant for another node. */
 const EARLY_STOP_MS = 5_000;
 
-export type RunnerParts = AttemptParts & { concurrency: () => number };
+type RunParts = {
+  store: Store;
+  agents: Agents;
+  skills: Skills;
+  journal: Journal;
+  live: LiveReplies;
+  clock: Clock;
+  events: Events;
+  retries: RetryBudget;
+};
+export type RunnerParts = RunParts & { concurrency: () => number };
+
+/** A turn that runs here. */
+type Run = { claimed: ClaimedTurn; stop: Stop };
 
 /** A place for a turn that is about to be stored: its claim for `startTurn`, and how the place is given back where nothing was claimed. */
 export type Place = { claim: ClaimRequest; free: () => void };
@@ -152,7 +175,7 @@ const runOf = (claimed: ClaimedTurn): Run => ({ claimed, stop: new Stop() });
 
 const isSame = (a: Claim, b: Claim): boolean => a.turnId === b.turnId && a.fence === b.fence;
 
-const runClaimed = async (parts: AttemptParts, run: Run, agent: Agent | undefined): Promise<void> => {
+const runClaimed = async (parts: RunParts, run: Run, agent: Agent | undefined): Promise<void> => {
   const { message, turn } = run.claimed;
   try {
     // To keep a large message took a while, and so will its reply.
@@ -166,4 +189,208 @@ const runClaimed = async (parts: AttemptParts, run: Run, agent: Agent | undefine
     // A store that is away comes back, but room has to be made by somebody.
     if (name === "store-full") parts.journal.turnUnkept(turn.turnId);
   }
+};
+
+/** How an attempt ended: after how long the turn is tried again, undefined where that was its end, and how long the attempt took. */
+type Ending = { outcome: Outcome; ms: number; retryInMs: number | undefined };
+
+/** Runs a claimed turn once, and keeps how that ended: its end, or that it is tried again. */
+const runAttempt = async (parts: RunParts, { claimed, stop }: Run, agent: Agent): Promise<void> => {
+  const { clock, events, live } = parts;
+  const { turn } = claimed;
+  const began = clock.monotonic();
+  const queuedMs = clock.now() - turn.createdAt;
+  events.turnStarted({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, queuedMs });
+  const reply = live.open(turn.turnId, turn.sessionId, claimed.replyMessageId, claimed.replySeq);
+  const watch = new TurnWatch(clock, agent, claimed.spentMs, stop);
+  try {
+    const outcome = await runTurn(agent.backend, askedTurn(parts, claimed, agent, watch), stop, {
+      written: reply,
+      text: (text) => live.append(reply, text),
+      note: (note) => {
+        if (note.name === "usage.unknown") events.usageUnknown({ agent: agent.name });
+        noteOn(parts, claimed, note);
+      },
+      alive: () => watch.alive(),
+      anew: () => watch.anew(),
+    });
+    watch.stop();
+    const ms = clock.monotonic() - began;
+    await keepEnd(parts, claimed, agent, { outcome, ms, retryInMs: retryAfter(parts, claimed, agent, outcome, ms) });
+  } finally {
+    watch.stop();
+    live.close(reply);
+  }
+};
+
+/** Keeps how an attempt ended, and tells of it. */
+const keepEnd = async (parts: RunParts, claimed: ClaimedTurn, agent: Agent, ending: Ending): Promise<void> => {
+  const { store, clock, events } = parts;
+  const { claim, turn } = claimed;
+  const { outcome, ms, retryInMs } = ending;
+  const answered = outcome.model ?? turn.model ?? agent.model;
+  const usage: UsageRow = { model: answered ?? agent.backend.kind, usage: outcome.usage, latencyMs: ms };
+  const model = answered === turn.model ? undefined : answered;
+  events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: outcome.usage });
+  const { reply, error } = outcome;
+  const isOurs = await keepTrying(parts, "endTurn", () =>
+    retryInMs === undefined
+      ? store.endTurn(claim, { now: clock.now(), status: statusOf(outcome), reply, error, model, usage })
+      : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage }),
+  );
+  if (isOurs) tellEnd(parts, claimed, ending);
+  else await tellLost(parts, turn);
+};
+
+const tellEnd = (parts: RunParts, claimed: ClaimedTurn, { outcome, ms, retryInMs }: Ending): void => {
+  const { turnId, agent, attempt } = claimed.turn;
+  if (retryInMs === undefined) {
+    parts.events.turnEnded({ turnId, agent, outcome: statusOf(outcome), attempt, ms });
+    return;
+  }
+  const delayMs = Math.round(retryInMs);
+  parts.events.turnRetried({ turnId, agent, attempt, delayMs });
+  // The journal does not tell why an attempt was given back.
+  const reason = outcome.status === "handed-back" ? "the gateway stopped" : outcome.error?.detail;
+  noteOn(parts, claimed, { name: "turn.returned", detail: { attempt, reason, delay_ms: delayMs } });
+};
+
+/** The turn's session was deleted, or its lease ended and it goes on elsewhere. */
+const tellLost = async (
+  { store, journal, events }: RunParts,
+  { turnId, agent, attempt }: ClaimedTurn["turn"],
+): Promise<void> => {
+  const turn = await store.getTurn(turnId);
+  if (!turn) journal.turnErased(turnId);
+  else if (turn.attempt > attempt || turn.status === "queued") events.turnLost({ turnId, agent, attempt });
+};
+
+/** After how long the turn is tried again; undefined when that was its end. */
+const retryAfter = (
+  { events, agents, store, retries }: RunParts,
+  { turn, spentMs }: ClaimedTurn,
+  agent: Agent,
+  outcome: Outcome,
+  ms: number,
+): number | undefined => {
+  if (outcome.thrown !== undefined) {
+    events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
+  }
+  // The agent may have left the configuration meanwhile: then nobody would claim the turn again, but a gateway that has it still.
+  const isClaimable = store.shared !== undefined || agents.find(turn.agent) !== undefined;
+  const delayMs = isClaimable ? backoffOf(outcome, turn.attempt, agent.deadlineMs - spentMs - ms) : undefined;
+  if (outcome.status === "handed-back" && delayMs === undefined) outcome.error = removed(turn.agent);
+  if (outcome.status === "retry" && delayMs !== undefined && !retries.take(turn.agent)) return undefined;
+  if (delayMs === undefined) retries.earn(turn.agent);
+  return delayMs;
+};
+
+/** How long to wait before the next attempt; undefined when this one was the last, or the backend asks for longer than the turn has left. */
+const backoffOf = ({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftMs: number): number | undefined => {
+  if (status === "handed-back") return 0;
+  if (status !== "retry" || attempt >= MAX_ATTEMPTS || retryAfterMs > leftMs || leftMs <= 0) return undefined;
+  const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
+  return Math.max(retryAfterMs, backoff * (0.5 + Math.random() / 2));
+};
+
+const statusOf = ({ status }: Outcome): TurnEnd["status"] =>
+  status === "retry" || status === "handed-back" ? "failed" : status;
+
+/** Ends the turn of an agent that left the configuration, or leaves it to a gateway that has it still. */
+const endRemoved = async ({ store, clock }: RunParts, { claim, turn }: ClaimedTurn): Promise<void> => {
+  if (store.shared) {
+    await store.releaseTurn(claim, { now: clock.now(), delayMs: 0, usage: undefined });
+    return;
+  }
+  const error = removed(turn.agent);
+  await store.endTurn(claim, { now: clock.now(), status: "failed", reply: "", error, usage: undefined });
+};
+
+const removed = (agent: string): TurnError => ({
+  name: "agent-removed",
+  detail: `the agent ${agent} left the configuration`,
+});
+
+/** Retries of an agent's turns that may be made at once, and how much of one each turn that ended gives back. */
+const MOST_RETRIES = 100;
+const EARNED = 0.2;
+
+/**
+ * Bounds what retries add to the load of a backend that is down: past its budget an agent's turns fail with their first attempt, until
+ * others have ended.
+ */
+export const createRetryBudget = () => {
+  const left = new Map<string, number>();
+  return {
+    take(agent: string): boolean {
+      const now = left.get(agent) ?? MOST_RETRIES;
+      if (now < 1) return false;
+      left.set(agent, now - 1);
+      return true;
+    },
+    earn(agent: string): void {
+      const now = left.get(agent);
+      if (now === undefined) return;
+      if (now + EARNED >= MOST_RETRIES) left.delete(agent);
+      else left.set(agent, now + EARNED);
+    },
+  };
+};
+
+export type RetryBudget = ReturnType<typeof createRetryBudget>;
+
+/** A turn as its backend gets it. The watch must not take for silence that a tool is at work. */
+const askedTurn = (parts: RunParts, claimed: ClaimedTurn, agent: Agent, watch: TurnWatch): BackendTurn => {
+  const { store, skills, retries } = parts;
+  const { turn, message, hops } = claimed;
+  return {
+    turnId: turn.turnId,
+    sessionId: turn.sessionId,
+    agent: turn.agent,
+    attempt: turn.attempt,
+    model: turn.model ?? agent.model,
+    instructions: agent.instructions,
+    skills: skills.bodies(turn.skillIds),
+    message: withoutEarlier(message),
+    hops,
+    earlier: earlierOf(message),
+    history: () => readHistory(store, claimed),
+    offered: () => skills.list().filter(({ skillId }) => !turn.skillIds.includes(skillId) && hasSkill(agent, skillId)),
+    aside: (work) => watch.pause(work),
+    whenLate: (goesOn) => watch.whenLate(goesOn),
+    mayRetry: () => retries.take(turn.agent),
+    tools: async (signal) => {
+      const own = skillTools(skills, agent);
+      const theirs = agent.toolSource && (await watch.pause(agent.toolSource.tools(abortSignalOf(signal), hops)));
+      for (const { server, reason } of theirs?.missing ?? [])
+        noteOn(parts, claimed, { name: "tool.unavailable", detail: { server, reason } });
+      return [...own, ...(theirs?.tools ?? [])].map((tool) => notedTool(parts, claimed, watch, tool));
+    },
+  };
+};
+
+/** The tool, each call of which goes on the turn's timeline. */
+const notedTool = (parts: RunParts, claimed: ClaimedTurn, watch: TurnWatch, tool: Tool): Tool => ({
+  ...tool,
+  call: async (args, signal) => {
+    const began = parts.clock.monotonic();
+    const note = (detail: object) => {
+      const ms = Math.round(parts.clock.monotonic() - began);
+      noteOn(parts, claimed, { name: "tool.called", detail: { tool: tool.name, ms, ...detail } });
+    };
+    try {
+      const answer = await watch.pause(tool.call(args, signal));
+      note({ ok: true, characters: answer.length });
+      return answer;
+    } catch (error) {
+      note({ ok: false, reason: error instanceof ToolError ? error.message : "the tool failed" });
+      throw error;
+    }
+  },
+});
+
+/** Puts a step on a turn's timeline. The turn does not depend on it. */
+const noteOn = ({ store, clock }: RunParts, { turn: { deliveryId } }: ClaimedTurn, { name, detail }: Note): void => {
+  if (deliveryId === undefined) return;
+  store.addDeliveryStep(deliveryId, { at: clock.now(), name, detail: JSON.stringify(detail) }).catch(() => {});
 };

@@ -1,5 +1,5 @@
 import { isTurnEnd } from "#core/sessions/journal.ts";
-import type { Clock } from "#kit/clock.ts";
+import { type Clock, rest } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import type { Entry, ReplyText, SharedStore, StoreWatcher } from "#store/store.ts";
 import { createLiveReplies, type LiveReplies, type LiveReply } from "./live-replies.ts";
@@ -62,7 +62,7 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
   const wanted = new Map<string, Wanted>();
   const fresh = new Set<string>();
   const unread = new Set<string>();
-  let reading = false;
+  let reading = Promise.resolve();
   let stopFirst: (() => void) | undefined;
   let stopRound: (() => void) | undefined;
 
@@ -113,28 +113,22 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
     if (wanted.get(sessionId) === one) wanted.delete(sessionId);
   };
 
-  /** Reads what was put; sessions that are told of meanwhile are read after that. */
+  /** Reads what was put; of sessions that are told of while it reads, once more afterwards. */
   const read = (sessionIds: readonly string[]): void => {
     for (const id of sessionIds) if (wanted.has(id)) unread.add(id);
-    if (reading || unread.size === 0) return;
-    reading = true;
-    void readOn().finally(() => {
-      reading = false;
-    });
+    reading = reading.then(readUnread);
   };
-  const readOn = async (): Promise<void> => {
-    while (unread.size > 0) {
-      const places = [...unread].flatMap((sessionId) => {
-        const one = wanted.get(sessionId);
-        if (!one) return [];
-        return { sessionId, seq: one.reply?.seq ?? one.over + 1, offset: one.reply?.length ?? 0 };
-      });
-      unread.clear();
-      try {
-        for (const text of await shared.readTexts(places)) take(text);
-      } catch (error) {
-        events.storeFailed({ operation: "readTexts", error });
-      }
+  const readUnread = async (): Promise<void> => {
+    const places = [...unread].flatMap((sessionId) => {
+      const one = wanted.get(sessionId);
+      return one ? { sessionId, seq: one.reply?.seq ?? one.over + 1, offset: one.reply?.length ?? 0 } : [];
+    });
+    unread.clear();
+    if (places.length === 0) return;
+    try {
+      for (const text of await shared.readTexts(places)) take(text);
+    } catch (error) {
+      events.storeFailed({ operation: "readTexts", error });
     }
   };
 
@@ -211,8 +205,8 @@ type Asked = { until: number; reply: LiveReply | undefined; put: number };
 /** Puts replies that are being written here where other gateways read them, those of sessions that somebody there follows. */
 const createRepliesForOthers = ({ shared, live, clock, events }: ReplyParts) => {
   const asked = new Map<string, Asked>();
-  let stopTimer: (() => void) | undefined;
-  let isClosed = false;
+  const closed = new AbortController();
+  let isPutting = false;
 
   const put = async (): Promise<void> => {
     const now = clock.monotonic();
@@ -242,13 +236,15 @@ const createRepliesForOthers = ({ shared, live, clock, events }: ReplyParts) => 
     }
   };
 
-  const putLater = (): void => {
-    stopTimer = clock.after(PUT_EVERY_MS, () => {
-      void put().finally(() => {
-        stopTimer = undefined;
-        if (asked.size > 0 && !isClosed) putLater();
-      });
-    });
+  const putOn = async (): Promise<void> => {
+    if (isPutting) return;
+    isPutting = true;
+    while (asked.size > 0) {
+      await rest(clock, PUT_EVERY_MS, closed.signal);
+      if (closed.signal.aborted) return;
+      await put();
+    }
+    isPutting = false;
   };
 
   return {
@@ -259,11 +255,8 @@ const createRepliesForOthers = ({ shared, live, clock, events }: ReplyParts) => 
         if (one) one.until = until;
         else if (asked.size < MOST_ASKED) asked.set(sessionId, { until, reply: undefined, put: 0 });
       }
-      if (asked.size > 0 && !stopTimer && !isClosed) putLater();
+      void putOn();
     },
-    close(): void {
-      isClosed = true;
-      stopTimer?.();
-    },
+    close: () => closed.abort(),
   };
 };

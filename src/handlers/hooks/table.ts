@@ -85,8 +85,7 @@ const startHook = async (core: Core, wish: HookTurn, ctx: HookContext): Promise<
   const { session, model, channel, delivery, text, context } = wish;
   // A named agent may have left the configuration: a repeat is answered all the same, and turns.start refuses the rest.
   const agent = wish.agent ?? core.agents.get(undefined).name;
-  const { hops } = ctx;
-  const announce = core.announce({ delivery, channel, hops });
+  const announce = core.announce({ delivery, channel, hops: ctx.hops });
   const isUnaddressed = delivery === "announce" && !announce;
   if (isUnaddressed) ctx.note("announcement.unaddressed", JSON.stringify({ channel }));
   const { turn, replayed } = await core.turns.start({
@@ -103,7 +102,7 @@ const startHook = async (core: Core, wish: HookTurn, ctx: HookContext): Promise<
     context: context && JSON.stringify(context),
     model,
     announce,
-    hops,
+    hops: ctx.hops,
     idempotency: ctx.idempotency,
     delivery: ctx.delivery(),
   });

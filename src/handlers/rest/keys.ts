@@ -46,13 +46,11 @@ const present = (key: KeyRecord): RestReplies["keys.list"]["keys"][number] => ({
 });
 
 const presentMinted = (key: ApiKey, secret: string): RestReplies["keys.create"] => ({
+  ...present(key),
   key_id: key.keyId,
-  name: key.name,
   prefix: key.prefix,
-  scopes: [...key.scopes],
   created_at: timeOf(key.createdAt),
   last_used_at: null,
-  expires_at: timeOrNull(key.expiresAt),
   replaced_by: null,
   source: "console",
   key: secret,
