@@ -4,8 +4,7 @@ import { loadConfig } from "#config/load.ts";
 import { BUILT } from "#gateway/gateway.ts";
 import { missingPackages } from "#gateway/packages.ts";
 import { copySqlite } from "#gateway/stores.ts";
-import { parseOptions } from "./options.ts";
-import { UsageError } from "./usage-error.ts";
+import { parseOptions, UsageError } from "./options.ts";
 
 const HELP = `Usage: npm start -- backup TO [options]
 

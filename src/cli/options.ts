@@ -1,6 +1,8 @@
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { nearest } from "#kit/nearest.ts";
-import { UsageError } from "./usage-error.ts";
+
+/** A mistake of the person at the terminal: a sentence, no stack. */
+export class UsageError extends Error {}
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 

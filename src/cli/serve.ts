@@ -5,8 +5,7 @@ import { BUILT, type Gateway, startGateway } from "#gateway/gateway.ts";
 import { createLogger, type Logger } from "#observe/logger.ts";
 import { version } from "../version.ts";
 import { banner } from "./banner.ts";
-import { meant, parseOptions } from "./options.ts";
-import { UsageError } from "./usage-error.ts";
+import { meant, parseOptions, UsageError } from "./options.ts";
 
 const HELP = `agent-gateway ${version}: REST, JSON-RPC and webhooks in front of conversational agents.
 

@@ -1,5 +1,5 @@
 import { type CheckedConfig, surfacesOn } from "./config.ts";
-import { type Path, type Source, valueAt } from "./problems.ts";
+import { dotted, type Path, type Source, valueAt } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
 import { isSecretName, secretsOf } from "./secrets.ts";
 
@@ -120,7 +120,7 @@ function originOf(source: Source, path: Path, written: unknown): Omit<EffectiveV
   const nowhere = { line: null, column: null, variable: null };
   if (written === undefined) return { origin: "default", ...nowhere };
   if (source.file === null) {
-    const variable = source.from?.[pathText(path)] ?? null;
+    const variable = source.variables?.[dotted(path)] ?? null;
     return { origin: variable === null ? "try-out" : "environment", ...nowhere, variable };
   }
   const at = source.place(path, "value");

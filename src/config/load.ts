@@ -178,8 +178,7 @@ async function loadTryOut(options: LoadOptions): Promise<LoadedConfig> {
     webhooks: { token: tryOut.webhookToken },
     agents: { main: { backend: "echo", description: "Repeats what it is told." } },
   };
-  const set = Object.entries(VARIABLES).filter(([, variable]) => env[variable]?.trim());
-  const from = Object.fromEntries(set.map(([key, variable]) => [key.replace("[0]", ".0"), variable]));
-  const loaded = await settle(unwritten(value, VARIABLES, from), options);
+  const given = Object.entries(VARIABLES).filter(([, variable]) => env[variable]?.trim());
+  const loaded = await settle(unwritten(value, Object.fromEntries(given)), options);
   return { ...loaded, secrets: [...loaded.secrets, ...Object.values(tryOut)], tryOut };
 }

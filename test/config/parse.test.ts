@@ -129,3 +129,18 @@ describe("YAML", () => {
     expect(config.webhooks.token[0]?.since).toBe("2026-03-01");
   });
 });
+
+test.each([
+  ["gateway.yaml", "agents: { main: { backend: echo } }\nwebhooks:\n  token: *SECRET\n"],
+  ["gateway.yaml", "agents: { main: { backend: echo } }\nwebhooks:\n  token: !SECRET x\n"],
+  ["gateway.yaml", 'agents: { main: { backend: echo } }\nwebhooks:\n  token: "a" SECRET\n'],
+  ["gateway.yaml", "agents: { main: { backend: echo } }\nwebhooks: SECRET\n"],
+  ["gateway.json5", '{ agents: { main: { backend: "echo" } }, webhooks: { token: SECRET } }'],
+  ["gateway.json5", '{ agents: { main: { backend: "echo" } }, webhooks: { token: "a" "SECRET" } }'],
+  ["gateway.json5", '{ agents: { main: { backend: "echo" } }, webhooks: { path: "SECRET", token: ["SECRET", 7] } }'],
+  ["gateway.json", '{ "agents": { "main": { "backend": "SECRET" } }, "store": "SECRET" }'],
+])("a configuration that is refused is not repeated: %s %j", async (name, text) => {
+  const said = (await refusal(text.replaceAll("SECRET", "secret-in-a-broken-file"), { name })).join("\n");
+  expect(said).toContain(`${name}:`);
+  expect(said).not.toContain("secret-in-a-broken-file");
+});

@@ -44,11 +44,3 @@ test.skipIf(!hasScript)("NO_COLOR keeps colours off, and LOG_FORMAT=json keeps t
   await using json = await inTerminal({ LOG_FORMAT: "json" });
   expect(await json.logged("listening")).toMatchObject({ level: "info" });
 });
-
-test("LOG_FORMAT=pretty outside a terminal has no colours", async () => {
-  await using gateway = await startProcess({ env: { LOG_FORMAT: "pretty" } });
-  expect(await lineWith(gateway, " listening ")).toMatch(
-    /^\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d info {2}listening address=http/,
-  );
-  expect(gateway.output).not.toContain(ESCAPE);
-});

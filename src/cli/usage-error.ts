@@ -1,2 +1,0 @@
-/** A mistake of the person at the terminal: a sentence, no stack. */
-export class UsageError extends Error {}
