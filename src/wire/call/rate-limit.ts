@@ -7,13 +7,21 @@ export type Limit = { maxRequests: number; windowMs: number };
 /** How many more may come now, and in how many ms all of the limit is free again; undefined where it is. */
 export type RateUse = Limit & { left: number; wholeInMs: number | undefined };
 
-/** Counts a request of a key; throws past the limit, and answers how many more may come. Undefined where there is no limit. */
-export type CountRequest = (key: string) => Promise<number | undefined>;
+/**
+ * Counts a request of a key; throws past the limit, and answers how many more may come. Undefined where there is no limit. A promise only where
+ * other gateways count too: a body that breaks off in the packet of its head must be listened to at once.
+ */
+export type CountRequest = (key: string) => number | undefined | Promise<number | undefined>;
 
 /** How much of their limit these keys have used, in their order; undefined where there is none. */
 export type ReadRates = (keys: readonly string[]) => Promise<(RateUse | undefined)[]>;
 
-type Counts = Pick<NonNullable<Store["shared"]>, "countRequest" | "readRequests">;
+type Counted = { left: number } | { waitMs: number };
+type Left = Pick<RateUse, "left" | "wholeInMs">;
+type Counts = {
+  countRequest(key: string, limit: Limit): Counted | Promise<Counted>;
+  readRequests(keys: readonly string[], limit: Limit): readonly Left[] | Promise<readonly Left[]>;
+};
 
 /** The rate limit of one surface: in this process, or over all gateways that share its store. */
 export const rateLimitOf = (
@@ -25,15 +33,11 @@ export const rateLimitOf = (
   const counts: Counts = shared ?? createCounts(clock);
   const keyOf = (key: string) => `${surface}\0${key}`;
   return {
-    async count(key) {
+    count(key) {
       const now = limit();
       if (!now || now.maxRequests === 0) return undefined;
-      const counted = await counts.countRequest(keyOf(key), now);
-      if ("left" in counted) return counted.left;
-      const { waitMs: retryAfterMs } = counted;
-      const { maxRequests, windowMs } = now;
-      const words = `At most ${maxRequests} requests in ${windowMs} ms.`;
-      throw new GatewayError("rate-limited", words, { retryAfterMs, rateLimit: { maxRequests, windowMs } });
+      const counted = counts.countRequest(keyOf(key), now);
+      return counted instanceof Promise ? counted.then((one) => leftOf(one, now)) : leftOf(counted, now);
     },
     async read(keys) {
       const now = limit();
@@ -42,6 +46,13 @@ export const rateLimitOf = (
       return uses.map((use) => ({ ...now, ...use }));
     },
   };
+};
+
+const leftOf = (counted: Counted, { maxRequests, windowMs }: Limit): number => {
+  if ("left" in counted) return counted.left;
+  const words = `At most ${maxRequests} requests in ${windowMs} ms.`;
+  const { waitMs: retryAfterMs } = counted;
+  throw new GatewayError("rate-limited", words, { retryAfterMs, rateLimit: { maxRequests, windowMs } });
 };
 
 /** The times of the last requests of a key, the oldest at `next`. */
@@ -65,7 +76,7 @@ const createCounts = (clock: Clock): Counts => {
     return window;
   };
   return {
-    async countRequest(key, limit) {
+    countRequest(key, limit) {
       const window = windowOf(key, limit);
       const now = clock.monotonic();
       const waitMs = (window.times[window.next] as number) + limit.windowMs - now;
@@ -74,7 +85,7 @@ const createCounts = (clock: Clock): Counts => {
       window.next = (window.next + 1) % limit.maxRequests;
       return { left: freeIn(window, now - limit.windowMs) };
     },
-    async readRequests(keys, { maxRequests, windowMs }) {
+    readRequests(keys, { maxRequests, windowMs }) {
       const now = clock.monotonic();
       return keys.map((key) => {
         const window = windows.get(key);

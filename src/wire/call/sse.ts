@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 
 /** One server-sent event. `data` is sent as JSON, which holds no line break. */
 export type SseEvent = { event: string; id: string; data: unknown };
@@ -82,8 +80,7 @@ class EventStream {
         if (done) return this.#end(this.#framing.end);
         this.#last = performance.now();
         this.#write(this.#framing.frame(value));
-        // Its socket may be full where the answer itself is not.
-        if (this.#isFull) await once(this.#res.writableNeedDrain ? this.#res : (this.#res.socket as Socket), "drain");
+        if (this.#isFull) await this.#drained();
       }
     } catch (error) {
       if (this.#isOver) return;
@@ -134,6 +131,12 @@ class EventStream {
 
   get #isFull(): boolean {
     return this.#res.writableNeedDrain || this.#res.socket?.writableNeedDrain === true;
+  }
+
+  /** Its socket may be full where the answer itself is not. */
+  #drained(): Promise<void> {
+    const res = this.#res;
+    return new Promise((resolve) => (res.writableNeedDrain ? res : res.socket)?.once("drain", resolve));
   }
 
   #takeText(): string {

@@ -29,6 +29,8 @@ export class HookExchange implements HookContext {
   raw: Buffer | undefined = undefined;
   /** The id that a signed sender gives its delivery. */
   senderId: string | undefined = undefined;
+  /** Its request is still being counted, over all gateways. */
+  counting: Promise<void> | undefined = undefined;
   readonly #parts: HookParts;
   readonly #steps: DeliveryStep[] = [];
   #delivery: Delivery | undefined = undefined;

@@ -64,10 +64,11 @@ const answer = async (parts: HooksDoorParts, hook: HookExchange): Promise<HookRe
   const signing = mapping === undefined ? undefined : access.signingOf(mapping);
   hook.signing = signing;
   if (signing) requireClaim(parts, hook, signing);
-  else await accept(parts, hook, requireToken(parts, hook, access), "token.accepted");
+  else accept(parts, hook, requireToken(parts, hook, access), "token.accepted");
   if (place.name !== mapping) throw noMapping(place.name as string, access.mappingNames());
   const raw = await readBody(call, parts.bodyLimit());
-  if (signing) await accept(parts, hook, requireSignature(parts, hook, signing, raw), "signature.accepted");
+  if (signing) accept(parts, hook, requireSignature(parts, hook, signing, raw), "signature.accepted");
+  await hook.counting;
   hook.raw = raw;
   const body = readHookBody(place.operation, raw);
   hook.senderId = signing?.scheme.senderIdOf(hook.headers, body);
@@ -94,14 +95,20 @@ const requirePlace = ({ path }: HooksDoorParts, hook: HookExchange, access: Hook
   return place;
 };
 
-/** Notes who sent it, and counts it. */
-const accept = async (parts: HooksDoorParts, hook: HookExchange, sender: Sender, step: string): Promise<void> => {
+/** Notes who sent it, and counts it. Where other gateways count too, its body is read meanwhile. */
+const accept = (parts: HooksDoorParts, hook: HookExchange, sender: Sender, step: string): void => {
   hook.sender = sender;
   hook.call.caller = sender.caller.name;
   hook.note(step, sender.detail);
-  const left = await parts.rateLimit(sender.rateKey);
-  const { maxRequests: max_requests = 0, windowMs: window_ms = 0 } = parts.limit() ?? {};
-  if (left !== undefined) hook.note("rate-limit.counted", JSON.stringify({ left, max_requests, window_ms }));
+  const noteRate = (left: number | undefined): void => {
+    const { maxRequests: max_requests = 0, windowMs: window_ms = 0 } = parts.limit() ?? {};
+    if (left !== undefined) hook.note("rate-limit.counted", JSON.stringify({ left, max_requests, window_ms }));
+  };
+  const counted = parts.rateLimit(sender.rateKey);
+  if (counted instanceof Promise) {
+    hook.counting = counted.then(noteRate);
+    hook.counting.catch(() => {}); // Whoever goes on with it is told.
+  } else noteRate(counted);
   requireJson(hook.call.req);
 };
 

@@ -1,9 +1,10 @@
 import type { Index } from "#generated/rest-types.ts";
+import { servedPlaces } from "./nothing-at.ts";
 
 /** The surfaces of a listener. */
 export type Served = { surfaces: readonly string[]; openai: boolean; webhookPath: string };
 
-type Place = Index["paths"][number] & { isLink?: true };
+type Place = ReturnType<typeof servedPlaces>[number];
 
 const DESCRIPTION = "A gateway in front of conversational agents.";
 
@@ -11,32 +12,13 @@ const DESCRIPTION = "A gateway in front of conversational agents.";
 export const indexOf = (served: Served): Index => ({
   name: "agent-gateway",
   description: DESCRIPTION,
-  paths: placesOf(served).map(({ path, description }) => ({ path, description })),
+  paths: placesOf(served).map(({ prefix: path, description }) => ({ path, description })),
 });
 
-const placesOf = ({ surfaces, openai, webhookPath }: Served): Place[] => {
-  const of = (surface: string, ...places: Place[]) => (surfaces.includes(surface) ? places : []);
-  return [
-    ...of("rest", { path: "/api/v1", description: "REST, with a REST key: messages, skills, turns." }),
-    ...(openai ? [{ path: "/v1", description: "For clients of OpenAI, with a REST key: agents as models." }] : []),
-    ...of(
-      "rpc",
-      { path: "/rpc", description: "JSON-RPC 2.0 by POST, with an RPC token." },
-      { path: "/rpc/ws", description: "JSON-RPC 2.0 and live pushes on a WebSocket, with an RPC token." },
-    ),
-    ...of("webhooks", { path: webhookPath, description: "Webhooks, with the webhook token or a signature." }),
-    ...of("console", { path: "/console", description: "The console: see what happens, and make keys.", isLink: true }),
-    ...of(
-      "docs",
-      { path: "/docs", description: "The reference of every call, as a page.", isLink: true },
-      { path: "/openapi.json", description: "The contract of REST and webhooks.", isLink: true },
-      { path: "/openrpc.json", description: "The contract of JSON-RPC.", isLink: true },
-    ),
-    ...of("metrics", { path: "/metrics", description: "Figures for Prometheus, with an RPC token." }),
-    { path: "/healthz", description: "Whether the process lives.", isLink: true },
-    { path: "/readyz", description: "Whether the gateway takes work.", isLink: true },
-  ];
-};
+const placesOf = ({ surfaces, openai, webhookPath }: Served): Place[] =>
+  servedPlaces(webhookPath).filter(({ surface }) =>
+    surface === "openai" ? openai : surface === "always" || surfaces.includes(surface),
+  );
 
 /** The same as a page. */
 export const indexPageOf = (served: Served): string => `<!doctype html>
@@ -58,8 +40,8 @@ ${placesOf(served).map(rowOf).join("\n")}
 </html>
 `;
 
-const rowOf = ({ path, description, isLink }: Place): string => {
-  const shown = path.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const rowOf = ({ prefix, description, isLink }: Place): string => {
+  const shown = prefix.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
   return `<dt>${isLink ? `<a href="${shown}">${shown}</a>` : shown}</dt><dd>${description}</dd>`;
 };
 

@@ -55,17 +55,30 @@ const pathsOf = (is: (route: (typeof routes)[number]) => boolean): string[] => [
 ];
 const below = (prefix: string) => pathsOf(({ path }) => path === prefix || path.startsWith(`${prefix}/`));
 
+const placeOf = (surface: string, prefix: string, description: string, paths = [prefix]) => ({
+  surface,
+  prefix,
+  paths,
+  description,
+  /** It answers a browser that has no token. */
+  isLink: surface === "console" || surface === "docs" || surface === "always",
+});
+
 /** Where each surface has its paths, as the contract lists them. */
-export const servedPlaces = (webhookPath: string) => [
-  { surface: "rest", prefix: "/api/v1", paths: below("/api/v1") },
-  { surface: "openai", prefix: "/v1", paths: below("/v1") },
-  { surface: "rpc", prefix: "/rpc", paths: ["/rpc", "/rpc/ws"] },
-  { surface: "webhooks", prefix: webhookPath, paths: below("/hooks").map((path) => movePath(path, webhookPath)) },
-  { surface: "console", prefix: "/console", paths: ["/console"] },
-  { surface: "docs", prefix: "/docs", paths: ["/docs"] },
-  { surface: "docs", prefix: "/openapi.json", paths: ["/openapi.json"] },
-  { surface: "docs", prefix: "/openrpc.json", paths: ["/openrpc.json"] },
-  { surface: "metrics", prefix: "/metrics", paths: ["/metrics"] },
-  { surface: "always", prefix: "/healthz", paths: ["/healthz"] },
-  { surface: "always", prefix: "/readyz", paths: ["/readyz"] },
-];
+export const servedPlaces = (webhookPath: string) => {
+  const hooks = below("/hooks").map((path) => movePath(path, webhookPath));
+  return [
+    placeOf("rest", "/api/v1", "REST, with a REST key: messages, skills, turns.", below("/api/v1")),
+    placeOf("openai", "/v1", "For clients of OpenAI, with a REST key: agents as models.", below("/v1")),
+    placeOf("rpc", "/rpc", "JSON-RPC 2.0 by POST, with an RPC token.", ["/rpc", "/rpc/ws"]),
+    placeOf("rpc", "/rpc/ws", "JSON-RPC 2.0 and live pushes on a WebSocket, with an RPC token.", []),
+    placeOf("webhooks", webhookPath, "Webhooks, with the webhook token or a signature.", hooks),
+    placeOf("console", "/console", "The console: see what happens, and make keys."),
+    placeOf("docs", "/docs", "The reference of every call, as a page."),
+    placeOf("docs", "/openapi.json", "The contract of REST and webhooks."),
+    placeOf("docs", "/openrpc.json", "The contract of JSON-RPC."),
+    placeOf("metrics", "/metrics", "Figures for Prometheus, with an RPC token."),
+    placeOf("always", "/healthz", "Whether the process lives."),
+    placeOf("always", "/readyz", "Whether the gateway takes work."),
+  ];
+};

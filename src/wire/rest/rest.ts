@@ -61,7 +61,8 @@ export const createRestDoor = (parts: RestDoorParts) => {
     if (!matched) throw call.nothingThere();
     call.operation = matched.route.operation;
     requireScope(matched.route, caller);
-    await rateLimit(caller.tokenId);
+    const counting = rateLimit(caller.tokenId);
+    if (counting instanceof Promise) await counting;
     const raw = await readRaw(call, matched.route, bodyLimit());
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);

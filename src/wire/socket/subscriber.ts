@@ -5,7 +5,7 @@ import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
 import type { Session, Store } from "#store/store.ts";
 import type { DeliveryPushes, DeliveryReader } from "./delivery-pushes.ts";
-import { type PushFrames, placeOfCursor } from "./pushes.ts";
+import { type PushFrames, placeOfCursor, type StreamPlace } from "./pushes.ts";
 import { SessionStream } from "./session-stream.ts";
 import { type GatewayStream, type PushSink, type SinkSubscriber, type Stream, StreamReader } from "./streams.ts";
 
@@ -201,7 +201,8 @@ export class Subscriber implements SinkSubscriber {
       const range = from === undefined ? undefined : await gatewayStream.place();
       const joined = request.deliveries && !this.deliveries ? await deliveries.join(this) : this.deliveries;
       for (const [n, [id, cursor]] of wanted.entries()) this.#startSession(id, found[n], cursor);
-      if (range) this.#startGateway(range, from ?? null);
+      const isOfStream = ({ epoch }: StreamPlace) => epoch === gatewayStream.epoch;
+      if (range && this.gateway) this.#start(this.gateway, from ?? null, { ...range, isOfStream });
       this.deliveries = joined;
       // Deliveries have no cursor: a client that goes on has to list them again.
       if (request.deliveries) joined?.start(typeof from === "string");
@@ -238,31 +239,32 @@ export class Subscriber implements SinkSubscriber {
     return added;
   }
 
-  /** A session that is read already goes on where it is, unless the request tells where. */
   #startSession(id: string, session: Session | undefined, from: string | null): void {
     const reader = this.readers.get(id);
     // Deleted since it was looked up.
     if (!reader) return;
     if (session) reader.stream.setSession(session);
     this.named.add(id);
-    if (reader.sent !== undefined && from === null) return;
     const { ordinal } = reader.stream;
+    const { epoch } = this.#parts.store;
     const { firstSeq: first, lastSeq: last } = session ?? NO_ENTRIES;
+    const isOfStream = (place: StreamPlace) =>
+      place.epoch === epoch && (place.ordinal === ordinal || place.ordinal === 0);
+    this.#start(reader, from, { first, last, isOfStream });
+  }
+
+  /** A stream that is read already goes on where it is, unless the request tells where. */
+  #start(
+    reader: StreamReader,
+    from: string | null,
+    { first, last, isOfStream }: { first: number; last: number; isOfStream: (place: StreamPlace) => boolean },
+  ): void {
+    if (reader.sent !== undefined && from === null) return;
     const place = from === null ? undefined : placeOfCursor(from);
-    const isOfStream = place?.epoch === this.#parts.store.epoch && (place.ordinal === ordinal || place.ordinal === 0);
-    const isKnown = isOfStream && place.seq + 1 >= first && place.seq <= last;
+    const isKnown = place !== undefined && isOfStream(place) && place.seq + 1 >= first && place.seq <= last;
     // One that begins now begins behind the entries that came while it was looked up: a sender was told of those itself.
     if (!place) reader.start(Math.max(last, reader.newest), false);
     else reader.start(isKnown ? place.seq : last, !isKnown);
-    this.fallBehind(reader);
-  }
-
-  #startGateway({ first, last }: { first: number; last: number }, from: string | null): void {
-    const reader = this.gateway;
-    if (!reader || (reader.sent !== undefined && from === null)) return;
-    const place = from === null ? undefined : placeOfCursor(from);
-    const isKnown = place?.epoch === this.#parts.gatewayStream.epoch && place.seq + 1 >= first && place.seq <= last;
-    reader.start(place && isKnown ? place.seq : last, place !== undefined && !isKnown);
     this.fallBehind(reader);
   }
 

@@ -63,13 +63,20 @@ describe("bytes that are no request", async () => {
     expect((await connection.reply({ method: "GET", path: "/nowhere" })).error).toBe("uri-too-long");
   });
 
-  test("in the middle of a body are answered by the call that waits for it", async () => {
+  test.each([
+    ["chat.send", CHAT, json],
+    [
+      "hooks.wake",
+      { method: "POST", path: "/hooks/wake" },
+      { ...json, authorization: `Bearer ${SECRETS.webhookToken}` },
+    ],
+  ])("in the middle of a body are answered by the call that waits for it: %s", async (operation, place, headers) => {
     await using connection = await openConnection(gateway.url);
-    connection.write(requestText(CHAT, { ...json, "transfer-encoding": "chunked" }, "xyz\r\n"));
-    const { requestId, error } = await connection.reply(CHAT);
+    connection.write(requestText(place, { ...headers, "transfer-encoding": "chunked" }, "xyz\r\n"));
+    const { requestId, error } = await connection.reply(place);
     expect(error).toBe("invalid-request");
     expect(await gateway.logged("request", { requestId })).toMatchObject({
-      operation: "chat.send",
+      operation,
       status: 400,
       error,
     });

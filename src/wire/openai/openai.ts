@@ -1,9 +1,14 @@
 import type { ServerResponse } from "node:http";
 import { errors } from "#generated/errors.ts";
 import type { OpenAiError } from "#generated/rest-types.ts";
+import { bodies } from "#generated/validators/openai.js";
+import type { ValidationError } from "#generated/validators/validate.ts";
 import { type ErrorName, GatewayError } from "#kit/errors.ts";
+import { ended } from "#kit/fault-words.ts";
+import { type BodyFault, faultOf } from "#wire/call/body-fault.ts";
 import { headersOf, sendBody } from "#wire/call/problem.ts";
 import type { Framing } from "#wire/call/sse.ts";
+import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
 
 /** Names that clients of OpenAI know; of the others ours is the code. */
 const CODES: Partial<Record<ErrorName, string>> = {
@@ -13,7 +18,7 @@ const CODES: Partial<Record<ErrorName, string>> = {
 };
 
 /** An error as clients of OpenAI read it. An internal one says nothing of its cause. */
-export const openAiErrorOf = ({ name, detail, extra }: GatewayError): OpenAiError => {
+const openAiErrorOf = ({ name, detail, extra }: GatewayError): OpenAiError => {
   const { status, title } = errors[name];
   const pointer = extra.errors?.[0]?.pointer;
   return {
@@ -35,7 +40,7 @@ const typeOf = (status: number): OpenAiError["error"]["type"] => {
 };
 
 /** `/messages/0/content` as OpenAI writes it: `messages[0].content`. Of what is no place in the body, the name alone. */
-export const paramOf = (pointer: string): string =>
+const paramOf = (pointer: string): string =>
   pointer
     .replace(/^(\/|\w+:)/, "")
     .replaceAll(/\/(\d+)(?=\/|$)/g, "[$1]")
@@ -66,4 +71,37 @@ export const OPENAI_FRAMING: Framing = {
   frame: frameOf,
   end: "data: [DONE]\n\n",
   stopped: frameOf(openAiErrorOf(STOPPED)),
+};
+
+/** Holds a body to the contract. Of its address nothing is looked at: clients put there what other servers ask for. */
+export const validateOpenAi: ValidateRequest = async (_asked, body, { operation }) => {
+  const validate = bodies[operation as keyof typeof bodies];
+  if (validate && !validate(body)) throw refusalOf(toldOf(validate.errors ?? []));
+  return { body, query: {} };
+};
+
+const refusalOf = (fault: BodyFault): GatewayError =>
+  new GatewayError("invalid-request", ended(`${paramOf(fault.pointer) || "The body"} ${fault.message}`), {
+    errors: [fault],
+  });
+
+/** One is told. What a part of another type lacks as text is not what is wrong with it. */
+const toldOf = (found: readonly ValidationError[]): BodyFault => {
+  const fault = faultOf(found.find(({ keyword }) => keyword !== "required") ?? found[0]);
+  const [, field = ""] = fault.pointer.split("/");
+  const instead = INSTEAD[field];
+  return instead === undefined ? fault : { pointer: `/${field}`, message: `is not taken: ${instead}` };
+};
+
+/** What cannot be done, and what is done. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  tools: "an agent uses the tools of its own configuration",
+  functions: "an agent uses the tools of its own configuration",
+  n: "one reply is written to a request",
+  response_format: "replies are plain text",
+  modalities: "replies are plain text",
+  audio: "replies are plain text",
+  logprobs: "agents do not tell of probabilities",
+  top_logprobs: "agents do not tell of probabilities",
+  web_search_options: "an agent searches where its own tools do",
 };
