@@ -1,6 +1,6 @@
 import type { AgentCounts, Store } from "#store/store.ts";
 import type { BeatRow, EndRow } from "./records/agents.ts";
-import type { Kept } from "./records/records.ts";
+import { type Kept, totalsOf } from "./records/records.ts";
 
 type Beat = Pick<BeatRow, "version" | "noted" | "nextAt" | "pausedAt"> & { isRunning: boolean };
 
@@ -21,8 +21,8 @@ export class Mirror {
   readonly #ends = new Map<string, EndRow>();
 
   kept({ deltas, openEvents = this.openEvents, beats, ends }: Kept): void {
-    for (const [name, change] of deltas) this.#counts.set(name, this.of(name) + change);
     this.openEvents = openEvents;
+    for (const [name, change] of deltas) this.#counts.set(name, this.of(name) + change);
     for (const beat of beats) this.#note(beat);
     for (const end of ends) this.#ends.set(end.agent, end);
   }
@@ -51,17 +51,10 @@ export class Mirror {
     if (known?.version === version - 1) this.#beats.set(agent, { ...known, version, pausedAt });
   }
 
-  readonly stats: Store["stats"] = () => ({
-    sessions: this.of("sessions"),
-    turnsQueued: this.of("queued"),
-    turnsRunning: this.of("running"),
-    eventsQueued: this.of("events"),
-    eventsDead: this.of("dead"),
-    announcements: this.of("announcements"),
-    bytes: this.of("bytes") + this.of("deliveryBytes"),
-    deliveryBytes: this.of("deliveryBytes"),
-    deliveries: this.of("deliveries"),
-  });
+  readonly stats: Store["stats"] = () => {
+    const totals = totalsOf((name) => this.of(name));
+    return { ...totals, bytes: totals.bytes + totals.deliveryBytes };
+  };
 
   readonly agentCounts = (agent: string): AgentCounts => {
     const { nextAt, pausedAt } = this.#beats.get(agent) ?? {};

@@ -135,21 +135,21 @@ export class Neighbours {
   /** Says that this gateway is there, and looks at what it has to know of others. Its answer is for `looked`. */
   readonly look = (records: PostgresRecords): Looked => {
     const { node } = this.#parts;
-    const { time } = records.moment;
-    const [state] = records.read(stateOf(node, records.sqlTime));
-    records.run(
+    const { transaction } = records;
+    const [state] = transaction.read(stateOf(node, transaction.sqlTime));
+    transaction.run(
       sql`insert into nodes (node, seen) values (${quote(node)}, ${NOW}) on conflict (node) do update set seen = excluded.seen`,
     );
-    for (const clearing of CLEARING) records.run(clearing);
+    for (const clearing of CLEARING) transaction.run(clearing);
     return {
       counts: new Map(
-        records
+        transaction
           .read(sql`select name, sum(value)::bigint as value from counts group by name`)
           .map(({ name, value }) => [name as string, number(value)]),
       ),
-      beats: records.read(sql`select * from beats`).map((row) => readBeat(row, records.moment)),
-      ends: records.read(sql`select t.* from ${ENDS}`).map(readEnd),
-      time,
+      beats: transaction.read(sql`select * from beats`).map((row) => readBeat(row, transaction)),
+      ends: transaction.read(sql`select t.* from ${ENDS}`).map(readEnd),
+      time: transaction.time,
       state: state ?? {},
       changes: () => records.changes(),
     };

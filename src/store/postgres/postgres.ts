@@ -127,7 +127,7 @@ export const createPostgresStore = async ({
       return () => neighbours.watchers.delete(watcher);
     },
     ping: async () => {
-      await reader.run((records) => records.read(sql`select 1 as here`));
+      await reader.run((records) => records.transaction.read(sql`select 1 as here`));
     },
     ...methods,
     claimTurns: async (request) => {
@@ -212,13 +212,13 @@ const OPEN_AGENTS = sql`with recursive waited_for as (
   select agent from turns where ended_at is null union select agent from waited_for where agent is not null`;
 
 const openAgents = (records: PostgresRecords): string[] =>
-  records.read(OPEN_AGENTS).map(({ agent }) => agent as string);
+  records.transaction.read(OPEN_AGENTS).map(({ agent }) => agent as string);
 
 /** The agents that a gateway had are known for a while after it was closed. */
-const leave = (records: PostgresRecords, node: string): void => {
-  const closed = sql`least(seen, ${double(records.moment.time)} - 10000)`;
-  records.run(sql`update gateways set seen = ${closed} where node = ${quote(node)}`);
-  records.run(sql`delete from nodes where node = ${quote(node)}`);
+const leave = ({ transaction }: PostgresRecords, node: string): void => {
+  const closed = sql`least(seen, ${double(transaction.time)} - 10000)`;
+  transaction.run(sql`update gateways set seen = ${closed} where node = ${quote(node)}`);
+  transaction.run(sql`delete from nodes where node = ${quote(node)}`);
 };
 
 /** A connection to a database whose schema is up to date. */

@@ -3,9 +3,9 @@ import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { failureOf, unavailable } from "./errors.ts";
 import type { Pool } from "./pool.ts";
-import { type Kept, type Memory, PostgresRecords } from "./records/records.ts";
+import { type Kept, type Memory, openRecords, type PostgresRecords } from "./records/records.ts";
 import { type Row, Sql, sql } from "./records/sql.ts";
-import type { Statement } from "./records/transaction.ts";
+import { type Statement, Transaction } from "./records/transaction.ts";
 
 type Rule = (records: PostgresRecords) => unknown;
 type Order = { rule: Rule; bytes: number; resolve(answer: unknown): void; reject(error: unknown): void };
@@ -169,7 +169,7 @@ class Attempt {
   constructor(parts: RunnerParts, orders: readonly Order[]) {
     this.#parts = parts;
     this.#orders = orders;
-    this.#records = new PostgresRecords(parts.clock, parts.lock !== undefined, parts.memory);
+    this.#records = openRecords(new Transaction(parts.clock, parts.lock !== undefined), parts.memory);
   }
 
   async run(client: pg.Client): Promise<Outcome[]> {
@@ -183,7 +183,7 @@ class Attempt {
         for (const [n, { take }] of wanted.entries()) take(answers[begin.length + n] ?? []);
         begin = [];
       }
-      const saved = lock === undefined ? [] : this.#records.saved();
+      const saved = lock === undefined ? [] : this.#records.transaction.saved();
       if (saved.length === 0) {
         await client.query("commit");
         return this.#outcomes;
@@ -206,9 +206,9 @@ class Attempt {
   /** Runs all orders. Answers the statements that bring what they lacked. */
   #pass(): Statement[] {
     for (;;) {
-      this.#records.reset();
+      this.#records.transaction.reset();
       this.#outcomes = this.#orders.map((order) => outcomeOf(order, this.#records));
-      const wanted = this.#records.wanted();
+      const wanted = this.#records.transaction.wanted();
       const broken = this.#outcomes.find(({ error }) => error !== undefined && !(error instanceof GatewayError));
       if (wanted.length > 0 || !broken) return wanted;
       // It may have changed something before.

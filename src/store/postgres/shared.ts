@@ -16,10 +16,11 @@ export const sharedStore = ({ clock, node, reader, writer, neighbours }: Parts):
   /** The time as the functions of the database take it: null for that of its own clock. */
   const atMs = (): Sql => (clock === systemClock ? sql`null` : sql`${double(clock.monotonic())}`);
   const write = (...all: Sql[]): Promise<void> =>
-    writer.run((records) => {
-      for (const one of all) records.run(one);
+    writer.run(({ transaction }) => {
+      for (const one of all) transaction.run(one);
     });
-  const read = async (one: Sql): Promise<readonly Row[]> => await reader.run((records) => records.read(one));
+  const read = async (one: Sql): Promise<readonly Row[]> =>
+    await reader.run(({ transaction }) => transaction.read(one));
 
   let counted = 0;
 
@@ -97,9 +98,14 @@ export const sharedStore = ({ clock, node, reader, writer, neighbours }: Parts):
 };
 
 /** The statement has counted the request as it was read: that is to be kept. */
-const countOf = (records: PostgresRecords, { maxRequests, windowMs }: Limit, count: Sql, id: string): RateCount => {
-  const [row] = records.read(count, id);
-  records.run(sql`select`);
+const countOf = (
+  { transaction }: PostgresRecords,
+  { maxRequests, windowMs }: Limit,
+  count: Sql,
+  id: string,
+): RateCount => {
+  const [row] = transaction.read(count, id);
+  transaction.run(sql`select`);
   const { used = 0, waits = null } = (row?.counted ?? {}) as Partial<Counted>;
   return used < maxRequests ? { left: maxRequests - used - 1 } : { waitMs: Math.ceil(waits ?? windowMs) };
 };

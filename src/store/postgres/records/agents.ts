@@ -1,6 +1,7 @@
 import type { AgentRecord, BeatRecord, CountChange, Records } from "#store/rules/records.ts";
+import { leaseColumns, readLease } from "./fields.ts";
 import { number, optional, type Row, type Sql, sql } from "./sql.ts";
-import { type Layout, Table } from "./table.ts";
+import { layout, type Moment, Table } from "./table.ts";
 import type { Statement, Transaction } from "./transaction.ts";
 
 /** A beat, with what else is kept beside it. `version` grows with each change. */
@@ -14,11 +15,10 @@ export type BeatRow = BeatRecord & {
 /** How the last turns of an agent ended. */
 export type EndRow = Pick<AgentRecord, "agent" | "lastEndedAt" | "failing">;
 
-const beatLayout = (transaction: Transaction): Layout<BeatRow> => ({
+const BEATS = layout<BeatRow>({
   table: "beats",
   key: ["agent"],
   keyOf: ({ agent }) => agent,
-  keySql: "t.agent",
   columns: [
     ["agent", "text", ({ agent }) => agent],
     ["version", "bigint", ({ version }) => version],
@@ -26,25 +26,24 @@ const beatLayout = (transaction: Transaction): Layout<BeatRow> => ({
     ["noted", "double precision", ({ noted }) => noted],
     ["is_asked", "boolean", ({ isAsked }) => isAsked],
     ["is_running", "boolean", ({ lease }) => lease !== undefined],
-    ["node", "text", ({ lease }) => lease?.node],
     ["fence", "bigint", ({ fence }) => fence],
-    ["lease_ends", "double precision", ({ lease }) => lease?.endsAt],
     ["paused_at", "bigint", ({ pausedAt }) => pausedAt],
+    ...leaseColumns<BeatRow>(({ lease }) => lease),
   ],
-  read: (row) => readBeat(row, transaction),
+  read: (row, moment) => readBeat(row, moment),
 });
 
 /** A time by the wall clock is told from where the clocks are now. */
-export const readBeat = (row: Row, { now, time }: { now: number; time: number }): BeatRow => {
+export const readBeat = (row: Row, moment: Moment): BeatRow => {
   const noted = optional(row.noted);
   return {
     agent: row.agent as string,
     dueAt: optional(row.due),
     noted,
-    nextAt: noted === undefined ? undefined : Math.round(now + noted - time),
+    nextAt: noted === undefined ? undefined : Math.round(moment.now + noted - moment.time),
     isAsked: row.is_asked as boolean,
     fence: number(row.fence),
-    lease: row.is_running ? { node: row.node as string, endsAt: number(row.lease_ends) } : undefined,
+    lease: row.is_running ? readLease(row) : undefined,
     pausedAt: optional(row.paused_at),
     version: number(row.version),
   };
@@ -55,7 +54,7 @@ export const ENDS = `(select agent, max(ended_at) as ended_at,
   (array_agg(failing order by failing_at desc nulls last) filter (where failing is not null))[1] as failing
   from agent_ends group by agent) as t`;
 
-const endLayout = (transaction: Transaction): Layout<EndRow> => ({
+const AGENT_ENDS = layout<EndRow>({
   table: "agent_ends",
   key: ["lane", "agent"],
   keyOf: ({ agent }) => agent,
@@ -66,9 +65,9 @@ const endLayout = (transaction: Transaction): Layout<EndRow> => ({
     ["agent", "text", ({ agent }) => agent],
     ["ended_at", "bigint", ({ lastEndedAt }) => lastEndedAt],
     ["failing", "boolean", ({ failing }) => failing],
-    ["failing_at", "double precision", () => transaction.time],
+    ["failing_at", "double precision", (_, { time }) => time],
   ],
-  read: readEnd,
+  read: (row) => readEnd(row),
 });
 
 export const readEnd = (row: Row): EndRow => ({
@@ -94,8 +93,8 @@ export class Agents {
 
   constructor(transaction: Transaction) {
     this.#transaction = transaction;
-    this.#beats = new Table(transaction, beatLayout(transaction));
-    this.#ends = new Table(transaction, endLayout(transaction));
+    this.#beats = new Table(transaction, BEATS);
+    this.#ends = new Table(transaction, AGENT_ENDS);
   }
 
   readonly beats: Records["beats"] = {

@@ -1,50 +1,41 @@
 import type { AnnouncementRecord, Records } from "#store/rules/records.ts";
-import { keepOptional, keepText } from "../texts.ts";
-import { number, optionalText, quote, sql, text } from "./sql.ts";
-import { type Layout, type Scan, Table } from "./table.ts";
+import type { Announcement } from "#store/store.ts";
+import { keepText } from "../texts.ts";
+import { fields, leaseColumns, readLease } from "./fields.ts";
+import { number, quote, sql, text } from "./sql.ts";
+import { layout, type Scan, Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
 
 const ANNOUNCEMENT_BYTES = 500;
 /** Announcements of a channel that are looked at together. */
 const TOGETHER = 16;
 
-const layoutOf = (transaction: Transaction): Layout<AnnouncementRecord> => ({
+const ANNOUNCEMENT = fields<Announcement>({
+  text: ["turnId", "agent"],
+  kept: ["sessionId", "channel", "deliveryId"],
+  integer: ["hops", "attempts"],
+  bigint: ["createdAt"],
+});
+
+const ANNOUNCEMENTS = layout<AnnouncementRecord>({
   table: "announcements",
   key: ["turn_id"],
   keyOf: ({ announcement }) => announcement.turnId,
-  keySql: "t.turn_id",
   columns: [
-    ["turn_id", "text", ({ announcement }) => announcement.turnId],
-    ["session_id", "text", ({ announcement }) => keepText(announcement.sessionId)],
+    ...ANNOUNCEMENT.columns<AnnouncementRecord>(({ announcement }) => announcement),
     ["session_ordinal", "bigint", ({ ordinal }) => ordinal],
-    ["agent", "text", ({ announcement }) => announcement.agent],
-    ["channel", "text", ({ announcement }) => keepText(announcement.channel)],
-    ["hops", "integer", ({ announcement }) => announcement.hops],
-    ["delivery_id", "text", ({ announcement }) => keepOptional(announcement.deliveryId)],
-    ["created_at", "bigint", ({ announcement }) => announcement.createdAt],
-    ["attempts", "integer", ({ announcement }) => announcement.attempts],
     ["due", "double precision", ({ dueAt }) => dueAt ?? 0],
     ["is_claimed", "boolean", ({ lease }) => lease !== undefined],
-    ["node", "text", ({ lease }) => lease?.node],
     ["fence", "bigint", ({ fence }) => fence],
-    ["lease_ends", "double precision", ({ lease }) => lease?.endsAt],
+    ...leaseColumns<AnnouncementRecord>(({ lease }) => lease),
   ],
-  read: (row) => ({
-    announcement: {
-      turnId: row.turn_id as string,
-      sessionId: text(row.session_id),
-      agent: row.agent as string,
-      channel: text(row.channel),
-      hops: number(row.hops),
-      deliveryId: optionalText(row.delivery_id),
-      createdAt: number(row.created_at),
-      attempts: number(row.attempts),
-    },
+  read: (row, { time }) => ({
+    announcement: ANNOUNCEMENT.read(row),
     ordinal: number(row.session_ordinal),
     place: number(row.ordinal),
-    dueAt: !row.is_claimed && number(row.due) > transaction.time ? number(row.due) : undefined,
+    dueAt: !row.is_claimed && number(row.due) > time ? number(row.due) : undefined,
     fence: number(row.fence),
-    lease: row.is_claimed ? { node: row.node as string, endsAt: number(row.lease_ends) } : undefined,
+    lease: row.is_claimed ? readLease(row) : undefined,
   }),
 });
 
@@ -52,7 +43,7 @@ const canBeClaimed = ({ lease, dueAt }: AnnouncementRecord): boolean => !lease &
 const byPlace = (a: AnnouncementRecord, b: AnnouncementRecord): number => a.place - b.place;
 
 export const announcementRecords = (transaction: Transaction): Records["announcements"] => {
-  const table = new Table(transaction, layoutOf(transaction));
+  const table = new Table(transaction, ANNOUNCEMENTS);
   const channels = new Set<string>();
   return {
     find: (turnId) => table.find(turnId),

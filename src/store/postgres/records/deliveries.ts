@@ -1,10 +1,11 @@
 import { isUtf8 } from "node:buffer";
 import type { DeliveryRecord, Records } from "#store/rules/records.ts";
-import type { Delivery, DeliveryAnswer, DeliveryStep, Surface } from "#store/store.ts";
-import { keepOptional, keepText } from "../texts.ts";
+import type { Delivery, DeliveryAnswer, DeliveryStep } from "#store/store.ts";
+import { keepText } from "../texts.ts";
 import { ordinalsOfTurns } from "./events.ts";
-import { bounded, number, optional, optionalText, type Row, type Sql, sql, text, textList } from "./sql.ts";
-import { type Layout, type Scan, Table } from "./table.ts";
+import { fields } from "./fields.ts";
+import { bounded, number, optional, type Row, type Sql, sql, textList } from "./sql.ts";
+import { layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
 const ROW_BYTES = 300;
@@ -58,34 +59,37 @@ const FIXED = "at, surface, kept, request_id, turn_id, session_id, event_id, map
   ", ",
 );
 
-const layoutOf = (select: string, from?: string): Layout<DeliveryRow> => ({
-  table: "deliveries",
-  key: ["delivery_id"],
-  keyOf: ({ delivery }) => delivery.deliveryId,
-  keySql: "t.delivery_id",
-  select,
-  from,
-  fixed: FIXED,
-  isSaved: (after, before) => after.delivery !== before?.delivery,
-  columns: [
-    ["delivery_id", "text", ({ delivery }) => keepText(delivery.deliveryId)],
-    ["at", "bigint", ({ delivery }) => delivery.at],
-    ["surface", "text", ({ delivery }) => delivery.surface],
-    ["kept", "text", keptAs],
-    ["request_id", "text", ({ delivery }) => keepText(delivery.requestId)],
-    ["turn_id", "text", ({ turnId }) => turnId],
-    ["session_id", "text", ({ sessionId }) => keepOptional(sessionId)],
-    ["event_id", "text", ({ eventId }) => eventId],
-    ["mapping", "text", ({ delivery }) => keepOptional(delivery.mapping)],
-    ["sender_id", "text", ({ delivery }) => keepOptional(delivery.senderId)],
-    ["record", "text", (row) => encode(row).record],
-    ["steps", "text", (row) => encode(row).steps],
-    ["step_count", "smallint", ({ delivery }) => delivery.steps.length],
-    ["body", "text", (row) => encode(row).body],
-    ["bytes", "integer", ({ weight }) => weight],
-  ],
-  read: readDelivery,
+const SEARCHED = fields<Pick<Delivery, "deliveryId" | "at" | "surface" | "requestId" | "mapping" | "senderId">>({
+  kept: ["deliveryId", "requestId", "mapping", "senderId"],
+  bigint: ["at"],
+  text: ["surface"],
 });
+const WORK = fields<Pick<DeliveryRecord, "turnId" | "sessionId" | "eventId">>({
+  text: ["turnId", "eventId"],
+  kept: ["sessionId"],
+});
+
+const layoutOf = (select: string, from?: string) =>
+  layout<DeliveryRow>({
+    table: "deliveries",
+    key: ["delivery_id"],
+    keyOf: ({ delivery }) => delivery.deliveryId,
+    select,
+    ...(from !== undefined && { from }),
+    fixed: FIXED,
+    isSaved: (after, before) => after.delivery !== before?.delivery,
+    columns: [
+      ...SEARCHED.columns<DeliveryRow>(({ delivery }) => delivery),
+      ...WORK.columns<DeliveryRow>((record) => record),
+      ["kept", "text", keptAs],
+      ["record", "text", (row) => encode(row).record],
+      ["steps", "text", (row) => encode(row).steps],
+      ["step_count", "smallint", ({ delivery }) => delivery.steps.length],
+      ["body", "text", (row) => encode(row).body],
+      ["bytes", "integer", ({ weight }) => weight],
+    ],
+    read: (row) => readDelivery(row),
+  });
 
 const ANSWERS: readonly string[] = ["repeated", "unmatched", "refused", "challenge"] satisfies DeliveryAnswer[];
 
@@ -97,22 +101,15 @@ const readDelivery = (row: Row): DeliveryRow => {
       ...rest,
       status: rest.status,
       replayOf: rest.replayOf,
-      deliveryId: text(row.delivery_id),
-      at: number(row.at),
-      surface: row.surface as Surface,
-      requestId: text(row.request_id),
+      ...SEARCHED.read(row),
       body: row.body === null ? undefined : readBody(row.body as string),
       answer: ANSWERS.includes(kept) ? (kept as DeliveryAnswer) : "accepted",
-      mapping: optionalText(row.mapping),
-      senderId: optionalText(row.sender_id),
       steps: row.steps === null ? [] : readSteps(row.steps as string),
     },
+    ...WORK.read(row),
     place: number(row.ordinal),
     agent,
     messageId,
-    turnId: optionalText(row.turn_id),
-    sessionId: optionalText(row.session_id),
-    eventId: optionalText(row.event_id),
     endedOrder: optional(row.ended_place) ?? (row.is_ended === true ? 0 : undefined),
     weight: number(row.bytes),
     bodyWeight: number(row.body_weight ?? 0),
@@ -141,6 +138,11 @@ const MOST_TOGETHER = 2 ** 20;
 const ENDED = `${NAMES}, f.place * ${MOST_TOGETHER} + each_of.n as ended_place, '{}' as record, null as steps, null as body`;
 const FINISHED = `finished_deliveries f cross join lateral unnest(f.ordinals) with ordinality as each_of (ordinal, n)
   cross join lateral (select * from deliveries d where d.ordinal = each_of.ordinal offset 0) as t`;
+
+const WHOLE = layoutOf("t.*");
+const CHANGED = layoutOf(CHANGING);
+const IN_LISTS = layoutOf(LISTED);
+const WITH_ENDS = layoutOf(ENDED, FINISHED);
 
 const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
 const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
@@ -171,9 +173,9 @@ export class Deliveries implements Part {
     this.#transaction = transaction;
     this.#counted = counted;
     this.#lettingGo = lettingGo;
-    this.#table = new Table(transaction, layoutOf(transaction.isWriting ? CHANGING : "t.*"));
-    this.#listed = new Table(transaction, layoutOf(LISTED));
-    this.#ended = new Table(transaction, layoutOf(ENDED, FINISHED));
+    this.#table = new Table(transaction, transaction.isWriting ? CHANGED : WHOLE);
+    this.#listed = new Table(transaction, IN_LISTS);
+    this.#ended = new Table(transaction, WITH_ENDS);
     transaction.add(this);
   }
 
@@ -228,10 +230,6 @@ export class Deliveries implements Part {
       sql: sql`select ${CHANGING} from deliveries t where t.delivery_id in (${ids})`,
       take: (rows) => this.#table.take(rows),
     };
-  }
-
-  wanted(): Statement[] {
-    return [];
   }
 
   reset(): void {

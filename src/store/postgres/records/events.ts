@@ -1,8 +1,9 @@
 import type { EventRecord, Records } from "#store/rules/records.ts";
-import type { EventStatus } from "#store/store.ts";
-import { keepOptional, keepText } from "../texts.ts";
-import { bounded, number, optional, optionalText, quote, type Sql, sql, text } from "./sql.ts";
-import { type Layout, type Scan, Table } from "./table.ts";
+import type { SystemEvent } from "#store/store.ts";
+import { keepText } from "../texts.ts";
+import { fields } from "./fields.ts";
+import { bounded, quote, type Sql, sql } from "./sql.ts";
+import { layout, type Scan, Table } from "./table.ts";
 import type { Statement, Transaction } from "./transaction.ts";
 
 const EVENT_BYTES = 350;
@@ -13,11 +14,20 @@ const BATCHES = "(select turn_id as taken_by, unnest(ordinals) as ordinal from e
 const sizeOf = ({ event: { text, metadata } }: EventRecord): number =>
   Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
 
-const LAYOUT: Layout<EventRecord> = {
+const EVENT = fields<SystemEvent>(
+  {
+    bigint: ["ordinal", "createdAt", "endedAt"],
+    text: ["eventId", "agent", "status", "turnId"],
+    kept: ["text", "metadata", "caller", "reason", "deliveryId"],
+    integer: ["attempts"],
+  },
+  { status: "state" },
+);
+
+const EVENTS = layout<EventRecord>({
   table: "events",
   key: ["event_id"],
   keyOf: ({ event }) => event.eventId,
-  keySql: "t.event_id",
   select: "t.*, b.taken_by",
   joined: `left join ${BATCHES} on b.ordinal = t.ordinal and t.state = 'queued'`,
   fixed: ["agent", "text", "metadata", "size", "caller", "created_at", "delivery_id"],
@@ -25,41 +35,16 @@ const LAYOUT: Layout<EventRecord> = {
   falling: "is_recorded",
   isSaved: (after, before) => before === undefined || !after.isTaken,
   columns: [
-    ["ordinal", "bigint", ({ event }) => event.ordinal],
-    ["event_id", "text", ({ event }) => event.eventId],
-    ["agent", "text", ({ event }) => event.agent],
-    ["text", "text", ({ event }) => keepText(event.text)],
-    ["metadata", "text", ({ event }) => keepOptional(event.metadata)],
+    ...EVENT.columns<EventRecord>(({ event }) => event),
     ["size", "integer", sizeOf],
-    ["caller", "text", ({ event }) => keepText(event.caller)],
-    ["state", "text", ({ event }) => event.status],
-    ["attempts", "integer", ({ event }) => event.attempts],
-    ["created_at", "bigint", ({ event }) => event.createdAt],
-    ["ended_at", "bigint", ({ event }) => event.endedAt],
-    ["turn_id", "text", ({ event }) => event.turnId],
-    ["reason", "text", ({ event }) => keepOptional(event.reason)],
-    ["delivery_id", "text", ({ event }) => keepOptional(event.deliveryId)],
     ["is_recorded", "boolean", ({ event }) => event.deliveryId !== undefined && event.status === "queued"],
   ],
-  read: (row) => ({
-    event: {
-      eventId: row.event_id as string,
-      agent: row.agent as string,
-      text: text(row.text),
-      metadata: optionalText(row.metadata),
-      caller: text(row.caller),
-      status: row.state as EventStatus,
-      attempts: number(row.attempts),
-      createdAt: number(row.created_at),
-      endedAt: optional(row.ended_at),
-      turnId: optionalText(row.taken_by ?? row.turn_id),
-      reason: optionalText(row.reason),
-      deliveryId: optionalText(row.delivery_id),
-      ordinal: number(row.ordinal),
-    },
-    isTaken: row.taken_by !== null,
-  }),
-};
+  read: (row) => {
+    const event = EVENT.read(row);
+    if (row.taken_by === null) return { event, isTaken: false };
+    return { event: { ...event, turnId: row.taken_by as string }, isTaken: true };
+  },
+});
 
 const byOrdinal = ({ event: a }: EventRecord, { event: b }: EventRecord): number => a.ordinal - b.ordinal;
 
@@ -73,7 +58,7 @@ export class Events {
 
   constructor(transaction: Transaction) {
     this.#transaction = transaction;
-    this.#table = new Table(transaction, LAYOUT);
+    this.#table = new Table(transaction, EVENTS);
   }
 
   readonly records: Records["events"] = {

@@ -67,10 +67,6 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
     return this.#transaction.read(sql`select first, last from gateway_place ${lock}`)[0];
   }
 
-  wanted(): [] {
-    return [];
-  }
-
   reset(): void {
     this.#appended = [];
     this.#erasedBefore = 0;

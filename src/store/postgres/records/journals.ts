@@ -1,10 +1,10 @@
 import type { Records, Stream } from "#store/rules/records.ts";
 import type { Entry, Role, SessionSize, TurnError } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
+import { moreOf, usageOf } from "./fields.ts";
 import type { Sessions } from "./sessions.ts";
 import { bounded, json, number, optionalText, type Row, type Sql, sql, text } from "./sql.ts";
-import type { Part, Statement, Transaction } from "./transaction.ts";
-import { moreOf, usageOf } from "./usages.ts";
+import type { Part, Transaction } from "./transaction.ts";
 
 /** The weight of an entry beside its text. */
 const ENTRY_BYTES = 75;
@@ -129,10 +129,6 @@ export class Journals implements Part {
     }
     return journal;
   };
-
-  wanted(): Statement[] {
-    return [];
-  }
 
   reset(): void {
     this.#journals = new Map();

@@ -1,9 +1,10 @@
 import type { CompactionRecord, OpenTurnRecord, Records, SessionRecord, SummaryRecord } from "#store/rules/records.ts";
+import type { Session } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
+import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
 import { bounded, number, numberList, optional, quote, type Row, type Sql, sql, text, textList } from "./sql.ts";
-import { type Layout, Table } from "./table.ts";
+import { layout, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
-import { moreOf, usageOf } from "./usages.ts";
 
 /** A session, with how many wait or run in its queue, what it weighs, and its summary. */
 type SessionRow = { record: SessionRecord; open: number; bytes: number; summary: SummaryRecord | undefined };
@@ -16,33 +17,30 @@ export type OpenTurns = {
 };
 
 const SESSION_BYTES = 300;
+/** Erased sessions that are looked at together. */
+const ERASED_TOGETHER = 200;
 
-const LAYOUT: Layout<SessionRow> = {
+const SESSION = fields<Omit<Session, "usage">>({
+  bigint: ["ordinal", "createdAt", "updatedAt", "contextBytes"],
+  kept: ["sessionId", "channel", "userId"],
+  text: ["agent"],
+  integer: ["firstSeq", "lastSeq", "messageCount", "turnsQueued"],
+});
+
+const SESSIONS = layout<SessionRow>({
   table: "sessions",
   key: ["ordinal"],
   keyOf: ({ record }) => String(record.session.ordinal),
-  keySql: "t.ordinal",
   keyType: "bigint",
   select: "t.*, to_json(t.more) as more_used",
   fixed: ["session_id", "agent", "channel", "user_id", "created_at"],
   columns: [
-    ["ordinal", "bigint", ({ record }) => record.session.ordinal],
-    ["session_id", "text", ({ record }) => keepText(record.session.sessionId)],
-    ["agent", "text", ({ record }) => record.session.agent],
-    ["channel", "text", ({ record }) => keepText(record.session.channel)],
-    ["user_id", "text", ({ record }) => keepText(record.session.userId)],
-    ["created_at", "bigint", ({ record }) => record.session.createdAt],
-    ["updated_at", "bigint", ({ record }) => record.session.updatedAt],
-    ["first_seq", "integer", ({ record }) => record.session.firstSeq],
-    ["last_seq", "integer", ({ record }) => record.session.lastSeq],
-    ["message_count", "integer", ({ record }) => record.session.messageCount],
+    ...SESSION.columns<SessionRow>(({ record }) => record.session),
     ["compacted_count", "integer", ({ record }) => record.compactedCount],
-    ["turns_queued", "integer", ({ record }) => record.session.turnsQueued],
     ["open", "integer", ({ open }) => open],
     ["input", "bigint", ({ record }) => record.session.usage.input],
     ["output", "bigint", ({ record }) => record.session.usage.output],
     ["more", "bigint[]", ({ record }) => moreOf(record.session.usage)],
-    ["context_bytes", "bigint", ({ record }) => record.session.contextBytes],
     ["bytes", "bigint", ({ bytes }) => Math.max(bytes, 0)],
     ["head_due", "bigint", ({ record }) => record.headDueAt],
     ["summary", "text", ({ summary }) => keepOptional(summary?.summary.text)],
@@ -50,52 +48,34 @@ const LAYOUT: Layout<SessionRow> = {
     ["summary_through", "integer", ({ summary }) => summary?.through ?? 0],
     ["summary_except", "integer[]", ({ summary }) => summary?.except ?? []],
   ],
-  read: (row) => {
-    const ordinal = number(row.ordinal);
-    const summary = {
-      ordinal,
-      summary: { text: text(row.summary ?? ""), outside: row.summary_outside === true },
-      through: number(row.summary_through),
-      except: row.summary_except as number[],
-    };
-    return {
-      record: {
-        session: {
-          sessionId: text(row.session_id),
-          agent: row.agent as string,
-          channel: text(row.channel),
-          userId: text(row.user_id),
-          createdAt: number(row.created_at),
-          updatedAt: number(row.updated_at),
-          lastSeq: number(row.last_seq),
-          firstSeq: number(row.first_seq),
-          messageCount: number(row.message_count),
-          turnsQueued: number(row.turns_queued),
-          usage: usageOf(row.input, row.output, row.more_used),
-          ordinal,
-          contextBytes: number(row.context_bytes),
-        },
-        compactedCount: number(row.compacted_count),
-        headDueAt: optional(row.head_due),
-      },
-      open: number(row.open),
-      bytes: number(row.bytes),
-      summary: row.summary === null ? undefined : summary,
-    };
-  },
-};
+  read: (row) => ({
+    record: {
+      session: { ...SESSION.read(row), usage: usageOf(row.input, row.output, row.more_used) },
+      compactedCount: number(row.compacted_count),
+      headDueAt: optional(row.head_due),
+    },
+    open: number(row.open),
+    bytes: number(row.bytes),
+    summary: row.summary === null ? undefined : summaryOf(row),
+  }),
+});
 
-const COMPACTIONS: Layout<CompactionRow> = {
+const summaryOf = (row: Row): SummaryRecord => ({
+  ordinal: number(row.ordinal),
+  summary: { text: text(row.summary), outside: row.summary_outside === true },
+  through: number(row.summary_through),
+  except: row.summary_except as number[],
+});
+
+const COMPACTIONS = layout<CompactionRow>({
   table: "compactions",
   key: ["compaction_id"],
   keyOf: ({ compactionId }) => compactionId,
-  keySql: "t.compaction_id",
   columns: [
     ["compaction_id", "text", ({ compactionId }) => compactionId],
     ["session", "bigint", ({ ordinal }) => ordinal],
     ["place", "integer", ({ behind }) => behind],
-    ["node", "text", ({ lease }) => lease.node],
-    ["lease_ends", "double precision", ({ lease }) => lease.endsAt],
+    ...leaseColumns<CompactionRow>(({ lease }) => lease),
   ],
   read: (row) => ({
     compactionId: row.compaction_id as string,
@@ -103,15 +83,26 @@ const COMPACTIONS: Layout<CompactionRow> = {
     // The place of a turn is its `seq`. The ordinals tell which of two compactions between the same turns was first.
     place: number(row.place) + 0.5 + number(row.ordinal) * 1e-9,
     behind: number(row.place),
-    lease: { node: row.node as string, endsAt: number(row.lease_ends) },
+    lease: readLease(row),
   }),
-};
+});
+
+/** Sessions that are gone, and of whose journals some is left. */
+const ERASURES = layout<number>({
+  table: "erased_sessions",
+  key: ["session"],
+  keyOf: String,
+  keyType: "bigint",
+  columns: [["session", "bigint", (ordinal) => ordinal]],
+  read: ({ session }) => number(session),
+});
 
 /** Sessions with their queues, summaries and compactions. A rule that asks for one gets all of it, and holds it. */
 export class Sessions implements Part {
   readonly #transaction: Transaction;
   readonly #rows: Table<SessionRow>;
   readonly #compactions: Table<CompactionRow>;
+  readonly #erasures: Table<number>;
   readonly #turns: OpenTurns;
   readonly #ofTurns: (turnIds: Sql) => Statement[];
   readonly #ordinals = new Map<string, number | undefined>();
@@ -120,7 +111,6 @@ export class Sessions implements Part {
   readonly #wanted = new Set<number>();
   readonly #known = new Set<number>();
   readonly #wantedOfTurns = new Set<string>();
-  #erasures = { added: new Set<number>(), deleted: new Set<number>() };
 
   /** `ofTurns` brings what else the end of turns touches. */
   constructor(transaction: Transaction, turns: OpenTurns, ofTurns: (turnIds: Sql) => Statement[]) {
@@ -128,8 +118,9 @@ export class Sessions implements Part {
     this.#turns = turns;
     this.#ofTurns = ofTurns;
     transaction.add(this);
-    this.#rows = new Table(transaction, LAYOUT);
+    this.#rows = new Table(transaction, SESSIONS);
     this.#compactions = new Table(transaction, COMPACTIONS);
+    this.#erasures = new Table(transaction, ERASURES);
   }
 
   readonly records: Records["sessions"] = {
@@ -225,17 +216,16 @@ export class Sessions implements Part {
 
   readonly erasures: Records["erasures"] = {
     first: () => {
-      const rows = this.#transaction.read(sql`select session from erased_sessions order by session limit 1000`);
-      const { added, deleted } = this.#erasures;
-      const left = [...rows.map(({ session }) => number(session)), ...added].filter((ordinal) => !deleted.has(ordinal));
-      return left[0];
+      const all = {
+        where: sql`true`,
+        order: "t.session",
+        matches: () => true,
+        compare: (a: number, b: number) => a - b,
+      };
+      return this.#erasures.scan(all, 1, ERASED_TOGETHER)[0];
     },
-    add: (ordinal) => {
-      this.#erasures.added.add(ordinal);
-    },
-    delete: (ordinal) => {
-      this.#erasures.deleted.add(ordinal);
-    },
+    add: (ordinal) => this.#erasures.put(ordinal),
+    delete: (ordinal) => this.#erasures.delete(String(ordinal)),
   };
 
   queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[] {
@@ -310,17 +300,5 @@ export class Sessions implements Part {
     this.#wantedIds.clear();
     this.#wanted.clear();
     this.#wantedOfTurns.clear();
-    this.#erasures = { added: new Set(), deleted: new Set() };
-  }
-
-  saved(): Sql[] {
-    const { added, deleted } = this.#erasures;
-    const kept = [...added].filter((ordinal) => !deleted.has(ordinal));
-    return [
-      ...(kept.length > 0
-        ? [sql`insert into erased_sessions select unnest(${numberList(kept)}) on conflict do nothing`]
-        : []),
-      ...(deleted.size > 0 ? [sql`delete from erased_sessions where session = any (${numberList(deleted)})`] : []),
-    ];
   }
 }

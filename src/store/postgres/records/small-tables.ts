@@ -1,33 +1,22 @@
 import type { KeyRecord, LateAttempt, Records } from "#store/rules/records.ts";
-import type { ApiKey, Surface } from "#store/store.ts";
-import { keepKey, keepText } from "../texts.ts";
-import { bounded, number, optional, optionalText, sql, text, textList } from "./sql.ts";
-import { type Layout, Table } from "./table.ts";
+import type { ApiKey } from "#store/store.ts";
+import { keepKey } from "../texts.ts";
+import { fields } from "./fields.ts";
+import { bounded, sql, textList } from "./sql.ts";
+import { layout, Table } from "./table.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
 const KEY_BYTES = 150;
 
-const KEYS: Layout<KeyRecord> = {
+const KEY = fields<KeyRecord>({ text: ["key", "hash", "turnId", "eventId"], bigint: ["expiresAt"] });
+const KEYS = layout<KeyRecord>({
   table: "idempotency_keys",
   key: ["key"],
   keyOf: ({ key }) => key,
-  keySql: "t.key",
   keepKey,
-  columns: [
-    ["key", "text", ({ key }) => key],
-    ["hash", "text", ({ hash }) => hash],
-    ["expires_at", "bigint", ({ expiresAt }) => expiresAt],
-    ["turn_id", "text", ({ turnId }) => turnId],
-    ["event_id", "text", ({ eventId }) => eventId],
-  ],
-  read: (row) => ({
-    key: row.key as string,
-    hash: row.hash as string,
-    expiresAt: number(row.expires_at),
-    turnId: optionalText(row.turn_id),
-    eventId: optionalText(row.event_id),
-  }),
-};
+  columns: KEY.columns((record) => record),
+  read: KEY.read,
+});
 
 /** A key is kept as one that an index takes. */
 export const keyRecords = (transaction: Transaction): Records["keys"] => {
@@ -41,8 +30,6 @@ export const keyRecords = (transaction: Transaction): Records["keys"] => {
         select distinct hashtext(key) as hash from unnest(${textList(keys)}) as of (key) order by 1) as hashes`;
       return keys.length === 0 || !transaction.isWriting ? [] : [{ sql: lock, take: () => {} }];
     },
-    reset: () => {},
-    saved: () => [],
   };
   transaction.add(locks);
   const table = new Table(transaction, KEYS);
@@ -75,30 +62,23 @@ export const keyRecords = (transaction: Transaction): Records["keys"] => {
   };
 };
 
-const LATE_ATTEMPTS: Layout<LateAttempt> = {
+const LATE_ATTEMPT = fields<LateAttempt>(
+  {
+    text: ["turnId", "node", "agent", "surface"],
+    integer: ["fence"],
+    kept: ["caller"],
+    "double precision": ["endsAt"],
+  },
+  { fence: "attempt", endsAt: "until" },
+);
+const LATE_ATTEMPTS = layout<LateAttempt>({
   table: "late_attempts",
   key: ["turn_id", "attempt"],
   keyOf: ({ turnId, fence }) => `${turnId} ${fence}`,
   keySql: "(t.turn_id || ' ' || t.attempt)",
-  columns: [
-    ["turn_id", "text", ({ turnId }) => turnId],
-    ["attempt", "integer", ({ fence }) => fence],
-    ["node", "text", ({ node }) => node],
-    ["agent", "text", ({ agent }) => agent],
-    ["surface", "text", ({ surface }) => surface],
-    ["caller", "text", ({ caller }) => keepText(caller)],
-    ["until", "double precision", ({ endsAt }) => endsAt],
-  ],
-  read: (row) => ({
-    turnId: row.turn_id as string,
-    fence: number(row.attempt),
-    node: row.node as string,
-    agent: row.agent as string,
-    surface: row.surface as Surface,
-    caller: text(row.caller),
-    endsAt: number(row.until),
-  }),
-};
+  columns: LATE_ATTEMPT.columns((record) => record),
+  read: LATE_ATTEMPT.read,
+});
 
 export const lateAttemptRecords = (transaction: Transaction): Records["lateAttempts"] => {
   const table = new Table(transaction, LATE_ATTEMPTS);
@@ -116,34 +96,19 @@ export const lateAttemptRecords = (transaction: Transaction): Records["lateAttem
   };
 };
 
-const API_KEYS: Layout<ApiKey> = {
+const API_KEY = fields<ApiKey>({
+  text: ["keyId", "prefix", "hash", "replacedBy"],
+  kept: ["name"],
+  json: ["scopes"],
+  bigint: ["createdAt", "lastUsedAt", "expiresAt"],
+});
+const API_KEYS = layout<ApiKey>({
   table: "api_keys",
   key: ["key_id"],
   keyOf: ({ keyId }) => keyId,
-  keySql: "t.key_id",
-  columns: [
-    ["key_id", "text", ({ keyId }) => keyId],
-    ["name", "text", ({ name }) => keepText(name)],
-    ["prefix", "text", ({ prefix }) => prefix],
-    ["hash", "text", ({ hash }) => hash],
-    ["scopes", "json", ({ scopes }) => scopes],
-    ["created_at", "bigint", ({ createdAt }) => createdAt],
-    ["last_used_at", "bigint", ({ lastUsedAt }) => lastUsedAt],
-    ["expires_at", "bigint", ({ expiresAt }) => expiresAt],
-    ["replaced_by", "text", ({ replacedBy }) => replacedBy],
-  ],
-  read: (row) => ({
-    keyId: row.key_id as string,
-    name: text(row.name),
-    prefix: row.prefix as string,
-    hash: row.hash as string,
-    scopes: row.scopes as ApiKey["scopes"],
-    createdAt: number(row.created_at),
-    lastUsedAt: optional(row.last_used_at),
-    expiresAt: optional(row.expires_at),
-    replacedBy: (row.replaced_by ?? undefined) as string | undefined,
-  }),
-};
+  columns: API_KEY.columns((record) => record),
+  read: API_KEY.read,
+});
 
 /** `areChanged` tells whether this pass has made, ended or used some. */
 export const apiKeyRecords = (transaction: Transaction): Records["apiKeys"] & { areChanged(): boolean } => {

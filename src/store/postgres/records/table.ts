@@ -2,16 +2,18 @@ import { keepText } from "../texts.ts";
 import { bounded, json, type Row, type Sql, sql, textList } from "./sql.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
-export type Column<R> = readonly [name: string, type: string, value: (record: R) => unknown];
+/** The clocks of a transaction. */
+export type Moment = { readonly now: number; readonly time: number };
+export type Column<R> = readonly [name: string, type: string, value: (record: R, moment: Moment) => unknown];
 
 /** How records are rows of a table. */
-export type Layout<R> = {
+type Definition<R> = {
   table: string;
   /** The columns that no two rows share. */
   key: readonly string[];
   /** The key of a record, and that of a row `t` in SQL. */
   keyOf(record: R): string;
-  keySql: string;
+  keySql?: string;
   keyType?: string;
   /** The key as the table has it, if not as other texts. */
   keepKey?(key: string): string;
@@ -20,13 +22,42 @@ export type Layout<R> = {
   fixed?: readonly string[];
   /** A column that never becomes true again. */
   falling?: string;
-  read(row: Row): R;
+  read(row: Row, moment: Moment): R;
   /** Tells if a change is kept; without it all are. */
   isSaved?(after: R, before: R | undefined): boolean;
   /** The list of a query for a row `t`, and its source, if they are not just the columns and the table. */
   select?: string;
   joined?: string;
   from?: string;
+};
+
+/** A definition, with the texts around the rows that an update and an insert save. */
+export type Layout<R> = Required<Pick<Definition<R>, "keySql">> &
+  Definition<R> & { changing: readonly Column<R>[]; update: readonly string[]; insert: readonly string[] };
+
+export const layout = <R>(definition: Definition<R>): Layout<R> => {
+  const { table, key, columns, fixed = [], falling } = definition;
+  const keys = columns.filter(([name]) => key.includes(name));
+  const changes = columns.filter(([name]) => !key.includes(name) && !fixed.includes(name));
+  const changing = [...keys, ...changes];
+  const set = (to: string, own: string) =>
+    changes.map(([name]) => `${name} = ${name === falling ? `${own}.${name} and ` : ""}${to}.${name}`).join(", ");
+  const typesOf = (of: readonly Column<R>[]) => of.map(([name, type]) => `${name} ${type}`).join(", ");
+  const isOf = key.map((name) => `t.${name} = of.${name}`).join(" and ");
+  const names = columns.map(([name]) => name).join(", ");
+  return {
+    keySql: `t.${key[0]}`,
+    ...definition,
+    changing,
+    update: [
+      `update ${table} t set ${set("of", "t")} from json_to_recordset(`,
+      `) as of (${typesOf(changing)}) where ${isOf}`,
+    ],
+    insert: [
+      `insert into ${table} (${names}) overriding system value select ${names} from json_to_recordset(`,
+      `) as of (${typesOf(columns)}) on conflict (${key.join(", ")}) do ${changes.length > 0 ? `update set ${set("excluded", table)}` : "nothing"}`,
+    ],
+  };
 };
 
 /** Records in an order: those that `where` means in the database, and `matches` here. */
@@ -78,15 +109,10 @@ export class Table<R> implements Part {
   take(rows: readonly Row[], keys: Iterable<string> = []): R[] {
     for (const key of keys) this.#loaded.set(key, undefined);
     return rows.map((row) => {
-      const record = this.#layout.read(row);
+      const record = this.#layout.read(row, this.#transaction);
       this.#loaded.set(this.#layout.keyOf(record), record);
       return record;
     });
-  }
-
-  /** The record is to be loaded again: another may have changed it. */
-  forget(key: string): void {
-    this.#loaded.delete(key);
   }
 
   /** The changes of this pass, each with what was loaded. */
@@ -182,21 +208,27 @@ export class Table<R> implements Part {
   }
 
   #saving(changed: readonly R[]): Sql[] {
-    const { table, key, keyOf, columns, fixed = [], falling, from, isSaved = () => true } = this.#layout;
-    const records = changed.filter((record) => isSaved(record, this.#loaded.get(keyOf(record))));
-    const isKnown = (record: R): boolean => from === undefined && this.#loaded.get(keyOf(record)) !== undefined;
-    const known = records.filter(isKnown);
-    const added = records.filter((record) => !isKnown(record));
-    const changing = columns.filter(([name]) => !key.includes(name) && !fixed.includes(name));
-    const keys = columns.filter(([name]) => key.includes(name));
-    const set = (to: string, own: string) =>
-      changing.map(([name]) => `${name} = ${name === falling ? `${own}.${name} and ` : ""}${to}.${name}`).join(", ");
-    const names = columns.map(([name]) => name).join(", ");
-    const update = sql`update ${table} t set ${set("of", "t")} from ${recordset(known, [...keys, ...changing])}
-      where ${key.map((name) => `t.${name} = of.${name}`).join(" and ")}`;
-    const insert = sql`insert into ${table} (${names}) overriding system value select ${names} from ${recordset(added, columns)}
-      on conflict (${key.join(", ")}) do update set ${set("excluded", table)}`;
-    return [...(known.length > 0 ? [update] : []), ...(added.length > 0 ? [insert] : [])];
+    const { keyOf, columns, changing, update, insert, from, isSaved = () => true } = this.#layout;
+    const before = (record: R): R | undefined => this.#loaded.get(keyOf(record));
+    const records = changed.filter((record) => isSaved(record, before(record)));
+    const isKnown = (record: R): boolean => from === undefined && before(record) !== undefined;
+    const known = this.#rowsOf(records.filter(isKnown), changing);
+    const added = this.#rowsOf(
+      records.filter((record) => !isKnown(record)),
+      columns,
+    );
+    return [
+      ...(known.length > 0 ? [sql(update, json(known))] : []),
+      ...(added.length > 0 ? [sql(insert, json(added))] : []),
+    ];
+  }
+
+  #rowsOf(records: readonly R[], columns: readonly Column<R>[]): object[] {
+    return records.map((record) => {
+      const row: Record<string, unknown> = {};
+      for (const [name, , value] of columns) row[name] = value(record, this.#transaction);
+      return row;
+    });
   }
 
   #wantScan(of: Scan<R>, size: number): void {
@@ -205,14 +237,5 @@ export class Table<R> implements Part {
     this.#wantedScans.set(idOf(of), { sql: this.query(found), take: (rows) => this.takeScan(of, rows, size) });
   }
 }
-
-const recordset = <R>(records: readonly R[], columns: readonly Column<R>[]): Sql => {
-  const rows = records.map((record) => {
-    const row: Record<string, unknown> = {};
-    for (const [name, , value] of columns) row[name] = value(record);
-    return row;
-  });
-  return sql`json_to_recordset(${json(rows)}) as of (${columns.map(([name, type]) => `${name} ${type}`).join(", ")})`;
-};
 
 const idOf = ({ where, order }: Scan<never>): string => `${where.id} ${order}`;

@@ -9,10 +9,10 @@ export type Statement = { readonly sql: Sql; take(rows: readonly Row[]): void };
 /** Something that can say what it lacks, forget what a pass has changed, and say how that is saved. */
 export type Part = {
   /** The statements that bring what the last pass lacked. */
-  wanted(): Statement[];
-  reset(): void;
+  wanted?(): Statement[];
+  reset?(): void;
   /** The statements that save what the last pass has changed. */
-  saved(): Sql[];
+  saved?(): Sql[];
 };
 
 type Series = "session" | "event" | "order";
@@ -79,11 +79,6 @@ export class Transaction {
     return rows ?? [];
   }
 
-  /** The rows of a statement, if it was run. */
-  rowsOf(sql: Sql): readonly Row[] | undefined {
-    return this.#rows.get(sql.id);
-  }
-
   /** Runs a statement as the changes are saved. */
   run(sql: Sql): void {
     this.#statements.push(sql);
@@ -113,7 +108,7 @@ export class Transaction {
 
   /** The statements that bring what the last pass lacked; none where it lacked nothing. */
   wanted(): Statement[] {
-    const statements: Statement[] = [...this.#wanted.values(), ...this.#parts.flatMap((part) => part.wanted())];
+    const statements: Statement[] = [...this.#wanted.values(), ...this.#parts.flatMap((part) => part.wanted?.() ?? [])];
     this.#wanted.clear();
     for (const series of Object.keys(NEXT) as Series[]) {
       const lacking = this.#needed(series) - this.#numbers[series].length;
@@ -141,10 +136,10 @@ export class Transaction {
     this.news = [];
     this.deltas = new Map();
     this.#statements = [];
-    for (const part of this.#parts) part.reset();
+    for (const part of this.#parts) part.reset?.();
   }
 
   saved(): Sql[] {
-    return [...this.#parts.flatMap((part) => part.saved()), ...this.#statements];
+    return [...this.#parts.flatMap((part) => part.saved?.() ?? []), ...this.#statements];
   }
 }

@@ -1,11 +1,11 @@
 import { isOpen, type OpenTurn, type OpenTurnRecord, type Records, type TurnRecord } from "#store/rules/records.ts";
-import type { Surface, TurnError, TurnStatus } from "#store/store.ts";
+import type { Turn, TurnError } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
+import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
 import type { OpenTurns, Sessions } from "./sessions.ts";
 import { json, number, optional, optionalText, quote, type Row, type Sql, sql, text, textList } from "./sql.ts";
-import { type Layout, type Scan, Table } from "./table.ts";
+import { layout, type Moment, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
-import { moreOf, usageOf } from "./usages.ts";
 
 const TURN_BYTES = 800;
 /** Turns of an agent and a kind that are looked at together by a claim. */
@@ -19,109 +19,94 @@ const WHOLE = `t.*, to_json(t.more) as more_used, ${BATCH} as batch,
 /** A list shows no replies. */
 const LISTED = "t.*, to_json(t.more) as more_used, null as batch, null as reply";
 
+const FIXED = "session, session_id, agent, surface, caller, created_at, skill_ids, message_id, seq, delivery_id".split(
+  ", ",
+);
+
 type Batch = { ids: string[] | null; most: number; keep: number };
 
-const layoutOf = (transaction: Transaction, select: string): Layout<TurnRecord> => ({
-  table: "turns",
-  key: ["turn_id"],
-  keyOf: ({ turn }) => turn.turnId,
-  keySql: "t.turn_id",
-  select,
-  fixed: [
-    "session",
-    "session_id",
-    "agent",
-    "surface",
-    "caller",
-    "created_at",
-    "skill_ids",
-    "message_id",
-    "seq",
-    "delivery_id",
-  ],
-  columns: [
-    ["turn_id", "text", ({ turn }) => turn.turnId],
-    ["session", "bigint", ({ ordinal }) => ordinal],
-    ["session_id", "text", ({ turn }) => keepText(turn.sessionId)],
-    ["agent", "text", ({ turn }) => turn.agent],
-    ["surface", "text", ({ turn }) => turn.surface],
-    ["caller", "text", ({ turn }) => keepText(turn.caller)],
-    ["status", "text", ({ turn }) => turn.status],
-    ["attempt", "integer", ({ turn }) => turn.attempt],
-    ["created_at", "bigint", ({ turn }) => turn.createdAt],
-    ["started_at", "bigint", ({ turn }) => turn.startedAt],
-    ["ended_at", "bigint", ({ turn }) => turn.endedAt],
-    ["model", "text", ({ turn }) => keepOptional(turn.model)],
-    ["counted_model", "text", ({ open }) => keepText(open?.countedModel ?? "")],
-    ["skill_ids", "json", ({ turn }) => turn.skillIds.map(keepText)],
-    ["message_id", "text", ({ turn }) => turn.messageId],
-    ["seq", "integer", ({ turn }) => turn.seq],
-    ["reply_at", "integer", ({ replySeq }) => replySeq || undefined],
-    ["error", "text", ({ turn }) => turn.error?.name],
-    ["detail", "text", ({ turn }) => keepOptional(turn.error?.detail)],
-    ["input", "bigint", ({ turn }) => turn.usage?.input],
-    ["output", "bigint", ({ turn }) => turn.usage?.output],
-    ["more", "bigint[]", ({ turn }) => moreOf(turn.usage)],
-    ["delivery_id", "text", ({ turn }) => keepOptional(turn.deliveryId)],
-    ["waited", "boolean", ({ open }) => open?.waited ?? false],
-    ["channel", "text", ({ open }) => keepOptional(open?.announce?.channel)],
-    ["hops", "integer", ({ open }) => open?.announce?.hops],
-    ["has_events", "boolean", ({ open }) => open?.events !== undefined],
-    ["reply_message_id", "text", ({ open }) => open?.replyMessageId],
-    ["spent_ms", "double precision", ({ open }) => open?.spentMs ?? 0],
-    ["is_cancelled", "boolean", ({ open }) => open?.isCancelled ?? false],
-    ["node", "text", ({ open }) => open?.lease?.node],
-    ["lease_ends", "double precision", ({ open }) => open?.lease?.endsAt],
-    // Since when it can be claimed, or from when on.
-    ["ready_at", "double precision", ({ open }) => (open?.readyOrder === undefined ? open?.dueAt : transaction.time)],
-    ["ready_order", "bigint", ({ open }) => open?.readyOrder],
-  ],
-  read: (row) => ({
-    turn: {
-      turnId: row.turn_id as string,
-      sessionId: text(row.session_id),
-      agent: row.agent as string,
-      surface: row.surface as Surface,
-      caller: text(row.caller),
-      status: row.status as TurnStatus,
-      attempt: number(row.attempt),
-      createdAt: number(row.created_at),
-      startedAt: optional(row.started_at),
-      endedAt: optional(row.ended_at),
-      model: optionalText(row.model),
-      skillIds: (row.skill_ids as string[]).map(text),
-      messageId: row.message_id as string,
-      seq: number(row.seq),
-      reply: optionalText(row.reply),
-      error: row.error ? { name: row.error as TurnError["name"], detail: optionalText(row.detail) } : undefined,
-      usage: row.input === null ? undefined : usageOf(row.input, row.output, row.more_used),
-      deliveryId: optionalText(row.delivery_id),
-    },
-    ordinal: number(row.session),
-    place: number(row.seq),
-    replySeq: optional(row.reply_at) ?? 0,
-    open: row.ended_at === null ? openOf(row, transaction.time) : undefined,
-  }),
-});
+type OpenFields = Omit<OpenTurn, "events" | "announce" | "dueAt" | "lease">;
 
-const openOf = (row: Row, time: number): OpenTurn => {
+const TURN = fields<Omit<Turn, "skillIds" | "reply" | "error" | "usage">>({
+  text: ["turnId", "agent", "surface", "status", "messageId"],
+  kept: ["sessionId", "caller", "model", "deliveryId"],
+  integer: ["attempt", "seq"],
+  bigint: ["createdAt", "startedAt", "endedAt"],
+});
+const OPEN = fields<OpenFields>({
+  boolean: ["waited", "isCancelled"],
+  kept: ["countedModel"],
+  text: ["replyMessageId"],
+  "double precision": ["spentMs"],
+  bigint: ["readyOrder"],
+});
+const ENDED: OpenFields = {
+  waited: false,
+  countedModel: "",
+  replyMessageId: "",
+  spentMs: 0,
+  isCancelled: false,
+  readyOrder: undefined,
+};
+
+const layoutOf = (select: string) =>
+  layout<TurnRecord>({
+    table: "turns",
+    key: ["turn_id"],
+    keyOf: ({ turn }) => turn.turnId,
+    select,
+    fixed: FIXED,
+    columns: [
+      ...TURN.columns<TurnRecord>(({ turn }) => turn),
+      ...OPEN.columns<TurnRecord>(({ open }) => open ?? ENDED),
+      ...leaseColumns<TurnRecord>(({ open }) => open?.lease),
+      ["session", "bigint", ({ ordinal }) => ordinal],
+      ["skill_ids", "json", ({ turn }) => turn.skillIds.map(keepText)],
+      ["reply_at", "integer", ({ replySeq }) => replySeq || undefined],
+      ["error", "text", ({ turn }) => turn.error?.name],
+      ["detail", "text", ({ turn }) => keepOptional(turn.error?.detail)],
+      ["input", "bigint", ({ turn }) => turn.usage?.input],
+      ["output", "bigint", ({ turn }) => turn.usage?.output],
+      ["more", "bigint[]", ({ turn }) => moreOf(turn.usage)],
+      ["channel", "text", ({ open }) => keepOptional(open?.announce?.channel)],
+      ["hops", "integer", ({ open }) => open?.announce?.hops],
+      ["has_events", "boolean", ({ open }) => open?.events !== undefined],
+      // Since when it can be claimed, or from when on.
+      ["ready_at", "double precision", ({ open }, { time }) => (open?.readyOrder === undefined ? open?.dueAt : time)],
+    ],
+    read: (row, moment) => ({
+      turn: {
+        ...TURN.read(row),
+        skillIds: (row.skill_ids as string[]).map(text),
+        reply: optionalText(row.reply),
+        error: row.error ? { name: row.error as TurnError["name"], detail: optionalText(row.detail) } : undefined,
+        usage: row.input === null ? undefined : usageOf(row.input, row.output, row.more_used),
+      },
+      ordinal: number(row.session),
+      place: number(row.seq),
+      replySeq: optional(row.reply_at) ?? 0,
+      open: row.ended_at === null ? openOf(row, moment) : undefined,
+    }),
+  });
+
+const openOf = (row: Row, { time }: Moment): OpenTurn => {
   const batch = row.batch as Batch | null;
   const readyAt = optional(row.ready_at);
-  const readyOrder = optional(row.ready_order);
-  const isReady = readyAt !== undefined && readyAt <= time && readyOrder !== undefined;
+  const open = OPEN.read(row);
+  const isReady = readyAt !== undefined && readyAt <= time && open.readyOrder !== undefined;
   return {
-    waited: row.waited as boolean,
-    countedModel: text(row.counted_model),
+    ...open,
     events: batch ? { ids: batch.ids ?? [], maxAttempts: batch.most, streamKeep: batch.keep } : undefined,
     announce: row.hops === null ? undefined : { channel: optionalText(row.channel), hops: number(row.hops) },
-    replyMessageId: (row.reply_message_id as string | null) ?? "",
-    spentMs: number(row.spent_ms),
-    isCancelled: row.is_cancelled as boolean,
-    readyOrder: isReady ? readyOrder : undefined,
+    replyMessageId: open.replyMessageId ?? "",
+    readyOrder: isReady ? open.readyOrder : undefined,
     dueAt: isReady ? undefined : readyAt,
-    lease: row.status === "running" ? { node: row.node as string, endsAt: number(row.lease_ends) } : undefined,
+    lease: row.status === "running" ? readLease(row) : undefined,
   };
 };
+
+const WHOLE_TURNS = layoutOf(WHOLE);
+const LISTED_TURNS = layoutOf(LISTED);
 
 /** The turns of each agent and kind that come first, of all that can be claimed. */
 const firstOfAll = (time: Sql): Sql => sql`(
@@ -148,6 +133,8 @@ export class Turns implements Part, OpenTurns {
   readonly #journal: Records["journal"];
   readonly #ordinalsOf: (eventIds: readonly string[]) => number[];
 
+  /** Turns whose sessions were asked for ahead of their claims. */
+  readonly #ahead = new Set<string>();
   #isReadyWanted = false;
   #readyAgents: Set<string> | undefined;
 
@@ -163,8 +150,8 @@ export class Turns implements Part, OpenTurns {
     this.#journal = journal;
     this.#ordinalsOf = ordinalsOf;
     transaction.add(this);
-    this.#whole = new Table(transaction, layoutOf(transaction, WHOLE));
-    this.#listed = new Table(transaction, layoutOf(transaction, LISTED));
+    this.#whole = new Table(transaction, WHOLE_TURNS);
+    this.#listed = new Table(transaction, LISTED_TURNS);
   }
 
   readonly records: Records["turns"] = {
@@ -210,8 +197,11 @@ export class Turns implements Part, OpenTurns {
     },
     firstReady: (agent, waited) => {
       const of = this.#ready(agent, waited);
-      // A claim goes on with those behind it.
-      for (const { turn, ordinal } of this.#whole.scan(of, READY_TOGETHER, READY_TOGETHER)) {
+      // A claim goes on with those behind it: twice as many each time.
+      const together = Math.max(READY_TOGETHER, this.#ahead.size);
+      for (const { turn, ordinal } of this.#whole.scan(of, together, READY_TOGETHER)) {
+        if (this.#ahead.has(turn.turnId)) continue;
+        this.#ahead.add(turn.turnId);
         this.#sessions().records.at(ordinal);
         this.#journal(ordinal).after(turn.seq - 2, 1);
       }
@@ -282,8 +272,6 @@ export class Turns implements Part, OpenTurns {
     };
     return [{ sql: first, take }];
   }
-
-  reset(): void {}
 
   /** The events that turns work on: a row for all of a turn. */
   saved(): Sql[] {

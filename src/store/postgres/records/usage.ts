@@ -84,10 +84,6 @@ export class UsageTable implements Part {
     return this.#transaction.read(found).length > 0;
   }
 
-  wanted(): [] {
-    return [];
-  }
-
   reset(): void {
     this.#added = new Map();
   }

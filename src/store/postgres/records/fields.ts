@@ -1,0 +1,57 @@
+import type { Lease } from "#store/rules/records.ts";
+import type { Usage } from "#store/store.ts";
+import { keepOptional, readOptional } from "../texts.ts";
+import { number, optional, type Row } from "./sql.ts";
+import type { Column } from "./table.ts";
+
+/** Fields by the types of their columns. A `kept` text comes from callers: it is kept as PostgreSQL takes it. */
+type Kinds<T> = Partial<
+  Record<
+    "text" | "kept" | "bigint" | "integer" | "boolean" | "json" | "double precision",
+    readonly (keyof T & string)[]
+  >
+>;
+
+const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Fields that are columns of their names, but for those that `renamed` tells. One that is undefined is null. */
+export const fields = <T extends object>(kinds: Kinds<T>, renamed: { readonly [Name in keyof T]?: string } = {}) => {
+  const list = Object.entries<readonly (keyof T & string)[] | undefined>(kinds).flatMap(([kind, names = []]) =>
+    names.map((name) => ({ name, kind, column: renamed[name] ?? snakeCase(name) })),
+  );
+  return {
+    columns: <R>(of: (record: R) => T): Column<R>[] =>
+      list.map(({ name, column, kind }) => {
+        if (kind !== "kept") return [column, kind, (record) => of(record)[name]];
+        return [column, "text", (record) => keepOptional(of(record)[name] as string | undefined)];
+      }),
+    read: (row: Row): T => {
+      const record: Partial<Record<keyof T, unknown>> = {};
+      for (const { name, column, kind } of list) {
+        const value = row[column] ?? undefined;
+        record[name] = kind === "kept" ? readOptional(value as string | undefined) : value;
+      }
+      return record as T;
+    },
+  };
+};
+
+export const leaseColumns = <R>(of: (record: R) => Lease | undefined): Column<R>[] => [
+  ["node", "text", (record) => of(record)?.node],
+  ["lease_ends", "double precision", (record) => of(record)?.endsAt],
+];
+
+export const readLease = (row: Row): Lease => ({ node: row.node as string, endsAt: number(row.lease_ends) });
+
+/** Cached tokens, those of reasoning, and the cost. */
+type More = readonly [cached: number, reasoning: number, cost: number];
+
+export const moreOf = (usage: Usage | undefined): More | undefined =>
+  usage?.more && [usage.more.cached, usage.more.reasoning, usage.more.cost];
+
+export const usageOf = (input: unknown, output: unknown, more: unknown): Usage => {
+  const usage = { input: number(input), output: optional(output) ?? 0 };
+  if (!more) return usage;
+  const [cached, reasoning, cost] = more as More;
+  return { ...usage, more: { cached, reasoning, cost } };
+};
