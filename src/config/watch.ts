@@ -94,10 +94,10 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, lookMs
       ({ loadedAt } = loaded);
       return reload;
     } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
       seen = before;
-      onInvalid(error, cause);
-      return { reloaded: false, changed: [], needsRestart: [], warnings: [], problems: error.problems };
+      const refused = error instanceof ConfigError ? error : unreadable(running.file, error);
+      onInvalid(refused, cause);
+      return { reloaded: false, changed: [], needsRestart: [], warnings: [], problems: refused.problems };
     }
   }
 
@@ -120,6 +120,10 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, lookMs
     }
   }
 }
+
+/** What nobody foresaw must not end the watching, nor the gateway. */
+const unreadable = (file: string, error: unknown): ConfigError =>
+  new ConfigError([{ file, line: null, column: null, key: "", message: `could not be read: ${String(error)}` }]);
 
 /** The configuration in force with what the file now says of one agent. */
 function withAgent(running: Config, { config, file }: LoadedConfig, name: string): Config {

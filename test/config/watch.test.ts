@@ -13,7 +13,10 @@ const described = (description: string, more: object = {}) =>
   withSections({ agents: { main: { backend: "echo", description } }, ...more });
 
 /** A file, the watch over it, and what it tells, as events to wait for. */
-async function watched(text = described("first"), { name = "gateway.json5", env = {} as NodeJS.ProcessEnv } = {}) {
+async function watched(
+  text = described("first"),
+  { name = "gateway.json5", env = {} as NodeJS.ProcessEnv, failing = (): Error | undefined => undefined } = {},
+) {
   const here = folder();
   const file = join(here, name);
   writeFileSync(file, text);
@@ -21,7 +24,11 @@ async function watched(text = described("first"), { name = "gateway.json5", env 
   onTestFinished(() => stop.abort());
   const told = new EventEmitter();
   const configs: Config[] = [];
-  const load = () => loadConfig({ file, env, built });
+  const load = async () => {
+    const fault = failing();
+    if (fault) throw fault;
+    return await loadConfig({ file, env, built });
+  };
   const watch = watchConfig({
     running: await load(),
     load,
@@ -41,6 +48,20 @@ async function watched(text = described("first"), { name = "gateway.json5", env 
 const says = (config: Config) => config.agents.main?.description;
 
 describe("a file that changes", () => {
+  test("is refused where reading it fails in a way that nobody foresaw, and watched on", async () => {
+    let fault: Error | undefined;
+    const { file, watch, changed, refused } = await watched(described("first"), { failing: () => fault });
+    fault = new TypeError("x is undefined");
+    const refusal = refused();
+    writeFileSync(file, described("second"));
+    expect((await refusal).message).toContain("could not be read: TypeError: x is undefined");
+    expect(says(watch.config)).toBe("first");
+    fault = undefined;
+    const change = changed();
+    writeFileSync(file, described("third"));
+    expect(says((await change)[0])).toBe("third");
+  });
+
   test("in place is in force at once", async () => {
     const { file, watch, changed } = await watched();
     const change = changed();
