@@ -1,0 +1,78 @@
+import { readFileSync } from "node:fs";
+import { Session } from "node:inspector/promises";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
+import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { importsOf, root } from "#test/harness/imports.ts";
+import { openSocket } from "./wire/ws/socket.ts";
+
+const page = readFileSync(join(root, "docs/architecture.md"), "utf8");
+const sectionOf = (title: string): string => {
+  const [, after = ""] = page.split(`## ${title}\n`);
+  return after.split("\n## ")[0] as string;
+};
+const filesIn = (text: string): string[] =>
+  [...text.matchAll(/`((?:wire|handlers|core|store|backends)\/[\w/-]+)`/g)].map(([, file]) => `src/${file}.ts`);
+/** The rows of a table, each of which begins with a file. */
+const walkOf = (title: string): string[] =>
+  filesIn([...sectionOf(title).matchAll(/^\| \d+ \| (`[^`]+`)/gm)].map(([, file]) => file).join("\n"));
+const beside = filesIn(sectionOf("Beside the walks"));
+/** A reader opens these rooms for what a name promises, and not to follow a call. */
+const TOOLS = /^src\/(kit|observe|gateway|store\/(local|memory|usage-counts)|config)\b/;
+
+const mappings = { deploy: { match: { "body.kind": "deploy" }, message: "{body.service} is out" } };
+const gateway = await startGateway({ config: { webhooks: { mappings } } as SomeConfig });
+const socket = await openSocket(gateway);
+afterAll(async () => {
+  socket[Symbol.dispose]();
+  await gateway[Symbol.asyncDispose]();
+});
+
+const send = async (): Promise<void> => {
+  const { turnId } = await socket.call<{ turnId: string }>("agent.sendMessage", {
+    agentName: "main",
+    message: "Hello",
+  });
+  await socket.pushed("turn.completed", (push) => push.turnId === turnId);
+};
+
+const WALKS: [title: string, call: () => Promise<unknown>][] = [
+  ["A message over REST", () => gateway.rest.call("chat.send", { body: { message: "Hello" } })],
+  ["A message over the WebSocket", send],
+  ["A webhook that a mapping takes", () => gateway.hooks.send("/deploy", { kind: "deploy", service: "billing" })],
+];
+
+/** The sources of which a function runs meanwhile. */
+const executed = async (call: () => Promise<unknown>): Promise<string[]> => {
+  const session = new Session();
+  session.connect();
+  await session.post("Profiler.enable");
+  await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
+  await session.post("Profiler.takePreciseCoverage");
+  await call();
+  const { result } = await session.post("Profiler.takePreciseCoverage");
+  session.disconnect();
+  return result
+    .filter(({ functions }) => functions.some(({ ranges }) => ranges.some(({ count }) => count > 0)))
+    .map(({ url }) => url.slice(url.indexOf("/src/") + 1))
+    .filter((file) => file.startsWith("src/"));
+};
+
+it.each(WALKS)("%s walks through the files that the page shows, and at most twelve", async (title, call) => {
+  const walk = walkOf(title);
+  expect(walk.length).toBeGreaterThan(5);
+  expect(walk.length).toBeLessThanOrEqual(12);
+  for (let n = 0; n < 3; n++) await call();
+  const files = await executed(call);
+  expect(walk.filter((file) => !files.includes(file))).toEqual([]);
+  const unknown = files.filter((file) => !walk.includes(file) && !beside.includes(file) && !TOOLS.test(file));
+  expect(unknown).toEqual([]);
+});
+
+it.each(WALKS)("%s never turns back to the wire", (title) => {
+  const walk = walkOf(title);
+  const back = walk
+    .flatMap(importsOf)
+    .filter(({ from, to, typeOnly }) => !typeOnly && walk.includes(to) && walk.indexOf(to) < walk.indexOf(from));
+  expect(back).toEqual([]);
+});
