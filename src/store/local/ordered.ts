@@ -19,10 +19,15 @@ export class Ordered<K extends number | string, V> {
 
   add(key: K, value: V): void {
     const at = this.#placeAfter(key);
+    this.#size++;
+    if (at === this.#keys.length) {
+      this.#keys.push(key);
+      this.#values.push(value);
+      return;
+    }
     this.#keys.splice(at, 0, key);
     this.#values.splice(at, 0, value);
     this.#head = Math.min(this.#head, at);
-    this.#size++;
   }
 
   delete(key: K, value: V): void {

@@ -63,14 +63,16 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   readonly #changed: Changed<R>;
   readonly #keyOf: (record: R) => Key;
   readonly #rows = new Map<Key, R | string>();
+  readonly #uniqueOf: ((record: R) => Field) | undefined;
   readonly #byUnique = new Map<Field, Key>();
-  readonly #indexes: ReadonlyMap<Order, Index<R>>;
+  readonly #indexes: readonly Index<R>[];
 
   constructor(layout: Layout<R>, changed: Changed<R> = () => {}) {
     this.#layout = layout;
     this.#changed = changed;
     this.#keyOf = keyField(layout);
-    this.#indexes = new Map(Object.values(layout.orders ?? {}).map((order) => [order, new Index(layout, order)]));
+    this.#uniqueOf = layout.unique === undefined ? undefined : fieldOf(layout, layout.unique);
+    this.#indexes = Object.values(layout.orders ?? {}).map((order) => new Index(layout, order));
   }
 
   get size(): number {
@@ -118,34 +120,42 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
 
   scan(order: Order, scan: Scan): R[] {
     const found: R[] = [];
-    for (const key of this.#indexes.get(order)?.groups.get(scan.of)?.scan(scan) ?? []) found.push(this.find(key) as R);
+    for (const key of this.#groupsOf(order)?.get(scan.of)?.scan(scan) ?? []) found.push(this.find(key) as R);
     return found;
   }
 
   /** The groups of an order that hold something. */
   groups(order: Order): Key[] {
-    return [...(this.#indexes.get(order)?.groups.keys() ?? [])] as Key[];
+    return [...(this.#groupsOf(order)?.keys() ?? [])] as Key[];
+  }
+
+  #groupsOf(order: Order): Index<R>["groups"] | undefined {
+    return this.#indexes.find((index) => index.order === order)?.groups;
   }
 
   #move(key: Key, before: R | undefined, after: R | undefined): void {
-    const { unique } = this.#layout;
-    if (unique !== undefined && !(before && after)) {
-      const value = fieldOf(this.#layout, unique)((before ?? after) as R);
+    if (this.#uniqueOf && !(before && after)) {
+      const value = this.#uniqueOf((before ?? after) as R);
       if (after) this.#byUnique.set(value, key);
       else this.#byUnique.delete(value);
     }
-    for (const index of this.#indexes.values()) index.move(key, before, after);
+    for (const index of this.#indexes) index.move(key, before, after);
     this.#changed(before, after);
   }
 }
 
 /** The keys of records in an order. */
 class Index<R> {
+  readonly order: Order;
   readonly groups = new Map<Field, Ordered<Key, Key>>();
+  /** A group that became empty, for the next one to begin: most last for one turn. */
+  #spare: Ordered<Key, Key> | undefined;
   readonly #groupOf: (record: R) => Field;
   readonly #placeOf: (record: R) => Field;
 
-  constructor(layout: Layout<R>, { by, of, only }: Order) {
+  constructor(layout: Layout<R>, order: Order) {
+    const { by, of, only } = order;
+    this.order = order;
     const placeOf = fieldOf(layout, by);
     const isIn = only === undefined ? () => true : fieldOf(layout, only);
     this.#groupOf = of === undefined ? () => undefined : fieldOf(layout, of);
@@ -157,10 +167,18 @@ class Index<R> {
     const to = after && (this.#placeOf(after) as Key | undefined);
     if (from === to) return;
     const group = this.#groupOf((after ?? before) as R);
-    const ordered = this.groups.get(group) ?? new Ordered<Key, Key>();
+    const ordered = this.groups.get(group) ?? this.#begin(group);
     if (from !== undefined) ordered.delete(from, key);
     if (to !== undefined) ordered.add(to, key);
-    if (ordered.size === 0) this.groups.delete(group);
-    else this.groups.set(group, ordered);
+    if (ordered.size > 0) return;
+    this.groups.delete(group);
+    this.#spare = ordered;
+  }
+
+  #begin(group: Field): Ordered<Key, Key> {
+    const ordered = this.#spare ?? new Ordered<Key, Key>();
+    this.#spare = undefined;
+    this.groups.set(group, ordered);
+    return ordered;
   }
 }
