@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from "node:timers/promises";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import type { DeliveryOutcome, RecordedDelivery, Store } from "#store/store.ts";
@@ -15,11 +16,12 @@ export type DeliveryFollower = {
 
 /** How long after one look at the recorder the next begins. */
 export const LOOK_MS = 500;
-const PAGE = 100;
+/** Read in one step; other calls run between two of them. */
+const PAGE = 25;
 /** Pages of one look; what was recorded beyond them is left out. */
-const MOST_PAGES = 20;
+const MOST_PAGES = 80;
 /** Deliveries that were there before anybody followed, and whose changes are told. */
-const PAGES_BEFORE = 5;
+const PAGES_BEFORE = 20;
 const MOST_KNOWN = 10_000;
 const MOST_OPEN = 10_000;
 /** Turns and events that are looked up in one look, and how many of them at once. */
@@ -73,6 +75,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
       }
       if (next === undefined) return { found, isWhole: true };
       cursor = next;
+      await nextTick();
     }
     return { found, isWhole: false };
   };
@@ -102,6 +105,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
       const some = due.slice(from, from + AT_ONCE);
       const outcomes = await Promise.all(some.map((delivery) => outcomeOf(store, delivery)));
       for (const [n, outcome] of outcomes.entries()) news.push(...change(some[n] as RecordedDelivery, outcome));
+      await nextTick();
     }
     return news;
   };

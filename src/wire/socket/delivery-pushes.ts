@@ -2,16 +2,21 @@ import type { DeliveryFeed, DeliveryNews } from "#core/recorder/delivery-feed.ts
 import type { PushFrames } from "./pushes.ts";
 import type { PushSink } from "./streams.ts";
 
+/** Pushed in one turn of the event loop; other calls run between. */
+const TOGETHER = 10;
+
 /** Whom they are pushed to, and how far the gateway's stream was sent there. */
 type Reader = { readonly sink: PushSink; readonly gateway: { readonly sent: number | undefined } | undefined };
 
 /** Pushes what the flight recorder records, as droppable as the pieces of a reply: a slow reader is told that it has to list again. */
 export const createDeliveryPushes = ({ feed, frames }: { feed: DeliveryFeed; frames: PushFrames }) => {
-  let made: { news: readonly DeliveryNews[]; seq: number; texts: string[] } | undefined;
+  let made: { news: readonly DeliveryNews[]; from: number; seq: number; texts: string[] } | undefined;
   /** Readers that are at the same place of the gateway's stream share the frames. */
-  const framesOf = (news: readonly DeliveryNews[], seq: number): string[] => {
-    if (made?.news !== news || made.seq !== seq)
-      made = { news, seq, texts: news.map((one) => frames.delivery(one, seq)) };
+  const framesOf = (news: readonly DeliveryNews[], from: number, seq: number): string[] => {
+    if (made?.news !== news || made.from !== from || made.seq !== seq) {
+      const texts = news.slice(from, from + TOGETHER).map((one) => frames.delivery(one, seq));
+      made = { news, from, seq, texts };
+    }
     return made.texts;
   };
 
@@ -21,7 +26,7 @@ export const createDeliveryPushes = ({ feed, frames }: { feed: DeliveryFeed; fra
       const { sink } = subscriber;
       let isStarted = false;
       let isMissing = false;
-      const push = (news: readonly DeliveryNews[]): void => {
+      const push = (news: readonly DeliveryNews[], from = 0): void => {
         // Where it is in the gateway's stream: a cursor of anything newer would pass over what it was not sent.
         const seq = subscriber.gateway?.sent;
         if (!isStarted || seq === undefined) return;
@@ -29,12 +34,12 @@ export const createDeliveryPushes = ({ feed, frames }: { feed: DeliveryFeed; fra
           isMissing = false;
           sink.push(frames.reset(frames.gatewayCursor(seq), undefined));
         }
-        if (news.length === 0) return;
-        for (const frame of framesOf(news, seq)) {
+        for (const frame of framesOf(news, from, seq)) {
           isMissing ||= sink.isFull;
           if (isMissing) return;
           sink.push(frame);
         }
+        if (from + TOGETHER < news.length) setImmediate(push, news, from + TOGETHER);
       };
       const unfollow = await feed.follow({
         tell: (news) => void setImmediate(push, news),
