@@ -63,7 +63,7 @@ it.each(WALKS)("%s walks through the files that the page shows, and at most twel
   expect(walk.length).toBeGreaterThan(5);
   expect(walk.length).toBeLessThanOrEqual(12);
   for (let n = 0; n < 3; n++) await call();
-  // What runs by the clock meanwhile is not in each of them.
+  // Work that runs by the clock meanwhile is not in each of them.
   const [files = [], ...others] = [await executed(call), await executed(call), await executed(call)];
   expect(walk.filter((file) => !files.includes(file))).toEqual([]);
   const unknown = files.filter(

@@ -2,28 +2,28 @@ import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
 
-/** So many failures in a row, with no answer between them, open it. */
+/** The number of failures in a row, with no answer between them, that opens the breaker. */
 const FAILURES = 5;
 const FIRST_REST_MS = 5_000;
 const LONGEST_REST_MS = 60_000;
-/** While one call tries it. */
+/** The time after which to ask again while one call tries the remote. */
 const LOOK_AGAIN_MS = 1_000;
 
-/** How a call went. `unknown`: nobody waited for its end. */
+/** The result of a call. `unknown`: nobody waited for its end. */
 type Verdict = "answered" | "failed" | "unknown";
 
-/** A call that a breaker let through. What it hears first counts, and it has to hear something. */
+/** A call that a breaker let through. Only the first report of the caller counts, and the caller must make one. */
 export type GuardedCall = {
   answered(): void;
-  /** Answers what the call fails with: why it was stopped, where it was. */
+  /** Returns the error of the call: the reason of the stop if it was stopped, else `thrown`. */
   failed(thrown: unknown): unknown;
   /** Nobody waits for its end any more. */
   left(): void;
 };
 
 /**
- * Spares a remote that fails, and those who would wait for it. After several failures in a row it is left alone for a while, each time twice as long;
- * then one call tries it, and the others wait for how that goes.
+ * Protects a failing remote, and the callers that would wait for it. After several failures in a row the remote gets no calls for
+ * a while, each time twice as long. Then one call tries it, and the others wait for the result.
  */
 export class Breaker {
   readonly #clock: Clock;
@@ -36,7 +36,9 @@ export class Breaker {
     this.#clock = clock;
   }
 
-  /** How long it is left alone from now on, in milliseconds; 0: it may be asked. Looking changes nothing. */
+  /**
+   * The time, in milliseconds, until the remote may be asked; 0 if it may be asked now. A call of this method changes nothing.
+   */
   restMs(): number {
     if (this.#opensAt === undefined) return 0;
     const left = this.#opensAt - this.#clock.monotonic();
@@ -44,7 +46,7 @@ export class Breaker {
     return this.#isTried ? LOOK_AGAIN_MS : 0;
   }
 
-  /** Throws while `who` is left alone, and where the call was stopped before. */
+  /** Throws while `who` gets no calls, and if the call was stopped before. */
   begin(who: string, signal: StopSignal): GuardedCall {
     signal.throwIfAborted();
     const waitMs = this.restMs();
@@ -80,14 +82,17 @@ export class Breaker {
       return;
     }
     const now = this.#clock.monotonic();
-    // Those that were under way when it opened tell nothing new.
+    // Calls that were under way when it opened give no new information.
     if (++this.#failures < FAILURES || (this.#opensAt !== undefined && this.#opensAt > now)) return;
     this.#opensAt = now + Math.max(this.#nextMs, Math.min(retryAfterMs, LONGEST_REST_MS));
     this.#nextMs = Math.min(this.#nextMs * 2, LONGEST_REST_MS);
   }
 }
 
-/** An error that another try would not change says that the remote is there; who was silent until the turn was stopped has failed. */
+/**
+ * An error that another try would not change shows that the remote is there. A remote that was silent until the turn was stopped
+ * has failed.
+ */
 const verdictOf = (error: unknown, signal: StopSignal): Verdict => {
   if (signal.aborted) return signal.reason === "no-answer" || signal.reason === "silence" ? "failed" : "unknown";
   return error instanceof BackendError && !error.retryable ? "answered" : "failed";

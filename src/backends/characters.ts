@@ -1,6 +1,6 @@
 export const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 
-/** Puts pieces of a text together where a character was cut in two: its first half waits for the other one. */
+/** Joins pieces of a text where a character was cut in two: its first half is held until the other one comes. */
 export const createJoiner = () => {
   let half = "";
   return (cut: string): string => {

@@ -5,8 +5,8 @@ import { newest } from "./turn-document.ts";
 type Told = Pick<BackendTurn, "instructions" | "skills" | "message">;
 
 /**
- * The texts that tell a turn to an agent that takes nothing beside them. `history` is what it does not know yet, and an agent that is new knows
- * nothing.
+ * The texts of a turn for an agent that accepts only text. `history` is the part of the conversation that the agent does not know
+ * yet; a new agent knows nothing.
  */
 export const textsFor = (
   { instructions, skills, message: { text, outside, context } }: Told,
@@ -17,7 +17,7 @@ export const textsFor = (
   const isFenced = outside || context !== undefined || said.some((one) => one.outside);
   return [
     ...(isNew && instructions !== undefined ? [instructions] : []),
-    // What the caller has it told, behind what the agent is.
+    // The caller's instructions follow those of the agent.
     ...history.flatMap((one) => (one.instructions ? [one.text] : [])),
     ...(isFenced ? [FENCE_RULE] : []),
     ...(said.length > 0 ? [conversationText(said, isNew)] : []),
@@ -27,7 +27,7 @@ export const textsFor = (
   ];
 };
 
-/** A conversation as a line of JSON for each message, so that none can look like another, or like its end. */
+/** A conversation with one line of JSON per message, so that no message can look like another one, or like the end. */
 const conversationText = (messages: readonly BackendMessage[], isAll: boolean): string => {
   const { history, historyOmitted } = newest(messages);
   const lines = history.map(({ role, text, outside }) =>

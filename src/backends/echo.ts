@@ -6,17 +6,17 @@ import { digestOf } from "./summary.ts";
 import { tokensIn } from "./used.ts";
 
 export type EchoSettings = {
-  /** Wait before each piece of the reply. */
+  /** The wait before each piece of the reply. */
   delayMs?: number | undefined;
-  /** Into how many pieces the reply is cut. */
+  /** The number of pieces that the reply is cut into. */
   chunks?: number | undefined;
-  /** The first so many attempts of each turn fail, in a way that is worth another try. */
+  /** The number of attempts of each turn that fail first, with a failure that is worth another try. */
   failTimes?: number | undefined;
   /** The text of the failure; without `failTimes` every turn fails with it, and is not tried again. */
   fail?: string | undefined;
 };
 
-/** The built-in backend: repeats the message. Deterministic, so that tests and try-outs can tell what will come. */
+/** The built-in backend: it repeats the message. It is deterministic, so that the result of a test is known in advance. */
 export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
   kind: "echo",
   models: undefined,
@@ -41,14 +41,14 @@ async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettin
     if (delayMs > 0) await sleep(delayMs, signal);
     yield { text: piece };
     sent += piece.length;
-    // After each piece, so that a turn that is cancelled has booked what it wrote.
+    // After each piece, so that a cancelled turn has booked its output.
     yield { usage: { input, output: tokensIn(sent) } };
   }
 }
 
 export const countTokens = (text: string): number => tokensIn(text.length);
 
-/** Cuts a text into at most `count` pieces of like length, never inside a character of two code units. */
+/** Cuts a text into at most `count` pieces of similar length, never inside a character of two code units. */
 const split = (text: string, count: number): string[] => {
   const pieces: string[] = [];
   for (let n = 0, from = 0; n < count; n++) {

@@ -2,7 +2,7 @@ import type { Backend, Chunks } from "./backend.ts";
 
 type Known = Pick<Backend, "kind" | "models" | "asksOutside" | "contextTokens" | "countTokens">;
 
-/** A backend whose code is loaded with its first turn: what it needs costs the start of a gateway nothing. */
+/** A backend whose code is loaded with its first turn, so that its dependencies do not slow the start of a gateway. */
 export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend => {
   let loading: Promise<Backend> | undefined;
   let there: Backend | undefined;
@@ -30,7 +30,7 @@ export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend
   };
   return {
     ...known,
-    // Once it is there, nothing stands between its pieces and who reads them.
+    // Once it is loaded, its pieces go straight to the reader.
     run: (turn, signal) => (there ? there.run(turn, signal) : first(turn, signal)),
     restMs: (model) => there?.restMs?.(model) ?? 0,
     async summarise(messages, signal, used) {

@@ -1,10 +1,12 @@
 import { BackendError } from "#kit/errors.ts";
 import { type ProgramEnd, ProgramNotStarted, type RunningProgram } from "#kit/programs/start.ts";
 
-/** What a program exits with that asks for another try: EX_TEMPFAIL of sysexits.h. */
+/** The exit code of a program that asks for another try: EX_TEMPFAIL of sysexits.h. */
 const TRY_AGAIN = 75;
 
-/** A program that could not be started, in words for callers; where it was looked for is told to the log alone. */
+/**
+ * The failure for a program that could not be started, in words for callers. The paths that were searched go to the log alone.
+ */
 export const notStarted = (error: unknown): BackendError => {
   const isShortage = error instanceof ProgramNotStarted && error.isShortage;
   const words = isShortage
@@ -13,7 +15,7 @@ export const notStarted = (error: unknown): BackendError => {
   return new BackendError(words, { retryable: isShortage, cause: error });
 };
 
-/** How a program ended, as a failure; what it said last goes to the log alone. */
+/** The failure for the end of a program. The last line that it wrote goes to the log alone. */
 export const endedBadly = (
   { code, signal }: ProgramEnd,
   program: RunningProgram,

@@ -2,10 +2,10 @@ import { BackendError } from "#kit/errors.ts";
 import type { BackendMessage, Chunks, TellUsed, Used } from "./backend.ts";
 import { isLowSurrogate } from "./characters.ts";
 
-/** What grows past this is no summary: its writer is left. The core takes none that is longer, whoever wrote it. */
+/** A longer text is no summary: its writer is stopped. The core accepts no longer summary from any writer. */
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
 
-/** The text of a summary that comes in pieces. What it used is told once, as it was told last, also where it fails. */
+/** The text of a summary that comes in pieces. The last reported usage is passed to `used` once, also if it fails. */
 export const summaryOf = async (chunks: Chunks, used: TellUsed | undefined): Promise<string> => {
   let text = "";
   let usage: Used | undefined;
@@ -25,7 +25,7 @@ export const summaryOf = async (chunks: Chunks, used: TellUsed | undefined): Pro
   }
 };
 
-/** Of each message. */
+/** The number of characters that a digest keeps of each message. */
 const CHARACTERS = 80;
 
 /** A summary that no model writes: the beginning of each message, with its role. The same messages give the same text. */

@@ -4,12 +4,9 @@ import type { BackendMessage, BackendTurn, Chunk, Used } from "./backend.ts";
 import { isObject, jsonOf } from "./json.ts";
 import { isCount } from "./used.ts";
 
-/**
- * What programs and web services are told of a turn, and how they answer: one contract, described in docs/agents.md. Names are only added
- * to it.
- */
+/** The request to a program or a web service, as described in docs/agents.md. Names are only added to it. */
 export type TurnDocument = {
-  /** `summarise` is no turn of a session: its message asks for a summary of `history`, and the reply is that. */
+  /** `summarise` is no turn of a session: its message asks for a summary of `history`, and the reply is that summary. */
   kind: "turn" | "summarise";
   turnId: string | null;
   sessionId: string | null;
@@ -21,13 +18,15 @@ export type TurnDocument = {
   message: { text: string; outside: boolean; context: unknown };
   /** Oldest first. */
   history: readonly BackendMessage[];
-  /** How many older messages were left out of `history`. */
+  /** The number of older messages that were left out of `history`. */
   historyOmitted: number;
-  /** The header x-gateway-hops, where there are no headers: what the agent sends to the gateway says it again. */
+  /**
+   * The value of the header x-gateway-hops, for agents without headers: the agent must repeat it in its requests to the gateway.
+   */
   hops: number;
 };
 
-/** So many characters of the conversation are told: the newest messages that fit. */
+/** The number of characters of the conversation that are sent: the newest messages that fit. */
 const HISTORY_CHARACTERS = 256 * 1024;
 
 const SUMMARISE =
@@ -36,7 +35,7 @@ const SUMMARISE =
 export const turnDocument = async (turn: BackendTurn, { history = true } = {}): Promise<TurnDocument> =>
   documentOf(turn, history ? await turn.history() : (turn.earlier ?? []));
 
-/** The text itself where it is no JSON. */
+/** The context's value; the text itself if it is no JSON. */
 const contextOf = ({ context }: BackendTurn["message"]): unknown => {
   if (context === undefined) return null;
   const value = jsonOf(context);
@@ -61,7 +60,7 @@ const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnD
   };
 };
 
-/** Asks for a summary in the form of a turn, so that who knows only turns answers it, too. */
+/** Asks for a summary in the form of a turn, so that an agent that knows only turns can answer it, too. */
 export const summaryDocument = (agent: string, messages: readonly BackendMessage[]): TurnDocument => ({
   kind: "summarise",
   turnId: null,
@@ -77,7 +76,7 @@ export const summaryDocument = (agent: string, messages: readonly BackendMessage
   hops: 1,
 });
 
-/** The newest messages that together have no more than `characters`, oldest first. */
+/** The newest messages with no more than `characters` in total, oldest first. */
 export const newest = (
   messages: readonly BackendMessage[],
   characters = HISTORY_CHARACTERS,
@@ -91,8 +90,8 @@ export const newest = (
 };
 
 /**
- * A piece of an answer, from the JSON of a line or an event. Throws a BackendError: what it says of itself where it is an `error`, and
- * else that it is no piece, without a word of what it was.
+ * A piece of an answer, from the JSON of a line or an event. Throws a BackendError: the agent's own message for an `error`, else
+ * a message that it is no piece, which repeats nothing of it.
  */
 export const readPiece = (piece: unknown): Chunk => {
   const { text, usage, model, alive, error } = Object(piece) as Partial<Record<string, unknown>>;

@@ -2,10 +2,10 @@ import type { Chunk, Used } from "./backend.ts";
 
 export const NOTHING: Used = { input: 0, output: 0 };
 
-/** Where nobody has counted: a token per four characters. */
+/** An estimate without a count: one token per four characters. */
 export const tokensIn = (characters: number): number => Math.ceil(characters / 4);
 
-/** How agents and providers call each count. */
+/** The names of each count at agents and providers. */
 const NAMES = {
   input: ["input", "inputTokens", "input_tokens", "promptTokens", "prompt_tokens", "promptTokenCount"],
   output: ["output", "outputTokens", "output_tokens", "completionTokens", "completion_tokens", "candidatesTokenCount"],
@@ -20,7 +20,7 @@ const NAMES = {
   reasoning: ["reasoning", "reasoningTokens", "reasoning_tokens", "thoughtsTokenCount", "thoughtTokens"],
 } as const;
 
-/** The counts in an object that tells what was used; undefined where it tells nothing. */
+/** The counts in an object that reports usage; undefined if it has none. */
 export const countsIn = (told: unknown): Used | undefined => {
   if (typeof told !== "object" || told === null) return undefined;
   const count = (of: keyof typeof NAMES): number | undefined =>
@@ -37,8 +37,8 @@ export const countsIn = (told: unknown): Used | undefined => {
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 /**
- * Says that nobody told what a turn used. What is counted then is nothing, as a count of ours would know nothing of what an agent keeps, asks and
- * is told; or, of what runs here, an estimate.
+ * Notes that a turn's usage was not reported. Then nothing is counted, because we do not know the tokens that an agent keeps,
+ * requests and gets; or, for a model that we call ourselves, an estimate.
  */
 export const untold = (who: string, counted: "nothing" | "an estimate" = "nothing"): Chunk => {
   const reason = `${who} does not tell what it used`;

@@ -6,15 +6,18 @@ import { createLookup, LINK_LOCAL, LINK_LOCAL_WORDS } from "#kit/lookup.ts";
 import { retryAfterOf } from "#kit/retry-after.ts";
 import { LONGEST_CALL_MS, type Outcome } from "./channel.ts";
 
-/** Until the connection stands: the name looked up, TLS agreed on. */
+/** The time until the connection stands: with the name looked up and TLS agreed on. */
 const CONNECT_MS = 5_000;
-/** From then until the answer's head is there. */
+/** The time from then until the answer's head. */
 const ANSWER_MS = 15_000;
-/** From then until its end. So long, and so many bytes, it is read, so that its sender can finish it. */
+/**
+ * The time from then until the answer's end. The answer is read within this time and the next size, so that its sender can finish
+ * it.
+ */
 const REST_MS = LONGEST_CALL_MS - CONNECT_MS - ANSWER_MS;
 const ANSWER_BYTES = 16 * 1024;
 const HEAD_BYTES = 16 * 1024;
-/** More heads that are no answer yet (100, 102, 103) are taken for an answer without an end. */
+/** The number of interim heads (100, 102, 103). More of them count as an answer without an end. */
 const INTERIM_HEADS = 20;
 
 type Posting = {
@@ -25,10 +28,10 @@ type Posting = {
   hops: number;
 };
 
-/** Makes one call and says what came of it; never rejects. */
+/** Makes one call and returns its outcome; never rejects. */
 export type Post = (posting: Posting, signal: AbortSignal) => Promise<Outcome>;
 
-/** An address that can be posted to; throws for any other. */
+/** Parses an address for a POST; throws if it cannot be used. */
 export const postable = (address: string): URL => {
   const url = new URL(address);
   if (url.protocol !== "http:" && url.protocol !== "https:")
@@ -37,9 +40,9 @@ export const postable = (address: string): URL => {
 };
 
 /**
- * The one way out of the gateway. The address is the configuration's, and may be one inside; nobody else can choose one, as no redirect
- * is followed and no variable of the environment sets a proxy. A connection of its own for each call, its name looked up once. An
- * answer is its status: what comes after the head is thrown away.
+ * The one way out of the gateway. The address is the configuration's, and may be an internal one. Nobody else can choose one,
+ * because no redirect is followed and no environment variable sets a proxy. Each call has its own connection, and its name is
+ * looked up once. Only the head of an answer counts: the data after it is thrown away.
  */
 export const createPost = ({ clock, ca }: { clock: Clock; ca?: string | undefined }): Post => {
   const lookup = createLookup();
@@ -60,7 +63,7 @@ export const createPost = ({ clock, ca }: { clock: Clock; ca?: string | undefine
         ...{ rejectUnauthorized: true, minVersion: "TLSv1.2", ca },
       });
       let isOver = false;
-      /** What the receiver said. Nothing that happens afterwards changes it. */
+      /** The outcome from the receiver's answer. Later events do not change it. */
       let said: Outcome | undefined;
       const end = (outcome: Outcome) => {
         if (isOver) return;

@@ -1,12 +1,12 @@
 import type { Channel } from "./channel.ts";
 import { type Post, postable } from "./post.ts";
 
-/** Slack cuts a text that is longer. */
+/** The longest text that Slack does not cut. */
 const LONGEST_TEXT = 40_000;
 const CUT = "…";
 const NO_TEXT = "(The reply is empty.)";
 
-/** Posts a reply's text to an incoming webhook of Slack. Its address is the secret. */
+/** Posts a reply's text to an incoming webhook of Slack. The webhook's address is the secret. */
 export const createSlackChannel = (settings: { url: string }, { post }: { post: Post }): Channel => {
   const url = postable(settings.url);
   return {
@@ -20,12 +20,15 @@ export const createSlackChannel = (settings: { url: string }, { post }: { post: 
 
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
-/** The text as Slack shows it unchanged: without the three letters by which a reply could call people or hide an address behind a name. */
+/**
+ * The text in a form that Slack shows unchanged: the three characters are escaped by which a reply could call people or hide an
+ * address behind a name.
+ */
 export const slackTextOf = (reply: string): string => {
   if (reply.trim() === "") return NO_TEXT;
   const escaped = reply.replace(/[&<>]/g, (letter) => ESCAPES[letter] as string);
   if (escaped.length <= LONGEST_TEXT) return escaped;
-  // Neither half an escape nor half a character at its end.
+  // The text must not end in half an escape or half a character.
   const kept = escaped.slice(0, LONGEST_TEXT - CUT.length).replace(/&[a-z]{0,3}$|[\uD800-\uDBFF]$/, "");
   return kept + CUT;
 };

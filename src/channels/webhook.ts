@@ -5,7 +5,7 @@ import { showCompleted } from "#kit/usages.ts";
 import type { AnnouncedReply, Channel } from "./channel.ts";
 import { type Post, postable } from "./post.ts";
 
-/** Posts a reply as an event, signed as Standard Webhooks: its id is the turn's, so that a repeat is known by it. */
+/** Posts a reply as an event, signed as Standard Webhooks. Its id is the turn's id, so that a receiver recognises a repeat. */
 export const createWebhookChannel = (
   settings: { url: string; secret: string },
   { post, clock }: { post: Post; clock: Clock },

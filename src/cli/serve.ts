@@ -77,7 +77,7 @@ const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessE
   });
   logger.hide(loaded.secrets);
   let watch: ConfigWatch | undefined;
-  // Who calls in the moment before the file is watched is told that nothing has changed since the start, which is so.
+  // A caller in the moment before the file is watched is told that nothing has changed since the start, which is true.
   const readConfig = async (agent?: string) => watch?.reload("rpc", agent) ?? UNCHANGED;
   // A start may wait for its store on nothing but timers that do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);

@@ -101,7 +101,7 @@ const APP_ORIGIN = /^(?!https?:|wss?:|ftp:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._
 const isOrigin = (text: string): boolean =>
   APP_ORIGIN.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 
-/** Whether only this machine can reach an address. */
+/** True if only this machine can reach the address. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, "");
   return bare === "localhost" || bare === "::1" || (isIPv4(bare) && bare.startsWith("127."));

@@ -13,10 +13,10 @@ export type ProviderConfig = Config["providers"][string];
 export type ToolServerConfig = Config["tools"][string];
 export type ChannelConfig = Config["channels"][string];
 export type StoreConfig = Config["store"];
-/** A program of this machine. Of the gateway's environment nothing but `env` and the bare necessities is passed on. */
+/** A program of this machine. It gets `env` and only the bare necessities of the gateway's environment. */
 export type Program = Frozen<ReturnType<typeof programOf>>;
 
-/** Nothing can be changed, and what may be left out is undefined. */
+/** Nothing can be changed, and optional values are undefined. */
 export type Frozen<T> = T extends readonly (infer One)[]
   ? readonly Frozen<One>[]
   : T extends object

@@ -27,7 +27,7 @@ export function diffConfig(running: Config, next: Config): Difference {
   };
 }
 
-/** The configuration to run after a reload: the new one, but for what needs a restart. */
+/** The configuration to run after a reload: the new one, except for keys that need a restart. */
 export function applyReload(running: Config, next: Config): Config {
   const { listeners } = (moved(running, next).length > 0 ? running : next).gateway;
   return Object.freeze({

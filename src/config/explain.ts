@@ -31,7 +31,7 @@ type SchemaError = {
 };
 
 /**
- * Says in words what the validator found, and what to write instead. A value is never repeated: it may be a secret.
+ * Puts the validator's findings into words, with the text to write instead. A value is never repeated: it may be a secret.
  * `written` is the configuration before its references were filled in.
  */
 export function explain(errors: readonly SchemaError[], value: unknown, written: unknown): Fault[] {
@@ -112,7 +112,7 @@ function missing(path: Path, root: unknown): Fault {
 
 function unknownKey(parent: Path, key: string, root: unknown): Fault {
   const fault = (message: string): Fault => ({ path: [...parent, key], on: "key", message });
-  // Of an object of several kinds, another one may have the key.
+  // In an object of several kinds, another kind may have the key.
   const other = schemasAt(parent).find(({ properties }) => properties?.[key] && kindOf(properties) !== undefined);
   if (other) {
     const own = schemasAt(parent, root).find(({ properties }) => kindOf(properties) !== undefined);
@@ -239,7 +239,7 @@ const keysOf = (schemas: readonly Schema[]): string[] => [
   ...new Set(schemas.flatMap(({ properties }) => Object.keys(properties ?? {}))),
 ];
 
-/** The schemas that hold for a place, nearest first. Of an object of several kinds only the one that the whole value says it is; all without it. */
+/** The schemas of a place, nearest first. In an object of several kinds, only that of the kind in `root`, or all without it. */
 function schemasAt(path: Path, root?: unknown): Schema[] {
   let here = views(whole, root);
   for (const [depth, step] of path.entries()) {

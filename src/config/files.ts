@@ -11,7 +11,7 @@ const MAX_INSTRUCTIONS = 2 ** 20;
 /** The traces of files, by their paths: each tells one version of a file from another. */
 type Traces = Record<string, string>;
 
-/** Reads a configuration file. Throws ConfigError with the place of what is wrong. */
+/** Reads a configuration file. Throws ConfigError with the place of the fault. */
 export async function readSource(file: string): Promise<Source> {
   const bytes = await readFile(file).catch((error: unknown) => {
     throw refusal(file, `cannot be read: ${reasonOf(error)}`);

@@ -54,7 +54,7 @@ export type LoadOptions = {
   folder?: string;
 };
 
-/** Reads the configuration. Throws ConfigError with all that is wrong; what it returns never changes. */
+/** Reads the configuration. Throws ConfigError with all faults; the result never changes. */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const usual = join(options.folder ?? ".", "gateway.json5");
   const file = options.file ?? (options.env.GATEWAY_CONFIG || (existsSync(usual) ? usual : undefined));
@@ -64,10 +64,10 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   return { ...loaded, files: { ...trace, ...loaded.files } };
 }
 
-/** Makes a configuration of what was written: references, schema, checks, and the form that the gateway uses. */
+/** Makes a configuration of the written values: references, schema, checks, and the form that the gateway uses. */
 export async function settle(source: Source, options: LoadOptions): Promise<LoadedConfig> {
   const address = addressFrom(options);
-  // Only a file refers to variables; what a program hands over is taken as it is.
+  // Only a file refers to variables; a program's values are taken as they are.
   const references =
     source.file === null ? { value: source.value, faults: [] } : resolveReferences(source.value, options.env);
   const { checked, faults } = await conform(structuredClone(references.value), source.value);

@@ -70,7 +70,7 @@ export const valueAt = (root: unknown, path: Path): unknown =>
 
 export type Position = { line: number; column: number };
 
-/** A configuration as it was written: what it says, and where it says it. */
+/** A configuration as it was written: its values, and their places. */
 export type Source = {
   file: string | null;
   value: unknown;

@@ -1,7 +1,7 @@
 import { type Fault, type Path, setKey } from "./problems.ts";
 
 /**
- * Puts environment variables in place of `${NAME}` in every text; `$${` stands for `${`. What cannot be resolved is a
+ * Puts environment variables in place of `${NAME}` in every text; `$${` stands for `${`. A reference without a value is a
  * fault that names the variable, never its value. A dollar sign before a template's `{body.…}` or `{headers.…}` is itself.
  */
 export function resolveReferences(value: unknown, env: NodeJS.ProcessEnv): { value: unknown; faults: Fault[] } {

@@ -7,7 +7,7 @@ import { meantReference } from "./references.ts";
 
 const SHORT = 16;
 
-/** A secret with its surface. Those with `token` are sent in a header and known by it; the others sign, `standard` as Standard Webhooks. */
+/** A secret with its surface. A `token` is sent in a header and known by it; others sign, `standard` as Standard Webhooks. */
 type Secret = { surface: string; path: Path; value: string; token: boolean; standard?: boolean };
 
 /** Checks the secrets of callers and signers. `exposed`: another machine can reach the gateway, or it is in production. */
@@ -64,7 +64,7 @@ export function secretsOf({ gateway, webhooks, channels, agents }: CheckedConfig
     for (const [path, secret] of oneOrMore(at, verify?.secret)) signerOf("webhooks", path, secret, standard);
   }
   for (const [name, channel] of Object.entries(channels)) {
-    // Whoever knows the address of a Slack channel can post there.
+    // Anybody who knows the address of a Slack channel can post there.
     if (channel.type === "slack") signerOf("channels", ["channels", name, "url"], channel.url, false);
     else signerOf("channels", ["channels", name, "secret"], channel.secret, true);
   }
@@ -174,7 +174,7 @@ function proofsOf({ agents, providers, tools, store }: CheckedConfig): { path: P
   ];
 }
 
-/** The secrets that the running gateway holds in clear. Of `Bearer …` the part after it, too; of an address, its password. */
+/** The secrets that the running gateway holds in clear: also the part after `Bearer `, and the password in an address. */
 export const secretsInClear = (config: CheckedConfig): string[] => [
   ...secretsOf(config).flatMap(({ token, value }) => (token ? [] : [value])),
   ...proofsOf(config).flatMap(({ name, value }) => {
@@ -193,7 +193,7 @@ function passwordOf(url: string): string[] {
   }
 }
 
-/** Whether a name says that its value is a secret: `apiKey` and `API_KEY` as `api-key`. */
+/** True if a name says that its value is a secret: `apiKey` and `API_KEY` as `api-key`. */
 export const isSecretName = (name: string): boolean =>
   isSecretHeader(
     name

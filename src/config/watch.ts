@@ -109,7 +109,7 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, lookMs
     return reload;
   }
 
-  /** Looks, and is not told: of files on a network or behind a link nobody would tell, and where many are written it costs every write. */
+  /** Looks by itself: no system tells of files on a network or behind a link; notices would cost each write of a busy folder. */
   async function watchFiles(): Promise<void> {
     let before = seen;
     while (!signal.aborted) {
@@ -121,11 +121,11 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, lookMs
   }
 }
 
-/** What nobody foresaw must not end the watching, nor the gateway. */
+/** An unforeseen error must not end the watching, nor the gateway. */
 const unreadable = (file: string, error: unknown): ConfigError =>
   new ConfigError([{ file, line: null, column: null, key: "", message: `could not be read: ${String(error)}` }]);
 
-/** The configuration in force with what the file now says of one agent. */
+/** The configuration in force, with one agent's part as it is now in the file. */
 function withAgent(running: Config, { config, file }: LoadedConfig, name: string): Config {
   const agent = config.agents[name];
   if (agent === undefined) {

@@ -12,9 +12,9 @@ const LEASE_MS = 60_000;
 /** At once, in all and for one channel: one that is slow, or dead, leaves places for the others. */
 const MOST = 64;
 const MOST_OF_CHANNEL = 4;
-/** How long a gateway that stops waits for the store to take back what was under way. */
+/** The time that a stopping gateway waits for the store to take back the work that was under way. */
 const GIVE_BACK_MS = 1_000;
-/** For how long an announcement is tried. */
+/** The time for which an announcement is tried. */
 const GIVE_UP_MS = 86_400_000;
 const FIRST_DELAY_MS = 5_000;
 const LONGEST_DELAY_MS = 3_600_000;
@@ -148,7 +148,7 @@ export const createAnnouncements = (parts: {
 
 export type Announcements = ReturnType<typeof createAnnouncements>;
 
-/** What an attempt came to. `returned`: the gateway stopped before there was an answer. */
+/** The result of an attempt. `returned`: the gateway stopped before there was an answer. */
 type AnnouncementEnd = {
   name: "delivered" | "retried" | "failed" | "returned";
   code?: number | undefined;
@@ -161,7 +161,7 @@ const givenUp = (reason: string, code?: number): AnnouncementEnd => ({ name: "fa
 /** It goes on where the gateway does: after its next start, or on another node. */
 const RETURNED: AnnouncementEnd = { name: "returned", reason: "the gateway stopped", retryInMs: 0 };
 
-/** What follows from what the channel said. */
+/** The result of an attempt, from the outcome that the channel reported. */
 const endOf = (outcome: Outcome, { createdAt, attempts }: Announcement, now: number): AnnouncementEnd => {
   const { code } = outcome;
   if (outcome.kind === "delivered") return { name: "delivered", code };
@@ -173,7 +173,7 @@ const endOf = (outcome: Outcome, { createdAt, attempts }: Announcement, now: num
   return { name: "retried", code, reason, retryInMs };
 };
 
-/** For how long the channel asked to be left alone, as far as that is heeded. */
+/** The time for which the channel asked to be left alone, as far as that is heeded. */
 const holdOf = (outcome: Outcome): number =>
   outcome.kind === "failed" ? Math.min(outcome.retryAfterMs ?? 0, LONGEST_DELAY_MS) : 0;
 
@@ -192,8 +192,8 @@ const stepOf = (end: AnnouncementEnd, { channel, attempts }: Announcement, at: n
 export type AnnounceSettings = { channels: { has(name: string): boolean }; announceTo: string | undefined };
 
 /**
- * What a turn is started with so that its reply is announced: to the configured channel that its label names, else to the one for those
- * that name none. Undefined where it did not ask, or there is neither: then subscribers alone hear of it.
+ * The announcement of a turn's reply: to the configured channel that its label names, else to the channel for those without one.
+ * Undefined if the turn did not ask for one, or neither channel exists: then subscribers alone hear of it.
  */
 export const announceOf = (
   { channels, announceTo }: AnnounceSettings,

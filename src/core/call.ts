@@ -1,19 +1,19 @@
 import type { Delivery, DeliveryAnswer, Turn } from "#store/store.ts";
 import type { Scope } from "./keys.ts";
 
-/** Who is calling, after authentication. Two keys of REST may have one name, as may a token and the console's, but never one `tokenId`. */
+/** The caller, after authentication. REST keys may share a name, as may a token and the console's; a `tokenId` is unique. */
 export type Caller =
   | { surface: "rest"; tokenId: string; name: string; scopes: readonly (Scope | "console")[] }
   | { surface: "rpc"; tokenId: string; name: string; permissions: readonly string[] }
   | { surface: "hooks"; name: string };
 
-/** What a handler may know of the call beside its params. No socket, no status, no header. */
+/** The parts of a call that a handler may use beside its params. No socket, no status, no header. */
 export type CallContext = {
   caller: Caller;
   requestId: string;
   /** Aborts when the caller has gone. */
   signal: AbortSignal;
-  /** Through how many announcements and agents the request came, as it says. */
+  /** The number of announcements and agents that the request came through, as it says. */
   hops: number;
   /** The caller's idempotency key, bound to surface, token and operation, with a hash of the body. */
   idempotency: { key: string; hash: string } | undefined;
@@ -23,7 +23,7 @@ export type CallContext = {
   follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
 };
 
-/** What the handler of a webhook may know beside that: mappings look at headers, and the recorder tells how they were tried. */
+/** The further parts for the handler of a webhook: mappings look at headers, and the recorder tells how they were tried. */
 export type HookContext = CallContext & {
   caller: Extract<Caller, { surface: "hooks" }>;
   /** Names in small letters. */

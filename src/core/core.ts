@@ -25,7 +25,7 @@ import { createTurnSteps } from "./turns/turn-events.ts";
 import { createTurns, type Limits } from "./turns/turns.ts";
 import { createUsageStats } from "./usage.ts";
 
-/** What the core takes from the configuration; a reload gives it anew. */
+/** The parts of the configuration that the core uses; a reload gives new ones. */
 export type CoreSettings = {
   agents: readonly Agent[];
   defaultAgent: string | undefined;
@@ -54,13 +54,13 @@ type CoreParts = {
   clock: Clock;
   events: Events;
   admit: () => void;
-  /** What is to be told of the process: memory, the event loop. */
+  /** The health of the process: memory, the event loop. */
   processHealth?: Parameters<typeof createHealth>[0]["process"];
-  /** How long a call waits for its turn before it is told where to find it. */
+  /** The time that a call waits for its turn before it is told where to find it. */
   replyWaitMs?: number;
 };
 
-/** What the gateway knows, over one store. */
+/** The gateway's agents, sessions, turns and other state, over one store. */
 export const createCore = async (parts: CoreParts) => {
   const { store, clock, events } = parts;
   const settings = createSettings(parts);
@@ -74,7 +74,7 @@ export const createCore = async (parts: CoreParts) => {
     heartbeat.reconfigure(),
   ]);
   await removedAgents.begin();
-  // What was left to do begins with all skills.
+  // Work that was left to do begins only when all skills are read.
   runner.wake();
   announcements.wake();
   const tokens = () => settings.current().datedTokens;
@@ -102,7 +102,7 @@ export const createCore = async (parts: CoreParts) => {
     replyWaitMs: parts.replyWaitMs ?? REPLY_WAIT_MS,
     /**
      * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
-     * old one. Of several that overlap, the last one stays. Resolves when what is gone is given up, too.
+     * old one. If several overlap, the last one stays. Resolves when the work of agents that are gone is given up, too.
      */
     async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
       settings.expect(next);
@@ -158,7 +158,7 @@ type Settings = ReturnType<typeof createSettings>;
 
 type Nouns = ReturnType<typeof createNouns>;
 
-/** What the core is made of, each with what it needs of the others. */
+/** The parts of the core, each with the others that it needs. */
 const createNouns = (parts: CoreParts, { current }: Settings) => {
   const { store, clock, events, admit, processHealth = () => [] } = parts;
   const { shared } = store;
@@ -287,7 +287,7 @@ const giveUpGone = async ({ removedAgents, heartbeat, runner }: Nouns): Promise<
   runner.wake();
 };
 
-/** What still waits in a store that forgets will never run: callers who wait for it are told. */
+/** Work that still waits in a store that forgets will never run: callers who wait for it are told. */
 const giveUpQueued = async ({ store, agents, clock, systemEvents }: Nouns): Promise<void> => {
   if (store.durable) return;
   const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;

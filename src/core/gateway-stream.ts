@@ -5,7 +5,7 @@ import type { GatewayEntry, GatewayNews, Store } from "#store/store.ts";
 export const GATEWAY_KEPT_ENTRIES = 10_000;
 export const GATEWAY_KEPT_MS = 24 * 3_600_000;
 
-/** What happens to the gateway itself, for whoever follows it. */
+/** The stream of the gateway's own events, for all followers. */
 export const createGatewayStream = ({ store, clock }: { store: Store; clock: Clock }) => {
   const followers = new Set<(entries: readonly GatewayEntry[]) => void>();
   return {
@@ -28,7 +28,7 @@ export const createGatewayStream = ({ store, clock }: { store: Store; clock: Clo
       return () => followers.delete(listener);
     },
     isFollowed: (): boolean => followers.size > 0,
-    /** What the store's watcher is told. */
+    /** The store's watcher calls this. */
     tellFollowers(entries: readonly GatewayEntry[]): void {
       for (const listener of followers) listener(entries);
     },

@@ -9,7 +9,7 @@ import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "
 
 const FRESH_MS = 250;
 const PING_MS = 1_000;
-/** How often it looks by itself: to tell followers, and where nobody follows to have told those who come later. */
+/** The pause between its own looks: with followers, and without any, so that later followers find the changes, too. */
 const FOLLOWED_BEAT_MS = 1_000;
 const BEAT_MS = 5_000;
 
@@ -34,7 +34,7 @@ type HealthParts = {
   endingKeys: () => readonly EndingKey[];
   /** The channels of announcements. */
   channels: () => readonly HealthPart[];
-  /** Parts of the process: memory, the event loop. What costs something while it is measured is begun only when somebody asks. */
+  /** Parts of the process: memory, the event loop. A costly measurement begins only when somebody asks. */
   process: (isAsked: boolean) => readonly HealthPart[];
 };
 
@@ -116,11 +116,11 @@ const SILENT = "The store does not answer";
 const UNTIL_IT_DOES = "nothing new is taken until it does";
 const UNTIL_THERE_IS_ROOM = "what does not fit is refused until there is room";
 
-/** What is wrong with a store that answered its ping with this error. No engine's own words: they may name its address. */
+/** The trouble of a store that answered its ping with this error. No engine's own words: they may name its address. */
 export const storeTrouble = (error: unknown): string =>
   GatewayError.from(error).name === "store-full" ? "The disk that the store is on is full" : SILENT;
 
-/** What is wrong with the store, if anything is. A ping that hangs is asked once: others would hang behind it. */
+/** The trouble of the store, if it has any. A ping that hangs is asked once: others would hang behind it. */
 const createPing = (store: Store, clock: Clock): Ping => {
   let pinging: Promise<string | undefined> | undefined;
   return async () => {
@@ -156,7 +156,7 @@ const queuePart = (store: Store, { turns }: StoreLimits): HealthPart => {
   );
 };
 
-/** What went wrong once is told also when all is well again. */
+/** Past refusals are told even when all is well again. */
 const eventsPart = (store: Store, limits: EventOrder["limits"], refused: number): HealthPart => {
   const { eventsQueued, eventsDead } = store.stats();
   const isFull = eventsQueued >= limits.events;

@@ -32,11 +32,11 @@ const SHOWN_MS = 30 * 86_400_000;
 /** The longest wait until keys are looked through again: the clock may be set meanwhile. */
 const LOOK_MS = 3_600_000;
 const TEN_YEARS_MS = 10 * 366 * 86_400_000;
-/** So long a start waits for a database. */
+/** The time that a start waits for a database. */
 const START_MS = 10_000;
 export const PREFIX_LENGTH = 9;
 
-/** REST keys: those of the configuration and those minted here. Of either only a hash is kept. */
+/** REST keys: those of the configuration and those minted here. Only a hash is kept of each. */
 export const createKeys = (parts: {
   store: Store;
   clock: Clock;
@@ -47,7 +47,7 @@ export const createKeys = (parts: {
   let configured: { hash: Buffer; value: KeyRecord }[] = [];
   let minted: ApiKey[] = [];
   let find = createSecretIndex<KeyRecord>([]);
-  /** How often keys were made or revoked, as far as is known: what was read meanwhile may be older. */
+  /** The number of times that keys were made or revoked, as far as is known: a list that was read meanwhile may be older. */
   let changes = 0;
   let isFollowing = false;
   let isClosed = false;
@@ -150,7 +150,7 @@ export const createKeys = (parts: {
       stopPause();
       stopLook();
     },
-    /** Those of the configuration in its order, then the minted ones, newest first. */
+    /** The keys of the configuration in its order, then the minted ones, newest first. */
     async list(): Promise<KeyRecord[]> {
       return [...configured.map(({ value }) => value), ...(await store.listKeys()).reverse()];
     },

@@ -26,7 +26,7 @@ type Pair = {
   lookup: Lookup;
   expected: readonly string[];
   mayBeJson: boolean;
-  /** What it compares may be a secret, as its name says: it is never told. */
+  /** The compared value may be a secret, as its name says: it is never told. */
   hidden: boolean;
 };
 export type Mapping = Omit<MappingSettings, "match" | "message"> & { pairs: readonly Pair[]; template: Template };
@@ -34,10 +34,10 @@ export type Mapping = Omit<MappingSettings, "match" | "message"> & { pairs: read
 /** Why a mapping does not match: the pair that failed first. The path `message` means what it would have said. */
 export type Miss = { path: string; expected: readonly string[]; found: string | null };
 
-/** What a mapping makes of a request. `tooLong`: it matches, but what it would say is too long. */
+/** The result of a mapping for a request. `tooLong`: it matches, but its message would be too long. */
 export type Trial = { mapping: Mapping } & ({ message: string } | { miss: Miss; tooLong: boolean });
 
-/** A mapping ready to be matched. Settings come checked: what cannot be compiled throws. */
+/** A mapping ready to be matched. Settings come checked: one that cannot be compiled throws. */
 export const compileMapping = ({ match, message, ...rest }: MappingSettings): Mapping => {
   const pairs = Object.entries(match).map(([path, expected]): Pair => {
     const lookup = sound(parseLookup(path), path);
@@ -69,7 +69,7 @@ export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss |
 
 const HIDDEN = "[hidden]";
 
-/** What a large object is as JSON, made once for all mappings that ask. Bodies are not changed. */
+/** The JSON of a large object, made once for all mappings that ask. Bodies are not changed. */
 const jsonOf = (value: object): string => {
   let json = jsons.get(value);
   if (json === undefined) {
@@ -94,7 +94,7 @@ export const tryMapping = (mapping: Mapping, request: MappedRequest, limit: numb
   return { mapping, message };
 };
 
-/** What was made of a request: the mapping that takes it, and why those before it did not. */
+/** The result for a request: the mapping that takes it, and why the earlier ones did not. */
 export type Choice = { chosen: { mapping: Mapping; message: string } | undefined; missed: readonly Missed[] };
 export type Missed = { mapping: Mapping; miss: Miss };
 
@@ -120,9 +120,9 @@ export type MappingsSettings = {
   mappings: readonly MappingSettings[];
   /** Where webhooks are received; a mapping's own path is its name under it. */
   path: string;
-  /** What a rendered message may have at most. */
+  /** The longest rendered message. */
   longestMessage: number;
-  /** Whether what was found in a body may be told in a delivery's timeline. */
+  /** True if a delivery's timeline may show values from a body. */
   recordBodies: boolean;
 };
 
@@ -152,7 +152,7 @@ export const createMappings = (first: MappingsSettings) => {
     /** The mapping that takes a request: the named one or, of those that the shared token reaches, the first that matches. */
     choose: (request: MappedRequest, name?: string): Choice =>
       chooseMapping(name === undefined ? shared : [get(name)], request, settings.longestMessage),
-    /** What each would make of a request, or the named one alone; nothing is started. */
+    /** The result of each mapping for a request, or of the named one alone; nothing is started. */
     tryAll: (request: MappedRequest, name?: string): Trial[] =>
       (name === undefined ? [...all.values()] : [get(name)]).map((mapping) =>
         tryMapping(mapping, request, settings.longestMessage),

@@ -6,8 +6,8 @@ import type { GatewayStream } from "./gateway-stream.ts";
 import { changedSkills, hasSkill, type InvalidSkill, type Skills } from "./skills/skills.ts";
 
 /**
- * Reads the configuration again; with an agent's name, takes over what it says of that agent alone. What it resolves with is in
- * force. It never throws for a bad file.
+ * Reads the configuration again; with an agent's name, takes over that agent's part alone. Its result is in force when it
+ * resolves. It never throws for a bad file.
  */
 export type ReadConfig = (agent?: string) => Promise<{
   reloaded: boolean;
@@ -30,7 +30,7 @@ type ReloadParts = {
 /** The key that stands for skills that are different, though no key of the configuration is. */
 const SKILLS = "skills";
 
-/** Configuration and skills, read again because somebody asked. What is different is told on the gateway's stream. */
+/** Configuration and skills, read again because somebody asked. Differences are told on the gateway's stream. */
 export const createReloads = ({ readConfig, agents, skills, reloadSkills, stream, events }: ReloadParts) => {
   const read = async (agent: string | undefined) => {
     const before = skills.list();
@@ -70,7 +70,7 @@ export const createReloads = ({ readConfig, agents, skills, reloadSkills, stream
       const skipped = invalid.map(({ dir, reason }) => ({ folder: lastOf(dir), reason }));
       return { agentName, reloaded, changed, problems, skills: { loaded, skipped } };
     },
-    /** What somebody else has read and taken over. */
+    /** Tells of a configuration that was read and taken over elsewhere. */
     told: tellSystem,
   };
 };

@@ -12,7 +12,7 @@ const ALONE_MS = 30_000;
 /** Work of a gateway that died goes on elsewhere within 15 s, and a gateway whose event loop stands still for 5 s loses nothing. */
 const AMONG_OTHERS_MS = 10_000;
 
-/** How long a claim lasts that is not extended. Where one process has the store for itself, leases end only when that stands still. */
+/** The life of a claim that is not extended. If one process has the store for itself, leases end only when that stands still. */
 export const leaseMsOf = ({ shared }: Pick<Store, "shared">): number => (shared ? AMONG_OTHERS_MS : ALONE_MS);
 
 type WorkerParts<W, R> = {

@@ -11,7 +11,7 @@ import { lazyTools } from "#tools/lazy.ts";
 import type { ToolSource } from "#tools/tool.ts";
 import { version } from "../version.ts";
 
-/** What answers for an agent, and what it may use. */
+/** The backend that answers for an agent, and the tools that it may use. */
 type Answering = { backend: Backend; toolSource: ToolSource | undefined };
 
 /** The parts of the configuration, beside the agent's own, that make its backend. */
@@ -131,7 +131,7 @@ export const createAgentBackends = (parts: AnsweringParts) => {
   return { next, close };
 };
 
-/** What answers for an agent, with its part of the configuration. */
+/** The backend and tools of an agent, with its part of the configuration. */
 type Held = { part: unknown; one: Answering };
 
 const open = (name: string, agent: AgentConfig, shared: Shared, parts: AnsweringParts): Answering => ({

@@ -132,7 +132,7 @@ export const createDoors = (given: DoorsParts) => {
         origins: () => at(listener).origins,
         nothingAt: (path) => nothingAt(path, at(listener).places),
       }),
-    /** Whether a new connection may stay. */
+    /** True if a new connection may stay. */
     admits: createConnectionLimit({
       limit: () => config.gateway.connectionsPerAddress,
       isProxy: (address) => access.isProxy(address),
@@ -195,7 +195,7 @@ const accessOf = ({ gateway, webhooks }: Config): Access =>
     webhooks,
   });
 
-/** A surface is on when the configuration has what it needs and does not switch it off. */
+/** A surface is on when the configuration has the keys that it needs and does not switch it off. */
 const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {
   if (surface === "webhooks") return webhooks.enabled;
   if (surface === "rest" || surface === "rpc" || surface === "console") return gateway[surface].enabled;

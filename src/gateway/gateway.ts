@@ -30,7 +30,7 @@ import { createPressure, createProcessHealth } from "./process-health.ts";
 import { coreSettingsOf } from "./settings.ts";
 import { forgetfulness, openStore } from "./stores.ts";
 
-/** What this version has; the loader refuses the rest by name. */
+/** The parts that this version has; the loader refuses the rest by name. */
 export const BUILT = {
   stores: ["memory", "sqlite", "postgres"],
   backends: ["echo", "model", "a2a", "http", "command", "acp"],
@@ -43,7 +43,7 @@ export type GatewayOptions = {
   logger: Logger;
   /** How the configuration is read again when a caller asks; without it there is none to read. */
   readConfig?: ReadConfig;
-  /** What is known of the configuration in force since it is watched; without it, that is what the gateway started with. */
+  /** The state of the configuration since it is watched; without it, the configuration of the start is in force. */
   configState?: () => ConfigState | undefined;
   /** Where a test puts a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
   makeBackend?: (name: string, agent: AgentConfig) => Backend;

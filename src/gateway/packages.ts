@@ -5,7 +5,7 @@ import { packageVersions } from "../version.ts";
 
 type PackageName = keyof typeof packageVersions;
 
-/** The packages that are loaded only where the configuration asks for them, by what asks. */
+/** The packages that are loaded only if the configuration asks for them, by the part that asks. */
 const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   memory: [],
   sqlite: ["libsql"],

@@ -70,12 +70,12 @@ const NEAR = 0.75;
 const LOOK_SOON_MS = 50;
 /** Past this share of the old space, collections free too little: new work would end the process. */
 const HEAP_SHARE = 0.8;
-/** What answers, reads and the drain need in a heap of any size. */
+/** The room that answers, reads and the drain need in a heap of any size. */
 const HEAP_RESERVE = 12 * 2 ** 20;
 /** Past this share of what the process may have, the system would end it. */
 const MEMORY_SHARE = 0.9;
 
-/** What the process holds and what it may hold, in bytes. */
+/** The memory that the process holds and may hold, in bytes. */
 export type Memory = { heap: number; heapLimit: number; resident: number; residentLimit: number };
 
 /** Tells when memory is short, looking at most twice a second as long as there is plenty. */
@@ -103,7 +103,7 @@ const readMemory = (): Memory => {
 /** The system's own limit is that of a container, or a number past all memory where there is none. */
 const residentLimit = Math.min(process.constrainedMemory() || Infinity, totalmem());
 
-/** What the last full collection left in the old space. What is used now is partly garbage, and says little. */
+/** The bytes that the last full collection left in the old space. The current use is partly garbage, and says little. */
 let kept = 0;
 let observer: PerformanceObserver | undefined;
 

@@ -21,7 +21,7 @@ export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSet
     name,
     description: agent.description,
     instructions: agent.instructions || undefined,
-    // The first of its models answers where nobody names one: what it uses is counted under its name.
+    // The first of its models answers where nobody names one: its usage is counted under its name.
     model: agent.model ?? (agent.backend === "model" ? agent.models[0] : undefined),
     skills: agent.skills,
     concurrency: agent.concurrency,

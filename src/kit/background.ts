@@ -2,7 +2,7 @@ import type { Clock } from "./clock.ts";
 
 const SLICE_MS = 0.5;
 
-/** Does a piece of work in the background; what it throws, or rejects with, is its caller's. */
+/** Does a piece of work in the background; its errors and rejections go to its caller. */
 export type InBackground = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /**

@@ -1,7 +1,7 @@
 /** Colours and cursor movements of terminals. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is how they begin
 const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
-/** Controls, and what would make a reader see another order of characters than there is. */
+/** Controls, and characters that would show a reader another order of characters than there is. */
 const UNSEEN = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]+/gu;
 const CREDENTIALS = /\/\/[^\s/@]*@/g;
 /** As providers write their keys. */

@@ -7,7 +7,7 @@ export const createCredit = (clock: Clock, { atOnce, aSecond }: Allowance) => {
   let credit = atOnce;
   let counted = clock.monotonic();
   return {
-    /** Whether there may be one more. */
+    /** True if there may be one more. */
     has(): boolean {
       const now = clock.monotonic();
       credit = Math.min(atOnce, credit + ((now - counted) / 1000) * aSecond);

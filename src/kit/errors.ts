@@ -2,7 +2,7 @@ import { type ErrorName, errors } from "#generated/errors.ts";
 
 export type { ErrorName };
 
-/** What a caller may learn beyond the row of the error table. */
+/** The details that a caller may learn beyond the row of the error table. */
 export type ErrorExtra = {
   /** Where in the request it went wrong, as JSON pointers. */
   errors?: readonly { pointer: string; message: string }[];
@@ -24,7 +24,7 @@ export class GatewayError extends Error {
   readonly extra: ErrorExtra;
 
   constructor(name: ErrorName, detail?: string, extra: ErrorExtra = {}) {
-    // A stack costs more than all the rest of a refusal, and nobody reads it but of what nobody expected.
+    // A stack costs more than all the rest of a refusal, and is read only for unexpected errors.
     const { stackTraceLimit } = Error;
     if (name !== "internal") Error.stackTraceLimit = 0;
     super(detail ?? errors[name].title, extra.cause === undefined ? undefined : { cause: extra.cause });
@@ -34,7 +34,7 @@ export class GatewayError extends Error {
     this.extra = extra;
   }
 
-  /** Anything that was thrown, as an error of the table: what is not ours is `internal`, and keeps its cause for the log. */
+  /** Anything that was thrown, as an error of the table: a foreign error is `internal`, and keeps its cause for the log. */
   static from(thrown: unknown): GatewayError {
     return thrown instanceof GatewayError ? thrown : new GatewayError("internal", undefined, { cause: thrown });
   }

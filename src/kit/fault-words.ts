@@ -4,13 +4,13 @@ import { nearest } from "./nearest.ts";
 export type Fault = { keyword: string; params: Readonly<Record<string, unknown>> };
 
 const NAMED = 20;
-/** A stranger chooses the names of what is not there: only so much of one is repeated. */
+/** A stranger chooses the names of missing things: only this much of a name is repeated. */
 const NAME_LIMIT = 100;
 const MEANT = /\bdid you mean /i;
 
 const PRINTABLE = "be of printable ASCII characters, without a space at either end";
 
-/** What the patterns of the contract's requests ask for; whoever has broken one does not have to read it. */
+/** The demands of the patterns in the contract's requests, in words: a caller does not have to read a pattern. */
 const FORMS: Readonly<Record<string, string>> = {
   "^[!-~](?:[ -~]{0,254}[!-~])?$": PRINTABLE,
   "^[!-~](?:[ -~]*[!-~])?$": PRINTABLE,
@@ -19,7 +19,7 @@ const FORMS: Readonly<Record<string, string>> = {
     "be a time in UTC, written as 2026-11-21T00:00:00.000Z",
 };
 
-/** What a value that breaks a keyword of JSON Schema has to do, as after "must". Undefined for a keyword that has no words here. */
+/** The demand of a JSON Schema keyword on a value that breaks it, as after "must". Undefined for a keyword without words here. */
 export const demandOf = ({ keyword, params }: Fault): string | undefined => {
   const { type, allowedValues, allowedValue, limit, pattern } = params;
   switch (keyword) {
@@ -57,7 +57,7 @@ export const demandOf = ({ keyword, params }: Fault): string | undefined => {
   }
 };
 
-/** What helps whoever wrote a field that is none: the one that was probably meant, else those that there are; in brackets, behind a blank. */
+/** A hint for an unknown field name: the name that was probably meant, else the known names; in brackets, behind a blank. */
 export const hintOf = (name: string, known: readonly string[]): string => {
   const meant = nearest(name, known);
   if (meant !== undefined) return ` (did you mean ${meant}?)`;
@@ -69,7 +69,7 @@ export const hintOf = (name: string, known: readonly string[]): string => {
 /** A name that somebody sent, as it is repeated to them. */
 export const quoted = (name: string): string => `\`${name.slice(0, NAME_LIMIT)}\``;
 
-/** The question for whoever named something that is not there, behind a blank; empty where nothing is like it. */
+/** The question about a name that is not there, behind a blank; empty if no known name is like it. */
 export const didYouMean = (name: string, known: readonly string[]): string => {
   const meant = nearest(name, known);
   return meant === undefined ? "" : ` Did you mean ${quoted(meant)}?`;
@@ -86,7 +86,7 @@ export const suggest = (name: string, known: readonly string[]): string => {
 /** Names that other APIs have for the text of a message. */
 const TEXTS = ["text", "message", "content", "prompt", "input", "body"];
 
-/** The sentences for whoever wrote another name for a field that is required; behind a blank. */
+/** The sentences about another name that was written for a required field; behind a blank. */
 export const insteadOf = (missing: string, given: object): string => {
   const names = Object.keys(given);
   const written =

@@ -1,15 +1,15 @@
 /**
- * Says through how many announcements and agents a request has come. A gateway that announces, or asks an agent outside of itself, sends one
- * more than what started its turn had; an agent that calls the gateway in turn passes on what it was told.
+ * The number of announcements and agents that a request has come through. A gateway that announces, or asks an agent outside of
+ * itself, sends one more than the cause of its turn had. An agent that calls the gateway in turn passes on the number it got.
  */
 export const HOPS_HEADER = "x-gateway-hops";
-/** The same where there are no headers: in what is sent beside a message of a protocol. */
+/** The same where there are no headers: in the metadata beside a message of a protocol. */
 export const HOPS_KEY = "agent-gateway/hops";
 
-/** What came through so many is answered and goes on no more: announce → webhook → announce would go on for ever, as would agent → webhook → agent. */
+/** A request with this many hops is answered and not passed on. Else announce → webhook, or agent → webhook, would never end. */
 export const MAX_HOPS = 3;
 
-/** What the header of a request says: none is 0, of several the largest counts, and what cannot be read counts as the most. */
+/** The hops in a request's header: none is 0, of several the largest counts, and an unreadable one counts as the most. */
 export const hopsOf = (header: string | undefined): number => {
   if (header === undefined) return 0;
   let most = 0;

@@ -1,4 +1,4 @@
-/** Who listens, by key. */
+/** The listeners, by key. */
 export type Listeners<T extends object> = Map<string, Set<T>>;
 
 /** Adds a listener to those of a key; the returned function takes it away, and the key with the last one. */

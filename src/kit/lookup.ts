@@ -3,7 +3,7 @@ import { BlockList, isIP, type LookupFunction } from "node:net";
 
 type Answer = Parameters<LookupFunction>[2];
 
-/** Where machines of a cloud are told their secrets: no name leads there, as who changes a name could have them sent to him. */
+/** Where machines of a cloud are told their secrets: no name leads there, else a changed name could send a client there. */
 const linkLocal = new BlockList();
 linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
 linkLocal.addSubnet("fe80::", 10, "ipv6");

@@ -1,6 +1,6 @@
 import { isSecretHeader } from "./secret-headers.ts";
 
-/** What mappings read of a request: its headers, names in small letters, and its parsed body. */
+/** The parts of a request that mappings read: its headers, names in small letters, and its parsed body. */
 export type MappedRequest = {
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   body: unknown;
@@ -9,7 +9,7 @@ export type MappedRequest = {
 /** One place in a request. */
 export type Lookup = { in: "headers"; name: string } | { in: "body"; steps: readonly string[] };
 
-/** What is wrong with a path or a template, as the end of a sentence that begins with where it is written. */
+/** The flaw of a path or a template, as the end of a sentence that begins with its place. */
 export type Flaw = { flaw: string };
 
 /** A body that is nested deeper is refused before anybody reads it. */
@@ -46,7 +46,7 @@ const bodyLookup = (written: string): Lookup | Flaw => {
   return { in: "body", steps };
 };
 
-/** What stands there; undefined for nothing. Only what the sender sent: own keys of objects, and indexes of lists. */
+/** The value at that place; undefined for none. Only values that the sender sent: own keys of objects, and indexes of lists. */
 export const lookUp = (lookup: Lookup, { headers, body }: MappedRequest): unknown => {
   if (lookup.in === "headers") {
     const value = Object.hasOwn(headers, lookup.name) ? headers[lookup.name] : undefined;
@@ -88,6 +88,6 @@ export const excerptOf = (value: unknown): string | null => {
   return text === undefined ? null : cut(text);
 };
 
-// Never half of a pair of surrogates: what is shown is written as JSON and as UTF-8.
+// Never half of a pair of surrogates: the text is written as JSON and as UTF-8.
 const cut = (text: string): string =>
   text.length <= SHOWN ? text : `${text.slice(0, SHOWN - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;

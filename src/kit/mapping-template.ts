@@ -40,7 +40,7 @@ const placeholder = (inside: string | undefined, rest: string): Lookup | Flaw =>
 };
 
 /**
- * The template filled in; undefined when that is longer than `limit`. What is filled in is not looked at again, and what is not there
+ * The template filled in; undefined when that is longer than `limit`. Inserted values are not looked at again. A missing value
  * leaves nothing.
  */
 export const fillTemplate = ({ parts }: Template, request: MappedRequest, limit: number): string | undefined => {

@@ -1,4 +1,4 @@
-/** What is longer than a name of ours, or more than a person would name, is not compared: it would take long. */
+/** Names longer than any of ours, or more than a person would name, are not compared: it would take long. */
 const LONGEST = 64;
 const MOST = 100;
 

@@ -3,8 +3,8 @@ import type { Readable } from "node:stream";
 /** Bytes of a body that are taken from its connection before anybody reads them. */
 export const READ_AHEAD = 4 * 1024;
 /**
- * A body, a piece in each turn of the event loop: the other side may send each byte by itself, and other work must have its turn. What is not
- * read yet holds the sender back.
+ * A body, a piece in each turn of the event loop: the other side may send each byte by itself, and other work must have its turn.
+ * Bytes that are not read yet hold the sender back.
  */
 export async function* paced(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   let isFirst = true;
@@ -15,7 +15,7 @@ export async function* paced(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer
   }
 }
 
-/** Pieces as a stream for an SDK. Who cancels it destroys the body they come from, even where nothing was read of it. */
+/** Pieces as a stream for an SDK. Its cancellation destroys the body that they come from, even if nothing was read of it. */
 export const streamOf = (pieces: AsyncIterator<Uint8Array>, body: Readable): ReadableStream<Uint8Array> =>
   new ReadableStream({
     async pull(controller) {

@@ -1,4 +1,4 @@
-/** How long a receiver asks to wait: seconds, or a date. Undefined for none, and for what is neither. */
+/** The wait that a receiver asks for, in seconds or as a date. Undefined for none, and for any other text. */
 export const retryAfterOf = (header: string | undefined, now: number): number | undefined => {
   const text = header?.trim() ?? "";
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;

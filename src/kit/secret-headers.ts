@@ -2,7 +2,7 @@
 const SECRET =
   /authori[sz]ation|authenticat|cookie|signature|token|secret|passw|hmac|jwt|assertion|credential|client-cert|(?:api|auth|access|private|subscription|functions)-?key|^sec-websocket-protocol$/;
 
-/** Whether a header is never recorded, matched, or filled in. `name` is in small letters. */
+/** True if a header is never recorded, matched, or filled in. `name` is in small letters. */
 export const isSecretHeader = (name: string): boolean => SECRET.test(name);
 
 const CREDENTIALS = /\b(bearer|basic)(?:[ \t:=]|%20|\+)+[^\s,;"']+/gi;

@@ -4,7 +4,7 @@ import { hash, timingSafeEqual } from "node:crypto";
 export const hashOf = (secret: string | Buffer): Buffer => hash("sha256", secret, "buffer");
 
 /**
- * Finds what a secret stands for. Compared in constant time, and over hashes: what the time of the look-up could tell is a part of
+ * Finds the value of a secret. Compared in constant time, and over hashes: the time of the look-up could only tell a part of
  * the hash of the caller's own guess.
  */
 export const createSecretIndex = <T>(entries: readonly { hash: Buffer; value: T }[]) => {

@@ -1,7 +1,7 @@
 type Listener = () => void;
 const NOBODY: readonly Listener[] = [];
 
-/** What a backend is told of being stopped, as an AbortSignal tells it. */
+/** Tells a backend to stop, as an AbortSignal does. */
 export interface StopSignal {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -30,7 +30,7 @@ export class Stop implements StopSignal {
     if (this.aborted) throw this.reason;
   }
 
-  /** As with Node's own: who comes after it was aborted hears nothing. */
+  /** As with Node's own: a listener that comes after the abort hears nothing. */
   addEventListener(_event: "abort", listener: Listener): void {
     if (this.aborted) return;
     this.#listeners = this.#listeners === NOBODY ? [listener] : [...this.#listeners, listener];

@@ -1,12 +1,12 @@
-/** What is used, and its arithmetic: whole numbers alone, so that sums never drift. Every room may use it. */
+/** Usage and its arithmetic: whole numbers alone, so that sums never drift. Every room may use it. */
 
-/** What of a use most have nothing of. `cost` is in billionths of whatever currency the prices are in. */
+/** The parts of a usage that are mostly 0. `cost` is in billionths of whatever currency the prices are in. */
 export type MoreUsage = { cached: number; reasoning: number; cost: number };
 
 /** Tokens, and `more` only where any of it is not 0. */
 export type Usage = { input: number; output: number; more?: MoreUsage | undefined };
 
-/** Usage as callers see it: what is 0 of `cached`, `reasoning` and `cost` is left out. `unknown` is it where nobody told. */
+/** Usage as callers see it: a `cached`, `reasoning` or `cost` of 0 is left out. `unknown` means that nobody told it. */
 export type ShownUsage = {
   input: number;
   output: number;
@@ -30,14 +30,14 @@ type Told = {
 };
 
 const LONGEST_NAME = 128;
-/** More than any attempt uses: sums of what somebody invents must still fit into every store. */
+/** More than any attempt uses: sums of invented numbers must still fit into every store. */
 const MOST_TOKENS = 1e12;
 const MOST_COST = 1e15;
 
-/** What a backend calls its model may be anything. */
+/** A backend may give its model any name. */
 export const modelNamed = (said: string): string | undefined => said.slice(0, LONGEST_NAME) || undefined;
 
-/** What a backend told, of which `input` and `output` are known to be counts. The parts are no more than what they are part of. */
+/** The usage that a backend told; its `input` and `output` are known to be counts. No part is more than its whole. */
 export const usageOf = (told: Told): Usage => {
   const { cached, reasoning, cost } = told;
   const input = Math.min(told.input, MOST_TOKENS);
@@ -78,7 +78,7 @@ export const showUsage = ({ input, output, more }: Usage): ShownUsage => {
   return shown;
 };
 
-/** The same of what completed turns used. Who answers reads and writes something: nothing at all is what nobody told. */
+/** The same for completed turns. An answer always reads and writes something: a usage of nothing was not told. */
 export const showCompleted = (usage: Usage): ShownUsage => {
   const shown = showUsage(usage);
   if (shown.total === 0) shown.unknown = true;

@@ -17,13 +17,13 @@ export const textOfUtf8 = (bytes: Buffer, from = 0, to = bytes.length): string =
 /** A text of so many units, or its bytes, is handled in stretches, each a turn of the event loop of its own: others are heard in between. */
 export const IN_STRETCHES_FROM = 65_536;
 
-/** Of a text that is written in stretches so many units are written in each; and so many bytes does one take at most. */
+/** The most units of a text that are written at once, and the most bytes that one unit takes. */
 const STRETCH = 131_072;
 const MOST_BYTES = 3;
 
 /** The bytes of a large text, made in stretches: others are heard before, and in between. */
 export const utf8InStretches = async (text: string): Promise<Buffer> => {
-  // To see how long it is would take half as long as to write it; what is not written to takes no memory.
+  // To count the bytes first would take half as long as to write them; unwritten room takes no memory.
   const room = Buffer.allocUnsafeSlow(text.length * MOST_BYTES);
   let length = 0;
   for (let from = 0; from < text.length; ) {

@@ -24,12 +24,7 @@ interface RequestHandled {
 
 /** One call or batch over a WebSocket. The members that only its line has are read when that is written. */
 interface SocketCall {
-  readonly outcome: {
-    operation: string;
-    error: string | undefined;
-    turnId: string | undefined;
-    changes: boolean;
-  };
+  readonly outcome: { operation: string; error: string | undefined; turnId: string | undefined; changes: boolean };
   readonly requestId: string;
   readonly callerName: string;
 }
@@ -299,7 +294,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       known.cost += more.cost;
       costs.set(key, known);
     },
-    /** Counted always. What goes on has a line now and then, with how many had none before it, and all of it one when it is over. */
+    /** Counted always. A lasting failure has a line now and then, with the count of the unlogged ones, and a line at its end. */
     storeFailed: ({ operation, error }: { operation: string; error: unknown }): void => {
       storeFailures.at(operation).inc();
       const untold = storeTroubles(operation, error instanceof Error ? `${error.name}: ${error.message}` : "");

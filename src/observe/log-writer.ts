@@ -2,7 +2,7 @@ import fs from "node:fs";
 import tty from "node:tty";
 import SonicBoom from "sonic-boom";
 
-/** Where the lines of a log go. Lines past the limit are dropped and counted: what was kept stays whole and in order. */
+/** Where the lines of a log go. Lines past the limit are dropped and counted: the kept lines stay whole and in order. */
 export interface LogWriter {
   /** Never waits and never throws. */
   write(line: string): void;
@@ -58,7 +58,7 @@ export const createLogWriter = ({ fd, maxBytes, dropLine }: Needs): LogWriter =>
   };
 
   boom.on("drop", () => dropped++);
-  // A failed write is tried again with what follows, so that a full disk or a stalled reader loses nothing below the limit.
+  // A failed write is tried again with the next lines, so that a full disk or a stalled reader loses nothing below the limit.
   boom.on("error", ({ code }: NodeJS.ErrnoException) => flushIn(code === "EAGAIN" ? RETRY_MS : BROKEN_MS));
   boom.on("write", () => {
     if (dropped === reported || isClosed) return;

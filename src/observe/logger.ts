@@ -27,11 +27,11 @@ export interface LoggerOptions {
 export interface Logger extends AsyncDisposable {
   /** Writes one line. Never waits, never throws; a field that is undefined is left out. */
   log(level: Level, event: string, fields?: object): void;
-  /** Whether lines of this level are written, for a caller that would have to make the fields of one for nothing. */
+  /** True if lines of this level are written. A caller need not make the fields of one for nothing. */
   writes(level: Level): boolean;
   /** From now on these secrets appear in no line. */
   hide(secrets: Iterable<string>): void;
-  /** The text with every such secret replaced, for whatever else is kept of requests. */
+  /** The text with every such secret replaced, for other records of requests. */
   hideIn(text: string): string;
   /** Waits until no line is left to write, at most so long; says whether none is. */
   flush(deadlineMs?: number): Promise<boolean>;

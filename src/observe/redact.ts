@@ -14,7 +14,7 @@ const secretKey = /(?:token|secret|password|passwd|cookie|authorization|apikey|s
 const MOST_KEYS = 1000;
 const secretKeys = new Map<string, boolean>();
 
-/** Whether a field of this name holds a secret whatever its value: `Authorization`, `x-gateway-token`, `client_secret`. */
+/** True if a field of this name holds a secret, whatever its value: `Authorization`, `x-gateway-token`, `client_secret`. */
 export const isSecretKey = (key: string): boolean => {
   const known = secretKeys.get(key);
   if (known !== undefined) return known;
@@ -42,7 +42,7 @@ interface Redactor {
   text(text: string): string;
   /** A line of JSON with every hidden secret replaced. It stays JSON, unless a secret spans its punctuation. */
   jsonLine(line: string): string;
-  /** The length of the longest form: who cuts a text keeps this much beyond the cut until it is redacted. */
+  /** The length of the longest form: code that cuts a text keeps this much beyond the cut until the text is redacted. */
   longest(): number;
 }
 

@@ -1,23 +1,23 @@
-/** What the store keeps of what comes in: system events and their beats, announcements, and recorded requests. */
+/** The records of incoming work: system events and their beats, announcements, and recorded requests. */
 
-/** Where a request came in. */
+/** The interface that a request came through. */
 export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
 
-/** What `/hooks/wake` queues for an agent. `queued` also while a turn works on it. */
+/** The status of an event that `/hooks/wake` queued for an agent. It stays `queued` while a turn works on the event. */
 export type EventStatus = "queued" | "handled" | "dead";
 export type SystemEvent = {
   eventId: string;
   agent: string;
   text: string;
-  /** What came beside the text, as JSON. */
+  /** The data beside the text, as JSON. */
   metadata: string | undefined;
   /** The name of the token that sent it. */
   caller: string;
   status: EventStatus;
-  /** How many turns have tried it and failed. */
+  /** The number of turns that tried it and failed. */
   attempts: number;
   createdAt: number;
-  /** When it was handled or given up. */
+  /** The time when it was handled or given up. */
   endedAt: number | undefined;
   /** The turn that works on it, or the last that did. */
   turnId: string | undefined;
@@ -28,7 +28,7 @@ export type SystemEvent = {
   ordinal: number;
 };
 
-/** What is asked for when an event is queued. */
+/** A request to queue an event. */
 export type EventOrder = {
   now: number;
   eventId: string;
@@ -46,7 +46,7 @@ export type EventOrder = {
   streamKeep: number;
 };
 
-/** When an agent's next beat is due; undefined when none is planned. */
+/** An agent's beat. `nextAt` is the time when the next one is due; undefined when none is planned. */
 export type Beat = { agent: string; nextAt: number | undefined; running: boolean };
 
 /** The right to hold an agent's beat until its lease ends. It takes events up to `through`. */
@@ -58,11 +58,11 @@ export type Announcement = {
   sessionId: string;
   agent: string;
   channel: string;
-  /** Through how many announcements came what started the turn. */
+  /** The number of announcements in the chain that started the turn. */
   hops: number;
   deliveryId: string | undefined;
   createdAt: number;
-  /** How often it was tried before. */
+  /** The number of earlier attempts. */
   attempts: number;
 };
 export type AnnouncementClaim = { turnId: string; node: string; fence: number };
@@ -74,7 +74,7 @@ export type DeliveryStep = { at: number; name: string; detail: string | undefine
 /** How a request was answered, where no turn and no event tells it. */
 export type DeliveryAnswer = "accepted" | "repeated" | "unmatched" | "refused" | "challenge";
 
-/** What came of a delivery, told from its answer and its work. */
+/** The outcome of a delivery, derived from its answer and its work. */
 export type DeliveryOutcome =
   | Exclude<DeliveryAnswer, "accepted">
   | "queued"
@@ -115,7 +115,7 @@ export type DeliveryQuery = {
   mapping?: string;
   agent?: string;
   sessionId?: string;
-  /** Of when it came: [from, to). */
+  /** The range of its arrival time: [from, to). */
   from?: number;
   to?: number;
   /** Any id that it has: its own, the request's, the message's, the turn's, the event's, the session's, the sender's. */
@@ -148,9 +148,9 @@ export type Delivery = {
   replayOf: string | undefined;
   /** The id under which its sender knows it. */
   senderId: string | undefined;
-  /** What happened on its way in, and later what no journal tells; in order. */
+  /** The steps of its way in, then the later steps that no journal tells; in order. */
   steps: readonly DeliveryStep[];
 };
 
-/** `refused` is how many requests of refused strangers are kept beside the others. */
+/** `refused` is the number of requests of refused strangers that are kept beside the others. */
 export type RecorderLimits = { entries: number; bytes: number; refused: number };

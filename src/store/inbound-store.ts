@@ -1,4 +1,4 @@
-/** The part of `store.ts` that is about what comes in: system events and their beats, announcements, and the flight recorder. */
+/** The part of `store.ts` for incoming work: system events and their beats, announcements, and the flight recorder. */
 import type {
   AnnouncementClaim,
   Beat,
@@ -16,7 +16,7 @@ import type {
 } from "./inbound-records.ts";
 import type { Page } from "./records.ts";
 
-/** `store.ts` says what holds for all of its methods. */
+/** `store.ts` states the guarantees of all methods. */
 export interface InboundStore {
   /**
    * Stores the event, its idempotency key, its delivery and the entry of the gateway's stream. A known key answers the first event
@@ -24,7 +24,7 @@ export interface InboundStore {
    * `gateway-busy` (limits.events have not ended), `store-full`.
    */
   queueEvent(order: EventOrder): Promise<{ event: SystemEvent; replayed: boolean }>;
-  /** What `queueEvent` would answer a repeat with, as `findReplay` does. */
+  /** The answer that `queueEvent` would give to a repeat, as in `findReplay`. */
   findEventReplay(key: { key: string; hash: string }, now: number): Promise<SystemEvent | undefined>;
   /**
    * Events of the agent that are queued and that no turn works on, with `after` < ordinal <= `through`, oldest first: at most `limit`,
@@ -54,7 +54,7 @@ export interface InboundStore {
     eventId: string,
     requeue: { now: number; beatNow: boolean; streamKeep: number },
   ): Promise<SystemEvent | undefined>;
-  /** Gives up queued events of an agent that no turn works on, the oldest, at most `limit`; answers how many. */
+  /** Gives up queued events of an agent that no turn works on, the oldest, at most `limit`. Answers their number. */
   failQueuedEvents(
     agent: string,
     reason: string,
@@ -63,13 +63,13 @@ export interface InboundStore {
 
   /**
    * Plans the agent's next beat `delayMs` from now. With `soonest` one that is planned for sooner stays; undefined plans none. One that
-   * `beatNow` asked for and that has not begun stays due at once, whatever is planned.
+   * `beatNow` asked for and that has not begun stays due at once, under any plan.
    */
   planBeat(agent: string, plan: { now: number; delayMs: number | undefined; soonest: boolean }): Promise<void>;
   readBeat(agent: string): Promise<Beat>;
   /**
    * Claims the beats that are due, of these agents: no agent's beat is held twice at a time, and one whose lease ended is due again.
-   * `through` is the newest event's ordinal then. `nextDueInMs` is how long until the next of them is due.
+   * `through` is the newest event's ordinal then. `nextDueInMs` is the time until the next of them is due.
    */
   claimBeats(request: {
     now: number;
@@ -94,8 +94,8 @@ export interface InboundStore {
   ): Promise<Beat | false>;
 
   /**
-   * Claims announcements that can be tried now, at most `freeOf(channel)` of a channel (0: none), oldest first. `nextDueInMs` is how long
-   * until one that was given back with a delay can be tried.
+   * Claims announcements that can be tried now, at most `freeOf(channel)` of a channel (0: none), oldest first. `nextDueInMs` is
+   * the time until one that was given back with a delay can be tried.
    */
   claimAnnouncements(request: {
     node: string;
@@ -114,7 +114,7 @@ export interface InboundStore {
 
   /**
    * Records a request that started nothing. `refused` ones have a ring of their own, of `recorder.refused` entries and an eighth of
-   * `recorder.bytes`, so that strangers push out nothing else. `work` is what it has to do with all the same: the turn or event that it repeats.
+   * `recorder.bytes`, so that strangers push out nothing else. `work` is the turn or event that it repeats, if any.
    */
   recordDelivery(delivery: Delivery, recorder: RecorderLimits, work?: DeliveryWork): Promise<void>;
   /** Adds a step to the timeline of a delivery that is still kept, unless that has two hundred. */

@@ -1,4 +1,4 @@
-/** The records that the store keeps and the orders that it takes; `store.ts` says what becomes of them. */
+/** The records that the store keeps and the orders that it takes; `store.ts` says how they are used. */
 import type { ErrorName } from "#kit/errors.ts";
 import type { MoreUsage, Usage } from "#kit/usages.ts";
 import type { Delivery, RecorderLimits, Surface } from "./inbound-records.ts";
@@ -17,19 +17,19 @@ export type Session = {
   updatedAt: number;
   /** The `seq` of its newest journal entry. */
   lastSeq: number;
-  /** That of the oldest which is kept: 1 until a sweep erases what came before, one after `lastSeq` where it erased all. */
+  /** The `seq` of the oldest entry that is kept: 1 until a sweep erases the head, one after `lastSeq` if it erased all. */
   firstSeq: number;
-  /** The compacted ones too, and those that were erased. */
+  /** Compacted and erased messages count, too. */
   messageCount: number;
   turnsQueued: number;
   usage: Usage;
   /** Grows with each session that is made and is never given twice: it tells a session from an earlier one of the same id. */
   ordinal: number;
-  /** UTF-8 bytes of what a next turn reads: the messages that are not compacted, and the summary. */
+  /** The UTF-8 bytes that a next turn reads: the messages that are not compacted, and the summary. */
   contextBytes: number;
 };
 
-/** What a watcher is told of a session. */
+/** The facts of a session that a watcher is told. */
 export type SessionRef = Pick<Session, "sessionId" | "agent" | "ordinal" | "contextBytes">;
 
 export type Message = {
@@ -42,13 +42,13 @@ export type Message = {
   createdAt: number;
   /** Its text came from outside (a webhook's body, a system event) and is fenced when a prompt is built. */
   outside: boolean;
-  /** What came beside the text for the agent, as JSON. */
+  /** The data for the agent beside the text, as JSON. */
   context: string | undefined;
   /** The summary stands for it: later turns do not read it. */
   compacted: boolean;
 };
 
-/** How much of a session its agent reads with the next turn. */
+/** The size of the part of a session that its agent reads with the next turn. */
 export type SessionSize = { messages: number; tokens: number };
 
 export type TurnError = { name: ErrorName; detail: string | undefined };
@@ -62,13 +62,13 @@ export type Turn = {
   /** The name of the token that started it. */
   caller: string;
   status: TurnStatus;
-  /** How often it was claimed. */
+  /** The number of times that it was claimed. */
   attempt: number;
   createdAt: number;
-  /** When the latest attempt began. */
+  /** The time when the latest attempt began. */
   startedAt: number | undefined;
   endedAt: number | undefined;
-  /** The one that was asked for; of a turn that has ended, the one that answered. */
+  /** The model that was asked for; after the turn has ended, the model that answered. */
   model: string | undefined;
   skillIds: readonly string[];
   messageId: string;
@@ -76,12 +76,12 @@ export type Turn = {
   seq: number;
   reply: string | undefined;
   error: TurnError | undefined;
-  /** Of all its attempts so far; undefined before the first has ended. */
+  /** The usage of all its attempts so far; undefined before the first has ended. */
   usage: Usage | undefined;
   deliveryId: string | undefined;
 };
 
-/** What happened to a session, in order: `seq` begins at 1 and grows by one. `turnId` is empty where no turn is meant. */
+/** An entry of a session's journal: `seq` begins at 1 and grows by one. `turnId` is empty if no turn is meant. */
 export type Entry = { seq: number; at: number; turnId: string } & (
   | {
       name: "message.created";
@@ -103,7 +103,7 @@ export type Entry = { seq: number; at: number; turnId: string } & (
 /** `model`: the one that answered, where it is not the one that was asked for. */
 type EntryOfEnd = { usage: Usage; model?: string | undefined };
 
-/** What happened to the gateway itself, in order: `seq` begins at 1 and grows by one. */
+/** An entry of the gateway's own stream: `seq` begins at 1 and grows by one. */
 export type GatewayEntry = { seq: number; at: number } & GatewayNews;
 export type GatewayNews =
   | { name: "event.queued"; eventId: string; agentName: string }
@@ -118,7 +118,7 @@ export type HealthPart = { name: string; status: "ok" | "degraded"; detail: stri
 
 export type StoreLimits = { turnsPerSession: number; turns: number; messagesPerSession: number; storeBytes: number };
 
-/** What is asked for when work starts. Ids are made by the caller, so that an engine needs no randomness. */
+/** A request to start work. The caller makes the ids, so that an engine needs no randomness. */
 export type TurnOrder = {
   now: number;
   turnId: string;
@@ -128,7 +128,7 @@ export type TurnOrder = {
   caller: string;
   text: string;
   outside: boolean;
-  /** What came beside the text, as JSON. */
+  /** The data beside the text, as JSON. */
   context: string | undefined;
   model: string | undefined;
   /** The model that its message and its end are counted under: its own, the agent's, or the backend's kind. */
@@ -143,8 +143,8 @@ export type TurnOrder = {
   /** The system events that it handles: bound to it until it ends, and after `maxAttempts` failed turns dead. */
   events: { ids: readonly string[]; maxAttempts: number; streamKeep: number } | undefined;
   /**
-   * Through how many announcements and agents came what started it, and the channel that its reply goes to when it completes. Undefined for
-   * what came straight and goes to none.
+   * The number of announcements and agents in the chain that started it, and the channel that gets its reply when it completes.
+   * Undefined for a direct message whose reply goes to no channel.
    */
   announce: { channel: string | undefined; hops: number } | undefined;
   /** Claim it in the same transaction, when nothing of its session is before it. */
@@ -165,7 +165,7 @@ export type ClaimedTurn = {
   replyMessageId: string;
   /** The `seq` of the reply's `message.created` entry, which its deltas name. */
   replySeq: number;
-  /** How long its earlier attempts ran, as they were given back: the turn's deadline is for all of them. */
+  /** The duration of its earlier attempts, which were given back: the turn's deadline is for all of them. */
   spentMs: number;
   /** As its order said. */
   hops: number;
@@ -174,7 +174,7 @@ export type ClaimedTurn = {
 export type TurnEnd = {
   now: number;
   status: "completed" | "failed" | "cancelled";
-  /** What was written of the reply; kept unless it is empty and the turn did not complete. */
+  /** The reply as far as it was written; kept unless it is empty and the turn did not complete. */
   reply: string;
   error: TurnError | undefined;
   /** The model that answered, where it is not the turn's; told only with `usage`. */
@@ -195,34 +195,34 @@ export type CompactionOrder = {
 export type CompactionPlace = {
   claim: Claim;
   agent: string;
-  /** The session's last `seq` then: what other than replies comes after it belongs to turns behind the compaction. */
+  /** The session's last `seq` then. Later entries, except replies, belong to turns behind the compaction. */
   seq: number;
   /** Nothing is before it: it may begin. Else the watchers are told when it may. */
   isFirst: boolean;
 };
 
 /**
- * What a compaction came to: `summary` stands for all messages up to `through` (or to that of an earlier compaction, where that is
- * later) but those whose `seq` is in `except`.
+ * The result of a compaction: `summary` stands for all messages up to `through` (or up to that of an earlier compaction, if that
+ * is later) except the ones whose `seq` is in `except`.
  */
 export type Compacted = {
   summary: string;
-  /** Something of what it stands for came from outside. */
+  /** True if some of the summarized messages came from outside. */
   outside: boolean;
   through: number;
   except: readonly number[];
   before: SessionSize;
   after: SessionSize;
-  /** By how much `contextBytes` shrinks. */
+  /** The bytes by which `contextBytes` shrinks. */
   freedBytes: number;
 };
 
 export type Summary = { text: string; outside: boolean };
 
-/** What an attempt that reached a backend used; added to the counters of its hour and to its session. */
+/** The usage of an attempt that reached a backend; added to the counters of its hour and to its session. */
 export type UsageRow = { model: string; usage: Usage; latencyMs: number };
 
-/** Counters: messages that started a turn, turns that ended (by how), and attempts that reached a backend with what they used. */
+/** Counters: messages that started a turn, turns that ended (by status), and attempts that reached a backend with their usage. */
 export type UsageCounts = {
   messages: number;
   completed: number;
@@ -239,13 +239,13 @@ export type UsageCount = { hour: number; agent: string; model: string; surface: 
 export type AgentCounts = {
   queued: number;
   running: number;
-  /** Those that no turn works on. */
+  /** The events that no turn works on. */
   waitingEvents: number;
-  /** When its next beat is due, by the wall clock; undefined when none is planned. While one runs, when that was due. */
+  /** The time when its next beat is due, by the wall clock; undefined when none is planned. While one runs: its due time. */
   nextBeatAt: number | undefined;
   lastEndedAt: number | undefined;
   failing: boolean;
-  /** Since when it is paused; undefined where it is not. */
+  /** The time when it was paused; undefined if it is not. */
   pausedAt: number | undefined;
 };
 
@@ -267,7 +267,7 @@ export type ApiKey = {
   replacedBy?: string | undefined;
 };
 
-/** Which turns a list holds. */
+/** The filters of a list of turns. */
 export type TurnQuery = {
   status?: TurnStatus | undefined;
   agent?: string | undefined;

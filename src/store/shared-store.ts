@@ -1,26 +1,26 @@
-/** What only an engine that several gateways share can do for them, beside what `store.ts` says of every engine. */
+/** The additional methods of an engine that several gateways share; `store.ts` has the methods of every engine. */
 export interface SharedStore {
   /**
-   * Counts a request of `key`, if no more than `maxRequests` were counted in any `windowMs` that ends now, on all gateways together:
-   * how many more may come. Otherwise counts nothing, and answers how long to wait. A time may count up to a sixtieth of the window
-   * longer than it lasts, never shorter.
+   * Counts a request of `key`, if no more than `maxRequests` were counted in any `windowMs` that ends now, on all gateways
+   * together, and answers the number that may still come. Otherwise counts nothing, and answers the time to wait. A time may
+   * count up to a sixtieth of the window longer than it lasts, never shorter.
    */
   countRequest(key: string, limit: { maxRequests: number; windowMs: number }): Promise<RateCount>;
 
   /**
-   * How many more requests of each key may come now, in the order of `keys`, and in how many ms all of the limit is free again; undefined
-   * where it is. Counts nothing.
+   * The number of further requests that each key may make now, in the order of `keys`, and the ms until the whole limit is free
+   * again; undefined if it is. Counts nothing.
    */
   readRequests(keys: readonly string[], limit: { maxRequests: number; windowMs: number }): Promise<RateLeft[]>;
 
-  /** How many gateways there are, with this one, as it knows. One that died is known to be gone some seconds later. */
+  /** The number of gateways that it knows, with this one. It learns some seconds later that a gateway died. */
   gateways(): number;
 
   /** Says which agents this gateway has. It counts as there from now on, until it is closed. */
   haveAgents(agents: readonly string[]): Promise<void>;
   /**
-   * Those of `agents` that no gateway has said to have in the last `withinMs`. One that was closed counts as one that has said nothing
-   * for ten seconds; what is older than a day is not known.
+   * The names in `agents` that no gateway has said to have in the last `withinMs`. A gateway that was closed counts as one that
+   * has said nothing for ten seconds. Nothing older than a day is known.
    */
   goneAgents(agents: readonly string[], withinMs: number): Promise<string[]>;
 
@@ -28,9 +28,11 @@ export interface SharedStore {
   askTexts(sessionIds: readonly string[]): Promise<void>;
   /** Keeps pieces of replies until they are dropped, and tells the other gateways' watchers of their sessions. Text that is kept already changes nothing. */
   putTexts(pieces: readonly ReplyText[]): Promise<void>;
-  /** What is kept of the newest reply (by `seq`) in each session from the place on, in order; where a newer one is there, from its beginning. */
+  /**
+   * The kept text of the newest reply (by `seq`) in each session from the place on, in order; a newer reply from its beginning.
+   */
   readTexts(places: readonly TextPlace[]): Promise<ReplyText[]>;
-  /** Lets go of what was put of these replies. What a gateway that died has left is swept within an hour. */
+  /** Drops the texts of these replies. The texts that a dead gateway has left are swept within an hour. */
   dropTexts(replies: readonly Omit<TextPlace, "offset">[]): Promise<void>;
 }
 
@@ -41,7 +43,7 @@ export type RateLeft = { left: number; wholeInMs: number | undefined };
 export type TextPlace = { sessionId: string; seq: number; offset: number };
 export type ReplyText = TextPlace & { turnId: string; messageId: string; text: string };
 
-/** What an engine tells of what it does by itself, for the log. `detail` is a sentence, with no secret and no URL's password in it. */
+/** An engine's notice of its own actions, for the log. `detail` is a sentence, with no secret and no URL's password in it. */
 export type StoreNotice = {
   name: "unavailable" | "available" | "migrated" | "repaired" | "taken-over" | "exposed";
   detail: string;

@@ -1,10 +1,11 @@
 /**
- * What the gateway keeps, and what each engine guarantees about it. `test/stores/suite.ts` states every guarantee below as a test.
+ * The gateway's store, and the guarantees of each engine. `test/stores/suite.ts` states every guarantee below as a test.
  *
  * For all methods:
- * - Each call is one transaction: all of it is kept or none. What a promise resolved for is kept (for a durable engine: on disk).
+ * - Each call is one transaction: all of it is kept or none. When its promise resolves, it is kept (for a durable engine: on
+ *   disk).
  * - Calls may overlap; the outcome is that of some order of them, and a call sees every call that resolved before it began.
- * - What is refused is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
+ * - A refusal is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
 import type { Surface } from "./inbound-records.ts";
@@ -44,9 +45,9 @@ export type * from "./records.ts";
 export type * from "./shared-store.ts";
 
 /**
- * What an engine tells the process it runs in, after the transaction that caused it is kept. Listeners never throw and never wait.
- * Several gateways on one engine: entries that another of them wrote are told only to who `wants` them, and all else to all of them.
- * Who begins to want something reads what is there already, after the moment from which it does.
+ * The news that an engine tells its process, after the transaction that caused them is kept. Listeners never throw and never
+ * wait. Several gateways on one engine: entries of another gateway are told only to a watcher that `wants` them, and all else to
+ * all watchers. A watcher that starts to want a stream must then read the entries that already exist.
  */
 export interface StoreWatcher {
   /** New entries of a session, each once, in the order of `seq`. `elsewhere`: another gateway wrote them. */
@@ -61,7 +62,7 @@ export interface StoreWatcher {
   cancel(turnId: string): void;
   /** A compaction has become first in its session's queue: it may begin. */
   compaction(compactionId: string): void;
-  /** Some beat is due sooner than was planned: in so long, or now. */
+  /** Some beat is due sooner than was planned: in `dueInMs`, or now. */
   beat(dueInMs?: number): void;
   /** Some announcement can be claimed now. */
   announcement(): void;
@@ -79,11 +80,11 @@ export interface StoreWatcher {
 
 export interface Store extends InboundStore, AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
-  /** What it keeps outlives the process. */
+  /** True if the records outlive the process. */
   readonly durable: boolean;
-  /** Names what the store remembers: another text whenever it began anew. At most 40 letters, digits, `_` and `-`. */
+  /** Identifies the store's content: another text whenever it began anew. At most 40 letters, digits, `_` and `-`. */
   readonly epoch: string;
-  /** Only of an engine that several gateways share. */
+  /** Only an engine that several gateways share has it. */
   readonly shared?: SharedStore;
 
   /** Begins to tell `watcher`; the returned function ends it. */
@@ -103,16 +104,16 @@ export interface Store extends InboundStore, AsyncDisposable {
    */
   startTurn(order: TurnOrder): Promise<TurnStart>;
   /**
-   * What `startTurn` would answer a repeat with: the turn that the key started, undefined for a key that is free, and the same refusals
-   * for another hash or an erased turn.
+   * The answer that `startTurn` would give to a repeat: the turn that the key started, undefined for a free key, and the same
+   * refusals for another hash or an erased turn.
    */
   findReplay(key: { key: string; hash: string }, now: number): Promise<Turn | undefined>;
 
   /**
-   * Claims up to `free` turns: only heads of their session's queue, never two of a session at once, at most `freeOf(agent)` of an agent
-   * (0: none), taking by turns those that are waited for and those that are not, and in each kind those first that have been ready
-   * for longest: a turn becomes ready as it becomes first in its queue, and again when it is given back and its delay is over.
-   * `nextDueInMs` is how long until a turn that was given back with a delay can be claimed.
+   * Claims up to `free` turns: only heads of their session's queue, never two of a session at once, at most `freeOf(agent)` of an
+   * agent (0: none). It alternates between turns that a caller waits for and other turns. In each kind the turn that has been
+   * ready longest comes first: a turn becomes ready as it becomes first in its queue, and again when it is given back and its
+   * delay is over. `nextDueInMs` is the time until a turn that was given back with a delay can be claimed.
    */
   claimTurns(
     request: Omit<ClaimRequest, "replyMessageId"> & {
@@ -140,23 +141,27 @@ export interface Store extends InboundStore, AsyncDisposable {
   /** Cancels a queued turn at once; tells the watchers of a running one. Answers the turn as it is then; `turn-ended` when it had ended. */
   cancelTurn(turnId: string, now: number): Promise<Turn>;
 
-  /** Fails every queued turn of an agent, session by session as they were made, and in each in the order of its queue; answers how many. */
+  /**
+   * Fails every queued turn of an agent, session by session as they were made, and in each in the order of its queue. Answers
+   * their number.
+   */
   failQueuedTurns(agent: string, error: TurnError, now: number): Promise<number>;
 
   /** The turn, with its reply once it has one; undefined when there is none. */
   getTurn(turnId: string): Promise<Turn | undefined>;
   /**
-   * Turns without their replies, newest first: each that stays is on one page once, whatever starts, ends or goes meanwhile. Finds queued and
-   * running turns among those that have not ended. Of all others a page looks at `MOST_LOOKED_AT` at most, so that it may hold fewer than
-   * `limit`, or none, and still have a `next`. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`.
+   * Turns without their replies, newest first: each that stays is on one page once, whatever starts, ends or goes meanwhile.
+   * Finds queued and running turns among the unfinished ones. Among all others a page looks at `MOST_LOOKED_AT` at most, so that
+   * it may hold fewer than `limit`, or none, and still have a `next`. `cursor` is the `next` of an earlier page; one that no page
+   * gave is `invalid-params`.
    */
   listTurns(query: TurnQuery): Promise<Page<Turn>>;
   getSession(sessionId: string): Promise<Session | undefined>;
   /** Newest created first. `cursor` is the `next` of an earlier page; one that no page gave is `invalid-params`. */
   listSessions(query: { agent?: string; limit: number; cursor?: string }): Promise<Page<Session>>;
   /**
-   * Entries after `seq`, in order. Costs what it returns, wherever in the journal it begins. Where the first is not the one after `seq`,
-   * those between were erased.
+   * Entries after `seq`, in order. The cost depends on the result only, not on the place in the journal. If the first entry is
+   * not the one after `seq`, the entries between were erased.
    */
   readEntries(sessionId: string, query: { after: number; limit: number }): Promise<Entry[]>;
   /**
@@ -169,9 +174,9 @@ export interface Store extends InboundStore, AsyncDisposable {
   ): Promise<Message[]>;
 
   /**
-   * Takes a place in the session's queue, behind what waits there and before what comes later. As long as its claim holds, no turn of
-   * the session that is behind it begins; `extendClaims` extends its lease, and past its end it loses the place. Refused:
-   * `session-not-found`, `session-busy` (limits.turnsPerSession wait already, compactions among them), `store-full`.
+   * Takes a place in the session's queue, behind all that wait there and before all that come later. As long as its claim holds,
+   * no turn of the session that is behind it begins; `extendClaims` extends its lease, and past its end it loses the place.
+   * Refused: `session-not-found`, `session-busy` (limits.turnsPerSession wait already, compactions among them), `store-full`.
    */
   queueCompaction(order: CompactionOrder): Promise<CompactionPlace>;
 
@@ -182,12 +187,12 @@ export interface Store extends InboundStore, AsyncDisposable {
    */
   endCompaction(claim: Claim, end: { now: number; compacted: Compacted | undefined }): Promise<boolean>;
 
-  /** What stands for the session's compacted messages; undefined before the first compaction. */
+  /** The summary of the session's compacted messages; undefined before the first compaction. */
   readSummary(sessionId: string): Promise<Summary | undefined>;
   /**
-   * Cancels its queued turns, tells the watchers of a running one, and erases messages, journal, announcements on their way, and of what
-   * was recorded bodies and the details of steps. Usage stays; events that its turns worked on go back as from turns that failed.
-   * Answers how many turns it ended; undefined when there is no such session.
+   * Cancels its queued turns, tells the watchers of a running one, and erases messages, journal, announcements on their way, and
+   * the bodies and step details of its deliveries. Usage stays; events that its turns worked on go back as from turns that
+   * failed. Answers the number of turns that it ended; undefined when there is no such session.
    */
   deleteSession(sessionId: string, now: number): Promise<{ turnsCancelled: number } | undefined>;
 
@@ -207,10 +212,10 @@ export interface Store extends InboundStore, AsyncDisposable {
   }): Promise<{ key: string | number; counts: UsageCounts; untold: number }[]>;
 
   /**
-   * Pauses an agent, or resumes it. While it is paused, none of its turns and none of its beats is claimed, by `startTurn` neither; a claim
-   * that holds goes on, and so do compactions. What waits stays in its order, and can be claimed at once when the agent is resumed. A pause
-   * belongs to the agent's name, whoever has that agent, until it is resumed. A change goes to the gateway's stream. What is so already
-   * stays as it is: a second pause keeps the time of the first.
+   * Pauses an agent, or resumes it. While it is paused, none of its turns and none of its beats is claimed, by `startTurn`
+   * neither; a claim that holds goes on, and so do compactions. Waiting work stays in its order, and can be claimed at once when
+   * the agent is resumed. A pause belongs to the agent's name, on any gateway, until it is resumed. A change goes to the
+   * gateway's stream. A repeat changes nothing: a second pause keeps the time of the first.
    */
   setPaused(agent: string, order: { paused: boolean; now: number; streamKeep: number }): Promise<Pause>;
 
@@ -234,15 +239,17 @@ export interface Store extends InboundStore, AsyncDisposable {
   touchKey(keyId: string, now: number): Promise<void>;
 
   /**
-   * Puts right what time has done: claims whose lease ended go back to their queue (or fail with `lost` after `maxAttempts`) session by
-   * session as they were made, compactions whose lease ended leave it, idempotency keys whose time ended by `keysBefore`, sessions past their retention without unfinished turns or announcements,
-   * usage past its days, entries of the gateway's stream past theirs, events that ended before `eventsBefore`, beats and announcements
-   * whose lease ended. A slice at a time: true when there is more.
+   * Handles all that is past its time: claims whose lease ended go back to their queue (or fail with `lost` after
+   * `maxAttempts`) session by session as they were made, compactions whose lease ended leave it, idempotency keys whose time
+   * ended by `keysBefore`, sessions past their retention without unfinished turns or announcements, usage past its days, entries
+   * of the gateway's stream past theirs, events that ended before `eventsBefore`, beats and announcements whose lease ended. A
+   * slice at a time: true when there is more.
    *
-   * Of a session that goes on it erases the head of the journal: all entries before the first that is later than the session's bound
-   * (`sessionsBefore`, for `webhook:` `webhookSessionsBefore`) or of a turn that is to be kept. That is one that has not ended, or later
-   * than the bound; whose announcement is on its way; or with a message that no summary stands for. A turn goes with its first entry, as
-   * one that was deleted with its session does, though later ones may stay where turns overlap. `lastSeq`, `messageCount` and usage stay.
+   * In a session that goes on it erases the head of the journal: all entries before the first that is later than the session's
+   * bound (`sessionsBefore`, for `webhook:` `webhookSessionsBefore`) or of a turn that is to be kept. That is one that has not
+   * ended, or later than the bound; whose announcement is on its way; or with a message that no summary stands for. A turn goes
+   * with its first entry, as one that was deleted with its session does, though later ones may stay where turns overlap.
+   * `lastSeq`, `messageCount` and usage stay.
    */
   sweep(request: {
     now: number;
@@ -257,8 +264,8 @@ export interface Store extends InboundStore, AsyncDisposable {
   }): Promise<boolean>;
 
   /**
-   * Counts for health and metrics; cheap. `bytes` is all, of which the recorder has `deliveryBytes`: these count for no limit, but what
-   * it holds past its own as the work of so much is unfinished.
+   * Counts for health and metrics; cheap. `bytes` is all, of which the recorder has `deliveryBytes`: these count for no limit,
+   * except the bytes that it holds past its own limit for unfinished work.
    */
   stats(): {
     sessions: number;

@@ -8,7 +8,7 @@ export const LOOKED_AT_TOGETHER = 500;
 
 export const isOpen = (status: TurnQuery["status"]): boolean => status === "queued" || status === "running";
 
-/** Whether a turn is one that the list holds. */
+/** True if the list holds the turn. */
 export const matchesTurn = ({ status, agent, sessionId }: TurnQuery, turn: Turn): boolean =>
   (status === undefined || turn.status === status) &&
   (agent === undefined || turn.agent === agent) &&

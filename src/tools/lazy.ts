@@ -1,6 +1,6 @@
 import type { ToolSource } from "./tool.ts";
 
-/** Tools whose code is loaded when they are first asked for: what it needs costs the start of a gateway nothing. */
+/** Tools whose code is loaded at the first request for them, so that its dependencies do not slow the start of a gateway. */
 export const lazyTools = (load: () => Promise<ToolSource>): ToolSource => {
   let loading: Promise<ToolSource> | undefined;
   return {

@@ -1,16 +1,18 @@
 /**
- * Something that a model may have done for it while it answers. What it gives back is read by the model, never by a caller: it may
- * come from outside, and is marked as such.
+ * An action that a model may request while it answers. Its result is read by the model, never by a caller. The result may come
+ * from outside, and is then marked as such.
  */
 export type Tool = {
-  /** As the model calls it: letters, digits, `_` and `-`, 64 at most. */
+  /** The name by which the model calls it: letters, digits, `_` and `-`, 64 at most. */
   name: string;
   description: string;
-  /** What it answers was written by somebody else: a model is shown it as data. */
+  /** True if its answers are written by an outside party: a model sees them as data. */
   isOutside: boolean;
   /** JSON Schema of its arguments. */
   parameters: Readonly<Record<string, unknown>>;
-  /** Its answer in words. Throws a ToolError with words that the model may read; anything else it throws is told to nobody but the log. */
+  /**
+   * Returns its answer as text. Throws a ToolError with a message that the model may read; any other error goes to the log alone.
+   */
   call(args: unknown, signal: AbortSignal): Promise<string>;
 };
 
@@ -18,11 +20,12 @@ export class ToolError extends Error {
   override readonly name = "ToolError";
 }
 
-/** Where the tools of an agent come from. */
+/** The source of an agent's tools. */
 export interface ToolSource extends AsyncDisposable {
   /**
-   * The tools as they are now, started where they were not. A server that does not answer is left out and told of in `missing`: the others
-   * are not made to wait for it past its time. `hops`: through how many announcements and agents came what asks for them.
+   * The current tools; servers that do not run are started. A server that does not answer is left out and listed in `missing`:
+   * the others do not wait for it past its time limit. `hops`: the number of announcements and agents that the cause of the
+   * request came through.
    */
   tools(
     signal: AbortSignal,

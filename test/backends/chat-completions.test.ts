@@ -27,7 +27,7 @@ const open = (options?: Record<string, unknown>) => {
   const model = modelAt("openai-compatible", server.url, { options });
   return openModels({ main: { ...model, provider: { ...model.provider, baseUrl: `${server.url}/v1/` } } });
 };
-/** Those of the second request, after a call. */
+/** The messages of the second request, after a call. */
 const messages = () => server.seen[1]?.json.messages as object[];
 const asked: unknown[] = [];
 const look: Tool = {

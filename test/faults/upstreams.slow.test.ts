@@ -153,7 +153,7 @@ describe("F34: what an SDK fetches in tiny pieces", () => {
 describe("F34: many small events that came at once", () => {
   it("MUST be read from a model a few in each turn of the event loop", async () => {
     await using raw = await startRaw();
-    // What the model thinks comes with the text.
+    // The model's thoughts come with the text.
     const event = 'data: {"choices":[{"delta":{"content":"a","reasoning_content":"b"}}]}\n\n';
     raw.say({ bytes: `${head("text/event-stream")}${chunk(event.repeat(1_000) + MODEL_END)}${LAST}` });
     const backend = openModels({ main: modelAt("openai-compatible", raw.url) });

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { ClaimedTurn, Entry } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
-import { alternating, silent, twoStores } from "./two-stores.ts";
-import { LEASE_MS, times, type World } from "./world.ts";
+import { alternating, twoStores } from "./two-stores.ts";
+import { LEASE_MS, silent, times, type World } from "./world.ts";
 
 await postgresTests((server) => {
   // In a database of their own, as one test cuts connections by that.

@@ -3,8 +3,8 @@ import type { BeatClaim, GatewayEntry, RateCount } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
 import { queueEvent, STREAM_KEEP } from "./inbound.ts";
-import { connect, silent, type Two, twoStores } from "./two-stores.ts";
-import { deliveryOf, LEASE_MS, RECORDER, times, used, type World } from "./world.ts";
+import { connect, type Two, twoStores } from "./two-stores.ts";
+import { deliveryOf, LEASE_MS, RECORDER, silent, times, used, type World } from "./world.ts";
 
 await postgresTests((server) => {
   const openTwo = twoStores(server);

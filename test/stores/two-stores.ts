@@ -1,6 +1,6 @@
 import pg from "pg";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
-import type { Store, StoreWatcher } from "#store/store.ts";
+import type { Store } from "#store/store.ts";
 import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
 import type { TestPostgres } from "#test/harness/postgres.ts";
 import { emptySchema } from "./postgres-engine.ts";
@@ -59,16 +59,4 @@ export const connect = async (connectionString: string) => {
   const client = new pg.Client({ connectionString });
   await client.connect();
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
-};
-
-/** A watcher that nothing comes of. */
-export const silent: StoreWatcher = {
-  entries: () => {},
-  sessionDeleted: () => {},
-  gatewayEntries: () => {},
-  work: () => {},
-  cancel: () => {},
-  compaction: () => {},
-  beat: () => {},
-  announcement: () => {},
 };

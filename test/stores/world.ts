@@ -10,6 +10,7 @@ import type {
   RecorderLimits,
   Store,
   StoreLimits,
+  StoreWatcher,
   TurnEnd,
   TurnOrder,
   Usage,
@@ -293,4 +294,16 @@ export const refusal = async (call: Promise<unknown>): Promise<string> => {
     throw error;
   }
   return "not refused";
+};
+
+/** A watcher that does nothing. */
+export const silent: StoreWatcher = {
+  entries: () => {},
+  sessionDeleted: () => {},
+  gatewayEntries: () => {},
+  work: () => {},
+  cancel: () => {},
+  compaction: () => {},
+  beat: () => {},
+  announcement: () => {},
 };

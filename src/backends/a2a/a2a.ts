@@ -23,16 +23,16 @@ export type A2aSettings = {
   clock: Clock;
 };
 
-/** How often a task is asked for that is not done yet. */
+/** The pause between two requests for the state of a task that is not done yet. */
 const POLL_MS = 1_000;
-/** How long a stream is waited for whose reply is over. */
+/** The time for which a stream may stay open after its reply is over. */
 const REST_MS = 1_000;
-/** How long a task is told to stop that nobody waits for any more. */
+/** The time limit for the request that cancels a task. */
 const CANCEL_MS = 3_000;
-/** Questions of agents that wait for an answer. One that is forgotten begins a new task in the same context. */
+/** Questions of agents that wait for an answer. The answer to a forgotten question begins a new task in the same context. */
 const QUESTIONS = 10_000;
 
-/** An agent that speaks A2A 1.0. It keeps the conversations itself: a session is a context of its. */
+/** An agent that speaks A2A 1.0. It keeps the conversations itself: each session has a context there. */
 export const createA2aBackend = (settings: A2aSettings): Backend => {
   const { url, headers, connectMs, clock } = settings;
   const agent = openAgent(connectMs);
@@ -68,7 +68,7 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
       call.left();
       outer.removeEventListener("abort", stop);
       const leave = () => inner.abort(new Error("nobody reads the reply"));
-      // A reply is over before its stream, whose connection is worth a moment.
+      // A reply is over before its stream. A short wait for its end keeps the connection.
       if (reply.isOver) clock.after(REST_MS, leave);
       else leave();
     }

@@ -4,11 +4,11 @@ import { BackendError } from "#kit/errors.ts";
 
 export const WHO = "the remote agent";
 const WELL_KNOWN = "/.well-known/agent-card.json";
-/** So long a card is believed. */
+/** The time for which a card is used before it is fetched again. */
 const FRESH_MS = 5 * 60_000;
 const SPOKEN = ["JSONRPC", "HTTP+JSON"];
 
-/** Where the card of an agent is: the address itself where it names a file, else below it. */
+/** The address of an agent's card: the given address itself if it names a file, else the well-known path below it. */
 export const cardAddress = (url: string): URL => {
   const address = new URL(url);
   address.username = "";
@@ -17,7 +17,7 @@ export const cardAddress = (url: string): URL => {
   return address;
 };
 
-/** An agent's card, read again when it has grown old or when something went wrong. */
+/** An agent's card. It is read again when it is old or after a failure. */
 export const createCards = (address: URL, fetchCard: typeof fetch, clock: Clock) => {
   let known: { card: AgentCard; until: number } | undefined;
   return {
@@ -35,7 +35,7 @@ export const createCards = (address: URL, fetchCard: typeof fetch, clock: Clock)
   };
 };
 
-/** The card with the interfaces that can be spoken to, of which there is one at least. */
+/** The card with only the interfaces that the gateway can use. There is at least one. */
 const usable = (card: unknown, origin: string): AgentCard => {
   const listed = (card as AgentCard | null)?.supportedInterfaces;
   if (!Array.isArray(listed)) throw new BackendError(`${WHO} has no agent card of A2A 1.0 at its address`);
@@ -46,7 +46,7 @@ const usable = (card: unknown, origin: string): AgentCard => {
       /^1(\.|$)/.test(String(one.protocolVersion)),
   );
   if (known.length === 0) throw new BackendError(`${WHO} speaks neither JSON-RPC nor HTTP+JSON of A2A 1.0`);
-  // What the configuration gives to send, credentials too, is for the host that it names.
+  // Headers and credentials of the configuration go only to the host that it names.
   const here = known.filter(({ url }) => URL.canParse(url) && new URL(url).origin === origin);
   if (here.length === 0)
     throw new BackendError(`${WHO} is at another host than its card: give the address of the card at that host`);

@@ -2,7 +2,7 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import { WHO } from "./card.ts";
 
-/** What the codes of A2A's errors mean to whoever sent the turn; their messages are the remote's own. */
+/** The meaning of A2A's error codes, for the sender of the turn. The messages of these errors are the remote's own. */
 const MEANINGS: Record<number, string> = {
   [-32602]: "it does not take the message in this form",
   [-32603]: "an error of its own",
@@ -14,7 +14,7 @@ const MEANINGS: Record<number, string> = {
 };
 const INTERNAL = -32603;
 
-/** What the SDK throws, as a failure of the backend. */
+/** Converts an error that the SDK throws to a failure of the backend. */
 export const failureOf = (thrown: unknown): BackendError => {
   for (let one = thrown, depth = 0; one instanceof Error && depth < 4; one = one.cause, depth++) {
     if (one instanceof BackendError) return one;
@@ -31,5 +31,5 @@ export const failureOf = (thrown: unknown): BackendError => {
   return new BackendError(`${WHO} answered with something that is no A2A`, { cause: quoted(thrown) });
 };
 
-/** What the remote said itself, or the SDK of it, for the log alone. */
+/** The message of the remote or of the SDK, for the log alone. */
 const quoted = (thrown: unknown): BackendError => new BackendError(cleanSentence(String(thrown)));

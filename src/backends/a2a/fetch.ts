@@ -10,19 +10,19 @@ import { WHO } from "./card.ts";
 
 const WHOLE_BYTES = 16 * MIB;
 const STREAM_BYTES = 32 * MIB;
-/** Events that the SDK reads in one tick of the event loop, which may take it milliseconds. */
+/** The number of events that the SDK reads in one tick of the event loop. A tick may take milliseconds. */
 const EVENTS_AT_ONCE = 16;
 
 export type FetchSettings = {
   headers: Readonly<Record<string, string>>;
   clock: Clock;
-  /** Where requests may go: an address comes from the other side. */
+  /** The only origin that requests may go to: the card's addresses come from the other side. */
   origin: string;
 };
 
 /**
- * `fetch` for the SDK: no redirects, nothing encoded, limits on all that is read. An answer with an error's status, one that is no UTF-8 or
- * no JSON is a BackendError, and nobody sees its body.
+ * `fetch` for the SDK: it follows no redirects, accepts no encodings, and limits everything that it reads. An answer with an
+ * error status, without valid UTF-8 or without valid JSON becomes a BackendError, and its body is not shown to anybody.
  */
 export const createFetch =
   (agent: Agent, { headers, clock, origin }: FetchSettings): typeof fetch =>
@@ -58,7 +58,7 @@ export const createFetch =
     return new Response(text, made);
   };
 
-/** The events of an answer, each written anew: what is read behind it sees whole events of JSON only. */
+/** The events of an answer, each written anew, so that the reader gets only whole events of JSON. */
 async function* rewritten(answer: Answer): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const events of eventsOf(answer, STREAM_BYTES)) {

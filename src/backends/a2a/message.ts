@@ -6,8 +6,8 @@ import { textsFor } from "../conversation.ts";
 const ROLE_USER = 1;
 
 /**
- * The context of a session at the agent. Made of the session's id and of what is sent to the agent to know us by: the same after a restart and on
- * every gateway, and nobody guesses it who does not know those headers.
+ * The context of a session at the agent. It is made of the session's id and of the headers that identify us to the agent. It is
+ * the same after a restart and on every gateway, and nobody can guess it without those headers.
  */
 export const contextOf = (url: string, headers: Readonly<Record<string, string>>, turn: BackendTurn): string => {
   const of = JSON.stringify([url, Object.entries(headers).sort(), turn.agent, turn.sessionId]);
@@ -18,7 +18,7 @@ export const contextOf = (url: string, headers: Readonly<Record<string, string>>
   ].join("-");
 };
 
-/** A turn as a message. The agent keeps the conversation itself, but for what was said before the session began. */
+/** A turn as a message. The agent keeps the conversation itself, except for the messages from before the session began. */
 export const messageOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): Message => {
   return {
     messageId: turn.turnId,

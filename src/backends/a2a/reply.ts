@@ -9,20 +9,20 @@ import { textOf } from "./message.ts";
 /** The states of a task, by their numbers in the protocol. */
 export const STATE = { completed: 3, failed: 4, canceled: 5, inputRequired: 6, rejected: 7, authRequired: 8 } as const;
 
-/** A reply as the events of its task bring it. */
+/** A reply, built from the events of its task. */
 export class Reply {
   taskId: string | undefined;
   contextId: string | undefined;
-  /** The task has ended, or waits: nothing more comes. */
+  /** The task has ended, or waits for input: no more text comes. */
   isOver = false;
   /** The agent has asked something, and the next message is the answer. */
   isQuestion = false;
-  /** What it took, where the agent says so. */
+  /** The tokens that it used, if the agent reports them. */
   used: Used | undefined;
   readonly #artifacts = new Map<string, string>();
   #length = 0;
 
-  /** The text that an event adds. Throws where the task has failed. */
+  /** The text that an event adds. Throws if the task has failed. */
   take({ payload }: StreamResponse): string {
     if (payload?.$case === "message") return this.#message(payload.value);
     if (payload?.$case === "task") return this.task(payload.value);
@@ -41,7 +41,7 @@ export class Reply {
     throw new BackendError(`${WHO} sent an event that A2A 1.0 does not have`);
   }
 
-  /** What a task says that nobody has heard yet. */
+  /** The new text of a task: the part that was not returned before. */
   task({ id, contextId, status, artifacts, metadata }: Task): string {
     this.#seen(id, contextId);
     this.#count(metadata);
@@ -61,7 +61,7 @@ export class Reply {
     return this.#counted(textOf(parts));
   }
 
-  /** The last that is told stands for all. A2A itself says nothing of it: these are the places where agents put it. */
+  /** The last report replaces all others. A2A does not define usage: these are the places where agents put it. */
   #count(...told: unknown[]): void {
     for (const metadata of told) {
       const { usage, adk_usage_metadata } = (metadata ?? {}) as Record<string, unknown>;
@@ -82,7 +82,7 @@ export class Reply {
       return text;
     }
     this.#artifacts.set(artifactId, text);
-    // What was said cannot be taken back: of a text that is told again, what is new.
+    // Sent text cannot be taken back: if the agent repeats a text, only the new part of it is sent.
     if (said !== undefined && text.startsWith(said)) return text.slice(said.length);
     return this.#length > 0 && text !== "" ? `\n\n${text}` : text;
   }
@@ -111,7 +111,7 @@ export class Reply {
       case STATE.canceled:
         throw new BackendError(`${WHO} cancelled its task${because}`);
       default:
-        // What it says on its way is about the work, and no part of the result.
+        // A status message reports on the work and is no part of the result.
         return "";
     }
   }

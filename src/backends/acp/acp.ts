@@ -9,7 +9,7 @@ import { createProcesses } from "./processes.ts";
 
 export type AcpSettings = AgentSettings & {
   models: readonly string[];
-  /** How long a process is kept without a turn. */
+  /** The time for which an idle process is kept. */
   idle: number;
   processes: number;
 };
@@ -27,7 +27,7 @@ export const createAcpBackend = (settings: AcpSettings): Backend => {
       yield* ask(process);
       isGood = true;
     } finally {
-      // One that failed may remember what we do not. One that was told to leave its turn is kept if it obeys.
+      // After a failure the process may remember messages that we do not have. After a cancelled turn it is kept if it obeys.
       if (!isGood && !signal.aborted) void process.stop();
       processes.give(key);
     }
@@ -75,8 +75,8 @@ const summaryPrompt = (messages: readonly BackendMessage[]): string => {
 };
 
 /**
- * What an agent has missed that was asked `text` last: a turn that another gateway ran, or one that never reached it. Nothing where that
- * message is in the history no more.
+ * The messages that the agent has missed since it was asked `text`: a turn that another gateway ran, or one that never reached
+ * it. Empty if that message is no longer in the history.
  */
 const missedSince = (text: string, history: readonly BackendMessage[]): readonly BackendMessage[] => {
   const at = history.findLastIndex((message) => message.role !== "assistant" && message.text === text);

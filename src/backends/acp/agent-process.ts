@@ -16,7 +16,7 @@ import { createReply, type Reply } from "./reply.ts";
 export type AgentSettings = Program & {
   agent: string;
   permissions: "deny" | "allow";
-  /** How long it is waited for until it takes prompts, a step of it. */
+  /** The time limit for each step of the start, until it accepts prompts. */
   connectMs: number;
   silenceMs: number;
   version: string;
@@ -24,27 +24,27 @@ export type AgentSettings = Program & {
   events: Pick<Events, "programSaid">;
 };
 
-/** An agent's program with one session, and what it is doing. One prompt at a time. */
+/** An agent's program with one session, and its state. It handles one prompt at a time. */
 export type AgentProcess = {
-  /** What it was asked last; undefined where it is new. */
+  /** The text of its last prompt; undefined if it is new. */
   lastAsked: string | undefined;
   isAlive(): boolean;
-  /** Resolves when what it was told to leave is left, or it is ended. */
+  /** Resolves when it has left its cancelled prompt, or has ended. */
   readonly settled: Promise<void>;
   chooseModel(model: string | undefined, signal: AbortSignal): Promise<void>;
   prompt(text: string, hops: number, signal: AbortSignal): AsyncGenerator<Chunk>;
-  /** Resolves when nothing of it is left. */
+  /** Resolves when no process of it is left. */
   stop(): Promise<void>;
   readonly gone: Promise<void>;
 };
 
-/** An agent that was told to leave a turn has so long to obey. */
+/** The time in which an agent must obey a cancellation. */
 const CANCEL_MS = 2_000;
-/** One that did not obey has so long to end. */
+/** The time in which an agent that did not obey must end. */
 const DEAF_MS = 300;
-/** Who works with a tool says nothing meanwhile: this often it is taken for alive. */
+/** An agent that works with a tool may be silent: it counts as alive, with a sign of life at this interval. */
 const ALIVE_MS = 5_000;
-/** Who closed its output has so long to end. */
+/** The time in which an agent that closed its output must end. */
 const END_MS = 500;
 
 /** Starts an agent's program and opens a session in it. */
@@ -86,7 +86,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
     stopped ??= program.stop(graceMs).finally(tellGone);
     return stopped;
   };
-  /** Resolves with why, when the program can be spoken with no more. */
+  /** Resolves with the reason when the program can no longer be reached. */
   const broken = closed.then(async (failure) => {
     isAlive = false;
     const error = failure ?? endedBadly(await endOf(program, clock), program, true);
@@ -101,7 +101,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
     const hello = await ask(
       peer.request(methods.agent.initialize, {
         protocolVersion: PROTOCOL_VERSION,
-        // It has its own files and shells; nobody here looks after them.
+        // It has its own files and shells; the gateway does not watch them.
         clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
         clientInfo: { name: "agent-gateway", version },
       }),
@@ -118,7 +118,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
       ask(peer.request(methods.agent.session.setConfigOption, { sessionId, configId, value }), aborted),
     );
 
-    /** Tells it to leave what it does, and ends it if it does not obey. */
+    /** Cancels its prompt, and ends the program if it does not obey. */
     const leave = (answered: Promise<unknown>): void => {
       if (!isAlive) return;
       peer.notify(methods.agent.session.cancel, { sessionId }).catch(() => {});

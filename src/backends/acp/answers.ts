@@ -12,7 +12,7 @@ import { countsIn } from "../used.ts";
 
 type Limits = { broken: Promise<BackendError>; signal: AbortSignal | undefined; clock: Clock; ms: number };
 
-/** An answer, unless the program breaks, the caller leaves, or the time is over before it comes. */
+/** Waits for an answer. Rejects if the program breaks, the caller leaves, or the time is over before. */
 export const within = <T>(answer: Promise<T>, { broken, signal, clock, ms }: Limits): Promise<T> =>
   new Promise((resolve, reject) => {
     const onAbort = () => reject(signal?.reason);
@@ -29,7 +29,7 @@ export const within = <T>(answer: Promise<T>, { broken, signal, clock, ms }: Lim
 
 const LOG_IN_FIRST = -32000;
 
-/** What an agent answers instead of what it was asked for, in words for callers. */
+/** Converts the error of an agent to a failure in words for callers. */
 export const asRefusal = (error: unknown): BackendError => {
   if (!(error instanceof RequestError))
     return new BackendError("the agent's program cannot be spoken with", { cause: error });
@@ -39,7 +39,7 @@ export const asRefusal = (error: unknown): BackendError => {
   return new BackendError(said === "" ? "the agent failed" : `the agent failed: ${said}`, { cause: quoted(error) });
 };
 
-/** What it said itself, for the log alone. */
+/** The agent's own message, for the log alone. */
 const quoted = ({ code, message, data }: RequestError): BackendError =>
   new BackendError(cleanSentence(`${code}: ${message} ${data === undefined ? "" : JSON.stringify(data)}`));
 
@@ -50,10 +50,10 @@ const STOPPED: Readonly<Record<string, string>> = {
   cancelled: "the agent left the turn",
 };
 
-/** What an agent may do that is not allowed what it needs. */
+/** The stop reasons that an agent may give when a permission is denied. */
 const LEFT = new Set(["refusal", "cancelled"]);
 
-/** Why a prompt that was answered is no reply; undefined where it is one, be it cut by a limit of the agent's. */
+/** The reason why an answered prompt is no reply; undefined if it is a reply, even one that a limit of the agent cut short. */
 export const reasonOf = (
   response: PromptResponse | undefined,
   hasText: boolean,
@@ -68,13 +68,13 @@ export const reasonOf = (
   );
 };
 
-/** What a prompt used, where the agent says so. Not in the stable protocol yet; agents send it. */
+/** The usage of a prompt, if the agent reports it. It is not in the stable protocol yet, but agents send it. */
 export const usageOf = (response: PromptResponse | undefined): Used | undefined =>
   countsIn((response as { usage?: unknown } | undefined)?.usage);
 
 const WANTED = { allow: ["allow_once", "allow_always"], deny: ["reject_once", "reject_always"] } as const;
 
-/** What an agent is told that asks whether it may: nobody is there to be asked, so the configuration has said it before. */
+/** The answer to an agent's request for permission. Nobody is there to ask, so the configuration decides in advance. */
 export const answerPermission = (
   { options }: RequestPermissionRequest,
   permissions: "allow" | "deny",

@@ -6,27 +6,27 @@ import { outputOf } from "#kit/programs/output.ts";
 import type { RunningProgram } from "#kit/programs/start.ts";
 
 const LINE_BYTES = 16 * 1024 * 1024;
-/** Requests of the agent that are not answered yet. One that has more does not read its answers. */
+/** The number of the agent's requests that may wait for an answer. An agent that has more does not read its answers. */
 const MOST_ASKED = 64;
 
 type Message = { id?: unknown; method?: unknown; params?: unknown; result?: unknown; error?: unknown };
 
 type Hearing = {
   onUpdate: (params: unknown) => Promise<void> | undefined;
-  /** The prompt is answered: what comes now belongs to no turn. */
+  /** The prompt is answered: later messages belong to no turn. */
   onAnswer: () => void;
 };
 
 export type Spoken = {
-  /** What the SDK reads and writes: requests and their answers. */
+  /** The messages that the SDK reads and writes: requests and their answers. */
   stream: Stream;
-  /** Resolves when nothing more can be read: undefined where the program only closed its output. */
+  /** Resolves when nothing more can be read; with undefined if the program only closed its output. */
   closed: Promise<BackendError | undefined>;
 };
 
 /**
- * The messages of an agent, a line of JSON each. Updates of a session are handed on here, and waited for where they have no room: the SDK
- * reads without bound, and gives them no order with the answer that ends the turn.
+ * The messages of an agent, each a line of JSON. Updates of a session are handled here, and reading waits while they have no
+ * room: the SDK reads without a limit, and does not keep their order with the answer that ends the turn.
  */
 export const speak = (program: RunningProgram, clock: Clock, { onUpdate, onAnswer }: Hearing): Spoken => {
   const asked = new Set<unknown>();
@@ -37,7 +37,7 @@ export const speak = (program: RunningProgram, clock: Clock, { onUpdate, onAnswe
   const deliver = (message: Message): Promise<void> | undefined => {
     if (message.method === "session/update" && message.id === undefined) return onUpdate(message.params);
     if (typeof message.method === "string") {
-      // Nobody listens to any other notification, and the SDK reads it first.
+      // There is no listener for other notifications, and the SDK would parse them first.
       if (message.id === undefined) return;
       if (++open > MOST_ASKED) throw new BackendError("the agent's program asks for too much at once");
     } else if (!asked.delete(message.id)) return;
@@ -95,6 +95,6 @@ const asFailure = (error: unknown): BackendError => {
   return new BackendError("the agent's program cannot be read any more", { cause: error });
 };
 
-/** What cannot be written is no failure of its own: the program has ended, and that is told. */
+/** A failed write is no failure of its own: the program has ended, and its end is reported. */
 const written = ({ stdin }: RunningProgram, line: string): Promise<void> =>
   new Promise((resolve) => void stdin.write(line, () => resolve()));

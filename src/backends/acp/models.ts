@@ -1,7 +1,7 @@
 import type { SessionConfigOption } from "@agentclientprotocol/sdk";
 import { BackendError } from "#kit/errors.ts";
 
-/** Sets the model of a session, by the option that the agent offers for it. A turn that names none leaves it as it is. */
+/** Sets the model of a session, by the option that the agent offers for it. A turn that names no model leaves it unchanged. */
 export const createModelChoice = (
   options: readonly SessionConfigOption[] | null | undefined,
   set: (configId: string, value: string, signal: AbortSignal) => Promise<unknown>,

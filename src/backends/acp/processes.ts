@@ -16,8 +16,8 @@ type Slot = {
 const BUSY_MS = 1_000;
 
 /**
- * The processes of an agent, one for each session that was used of late. Who takes one gives it back. At most `processes` are there at
- * once, those that end counted: the one that was idle longest makes room.
+ * The processes of an agent, one for each recently used session. The caller that takes a process must give it back. There are at
+ * most `processes` at once, including those that are about to end. To make room, the process that was idle longest is ended.
  */
 export const createProcesses = (
   { idle, processes, clock }: ProcessLimits,
@@ -59,10 +59,10 @@ export const createProcesses = (
       signal.throwIfAborted();
     }
   };
-  /** The process that a session has, once nobody uses it; undefined where it has none. */
+  /** The process of a session, as soon as nobody uses it; undefined if there is none. */
   const idleOf = async (key: string, signal: AbortSignal): Promise<AgentProcess | undefined> => {
     for (let slot = slots.get(key); slot; slot = slots.get(key)) {
-      // It may be leaving the turn before still.
+      // It may still be ending its cancelled turn.
       if (!slot.isBusy) await slot.process?.settled;
       signal.throwIfAborted();
       if (!isThere(key, slot)) continue;
@@ -78,7 +78,7 @@ export const createProcesses = (
   };
 
   return {
-    /** The process of a session, started where there is none. Nobody else has it until it is given back. */
+    /** The process of a session, started if there is none. Nobody else gets it until it is given back. */
     async take(key: string, signal: AbortSignal): Promise<AgentProcess> {
       if (isClosed) throw new BackendError("the agent is being closed", { retryable: true });
       const idleOne = await idleOf(key, signal);
@@ -105,7 +105,7 @@ export const createProcesses = (
       else slot.forget = clock.after(idle, () => void end(key, slot));
       tell(slot);
     },
-    /** Ends the idle ones now, the others when they are given back. Resolves when none is left. */
+    /** Ends idle processes now, and the others when they are given back. Resolves when none is left. */
     async close(): Promise<void> {
       isClosed = true;
       for (const [key, slot] of slots) if (!slot.isBusy) void end(key, slot);

@@ -5,17 +5,17 @@ import { BackendError } from "#kit/errors.ts";
 import type { Chunk } from "../backend.ts";
 import { createJoiner } from "../characters.ts";
 
-/** A reply whose reader is so far behind makes the agent wait. */
+/** The amount of unread reply at which the agent must wait for the reader. */
 const MOST_WAITING = 1024 * 1024;
-/** Tools that one turn may have at work, for all that we note of them. */
+/** The number of tool calls, and of unread chunks, that one turn may have at once. */
 const MOST_TOOLS = 1_000;
 
-/** Whoever reads it on the timeline can do something about it. */
+/** A reason for the timeline that names the setting to change. */
 const NOT_ALLOWED = "it was not allowed: acp.permissions of the agent is deny";
 
 type Tool = { name: string; began: number; isRefused: boolean };
 
-/** The reply of an agent to one prompt, as its updates tell it. */
+/** The reply of an agent to one prompt, built from its updates. */
 export const createReply = (clock: Clock, aliveMs: number) => {
   const waiting: Chunk[] = [];
   const tools = new Map<string, Tool>();
@@ -47,7 +47,7 @@ export const createReply = (clock: Clock, aliveMs: number) => {
       alive();
       return;
     }
-    // What was said before a tool was used, or as another message, is a paragraph of its own.
+    // Text after a tool call, or with another message id, starts a new paragraph.
     if (characters > 0 && (isApart || messageId !== message) && !last.endsWith("\n")) said = `\n\n${said}`;
     isApart = false;
     message = messageId;
@@ -88,7 +88,7 @@ export const createReply = (clock: Clock, aliveMs: number) => {
   const isBehind = () => weight > MOST_WAITING || waiting.length > MOST_TOOLS;
 
   return {
-    /** Takes an update of the session; a promise where the reader has to come after first. */
+    /** Takes an update of the session. Returns a promise if the reader must catch up first. */
     take(update: SessionUpdate): Promise<void> | undefined {
       if (outcome || isSealed) return undefined;
       if (update.sessionUpdate === "agent_message_chunk") {
@@ -100,7 +100,7 @@ export const createReply = (clock: Clock, aliveMs: number) => {
       if (isBehind()) room ??= new Promise((resolve) => (makeRoom = resolve));
       return room;
     },
-    /** It was not allowed to do this, of which it need not have told before. */
+    /** The agent was denied this tool call, which it need not have announced before. */
     refuse({ toolCallId, title }: Pick<ToolUpdate, "toolCallId" | "title">): void {
       wasRefused = true;
       const id = String(toolCallId);
@@ -108,9 +108,9 @@ export const createReply = (clock: Clock, aliveMs: number) => {
       const tool = tools.get(id);
       if (tool) tool.isRefused = true;
     },
-    /** Whether there was anything that it was not allowed to do. */
+    /** True if the agent was denied anything. */
     wasRefused: () => wasRefused,
-    /** The agent has said all of it. */
+    /** The reply of the agent is complete. */
     seal(): void {
       isSealed = true;
     },
@@ -119,11 +119,11 @@ export const createReply = (clock: Clock, aliveMs: number) => {
       outcome ??= {};
       wake();
     },
-    /** Ends it at once: what was not read yet is thrown away. */
+    /** Ends it at once: unread text is thrown away. */
     fail,
-    /** Fails it, unless the agent had said all of it before. */
+    /** Fails it, unless the reply was complete before. */
     lose({ message, retryable, cause }: BackendError): void {
-      // What was said or done would be said or done again.
+      // Another try would repeat the text and the actions.
       const isWorthIt = retryable && !acted && characters === 0;
       if (!isSealed) fail(new BackendError(message, { retryable: isWorthIt, cause }));
     },

@@ -21,15 +21,15 @@ export type CommandSettings = Program & {
   events: Pick<Events, "programSaid">;
 };
 
-/** More than this is no reply, whatever is in it. */
+/** The longest output: a longer one is no reply. */
 const OUTPUT_BYTES = 16 * 1024 * 1024;
 const GRACE_MS = 1_000;
-/** After the end of its output a program may take so long to tidy up. */
+/** The time that a program may take to tidy up after the end of its output. */
 const END_MS = 2_000;
 
 /** Runs a program for each turn: the turn on its standard input, as JSON, the reply on its standard output. */
 export const createCommandBackend = (settings: CommandSettings): Backend => {
-  /** The programs that run, each until nothing of it is left. */
+  /** The running programs, each until no process of it is left. */
   const running = new Set<Promise<unknown>>();
   return {
     kind: "command",
@@ -77,7 +77,7 @@ async function* answer(
   };
   signal.addEventListener("abort", stop, { once: true });
   try {
-    // It may have been aborted while the program was started.
+    // The turn may have been aborted while the program was started.
     signal.throwIfAborted();
     program.stdin.end(`${JSON.stringify(document)}\n`);
     const format = FORMATS[output]();
@@ -123,7 +123,10 @@ const endOf = async ({ ended }: RunningProgram, clock: Clock): Promise<ProgramEn
   return end;
 };
 
-/** What a run has used: as the program says, or counted in characters. Told with each piece, so that who is stopped has booked it. */
+/**
+ * The usage of a run: as the program reports it, or counted in characters. It is sent with each piece, so that it is already
+ * booked if the run is stopped.
+ */
 const createCount = (asked: string) => {
   const input = tokensIn(asked.length);
   let characters = 0;

@@ -5,19 +5,19 @@ import { createJoiner } from "../characters.ts";
 import { jsonOf } from "../json.ts";
 import { readPiece } from "../turn-document.ts";
 
-/** How a program's bytes become pieces of a reply. */
+/** Converts a program's bytes to pieces of a reply. */
 export type Format = {
   push(bytes: Buffer): Iterable<Chunk>;
   end(): Iterable<Chunk>;
 };
 
 const LINE_BYTES = 1024 * 1024;
-/** Ends of lines that are held back, as they may be the last; more of them are meant. */
+/** The number of line breaks that are held back because they may be the last. More of them are part of the text. */
 const MOST_ENDS = 1024;
 
 const notUtf8 = () => new BackendError("the agent's program wrote something that is not UTF-8");
 
-/** The reply is what is written, but for the ends of lines after its last one: programs write one there, and nobody means it. */
+/** The reply is the program's output without the line breaks at its end: programs add one there, and nobody means it. */
 export const readText = (): Format => {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let held = "";
@@ -44,7 +44,7 @@ export const readText = (): Format => {
   };
 };
 
-/** Each line is a piece, as JSON. Empty ones are none. */
+/** Each line is a piece, as JSON. Empty lines are skipped. */
 export const readJsonLines = (): Format => {
   const lines = createLineCutter(LINE_BYTES);
   const decoder = new TextDecoder("utf-8", { fatal: true });

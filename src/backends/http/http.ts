@@ -18,30 +18,30 @@ import { readPiece, summaryDocument, type TurnDocument, turnDocument } from "../
 import { NOTHING, untold } from "../used.ts";
 
 export type HttpSettings = {
-  /** As whom it is asked. */
+  /** The agent's name in the requests. */
   agent: string;
-  /** Models that it may be asked for. */
+  /** The model names that it accepts. */
   models: readonly string[] | undefined;
   url: string;
   headers: Readonly<Record<string, string>>;
-  /** Signs each request where it is given. */
+  /** The key for signatures: each request is signed if it is set. */
   secret: string | undefined;
-  /** Whether the conversation so far goes with each turn: not to an agent that keeps it itself. */
+  /** True if each turn includes the conversation so far: not for an agent that keeps it itself. */
   history: boolean;
   connectMs: number;
   clock: Clock;
 };
 
-/** What is asked for: the reply of a turn, or a summary of a conversation. */
+/** The kind of answer: the reply of a turn, or a summary of a conversation. */
 type Want = "reply" | "summary";
 
 const WHO = "the agent's service";
 
-/** The longest whole answer: 4 MiB of text, as JSON may write it; and of a stream, where each piece has an event around it. */
+/** The longest whole answer: 4 MiB of text in JSON. The next limit is for a stream, where each piece has an event around it. */
 const WHOLE_BYTES = 16 * MIB;
 const STREAM_BYTES = 32 * MIB;
 const FAILURE_BYTES = 64 * 1024;
-/** How long an answer that is no reply, or whose reply is over, is waited for: its connection is worth that much. */
+/** The time limit for the rest of an answer that is no reply, or whose reply is over. Its connection is worth that wait. */
 const REST_MS = 1_000;
 const ACCEPT = { reply: "text/event-stream, application/json, text/plain;q=0.5", summary: "application/json" } as const;
 
@@ -55,7 +55,7 @@ type Service = {
 
 type Asking = { want: Want; id: string; document: () => TurnDocument | Promise<TurnDocument> };
 
-/** An agent that is a web service: each turn is a POST, as specs/agent-http.yaml has it. */
+/** An agent that is a web service: each turn is a POST, as described in specs/agent-http.yaml. */
 export const createHttpBackend = (settings: HttpSettings): Backend => {
   const { clock, connectMs, models, url } = settings;
   const agent = openAgent(connectMs);
@@ -79,7 +79,7 @@ export const createHttpBackend = (settings: HttpSettings): Backend => {
   };
 };
 
-/** The headers of each request: the configuration's, and over them those of the contract. */
+/** The headers of each request: those of the configuration, then those of the contract, which replace them. */
 const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
   const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const key = secret === undefined ? undefined : signingKeyOf(secret);
@@ -151,14 +151,14 @@ async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, vo
       }
     }
   } finally {
-    // A reply is over before its body: a short rest of that is read, so that the connection can be used again.
+    // A reply is over before its body: a short rest is read, so that the connection can be used again.
     if (isOver) void restOf(answer, clock);
     else answer.discard();
   }
   throw new BackendError(`${WHO} ended its stream without \`done\``, { retryable: true });
 }
 
-/** An answer that is no reply. Its head has told enough, so its body is not waited for as long as a reply is. */
+/** The failure in an answer that is no reply. Its head tells enough, so the wait for its body is shorter than for a reply. */
 const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock): Promise<BackendError> => {
   const { status, headers } = answer;
   const text = await restOf(answer, clock);
@@ -170,7 +170,7 @@ const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock)
   return new BackendError(`${WHO} ${words}`, { retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
 };
 
-/** The rest of an answer, where it is short and comes soon. */
+/** The rest of an answer, if it is short and comes soon. */
 const restOf = async (answer: Answer, clock: Clock): Promise<string | undefined> => {
   const stopWaiting = clock.after(REST_MS, () => answer.discard());
   const text = await answer.text(FAILURE_BYTES).catch(() => undefined);
@@ -181,7 +181,7 @@ const restOf = async (answer: Answer, clock: Clock): Promise<string | undefined>
 const ALIVE: Chunk = { alive: true };
 /** Events that are a piece of the reply; others are a sign of life. */
 const PIECES = new Set(["", "message", "delta", "usage", "model", "error"]);
-/** What a service answers that does not know the request for a summary. */
+/** The statuses of a service that does not know the request for a summary. */
 const NO_SUMMARIES = new Set([400, 404, 405, 415, 422, 501]);
 
 const dataOf = ({ data }: { data: string }): unknown => {
@@ -195,7 +195,7 @@ const mediaTypeOf = (header: string | string[] | undefined): string => {
   return type.trim().toLowerCase();
 };
 
-/** The pieces of a whole answer. Throws where it is none. */
+/** The pieces of a whole answer. Throws if it is no reply. */
 const readWhole = (want: Want, status: number, type: string, text: string): Chunk[] => {
   if (type === "text/plain" && want === "reply") return [{ text }];
   if (!isJson(type))
@@ -208,7 +208,7 @@ const readWhole = (want: Want, status: number, type: string, text: string): Chun
   return readEnd(document, [{ text: words }]);
 };
 
-/** What the end of an answer tells beside its text, behind `chunks`. */
+/** The model and the usage at the end of an answer, after `chunks`. */
 const readEnd = (document: unknown, chunks: Chunk[] = []): Chunk[] => {
   const { model, usage } = Object(document);
   if (model != null) chunks.push(readPiece({ model }));
@@ -222,8 +222,8 @@ const noAnswer = (want: Want, what: string): BackendError =>
   );
 
 /**
- * What an answer with an error's status says to callers. Of problem+json alone, whose `detail` is meant for them; anything else may be the
- * page of a proxy or the trace of a program.
+ * The failure in an answer with an error status, for callers. It is read from problem+json alone, whose `detail` is meant for
+ * them. Any other body may be the page of a proxy or the trace of a program.
  */
 const readFailure = (type: string, text: string | undefined): { detail?: string; retryable?: boolean } => {
   if (type !== "application/problem+json" || text === undefined) return {};

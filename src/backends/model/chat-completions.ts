@@ -15,7 +15,7 @@ import { StrangeEvent } from "./failures.ts";
 import { ANSWER_BYTES, type AskModel, type Call, EVENT_BYTES, type NextParts, type Send, WHO } from "./fetch.ts";
 import type { ProviderSettings } from "./known.ts";
 
-/** The name of the provider under which the options of its models and what it wants to see again are kept. */
+/** The provider's name, under which the options of its models and the metadata that it wants to see again are kept. */
 export const CHAT = "openaiCompatible";
 
 type Part = LanguageModelV3StreamPart;
@@ -93,7 +93,7 @@ const messagesOf = (message: LanguageModelV3Message): Json[] => {
 const textIn = (content: Exclude<LanguageModelV3Message["content"], string>, type: "text" | "reasoning"): string =>
   content.flatMap((part) => (part.type === type && "text" in part ? [part.text] : [])).join("");
 
-/** Whoever reads them no further has to abort the call's signal. */
+/** A reader that stops before the end must abort the call's signal. */
 const partsOf = (answer: Answer, call: Call): NextParts => {
   const readEvents = createEventReader(WHO, EVENT_BYTES);
   const reader = new AnswerReader(call);
@@ -111,7 +111,7 @@ const partsOf = (answer: Answer, call: Call): NextParts => {
 
 type ToolCall = { index: unknown; id: string; name: string; input: string; more: Json };
 
-/** Makes parts of an answer's events. */
+/** Converts the events of an answer to parts. */
 class AnswerReader {
   readonly #call: Call;
   readonly #calls: ToolCall[] = [];
@@ -124,7 +124,7 @@ class AnswerReader {
     this.#call = call;
   }
 
-  /** An event that cannot be read is an error behind the parts of those before it. */
+  /** An unreadable event becomes an error after the parts of the earlier events. */
   read(events: readonly Sent[]): readonly Part[] {
     this.#parts = [];
     try {
@@ -155,7 +155,7 @@ class AnswerReader {
     }
     const event = jsonOf(data);
     if (!isObject(event)) throw new StrangeEvent(event);
-    // Some send an error without a name for it.
+    // Some servers send an error without an event name.
     if (isThere(event.error) || event.object === "error") throw event;
     const { choices, usage } = event;
     if (!Array.isArray(choices)) throw new StrangeEvent(event);
@@ -188,7 +188,7 @@ class AnswerReader {
     this.#parts.push({ type: `${kind}-delta`, id: kind, delta });
   }
 
-  /** Not every server numbers its calls, or names one again with each piece. */
+  /** Some servers do not number their calls, or do not repeat the name with each piece. */
   #readCall({ index, id, function: named, ...more }: Json): void {
     const { name, arguments: input } = Object(named) as Json;
     const isNew = typeof id === "string" && id !== "" && typeof name === "string" && name !== "";

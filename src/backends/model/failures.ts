@@ -4,10 +4,13 @@ import { retryAfterOf } from "#kit/retry-after.ts";
 import { isObject } from "../json.ts";
 import { statusWords } from "../outbound/words.ts";
 
-/** The request is what fails: another model is not asked for the same. After all other failures it is, where nothing was said yet. */
+/**
+ * The request itself was refused: no other model is asked for the same. After any other failure another model is asked, if no
+ * text was sent yet.
+ */
 export class RequestRefused extends BackendError {}
 
-/** What is known of a failure that a provider told of: by the answer's status, or inside a stream that had begun well. */
+/** The details of a failure that a provider reported: by the answer's status, or inside a stream that had begun well. */
 export type Told = { status: number | undefined; error: unknown; retryAfterMs: number | undefined };
 
 type Words = { codes: string; message: string; status: number | undefined; retryAfterMs: number | undefined };
@@ -19,13 +22,14 @@ const FILTERED = /content_filter|content_policy|safety|prohibited_content|respon
 const NO_KEY =
   /invalid_api_key|authentication|permission_error|permission_denied|unauthenticated|api_key_invalid|api key not valid/;
 const NO_MODEL = /model_not_found|not_found|model .{0,200}(not found|does not exist)/;
-/** Some answer so with a status of 200. */
+/** Some servers answer this with a status of 200. */
 const ELSEWHERE = /unexpected endpoint/;
 const TOO_FAST = /rate_limit|resource_exhausted|too_many_requests/;
 const BUSY = /overloaded|unavailable|api_error|server_error|internal|timeout|deadline_exceeded|bad gateway/;
 
 /**
- * A provider's failure in our words. What it said itself is the error's cause, for the log alone, and without what looks like a key.
+ * A provider's failure in our words. The provider's own message is the error's cause, for the log alone, without anything that
+ * looks like a key.
  */
 export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told): BackendError => {
   const { codes, message, status = answered, retryAfterMs = asked } = readError(error);
@@ -55,14 +59,14 @@ export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told
   return refused(`the provider refused the request (${status})`);
 };
 
-/** Who has not the model says so: anything else is what a server answers of a path that it does not have. */
+/** A provider without the model says so: any other answer of this kind comes from a server without such a path. */
 const NO_PLACE = "the provider has nothing at its address, or not the model: check its `baseUrl` and the model's name";
 
 export const FILTER_WORDS = "the provider's content filter refused this";
 
 export type Again = Pick<BackendError, "retryable" | "retryAfterMs">;
 
-/** What a turn fails with where no other model is asked after this one, the last of those that were tried. `again`: whether the turn is worth another try. */
+/** The failure of a turn after the last of the tried models. The last argument tells if, and when, another try is worthwhile. */
 export const noneLeft = (last: BackendError, tried: number, { retryable, retryAfterMs }: Again): BackendError => {
   if (tried === 1 && retryable === last.retryable) return last;
   const { message, isLate, model } = last;
@@ -82,18 +86,18 @@ export class StrangeEvent extends Error {
   }
 }
 
-/** What came is in no form that a provider of this type has. */
+/** The failure for an answer in no form of this provider type. */
 export const otherForm = (type: string): BackendError =>
   new BackendError(`what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``);
 
-/** What came was not what this provider should send. */
+/** The failure for an answer that this provider should not send. */
 export const noStream = (what: string): BackendError =>
   new BackendError(`the provider sent ${what} where a stream of events was to come`);
 
 export const brokeOff = (cause?: unknown): BackendError =>
   new BackendError("the provider broke its answer off", { retryable: true, cause });
 
-/** Providers agree on little more than that there is an object somewhere with a message in it. */
+/** Providers agree on little more than an object somewhere with a message in it. */
 const readError = (error: unknown): Words => {
   const outer = Array.isArray(error) ? error[0] : error;
   const inner = isObject(outer) && !isEmpty(outer.error) ? outer.error : outer;
@@ -109,7 +113,7 @@ const readError = (error: unknown): Words => {
 const reasonsOf = (details: unknown): unknown[] =>
   Array.isArray(details) ? details.filter(isObject).map(({ reason }) => reason) : [];
 
-/** Google's own way to say Retry-After. */
+/** Google's own form of Retry-After. */
 const retryDelayOf = (details: unknown): number | undefined => {
   if (!Array.isArray(details)) return undefined;
   const delay = details.filter(isObject).find(({ retryDelay }) => typeof retryDelay === "string")?.retryDelay;
@@ -117,7 +121,7 @@ const retryDelayOf = (details: unknown): number | undefined => {
   return seconds === undefined ? undefined : Number(seconds) * 1_000;
 };
 
-/** What a provider said, or an SDK that quotes it, for the log alone. */
+/** The message of a provider, or of an SDK that quotes it, for the log alone. */
 export const quoted = (words: string): BackendError => new BackendError(redacted(words));
 
 const redacted = (words: string): string =>
@@ -125,7 +129,7 @@ const redacted = (words: string): string =>
 
 const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === "";
 
-/** How long the head of an answer asks to wait. */
+/** The wait in milliseconds that the head of an answer asks for. */
 export const retryAfterIn = (
   headers: Record<string, string | string[] | undefined>,
   now: number,

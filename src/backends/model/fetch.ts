@@ -11,33 +11,33 @@ export const WHO = "the provider";
 /** The longest event: the last one of some providers repeats the whole reply. */
 export const EVENT_BYTES = 16 * MIB;
 export const ANSWER_BYTES = 64 * MIB;
-/** Of an answer that is an error. */
+/** The size limit, in bytes, of an answer with an error. */
 const ERROR_BYTES = 64 * 1024;
 const NEWLINE = 10;
 const COLON = 58;
 
-/** What is known of one call beside what its SDK makes of it. */
+/** The state of one call that its SDK does not keep. */
 export type Call = {
   wasSent: boolean;
   hasEvents: boolean;
-  /** The stream said that it is at its end. */
+  /** The stream reported its end. */
   hasEnded: boolean;
-  /** Why it failed. The SDK may have put it into an error of its own. */
+  /** The reason of its failure. The SDK may have put it into an error of its own. */
   failure: unknown;
-  /** A comment came: a sign of life that the SDK does not show. */
+  /** Called for each comment: a sign of life that the SDK does not show. */
   onComment: () => void;
 };
 
-/** Reads the parts that came since the last time; undefined at the end. */
+/** Reads the parts since the last call; undefined at the end. */
 export type NextParts = () => Promise<readonly LanguageModelV3StreamPart[] | undefined>;
 
-/** Asks a model; answers, once its answer has begun, how its parts are read. */
+/** Asks a model. As soon as its answer has begun, returns a function that reads its parts. */
 export type AskModel = (options: Asking, call: Call) => Promise<NextParts>;
 export type Asking = LanguageModelV3CallOptions & { abortSignal: AbortSignal };
 
 type Sending = { address: string; method: string; headers: Record<string, string>; body: string };
 
-/** Sends a request that a stream answers: an error's status, or a body that is none, is a BackendError. */
+/** Sends a request for a stream. An error status, or a body that is no stream, becomes a BackendError. */
 export type Send = (
   sending: Sending,
   signal: AbortSignal | null | undefined,
@@ -64,8 +64,8 @@ export const createSend =
   };
 
 /**
- * `fetch` for the SDKs of providers: what is too long or no UTF-8 is a BackendError before the SDK sees it. A call finds what belongs to it by
- * its signal, which SDKs hand on as it is.
+ * `fetch` for the SDKs of providers: an answer that is too long or no UTF-8 becomes a BackendError before the SDK sees it. The
+ * state of a call is found by its signal, which SDKs hand on as it is.
  */
 export const createModelFetch =
   (send: Send, calls: WeakMap<AbortSignal, Call>): typeof fetch =>
@@ -84,7 +84,7 @@ export const createModelFetch =
   };
 
 const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
-/** Of those that stream something else than text. */
+/** The content types of streams that are no text. */
 const BINARY = /^application\/vnd\.|octet-stream/i;
 
 async function* checked(answer: Answer, call: Call | undefined): AsyncGenerator<Uint8Array, void> {

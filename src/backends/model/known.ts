@@ -3,7 +3,7 @@ import type { Price } from "./spending.ts";
 
 export type ProviderSettings = {
   type: "openai" | "anthropic" | "google" | "openai-compatible" | "ai-sdk";
-  /** Of the type `ai-sdk`: the package of its SDK, and what that is given beside the rest. */
+  /** For the type `ai-sdk`: the package of its SDK, and the additional settings for it. */
   package?: string | undefined;
   settings?: Readonly<Record<string, unknown>> | undefined;
   apiKey: string | undefined;
@@ -13,7 +13,7 @@ export type ProviderSettings = {
 
 export type ModelSettings = {
   provider: ProviderSettings;
-  /** The provider by its name in the configuration. */
+  /** The provider's name in the configuration. */
   providerName: string;
   model: string;
   contextTokens: number | undefined;
@@ -27,10 +27,10 @@ export type ModelTable = Readonly<Record<string, ModelSettings>>;
 
 type Named = { table: ModelTable; model: string | undefined };
 
-/** The model of a turn that names none. */
+/** The model for a turn that names none. */
 export const firstOf = ({ table, model }: Named): string => model ?? (Object.keys(table)[0] as string);
 
-/** What can be said of the backend without its code. */
+/** The properties of the backend that are known before its code is loaded. */
 export const knownOf = (named: Named) => ({
   kind: "model",
   models: Object.keys(named.table),

@@ -7,21 +7,21 @@ import { promptOf, summaryPromptOf } from "./prompt.ts";
 import { type Asking, reply } from "./reply.ts";
 
 export type ModelBackendSettings = {
-  /** What the agent's names of models stand for, in its order. */
+  /** The models behind the agent's model names, in its order. */
   table: ModelTable;
-  /** The model of a turn that names none; the first without it. */
+  /** The model for a turn that names none; if it is absent, the first of the table. */
   model: string | undefined;
-  /** Tried in this order when the one that is asked cannot be used. */
+  /** The models to try, in this order, when the first one cannot be used. */
   fallbacks: readonly string[];
-  /** Writes summaries, in place of the agent's own. */
+  /** The model that writes summaries, in place of the agent's own. */
   summaryModel: string | undefined;
-  /** How often a model may be asked in one turn. */
+  /** The number of times that a model may be asked in one turn. */
   steps: number;
   connectMs: number;
   clock: Clock;
 };
 
-/** Agents that are models of a provider, through its AI SDK. */
+/** Agents that are a provider's models, called through its AI SDK. */
 export const createModelBackend = (settings: ModelBackendSettings): Backend => {
   const { table, fallbacks, summaryModel, steps, connectMs, clock } = settings;
   const models = createModels(table, connectMs, clock);

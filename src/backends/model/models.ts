@@ -13,7 +13,7 @@ export type OpenModel = {
   breaker: Breaker;
 };
 
-/** The promise that was made first for a key; one that fails is forgotten. */
+/** The first promise for a key; a rejected one is forgotten. */
 const remember = <T>(made: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> => {
   const one =
     made.get(key) ??
@@ -25,7 +25,10 @@ const remember = <T>(made: Map<string, Promise<T>>, key: string, make: () => Pro
   return one;
 };
 
-/** The models of an agent by name, each opened when it is first asked. They share their connections, and the breaker where they are the same model. */
+/**
+ * The models of an agent by name, each opened at its first use. They share their connections, and entries for the same model
+ * share a breaker.
+ */
 export const createModels = (table: ModelTable, connectMs: number, clock: Clock) => {
   const agent = openAgent(connectMs);
   const send = createSend(agent, clock);

@@ -8,11 +8,11 @@ type Options = Readonly<Record<string, unknown>>;
 
 export type Provider = {
   model(id: string): AskModel;
-  /** What is set for a model, as the SDK wants to be told. */
+  /** The configured options of a model, in the form that the SDK expects. */
   options(set: Options | undefined): SharedV3ProviderOptions;
-  /** Whether a model that has called tools can be told to call no more and still sees them. */
+  /** True if a model that has called tools can be denied further calls and still sees its tools. */
   canRefuseTools: boolean;
-  /** Whether its events may tell what was used before the end, which its SDK shows at the end alone. */
+  /** True if its events may report usage before the end. Its SDK reports it only at the end. */
   tellsUsageEarly: boolean;
 };
 
@@ -23,13 +23,13 @@ type Sdk = Pick<Provider, "canRefuseTools" | "tellsUsageEarly"> & {
   options?: Options;
 };
 
-/** No variable of the environment chooses where a key is sent to: an address and a key are always given. */
+/** No environment variable chooses the receiver of a key: the address and the key are always given. */
 const SDKS: Readonly<Record<"openai" | "anthropic" | "google", Sdk>> = {
   openai: {
     package: "@ai-sdk/openai",
     apiKey: "",
     baseUrl: "https://api.openai.com/v1",
-    // The conversation is kept here: nothing of it has to stay with the provider.
+    // The gateway keeps the conversation: the provider need not store any of it.
     options: { store: false },
     canRefuseTools: true,
     tellsUsageEarly: false,
@@ -50,7 +50,7 @@ const SDKS: Readonly<Record<"openai" | "anthropic" | "google", Sdk>> = {
   },
 };
 
-/** Opens a provider. Its SDK is loaded with the first turn that needs it, and none before. */
+/** Opens a provider. Its SDK is loaded with the first turn that needs it. */
 export const openProvider = async (settings: ProviderSettings, send: Send): Promise<Provider> => {
   const { type } = settings;
   if (type === "openai-compatible")
@@ -109,6 +109,6 @@ const askThrough =
 const named = (name: string, set: Options | undefined): SharedV3ProviderOptions =>
   set === undefined ? {} : { [name]: set as SharedV3ProviderOptions[string] };
 
-/** What a provider calls its own options: mostly as its package is called. */
+/** The key for a provider's own options: mostly the name of its package. */
 const optionsName = (name: string): string =>
   name.replace(/^.*\//, "").replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

@@ -11,23 +11,26 @@ import { Spending, toldIn } from "./spending.ts";
 import { Asked, type Step } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
 
-/** Once tools were called, the turn cannot be begun anew: a model that fails then is asked again here. */
+/** The number of tries of a model after tools were called: the turn cannot start again then, so the model is asked again here. */
 const TRIES = 3;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 const LATE = "the model did not begin its reply in time";
 
-/** What is asked, of whom, and how often. */
+/** The request of a turn: the models, the limits and the prompt. */
 export type Asking = {
-  /** The models by name, in the order in which they are tried. */
+  /** The names of the models, in the order in which they are tried. */
   names: readonly string[];
-  /** The one that the turn asked for by name. */
+  /** The model that the turn asked for by name. */
   wanted: string | undefined;
   steps: number;
-  /** Waits for what is not the models' doing. */
+  /** Waits for work that is not the models'. */
   aside<T>(work: Promise<T>): Promise<T>;
   mayRetry(): boolean;
-  /** Who is asked when the model gave no sign for too long: true where that ends its call, and not the turn. */
+  /**
+   * Sets the function that is called when the model gave no sign for too long. It returns true if it has ended the model's call:
+   * the turn then goes on.
+   */
   whenLate(goesOn: () => boolean): void;
   tools(): readonly Tool[] | Promise<readonly Tool[]>;
   prompt(tools: readonly Tool[]): LanguageModelV3Prompt | Promise<LanguageModelV3Prompt>;
@@ -35,7 +38,7 @@ export type Asking = {
 
 type Parts = { models: Models; clock: Clock };
 
-/** Has models answer, piece by piece. */
+/** Asks models for a reply, and yields it piece by piece. */
 export const reply = (parts: Parts, asking: Asking, signal: StopSignal): Chunks => {
   const all = new Reply(parts, asking, signal);
   return Object.assign(all.chunks(), { used: () => all.used() });
@@ -45,18 +48,20 @@ class Reply {
   readonly #parts: Parts;
   readonly #asking: Asking;
   readonly #signal: StopSignal;
-  /** Which of the models is asked. */
+  /** The index of the model that is asked. */
   #at = 0;
-  /** Ends the call that is under way. */
+  /** Aborts the current call. */
   #call: AbortController | undefined;
   #endPause: (() => void) | undefined;
   readonly #spending = new Spending();
-  /** What was said in this step, in code units, and whether anything was in an earlier one. */
+  /** The length of this step's text in code units; the next field is true if an earlier step had text. */
   #said = 0;
   #hasSpoken = false;
   #hasActed = false;
   #isEstimated = false;
-  /** The model that answers, as soon as it does: what is told before would pass for a sign of life. */
+  /**
+   * The model that answers, if it is not the wanted one, until its first text. An earlier report would count as a sign of life.
+   */
   #untold: string | undefined;
 
   constructor(parts: Parts, asking: Asking, signal: StopSignal) {
@@ -87,7 +92,10 @@ class Reply {
     this.#endPause?.();
   };
 
-  /** One that hangs before it has said anything, where others can be asked: they are, though it was the last one that hangs. */
+  /**
+   * Ends the call of a model that hangs before its first text, if other models can be asked. This also holds for the last of
+   * them.
+   */
   readonly #leaveLate = (): boolean => {
     if (!this.#call || this.#said > 0) return false;
     this.#call.abort(new BackendError(LATE, { retryable: true, isLate: true }));
@@ -121,7 +129,7 @@ class Reply {
     }
   }
 
-  /** Asks the model whose turn it is, and where that cannot be used and has said nothing yet, the next. */
+  /** Asks the current model. If it fails before its first text, asks the next one. */
   async *#ask(
     prompt: LanguageModelV3Prompt,
     told: LanguageModelV3Message[],
@@ -241,5 +249,5 @@ class Reply {
 const timesOf = (steps: number): string => (steps === 1 ? "once" : `${steps} times`);
 
 const ALIVE: Chunk = { alive: true };
-/** The turn cannot be begun anew. */
+/** The turn cannot start again. */
 const LASTING: Again = { retryable: false, retryAfterMs: undefined };

@@ -2,12 +2,15 @@ import type { LanguageModelV3Message } from "@ai-sdk/provider";
 import type { Used } from "../backend.ts";
 import { countsIn, NOTHING, tokensIn } from "../used.ts";
 
-/** What a million tokens cost, as the configuration says it. */
+/** The price of a million tokens, from the configuration. */
 export type Price = { input: number; cachedInput: number | undefined; output: number };
 
 const MILLION = 1_000_000;
 
-/** What these tokens cost, in billionths: exactly, and rounded once. Reasoning is part of the output, and what was cached of the input. */
+/**
+ * The cost of these tokens in billionths: computed exactly, and rounded once. Reasoning is part of the output, and cached tokens
+ * are part of the input.
+ */
 export const costOf = ({ input, output, cached = 0 }: Used, price: Price): number => {
   const known = Math.min(cached, input);
   const atOnce =
@@ -20,7 +23,7 @@ export const costOf = ({ input, output, cached = 0 }: Used, price: Price): numbe
 /** A price in whole millionths of its currency. */
 const millionths = (price: number): number => Math.round(price * MILLION);
 
-/** The same with its cost, where its model has a price. */
+/** The same usage with its cost, if its model has a price. */
 export const priced = (used: Used, price: Price | undefined): Used =>
   price ? { ...used, cost: costOf(used, price) } : used;
 
@@ -32,7 +35,7 @@ export const added = (one: Used, other: Used): Used => ({
   ...(one.reasoning || other.reasoning ? { reasoning: (one.reasoning ?? 0) + (other.reasoning ?? 0) } : {}),
 });
 
-/** About what a provider will count of a prompt. */
+/** An estimate of the tokens that a provider will count for a prompt. */
 const tokensOf = (prompt: readonly LanguageModelV3Message[]): number =>
   tokensIn(prompt.reduce((sum, { content }) => sum + lengthOf(content), 0));
 
@@ -46,7 +49,10 @@ const lengthOf = (content: LanguageModelV3Message["content"]): number => {
   return length;
 };
 
-/** What an event of a provider's tells of the tokens so far. Anthropic counts what its cache has read and written beside the input. */
+/**
+ * The usage so far in a provider's event. Anthropic counts the tokens that its cache has read and written separately from the
+ * input.
+ */
 export const toldIn = (event: unknown): Used | undefined => {
   const { usage, message, usageMetadata } = Object(event) as Record<string, unknown>;
   const told = usage ?? (Object(message) as { usage?: unknown }).usage ?? usageMetadata;
@@ -56,15 +62,15 @@ export const toldIn = (event: unknown): Used | undefined => {
   return { ...counts, input: counts.input + Number(read ?? 0) + Number(written ?? 0) };
 };
 
-/** What a reply uses: what is booked of the steps that ended, and an estimate of the one under way. */
+/** The usage of a reply: the booked usage of the steps that ended, and an estimate for the current one. */
 export class Spending {
   #booked: Used = NOTHING;
-  /** Of the step under way: what the model was told, in tokens, and what it has written, in code units, whoever sees that. */
+  /** The current step: its prompt in tokens, and its output in code units, including output that no reader sees. */
   #promptTokens = 0;
   #written = 0;
-  /** What its provider has told of it so far. */
+  /** The usage of the current step that its provider has reported so far. */
   told: Used | undefined;
-  /** Of the model that is asked. */
+  /** The price of the model that is asked. */
   price: Price | undefined;
 
   get booked(): Used {
@@ -79,7 +85,7 @@ export class Spending {
     this.#written += characters;
   }
 
-  /** All so far. Where nothing came of the step under way, nobody knows whether it has begun. */
+  /** The total so far. If the current step had no output yet, it is not counted, because nobody knows if it has begun. */
   soFar(): Used {
     return this.told || this.#written > 0 ? this.#withEstimate() : this.#booked;
   }
@@ -89,7 +95,7 @@ export class Spending {
     this.#book(this.soFar());
   }
 
-  /** The step ended; `used` is what its provider counted, where it did. */
+  /** The step ended; `used` is the provider's own count, if it gave one. */
   bookStep(used: Used | undefined): void {
     if (!used) this.told = undefined;
     this.#book(used ? added(this.#booked, priced(used, this.price)) : this.#withEstimate());

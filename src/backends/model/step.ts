@@ -17,20 +17,22 @@ type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["con
 type ReasoningPart = Extract<AssistantPart, { type: "reasoning" }>;
 type TextPart = Extract<AssistantPart, { type: "text" }>;
 
-/** What a model made of being asked once. */
+/** The result of one call of a model. */
 export type Step = {
-  /** Its answer, to be shown to it again with what its tools answered. */
+  /** Its answer, to be shown to it again together with the answers of its tools. */
   content: AssistantPart[];
   calls: LanguageModelV3ToolCall[];
-  /** Undefined where the provider does not tell. */
+  /** Undefined if the provider does not report it. */
   used: Used | undefined;
 };
 
-/** What comes of an answer, piece by piece: its text, text that no reader sees (thoughts, arguments of calls), the provider's
- * own event of it, or another sign of life. */
+/**
+ * A piece of an answer: its text, text that no reader sees (thoughts, arguments of calls), the provider's own event, or another
+ * sign of life.
+ */
 export type Heard = { text: string } | { unseen: string } | { raw: unknown } | "alive";
 
-/** One call of a model. It ends, and its connection with it, when its signal aborts. Throws BackendErrors. */
+/** One call of a model. The call and its connection end when its signal aborts. Throws BackendErrors. */
 export class Asked {
   readonly #model: OpenModel;
   readonly #call: Call = { wasSent: false, hasEvents: false, failure: undefined, hasEnded: false, onComment: () => {} };
@@ -51,7 +53,7 @@ export class Asked {
     }
   }
 
-  /** What came since the last time; undefined at the end. */
+  /** The pieces since the last call; undefined at the end. */
   async next(): Promise<readonly Heard[] | undefined> {
     if (this.#failed) throw this.#failureOf(this.#failed.error);
     try {
@@ -62,7 +64,7 @@ export class Asked {
     }
   }
 
-  /** Pieces of text that came together are one. */
+  /** Joins pieces of text that came together. */
   #heardIn(parts: readonly Part[]): Heard[] {
     const heard: Heard[] = [];
     let text = "";
@@ -82,13 +84,13 @@ export class Asked {
     return heard;
   }
 
-  /** The whole answer, once nothing more comes. */
+  /** The whole answer, after the last piece. */
   end(): Step {
     if (!this.#answer.isKnown && this.#call.hasEvents) throw this.#otherForm();
     return this.#answer.whole(this.#call.hasEnded);
   }
 
-  /** A comment may come before the part that is waited for, which is then waited for again. */
+  /** A comment may come before the expected part. The next call then waits for the same part again. */
   #read(): Promise<readonly Part[] | "alive" | undefined> {
     return new Promise((resolve, reject) => {
       this.#next ??= (this.#nextParts as NextParts)();
@@ -113,16 +115,21 @@ export class Asked {
   }
 }
 
-/** Parts that say that the model is at work. That an answer has begun is none: some servers say so at once, and then queue it. */
+/**
+ * Parts that show that the model is at work. The start of an answer does not: some servers send it at once, and then queue the
+ * request.
+ */
 const SIGNS: ReadonlySet<Part["type"]> = new Set<Part["type"]>([
   ...(["text-start", "text-end", "reasoning-start", "reasoning-end", "tool-input-start", "tool-input-end"] as const),
   ...(["tool-call", "tool-result", "source", "file"] as const),
 ]);
 
-/** Errors of the SDK that say that something came in no form it knows, or that nothing came in one. */
+/** Errors of the SDK for data in an unknown form, or for no data in a known form. */
 const STRANGE = new Set(["AI_TypeValidationError", "AI_JSONParseError", "AI_InvalidResponseDataError"]);
 
-/** What came in the place of an answer. SDKs put the stream's first event into an error as if a call had failed. */
+/**
+ * The error or event that came in place of an answer. SDKs put the stream's first event into an error as if a call had failed.
+ */
 const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
   if (!(error instanceof Error)) return { isStrange: false, value: error };
   const { responseBody } = error as { responseBody?: unknown };
@@ -135,7 +142,7 @@ const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
 
 const hasError = (value: unknown): boolean => isObject(value) && "error" in value;
 
-/** What the SDK itself threw, before there was a request or of what it could not read in the answer. */
+/** An error of the SDK itself: from before there was a request, or for an answer that it could not read. */
 const inOurWords = (error: unknown, value: unknown, wasSent: boolean): BackendError => {
   if (error instanceof BackendError) return error;
   const { name, message } = error instanceof Error ? error : { name: "", message: "" };
@@ -156,7 +163,7 @@ class Answer {
   readonly #calls: LanguageModelV3ToolCall[] = [];
   #finish: Extract<Part, { type: "finish" }> | undefined;
 
-  /** Something came in a form of this provider. */
+  /** True if any data came in a form of this provider. */
   get isKnown(): boolean {
     const { finishReason, usage } = this.#finish ?? {};
     return this.#content.length > 0 || finishReason?.raw !== undefined || usageIn(usage) !== undefined;
@@ -184,7 +191,7 @@ class Answer {
         this.#call(part);
         return;
       case "error":
-        // It has no reason to end: whether it has ended is known elsewhere.
+        // The error says that the stream has no finish reason. The end of the stream is checked elsewhere.
         if (!(Object(part.error).name === "AI_InvalidResponseDataError" && this.isKnown)) throw part.error;
         return;
       case "finish":
@@ -192,7 +199,7 @@ class Answer {
     }
   }
 
-  /** `hasEnded`: the stream said that it is at its end, whatever the reason. */
+  /** `hasEnded`: the stream reported its end, for any reason. */
   whole(hasEnded: boolean): Step {
     const { finishReason, usage } = this.#finish ?? {};
     if (!finishReason) throw brokeOff();
@@ -212,7 +219,7 @@ class Answer {
     this.#content.push(part);
   }
 
-  /** Signatures and the like, which the provider wants to see again as they are. */
+  /** Signatures and similar metadata, which the provider wants to see again unchanged. */
   #mark(part: { id: string; providerMetadata?: TextPart["providerOptions"] }): void {
     const open = this.#open.get(part.id);
     if (open && part.providerMetadata) open.providerOptions = { ...open.providerOptions, ...part.providerMetadata };
@@ -227,7 +234,7 @@ class Answer {
   }
 }
 
-/** The arguments of a call; undefined for what is no object. */
+/** The arguments of a call; undefined if they are no object. */
 export const argumentsOf = ({ input }: LanguageModelV3ToolCall): Record<string, unknown> | undefined => {
   const value = input.trim() === "" ? {} : jsonOf(input);
   return isObject(value) && !Array.isArray(value) ? value : undefined;

@@ -4,9 +4,9 @@ import { type Tool, ToolError } from "#tools/tool.ts";
 import { fence } from "../fence.ts";
 import { argumentsOf } from "./step.ts";
 
-/** A model that asks for more at once has lost its way. */
+/** The number of calls that may run at once. A model that asks for more has lost its way. */
 const CALLS_AT_ONCE = 64;
-/** Of a name that a model made up. */
+/** The longest part of an invented tool name that is repeated. */
 const NAME_CHARACTERS = 100;
 const LAST_CALL = "(No more tools can be called in this turn. Answer now, with what you have.)";
 
@@ -25,7 +25,7 @@ export const toolsForModel = (tools: readonly Tool[]): LanguageModelV3FunctionTo
   }));
 
 /**
- * Has done what a model called for, all at once: what the model is to be told of it, and the calls that no tool has seen. A call that fails is an
+ * Runs all calls of a model at once. Returns the answers for the model, and the calls that no tool has seen. A failed call is an
  * answer too.
  */
 export const answerCalls = async (
@@ -51,7 +51,7 @@ export const answerCalls = async (
   return { answer: { role: "tool", content }, refused };
 };
 
-/** The tool that is called, or why none is. */
+/** The called tool, or the reason why there is none. */
 const toolOf = (tools: readonly Tool[], call: LanguageModelV3ToolCall): Tool | string => {
   const tool = tools.find(({ name }) => name === call.toolName);
   if (!tool) return `There is no such tool. There are: ${tools.map(({ name }) => name).join(", ")}.`;
@@ -70,7 +70,9 @@ const shown = ({ isOutside }: Tool, text: string): string => (isOutside ? fence(
 
 const failed = (value: string): Output => ({ type: "error-text", value });
 
-/** What was said between a model and its tools, for another model: what only the first one's provider can read is left out. */
+/**
+ * The messages between a model and its tools, for another model: parts that only the first one's provider can read are left out.
+ */
 export const portable = (told: readonly LanguageModelV3Message[]): LanguageModelV3Message[] =>
   told.map((message) => {
     if (message.role !== "assistant") return message;

@@ -10,8 +10,8 @@ import { connectionError } from "./words.ts";
 export const MIB = 1024 * 1024;
 
 /**
- * Connections to an agent or a model, kept for the next turn. The address is the configuration's: no redirect is followed, no variable of
- * the environment sets a proxy, no cookie is kept. How long an answer may take is not decided here: every turn is watched.
+ * Connections to an agent or a model, kept for the next turn. The address is the configuration's: no redirect is followed, no
+ * environment variable sets a proxy, no cookie is kept. There is no time limit for an answer here: every turn is watched.
  */
 export const openAgent = (connectMs: number): Agent =>
   new Agent({
@@ -22,8 +22,8 @@ export const openAgent = (connectMs: number): Agent =>
   });
 
 /**
- * Sends a request, and answers as soon as the head of the answer has come. It ends, and its connection with it, when the signal aborts. An
- * answer that nobody reads to its end has to be discarded: it holds its sender back. Throws a BackendError.
+ * Sends a request, and returns as soon as the head of the answer has come. The request and its connection end when the signal
+ * aborts. An answer that is not read to its end must be discarded: it holds its sender back. Throws a BackendError.
  */
 export const ask = (
   agent: Agent,
@@ -42,9 +42,9 @@ export const ask = (
   return answer.head();
 };
 
-/** Bytes of a body that are taken from its connection before anybody reads them. */
+/** The bytes of a body that are taken from its connection before they are read. */
 const READ_AHEAD = 4 * 1024;
-/** Bytes of a body that are read in one turn of the event loop where there are more: they may be hundreds of events. */
+/** The bytes of a body that are read in one turn of the event loop: a large body may hold hundreds of events. */
 const TURN_BYTES = 16 * 1024;
 
 /** An answer: its head, and its body as it comes. */
@@ -94,14 +94,14 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.fail(error);
   }
 
-  /** Its connection is closed, unless it has ended. What came before is still read. */
+  /** Closes its connection, unless the answer has ended. Data from before can still be read. */
   fail(error: unknown): void {
     if (this.#over) return;
     this.#end({ error });
     this.#controller?.abort(LEFT);
   }
 
-  /** Nobody reads it any further. */
+  /** Stops reading it and closes its connection. */
   discard(): void {
     this.fail(LEFT);
   }
@@ -115,8 +115,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * What has come of its body since the last time, so much of it as is read in one turn of the event loop; undefined at the end. Throws a
-   * BackendError, also past `most` bytes.
+   * The part of its body that has come since the last call, limited to the amount for one turn of the event loop; undefined at
+   * the end. Throws a BackendError, also past `most` bytes.
    */
   async next(most: number): Promise<Buffer | undefined> {
     if (this.#isBehind) await new Promise((resolve) => setImmediate(resolve));
@@ -170,13 +170,13 @@ export class Answer implements Dispatcher.DispatchHandler {
 
 const LEFT = new Error("nobody reads this answer any more");
 
-/** Where a request goes, as undici wants it. */
+/** The target of a request, in the form that undici expects. */
 export const targetOf = (address: string | URL): { origin: string; path: string } => {
   const { origin, pathname, search } = new URL(address);
   return { origin, path: pathname + search };
 };
 
-/** What an address says of who calls. */
+/** The credentials in an address. */
 export const credentialsOf = (address: string): Record<string, string> => {
   const { username, password } = new URL(address);
   if (username === "" && password === "") return {};
@@ -184,7 +184,7 @@ export const credentialsOf = (address: string): Record<string, string> => {
   return { authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
 };
 
-/** Pieces of an answer as a stream for an SDK. Whoever cancels it discards the answer, even where nothing was read of it. */
+/** The pieces of an answer as a stream for an SDK. A cancellation discards the answer, even before the first read. */
 export const streamOf = (pieces: AsyncIterator<Uint8Array, void>, answer: Answer): ReadableStream<Uint8Array> =>
   new ReadableStream(
     {

@@ -3,10 +3,10 @@ import { createParser } from "eventsource-parser";
 import { BackendError } from "#kit/errors.ts";
 import { type Answer, MIB } from "./ask.ts";
 
-/** An event, or that there were comments. */
+/** An event, or a sign that there were comments. */
 export type Sent = { name: string; data: string } | "comment";
 
-/** The server-sent events of an answer, together where they came together. Throws a BackendError, after all events that came before it. */
+/** The server-sent events of an answer, grouped as they came. Throws a BackendError, after all events that came before it. */
 export async function* eventsOf(
   answer: Pick<Answer, "who" | "next">,
   most: number,
@@ -21,7 +21,7 @@ export async function* eventsOf(
 
 type Events = { events: readonly Sent[]; error: BackendError | undefined };
 
-/** Reads the events that end in each piece of a body; `error` is behind them. */
+/** Reads the events that end in each piece of a body; `error` comes after them. */
 export const createEventReader = (who: string, longest: number): ((piece: Buffer) => Events) => {
   let events: Sent[] = [];
   let error: BackendError | undefined;
@@ -57,7 +57,7 @@ export const createDecoder = (who: string): ((piece: Buffer) => string) => {
   };
 };
 
-/** How many bytes at the end are of a character that is not whole. */
+/** The number of bytes at the end that belong to an incomplete character. */
 const cutBytes = (bytes: Buffer): number => {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] as number;

@@ -11,7 +11,7 @@ const CONNECTING: Record<string, string> = {
   ENETUNREACH: "its network cannot be reached",
 };
 const HEAD = "its answer has too long a head";
-/** What another try would not change. */
+/** The errors that another try would not change. */
 const LASTING: Record<string, string> = {
   [LINK_LOCAL]: LINK_LOCAL_WORDS,
   UND_ERR_HEADERS_OVERFLOW: HEAD,
@@ -20,7 +20,9 @@ const LASTING: Record<string, string> = {
   UND_ERR_INVALID_ARG: "the request cannot be sent: look at its `url` and `headers`",
 };
 
-/** What a connection that failed is called. By its code: an error's message may hold the address, which may be a secret. */
+/**
+ * The failure for a broken connection. It uses the error's code, because the message may hold the address, which may be a secret.
+ */
 export const connectionError = (who: string, error: unknown): BackendError => {
   if (error instanceof BackendError) return error;
   const code = codeOf(error);
@@ -45,11 +47,11 @@ const codeOf = (error: unknown): string => {
   return "";
 };
 
-/** Statuses of an answer after which another try may fare better. */
+/** True for statuses after which another try may succeed. */
 export const isWorthAnotherTry = (status: number): boolean =>
   status === 408 || status === 425 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
 
-/** What a status says to whoever sent the turn, in place of the remote's own words. */
+/** The meaning of a status for the sender of the turn, in place of the remote's own words. */
 export const statusWords = (status: number): string => {
   if (status >= 300 && status < 400) return `answered ${status}, and redirects are not followed`;
   const known = STATUSES[status];

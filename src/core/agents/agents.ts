@@ -20,7 +20,7 @@ export type AgentSettings = {
   deadlineMs: number;
   /** The pause between two heartbeats; undefined where they are off. */
   heartbeatMs: number | undefined;
-  /** How long its backend is waited for: until the first sign of a reply, and from one sign to the next. */
+  /** The longest waits for its backend: for the first sign of a reply, and from one sign to the next. */
   firstByteMs: number;
   silenceMs: number;
 };
@@ -65,7 +65,7 @@ export const countedModel = (agent: Agent, model: string | undefined): string =>
 export const labelOfModel = ({ backend }: Pick<Agent, "backend">, model: string): string =>
   backend.models?.includes(model) ? model : backend.kind;
 
-/** For how long an agent's backend is left alone, in milliseconds; 0: it is asked. */
+/** The time for which an agent's backend is left alone, in milliseconds; 0: it is asked. */
 export const restMsOf = ({ backend, model: own }: Agent, model = own): number => backend.restMs?.(model) ?? 0;
 
 /** Refuses a turn that somebody would wait for, while the agent's backend is left alone. */

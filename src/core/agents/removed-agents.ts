@@ -4,9 +4,9 @@ import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
 import type { Agents } from "./agents.ts";
 
-/** So often a gateway that shares its store says which agents it has, and so often each looks after a change. */
+/** The pause between two reports of its agents by a gateway that shares its store, and between two looks after a change. */
 const EVERY_MS = 2_000;
-/** Who has taken a configuration goes by who is there now, for so long that gateways that died are known to be gone. */
+/** For this time after a change, only gateways that are there now count. At its end, gateways that died are known to be gone. */
 const SETTLING_MS = 30_000;
 const NOW_MS = 10_000;
 /** Later on an agent has left when no gateway has had it for so long. */
@@ -22,8 +22,8 @@ type RemovedParts = {
 };
 
 /**
- * What waits for an agent that left the configuration is given up: also where it left while no gateway ran, and what comes back later, as
- * events of a turn that failed. Where several share a store, an agent has left when none of them has it any more.
+ * Gives up the work of an agent that left the configuration: also if it left while no gateway ran, and also work that comes back
+ * later, as events of a turn that failed. If several gateways share a store, an agent has left when none of them has it any more.
  */
 export const createRemovedAgents = ({ store, agents, systemEvents, clock, events }: RemovedParts) => {
   const { shared } = store;
@@ -45,7 +45,7 @@ export const createRemovedAgents = ({ store, agents, systemEvents, clock, events
 
   const say = (names = agents.list().map(({ name }) => name)) => shared?.haveAgents(names);
 
-  /** Never throws: what the store could not take is tried again. */
+  /** Never throws: a failed write to the store is tried again. */
   const tick = async (): Promise<void> => {
     const now = clock.monotonic();
     const isSettling = now < settledAt;

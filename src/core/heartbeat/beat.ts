@@ -9,13 +9,13 @@ import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
 import type { Events } from "#observe/events.ts";
 import type { BeatClaim, Store, SystemEvent, Turn } from "#store/store.ts";
 
-/** What one turn is given at most; the bytes are those of texts and metadata. */
+/** The most that one turn is given; the bytes are those of texts and metadata. */
 export const BATCH = { limit: 100, bytes: 64 * 1024 };
 /** An event that so many turns failed on is dead. */
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-/** Whoever held the beat before may still take some events, once, as it has not heard that it lost it: so many in a row may be. */
+/** The most gateways in a row that lost a beat and still take some events, once, before they hear of the loss. */
 const LATE_TAKERS = 3;
 /** A turn's end may come to pass where nobody is there to tell of it: it is looked for so often. */
 const LOOK_MS = 10_000;
@@ -31,7 +31,7 @@ export type BeatParts = {
   makeRoom: (sessionId: string) => Promise<boolean>;
 };
 
-/** A beat that is held here, and what it came to so far. */
+/** A beat that is held here, and its results so far. */
 export type HeldBeat = {
   readonly claim: BeatClaim;
   readonly began: number;
@@ -40,10 +40,10 @@ export type HeldBeat = {
   /** Aborted, it waits for nothing any more. */
   readonly leave: AbortController;
   events: number;
-  /** Of these, those that came back. */
+  /** The number of these events that came back. */
   returned: number;
   readonly turnIds: string[];
-  /** Nothing of what was queued when it began is left but what came back. */
+  /** No event that was queued when it began is left, except those that came back. */
   isDone: boolean;
   /** Why the next turn cannot be started now. */
   delayedBy: string | undefined;
@@ -59,12 +59,12 @@ export const leaveBeat = ({ stop, leave }: HeldBeat): void => {
   leave.abort();
 };
 
-/** How far a beat has come, and what it met with since the last turn that it started. */
+/** How far a beat has come, and its failures since the last turn that it started. */
 type Progress = { after: number; tries: number; lateTakers: number; hasCompacted: boolean };
 
 /**
- * Hands over what was queued when the beat began, the oldest first, one turn after another. What cannot be handed over now is tried
- * again with growing pauses, as long as the beat is held: an event that is left behind may wait for a beat that never comes.
+ * Hands over the events that were queued when the beat began, the oldest first, one turn after another. An event that cannot be
+ * handed over now is tried again with growing pauses while this beat lasts. Left behind, it may wait for a beat that never comes.
  */
 export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
   const { store, inBackground } = parts;
@@ -195,7 +195,7 @@ const tellReturned = async (
   await store.addDeliveryStep(deliveryId, { at: clock.now(), name: "event.returned", detail });
 };
 
-/** What an agent reads of the events of one turn: each with its id, its time, who sent it, its text as it came and what came beside that. */
+/** The text of one turn's events for the agent: each event with its id, time, sender, text as it came, and metadata. */
 export const textOfEvents = (events: readonly SystemEvent[]): string => {
   let text = events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`;
   let n = 0;
@@ -206,7 +206,7 @@ export const textOfEvents = (events: readonly SystemEvent[]): string => {
   return text;
 };
 
-/** The most that any of them has come through. What says more than an event that was taken can have says too much. */
+/** The most hops of any of the events. No event with `MAX_HOPS` is taken, so a larger number is cut to the one below. */
 export const hopsOfEvents = (events: readonly SystemEvent[]): number => {
   let most = 0;
   for (const { metadata } of events) {

@@ -16,7 +16,7 @@ const OFF = 0;
 const OUTDATED = -1;
 const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes: 1 };
 
-/** What came of the wish that an agent beats now. `waitingEvents` are in no turn. */
+/** The result of a wish that an agent beats now. `waitingEvents` are in no turn. */
 export type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
 type HeartbeatParts = BeatParts & { agents: Agents; node: string };
@@ -47,14 +47,14 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       const every = agents.find(agent)?.heartbeatMs;
       const ended = await endBeat(parts, beat);
       if (agents.find(agent)?.heartbeatMs !== every) {
-        // What the end planned may be by the configuration before.
+        // The end may have planned the next beat by the configuration before.
         planned.set(agent, OUTDATED);
         void plan();
         return undefined;
       }
       return ended && ended.nextAt !== undefined ? ended.nextAt - clock.now() : undefined;
     },
-    // Of the next one it is known when that is due.
+    // The end of a beat tells when the next one is due.
     ended: (_, nextInMs = 0) => worker.wakeIn(nextInMs),
     queue: {
       operation: "claimBeats",
@@ -73,7 +73,7 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
         const isOurs = await Promise.all(beats.map(({ claim }) => store.extendBeat(claim, leaseMs)));
         return beats.filter((_, n) => !isOurs[n]);
       },
-      // What is left is for the node that has it now.
+      // The rest is for the node that has the beat now.
       lost: leaveBeat,
     },
   });
@@ -94,14 +94,14 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
     }
     for (const name of planned.keys()) {
       if (agents.find(name)) continue;
-      // Of a shared store another gateway may have it still.
+      // With a shared store, another gateway may still have the agent.
       if (!store.shared) await store.planBeat(name, { now: clock.now(), delayMs: undefined, soonest: false });
       planned.delete(name);
     }
     worker.wake();
   };
 
-  /** Plans what the configuration says and was not planned yet. Never throws: what the store could not take is planned again. */
+  /** Plans the configured beats that were not planned yet. Never throws: after a failure of the store it plans again. */
   const plan = (): Promise<void> => {
     planning = planning.then(planAll).catch((error: unknown) => {
       events.storeFailed({ operation: "planBeat", error });
@@ -169,11 +169,11 @@ const endBeat = (parts: HeartbeatParts, beat: HeldBeat): Promise<Beat | false> =
   return keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => false);
 };
 
-/** How long until the next beat of an agent; undefined where it beats only when it is told to. */
+/** The time until the next beat of an agent; undefined if it beats only when it is told to. */
 const delayAfter = (beat: HeldBeat, agent: Agent | undefined, waitingEvents: number): number | undefined => {
   if (!agent) return undefined;
   if (beat.stop.signal.aborted && !beat.isDone) return 0;
-  // Nobody is asked more often for it: what fills turns is as many turns whenever it is handed over.
+  // No backend is asked more often for it: events that fill turns need as many turns whenever they are handed over.
   const hasMore = beat.events > 0 && waitingEvents > BATCH.limit;
   if (hasMore && beat.returned === 0 && agent.heartbeatMs !== undefined) return 0;
   const next = jittered(agent.heartbeatMs);

@@ -9,16 +9,16 @@ import { idLike, newId } from "#kit/ids.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
 
-/** What a surface asks for when it queues an event. */
+/** The request of a surface that queues an event. */
 export type EventWish = {
   /** Undefined is the default agent. */
   agent: string | undefined;
   text: string;
-  /** What came beside the text, as JSON. */
+  /** The JSON that came beside the text. */
   metadata: string | undefined;
   mode: "next-heartbeat" | "now";
   caller: string;
-  /** Through how many announcements and agents it came. */
+  /** The number of announcements and agents that it came through. */
   hops: number;
   idempotency: { key: string; hash: string } | undefined;
   delivery: Delivery | undefined;
@@ -31,7 +31,7 @@ const GIVEN_UP = 100;
 
 export type EventLimits = { store: EventOrder["limits"]; recorder: EventOrder["recorder"] };
 
-/** What waits for an agent's heartbeat. */
+/** The events that wait for an agent's heartbeat. */
 export const createSystemEvents = (parts: {
   store: Store;
   agents: Agents;

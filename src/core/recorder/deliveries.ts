@@ -11,7 +11,7 @@ import type {
 } from "#store/store.ts";
 import { readTimeline, type TimelineStep } from "./delivery-timeline.ts";
 
-/** The flight recorder, read and written: requests that came in, and what came of them. */
+/** The flight recorder, read and written: requests that came in, and their results. */
 export const createDeliveries = (parts: { store: Store; events: Events; limits: () => RecorderLimits }) => {
   const { store, events, limits } = parts;
 
@@ -29,7 +29,7 @@ export const createDeliveries = (parts: { store: Store; events: Events; limits: 
       return { delivery, timeline: await readTimeline(store, delivery) };
     },
     /**
-     * Records a request that started nothing; `work` is what a repeat has to do with. Never throws: what cannot be recorded is logged, and
+     * Records a request that started nothing; `work` is the work that a repeat belongs to. Never throws: a failure is logged, and
      * the request is answered all the same. A caller that names the delivery in an answer waits for it.
      */
     async record(delivery: Delivery, work?: DeliveryWork): Promise<void> {
@@ -58,7 +58,7 @@ export const whyNotReplayable = ({ surface, answer, body, bytes, caller }: Deliv
 export const statusOfDelivery = ({ surface, answer, status }: Delivery): number | undefined =>
   status ?? (surface === "hooks" && answer === "accepted" ? 200 : undefined);
 
-/** The kept headers by their names. What came several times is joined, as Node does. */
+/** The kept headers by their names. Repeated headers are joined, as Node does. */
 export const headersOf = ({ headers }: Pick<Delivery, "headers">): Record<string, string> => {
   const found = new Map<string, string>();
   for (const line of headers === "" ? [] : headers.split("\n")) {

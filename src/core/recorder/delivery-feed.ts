@@ -14,11 +14,11 @@ export type DeliveryFollower = {
   miss(): void;
 };
 
-/** How long after one look at the recorder the next begins. */
+/** The time from one look at the recorder to the next. */
 export const LOOK_MS = 500;
 /** Read in one step; other calls run between two of them. */
 const PAGE = 25;
-/** Pages of one look; what was recorded beyond them is left out. */
+/** Pages of one look; deliveries beyond them are left out. */
 const MOST_PAGES = 80;
 /** Deliveries that were there before anybody followed, and whose changes are told. */
 const PAGES_BEFORE = 20;
@@ -31,15 +31,15 @@ const AT_ONCE = 20;
 const LATE_LOOKS = 2;
 
 /**
- * Tells followers what the flight recorder records, and what comes of it. It reads the recorder twice a second while somebody follows, so
- * that recording costs nothing more, and so that what other gateways on the same store record is told alike.
+ * Tells followers the deliveries of the flight recorder, and their results. It reads the recorder twice a second while somebody
+ * follows: so recording costs nothing more, and the records of other gateways on the same store are told alike.
  */
 export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: Pick<Events, "storeFailed"> }) => {
   const { store, clock, events } = parts;
   const followers = new Set<DeliveryFollower>();
   /** Ids, oldest first, with the look that found them. */
   const known = new Map<string, number>();
-  /** Those that have not ended, the one that was looked up longest ago first. */
+  /** Deliveries that have not ended, the one that was looked up longest ago first. */
   const open = new Map<string, RecordedDelivery>();
   let look = 0;
   let stopTimer = (): void => {};
@@ -133,7 +133,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
     });
   };
 
-  /** What is there already is known, and not told. */
+  /** Deliveries that are there already are known, and not told. */
   const begin = async (): Promise<void> => {
     known.clear();
     open.clear();

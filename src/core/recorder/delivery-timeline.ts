@@ -10,11 +10,11 @@ type Detail = Readonly<Record<string, unknown>>;
 export type TimelineStore = Pick<Store, "getTurn" | "getEvent" | "readEntries">;
 
 /**
- * What happened to a delivery, in order: what was noted of it, and what the journal tells of its turn, or its record of its event. None of
+ * The history of a delivery, in order: its own notes, and the journal's entries of its turn, or the record of its event. None of
  * this is kept twice, so nothing can disagree.
  */
 export const readTimeline = async (store: TimelineStore, delivery: RecordedDelivery): Promise<TimelineStep[]> => {
-  // What a repeat names was done for an earlier one, whose timeline has it.
+  // The work that a repeat names was done for an earlier delivery, whose timeline has it.
   const { turnId, eventId } = delivery.answer === "accepted" ? delivery : NOTHING;
   const noted = delivery.steps.map(readStep);
   const turn = turnId === undefined ? undefined : await store.getTurn(turnId);
@@ -47,10 +47,10 @@ const stepsOfTurn = async (store: TimelineStore, turn: Turn, noted: readonly Tim
   });
 
 const PAGE = 32;
-/** What lies between a turn's beginning and its end are the turns that were before it. Past so many pages its record tells the rest. */
+/** Between a turn's beginning and its end lie the turns before it. Past this number of pages its record tells the rest. */
 const PAGES = 40;
 
-/** What the journal tells of a turn, from its beginning to its end. */
+/** The journal's entries of a turn, from its beginning to its end. */
 const readTurnEntries = async (store: Pick<Store, "readEntries">, turn: Turn): Promise<Entry[]> => {
   const found: Entry[] = [];
   let after = turn.seq - 1;
@@ -67,7 +67,7 @@ const readTurnEntries = async (store: Pick<Store, "readEntries">, turn: Turn): P
   return [...found, ...unreadOf(turn, found)];
 };
 
-/** Of what was not read: how the latest attempt began, and the end. */
+/** The entries that were not read: the beginning of the latest attempt, and the end. */
 const unreadOf = (turn: Turn, found: readonly Entry[]): Entry[] => {
   const { turnId, seq, startedAt, endedAt, attempt, status, reply = "", error, usage = NO_USAGE } = turn;
   const isRead = found.some((entry) => entry.name === "turn.started" && entry.attempt === attempt);
@@ -81,7 +81,7 @@ const unreadOf = (turn: Turn, found: readonly Entry[]): Entry[] => {
   return unread;
 };
 
-/** The same as steps: how long it waited each time, each attempt, why and when it ended, and what it used. */
+/** The same as steps: how long it waited each time, each attempt, why and when it ended, and its usage. */
 const stepsOfEntries = (turn: Turn, entries: readonly Entry[]): TimelineStep[] => {
   const steps: TimelineStep[] = [];
   let queuedAt = turn.createdAt;
@@ -118,7 +118,7 @@ const isReturn = ({ name }: TimelineStep): boolean => name === "turn.returned";
 const isSameReturn = (one: TimelineStep, other: TimelineStep): boolean =>
   isReturn(one) && isReturn(other) && one.detail?.attempt === other.detail?.attempt;
 
-/** An event with the last turn that took it; those before it are told by what was noted as it came back. */
+/** An event with the last turn that took it; the notes of its returns tell of the earlier ones. */
 const stepsOfEvent = async (
   store: TimelineStore,
   event: SystemEvent,
@@ -157,7 +157,7 @@ const withMessage = async (
   return noted.map((step) => (isRendered(step) ? { ...step, detail: { ...step.detail, message } } : step));
 };
 
-/** What comes first of what happened in the same millisecond. */
+/** The order of steps in the same millisecond. */
 const RANKS = ["event.queued", "event.taken", "turn.", "event.", "announcement."];
 const rankOf = ({ name }: TimelineStep): number => {
   const rank = RANKS.findIndex((start) => name.startsWith(start));

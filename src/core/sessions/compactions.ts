@@ -30,12 +30,12 @@ const AT_ONCE = 8;
 const KEEP = 20;
 /** Messages are counted in bytes until a session is due: about as many make a token. */
 const BYTES_PER_TOKEN = 4;
-/** Of what a model can be told at once so much is for the conversation; the rest is for instructions, tools and the reply. */
+/** The share of a model's context that is for the conversation; the rest is for instructions, tools and the reply. */
 const CONTEXT_SHARE = 0.8;
 /** A session that was compacted in vain has to grow by so much before that is tried again. */
 const GROWTH = 1.25;
 
-/** What a backend is given to summarise at once; of more, it summarises part after part, each with the summary of those before. */
+/** The most that a backend summarises at once. More is summarised part after part, each with the summary of those before. */
 const PART_CHARACTERS = 16 * 1024 * 1024;
 /** A summary that is longer is a backend gone wrong. */
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
@@ -66,7 +66,7 @@ type CompactionWish = {
   keepTokens?: number;
 };
 
-/** What is to be compacted, and how much the session is before. `compacted` is undefined where it is short enough already. */
+/** The compaction to run, and the session's size before it. `compact` is undefined if the session is short enough already. */
 type CompactionPlan = {
   before: SessionSize;
   compact: ((signal: AbortSignal, used: TellUsed) => Promise<Compacted>) | undefined;
@@ -222,7 +222,7 @@ export const createCompactions = (parts: CompactionParts) => {
     }
   };
 
-  /** Tokens past which a session of this agent is compacted by itself: it has to fit into what its model can be told at once. */
+  /** Tokens past which a session of this agent is compacted by itself: it has to fit into its model's context. */
   const dueAt = (name: string): number => {
     const most = compactAt();
     const agent = most === 0 ? undefined : agents.find(name);
@@ -248,12 +248,12 @@ export const createCompactions = (parts: CompactionParts) => {
   return {
     /**
      * Puts a summary in the place of all but the last `keep` messages, when what waits in the session has run; answers when it is done.
-     * What fails changes nothing.
+     * A failure changes nothing.
      */
     compact: ({ sessionId, keep }: { sessionId: string; keep: number }, caller: string): Promise<SessionCompaction> =>
       run(sessionId, { keep }, { surface: "rpc", caller }),
 
-    /** Compacts a session that is full, where sessions are compacted by themselves; whether that went well. */
+    /** Compacts a session that is full, where sessions are compacted by themselves; true if that went well. */
     async makeRoom(sessionId: string): Promise<boolean> {
       if (compactAt() === 0) return false;
       try {
@@ -265,7 +265,7 @@ export const createCompactions = (parts: CompactionParts) => {
       }
     },
 
-    /** What the store's watcher is told. */
+    /** The store's watcher calls these. */
     watcher: {
       entries(session: SessionRef, entries: readonly Entry[]): void {
         const limit = dueAt(session.agent) * BYTES_PER_TOKEN;
@@ -283,7 +283,7 @@ export const createCompactions = (parts: CompactionParts) => {
       compaction: (compactionId: string): void => queued.get(compactionId)?.begin(),
     },
 
-    /** Takes no more, and ends what waits and what runs: the turns behind them may still go on. */
+    /** Takes no more, and ends the waiting and running ones: the turns behind them may still go on. */
     stop(): void {
       isStopped = true;
       abort(() => true, shuttingDown());
@@ -302,7 +302,7 @@ const planCompaction = async (
   const count = (text: string) => backend.countTokens?.(text) ?? Math.ceil(text.length / 4);
   const countMessage = (message: Message) => toBackend(message).reduce((sum, { text }) => sum + count(text), 0);
   const [earlier, all] = await Promise.all([store.readSummary(sessionId), readContext(store, sessionId)]);
-  // Turns behind this place have not run: of them there are only messages that came after it.
+  // Turns behind this place have not run: they have only messages that came after it.
   const isBehind = (message: Message) => message.role !== "assistant" && message.seq > seq;
   const messages = inTurnOrder(all.filter((message) => !isBehind(message)));
   const sizeOf = (kept: readonly Message[], summary: string | undefined): SessionSize => ({
@@ -326,7 +326,7 @@ const planCompaction = async (
       except: [...kept, ...all.filter(isBehind)].map((message) => message.seq),
       before,
       after: sizeOf(kept, summary),
-      // Of what an engine counts: of what was said before a session began, it does not.
+      // As an engine counts: without the messages from before the session began.
       freedBytes: bytesOf(gone) + bytesOf(earlier ? [earlier] : []) - bytesOf([{ text: summary }]),
     };
   };

@@ -3,16 +3,16 @@ import type { BackendMessage } from "#backends/backend.ts";
 import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
 
 const PAGE = 500;
-/** Of large messages fewer are read at once: others are heard in between. */
+/** The most text of one page: fewer large messages are read at once, and other calls run in between. */
 const PAGE_CHARACTERS = 262_144;
 /** Instructions that none of so many messages has are told again. */
 const INSTRUCTED_WITHIN = 50;
 /** A turn's place is behind its message: before this one nothing was said in its session. */
 const FIRST_TURN = 2;
-/** A conversation that grew past this without being compacted begins with what its newest messages leave room for. */
+/** A conversation that grew past this without being compacted begins with only its newest messages, as many as fit. */
 const HISTORY_CHARACTERS = 4 * 1024 * 1024;
 
-/** The conversation before a turn's message, oldest first: the summary of what was compacted, then each message followed by its reply. */
+/** The conversation before a turn's message, oldest first: the summary of the compacted part, then each message and reply. */
 export const readHistory = async (store: Store, claimed: ClaimedTurn): Promise<readonly BackendMessage[]> => {
   const { turn, replySeq, message } = claimed;
   if (turn.seq <= FIRST_TURN) return earlierOf(message);
@@ -28,14 +28,14 @@ export const readHistory = async (store: Store, claimed: ClaimedTurn): Promise<r
   return said;
 };
 
-/** Whether a caller has the agent told something with it: that takes the place of what was told before. */
+/** True if a message carries instructions from its caller: they take the place of the earlier ones. */
 const hasInstructions = (message: { context: string | undefined }): boolean =>
   hasEarlier(message) && earlierOf(message).some(({ instructions }) => instructions);
 
 const withoutInstructions = (told: BackendMessage[]): BackendMessage[] =>
   told.length === 1 ? told : told.filter(({ instructions }) => !instructions);
 
-/** What callers have the agent told beside its own instructions, as the newest messages of a session have it. */
+/** The instructions of callers, beside the agent's own, as the newest messages of a session have them. */
 export const instructionsTold = async (store: Store, sessionId: string): Promise<Earlier[]> => {
   const newest = await store.readMessages(sessionId, { before: Infinity, limit: INSTRUCTED_WITHIN });
   const last = newest.find(hasInstructions);
@@ -44,7 +44,7 @@ export const instructionsTold = async (store: Store, sessionId: string): Promise
     : [];
 };
 
-/** A message as backends are told it, with what was said before it, where that began a session. */
+/** A message as backends get it; one that began a session comes with the messages from before it. */
 export const toBackend = (message: Message): BackendMessage[] => {
   const { role, text, outside } = message;
   return [...earlierOf(message), { role, text, outside }];
@@ -91,13 +91,13 @@ export const inTurnOrder = (messages: readonly Message[]): (Message & { place: n
     .sort((a, b) => a.place - b.place || a.seq - b.seq);
 };
 
-/** What was said before a session began, as whoever began it knows it. */
+/** A message from before a session began, as the caller that began it knows it. */
 export type Earlier = { role: "system" | "user" | "assistant"; text: string };
 
 type WithContext = { context: string | undefined };
 
 /**
- * It is kept as the context of the session's message before which it was said. What others send beside a message is an object; a list is
+ * The messages are kept as the context of the session's message that follows them. Others send an object as context; a list is
  * always this.
  */
 export const earlierAsContext = (earlier: readonly Earlier[]): string | undefined =>
@@ -107,7 +107,7 @@ export const hasEarlier = ({ context }: WithContext): boolean =>
   context !== undefined && context.charCodeAt(0) === LIST;
 const LIST = "[".charCodeAt(0);
 
-/** What was said before a message; nothing for nearly all. */
+/** The messages from before a session's message; nearly always none. */
 export const earlierOf = (message: WithContext): readonly BackendMessage[] =>
   hasEarlier(message) ? (JSON.parse(message.context as string) as Earlier[]).map(told) : NOTHING;
 const told = ({ role, text }: Earlier): BackendMessage =>

@@ -12,8 +12,8 @@ type EndListener = (end: TurnEndEntry | "erased" | "unkept") => void;
 export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
 /**
- * Fans the store's entries out to who follows a session, and wakes who waits for the end of a turn. `isShared`: turns may end on other
- * gateways, so that it is kept in which sessions somebody waits.
+ * Fans the store's entries out to a session's followers, and wakes the waiters for the end of a turn. `isShared`: turns may end
+ * on other gateways, so it keeps the sessions in which somebody waits.
  */
 export const createJournal = ({ isShared = false } = {}) => {
   const followers: Listeners<JournalListener> = new Map();
@@ -29,7 +29,7 @@ export const createJournal = ({ isShared = false } = {}) => {
     },
     sessionDeleted({ sessionId }) {
       tellListeners(followers, sessionId, (listener) => listener.deleted());
-      // Here the runner tells of a turn that ran; what ran on another gateway nobody else tells of.
+      // Here the runner tells of a turn that ran; nobody else tells of a turn that ran on another gateway.
       if (awaited) tellListeners(awaited, sessionId, (end) => end("erased"));
     },
   };

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { newBareId } from "#kit/ids.ts";
 
-/** What a caller says of the session it wants. */
+/** A caller's description of the session it wants. */
 export type SessionWish = {
   agent: string;
   sessionId?: string | undefined;

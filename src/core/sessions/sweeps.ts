@@ -7,7 +7,7 @@ import type { Store } from "#store/store.ts";
 
 const EVERY_MS = 1_000;
 const MORE_MS = 10;
-/** So many gateways on one store sweep by turns, each so much less often. More do not, as those of the others that died are waited for. */
+/** The most gateways on one store that sweep by turns, each less often. With more, the turns of dead ones would take too long. */
 const MOST_BY_TURNS = 3;
 
 /** The wall clock may move this far against the monotonic clock. After a larger jump it must run evenly for this long. */
@@ -29,7 +29,7 @@ export const startSweeps = (parts: { store: Store; clock: Clock; events: Events;
     const now = clock.now();
     const steady = isSteady();
     const { retentionMs, webhookRetentionMs, eventRetentionMs } = kept();
-    // By a clock that jumped nothing is old: what a sweep erases is gone.
+    // After a jump of the clock nothing counts as old: a sweep cannot be undone.
     const before = (ms: number): number => (steady ? now - ms : 0);
     const more = await store.sweep({
       now,
@@ -50,7 +50,7 @@ export const startSweeps = (parts: { store: Store; clock: Clock; events: Events;
       sweepAfter(EVERY_MS);
     });
   };
-  // What a gateway left that died goes on at once: by one, too, that dies again and again within its first second.
+  // A sweep that a dead gateway left goes on at once, even if each gateway dies again within its first second.
   sweepAfter(MORE_MS);
 
   return () => {

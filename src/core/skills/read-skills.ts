@@ -14,7 +14,7 @@ export type Skill = {
   allowedTools: readonly string[];
   body: string;
   dir: string;
-  /** What it may be triggered with, where it says so. */
+  /** The parameters that it may be triggered with, if it declares them. */
   params: SkillParams | undefined;
 };
 
@@ -29,7 +29,7 @@ const DESCRIPTION_LIMIT = 1024;
 const COMPATIBILITY_LIMIT = 500;
 const FILE_LIMIT = 256 * 1024;
 
-/** Reads the skills of all folders; what is no skill is left out, and told of. Not whole: a folder could not be read. */
+/** Reads the skills of all folders; a folder that is no skill is left out, and told of. Not whole: a folder could not be read. */
 export const readSkills = async (dirs: readonly string[]) => {
   const found = new Map<string, Skill>();
   const invalid: InvalidSkill[] = [];
@@ -86,7 +86,7 @@ const readSkill = async (dir: string, folder: string): Promise<Skill | string | 
   return typeof params === "string" ? params : { ...skill, params };
 };
 
-/** What a front matter holds; its metadata are texts, as they are written: a version 1.0 is no number. Throws for what is no YAML. */
+/** Reads a front matter. Metadata are texts, as they are written: a version 1.0 is no number. Throws if it is not YAML. */
 const readMatter = async (text: string): Promise<unknown> => {
   const { isMap, isScalar, parseDocument } = await import("yaml");
   const document = parseDocument(text);

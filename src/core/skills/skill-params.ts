@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { demandOf, hintOf } from "#kit/fault-words.ts";
 import { readPlainFile } from "./skill-files.ts";
 
-/** What a skill may be triggered with: a JSON Schema, and whether something fits it. */
+/** The parameters that a skill may be triggered with: their JSON Schema, and a check against it. */
 export type SkillParams = {
   schema: Readonly<Record<string, unknown>>;
   check: (given: unknown) => readonly { pointer: string; message: string }[];
@@ -30,7 +30,7 @@ export const readSkillParams = async (dir: string): Promise<SkillParams | string
   return await compile(schema);
 };
 
-/** What compiles schemas is loaded where a skill has one. */
+/** The compiler of schemas is loaded only if a skill has one. */
 const compile = async (schema: Record<string, unknown>): Promise<SkillParams | string> => {
   const isOld = typeof schema.$schema === "string" && schema.$schema.includes("draft-07");
   const { Ajv } = isOld ? await import("ajv") : { Ajv: (await import("ajv/dist/2020.js")).Ajv2020 };

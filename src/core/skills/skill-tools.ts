@@ -4,8 +4,8 @@ import { listSkillFiles, readSkillFile } from "./skill-files.ts";
 import { hasSkill, type Skill, type Skills, skillsOf } from "./skills.ts";
 
 /**
- * The tools by which a model loads the skills of its agent, and reads the files in their folders. Who runs the gateway has put them there: they are
- * instructions.
+ * The tools by which a model loads the skills of its agent, and reads the files in their folders. The operator put them there:
+ * they are instructions.
  */
 export const skillTools = (skills: Skills, agent: Agent): readonly Tool[] => {
   if (!skills.list().some(({ skillId }) => hasSkill(agent, skillId))) return [];

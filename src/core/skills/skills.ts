@@ -33,8 +33,8 @@ export const createSkills = () => {
         return skill ? [{ skillId, body: skill.body }] : [];
       }),
     /**
-     * Reads all folders anew; answers those that were left out. What was read counts from `take` on. Where a folder cannot be read, the
-     * skills that were read before stay.
+     * Reads all folders anew; answers the folders that were left out. The result counts from `take` on. If a folder cannot be
+     * read, the skills that were read before stay.
      */
     async read(dirs: readonly string[]): Promise<{ invalid: InvalidSkill[]; take: () => void }> {
       const { found, invalid, isWhole } = await readSkills(dirs);

@@ -16,14 +16,14 @@ export type LiveReply = {
   readonly pieces: string[];
   /** Nothing more is written to it. */
   isOver: boolean;
-  /** Another gateway writes it: what is read here may be behind what a reader has seen there. */
+  /** Another gateway writes it: its text here may be behind the text that a reader has seen there. */
   readonly isCopy: boolean;
-  /** Who is told when it grows, as `readers` has them: looked for once, and not for each piece. */
+  /** The readers to wake when it grows, from `readers`: looked up once, and not for each piece. */
   readers: Set<Reader> | undefined;
 };
 type Reader = () => void;
 
-/** So many pieces are joined: each takes tens of bytes beside its text. */
+/** At this number, pieces are joined: each takes tens of bytes beside its text. */
 const MOST_PIECES = 1024;
 
 /** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
@@ -89,7 +89,7 @@ const doNothing = (): void => {};
 
 export type LiveReplies = ReturnType<typeof createLiveReplies>;
 
-/** What was written past the first `offset` code units; empty when nothing was. Looked for from the end: readers are mostly near it. */
+/** The text past the first `offset` code units; empty if there is none. Searched from the end: readers are mostly near it. */
 export const readSince = ({ pieces, length }: LiveReply, offset: number): string => {
   let first = pieces.length;
   let begin = length;

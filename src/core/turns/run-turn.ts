@@ -17,7 +17,7 @@ export type Outcome = {
   retryAfterMs: number | undefined;
   /** The model that answered, where it is not the one that was asked for. */
   model: string | undefined;
-  /** What the backend threw, for the log alone. */
+  /** The error that the backend threw, for the log alone. */
   thrown: unknown;
 };
 
@@ -166,7 +166,7 @@ const leave = (iterator: AsyncIterator<unknown>): void => {
   }
 };
 
-/** For how long a turn may run, and its backend may be silent. */
+/** The time that a turn may run, and that its backend may be silent. */
 type WatchLimits = { deadlineMs: number; firstByteMs: number; silenceMs: number };
 
 /** Stops a turn that passes its deadline, or whose backend does not begin, or falls silent. A sign of life only notes the time. */
@@ -182,7 +182,7 @@ export class TurnWatch {
   #goesOn: (() => boolean) | undefined = undefined;
   #stopTimer: (() => void) | undefined = undefined;
 
-  /** `spentMs`: how long earlier attempts ran. */
+  /** `spentMs`: the time of the earlier attempts. */
   constructor(clock: Clock, limits: WatchLimits, spentMs: number, stop: Stop) {
     this.#clock = clock;
     this.#limits = limits;
@@ -199,7 +199,7 @@ export class TurnWatch {
     this.#allow(this.#limits.silenceMs);
   }
 
-  /** Somebody else is asked now, who has as long to begin as the first had. */
+  /** Gives as long to begin as at first: somebody else is asked now. */
   anew(): void {
     this.#allow(this.#limits.firstByteMs);
   }

@@ -21,9 +21,9 @@ export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
 /** Turns that are claimed in one go. */
 const CLAIMED_AT_ONCE = 64;
-/** The log's `store.failed` has what comes of these. */
+/** The log's `store.failed` tells the results of these. */
 const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
-/** How long a stop waits for a run that is about to begin; it may be meant for another node. */
+/** The time that a stop waits for a run that is about to begin; it may be meant for another node. */
 const EARLY_STOP_MS = 5_000;
 
 type RunParts = {
@@ -116,7 +116,7 @@ export const createRunner = (parts: RunnerParts) => {
         );
         return runs.filter(({ claimed }) => lost.some((claim) => isSame(claim, claimed.claim)));
       },
-      // What it writes here would be thrown away.
+      // Its writes here would be thrown away.
       lost: ({ stop }) => stop.abort("handed-back"),
     },
   });
@@ -285,7 +285,7 @@ const retryAfter = (
   return delayMs;
 };
 
-/** How long to wait before the next attempt; undefined when this one was the last, or the backend asks for longer than the turn has left. */
+/** The wait before the next attempt; undefined after the last one, or if the backend asks for longer than the turn has left. */
 const backoffOf = ({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftMs: number): number | undefined => {
   if (status === "handed-back") return 0;
   if (status !== "retry" || attempt >= MAX_ATTEMPTS || retryAfterMs > leftMs || leftMs <= 0) return undefined;

@@ -8,8 +8,8 @@ type Parts = { shared: SharedStore; clock: Clock; events: Pick<Events, "storeFai
 type ReplyParts = Parts & { live: LiveReplies };
 
 /**
- * Replies that are being written, where several gateways share a store: who reads one that another gateway writes gets it from there, in
- * batches. As long as nobody does, no text travels.
+ * Replies that are being written, where several gateways share a store: a reader of another gateway's reply gets it from there,
+ * in batches. As long as there is no such reader, no text travels.
  */
 export const createSharedReplies = (parts: Parts) => {
   const live = createLiveReplies();
@@ -45,7 +45,7 @@ export const createSharedReplies = (parts: Parts) => {
 
 /** A turn that runs here opens its reply before that: then nobody else is asked. */
 const FIRST_ASK_MS = 50;
-/** A notification may be lost, and who writes puts text only as long as it is asked for. */
+/** A notification may be lost, and the writer puts text only as long as it is asked for. */
 const ASK_EVERY_MS = 3_000;
 
 type Wanted = {
@@ -193,11 +193,11 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
   };
 };
 
-/** How long an answer to one question lasts: who goes on reading asks again. */
+/** The time that one question counts: a reader that goes on asks again. */
 const ASKED_MS = 10_000;
 /** Text goes in batches, so that a reply of a thousand pieces is a few dozen writes. */
 const PUT_EVERY_MS = 75;
-/** Of more sessions than this nobody asks in earnest. */
+/** The most sessions that are asked about; nobody needs more in earnest. */
 const MOST_ASKED = 10_000;
 
 type Asked = { until: number; reply: LiveReply | undefined; put: number };

@@ -16,7 +16,7 @@ export type TurnSteps<T = TurnStep> = AsyncIterableIterator<T, undefined> & {
   return(): Promise<IteratorResult<T, undefined>>;
 };
 
-/** Turns a step into what a reader is told; undefined for one that it is not told. */
+/** Turns a step into the event for a reader; undefined for a step that the reader is not told. */
 type Show<T> = (step: TurnStep) => T | undefined;
 
 export type FollowTurn = {
@@ -59,7 +59,7 @@ export const createTurnSteps = (parts: Parts): FollowTurn => {
   };
 };
 
-/** What a reader of a turn was told since it looked last. */
+/** The news for a reader of a turn since its last look. */
 class News {
   /** Entries have come that were not read. */
   isUnread = true;
@@ -109,9 +109,9 @@ async function* readSteps(
   const { turnId, sessionId } = turn;
   const cameLate = isEnded(turn);
   let { seq, offset } = from ?? { seq: turn.seq - 1, offset: 0 };
-  // Whoever has read of the reply is told the rest of it in pieces, too, should the turn end before the next look.
+  // A reader that has a part of the reply is told the rest of it in pieces, too, should the turn end before the next look.
   let replySeq = offset > 0 ? seq : undefined;
-  /** What was read of the session. A mark names entries of this turn alone, so that it can be held to them. */
+  /** The last entry of the session that was read. A mark names entries of this turn alone, so that it can be held to them. */
   let read = seq;
   let hasLooked = false;
   const pieceOf = (messageId: string, ofSeq: number, text: string): TurnStep => {

@@ -21,7 +21,7 @@ import type {
 } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
-/** What every surface asks for when it starts work. */
+/** The request of every surface that starts work. */
 export type TurnWish = {
   place: SessionPlace;
   surface: Surface;
@@ -29,13 +29,13 @@ export type TurnWish = {
   text: string;
   /** The text came from outside: it is fenced when a prompt is built. */
   outside?: boolean;
-  /** What comes beside the text, as JSON. */
+  /** The JSON that comes beside the text. */
   context?: string | undefined;
   /** The system events that it handles. */
   events?: TurnOrder["events"];
   /** The channel that its reply goes to when it completes. */
   announce?: TurnOrder["announce"];
-  /** Through how many announcements and agents came what starts it. */
+  /** The number of announcements and agents that its cause came through. */
   hops?: number;
   model?: string | undefined;
   skillIds?: readonly string[] | undefined;
@@ -221,7 +221,7 @@ export const isEnded = ({ status }: Pick<Turn, "status">): boolean => status !==
 export const erased = (turnId: string): GatewayError =>
   new GatewayError("turn-not-found", "The turn is not kept any more.", { turnId });
 
-/** What a turn that did not complete is to somebody who waits for its reply. */
+/** The error of a turn that did not complete, for a caller that waits for its reply. */
 export const failureOf = (
   { turnId, status, error }: Pick<Turn, "turnId" | "status" | "error">,
   replayed: boolean,

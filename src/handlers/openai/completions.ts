@@ -50,7 +50,7 @@ export const completions = (core: Core): Pick<OpenAiHandlers<CallContext>, "comp
 const placeFor = ({ clock }: Core, agent: string, userId: string | undefined, ctx: CallContext): SessionPlace =>
   placeOfChat({ agent, userId, channel: CHANNEL }, ctx.caller.name, clock.now());
 
-/** What a turn of a session that goes on is told of what was said before: where the session knows that, instructions alone that are not those it was told last. */
+/** The earlier messages for a turn. An existing session knows them: it gets only instructions that differ from the last ones. */
 const contextOf = async (
   { store }: Core,
   { sessionId }: SessionPlace,

@@ -2,7 +2,7 @@ import { type Earlier, earlierAsContext } from "#core/sessions/history.ts";
 import type { ChatMessage } from "#generated/rest-types.ts";
 import { GatewayError } from "#kit/errors.ts";
 
-/** A request's conversation: the message that starts a turn, and what was said before. */
+/** A request's conversation: the message that starts a turn, and the earlier messages. */
 export type Conversation = { text: string; earlier: readonly Earlier[] };
 
 type Messages = readonly ChatMessage[];
@@ -37,10 +37,10 @@ const earlierFrom = (message: ChatMessage): Earlier[] => {
   return [{ role: role === "developer" ? "system" : role, text }];
 };
 
-/** So much of what was said before begins a session that goes on: it counts for no compaction. */
+/** The most text of earlier messages that begins a session that goes on: it counts for no compaction. */
 const BEGINNING_CHARACTERS = 64 * 1024;
 
-/** What of what was said before begins such a session: the instructions, and of the rest the newest that fits. */
+/** The earlier messages that begin such a session: the instructions, and the newest of the rest that fit. */
 export const beginningOf = (earlier: readonly Earlier[]): string | undefined => {
   const isTold = ({ role }: Earlier): boolean => role === "system";
   const wanted = [...earlier.filter(isTold), ...earlier.filter((one) => !isTold(one)).reverse()];

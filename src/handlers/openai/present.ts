@@ -37,7 +37,7 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
 
   return {
     begin,
-    /** What a step is to the reader; undefined for one that it is not told. */
+    /** The chunks of a step for the reader; undefined for a step that the reader is not told. */
     of(step: TurnStep): ChatCompletionChunk[] | undefined {
       if (step.kind === "delta") return say(step.text);
       const { entry } = step;
@@ -47,7 +47,7 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
           if (told === 0 || entry.role !== "assistant") return undefined;
           throw new GatewayError("turn-failed", "The reply was begun anew, after a part of it was sent.", { turnId });
         case "message.completed":
-          // Who comes when it is written already gets it in one piece.
+          // A reader that comes after it was written gets it in one piece.
           return told < entry.text.length ? say(entry.text.slice(told)) : undefined;
         case "turn.completed":
           return end(entry.usage);
@@ -93,7 +93,7 @@ export const chunksOf = (
   };
 };
 
-/** What is the same in a whole reply and in its pieces. */
+/** The fields that a whole reply and its pieces share. */
 const headOf = <Kind extends string>(turn: Turn, model: string, object: Kind) => ({
   id: idOf(turn),
   object,

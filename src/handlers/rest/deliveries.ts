@@ -83,5 +83,5 @@ const NAME =
   '[^"\\\\]*(?:token|secret|passwd|password|passphrase|api_?-?key|private_?-?key|signature|authorization|cookie)s?';
 const SECRET_FIELD = new RegExp(`("${NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\.)*"`, "gi");
 
-/** A body as it is shown: what stands in a field whose name says that it is a secret is hidden. The kept one, and a replay, has it. */
+/** A body as it is shown: a field whose name says that it is a secret is hidden. The kept body, and a replay, has it. */
 const withoutSecrets = (body: string): string => body.replace(SECRET_FIELD, `$1"${HIDDEN}"`);

@@ -57,7 +57,7 @@ const presentMinted = (key: ApiKey, secret: string): RestReplies["keys.create"] 
   config_line: configLineOf(key),
 });
 
-/** `Date` takes the 31st of February for the 3rd of March: what it writes otherwise is no moment of the calendar. */
+/** `Date` takes the 31st of February for the 3rd of March: a text that it writes otherwise is no moment of the calendar. */
 const momentOf = (text: string | null | undefined): number | undefined => {
   if (!text) return undefined;
   const at = new Date(text);

@@ -9,7 +9,7 @@ type Configured = RestReplies["mappings.list"]["mappings"][number];
 type Tried = RestReplies["mappings.dryRun"]["mappings"][number];
 
 type Rate = { maxRequests: number; windowMs: number; left: number; wholeInMs: number | undefined } | undefined;
-/** The shared tokens of webhooks, and how much of the rate limits is used: of each token, and of each mapping that is signed. */
+/** The shared tokens of webhooks, and the used part of the rate limits: of each token, and of each mapping that is signed. */
 export type HooksUse = {
   tokens: readonly { name: string; since: string | undefined; rate: Rate }[];
   mappings: ReadonlyMap<string, Rate>;

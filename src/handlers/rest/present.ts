@@ -5,7 +5,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Page, Turn } from "#store/store.ts";
 
-/** How REST writes what the core knows: snake_case, times as text, null for what is not there. */
+/** How REST writes the values of the core: snake_case, times as text, null for a missing value. */
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : timeOf(ms));
 

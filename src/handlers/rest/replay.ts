@@ -14,7 +14,7 @@ export const HIDDEN = "[hidden]";
 type Place = { operation: HooksOperation; name: string | undefined };
 
 export type ReplayParts = {
-  /** What the webhooks' door does with a request once it is let in; it records what starts nothing. */
+  /** The webhooks' door, for a request that is let in; it records requests that start nothing. */
   callHook: (place: Place, raw: Buffer, ctx: HookContext) => Promise<{ body: object }>;
   recordBodies: () => boolean;
 };
@@ -22,8 +22,8 @@ export type ReplayParts = {
 type Ordered = { given: RecordedDelivery; edited: object | undefined };
 
 /**
- * Sends a delivery's body, or the edited one in its place, through today's mappings and handlers. Whoever asked for it is the caller; its
- * signature, rate limit and idempotency key are not looked at.
+ * Sends a delivery's body, or the edited one in its place, through today's mappings and handlers. The caller is the one who
+ * asked for it; signature, rate limit and idempotency key are not looked at.
  */
 export const replay = async (
   core: Core,
@@ -88,7 +88,7 @@ const replyOf = (given: RecordedDelivery, again: HookContext, body: Started): Re
   event_id: body.eventId ?? null,
 });
 
-/** A webhook that came out of the flight recorder, with what its new delivery will tell. */
+/** A webhook that came out of the flight recorder, with the details of its new delivery. */
 const contextOf = (core: Core, given: RecordedDelivery, ctx: CallContext, keepBody: boolean): HookContext => {
   const { operation, method, path, body, bytes, senderId, deliveryId } = given;
   const headers = headersOf(given);
@@ -107,7 +107,7 @@ const contextOf = (core: Core, given: RecordedDelivery, ctx: CallContext, keepBo
       steps.push({ at: core.clock.now(), name, detail });
     },
     delivery() {
-      // Where and when it came from is the replay's; what it says is the given one's.
+      // Its source and time are the replay's; its content is the given one's.
       const kept = keepBody ? body : undefined;
       const sent = { surface: "hooks", operation, method, path, headers: given.headers, body: kept, bytes } as const;
       delivery ??= { ...ctx.delivery(), ...sent, senderId, replayOf: deliveryId, steps };

@@ -35,7 +35,7 @@ export const agent = (core: Core, reloads: Reloads): Pick<RpcHandlers<CallContex
   },
 });
 
-/** What was sent; for somebody who waits, the reply that it came to, or the error that it did not. */
+/** The sent message, with its reply for a caller that waits. Throws the error of a turn that has ended without one. */
 const sentOf = ({ turn, replayed }: Started, wait: boolean): SentMessage => {
   const { messageId, sessionId, turnId } = turn;
   const sent: SentMessage = { messageId, status: "delivered", sessionId, turnId };

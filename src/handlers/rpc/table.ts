@@ -6,11 +6,11 @@ import type { Info } from "#generated/rpc-types.ts";
 import { agent } from "./agent.ts";
 import { session } from "./session.ts";
 
-/** What the RPC handlers speak for: the core, and the gateway around it. */
+/** The parts that the RPC handlers use: the core, and the gateway around it. */
 export type RpcParts = {
   core: Core;
   reloads: Reloads;
-  /** What this gateway is and can do. */
+  /** The identity and the abilities of this gateway. */
   info: () => Info;
   version: string;
   uptimeMs: () => number;

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Writable } from "node:stream";
 import type { Clock } from "#kit/clock.ts";
 
-/** How long the system may take to clear away what was killed; what is a zombie for longer has nobody who buries it. */
+/** The time that the system may take to clear away killed processes; a zombie that lasts longer has no parent that reaps it. */
 const BURIAL_MS = 2_000;
 const LONGEST_STEP_MS = 50;
 
@@ -22,7 +22,7 @@ export const createGroup = (id: number, clock: Clock): Group => {
   let stopping: Promise<void> | undefined;
   let killing: Promise<void> | undefined;
 
-  /** Whether there was somebody to send it to. Once there was nobody, the id may become another's. */
+  /** Sends a signal; true if there was somebody to get it. Once there was nobody, the id may become another's. */
   const send = (signal: NodeJS.Signals | 0): boolean => {
     if (gone) return false;
     try {

@@ -31,7 +31,7 @@ export const createLineCutter = (most: number) => {
       check(bytes.length - from);
       begun.add(bytes, from);
     },
-    /** What there is of a line that has no end; undefined where there is none. */
+    /** The beginning of a line that has no end; undefined if there is none. */
     rest: (): Buffer | undefined => (begun.length === 0 ? undefined : begun.take()),
   };
 };

@@ -1,14 +1,13 @@
 import type { Clock } from "#kit/clock.ts";
 import type { RunningProgram } from "./start.ts";
 
-/** Who left the group may hold the pipe open after the program has ended: so long without a byte is its end, too. */
+/** A process that left the group may hold the pipe open after the program has ended: this long without a byte is its end, too. */
 const HELD_OPEN_MS = 200;
 /** The most bytes that are read in one turn of the event loop: they may be a thousand lines, and other work must have its turn. */
 const TURN_BYTES = 4 * 1024;
 
 /**
- * What a program writes to its standard output, to the end. It is read no sooner than it is asked for: a program whose reader is slow
- * waits.
+ * The standard output of a program, to the end. It is read no sooner than it is asked for: a program with a slow reader waits.
  */
 export async function* outputOf({ stdout, ended }: RunningProgram, clock: Clock): AsyncGenerator<Buffer> {
   let wake = () => {};

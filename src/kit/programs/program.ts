@@ -4,7 +4,7 @@ import { delimiter, isAbsolute, join, resolve } from "node:path";
 /** A program of this machine, as the configuration has it. No shell reads `run`. */
 export type Program = { run: readonly string[]; cwd: string; env: Readonly<Record<string, string>> };
 
-/** What of the gateway's environment a program gets: what it cannot be without, and no secret is in. */
+/** The variables of the gateway's environment that a program gets: it cannot be without them, and they hold no secret. */
 const HANDED_DOWN = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 /** The whole environment of a program. */

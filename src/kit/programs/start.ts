@@ -12,7 +12,7 @@ export type RunningProgram = {
   readonly pid: number;
   readonly stdin: Writable;
   readonly stdout: Readable;
-  /** How its first process ended. What else there was in its group is killed then; what it wrote may not have been read yet. */
+  /** How its first process ended. The rest of its group is killed then; its output may not have been read yet. */
   readonly ended: Promise<ProgramEnd>;
   /** The last line that it wrote to standard error, for the log alone. */
   lastWords(): string | undefined;
@@ -39,7 +39,7 @@ export type ProgramParts = {
 };
 
 const GRACE_MS = 1_000;
-/** What it wrote to standard error at its end is waited for so long: somebody who left its group may hold that open. */
+/** The wait for the end of its standard error: a process that left its group may hold that open. */
 const LAST_WORDS_MS = 100;
 
 /** Starts a program. It gets no more of the gateway's environment than it cannot be without, and none of its files. */
@@ -52,7 +52,7 @@ export const startProgram = async (
   const group = createGroup(pid, clock);
   const heard = readStderr(child.stderr, clock, say);
   let isStopping = false;
-  // Who ended before it had read all is told by its exit code.
+  // The exit code tells of a program that ended before it had read all.
   child.stdin.on("error", () => {});
   const ended = new Promise<ProgramEnd>((resolve) => {
     child.once("exit", (code, signal) => {

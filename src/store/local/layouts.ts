@@ -109,7 +109,7 @@ export const USAGE = {
   held: 100,
 } satisfies Layout<UsageCount>;
 
-// Tables that are held in memory whole: what has not ended, and what there is little of.
+// Tables that are held in memory whole: unfinished work, and kinds with few records.
 
 /** A lease is held in memory: it is extended also while the disk is full, and ends with the process. */
 const isOnlyExtended = ({ turn, open }: OpenTurnRecord, after: OpenTurnRecord): boolean =>

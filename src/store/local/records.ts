@@ -50,7 +50,7 @@ import {
   weighTurn,
 } from "./weights.ts";
 
-/** The part of the recorder's deliveries that is of refused strangers, or of all others. `ended`: how many may be let go. */
+/** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be let go. */
 type Shelf = { size: number; bytes: number; ended: number };
 
 /** Numbers about the whole store: to count anew takes long. */
@@ -76,14 +76,14 @@ type Parts = {
   state: State;
   /** Makes a table that may become large. */
   table<R extends object>(layout: Layout<R>, changed: Changed<R>): RecordTable<R>;
-  /** Makes a table that is held in memory whole, and outlives the process where the store does. What is in it already counts as a change. */
+  /** Makes a table that is held in memory whole. Each record that is already in its file counts as a change. */
   live<R extends object>(layout: Layout<R>, changed?: Changed<R>): MemoryTable<R>;
   lateAttempts?: Records["lateAttempts"] | undefined;
   journal(ordinal: number): Stream<Entry>;
   gateway: Stream<GatewayEntry>;
 };
 
-/** Deliveries that may be let go are looked up so many at a time. */
+/** The number of deliveries that are looked up together when the oldest are let go. */
 const ENDED_TOGETHER = 64;
 const COUNTERS_TOGETHER = 1_000;
 const NOTHING_OPEN = { queued: 0, running: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
@@ -305,7 +305,7 @@ const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deli
     shelf.bytes += (after ? weighDelivery(after) : 0) - (before ? weighDelivery(before) : 0);
   });
   const { all, ended } = DELIVERIES.orders;
-  /** The ids of the oldest that may go, of refused ones and of others: what ends later goes later. */
+  /** The ids of the oldest deliveries that may go, refused ones and others: a delivery that ends later goes later. */
   const oldest: [refused: string[], others: string[]] = [[], []];
   return {
     find: (deliveryId) => table.find(deliveryId),

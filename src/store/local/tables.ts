@@ -3,7 +3,10 @@ import { Ordered, type Range } from "./ordered.ts";
 export type Key = string | number;
 type Field = Key | boolean | undefined;
 
-/** An order of the records that have a value in the column `by`: in each group that shares the column `of`, of those where `only` is true. */
+/**
+ * An order of the records that have a value in the column `by`: in each group that shares the column `of`, only records where
+ * `only` is true.
+ */
 export type Order = { readonly by: string; readonly of?: string; readonly only?: string };
 
 /** A table as data. The values of the key and of the columns that orders group by never change. */
@@ -15,7 +18,7 @@ export type Layout<R> = {
   /** Another column that no two records share. */
   unique?: string;
   orders?: { readonly [name: string]: Order };
-  /** A file's table: how many of its records stay in memory between two batches. */
+  /** A file's table: the number of its records that stay in memory between two batches. */
   held?: number;
   /** A table in memory that is kept in a file, too: tells if a change is. Without it all are. */
   isSaved?(before: R, after: R): boolean;
@@ -25,7 +28,7 @@ export type Layout<R> = {
   copy?(record: R): R;
 };
 
-/** `isHeld`: what is found is changed soon. */
+/** `isHeld`: the records that are found are changed soon. */
 export type Scan = Range<Key> & { of?: Key | boolean; isHeld?: true };
 
 /** Called with each change of a record, as it was and as it is. */

@@ -9,7 +9,7 @@ import type {
 import type { Entry } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
 
-// What records cost beside their texts, as `npm run bench` measures it (P10).
+// The memory of records without their texts, as `npm run bench` measures it (P10).
 const SESSION_BYTES = 800;
 const TURN_BYTES = 640;
 const OPEN_BYTES = 200;

@@ -1,11 +1,11 @@
 import pg from "pg";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** How long a server may take to take a connection: while calls wait for it, and at the start. */
+/** The time limits for a new connection to a server: while calls wait for it, and at the start. */
 const CONNECT_MS = 1_000;
 const START_MS = 10_000;
 
-// What is counted here stays far below 2^53.
+// All counts here stay far below 2^53.
 const INT8 = 20;
 const NUMERIC = 1700;
 const types = {
@@ -29,7 +29,7 @@ export class Servers {
   readonly #urls: readonly string[];
   /** The one that was found last. */
   #current = 0;
-  /** The latest that was found: it grows with each promotion, and what is written to a server of an earlier one is lost. */
+  /** The latest that was found: it grows with each promotion, and a write to a server of an earlier one is lost. */
   #timeline = 0;
   #patienceMs = START_MS;
 
@@ -52,8 +52,9 @@ export class Servers {
   }
 
   /**
-   * A connection to the server that takes writes; `store-unavailable` when there is none. Of several that do it is the one that was
-   * promoted last: the others were left behind. Where it is not the one before, `moved` is called before this resolves.
+   * A connection to the server that takes writes; `store-unavailable` when there is none. Among several such servers it takes the
+   * one that was promoted last, as the others were left behind. If that is not the previous server, `moved` is called before this
+   * resolves.
    */
   async find(moved: () => void = () => {}): Promise<pg.Client> {
     if (this.#urls.length === 1) return await this.connect();
@@ -69,12 +70,12 @@ export class Servers {
     return best.client;
   }
 
-  /** Of servers that are equally late the one before, else the first of the list. */
+  /** Among servers that are equally late: the previous one, else the first of the list. */
   #rank({ at }: Found): number {
     return at === this.#current ? -1 : at;
   }
 
-  /** Asks all at once. When one has answered, the others have a second more. */
+  /** Asks all servers at once. After the first answer, the others have a second more. */
   async #openAll(): Promise<{ found: Found[]; refused: string[] }> {
     const found: Found[] = [];
     const refused = this.#urls.map((_, at) => this.#refusal(at));
@@ -148,12 +149,12 @@ const timelineOf = async (client: pg.Client): Promise<number> => {
   }
 };
 
-/** Ends a connection without a word to a server that may not listen any more: what waits on it fails at once. */
+/** Ends a connection without a word to a server that may not listen any more: the calls that wait on it fail at once. */
 export const drop = (client: pg.Client): void => {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 };
 
-/** Where a server is, without what must not be in a log. */
+/** The place of a server, without the secrets of its URL, for a log. */
 export const placeOf = (url: string): string => {
   try {
     const { host, pathname } = new URL(url);

@@ -1,8 +1,8 @@
 import { GatewayError } from "#kit/errors.ts";
 
-/** How a call to the database failed, and what may be done about it. */
+/** The way in which a call to the database failed; it decides the next step. */
 export type Failure =
-  /** The connection is gone: nobody knows whether what was sent was kept. */
+  /** The connection is gone: it is unknown whether the call was kept. */
   | "lost"
   /** Nothing was kept, and the same call may do better at once. */
   | "clash"
@@ -13,7 +13,7 @@ export type Failure =
 
 const RETRY_MS = 1_000;
 
-/** Of SQLSTATEs: those that tell of the server rather than of the statement. */
+/** The SQLSTATEs that describe the server rather than the statement. */
 const REFUSED = /^(53|57P03|25006|58)/;
 /** The connection was ended from there: a call that was on its way may have been kept before. A plan of it may be out of date, too. */
 const LOST = /^(08|57P0[12]|0A000)/;

@@ -3,7 +3,7 @@ const FEW = 500;
 /** Between two beats, too, events are being handed over. */
 const LATELY_MS = 3_000;
 const LONGEST_MS = 100;
-/** How many transactions make what is usual. */
+/** The number of transactions that the usual duration is averaged over. */
 const MEANT = 8;
 
 type Parts = {
@@ -16,8 +16,8 @@ type Parts = {
 };
 
 /**
- * How long events that come are held back after a transaction that took some in: they share the database with the turns that hand events
- * over, and must not come faster than these go for long. The pause goes by how long transactions mostly take.
+ * The time that new events are held back after a transaction that took some in. They share the database with the turns that hand
+ * events over, and must not come faster than these go for long. The pause depends on the usual duration of transactions.
  */
 export const createHoldBack = ({ waiting, isHandingOver, time }: Parts): ((tookMs: number) => number) => {
   let usualMs = 0;

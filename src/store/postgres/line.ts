@@ -2,14 +2,14 @@ import type pg from "pg";
 import { drop, type Servers } from "./connect.ts";
 import { type Heard, readPayload } from "./payloads.ts";
 
-/** A server that is there is asked so often; one that answers nothing for so long is as good as gone. */
+/** The interval at which a server is polled, and the silence after which it counts as gone. */
 const POLL_MS = 1_000;
 const SILENT_MS = 5_000;
 /** Between two tries to reach the database again: half of it and up to as much again, so that gateways do not come all at once. */
 const RETRY_MS = 300;
 
 export type LineEvents = {
-  /** It is there, for the first time or again: what came meanwhile was not heard. */
+  /** The connection is there, for the first time or again: news from the meantime was not heard. */
   connected(client: pg.Client): Promise<void>;
   lost(error: unknown): void;
   heard(heard: Heard): void;

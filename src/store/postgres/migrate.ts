@@ -11,16 +11,16 @@ export type Schema = { migrations: readonly Migration[]; functions: { readonly s
 
 /** One gateway at a time brings the database up to date; which of them is first does not matter. */
 const LOCK = [4_712, 5];
-/** A step takes seconds: one that takes longer may be stuck, or its gateway gone without a word. Who starts says so, and ends. */
+/** A step takes seconds; a longer one may be stuck, or its gateway dead. A starting gateway then says so, and ends. */
 const LOCK_WAIT_MS = 60_000;
-/** So long a step waits for a table that older gateways work with, as their calls wait behind it; then it lets them go first. */
+/** The time that a step waits for a table that older gateways use. Their calls wait behind it, so it then lets them go first. */
 const TABLE_WAIT_MS = 400;
 const TRIES = 40;
 const PAUSE_MS = 300;
 
 /**
- * Brings the schema of this connection up to date, each step in a transaction: one that fails leaves what those before it made. Answers
- * how many steps that took, and what the store is called.
+ * Brings the schema of this connection up to date, each step in a transaction: a step that fails leaves the work of the
+ * earlier ones. Answers the number of steps, and the name of the store.
  */
 export const migrate = async (
   client: pg.Client,

@@ -28,8 +28,8 @@ export class Mirror {
   }
 
   /**
-   * Takes the place of what was known. Answers how long until the first of those beats that wait for another time than was known: whoever
-   * planned one, or held the one before, may be gone by then.
+   * Replaces the known state. Answers the time until the first beat whose due time differs from the known one: the gateway that
+   * planned it, or held the one before, may be gone by then.
    */
   look({ counts, beats, ends, time }: Look): number | undefined {
     this.#counts = new Map(counts);
@@ -45,7 +45,9 @@ export class Mirror {
     return firstIn;
   }
 
-  /** Another gateway has paused the agent, or resumed it. Where something else of its beat is not known yet, the next look tells all. */
+  /**
+   * Another gateway has paused or resumed the agent. If an earlier change of its beat is not known yet, the next look tells all.
+   */
   paused(agent: string, version: number, pausedAt: number | undefined): void {
     const known = this.#beats.get(agent);
     if (known?.version === version - 1) this.#beats.set(agent, { ...known, version, pausedAt });

@@ -21,13 +21,13 @@ type Parts = {
   clock: Clock;
   node: string;
   mirror: Mirror;
-  /** Reads what is kept of a session's journal, and of the gateway's stream. */
+  /** Reads the entries of a session's journal, and those of the gateway's stream. */
   readEntries(sessionId: string, after: number, limit: number): Promise<Entry[]>;
   readGateway(after: number, limit: number): Promise<GatewayEntry[]>;
   notify(payload: string): Promise<void>;
 };
 
-/** Tells the watchers here what this gateway has kept, and what other gateways on the same database have. */
+/** Tells the watchers here of the changes by this gateway, and of those by other gateways on the same database. */
 export class Neighbours {
   readonly watchers = new Set<StoreWatcher>();
   readonly readyWork: ReadyWork;
@@ -70,7 +70,7 @@ export class Neighbours {
     });
   }
 
-  /** How many gateways there are, with this one, as of the last look. */
+  /** The number of gateways, with this one, as of the last look. */
   get count(): number {
     return 1 + this.#others;
   }
@@ -123,7 +123,7 @@ export class Neighbours {
     this.#gateway.begin(GATEWAY, rows[0].last);
   }
 
-  /** Nobody listened for a while: looks at what sessions were written to meanwhile. */
+  /** Nobody listened for a while: looks for the sessions that were written to meanwhile. */
   async catchUp(client: pg.Client): Promise<void> {
     const { rows } = await client.query(MISSED, [this.#lastLook - MINUTE]);
     for (const { ordinal, session_id, agent, context_bytes, from_seq, last_seq } of rows) {
@@ -132,7 +132,7 @@ export class Neighbours {
     }
   }
 
-  /** Says that this gateway is there, and looks at what it has to know of others. Its answer is for `looked`. */
+  /** Says that this gateway is there, and reads the state of the others. Its answer is for `looked`. */
   readonly look = (records: PostgresRecords): Looked => {
     const { node } = this.#parts;
     const { transaction } = records;

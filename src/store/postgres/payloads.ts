@@ -93,7 +93,7 @@ const halvesOf = ({ changes, notices }: Heard): Heard[] => {
   return [partOf(of.slice(0, middle)), partOf(of.slice(middle))];
 };
 
-/** The news of another gateway; undefined for those of this one, which come back, too. */
+/** The news of another gateway; undefined for this gateway's own news, which come back, too. */
 export const readPayload = (payload: string, own: string): Heard | undefined => {
   const [node, , changes = [], notices = []] = JSON.parse(payload) as [string, unknown?, Change[]?, Notice[]?];
   return node === own ? undefined : { changes, notices };

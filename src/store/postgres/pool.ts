@@ -2,9 +2,9 @@ import type pg from "pg";
 import { drop, type Servers } from "./connect.ts";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** A call that takes so long is given up. The line finds out sooner if the server is there at all. */
+/** The time after which a call is given up. The line finds out sooner if the server is there at all. */
 const SILENT_MS = 15_000;
-/** Where a server did not let one more connection in, those that are there have to do for so long. */
+/** The pause after a server refused a new connection: until then the existing ones do the work. */
 const REST_MS = 1_000;
 
 /** The connections of this gateway. While the database is away all calls are refused at once. */
@@ -15,7 +15,7 @@ export class Pool {
   readonly #clients = new Set<pg.Client>();
   #idle: pg.Client[] = [];
   readonly #waiting: ((client: pg.Client | undefined) => void)[] = [];
-  /** How many connections are being opened, and when that may be tried again. */
+  /** The number of connections that are being opened, and the earliest time of the next try. */
   #opening = 0;
   #opensAt = 0;
   #isAway = false;
@@ -53,7 +53,7 @@ export class Pool {
     this.#isAway = false;
   }
 
-  /** Refuses all calls, those that are on their way too. */
+  /** Refuses all calls, also the ones that are on their way. */
   away(error: unknown): void {
     if (this.#isAway || this.#isClosed) return;
     this.#isAway = true;

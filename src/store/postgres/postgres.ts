@@ -22,7 +22,7 @@ export type PostgresParts = {
   /** Servers of one database: the gateway keeps to the one that takes writes. */
   url: readonly string[];
   notice?: (notice: StoreNotice) => void;
-  /** How many connections, beside the one that listens. */
+  /** The number of connections, beside the one that listens. */
   connections?: number;
 };
 
@@ -45,7 +45,7 @@ const READING: ReadonlySet<string> = new Set<RuleName>([
   "getDelivery",
 ]);
 
-/** About how much an order writes. */
+/** The approximate size of an order's writes. */
 const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
   startTurn: ({ text, delivery }: TurnOrder) => text.length + (delivery?.bytes ?? 0),
   queueEvent: ({ text, delivery }: EventOrder) => text.length + (delivery?.bytes ?? 0),
@@ -54,8 +54,8 @@ const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
 
 /**
  * Several gateways on one database. The rules run in this process, on records that a transaction loads; gateways take turns to write, and
- * calls that come together share a transaction. The watchers learn of a call of this node before it resolves, and by notifications of
- * what others did.
+ * calls that come together share a transaction. The watchers learn of a call of this node before it resolves, and of the calls
+ * of other nodes by notifications.
  */
 export const createPostgresStore = async ({
   clock,

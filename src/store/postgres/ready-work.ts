@@ -1,4 +1,4 @@
-/** The gateway by whose call a turn became ready has it to itself for so long. */
+/** The time for which the gateway that made a turn ready has it to itself. */
 const OWN_MS = 25;
 
 /**
@@ -6,7 +6,7 @@ const OWN_MS = 25;
  * claims it at once, and all others would ask for nothing.
  */
 export const createReadyWork = (tellOthers: () => void) => {
-  /** How often turns became ready here, and how much of that is told of or claimed. */
+  /** The number of times that turns became ready here, and the number of those that were told of or claimed. */
   let made = 0;
   let done = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -25,14 +25,14 @@ export const createReadyWork = (tellOthers: () => void) => {
       made++;
       timer ??= setTimeout(tell, OWN_MS).unref();
     },
-    /** A claim begins; what it answers is to be called if the claim left nothing. */
+    /** A claim begins; the caller calls the answer if the claim left nothing. */
     claim(): () => void {
       const seen = made;
       return () => {
         done = Math.max(done, seen);
       };
     },
-    /** Tells now what was to be told later. */
+    /** Tells at once of the work that was to be told of later. */
     flush: tell,
   };
 };

@@ -13,14 +13,14 @@ type Outcome = { order: Order; answer: unknown; error?: unknown };
 
 /** Orders that may wait; one that comes then is told to come later. */
 const MOST_WAITING = 20_000;
-/** A transaction takes no more orders, and no more once they are so long. */
+/** The most orders of a transaction, and the bytes after which it takes no more. */
 const MOST_ORDERS = 200;
 const MOST_BYTES = 2_000_000;
-/** How often a transaction is tried that clashed with another, or whose connection was lost. */
+/** The number of tries for a transaction that clashes with another, or whose connection is lost. */
 const MOST_TRIES = 5;
-/** How long those that were answered are waited for, at most. */
+/** The longest wait for callers that were just answered and may call again. */
 const PATIENCE_MS = 5;
-/** How long a commit whose answer was lost may still be on its way. */
+/** The time that a commit whose answer was lost may still be on its way. */
 const SETTLE_MS = 100;
 
 const TRANSACTION = sql`select txid_current() as id`;
@@ -34,11 +34,11 @@ type RunnerParts = {
   lock: Sql | undefined;
   /** Transactions at a time. */
   atOnce: number;
-  /** The statements that tell other gateways of what is kept. */
+  /** The statements that tell other gateways of the kept changes. */
   telling(changes: Kept): Sql[];
-  /** How long nothing is begun after a transaction that took so long. */
+  /** The pause after a transaction, from its duration. */
   pauseOf?: (tookMs: number) => number;
-  /** Something was kept; those that ordered it are answered next. */
+  /** Something was kept; its callers are answered next. */
   kept(kept: Kept): void;
 };
 
@@ -55,7 +55,7 @@ export class Runner {
     this.#parts = parts;
   }
 
-  /** Runs a rule. `bytes` is about how much it writes. */
+  /** Runs a rule. `bytes` is the approximate size of its writes. */
   run<T>(rule: (records: PostgresRecords) => T, bytes = 0): Promise<T> {
     if (this.#waiting.length >= MOST_WAITING) {
       return Promise.reject(unavailable("Too many calls wait for the database."));
@@ -66,7 +66,7 @@ export class Runner {
     });
   }
 
-  /** Runs a rule by itself on this connection, beside what waits for others. */
+  /** Runs a rule by itself on this connection, beside the calls that wait for others. */
   async runOn<T>(client: pg.Client, rule: (records: PostgresRecords) => T): Promise<T> {
     return await new Promise<T>((resolve, reject) => {
       const order = { rule, bytes: 0, resolve: resolve as Order["resolve"], reject };
@@ -130,7 +130,7 @@ export class Runner {
       } catch (error) {
         const failure = failureOf(error);
         if (failure === "broken") throw error;
-        // Where the database is and what it said is the log's business, not a caller's.
+        // The database's place and its message are for the log, not for a caller.
         if (error instanceof GatewayError) throw unavailable("The database cannot be reached.", error);
         if (failure === "lost" && attempt.id !== undefined && (await this.#isKept(attempt.id)))
           return attempt.succeed();
@@ -203,7 +203,7 @@ class Attempt {
     return this.#outcomes;
   }
 
-  /** Runs all orders. Answers the statements that bring what they lacked. */
+  /** Runs all orders. Answers the statements that bring the records that they lacked. */
   #pass(): Statement[] {
     for (;;) {
       this.#records.transaction.reset();

@@ -110,7 +110,7 @@ const countOf = (
   return used < maxRequests ? { left: maxRequests - used - 1 } : { waitMs: Math.ceil(waits ?? windowMs) };
 };
 
-/** How many requests of each key count now, and in how many ms none of them does, as `count_request` counts them. */
+/** The number of requests of each key that count now, and the ms until none of them does, as `count_request` counts. */
 const usesOf = (keys: readonly string[], windowMs: number, time: Sql): Sql => sql`
   select coalesce(found.used, 0)::bigint as used, found.ends - at.time as whole_in
   from ${time} as at (time), unnest(${textList(keys.map(keepText))}) with ordinality as of (key, n)

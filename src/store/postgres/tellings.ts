@@ -5,12 +5,14 @@ type Told<E> = { through: number; early: { entries: readonly E[]; elsewhere: boo
 
 /** Streams of which it is remembered how far they were told. */
 const MOST_REMEMBERED = 20_000;
-/** How long entries wait for those before them, until these are read. */
+/** The time that entries wait for earlier ones, until the earlier ones are read. */
 const EARLY_MS = 50;
-/** How long until a read that failed is tried again, and how much is read at a time. */
+/** The time until a failed read is tried again, and the number of entries that are read at a time. */
 const AGAIN_MS = 1_000;
 const PAGE = 500;
-/** Where nothing is remembered of a stream, others may have written to it just now: so many entries, so lately, are looked at. */
+/**
+ * If nothing is remembered of a stream, others may have written to it just now: the number and the age of the entries to read.
+ */
 const LOOK_BACK = 64;
 const LATELY_MS = 60_000;
 
@@ -25,8 +27,8 @@ type Parts<S, E> = {
 };
 
 /**
- * Tells the watchers here of the entries of streams, each once and in the order of `seq`: the entries that other gateways wrote may be
- * heard of sooner or later than those of this one.
+ * Tells the watchers here of the entries of streams, each once and in the order of `seq`: news of the entries of
+ * other gateways may come sooner or later than those of this one.
  */
 export class Tellings<S extends { ordinal: number }, E extends { seq: number; at: number }> {
   readonly #told = new Map<number, Told<E>>();
@@ -37,7 +39,7 @@ export class Tellings<S extends { ordinal: number }, E extends { seq: number; at
     this.#parts = parts;
   }
 
-  /** Nobody here has missed what came before. */
+  /** Nobody here has missed the earlier entries. */
   begin({ ordinal }: S, through: number): void {
     this.#remember(ordinal, through);
   }
@@ -96,7 +98,7 @@ export class Tellings<S extends { ordinal: number }, E extends { seq: number; at
     this.#isClosed = true;
   }
 
-  /** Reads what was not told, up to `through`, and tells what of it came since. */
+  /** Reads the entries that were not told, up to `through`, and tells the ones that came after `since`. */
   async #catchUp(stream: S, after: number, through: number, since = 0): Promise<void> {
     for (let from = after; from < through; ) {
       let read: readonly E[];

@@ -7,7 +7,7 @@ const MARK = "\u0001";
 export const keepText = (text: string): string =>
   text.charCodeAt(0) === 1 || text.includes("\0") || !text.isWellFormed() ? MARK + JSON.stringify(text) : text;
 
-/** What `keepText` was given. */
+/** The text that `keepText` was given. */
 export const readText = (kept: string): string =>
   kept.charCodeAt(0) === 1 ? (JSON.parse(kept.slice(1)) as string) : kept;
 

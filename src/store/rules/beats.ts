@@ -103,7 +103,7 @@ const findBeat = (records: Records, agent: string): BeatRecord =>
 const putBeat = (records: Records, record: BeatRecord): void =>
   records.beats.put({ ...record, nextAt: record.lease ? record.nextAt : wallTimeOf(records, record.dueAt) });
 
-/** By the wall clock as it is now: what is due moves with nobody's clock. */
+/** The due time by the wall clock as it is now. A jump of that clock does not move the beat itself. */
 const wallTimeOf = ({ moment: { now, time } }: Records, dueAt: number | undefined): number | undefined =>
   dueAt === undefined ? undefined : Math.round(now + dueAt - time);
 

@@ -72,7 +72,7 @@ export const dropCompaction = (records: Records, record: CompactionRecord): void
   if (isFirst) passOn(records, record.ordinal);
 };
 
-/** Drops those of a session that is about to be erased: nobody is told but by the session's end. */
+/** Drops the compactions of a session that is about to be erased: only the session's end tells of it. */
 export const dropCompactions = (records: Records, ordinal: number): void => {
   for (const of of records.queue(ordinal).filter((of) => "compactionId" in of)) records.compactions.delete(of);
 };

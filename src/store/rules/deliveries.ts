@@ -52,7 +52,7 @@ export const recordDelivery = (
 
 const isRefused = ({ answer }: Delivery): boolean => answer === "refused";
 
-/** Lets the oldest go of those that have ended, until the shelf is within its limits. */
+/** Lets the oldest ended deliveries go, until the shelf is within its limits. */
 const letGo = ({ deliveries }: Records, refused: boolean, entries: number, bytes: number): void => {
   for (let gone = 0; gone < MOST_AT_ONCE; gone++) {
     const shelf = deliveries.shelf(refused);
@@ -78,7 +78,7 @@ export const addDeliveryStep = (records: Records, deliveryId: string, step: Deli
   records.deliveries.put({ ...record, delivery: { ...delivery, steps: [...delivery.steps, step] } });
 };
 
-/** Erases what came in it, and what its steps tell of that: its turn was erased. */
+/** Erases its content, also from its steps: its turn was erased. */
 export const eraseContent = (records: Records, deliveryId: string | undefined): void => {
   const record = deliveryId === undefined ? undefined : records.deliveries.find(deliveryId);
   if (record) records.deliveries.put({ ...record, delivery: withoutContent(record.delivery) });
@@ -93,7 +93,7 @@ const withoutContent = (delivery: Delivery): Delivery => ({
 export const getDelivery = (records: Records, deliveryId: string): RecordedDelivery | undefined => {
   const record = records.deliveries.find(deliveryId);
   if (!record) return undefined;
-  // Its session is gone: it will be erased soon, or repeats what was.
+  // Its session is gone: it will be erased soon, or repeats an earlier request.
   const isErased = record.turnId !== undefined && !findTurn(records, record.turnId);
   return showDelivery(records, isErased ? { ...record, delivery: withoutContent(record.delivery) } : record);
 };

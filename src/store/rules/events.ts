@@ -161,7 +161,7 @@ export const endEvents = (
 const reasonOf = (status: TurnEnd["status"], error: TurnError | undefined): string =>
   error === undefined ? `The turn was ${status}.` : (error.detail ?? error.name);
 
-/** Ends an event that is not counted as waiting. Answers what the gateway's stream tells of it. */
+/** Ends an event that is not counted as waiting. Answers the news for the gateway's stream. */
 const endEvent = (records: Records, event: SystemEvent, status: "handled" | "dead", now: number): GatewayNews => {
   const { eventId, agent: agentName, turnId = "", attempts, reason = "" } = event;
   records.events.put({ event: { ...event, status, endedAt: now }, isTaken: false });
@@ -172,7 +172,7 @@ const endEvent = (records: Records, event: SystemEvent, status: "handled" | "dea
     : { name: "event.dead", eventId, agentName, attempts, reason };
 };
 
-/** Lets go of events that ended before `time`. Answers how many it looked at. */
+/** Lets go of events that ended before `time`. Answers the number that it looked at. */
 export const forgetEventsBefore = (records: Records, time: number, limit: number): number => {
   let left = limit;
   while (left > 0) {

@@ -35,7 +35,7 @@ export const readGatewayEntries = (
 
 const AT_ONCE = 500;
 
-/** Erases what is older than `time`. */
+/** Erases the entries that are older than `time`. */
 export const forgetNewsBefore = ({ gateway }: Records, time: number): void => {
   for (;;) {
     const oldest = gateway.after(0, AT_ONCE);

@@ -3,7 +3,7 @@ import type { Pieces, Records, SessionRecord } from "./records.ts";
 
 /** The `seq` of an entry that has no place in the journal yet. */
 export const NO_SEQ = 0;
-/** Of long messages few are wanted: each piece is twice as long as the one before. */
+/** A reader wants only a few long messages: the first piece is short, and each next one is twice as long. */
 const FIRST_PIECE = 32;
 const LONGEST_PIECE = 512;
 

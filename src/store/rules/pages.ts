@@ -3,7 +3,7 @@ import type { Page } from "#store/store.ts";
 import type { Pieces } from "./records.ts";
 
 const RECORDS_A_PIECE = 500;
-/** A page ends when it holds so many bytes: it goes out as one answer. */
+/** The bytes at which a page ends: it goes out as one answer. */
 const PAGE_BYTES = 1024 * 1024;
 
 /** A list of which a page is asked for. */

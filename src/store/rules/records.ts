@@ -1,13 +1,13 @@
 /**
- * The port between the rules and an engine: what the rules ask of the records, and what an engine must guarantee.
+ * The port between the rules and an engine: the questions that rules ask, and the guarantees of an engine.
  *
  * - A rule is a synchronous function `(records, order) => answer`. It runs inside one transaction, alone.
  * - Records are immutable. A rule never changes one that it was given: it puts another in its place. So an engine sees each change by its
- *   `put` and its `delete`, may hand its own objects out, and can compare what was with what is.
+ *   `put` and its `delete`, may hand its own objects out, and can compare old and new records.
  * - Every call sees each write that came before it in the same transaction.
  * - A rule refuses (it throws a GatewayError) before its first write, so that an engine has nothing to undo.
  * - A rule touches only records that its order names (a session, a turn, an agent, a key), those that these name, and the answers of the
- *   ordered scans below. An engine that loads before it runs can tell from the order what that is.
+ *   ordered scans below. An engine that loads before it runs can derive these from the order.
  * - All scans answer an array of the records at that moment, in the order that they state. A rule may write while it walks through one.
  * - Numbers that `next` gives grow with each call and are never given twice.
  * - `moment` is the engine's clock: `time` for leases and delays, which no jump of the wall clock touches, and `now`, the wall clock.
@@ -41,7 +41,7 @@ export type SessionRecord = {
   readonly headDueAt: number | undefined;
 };
 
-/** A turn. `open` holds what only one that has not ended needs. */
+/** A turn. `open` holds the fields that only an unfinished turn needs. */
 export type TurnRecord = {
   readonly turn: Turn;
   /** The ordinal of its session. */
@@ -85,7 +85,7 @@ export type CompactionRecord = {
 export type SummaryRecord = {
   readonly ordinal: number;
   readonly summary: Summary;
-  /** It stands for all messages up to `through`, but those whose `seq` is in `except`. */
+  /** It stands for all messages up to `through`, except the ones whose `seq` is in `except`. */
   readonly through: number;
   readonly except: readonly number[];
 };
@@ -124,7 +124,7 @@ export type DeliveryRecord = {
   readonly messageId: string | undefined;
   readonly eventId: string | undefined;
   readonly agent: string | undefined;
-  /** Its place among those that the recorder may let go; undefined while its work goes on. */
+  /** Its place among the deliveries that the recorder may let go; undefined while its work goes on. */
   readonly endedOrder: number | undefined;
 };
 
@@ -150,7 +150,7 @@ export type LateAttempt = {
 /** The state of an agent beside its counts. */
 export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEndedAt" | "failing" | "pausedAt">;
 
-/** By how much an agent's counts move: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
+/** The changes of an agent's counts: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
 export type CountChange = Partial<Record<"queued" | "running" | "waitingEvents" | "openEvents" | "deadEvents", number>>;
 
 export type Totals = {
@@ -172,7 +172,7 @@ export type Bookmarks = {
   readonly isWaitedNext: boolean;
   /** The last session that a sweep has looked at. */
   readonly sweptTo: number;
-  /** How much the recorder may hold, by the last order. */
+  /** The bytes that the recorder may hold, by the last order. */
   readonly recorderBytes: number;
 };
 
@@ -298,7 +298,7 @@ export interface Records {
     };
 
   readonly deliveries: Kept<DeliveryRecord> & {
-    /** How many of refused strangers, or of all others, are kept, and what they weigh. */
+    /** The number and the bytes of the kept deliveries: of refused strangers, or of all others. */
     shelf(isRefused: boolean): { readonly size: number; readonly bytes: number };
     /** The delivery with the smallest `endedOrder` on that shelf. */
     firstEnded(isRefused: boolean): DeliveryRecord | undefined;

@@ -8,7 +8,7 @@ import type { OpenTurnRecord, Records, SessionRecord, TurnRecord } from "./recor
 import { cancelledAt, finishTurn } from "./turn-ends.ts";
 import { countEnd, keepLateAttempt } from "./usage.ts";
 
-/** A session of so many entries is erased at once; others would wait for a longer one, which a sweep erases piece by piece. */
+/** The most entries of a session that is erased at once. A sweep erases a longer one in pieces, as other calls would wait. */
 const ENTRIES_AT_ONCE = 100;
 /** Why a turn that its session took along handled nothing. */
 const ERASED: TurnError = { name: "turn-failed", detail: "Its session was deleted." };
@@ -25,7 +25,10 @@ export const deleteSession = (
   return { turnsCancelled };
 };
 
-/** Erases a session and all it held: its queued turns are cancelled, and a running one finds its claim gone. Answers how many entries it erased at once. */
+/**
+ * Erases a session and all it held: its queued turns are cancelled, and a running one finds its claim gone. Answers the number of
+ * entries that it erased at once.
+ */
 export const forgetSession = (
   records: Records,
   { session: { sessionId, ordinal } }: SessionRecord,
@@ -60,7 +63,7 @@ const abandonTurn = (records: Records, record: OpenTurnRecord, now: number): voi
   endEvents(records, record, { now, status: "failed", error: ERASED });
 };
 
-/** Erases what is left of a session that is gone, about `limit` entries of it. Answers how many it erased. */
+/** Erases the rest of a session that is gone, about `limit` entries of it. Answers the number of erased entries. */
 export const eraseJournal = (records: Records, ordinal: number, limit: number): number => {
   const journal = records.journal(ordinal);
   const entries = journal.after(0, limit);
@@ -73,7 +76,7 @@ export const eraseJournal = (records: Records, ordinal: number, limit: number): 
   return entries.length;
 };
 
-/** Nobody finds the turn any more, and nothing is left of what was recorded of it. */
+/** Nobody finds the turn any more, and its recorded content is erased. */
 export const eraseTurn = (records: Records, record: TurnRecord): void => {
   records.turns.delete(record);
   eraseContent(records, record.turn.deliveryId);

@@ -12,7 +12,7 @@ import { finishTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
 import { keepLateAttempt } from "./usage.ts";
 
-/** How many records a sweep looks at before it lets others run: a millisecond or two. */
+/** The number of records that a sweep looks at before it lets others run: a millisecond or two. */
 const SLICE = 250;
 /** Looking at this many entries, and erasing them, is as much work as one other record. */
 const ENTRIES_A_STEP = 8;
@@ -20,7 +20,7 @@ const SESSIONS_A_LOOK = 50;
 
 type SweepRequest = Parameters<Store["sweep"]>[0];
 
-/** Puts right what time has done. Answers whether there is more. */
+/** Handles all that is past its time. Answers true if there is more. */
 export const sweep = (records: Records, request: SweepRequest): boolean => {
   giveLostTurnsBack(records, request);
   for (const record of records.compactions.leaseEnded(records.moment.time)) dropCompaction(records, record);
@@ -46,7 +46,7 @@ const giveLostTurnsBack = (records: Records, { now, maxAttempts, lost }: SweepRe
   }
 };
 
-/** Goes on erasing sessions that are gone. Answers how many entries it erased. */
+/** Goes on erasing sessions that are gone. Answers the number of erased entries. */
 const eraseMore = (records: Records, limit: number): number => {
   let left = limit;
   for (let ordinal = records.erasures.first(); ordinal !== undefined && left > 0; ordinal = records.erasures.first()) {
@@ -106,8 +106,8 @@ const sweepSession = (
 const WITH_EACH_SWEEP = 0;
 
 /**
- * Erases what may go of a journal's head, looking at `limit` entries at most. Answers how many it looked at, and whether it came to the
- * end of what may go.
+ * Erases the entries of a journal's head that may go, looking at `limit` entries at most. Answers the number that it looked at,
+ * and whether it came to the end of the entries that may go.
  */
 const ageHead = (
   records: Records,

@@ -64,7 +64,7 @@ const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string
   return entries;
 };
 
-/** Adds what an attempt used to its turn, its session and the counters; `ended` is how the turn ends with it. */
+/** Adds the usage of an attempt to its turn, its session and the counters; `ended` is how the turn ends with it. */
 export const addUsed = (
   records: Records,
   record: OpenTurnRecord,
@@ -110,7 +110,7 @@ export const requeueTurn = (records: Records, record: OpenTurnRecord, now: numbe
   records.notify({ kind: "work" });
 };
 
-/** Lets what is first in a session's queue now begin. */
+/** Lets the first in a session's queue begin now. */
 export const passOn = (records: Records, ordinal: number): void => {
   const [next] = records.queue(ordinal);
   if (!next) return;

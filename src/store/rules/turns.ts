@@ -171,7 +171,7 @@ export const claimTurns = (
   return { turns, nextDueInMs };
 };
 
-/** Makes the turns ready whose delay is over. Answers how long until the next is. */
+/** Makes the turns ready whose delay is over. Answers the time until the next is over. */
 const wakeTurns = (records: Records): number | undefined => {
   const { time } = records.moment;
   for (const record of records.turns.dueBy(time)) {

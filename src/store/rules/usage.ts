@@ -40,7 +40,7 @@ export const countAttempt = (
   records.usage.add(counterOf(at, of, model), { attempts: 1, latencyMs, input, output, ...more, ...end });
 };
 
-/** How long the runner of an attempt that lost its claim may take to tell what it used. */
+/** The time in which the runner of an attempt that lost its claim may still report the usage. */
 const KEPT_MS = 600_000;
 
 /** The running turn's claim is about to be lost: its session was deleted, or its lease ended. */
@@ -51,7 +51,7 @@ export const keepLateAttempt = (records: Records, { turn, open }: OpenTurnRecord
   records.lateAttempts.put({ turnId, fence, node: open.lease.node, agent, surface, caller, endsAt });
 };
 
-/** Counts what such an attempt used, once. There is nothing else to keep of it. */
+/** Counts the usage of such an attempt, once. There is nothing else to keep of it. */
 export const countLateAttempt = (
   records: Records,
   { turnId, fence, node }: Claim,
@@ -70,7 +70,7 @@ export const countUsage = (
 
 type UsageQuery = Parameters<Store["readUsage"]>[0];
 
-/** The counters of so many hours, or so many counters of one hour, are read together. */
+/** The number of hours whose counters are read together, or of counters of one hour. */
 const COUNTERS_A_PIECE = 1_000;
 
 /** Calls `use` for all counters of a query, in the order of their hours. */
@@ -96,7 +96,7 @@ export function* readUsage(records: Records, query: UsageQuery): Pieces<UsageCou
   return counts;
 }
 
-/** Adds counters up, by what they are to be told apart by; a day is told by the time that it begins at. */
+/** Adds counters up, grouped by the key `by`; the key of a day is the time at which it begins. */
 export function* sumUsage(
   records: Records,
   { by, ...query }: Parameters<Store["sumUsage"]>[0],

@@ -1,7 +1,7 @@
 import type { StoreWatcher } from "#store/store.ts";
 import type { News } from "./records.ts";
 
-/** Tells a watcher what a rule has notified, once that is kept. */
+/** Tells a watcher the news of a rule, once its changes are kept. */
 export const notifyWatcher = (watcher: StoreWatcher, news: News): void => {
   if (news.kind === "entries") watcher.entries(news.session, news.entries);
   else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);

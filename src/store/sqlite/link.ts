@@ -9,7 +9,7 @@ import type { Answer, Call, FromWorker, WorkerOrder } from "./messages.ts";
 /** A call that is on its way. */
 type Pending = { resolve: (value: never) => void; reject: (error: unknown) => void };
 
-/** Starts a thread that serves what is ordered. */
+/** Starts a thread that serves the order. */
 export type StartThread = (order: WorkerOrder) => Worker;
 
 type LinkStart = {
@@ -22,7 +22,7 @@ type LinkStart = {
 
 const RETRY_MS = 1_000;
 const REOPEN_MS = [100, 250, 500, 1_000] as const;
-/** Events that come at once wait for one another, so many at most, and so long. */
+/** Events that come at once wait for one another: the most events, and the longest wait. */
 const EVENTS_AT_ONCE = 64;
 const HELD_MS = 2;
 
@@ -41,9 +41,9 @@ export class Link {
   /** The calls that go with the next message. */
   #calls: Call[] = [];
   #isPlanned = false;
-  /** A message is on its way: what comes meanwhile goes with the next, and shares a commit. */
+  /** A message is on its way: calls that come meanwhile go with the next, and share a commit. */
   #isBusy = false;
-  /** How many there were when it was looked at last, and whether all are events. */
+  /** The number of calls at the last look, and whether all are events. */
   #seen = 0;
   #areEvents = true;
   /** All calls that are not answered, by their ids. */
@@ -122,7 +122,7 @@ export class Link {
     for (const watcher of this.#watchers) say(watcher);
   }
 
-  /** Lets what was called be answered, and ends the worker. */
+  /** Lets the open calls be answered, and ends the worker. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -146,7 +146,7 @@ export class Link {
 
   /**
    * Events are collected as long as each turn of the event loop brings more. Any other call has a turn or a beat behind it: it waits for
-   * one turn of the loop, as what the end of a turn brings about comes in that, and shares its commit.
+   * one turn of the loop, as the calls that follow the end of a turn come in that, and share its commit.
    */
   readonly #sendPlanned = (): void => {
     const { length } = this.#calls;
@@ -160,7 +160,7 @@ export class Link {
     this.#send();
   };
 
-  /** How long the first call waits. */
+  /** The time that the first call has waited. */
   #heldMs(): number {
     return this.clock.monotonic() - (this.#calls[0]?.time ?? 0);
   }

@@ -15,10 +15,10 @@ export const lockFile = (path: string): FileLock => {
   let held = identityOf(lock);
   return {
     renew: () => {
-      // To open it would make an empty one, in which none of what was acknowledged is.
+      // To open it would make an empty one, without the data that was acknowledged.
       if (!existsSync(path)) throw new Error(`The SQLite file ${path} is not there.`);
       if (held !== undefined && identityOf(lock) === held) return;
-      // The disk, or the file, was put in another's place: what others would lock is not what is held.
+      // The disk, or the file, was replaced: others would lock another file than the one that is held.
       const next = take(path, lock);
       close(driver);
       [driver, held] = [next, identityOf(lock)];
@@ -44,13 +44,13 @@ const take = (path: string, lock: string): Driver => {
   }
 };
 
-/** Which file it is, whatever is called so later. */
+/** The identity of a file. Another file that gets its name later has another identity. */
 const identityOf = (file: string): string | undefined => {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev}:${found.ino}`;
 };
 
-/** Of a disk that is gone. */
+/** Closes the driver of a lock file, even if its disk is gone. */
 const close = (driver: Driver): void => {
   try {
     driver.close();

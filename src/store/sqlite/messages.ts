@@ -1,4 +1,4 @@
-/** What goes between the two threads of the engine. */
+/** The messages between the two threads of the engine. */
 import type { MessagePort } from "node:worker_threads";
 import type { ErrorExtra, ErrorName } from "#kit/errors.ts";
 import type { News, Totals } from "#store/rules/records.ts";
@@ -23,7 +23,7 @@ export type Call = { id: number; name: string; now: number; time: number; args: 
 
 export type Refusal = { name: ErrorName; detail: string | undefined; extra: ErrorExtra };
 
-/** The value or the refusal that the call of this id has come to. `news` is what it caused. */
+/** The value or the refusal that answers the call of this id. `news` are the news that it caused. */
 export type Answer = { id: number; value?: unknown; refusal?: Refusal; news?: readonly News[] };
 
 /** Answers to calls in any order: one that is worked off in pieces is answered later. */

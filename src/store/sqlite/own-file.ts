@@ -1,9 +1,9 @@
 import { closeSync, existsSync, lstatSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** Makes a file that only its owner may read, where none is. SQLite gives what it puts beside a database the same mode. */
+/** Makes a file that only its owner may read, where none is. SQLite gives the files beside a database the same mode. */
 export const makeOwn = (path: string): void => {
-  // Only what is not there is opened: closing it would drop the locks that this process has on it.
+  // Only a missing file is opened: closing an existing one would drop the locks that this process has on it.
   if (existsSync(path)) return;
   try {
     closeSync(openSync(path, "a", 0o600));
@@ -12,13 +12,13 @@ export const makeOwn = (path: string): void => {
   }
 };
 
-/** Where the file is that a link stands for: its log and its lock lie beside the file itself, whatever it is called by. */
+/** The path of the file behind a link: its log and its lock lie beside the file itself, under any name. */
 export const behindLink = (path: string): string => {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink();
   return isLink && existsSync(path) ? realpathSync(path) : path;
 };
 
-/** What a start says of a file that others on this machine can read. Its mode is the operator's: it stays as it is. */
+/** The warning at a start about a file that others on this machine can read. The operator chose its mode: it stays. */
 export const exposureOf = (path: string): string | undefined => {
   if (process.platform === "win32") return undefined;
   const open = [path, `${path}-wal`, `${path}-shm`].filter((file) => (modeOf(file) & 0o044) !== 0);

@@ -92,7 +92,7 @@ const callsWithFunctions = (link: Link): Pick<Store, "claimTurns" | "claimAnnoun
       freeOf.set(agent, count);
       most += Math.min(count, queued);
     }
-    // What is queued meanwhile is told of, and claimed then.
+    // Turns that are queued meanwhile are told of, and claimed then.
     if (freeOf.size === 0) return { turns: [], nextDueInMs: undefined };
     const messageIds = Array.from({ length: Math.max(Math.min(most, free), 0) }, newMessageId);
     return await link.call("claimTurns", { ...request, free, freeOf, messageIds });

@@ -5,10 +5,10 @@ const UTF16 = 0xff;
 
 class DamagedText extends Error {}
 
-/** What was read is not as it was written. (All that is parsed as JSON here was written as JSON.) */
+/** True if the text differs from the text that was written. (All text that is parsed as JSON here was written as JSON.) */
 export const isDamage = (error: unknown): boolean => error instanceof DamagedText || error instanceof SyntaxError;
 
-/** What is said to the one call that asks for it. */
+/** The message for the one call that asks for damaged text. */
 export const DAMAGE = "What it asks for is damaged in the SQLite file.";
 
 /**
@@ -24,7 +24,7 @@ export const toSql = (text: string): string | Buffer =>
  */
 export const bytesOf = (column: string): string => `CAST(${column} AS BLOB)`;
 
-/** One that may hold what `toSql` made bytes of. */
+/** A column that may hold the bytes that `toSql` makes. */
 export const freeBytesOf = (column: string): string =>
   `CAST(CASE typeof(${column}) WHEN 'blob' THEN x'${UTF16.toString(16)}' || ${column} ELSE ${column} END AS BLOB)`;
 

@@ -9,21 +9,21 @@ import { discard, paced, READ_AHEAD, streamOf } from "#kit/paced.ts";
 import { createLineCutter, LineTooLong } from "#kit/programs/lines.ts";
 
 const CONNECT_MS = 10_000;
-/** A whole answer, or one line of a stream. */
+/** The limit of a whole answer, or of one line of a stream. */
 const ANSWER_BYTES = 16 * 1024 ** 2;
 const TOO_LONG = "its answer is longer than 16 MiB";
-/** Lines of a stream that the SDK reads in one turn of the event loop, which may take it milliseconds. */
+/** The number of lines that the SDK reads in one turn of the event loop. A turn may take milliseconds. */
 const LINES_AT_ONCE = 8;
-/** One answer that is no stream may be a list of messages, which the SDK reads in one go. */
+/** The number of messages in an answer that is no stream. The SDK reads such a list in one go. */
 const MOST_MESSAGES = 64;
 const NEWLINE = Buffer.from("\n");
 
 type HttpReach = {
   url: string;
   headers: Readonly<Record<string, string>>;
-  /** No answer is read for longer: nobody waits for it any more, and the client would leave it open for ever. */
+  /** The time limit for reading an answer: after it nobody waits any more, and the client would leave it open for ever. */
   longestMs: number;
-  /** One more line of a stream has come; false where it is one too many. */
+  /** Reports one more line of a stream; false if it is one too many. */
   mayTell: () => boolean;
 };
 
@@ -74,10 +74,10 @@ export const openHttpTransport = ({ url, headers, longestMs, mayTell }: HttpReac
 /** Statuses of answers that have no body. */
 const NO_BODY = new Set([204, 205, 304]);
 
-/** Of a connection that stood. */
+/** The error codes of a connection that was open before. */
 const BROKEN = new Set(["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"]);
 
-/** The code alone: a message may hold the address, which may be a secret. */
+/** Throws an error with the code alone: the message may hold the address, which may be a secret. */
 const unreached = (error: unknown): never => {
   const { code } = error as { code?: unknown };
   if (typeof code !== "string") throw error;
@@ -86,7 +86,7 @@ const unreached = (error: unknown): never => {
   throw new Error(`${what} (${code})`, { cause: error });
 };
 
-/** A signal that aborts with another, or when the time is over, until it is left. */
+/** A signal that aborts with `outer` or when the time is over, until `leave` is called. */
 const within = (ms: number | undefined, outer: AbortSignal | null | undefined) => {
   const own = new AbortController();
   const stop = () => own.abort(outer?.reason);
@@ -97,13 +97,13 @@ const within = (ms: number | undefined, outer: AbortSignal | null | undefined) =
     clearTimeout(timer);
   };
   if (outer?.aborted) stop();
-  // One signal of the SDK is for all requests, and Node warns of more than ten listeners.
+  // The SDK uses one signal for all requests, and Node warns of more than ten listeners.
   if (outer) setMaxListeners(0, outer);
   outer?.addEventListener("abort", stop, { once: true });
   return { signal: own.signal, leave };
 };
 
-/** What a call of a tool says beside its message, for those who look at headers. */
+/** The hops in the message of a tool call, for servers that look at headers. */
 const hopsOfMessage = (body: unknown): unknown => {
   if (typeof body !== "string" || !body.includes(HOPS_KEY)) return undefined;
   const { params } = JSON.parse(body) as { params?: { _meta?: Record<string, unknown> } };
@@ -112,7 +112,7 @@ const hopsOfMessage = (body: unknown): unknown => {
 
 type Through = TransformStream<Uint8Array, Uint8Array>;
 
-/** Lets an answer through once it is whole, however small its pieces are. */
+/** Passes an answer on as a whole, even if it comes in small pieces. */
 const whole = (): Through => {
   const joined = new JoinedBytes(ANSWER_BYTES);
   return new TransformStream({
@@ -129,7 +129,7 @@ const whole = (): Through => {
   });
 };
 
-/** Lets the lines of a stream through, whole ones and a few in a turn of the event loop. */
+/** Passes on whole lines of a stream, a few in each turn of the event loop. */
 const lines = (mayTell: () => boolean): Through => {
   const cutter = createLineCutter(ANSWER_BYTES);
   let ready: Buffer[] = [];
@@ -162,7 +162,7 @@ const lines = (mayTell: () => boolean): Through => {
 const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-/** How many messages an answer is a list of; 1 where it is none. */
+/** The number of messages in an answer that is a list; 1 if it is none. */
 const messagesIn = (answer: Buffer): number => {
   const text = answer.toString().trimStart();
   if (!text.startsWith("[")) return 1;

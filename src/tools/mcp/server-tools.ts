@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { CallToolResult, ContentBlock, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
 
-/** The tools of a server. `large`: names of those that say too much of themselves. */
+/** The tools of a server. `large`: the names of tools that are too large. */
 export type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
 
 const PAGES = 20;
@@ -10,13 +10,13 @@ const TOOLS = 500;
 const TOOL_CHARACTERS = 64 * 1024;
 const ALL_CHARACTERS = 1024 * 1024;
 
-/** Reads the tools that a server has. */
+/** Reads the tools of a server. */
 export const listTools = async (client: Client, timeoutMs: number): Promise<Listed> => {
   const { ListToolsResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
   const tools: ServerTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < PAGES && tools.length < TOOLS; page++) {
-    // Not by the client's own method, which compiles what each tool says of its answers.
+    // Not by the client's own method, which compiles the output schema of each tool.
     const params = cursor === undefined ? {} : { cursor };
     const answer = await client.request({ method: "tools/list", params }, ListToolsResultSchema, {
       timeout: timeoutMs,
@@ -28,7 +28,7 @@ export const listTools = async (client: Client, timeoutMs: number): Promise<List
   return withoutLarge(tools.slice(0, TOOLS));
 };
 
-/** What a tool says of itself goes to the model with every request: one that says too much is left out, and all of them past a limit. */
+/** A tool's definition goes to the model with every request. A large one is left out, and so is each that exceeds the total. */
 const withoutLarge = (all: readonly ServerTool[]): Listed => {
   let left = ALL_CHARACTERS;
   const large: string[] = [];
@@ -46,8 +46,8 @@ const LONGEST_NAME = 64;
 const SUFFIX = 6;
 
 /**
- * A tool's name as models take it, 64 letters, digits, `_` and `-`: its server's and its own. Where that cuts or changes it, the end tells it
- * from others that would become the same.
+ * A tool's name for models, 64 letters, digits, `_` and `-`: its server's name and its own. If that name is cut or changed, its
+ * end distinguishes it from other names with the same result.
  */
 export const modelNameOf = (server: string, tool: string): string => {
   const whole = `${server}__${tool}`;
@@ -57,7 +57,9 @@ export const modelNameOf = (server: string, tool: string): string => {
   return `${plain.slice(0, LONGEST_NAME - SUFFIX - 1)}_${told}`;
 };
 
-/** What a model is shown of a tool's answer: its texts, and of what is no text that it was there. No more than `most` characters. */
+/**
+ * The text of a tool's answer for a model: its texts, and a placeholder for any other content. No more than `most` characters.
+ */
 export const textOfAnswer = ({ content = [], structuredContent }: CallToolResult, most: number): string => {
   const text = content.map(textOf).join("\n");
   return cut(text === "" && structuredContent !== undefined ? JSON.stringify(structuredContent) : text, most);

@@ -19,41 +19,46 @@ export type ServerSettings = {
   outputCharacters: number;
 };
 
-/** `failed` is told of each start that failed: there is at most one in a pause. */
+/** `failed` is called for each failed start: at most once in a pause. */
 type ServerParts = { clock: Clock; say: (said: StderrLine) => void; failed: (reason: string) => void };
 type Offered = { tools: Tool[]; large: readonly string[]; lacking: readonly string[] };
-/** `calls`: how many wait for an answer. */
+/** `calls`: the number of calls that wait for an answer. */
 type Connection = {
   client: Client;
   listed: Listed;
   calls: number;
   isDoubted: boolean;
-  /** Why it was ended from here, where it was. */
+  /** The reason why the gateway ended it, if it did. */
   excess: () => string | undefined;
   close: () => Promise<void>;
 };
 
 const START_MS = 10_000;
-/** So long one that let the time of a call pass may take to say that it is there. */
+/** The time in which a server must give a sign of life after a call that took too long. */
 const SIGN_MS = 10_000;
-/** So long after a call has ended its request is left alone, whatever still comes. */
+/** The time after the end of a call at which its request is given up, even if data still comes. */
 const LATE_MS = 1_000;
-/** Requests of a server. We offer it nothing: a ping is answered, and all else refused. One that asks for more is ended. */
+/**
+ * The limit on requests of a server. We offer it nothing: a ping is answered, and any other request is refused. A server that
+ * sends more is ended.
+ */
 const REQUESTS = { atOnce: 20, aSecond: 2 };
-/** Lines that a server sends, whatever is in them; a message over HTTP has three or four. One that sends more is ended. */
+/**
+ * The limit on lines that a server sends, of any kind; a message over HTTP has three or four. A server that sends more is ended.
+ */
 const LINES = { atOnce: 40_000, aSecond: 4_000 };
-/** After a start that failed, the next is tried no sooner. */
+/** The shortest pause after a failed start. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** One server of tools: started when its tools are asked for, kept, and started again when it has ended. */
+/** One server of tools. It is started at the first request for its tools, kept, and started again after it has ended. */
 export const createToolServer = (settings: ServerSettings, parts: ServerParts) => {
   const { name, callMs, outputCharacters } = settings;
   const { clock } = parts;
   let open: Promise<Connection> | undefined;
-  /** Those that are no longer used, until they have ended. */
+  /** Connections that are no longer used, until they have ended. */
   const ending = new Set<Promise<unknown>>();
-  /** Those whose session is over, until the last who waits for an answer of theirs has it: each finds out for itself. */
+  /** Connections whose session is over, until no call waits for an answer of theirs. Each call finds that out for itself. */
   const left = new Set<Connection>();
   let failures = 0;
   let failed: { until: number; reason: string } | undefined;
@@ -86,7 +91,10 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     return opening;
   };
 
-  /** One that lets the time of a call pass is slow, or stuck for good: where it does not even answer a ping, it is ended, and the next turn starts it again. */
+  /**
+   * After a call that took too long the server is slow, or stuck for good. If it does not even answer a ping, it is ended, and
+   * the next turn starts it again.
+   */
   const doubt = (one: Connection): void => {
     if (one.isDoubted) return;
     one.isDoubted = true;
@@ -117,7 +125,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     const opening = connection();
     const one = await opening;
     const given = args as Record<string, unknown> | undefined;
-    // The client never takes its listener away: it gets a signal that ends with the call.
+    // The client never removes its listener: it gets a signal that ends with the call.
     const own = new AbortController();
     const stop = () => own.abort(signal.reason);
     signal.addEventListener("abort", stop, { once: true });
@@ -136,7 +144,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
         if (open === opening) open = undefined;
         left.add(one);
         await closeLeft(one);
-        // It was not called: the server knows nothing of the session in which it was to be.
+        // The tool was not called: the server does not know the session any more.
         if (!isAgain) return await call(tool, args, hops, signal, true);
       }
       if (isLate(error)) doubt(one);
@@ -161,8 +169,8 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
   return {
     name,
     /**
-     * The tools that it has now and `allows` lets through, the names of those that are too large, and those of `named` that it does not have. Throws
-     * with why there are none.
+     * The current tools that `allows` lets through, the names of tools that are too large, and the names in `named` that it does
+     * not have. Throws with the reason why there are none.
      */
     async tools(allows: (tool: string) => boolean, named: readonly string[], hops: number): Promise<Offered> {
       try {
@@ -211,7 +219,7 @@ const connect = async (
   const { transport, close } = await openTransport({ reach, callMs }, { ...parts, mayTell });
   const client = new Client({ name: "agent-gateway", version }, { capabilities: {} });
   client.onclose = onGone;
-  // What is wrong with a single message is no reason to end, and who waits for an answer is told by its time.
+  // An error in a single message is no reason to end, and a call that waits for an answer has its own time limit.
   client.onerror = () => {};
   const end = async () => {
     await client.close().catch(() => {});
@@ -253,8 +261,8 @@ const connect = async (
 };
 
 /**
- * Hands on answers, and requests while the server may ask. Of its notifications only that its tools have changed matters: what the client would do
- * with each of the others costs a hundred times what it costs to send.
+ * Passes on answers, and requests while the server may ask. The only notification that matters says that its tools have changed.
+ * The client's work for any other one costs much more than sending it.
  */
 const filterMessages = (transport: Transport, hearing: { mayAsk: () => boolean; onChange: () => void }): void => {
   const hear = transport.onmessage;
@@ -266,7 +274,7 @@ const filterMessages = (transport: Transport, hearing: { mayAsk: () => boolean; 
   };
 };
 
-/** Reads the tools again, once at a time however often it is told to. */
+/** Reads the tools again, once at a time, for any number of requests. */
 const refresher = (client: Client, connection: Connection) => {
   let isWanted = false;
   let isReading = false;
@@ -301,13 +309,13 @@ const openTransport = async (
 /** Its session is over: the next call begins another. */
 const isExpired = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 404;
 
-/** Servers have the client's own codes, too: what it says itself is told by its words. */
+/** Servers use the client's own error codes, too: the client's own errors are recognised by their words. */
 const isLate = (error: unknown): boolean => says(error, /^MCP error -32001: (Request timed out|Maximum total timeout)/);
 const hasEnded = (error: unknown): boolean => says(error, /^MCP error -32000: Connection closed$/);
 
 const says = (error: unknown, words: RegExp): boolean => error instanceof Error && words.test(error.message);
 
-/** What a server over HTTP said of its refusal, behind the client's own words. */
+/** The text of an HTTP server's refusal, after the client's own words. */
 const bodyIn = (message: unknown): string => {
   const [, body = ""] = /Error POSTing to endpoint: (.+)$/s.exec(String(message)) ?? [];
   return body === "" ? "" : `: ${body}`;

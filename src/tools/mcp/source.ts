@@ -5,7 +5,7 @@ import type { StderrLine } from "#kit/programs/stderr.ts";
 import type { Tool, ToolSource } from "../tool.ts";
 import { createToolServer, type ServerSettings, type ToolServer } from "./server.ts";
 
-/** The tools of one agent: of each server that it names, those that it names. `*` is all of a server. */
+/** The tools of one agent: the ones that it names, of each server that it names. `*` stands for all of a server. */
 export const createToolSource = (servers: readonly ToolServer[], wanted: readonly string[]): ToolSource => {
   const namedOf = (server: string) =>
     wanted.flatMap((one) => (one.startsWith(`${server}/`) ? one.slice(server.length + 1) : []));
@@ -44,18 +44,18 @@ export const createToolSource = (servers: readonly ToolServer[], wanted: readonl
 
 type ToolSettings = {
   servers: readonly ServerSettings[];
-  /** As `server/tool` or `server/*`. */
+  /** The wanted tools, as `server/tool` or `server/*`. */
   wanted: readonly string[];
 };
 
-/** By the server's name: what its program said, and why it could not be started. */
+/** Receives, with the server's name, the lines of its program and the reason why it could not be started. */
 type ToolParts = {
   clock: Clock;
   say: (server: string, said: StderrLine) => void;
   failed: (server: string, reason: string) => void;
 };
 
-/** The servers of tools of one agent, and what of them it may call. */
+/** The tool servers of one agent, and the tools that it may call there. */
 export const openToolServers = ({ servers, wanted }: ToolSettings, { clock, say, failed }: ToolParts): ToolSource =>
   createToolSource(
     servers.map((server) => {

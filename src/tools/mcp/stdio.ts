@@ -7,20 +7,20 @@ import type { Program } from "#kit/programs/program.ts";
 import { type RunningProgram, startProgram } from "#kit/programs/start.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
 
-/** A message is one line. A server that writes a longer one has gone wrong. */
+/** The longest message, which is one line. A server that writes a longer one has gone wrong. */
 const LINE_BYTES = 16 * 1024 ** 2;
 
-/** One that asks and asks, and reads no answer, is ended past this. */
+/** The limit on unread answers: a server that sends requests and reads no answers is ended past it. */
 const UNREAD_BYTES = 16 * 1024 ** 2;
 
 type StdioParts = {
   clock: Clock;
   say: (said: StderrLine) => void;
-  /** One more line has come; false where it is one too many. */
+  /** Reports one more line; false if it is one too many. */
   mayTell: () => boolean;
 };
 
-/** The protocol over the standard input and output of a program, which is started here and ends with it. */
+/** The protocol over the standard input and output of a program. The transport starts the program and ends it. */
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -52,7 +52,7 @@ export class StdioTransport implements Transport {
     input.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Whoever waits for answers is told at once. Resolves when none of the program is left, which may take its time. */
+  /** Ends all waiting calls at once. Resolves when no process of the program is left, which may take a while. */
   close(): Promise<void> {
     if (this.#closing) return this.#closing;
     this.#closing = this.#running?.stop() ?? Promise.resolve();
@@ -77,7 +77,7 @@ export class StdioTransport implements Transport {
   }
 }
 
-/** A message of the protocol; undefined for a line that is none, as programs that print what they should not are common. */
+/** A message of the protocol; undefined for any other line, because programs often print other text. */
 const messageOf = (line: Buffer): JSONRPCMessage | undefined => {
   try {
     const message = JSON.parse(line.toString("utf8")) as { jsonrpc?: unknown } | null;

@@ -58,7 +58,7 @@ const addressIn = (hop: string): string => {
   return version === 4 ? address : plain(new SocketAddress({ address, family: "ipv6" }).address);
 };
 
-/** Tells where a request comes from, as far as the proxies in front can be believed. */
+/** Finds the origin of a request, as far as the proxies in front can be believed. */
 export const createPeerOf = (settings: { trustedProxies: readonly string[]; clearTextFrom: readonly string[] }) => {
   const isProxy = createNetworks(settings.trustedProxies);
   const isTrustedNetwork = createNetworks(settings.clearTextFrom);

@@ -36,7 +36,7 @@ export const tokenHashOf = (req: IncomingMessage): Buffer | undefined => {
   return token === undefined ? undefined : hashOfBearer(req.socket, token);
 };
 
-/** The hash of the token in `x-gateway-token`, where a proxy has a use of its own for Authorization. */
+/** The hash of the token in `x-gateway-token`, for use behind a proxy that needs Authorization for itself. */
 export const gatewayTokenHashOf = ({ headers, socket }: IncomingMessage): Buffer | undefined => {
   const token = headers["x-gateway-token"] as string | undefined;
   return token ? hashOfGatewayToken(socket, token) : undefined;
@@ -46,7 +46,7 @@ const WINDOW_MS = 60_000;
 const FREE_FAILURES = 20;
 const NETWORKS = 10_000;
 
-/** Where people put a token that is not looked for there. */
+/** Headers in which people put a token, and which not every door reads. */
 const ELSEWHERE = ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-token", "x-gateway-token"];
 
 /**
@@ -58,7 +58,7 @@ export const adviceOf = (takes: string, { headers }: IncomingMessage): string =>
   return other === undefined ? takes : `${takes} You sent \`${other}\`, which is not looked at here.`;
 };
 
-/** The request that brought no good token, and the place that it asked for: of a stranger only what is in the contract. */
+/** A request without a good token, and the place that it asked for. The place is told in the contract's words alone. */
 type Stranger = {
   surface: "rest" | "rpc" | "hooks" | "public";
   peer: Peer;
@@ -95,7 +95,7 @@ export const createGuessGuard = (clock: Clock, events: Events) => {
 
 export type GuessGuard = ReturnType<typeof createGuessGuard>;
 
-/** The caller whose token a request carries, where nobody on the way could read it. `takes` says which token the door wants. */
+/** The owner of a request's token, if nobody on the way could read it. `takes` is a sentence about the token of the door. */
 export const authenticate = <Who>(
   call: WireCall,
   { identify, guard }: { identify: (hash: Buffer) => Who | undefined; guard: GuessGuard },

@@ -2,10 +2,10 @@ import type { ValidationError } from "#generated/validators/validate.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { demandOf, ended, hintOf, insteadOf } from "#kit/fault-words.ts";
 
-/** Where in a body something is wrong, and what. */
+/** A fault in a body: its place, and a message. */
 export type BodyFault = { pointer: string; message: string };
 
-/** A stranger chooses the names of unknown fields: only so much of one is repeated. */
+/** The number of characters of an unknown field's name that are repeated: a stranger chooses these names. */
 const NAME_LIMIT = 100;
 
 /** The fault that a generated validator found in a body, in our words. */

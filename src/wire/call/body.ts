@@ -11,8 +11,8 @@ const NOTHING = Buffer.alloc(0);
 type Exchange = { req: IncomingMessage; res: ServerResponse };
 
 /**
- * The whole body, up to `limit` bytes. Reading stops at the limit; what was announced to be larger is not read at all. A client that
- * waits to be asked for its body is asked here, when it is known that somebody wants it.
+ * The whole body, up to `limit` bytes. Reading stops at the limit; a body that is announced as larger is not read at all. A
+ * client that waits to be asked for its body is asked here, when it is known that somebody wants it.
  */
 export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer> => {
   const announced = Number(req.headers["content-length"] ?? 0);
@@ -59,7 +59,7 @@ const FIRST_ROOM = 1024;
 const tooLarge = (limit: number): GatewayError =>
   new GatewayError("too-large", `The body is larger than ${limit} bytes.`);
 
-/** The JSON value in a body: UTF-8 to the letter, and what parseText asks for. */
+/** The JSON value in a body. The body must be valid UTF-8 and keep to the limits of parseText. */
 export const parseJson = (body: Buffer): unknown => parseText(textOf(body));
 
 /** The same of a large one, in stretches: others are heard in between. */
@@ -106,7 +106,7 @@ const parse = (text: string): unknown => {
 /** In a longer text the place is not looked for: others would wait. */
 const LOOKED_THROUGH = 64 * 1024;
 
-/** Says where to look, and repeats nothing. */
+/** Names the place of the fault, and repeats nothing of the body. */
 const notJson = (text: string): string => {
   const place = text.length > LOOKED_THROUGH ? undefined : placeOfFault(text);
   if (place === undefined) return "The body is not JSON.";

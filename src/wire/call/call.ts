@@ -3,7 +3,7 @@ import type { Http2ServerResponse } from "node:http2";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
-import { NOWHERE } from "#kit/tables.ts";
+import { NOWHERE } from "#kit/roster.ts";
 import type { Events } from "#observe/events.ts";
 import { traceIdOf } from "#observe/tracing.ts";
 import type { UnderWay } from "#wire/http/under-way.ts";
@@ -16,16 +16,16 @@ type CallParts = {
   clock: Clock;
   events: Events;
   underWay: UnderWay;
-  /** For what is kept of the request. */
+  /** Hides secrets in the parts of the request that are kept. */
   hideSecrets: (text: string) => string;
-  /** Told of what was answered with an error. */
+  /** Called for each request that was answered with an error. */
   refused: (call: WireCall, status: number) => void;
   nothingAt: (path: string) => GatewayError;
 };
 
 /**
- * One HTTP request on its way through the doors, and what the access line will say of it: that is written when the answer was sent or
- * the caller has gone. A class, as it owns the request, and as a getter in a literal would give every call a shape of its own.
+ * One HTTP request on its way through the doors, with the facts for its access line. The line is written when the answer was sent
+ * or the caller has gone. A class, as it owns the request, and as a getter in a literal would give every call a shape of its own.
  */
 export class WireCall {
   readonly req: IncomingMessage;
@@ -38,14 +38,14 @@ export class WireCall {
   operation = "unknown";
   caller: string | undefined = undefined;
   error: string | undefined = undefined;
-  /** What more the error said. */
+  /** The detail of the error. */
   reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
   /** A call of RPC starts or changes something. */
   changes = false;
   /** The hash of the REST key that it came with. */
   keyHash: Buffer | undefined = undefined;
-  /** Its place among those under way. */
+  /** Its place among the calls under way. */
   at = NOWHERE;
   readonly #parts: CallParts;
   readonly #began: number;
@@ -69,7 +69,7 @@ export class WireCall {
     return this.#parts.hideSecrets;
   }
 
-  /** The refusal of its path, where nothing is. */
+  /** The refusal of its path, which leads nowhere. */
   nothingThere(): GatewayError {
     return this.#parts.nothingAt(this.path);
   }
@@ -81,13 +81,13 @@ export class WireCall {
     return this.#controller.signal;
   }
 
-  /** No further request is taken on its connection. Those of HTTP/2 that are open are still answered. */
+  /** No further request is taken on its connection. Open requests of HTTP/2 are still answered. */
   endConnection(): void {
     if (this.req.httpVersionMajor === 1) this.res.setHeader("connection", "close");
     else (this.res as unknown as Http2ServerResponse).stream.session?.close();
   }
 
-  /** From now on a stream is the answer; it is stopped where a signal would abort, and costs none. */
+  /** From now on a stream is the answer. It is stopped when the signal would abort, and needs no signal. */
   answerWith(stream: { stop(): void }): void {
     this.#stream = stream;
     if (this.res.destroyed || this.#controller?.signal.aborted || !this.#mayStream) stream.stop();
@@ -113,7 +113,7 @@ export class WireCall {
     const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
     const ms = this.#parts.clock.monotonic() - this.#began;
     const traceId = traceIdOf(req.headers.traceparent as string | undefined);
-    // Nobody could tell from the line what was looked for.
+    // Without the path nobody could tell from the line which resource the client looked for.
     const path = operation === "unknown" && status === 404 ? shownPath(this.path) : undefined;
     const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };
     this.#parts.events.requestHandled(line);
@@ -121,7 +121,7 @@ export class WireCall {
   }
 }
 
-/** What the access line says of a caller that left before the answer. Never sent. */
+/** The status in the access line when the caller left before the answer. Never sent. */
 const GONE = 499;
 
 /** The part of an unknown path that the access line shows. A segment as long as a secret may be one, so it is left out. */
@@ -134,15 +134,15 @@ const shownPath = (path: string): string =>
 const PATH_CHARS = 200;
 const SECRET_CHARS = 16;
 
-/** How much of a body that nobody will read is still taken from a connection that goes on. */
+/** The bytes of an unread body that are still taken from a connection that goes on. */
 const DISCARD_LIMIT = 4096;
 
 /** Ends an answer that is under way: half of one must not look like a whole. */
 const cut = (res: ServerResponse, _error: GatewayError): unknown => res.destroy();
 
 /**
- * Answers with the problem, or in the words of `send`; what cannot be answered any more is ended, or told so by `sendLate`. What is not
- * ours is logged whole and answered bare.
+ * Answers with the problem, or in the words of `send`. An answer that has begun is cut off, or ended by `sendLate`. An unexpected
+ * error is logged whole, and its answer says nothing of the cause.
  */
 export const failCall = (call: WireCall, thrown: unknown, events: Events, send = sendProblem, sendLate = cut): void => {
   const { req, res, requestId } = call;

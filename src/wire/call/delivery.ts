@@ -15,7 +15,7 @@ const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
 
 type Given = { now: number; caller: string; body: Buffer | undefined; keepBody: boolean };
 
-/** A request as the flight recorder keeps it. To be made after authentication only, but for those that are refused. */
+/** A request as the flight recorder keeps it. To be made after authentication only, except for a refused request. */
 export const createDelivery = (call: Recorded, given: Given): Delivery => {
   const { req, requestId, operation, path } = call;
   const request = {
@@ -51,7 +51,7 @@ export const deliveryOf = (request: Request, { now, caller, body, keepBody }: Gi
   requestId: request.requestId,
   caller,
   headers: request.headers,
-  // May be a part of a larger read: who keeps it keeps a copy.
+  // May be a part of a larger read: a keeper of the body makes a copy.
   body: keepBody ? body : undefined,
   bytes: body?.length ?? 0,
   answer: "accepted",
@@ -74,7 +74,7 @@ const headersOf = (raw: readonly string[], hideSecrets: (line: string) => string
   return text;
 };
 
-/** How the line of a header begins; empty for one that is not recorded. */
+/** The beginning of a header's line; empty for a header that is not recorded. */
 type Line = { start: string; isAddress: boolean };
 
 /** By their names as they were sent. Few names are ever sent. */

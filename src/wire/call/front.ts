@@ -11,12 +11,12 @@ import { failCall, WireCall } from "./call.ts";
 import { answerPreflight, isPreflight, type Origins, requireOneOfEach, showToPage } from "./origins.ts";
 import type { Refusals } from "./refusals.ts";
 
-/** One of the gateway's doors: answers the call or throws what becomes its problem. */
+/** One of the gateway's doors: answers the call, or throws the error that becomes its problem. */
 export type Door = (call: WireCall) => void | Promise<void>;
 
 /**
- * A door and the paths that lead to it: the prefix itself and, unless it is `exact`, all below it. `fail` is how it says no, if not as a
- * problem. What `servers` alone call is not shown to pages of other origins.
+ * A door and the paths that lead to it: the prefix itself and, unless it is `exact`, all below it. `fail` writes its refusals, if
+ * they are not problems. Pages of other origins cannot read a door that only `servers` call.
  */
 export type DoorAt = {
   prefix: string;
@@ -42,7 +42,7 @@ export type FrontParts = {
 
 const URL_LIMIT = 8 * 1024;
 
-/** Where every request comes in: who sent it, which door is it for, and one answer for what goes wrong behind it. */
+/** The entry of every request: it finds the sender and the door, and answers every error behind the door. */
 export const createFront = (parts: FrontParts) => {
   const { doors, peerOf, nothingAt, underWay, hideSecrets, events, clock } = parts;
   const refused = parts.refusals.note;
@@ -85,5 +85,5 @@ const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>
 /** `: ` or a line's end. */
 const SEPARATOR = 2;
 
-// Whoever probes for life comes by the address, not by a name; and the contract is for everybody, tools in pages too.
+// A health probe comes by the address, not by a name; and the contract is for everybody, tools in pages too.
 const PUBLIC = new Set(["/", "/healthz", "/readyz", "/openapi.json", "/openrpc.json", "/docs"]);

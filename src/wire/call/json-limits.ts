@@ -12,7 +12,7 @@ const VALUES_LIMIT = 10_000;
 /** A comma or a bracket comes before each value but the first, and so before each two strings. */
 const STRINGS_LIMIT = 2 * (VALUES_LIMIT + 1);
 
-/** Tells whether a text has too few brackets to be nested too deep, be they within strings or not. */
+/** True if a text has too few brackets to be nested too deep. Brackets within strings count, too. */
 const hasFewBrackets = (text: string): boolean => {
   if (text.length < DEPTH_LIMIT * 2) return true;
   let found = 0;
@@ -43,7 +43,7 @@ export const limitPassed = (text: string): string | undefined => {
   return undefined;
 };
 
-/** Where the JSON string that begins at a quote ends: behind its other quote, or with the text if it has none. */
+/** The end of the JSON string that begins at a quote: behind its other quote, or the end of the text if it has none. */
 const endOfString = (text: string, quote: number): number => {
   for (let at = quote + 1; at < text.length; at++) {
     const unit = text.charCodeAt(at);

@@ -1,4 +1,4 @@
-/** Where a text stops being JSON, for people: lines and columns begin at 1. Undefined for JSON. */
+/** The place at which a text stops being JSON, for people: lines and columns begin at 1. Undefined for JSON. */
 export const placeOfFault = (text: string): { line: number; column: number; isEnd: boolean } | undefined => {
   const at = faultIn(text);
   if (at === undefined) return undefined;

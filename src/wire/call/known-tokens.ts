@@ -15,7 +15,7 @@ const REMEMBERED_MS = 1_000;
 const MOST_LINES = 1_000;
 const MOST_CHARS = 256;
 
-/** Hides what a header may hold of a secret in its line. Each line is looked through once a second, as clients repeat their headers. */
+/** Hides secrets in the line of a header. Each line is looked through once a second, as clients repeat their headers. */
 export const createLineHider = (hide: (line: string) => string, clock: Clock): ((line: string) => string) => {
   const hidden = new Map<string, string>();
   let since = clock.monotonic();

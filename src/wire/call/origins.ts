@@ -21,7 +21,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 /** The hosts and the pages that a listener answers. */
 export type Origins = {
-  /** A Host header can mean us: on a loopback listener only this machine's names can, and those that the configuration allows. */
+  /** A Host header can mean us. On a loopback listener only this machine's names can, and names that the configuration allows. */
   isOwnHost: (host: string) => boolean;
   /**
    * Keeps other sites' pages out. An Origin must be our own or one that the configuration allows; on a loopback listener the Host must
@@ -75,20 +75,20 @@ const VARY = "Origin, Access-Control-Request-Headers, Access-Control-Request-Pri
 const MAX_AGE_S = "7200";
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/;
 
-/** Lets a page of another origin read what is answered, whatever that will be. Never with cookies: there are none. */
+/** Lets a page of another origin read the answer, also if it is an error. Never with cookies: there are none. */
 export const showToPage = ({ req, res }: WireCall): void => {
   res.setHeader("access-control-allow-origin", req.headers.origin as string);
   res.setHeader("access-control-expose-headers", EXPOSED);
   res.setHeader("vary", "Origin");
 };
 
-/** Tells whether a browser asks on a page's behalf what that may send. It does so without a token. */
+/** True if a browser asks, on behalf of a page, which requests the page may send. The browser sends no token with it. */
 export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 
 /**
- * Says what a page may send: at every path the same, and every header that it asks for. Clients bring names of their own
- * (`x-stainless-…` is OpenAI's), and a header that we do not know means nothing to us.
+ * Lists the methods and headers that a page may send: the same at every path, and every header that it asks for. Clients bring
+ * names of their own (`x-stainless-…` is OpenAI's), and a header that we do not know means nothing to us.
  */
 export const answerPreflight = (call: WireCall): void => {
   const { req, res, requestId } = call;
@@ -104,7 +104,7 @@ export const answerPreflight = (call: WireCall): void => {
   res.end();
 };
 
-/** The page is the internet's and we are not: who allowed its origin allowed that, too. */
+/** The page is on the internet and the gateway is not: a configuration that allows the page's origin allows this, too. */
 const LOCAL = { "access-control-allow-private-network": "true" };
 
 const wantedOf = ({ headers }: IncomingMessage): string => {

@@ -3,10 +3,10 @@ import { errors } from "#generated/errors.ts";
 import type { GatewayError } from "#kit/errors.ts";
 import { endSoon } from "#wire/http/outbox.ts";
 
-/** The wait that is advised to a caller who may try again, where nobody knows better. */
+/** The wait that a caller is told before it tries again, if the error names no other. */
 const RETRY_MS = 1_000;
 
-/** When the same request may succeed, in whole milliseconds; undefined where that is not a question of time. */
+/** The time after which the same request may succeed, in whole milliseconds; undefined where time does not help. */
 export const retryOf = ({ name, extra: { retryAfterMs } }: GatewayError): number | undefined =>
   retryAfterMs === undefined ? (errors[name].retry ? RETRY_MS : undefined) : Math.ceil(retryAfterMs);
 

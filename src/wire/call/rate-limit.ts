@@ -4,16 +4,17 @@ import type { Store } from "#store/store.ts";
 
 export type Limit = { maxRequests: number; windowMs: number };
 
-/** How many more may come now, and in how many ms all of the limit is free again; undefined where it is. */
+/** The requests that are left now, and the ms until all of the limit is free again; undefined if all is free. */
 export type RateUse = Limit & { left: number; wholeInMs: number | undefined };
 
 /**
- * Counts a request of a key; throws past the limit, and answers how many more may come. Undefined where there is no limit. A promise only where
- * other gateways count too: a body that breaks off in the packet of its head must be listened to at once.
+ * Counts a request of a key; throws past the limit, and returns the number of requests that are left. Undefined where there is no
+ * limit. A promise only where other gateways count too: a body that breaks off in the packet of its head must be listened to at
+ * once.
  */
 export type CountRequest = (key: string) => number | undefined | Promise<number | undefined>;
 
-/** How much of their limit these keys have used, in their order; undefined where there is none. */
+/** The use of the limit by these keys, in their order; undefined where there is no limit. */
 export type ReadRates = (keys: readonly string[]) => Promise<(RateUse | undefined)[]>;
 
 type Counted = { left: number } | { waitMs: number };
@@ -58,7 +59,7 @@ const leftOf = (counted: Counted, { maxRequests, windowMs }: Limit): number => {
 /** The times of the last requests of a key, the oldest at `next`. */
 type Window = { times: Float64Array; next: number };
 
-/** Past this many keys, those that no window counts any more are dropped. */
+/** Past this many keys, the keys without a request in their window are dropped. */
 const KEYS = 10_000;
 
 /**
@@ -98,7 +99,7 @@ const createCounts = (clock: Clock): Counts => {
   };
 };
 
-/** How many of a window's times are not later than `before`. They are in order, from the oldest at `next` on. */
+/** The number of a window's times that are not later than `before`. The times are in order, from the oldest at `next` on. */
 const freeIn = ({ times, next }: Window, before: number): number => {
   let [low, high] = [0, times.length];
   while (low < high) {

@@ -7,7 +7,7 @@ import type { Delivery } from "#store/store.ts";
 import { createDelivery, type Recorded } from "./delivery.ts";
 import { createMatcher, type Route } from "./routes.ts";
 
-/** The most that are recorded in a time: of one network and error, and of all. The metrics count every one. */
+/** The most refusals that are recorded in a time: for one network and error, and for all. The metrics count every one. */
 const ALIKE = { most: 20, ms: 60_000 };
 const ALL = { most: 20, ms: 1_000 };
 const NETWORKS = 10_000;
@@ -28,9 +28,10 @@ export type Refused = Recorded & Failed & { caller: string | undefined };
 type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: string): Delivery };
 
 /**
- * Records what was refused, so that it can be told from what never came: who is not let in or may not do it, who called too often, and
- * calls that would have started work. Never a body, never a token. A flood costs a look at a table: at most 20 a minute are recorded of one
- * network and error, and 20 a second in all. The webhooks' door records its own, within the same bounds.
+ * Records refused requests, so that they can be told from requests that never came: callers without access or permission, callers
+ * past their rate, and calls that would have started work. Never a body, never a token. A flood costs a look at a table: at most
+ * 20 a minute are recorded for one network and error, and 20 a second in all. The webhooks' door records its own, within the same
+ * bounds.
  */
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
   const alike = new Map<string, { since: number; count: number }>();
@@ -63,7 +64,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
     record({ ...delivery, body: undefined, bytes: 0, answer: "refused", status, steps });
   };
 
-  /** Where somebody unknown called. What is no path of ours could hold anything, a token too: of that only its beginning is kept. */
+  /** The place that an unknown caller asked for. An unknown path could hold a token, so only its beginning is kept. */
   const placeOf = ({ surface, operation, path, req }: Recorded): Pick<Recorded, "operation" | "path"> => {
     if (surface === "rpc") return { operation, path };
     try {
@@ -74,9 +75,9 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
   };
 
   return {
-    /** Whether one more of this network is recorded; it is counted as one. */
+    /** True if one more refusal of this network is recorded. It is counted then. */
     admits,
-    /** To be told of every request that was answered with an error. */
+    /** To be called for every request that was answered with an error. */
     note(call: Refused, status: number): void {
       const { error, surface, operation, turnId, path, peer, caller } = call;
       if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
@@ -115,7 +116,7 @@ const isTold = (error: string, operation: string): boolean => {
   return status === 401 || status === 403;
 };
 
-/** Keeps no more of what a stranger chooses than tells him from others. */
+/** Cuts the texts that a stranger chooses: enough is kept to tell one stranger from another. */
 export const curb = (delivery: Delivery): Delivery => {
   const { method, headers, senderId } = delivery;
   const isLong = headers.length > HEADER_CHARS;

@@ -7,7 +7,7 @@ export type Match = { route: Route; params: Record<string, string> };
 
 type Pattern = { parts: string[]; byMethod: Map<string, Route> };
 
-/** Finds the operation of a method and a path among those of some surfaces, as the contract lists them. */
+/** Finds the operation of a method and a path among the operations of some surfaces, as the contract lists them. */
 export const createMatcher = (...surfaces: readonly Surface[]) => {
   const fixed = new Map<string, Pattern>();
   const open: Pattern[] = [];

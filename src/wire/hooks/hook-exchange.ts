@@ -12,12 +12,12 @@ import type { Sender, Signing } from "./hooks-access.ts";
 
 export type HookParts = { recordBodies: () => boolean; clock: Clock };
 
-/** Where a request goes: `name` is that of `{path}/{name}`. */
+/** The target of a request: `name` is the last part of `{path}/{name}`. */
 export type HookPlace = { operation: HooksOperation; name: string | undefined };
 
 const NOBODY: Extract<Caller, { surface: "hooks" }> = { surface: "hooks", name: "" };
 
-/** One webhook on its way in, with all that its delivery will tell of that. */
+/** One webhook on its way in, with the facts for its delivery. */
 export class HookExchange implements HookContext {
   readonly call: WireCall;
   place: HookPlace | undefined = undefined;

@@ -3,13 +3,13 @@ import { createSecretIndex } from "#kit/secrets.ts";
 import { createNetworks } from "#wire/call/address.ts";
 import { type Scheme, type SignatureType, schemes } from "./signatures.ts";
 
-/** Whoever an authenticated webhook comes from. */
+/** The sender of an authenticated webhook. */
 export type Sender = {
   caller: Extract<Caller, { surface: "hooks" }>;
   /** Its rate is counted by this, and its idempotency keys are its own. Tokens of one name are one sender that changes its token. */
   rateKey: string;
   owner: string;
-  /** What the timeline says of the authentication, as JSON. */
+  /** The authentication as the timeline shows it, in JSON. */
   detail: string;
 };
 
@@ -17,7 +17,7 @@ export type Signing = {
   type: SignatureType;
   scheme: Scheme;
   keys: readonly Buffer[];
-  /** Whose signature it is when the key of the same index is good. */
+  /** The sender at an index signs with the key at the same index. */
   senders: readonly Sender[];
 };
 
@@ -35,11 +35,11 @@ export type HooksAccess = {
   identify: (hash: Buffer) => Sender | undefined;
   hasMapping: (name: string) => boolean;
   mappingNames: () => string[];
-  /** How the requests of a mapping are signed; undefined where the shared token counts. */
+  /** The signing of a mapping's requests; undefined where the shared token counts. */
   signingOf: (name: string) => Signing | undefined;
 };
 
-/** Who may send webhooks, as one configuration says it. A reload makes another and puts it in this one's place. */
+/** The senders of webhooks that one configuration lets in. A reload makes another and puts it in this one's place. */
 export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSettings): HooksAccess => {
   const signings = new Map(
     Object.entries(mappings).map(([name, { verify }]) => [name, verify && createSigning(name, verify)]),

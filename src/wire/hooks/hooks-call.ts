@@ -17,7 +17,7 @@ export type CallHook = (place: HookPlace, raw: Buffer, ctx: HookContext) => Prom
 
 export type HookCallsParts = {
   handlers: HooksHandlers<HookContext>;
-  /** Keeps a request that started nothing; `work` is what it repeats. Never throws; where it has to be waited for, answers a promise. */
+  /** Keeps a request that started nothing; `work` is the work that it repeats. Never throws. May return a promise to wait for. */
   record: (delivery: Delivery, work?: DeliveryWork) => void | Promise<void>;
 };
 
@@ -26,7 +26,7 @@ type Named = { turnId?: string; sessionId?: string; eventId?: string; agent?: st
 
 type Handler = (call: unknown, ctx: HookContext) => HookReply | Promise<HookReply>;
 
-/** What a webhook means, and the record of those that start nothing: who does start something stores its delivery with it. */
+/** Runs webhooks, and records each that starts no work: a handler that starts work stores the delivery with it. */
 export const createHookCalls = ({ handlers, record }: HookCallsParts): { run: RunHook; call: CallHook } => {
   const noteRepeat = ({ turnId, sessionId, eventId, agent, deliveryId }: Named, ctx: HookContext): void => {
     ctx.answer = "repeated";

@@ -16,7 +16,7 @@ import { type HookReply, type RunHook, readHookBody } from "./hooks-call.ts";
 import { claimFault, type SignatureFault, signedWith } from "./signatures.ts";
 
 export type HooksDoorParts = HookParts & {
-  /** Where webhooks are received. */
+  /** The path that receives webhooks. */
   path: string;
   access: () => HooksAccess;
   run: RunHook;
@@ -29,7 +29,7 @@ export type HooksDoorParts = HookParts & {
   events: Events;
 };
 
-/** The door of webhooks: answers whoever may send them, and tells the others why not, as a problem that the recorder keeps. */
+/** The door of webhooks: it answers permitted senders, and refuses the others with a problem that the recorder keeps. */
 export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
   const fail = (call: WireCall, hook: HookExchange, error: unknown): void => {
     keepRefusal(parts, hook, error);
@@ -55,7 +55,7 @@ const send = (call: WireCall, { body, replayed }: HookReply): void => {
   sendJson(call, 200, body, replayed ? REPLAYED : undefined);
 };
 
-/** A stranger's body is never parsed, and read only where a signature over it has to be checked. */
+/** A stranger's body is never parsed, and it is read only to check a signature over it. */
 const answer = async (parts: HooksDoorParts, hook: HookExchange): Promise<HookReply> => {
   const { call } = hook;
   const access = parts.access();
@@ -76,7 +76,7 @@ const answer = async (parts: HooksDoorParts, hook: HookExchange): Promise<HookRe
   return challenge === undefined ? await parts.run(place, body, hook) : answerChallenge(parts, hook, challenge);
 };
 
-/** Where the request goes. A name that no mapping has is refused at once where nobody can be told from a stranger. */
+/** The target of the request. Without a shared token, a name that no mapping has is refused at once. */
 const requirePlace = ({ path }: HooksDoorParts, hook: HookExchange, access: HooksAccess): HookPlace => {
   const { call } = hook;
   const place = placeIn(path, call.path);
@@ -95,7 +95,7 @@ const requirePlace = ({ path }: HooksDoorParts, hook: HookExchange, access: Hook
   return place;
 };
 
-/** Notes who sent it, and counts it. Where other gateways count too, its body is read meanwhile. */
+/** Notes the sender, and counts the request. Where other gateways count too, its body is read meanwhile. */
 const accept = (parts: HooksDoorParts, hook: HookExchange, sender: Sender, step: string): void => {
   hook.sender = sender;
   hook.call.caller = sender.caller.name;
@@ -107,7 +107,7 @@ const accept = (parts: HooksDoorParts, hook: HookExchange, sender: Sender, step:
   const counted = parts.rateLimit(sender.rateKey);
   if (counted instanceof Promise) {
     hook.counting = counted.then(noteRate);
-    hook.counting.catch(() => {}); // Whoever goes on with it is told.
+    hook.counting.catch(() => {}); // The code that awaits it gets the error.
   } else noteRate(counted);
   requireJson(hook.call.req);
 };
@@ -124,7 +124,7 @@ const requireToken = (parts: HooksDoorParts, hook: HookExchange, access: HooksAc
   throw unauthenticated(parts, hook, adviceOf(`\`${parts.path}\` takes the webhook token: ${ways}.`, req));
 };
 
-/** What the headers claim is looked at before the body is read. */
+/** Checks the claim in the headers before the body is read. */
 const requireClaim = (parts: HooksDoorParts, hook: HookExchange, { scheme }: Signing): void => {
   const fault = claimFault(scheme.claimOf(hook.headers), parts.clock.now());
   if (fault !== undefined) throw signatureRefused(parts, hook, fault);
@@ -172,7 +172,7 @@ const keepRefusal = (parts: HooksDoorParts, hook: HookExchange, thrown: unknown)
   const { call } = hook;
   const place = placeIn(parts.path, call.path);
   call.surface = "hooks";
-  // What no mapping matched is kept already, as that.
+  // A request that no mapping matched is recorded already, as unmatched.
   if (place === undefined || hook.answer === "unmatched") return;
   hook.place = place;
   call.operation = place.operation;
@@ -186,7 +186,7 @@ const keepRefusal = (parts: HooksDoorParts, hook: HookExchange, thrown: unknown)
   void parts.record(delivery);
 };
 
-/** What a path leads to; undefined where that is nothing. */
+/** The place that a path leads to; undefined where there is nothing. */
 const placeIn = (prefix: string, path: string): HookPlace | undefined => {
   if (path === prefix) return { operation: "hooks.mapped", name: undefined };
   const name = path.startsWith(`${prefix}/`) ? path.slice(prefix.length + 1) : "";

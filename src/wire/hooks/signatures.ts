@@ -1,28 +1,28 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
-/** What the headers of a request claim about its body. */
+/** The claim of a request's headers about its body. */
 export type Claim = {
-  /** When it was signed, in seconds; undefined where the sender signs no time. */
+  /** The time of the signature, in seconds; undefined where the sender signs no time. */
   seconds: number | undefined;
-  /** What was signed before the body, as it stands in the headers. */
+  /** The text that was signed in front of the body, as it stands in the headers. */
   prefix: string;
-  /** The signatures as they were sent, any of which may be the good one. */
+  /** The signatures as they were sent. Any of them may be the good one. */
   signatures: readonly string[];
 };
 
-/** How one kind of sender signs: always HMAC-SHA256 over the raw body, each in headers of its own. */
+/** The signatures of one kind of sender: always HMAC-SHA256 over the raw body, each in headers of its own. */
 export type Scheme = {
   encoding: "hex" | "base64";
   /** Undefined where a header is missing or malformed: then the body need not be read. */
   claimOf(headers: IncomingHttpHeaders): Claim | undefined;
   /** The keys that a secret of the configuration may stand for. */
   keysOf(secret: string): readonly Buffer[];
-  /** The id under which the sender knows this delivery, and sends it again. Of a body that was verified and parsed. */
+  /** The sender's id of this delivery, which a repeat has too. The body must be verified and parsed. */
   senderIdOf(headers: IncomingHttpHeaders, body: unknown): string | undefined;
   /** The id is part of the signed body and names its content: a repeat may differ in details that the sender keeps up to date. */
   idNamesContent: boolean;
-  /** What has to be answered to a sender that asks whether the address is ours. */
+  /** The answer to a sender that asks us to prove that the address is ours. */
   challengeOf?(body: unknown): string | undefined;
 };
 
@@ -30,7 +30,7 @@ export type SignatureFault = "missing" | "too-old" | "too-new" | "wrong";
 
 export const TOLERANCE_MS = 5 * 60_000;
 
-/** What is wrong with a claim before its signature is looked at. */
+/** The fault of a claim, before its signature is checked. */
 export const claimFault = (claim: Claim | undefined, now: number): SignatureFault | undefined => {
   if (claim === undefined) return "missing";
   if (claim.seconds === undefined) return undefined;
@@ -116,7 +116,7 @@ const github: Scheme = {
   senderIdOf: (headers) => headerOf(headers, "x-github-delivery"),
 };
 
-/** Stripe: `stripe-signature: t=<seconds>,v1=<hex>,v1=<hex>`. A retry may tell how many others it is still pending for. */
+/** Stripe: `stripe-signature: t=<seconds>,v1=<hex>,v1=<hex>`. In a retry the number of pending webhooks may differ. */
 const stripe: Scheme = {
   encoding: "hex",
   idNamesContent: true,

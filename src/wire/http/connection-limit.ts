@@ -4,9 +4,9 @@ import type { Events } from "#observe/events.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 
 export type ConnectionLimitParts = {
-  /** How many connections one address may hold, or one /64 of IPv6. */
+  /** The number of connections that one address may hold, or one /64 of IPv6. */
   limit: () => number;
-  /** Behind a proxy of ours are many. */
+  /** A proxy of ours is not limited: many clients are behind it. */
   isProxy: (address: string) => boolean;
   events: Events;
   clock: Clock;
@@ -14,7 +14,7 @@ export type ConnectionLimitParts = {
 
 const REPORT_EVERY_MS = 10_000;
 
-/** Counts what each address holds, over all listeners and before anything is read; tells whether one more connection may stay. */
+/** Counts the connections of each address, over all listeners and before anything is read. True if one more may stay. */
 export const createConnectionLimit = ({ limit, isProxy, events, clock }: ConnectionLimitParts) => {
   const held = new Map<string, number>();
   let reportedAt = -Infinity;

@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 const RESERVE = 24;
 
 /**
- * How many connections each of so many listeners can take before the system has no descriptor left for anything else; undefined where
- * the system does not say.
+ * The number of connections that each listener can take before the system has no descriptor left for anything else; undefined
+ * where the system does not say.
  */
 export const connectionsThatFit = (listeners: number): number | undefined => {
   try {

@@ -13,13 +13,13 @@ export class Http2Request extends Http2ServerRequest {
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: readonly string[], isWhole: boolean) {
     const host = (headers[":authority"] as string | undefined) ?? headers.host;
     headers.host = host;
-    // Who reads bodies asks whether there is one; only HTTP/1.1 says so in a header.
+    // A reader of bodies looks in the headers for a sign of one; only HTTP/1.1 always sends such a header.
     if (!isWhole && headers["content-length"] === undefined) headers["transfer-encoding"] = "chunked";
     super(stream, headers, {}, rawHeadersOf(raw, host));
     this.isWhole = isWhole;
   }
 
-  /** Tells whoever reads the body that it will not come. */
+  /** Tells the reader of the body that it will not come. */
   fail(error: Error): void {
     if (this.listenerCount("error") > 0) this.emit("error", error);
   }
@@ -40,7 +40,7 @@ const rawHeadersOf = (raw: readonly string[], host: string | undefined): string[
 
 /** The reply to it, with the parts of ServerResponse that Node's own lacks. */
 export class Http2Response extends Http2ServerResponse {
-  /** Of no effect: a connection that is to end is told so by a frame. */
+  /** Has no effect: over HTTP/2 a frame announces the end of a connection. */
   shouldKeepAlive = true;
 
   /** Does not wait for trailers, as Node's own does: nobody sends any, and each reply would have one frame more. */

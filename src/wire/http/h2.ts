@@ -11,24 +11,24 @@ import { LEAST_TAKEN } from "./slow-readers.ts";
 
 export type Http2Parts = {
   onRequest: (req: Http2Request, res: Http2Response) => void;
-  /** How long a new connection has to say that it speaks HTTP/2. */
+  /** The time in which a new connection must show that it speaks HTTP/2. */
   headersMs: number;
-  /** How long a request may take to arrive whole. */
+  /** The time in which a request must arrive whole. */
   requestMs: number;
-  /** How long a connection may stay without a request. */
+  /** The time that a connection may stay without a request. */
   idleMs: number;
-  /** How long a connection may take next to nothing of what waits for it. */
+  /** The time after which a connection is cut that takes next to nothing of the data that waits for it. */
   stuckMs: number;
-  /** While it drains, what a connection still has for its next request. */
+  /** The time that a connection has for its next request while the listener drains. */
   lastRequestsMs: number;
-  /** How many requests an address takes back, on all listeners. */
+  /** Counts the requests that an address takes back, on all listeners. */
   resets: ResetLimit;
 };
 
 const SETTINGS = {
   enablePush: false,
   maxConcurrentStreams: 256,
-  // What is larger than the front takes still gets its 414 or 431; what is larger than this ends its stream.
+  // A head that is too large for the front still gets its 414 or 431; a head that is larger than this ends its stream.
   maxHeaderListSize: 65_535,
 };
 const OPTIONS = {
@@ -39,7 +39,7 @@ const OPTIONS = {
   /** In MiB: past it a connection opens no streams. */
   maxSessionMemory: 16,
 };
-/** What all streams of a connection may send before they are read. Each has a window of its own, of 64 KiB. */
+/** The bytes that all streams of a connection may send before they are read. Each has a window of its own, of 64 KiB. */
 const WINDOW = 1024 * 1024;
 const FAREWELL_MS = 1_000;
 /** A connection without a request is sent a ping after a second, and closed when that has not left after five. */
@@ -59,7 +59,7 @@ export const createHttp2 = (parts: Http2Parts) => {
   const connections = new Set<Connection>();
   let drainingSince: number | undefined;
   return {
-    /** Takes a socket over, with what was already read of it. */
+    /** Takes a socket over, with the bytes that were already read from it. */
     take(socket: Socket, read?: Buffer): void {
       if (socket.destroyed) return;
       // Reading its next frames would cost as much as the flood did.
@@ -76,7 +76,7 @@ export const createHttp2 = (parts: Http2Parts) => {
       const isLast = drainingSince !== undefined && now - drainingSince >= parts.lastRequestsMs;
       for (const connection of connections) connection.check(now, isLast);
     },
-    /** Tells every client to open no more streams, and takes those that are on their way. */
+    /** Tells every client to open no more streams, and takes the streams that are on their way. */
     drain(): void {
       drainingSince ??= performance.now();
       for (const connection of connections) connection.announceEnd();
@@ -112,11 +112,11 @@ class Connection {
   constructor(socket: Socket, parts: Http2Parts) {
     this.#socket = socket;
     this.#parts = parts;
-    // Who ends his side has gone: half a connection carries no frames.
+    // A client that ends its side has gone: half a connection carries no frames.
     socket.allowHalfOpen = false;
     this.#session = performServerHandshake(socket, OPTIONS);
     this.#session.setLocalWindowSize(WINDOW);
-    // It has said what it is, and taken note of our limits: until then they do not hold.
+    // The client speaks HTTP/2 and has accepted our limits: until then they do not hold.
     this.#session.once("localSettings", () => {
       this.#hasAgreed = true;
     });
@@ -142,7 +142,7 @@ class Connection {
     for (const arrived of due) if (!this.#isTakenBack(arrived[0])) this.#begin(...arrived);
   };
 
-  /** Before it was looked at. */
+  /** True if the client has taken the stream back before it was begun. */
   #isTakenBack(stream: ServerHttp2Stream): boolean {
     if (!stream.closed && !stream.destroyed) return false;
     stream.on("error", ignore);

@@ -16,16 +16,16 @@ export type ListenOptions = {
   host: string;
   port: number;
   tls: { cert: string; key: string } | undefined;
-  /** How many connections it takes at once; further ones are closed at once. */
+  /** The number of connections that may be open at a time; further ones are closed at once. */
   maxConnections: number | undefined;
-  /** How long a request may take to arrive whole; 30 s unless told. */
+  /** The time in which a request must arrive whole; 30 s by default. */
   requestMs?: number | undefined;
-  /** How long answers may wait for a reader that takes next to nothing of them; 30 s unless told. */
+  /** The time that answers may wait for a reader that takes next to nothing of them; 30 s by default. */
   stuckMs?: number | undefined;
-  /** Whether a new connection may stay; any may unless told. Those that may not are closed before anything is read. */
+  /** True if a new connection may stay; by default any may. Other connections are closed before anything is read. */
   admits?: ((socket: Socket) => boolean) | undefined;
   resets: ResetLimit;
-  /** Over HTTP/2 it is given those of `h2-request`. */
+  /** Over HTTP/2 it gets the request and the response of `h2-request`. */
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Without it the wish to upgrade is ignored. */
   onUpgrade?: OnUpgrade | undefined;
@@ -40,11 +40,11 @@ export type Listening = {
   /** Takes a new certificate; connections that are open keep theirs. */
   setTls(tls: { cert: string; key: string }): void;
   /**
-   * Takes no new connections; resolves when the last one has gone. Those that wait for nothing are closed a little later, as a request
-   * may be on its way.
+   * Takes no new connections; resolves when the last one has gone. Idle connections are closed a little later, as a request may
+   * be on its way.
    */
   stopAccepting(): Promise<void>;
-  /** Ends what is left. */
+  /** Ends the connections that are left. */
   close(): Promise<void>;
 };
 
@@ -52,14 +52,14 @@ const HEADER_MS = 10_000;
 const REQUEST_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
 const STUCK_MS = 30_000;
-/** While it drains, what a connection that waits for nothing still has for its next request. */
+/** The time that an idle connection has for its next request while the listener drains. */
 const IDLE_MS = 1_000;
-/** How long connections are taken that the system has opened before it was told to stop. */
+/** The time in which the last connections are taken: the system has opened them before it was told to stop. */
 const LAST_ACCEPTS_MS = 500;
 
 /**
- * Opens one address, for HTTP/1.1 and HTTP/2: over TLS the client chooses by ALPN, in clear text by its first bytes. Throws what the
- * system says, in words, when the address cannot be had.
+ * Opens one address, for HTTP/1.1 and HTTP/2: over TLS the client chooses by ALPN, in clear text by its first bytes. Throws the
+ * system's error, in words, if it cannot open the address.
  */
 export const listen = async (options: ListenOptions): Promise<Listening> => {
   const { tls, events, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
@@ -89,7 +89,7 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
   const refuse = createByteRefusal(options);
   server.on("clientError", (error, socket) => refuse(error, socket as Socket));
-  // Who reads a body asks for it; any other expectation may be ignored.
+  // A reader of the body asks for it; any other expectation may be ignored.
   server.on("checkContinue", pipelined);
   server.on("checkExpectation", pipelined);
 
@@ -157,7 +157,7 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       prefaces.endWaiting(Infinity);
       http2.destroy();
       upgrades?.destroy();
-      // Those whose TLS never came to anything.
+      // The connections whose TLS handshake was never completed.
       for (const socket of open) socket.destroy();
       await closed;
     },
@@ -165,8 +165,8 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
 };
 
 /**
- * Looks at connections each so many milliseconds, once what has come on them was read. After the process stood still its timers are the first to run, and
- * would take for idle who has sent a request meanwhile.
+ * Checks connections every `ms`, after the data that has arrived on them was read. When the process has stood still its timers
+ * run first, and would take a connection for idle that has sent a request meanwhile.
  */
 const everyMs = (ms: number, check: () => void): NodeJS.Timeout => setInterval(() => setImmediate(check), ms).unref();
 
@@ -200,7 +200,7 @@ const createLateHttp2 = (parts: Omit<Http2Parts, "onRequest"> & { onRequest: Req
   };
 };
 
-/** Sees a connection before the server's own listener, and before its TLS costs anything. Answers those that are open. */
+/** Sees a connection before the server's own listener, and before its TLS costs anything. Returns the open connections. */
 const takeFirst = (server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> => {
   const open = new Set<Socket>();
   const [take] = server.listeners("connection") as [(socket: Socket) => void];

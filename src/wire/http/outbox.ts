@@ -1,8 +1,9 @@
 import type { ServerResponse } from "node:http";
 
 /**
- * So many answers leave in one go. A write wakes its reader, and waking one that sleeps on another core is a third of all that a
- * short request costs; of several writes in a row the first pays for all. More would make the first callers wait for the last.
+ * The number of answers that leave together. A write wakes its reader, and to wake one that sleeps on another core is a third of
+ * the cost of a short request. When several writes follow each other, the first pays for all. More would make the first callers
+ * wait for the last.
  */
 const AT_ONCE = 32;
 

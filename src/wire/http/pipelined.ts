@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** So many requests of a connection are answered at once, beside the one whose turn it is. */
+/** The number of requests of a connection that are answered at once, beside the one whose turn it is. */
 const AT_ONCE = 3;
 /** A connection that has more requests waiting than any client sends ahead is cut. */
 const LONGEST = 256;
@@ -10,10 +10,10 @@ type Asked = { req: IncomingMessage; res: ServerResponse };
 
 /** The requests of one connection of HTTP/1.1 that are not answered yet. */
 type Line = {
-  /** The answers that are not out yet, in the order of their requests. Those that are out are removed with the next look. */
+  /** The answers that are not out yet, in the order of their requests. An answer that is out is removed with the next look. */
   answers: ServerResponse[];
   lastRequest: IncomingMessage;
-  /** How many of those that were sent ahead have begun. */
+  /** The number of requests that were sent ahead and have begun. */
   begun: number;
   waiting: Asked[];
 };
@@ -30,7 +30,7 @@ export const answeringOn = (socket: Socket): ServerResponse | undefined => {
 /** The request that came last on this connection. */
 export const lastRequestOn = (socket: Socket): IncomingMessage | undefined => lines.get(socket)?.lastRequest;
 
-/** Goes on once all that was asked before on this connection is answered; not at all when the connection ends with that. */
+/** Goes on after the answers to all earlier requests of this connection; not at all if the connection ends with them. */
 export const afterAnswers = (socket: Socket, goOn: () => void): void => {
   const last = lines.get(socket)?.answers.at(-1);
   if (!last || last.closed) return void goOn();

@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
 
-/** What an HTTP/2 client sends first; no method of HTTP/1.1 begins like it. */
+/** The first bytes of an HTTP/2 client; no method of HTTP/1.1 begins like it. */
 const PREFACE = Buffer.from("PRI");
 
 type Takers = {
   http1: (socket: Socket) => void;
-  /** Gets the socket paused, and what was read of it. */
+  /** Gets the socket paused, and the bytes that were read from it. */
   http2: (socket: Socket, read: Buffer) => void;
 };
 
@@ -25,7 +25,7 @@ export const createPrefaceReader = ({ http1, http2 }: Takers) => {
         http2(socket, seen);
       } else {
         http1(socket);
-        // As the parser is the socket's reader now, it is given what was read for it.
+        // The parser is the socket's reader now, so it gets the bytes that were read before.
         socket.emit("data", seen);
       }
     };
@@ -40,7 +40,7 @@ export const createPrefaceReader = ({ http1, http2 }: Takers) => {
 
   return {
     read,
-    /** Ends those that have said nothing, or too little, since `before`. */
+    /** Ends the connections that opened before `before` and have sent nothing yet, or too little. */
     endWaiting(before: number): void {
       for (const [socket, since] of waiting) {
         if (since > before) break;

@@ -8,10 +8,10 @@ import { answeringOn, lastRequestOn } from "./pipelined.ts";
 
 export const HEADER_LIMIT = 16 * 1024;
 
-/** How long a client may take to end its half of a connection that was refused. */
+/** The time that a client may take to end its half of a connection that was refused. */
 const LINGER_MS = 1_000;
 
-/** What Node says of bytes that it could not read. */
+/** Node's error for bytes that it could not read. */
 export type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
 
 const BY_CODE: Record<string, [ErrorName, string]> = {
@@ -41,7 +41,7 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
       });
       return;
     }
-    // Whoever never sent anything asked for nothing.
+    // A client that never sent anything gets no answer.
     const isSilent = bytes.code === "ERR_HTTP_REQUEST_TIMEOUT" && socket.bytesRead === 0;
     // The rest of a body whose request was answered before it came: nobody waits for more.
     const isAnswered = answering?.headersSent || (!answering && lastRequestOn(socket)?.complete === false);
@@ -88,7 +88,7 @@ const LINE_FEED = 10;
 /** The longest method, a space, and a first character. */
 const LINE_BEGIN = 32;
 
-/** Whether a request's first line was still being read. Only the last read is at hand: a line that began before it ends in a version. */
+/** True if the parser was in a request's first line. Only the last read is at hand: a line from before it ends in a version. */
 const endsInTarget = ({ rawPacket, bytesParsed }: UnreadBytes): boolean => {
   if (!rawPacket || bytesParsed === undefined) return false;
   const begin = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf(LINE_FEED, bytesParsed - 1) + 1;

@@ -13,7 +13,7 @@ const EACH_MS = 20;
 const LIMIT_MS = AT_ONCE * EACH_MS;
 /** The longest that a client has to wait. */
 const LONGEST_MS = 60_000;
-/** How often entries are removed that have nothing left to count. */
+/** The time between two removals of entries that have nothing left to count. */
 const SWEEP_MS = 1_000;
 
 /**
@@ -21,7 +21,7 @@ const SWEEP_MS = 1_000;
  * new connection does not start the count anew.
  */
 export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
-  /** When all that an address took back will be forgotten. */
+  /** The time at which all resets of an address are forgotten. */
   const forgottenAt = new Map<string | Socket, number>();
   let sweptAt = clock.monotonic();
 
@@ -46,7 +46,7 @@ export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
     isReached(socket: Socket): boolean {
       return isOver(forgottenAt.get(keyOf(socket)), clock.monotonic());
     },
-    /** How many addresses are counted. */
+    /** The number of addresses that are counted. */
     size: () => forgottenAt.size,
   };
 };

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** What a reader has to take, in each span that it has, of what waits for it. */
+/** The bytes that a reader must take in each span of time, of the data that waits for it. */
 export const LEAST_TAKEN = 16 * 1024;
 
 /**
@@ -22,7 +22,7 @@ export const createSlowReaders = (stuckMs: number) => {
       open.add(socket);
       socket.once("close", forget);
     },
-    /** It is somebody else's from here on. */
+    /** Another part owns the socket from here on. */
     remove(socket: Socket): void {
       remove(socket);
       socket.off("close", forget);
@@ -46,7 +46,7 @@ export const createSlowReaders = (stuckMs: number) => {
 
 type Handle = { bytesWritten: number; writeQueueSize: number; _parent?: Handle | null };
 
-/** What the system has taken; Node counts as written what it has only asked the system to take. */
+/** The bytes that the system has taken. Node also counts bytes as written that it has only offered to the system. */
 const takenFrom = (socket: Socket): number => {
   const { _handle: handle } = socket as unknown as { _handle: Handle | null };
   // TLS stands on the one that counts.

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
-import { Roster } from "#kit/tables.ts";
+import { Roster } from "#kit/roster.ts";
 
 type Call = {
-  /** Its place among those under way. */
+  /** Its place among the calls under way. */
   at: number;
   readonly res: ServerResponse;
   readonly keyHash: Buffer | undefined;
@@ -24,7 +24,7 @@ export const createUnderWay = () => {
       calls.delete(call);
       if (calls.size === 0) whenNone();
     },
-    /** From now on an answer ends its connection: what the caller asks next is for another gateway. */
+    /** From now on an answer ends its connection: the caller's next request is for another gateway. */
     closeAfterwards(): void {
       closing = true;
       for (const { res } of calls.list()) if (!res.headersSent) res.shouldKeepAlive = false;
@@ -39,11 +39,11 @@ export const createUnderWay = () => {
       });
       clearTimeout(timer);
     },
-    /** Ends the streams of those whose key is not known any more. */
+    /** Ends the streams of calls whose key is not known any more. */
     recheckKeys(isKnown: (hash: Buffer) => boolean): void {
       for (const call of calls.list()) if (call.keyHash && !isKnown(call.keyHash)) call.endStream();
     },
-    /** Ends every wait: who waits is answered with what there is, and streams end. */
+    /** Ends every wait: a waiting caller gets the result so far, and streams end. */
     endWaits(): void {
       for (const call of calls.list()) call.endWait();
     },

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 
-/** Takes over a connection that asks to be a WebSocket: what happens on it from here on, its errors and its end, is the taker's. */
+/** Takes over a connection that asks to be a WebSocket, with all later events: the taker handles its errors and its end. */
 export type OnUpgrade = (req: IncomingMessage, socket: Socket, head: Buffer) => void;
 
 /**
- * Hands on what asks to be a WebSocket. Any other upgrade may be ignored, and is: such a request is read once more without the wish, as
- * Node lets nobody answer it otherwise.
+ * Hands on a request that asks for a WebSocket. Any other upgrade may be ignored, and is: such a request is read once more
+ * without the wish, as Node lets nobody answer it otherwise.
  */
 export const createUpgrades = (onUpgrade: OnUpgrade, http1: (socket: Socket) => void) => {
   const open = new Set<Socket>();

@@ -10,7 +10,7 @@ import { headersOf, sendBody } from "#wire/call/problem.ts";
 import type { Framing } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
 
-/** Names that clients of OpenAI know; of the others ours is the code. */
+/** Error codes that clients of OpenAI know. Any other error has our name as its code. */
 const CODES: Partial<Record<ErrorName, string>> = {
   "agent-not-found": "model_not_found",
   unauthenticated: "invalid_api_key",
@@ -39,7 +39,7 @@ const typeOf = (status: number): OpenAiError["error"]["type"] => {
   return status === 429 ? "rate_limit_error" : "invalid_request_error";
 };
 
-/** `/messages/0/content` as OpenAI writes it: `messages[0].content`. Of what is no place in the body, the name alone. */
+/** `/messages/0/content` as OpenAI writes it: `messages[0].content`. A place outside the body is given by its name alone. */
 const paramOf = (pointer: string): string =>
   pointer
     .replace(/^(\/|\w+:)/, "")
@@ -66,14 +66,14 @@ const frameOf = (event: unknown): string => `data: ${JSON.stringify(event)}\n\n`
 
 const STOPPED = new GatewayError("shutting-down", "The stream ends here, as the gateway stops; its turn is kept.");
 
-/** How they read a stream. What ends without a word looks whole to them. */
+/** The stream format that clients of OpenAI read. To them a stream without a last word looks whole. */
 export const OPENAI_FRAMING: Framing = {
   frame: frameOf,
   end: "data: [DONE]\n\n",
   stopped: frameOf(openAiErrorOf(STOPPED)),
 };
 
-/** Holds a body to the contract. Of its address nothing is looked at: clients put there what other servers ask for. */
+/** Holds a body to the contract. The query is not checked: clients put parameters there that other servers ask for. */
 export const validateOpenAi: ValidateRequest = async (_asked, body, { operation }) => {
   const validate = bodies[operation as keyof typeof bodies];
   if (validate && !validate(body)) throw refusalOf(toldOf(validate.errors ?? []));
@@ -85,7 +85,7 @@ const refusalOf = (fault: BodyFault): GatewayError =>
     errors: [fault],
   });
 
-/** One is told. What a part of another type lacks as text is not what is wrong with it. */
+/** The one fault that is told. A missing text comes last: a part of another type has none, and its type is the real fault. */
 const toldOf = (found: readonly ValidationError[]): BodyFault => {
   const fault = faultOf(found.find(({ keyword }) => keyword !== "required") ?? found[0]);
   const [, field = ""] = fault.pointer.split("/");
@@ -93,7 +93,7 @@ const toldOf = (found: readonly ValidationError[]): BodyFault => {
   return instead === undefined ? fault : { pointer: `/${field}`, message: `is not taken: ${instead}` };
 };
 
-/** What cannot be done, and what is done. */
+/** The fields that are not supported, with the behaviour that there is instead. */
 const INSTEAD: Readonly<Record<string, string>> = {
   tools: "an agent uses the tools of its own configuration",
   functions: "an agent uses the tools of its own configuration",

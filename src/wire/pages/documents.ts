@@ -1,4 +1,4 @@
-/** The specs as a running gateway serves them: with the address that a caller finds it at, and its webhook path in place of the default one. */
+/** The specs as a running gateway serves them: with the address that a caller uses, and its own webhook path. */
 export type Documents = { openapi: (url: string) => string; openrpc: (url: string) => string };
 
 const DEFAULT_PATH = "/hooks";
@@ -33,8 +33,9 @@ type Operations = Record<string, { responses?: unknown; description?: unknown }>
 type Components = Record<string, Record<string, unknown>>;
 
 /**
- * What requests to the REST door are held to: its operations with their parameters and bodies, and the schemas that these name. All else
- * is left out: it is most of the document, nothing here looks at it, and each schema that is there is compiled.
+ * The part of the contract that REST requests must keep to: the operations with their parameters and bodies, and the schemas that
+ * these name. All else is left out: it is most of the document, nothing here looks at it, and each schema that is there is
+ * compiled.
  */
 export const restPart = (document: object): object => {
   const all = document as { paths: Record<string, Operations>; components: Components } & Record<string, unknown>;
@@ -44,7 +45,7 @@ export const restPart = (document: object): object => {
   return { openapi, info, servers, paths, components: namedIn(paths, all.components) };
 };
 
-/** The components that something refers to, and those that they refer to in turn. */
+/** The components that a value refers to, directly or through other components. */
 const namedIn = (value: unknown, components: Components): Components => {
   const named: Components = {};
   const look = (text: string) => {

@@ -8,7 +8,7 @@ type Place = ReturnType<typeof servedPlaces>[number];
 
 const DESCRIPTION = "A gateway in front of conversational agents.";
 
-/** Where things are, as JSON. */
+/** The places of a listener, as JSON. */
 export const indexOf = (served: Served): Index => ({
   name: "agent-gateway",
   description: DESCRIPTION,
@@ -45,7 +45,7 @@ const rowOf = ({ prefix, description, isLink }: Place): string => {
   return `<dt>${isLink ? `<a href="${shown}">${shown}</a>` : shown}</dt><dd>${description}</dd>`;
 };
 
-/** Whether a client asks for a page: it names HTML, and does not rule it out. Whoever takes anything gets JSON. */
+/** True if a client asks for a page: it names HTML, and does not rule it out. A client that takes anything gets JSON. */
 export const wantsPage = (accept = ""): boolean =>
   accept.split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());

@@ -3,13 +3,13 @@ import { GatewayError } from "#kit/errors.ts";
 import { nearest } from "#kit/nearest.ts";
 import { movePath } from "./documents.ts";
 
-/** What a listener has below a prefix: the paths that it serves, or why it serves none of them, as the rest of a sentence. */
+/** The paths that a listener serves below a prefix, or the reason that it serves none of them, as the rest of a sentence. */
 export type Place = { prefix: string; paths: readonly string[]; closed: string | undefined };
 
 /** The longest path that an error repeats. */
 const PATH_LIMIT = 200;
 
-/** The refusal of a path where nothing is: why that is so, or which path was probably meant. It tells what the contract tells everybody. */
+/** The refusal of a path that leads nowhere: it gives the reason, or a path that was probably meant. Both are public. */
 export const nothingAt = (path: string, places: readonly Place[]): GatewayError => {
   const words = `There is nothing at ${path.slice(0, PATH_LIMIT)}`;
   const closed = places.find((place) => place.closed !== undefined && leadsTo(path, place.prefix))?.closed;
@@ -22,7 +22,7 @@ export const nothingAt = (path: string, places: readonly Place[]): GatewayError 
   );
 };
 
-/** The few paths that a place has, or where all are listed. */
+/** A sentence with the few paths of a place, or with the path that lists all. */
 const whatThereIs = (path: string, places: readonly Place[]): string => {
   const { paths = [] } = places.find(({ prefix }) => leadsTo(path, prefix)) ?? {};
   return paths.length > 1 && paths.length <= FEW ? ` There are ${paths.join(", ")}.` : " GET / lists what there is.";
@@ -34,7 +34,7 @@ export const leadsTo = (path: string, prefix: string): boolean =>
   path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH);
 const SLASH = 47;
 
-/** One that differs by slashes, one that lacks its beginning, or the nearest. */
+/** The served path that differs only by slashes, or has the given path at its end, or else the nearest path. */
 const meantBy = (path: string, served: readonly string[]): string | undefined => {
   const plain = path.replaceAll(/\/+/g, "/").replace(/\/$/, "");
   const parts = plain.split("/");
@@ -64,7 +64,7 @@ const placeOf = (surface: string, prefix: string, description: string, paths = [
   isLink: surface === "console" || surface === "docs" || surface === "always",
 });
 
-/** Where each surface has its paths, as the contract lists them. */
+/** The places of the surfaces, with their paths as the contract lists them. */
 export const servedPlaces = (webhookPath: string) => {
   const hooks = below("/hooks").map((path) => movePath(path, webhookPath));
   return [

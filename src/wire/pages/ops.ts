@@ -16,11 +16,11 @@ export type OpsParts = {
   documents: () => Promise<Documents>;
   /** The contract as a page. */
   reference: () => Promise<string>;
-  /** Where the caller finds a surface. */
+  /** The address at which the caller finds a surface. */
   servedAt: (call: WireCall, surface: "rest" | "rpc") => string;
   metrics: () => string;
   metricsType: string;
-  /** Who an RPC token belongs to. */
+  /** The owner of an RPC token, by its hash. */
   identifyRpc: (hash: Buffer) => Extract<Caller, { surface: "rpc" }> | undefined;
   guard: GuessGuard;
 };
@@ -29,7 +29,7 @@ const RETRY_SECONDS = "1";
 const METRICS_TAKES =
   "`/metrics` takes an RPC token with the permission `system.health`: `Authorization: Bearer <token>`.";
 
-/** What operators and tools ask: life, readiness, figures, and the contract itself. */
+/** The doors for operators and tools: life, readiness, figures, and the contract itself. */
 export const createOpsDoors = (
   parts: OpsParts,
 ): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc" | "docs", Door> & {
@@ -70,7 +70,7 @@ export const createOpsDoors = (
   };
 };
 
-/** Everybody who is sent the same text is sent the same bytes, so that a thousand slow readers hold them once. */
+/** All readers of the same text get the same bytes, so that a thousand slow readers hold them once. */
 const createBytes = () => {
   let last: { text: string; bytes: Buffer } | undefined;
   return (text: string): Buffer => {

@@ -9,9 +9,9 @@ const HOST = /^(?:[a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 type Asked = Pick<WireCall, "peer"> & { req: Pick<WireCall["req"], "headers" | "socket"> };
 
 /**
- * Where a caller finds a surface: at the address that it used itself, as one that the gateway was told to listen on (0.0.0.0, behind
- * a proxy, in a container) may mean nothing to it. At the configured address where that cannot be known: the Host is malformed or
- * foreign.
+ * The address at which a caller finds a surface: the one that it used itself, as one that the gateway was told to listen on
+ * (0.0.0.0, behind a proxy, in a container) may mean nothing to it. If that cannot be known, as the Host is malformed or foreign,
+ * the configured address.
  */
 export const createServedAt =
   ({ places, isOwnHost }: { places: () => readonly Place[]; isOwnHost: (host: string, place: number) => boolean }) =>

@@ -1,19 +1,19 @@
 import { demandOf, hintOf, insteadOf } from "#kit/fault-words.ts";
 import type { BodyFault } from "#wire/call/body-fault.ts";
 
-/** One fault, as express-openapi-validator tells it: of what Ajv found it keeps the keyword and the message. */
+/** One fault, as express-openapi-validator tells it: from Ajv's error it keeps the keyword and the message. */
 export type Found = { path: string; message: string; errorCode?: string };
 
-/** The fields that an object of a request may have: of its body by the way to it, or of its query. */
+/** The fields that an object of a request may have: an object in the body, by the way to it, or the query. */
 export type FieldsOf = (where: "body" | "query", way: readonly string[]) => readonly string[];
 
-/** So many faults of a request are told at most. */
+/** The most faults of a request that are told. */
 export const MOST_TOLD = 100;
 const HINTED = 5;
-/** A stranger chooses the names of unknown fields: only so much of one is repeated. */
+/** The number of characters of an unknown field's name that are repeated: a stranger chooses these names. */
 const NAME_LIMIT = 100;
 
-/** What was found, in our words; all that there is to choose from is named once, and whoever writes many unknown fields has misspelt none. */
+/** The faults in our words. The known fields are listed once. Hints end after a few: many unknown fields are no misspellings. */
 export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[] => {
   let isNamed = false;
   return found.slice(0, MOST_TOLD).map((fault, n) => {
@@ -34,7 +34,7 @@ export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[]
 
 const LIST = " (there ";
 
-/** Fields that are unknown, in the object where one is missing. */
+/** The unknown fields in the object that lacks a field. */
 const unknownBeside = ({ path }: Found, found: readonly Found[]): object => {
   const parent = path.slice(0, path.lastIndexOf("/") + 1);
   const names = found.slice(0, MOST_TOLD).flatMap((fault) => {
@@ -60,7 +60,7 @@ const pointerOf = (path: string): string => {
   return `${kind}:${name}`;
 };
 
-/** Ajv's message has what its params had. */
+/** Ajv's params are lost, but its message has the same facts. */
 const inWords = ({ message, errorCode = "" }: Found): string => {
   const [keyword = ""] = errorCode.split(".");
   const [, type = ""] = /^must be ([\w,]+)$/.exec(message) ?? [];
@@ -74,7 +74,7 @@ const inWords = ({ message, errorCode = "" }: Found): string => {
   return demand === undefined ? message : `must ${demand}`;
 };
 
-/** As much of a schema as is looked at. */
+/** The part of a schema that is looked at. */
 type Schema = {
   $ref?: string;
   properties?: Record<string, Schema>;
@@ -119,11 +119,11 @@ type Place = { path: string; method: string };
 const operationAt = (document: object, { path, method }: Place): Operation =>
   (document as Document).paths[path]?.[method.toLowerCase()] ?? {};
 
-/** What an operation's body is held to. */
+/** The schema of an operation's body. */
 export const bodySchemaIn = (document: object, place: Place): Schema | undefined =>
   operationAt(document, place).requestBody?.content?.["application/json"]?.schema;
 
-/** Looks up what parts of a contract name. */
+/** Looks up the component that a part of the contract names. */
 export const namedIn =
   (document: object) =>
   <T extends { $ref?: string }>(part: T | undefined): T | undefined => {
@@ -132,9 +132,9 @@ export const namedIn =
   };
 
 /**
- * Takes out of a body what makes it no worse: to find each of ten thousand faults in it would stand in everybody's way, and a hundred are told.
- * What goes is beyond what the contract takes, and enough of that stays for the body to be refused; one that keeps to the contract stays
- * as it is.
+ * Shortens a body that the contract refuses: to find each of ten thousand faults would delay every other caller, and a hundred
+ * are told. Only parts beyond the contract are cut, and enough of them stays for the body to be refused. A body that keeps to the
+ * contract stays as it is.
  */
 export const cutDown = (body: unknown, schema: Schema | undefined, named: NamedSchema): unknown => {
   const of = named(schema);

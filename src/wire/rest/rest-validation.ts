@@ -14,15 +14,15 @@ import { bodySchemaIn, cutDown, type FieldsOf, type Found, fieldsIn, namedIn, to
 
 export type ValidatedRequest = { body: unknown; query: Record<string, unknown> };
 
-/** As much of a request as the contract speaks of, beside its body. */
+/** The parts of a request that the contract describes, without its body. */
 export type Asked = { method?: string | undefined; url?: string | undefined; headers: IncomingHttpHeaders };
 
 /** Holds a request to the contract: fills in defaults, or throws `invalid-request` with each fault. */
 export type ValidateRequest = (asked: Asked, body: unknown, route: Route) => Promise<ValidatedRequest>;
 
 /**
- * Holds the bodies of operations that are called all the time to validators that were compiled ahead, as to go through Express costs a short
- * turn more than all the rest. What these do not take, or do not look at, `validate` judges: no refusal is theirs.
+ * Checks the bodies of frequent operations with validators that were compiled ahead, as the way through Express costs a short
+ * turn more than all the rest. They only accept: `validate` decides on a request that they do not take or do not check.
  */
 export const holdHot =
   (validate: ValidateRequest): ValidateRequest =>
@@ -31,7 +31,7 @@ export const holdHot =
     return isTaken && isPlain(asked) && isTaken(body) ? { body, query: {} } : await validate(asked, body, route);
   };
 
-/** Nothing is said beside the body but, perhaps, a key that is one. */
+/** True if the request has no query, and no idempotency key or a valid one. */
 const isPlain = ({ url = "", headers }: Asked): boolean => {
   if (url.includes("?")) return false;
   const key = headers["idempotency-key"];
@@ -48,7 +48,7 @@ type Settled = IncomingMessage & {
 /**
  * Loads Express and express-openapi-validator with the contract, and sends one request of each operation through them: their first use
  * compiles the operation's schema, and a schema that they refuse would otherwise be a 500 for every caller. Takes a few hundred
- * milliseconds, so the other doors open first, and who calls meanwhile is heard between its parts.
+ * milliseconds, so the other doors open first, and other callers are served between its parts.
  */
 export const createRequestValidation = async (document: object, routes: readonly Route[]): Promise<ValidateRequest> => {
   // As the CommonJS that they are: imported at once, Node 20 has at times handed out one that had not been run yet, empty.
@@ -136,7 +136,7 @@ const translated = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
   }
 };
 
-/** What express-openapi-validator says, in our words. */
+/** An error of express-openapi-validator, in our words. */
 const translate = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
   const { status, errors, message } = error as { status?: number; errors?: Found[]; message?: string };
   if (status === 400 && errors) {

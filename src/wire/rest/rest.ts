@@ -20,7 +20,7 @@ import type { ValidateRequest } from "./rest-validation.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 
-/** How a door writes what is not as REST does: events, and errors before and in an answer. */
+/** The parts that a door writes in its own way: events, and errors before and in an answer. */
 export type Style = {
   framing: Framing;
   send: NonNullable<Parameters<typeof failCall>[3]>;
@@ -28,12 +28,12 @@ export type Style = {
 };
 
 export type RestDoorParts = {
-  /** Whose operations it serves. */
+  /** The surface whose operations it serves. */
   surface: "rest" | "openai";
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
   hold: ValidateRequest;
-  /** Who the token of this hash belongs to; undefined for one that REST does not know. */
+  /** The owner of the token with this hash; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
   guard: GuessGuard;
   rateLimit: CountRequest;
@@ -67,7 +67,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
     const { body, query } = await hold(req, parsed, matched.route);
-    // What is done with it is a stretch of its own.
+    // The handler's work is a stretch of its own.
     if (isLarge) await breathe();
     const headers = {
       "idempotency-key": req.headers["idempotency-key"],
@@ -84,10 +84,10 @@ export const createRestDoor = (parts: RestDoorParts) => {
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
-/** Below which path a door of REST's keys is. */
+/** The prefix of the paths of each door that takes REST's keys. */
 const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
 
-/** A path of the contract: what a stranger wrote in its place may be anything, a token too. */
+/** A path of the contract, in place of the stranger's own: that may hold anything, a token too. */
 const placeOf = (match: ReturnType<typeof createMatcher>, { req, path }: WireCall, below: string): string => {
   try {
     return match(req.method ?? "", path)?.route.path ?? `${below}/*`;
@@ -180,7 +180,7 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
-/** Sends what a handler answered; which status that is, the contract says. */
+/** Sends a handler's answer, with the status from the contract. */
 const answer = async (
   call: WireCall,
   { route }: Match,
@@ -207,7 +207,7 @@ const answer = async (
   }
 };
 
-/** What a handler answered, as the contract sends it: by its name, or the only one there is. */
+/** The reply of the contract that a handler chose: by its name, or the only one there is. */
 const replyOf = ({ replies }: Route, as: string | undefined): { status: number } => {
   const named = as === undefined ? undefined : replies[as];
   return named ?? (Object.values(replies)[0] as { status: number });
@@ -219,8 +219,8 @@ const isTagged = (reply: unknown): reply is Tagged =>
 const LISTENED = ["data", "end", "error", "close"];
 
 /**
- * Drops what a request of HTTP/1.1 holds that was read and will not be read again. For an answer that may take hours: it needs the
- * connection, and nothing else.
+ * Drops the parts of an HTTP/1.1 request that will not be read again. For an answer that may take hours: it needs the connection,
+ * and nothing else.
  */
 const letGo = (req: IncomingMessage): void => {
   if (!(req instanceof IncomingMessage)) return;

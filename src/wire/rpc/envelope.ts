@@ -24,12 +24,12 @@ export class CallText {
 /** The members of a call, once envelopeFault finds nothing wrong with them. */
 export type Envelope = { method: string; params?: object | null };
 
-/** A stranger chooses the names of unknown things: only so much of one is repeated. */
+/** The number of characters of an unknown name that are repeated: a stranger chooses these names. */
 const NAME_LIMIT = 100;
 
 export const shortened = (name: string): string => name.slice(0, NAME_LIMIT);
 
-/** Why a value is not a call; undefined when it is one. */
+/** The reason that a value is not a call; undefined when it is one. */
 export const envelopeFault = (message: unknown): string | undefined => {
   if (typeof message !== "object" || message === null || Array.isArray(message)) return "A call is an object.";
   const { jsonrpc, method, params, id } = message as Record<string, unknown>;
@@ -56,7 +56,7 @@ export const idOf = (message: unknown, text: CallText, index: number): string | 
   return id === null ? "null" : undefined;
 };
 
-/** The text of a call's id. Of two members with one name the later counts, as it does for JSON.parse. */
+/** The text of a call's id. If two members have the same name, the later counts, as it does for JSON.parse. */
 const idIn = (call: string): string =>
   partsOf(call)
     .map(memberOf)

@@ -22,7 +22,7 @@ export type RpcHttpParts = {
   /** The owner of the token with this hash; undefined for one that RPC does not know. */
   identify: (hash: Buffer) => RpcCaller | undefined;
   guard: GuessGuard;
-  /** Where the caller finds RPC. */
+  /** The address at which the caller finds RPC. */
   servedAt: (call: WireCall) => string;
   bodyLimit: () => number;
   recordBodies: () => boolean;
@@ -35,7 +35,7 @@ const TAKES = "`/rpc` takes an RPC token: `Authorization: Bearer <token>`.";
 /** Only this much of a stranger's body is read, to echo the id. */
 const STRANGER_LIMIT = 4096;
 
-/** `POST /rpc`: authentication, then the body, then the dispatcher. What the door itself refuses is a JSON-RPC error too. */
+/** `POST /rpc`: authentication, then the body, then the dispatcher. The door's own refusals are JSON-RPC errors too. */
 export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
   const { dispatch, bodyLimit, events } = parts;
 

@@ -30,9 +30,9 @@ export type RpcExchange = {
   readonly signal: AbortSignal;
   /** The Idempotency-Key header. With a batch it is refused. */
   readonly idempotencyKey: string | undefined;
-  /** Counted from the headers; those of the upgrade hold for all calls of a WebSocket. */
+  /** Counted from the headers; the headers of the upgrade hold for all calls of a WebSocket. */
   readonly hops?: number;
-  /** Where the caller finds RPC, as it came here itself; without it, at the configured address. */
+  /** The address at which the caller finds RPC, as it came here itself; the configured address if undefined. */
   readonly servedAt?: string;
   /** Absent on HTTP. On a WebSocket it gives the sender the end of its turn, and with `stream` the pieces of the reply. */
   readonly follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
@@ -69,7 +69,7 @@ export type RpcMethodRow = {
   changes?: boolean;
   /** The fault of the params, as a sentence; undefined when they have none. Fills in defaults. */
   check(params: object): string | undefined;
-  /** The result, or a promise of it; throws what becomes the error. */
+  /** The result, or a promise of it; throws the error of the call. */
   run(params: never, call: MethodCall): unknown;
 };
 
@@ -95,7 +95,7 @@ const MOST_MS = 5;
 export const mayCall = ({ permissions }: RpcCaller, permission: string | null): boolean =>
   permission === null || permissions.includes("*") || permissions.includes(permission);
 
-/** JSON-RPC 2.0, text in and text out. It knows no socket, and no method but those it is given. */
+/** JSON-RPC 2.0, text in and text out. It knows no socket, and only the methods that it is given. */
 export const createRpcDispatch = (methods: RpcMethods, { events, rateLimit }: RpcDispatchParts): RpcDispatch => {
   const fail = (thrown: unknown, { outcome, requestId }: RpcExchange, id: string | undefined): string | undefined => {
     const error = GatewayError.from(thrown);
@@ -165,7 +165,7 @@ export const createRpcDispatch = (methods: RpcMethods, { events, rateLimit }: Rp
 
   return async (text, exchange) => {
     const began = performance.now();
-    // Calls of one socket begin in their order; those of HTTP have none, so a large one gives way to others.
+    // Calls of one socket begin in their order. Calls over HTTP have no order, so a large one gives way to others.
     const givesWay = text.length > IN_STRETCHES_FROM && exchange.follow === undefined;
     let message: unknown;
     try {

@@ -15,7 +15,7 @@ import type { PushSink } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
-/** The codes that the gateway closes a WebSocket with. docs/websocket.md says what each means to the other side. */
+/** The codes that the gateway closes a WebSocket with. docs/websocket.md explains each to the other side. */
 export const CLOSE = {
   /** A binary message came. */
   notText: 1003,
@@ -29,16 +29,16 @@ export const CLOSE = {
 
 /** Calls of one connection that may be under way at once. Further ones wait, and then the connection is not read. */
 const CALLS_UNDER_WAY = 256;
-/** Calls that begin in one turn of the event loop: only after it can be seen how large their answers are. */
+/** Calls that begin in one turn of the event loop: the size of their answers shows only after it. */
 const CALLS_AT_ONCE = 64;
-/** A connection with so much unsent is sent no news: they wait in the store. */
+/** The unsent bytes from which a connection gets no more news: they wait in the store. */
 const FULL_BYTES = 1024 * 1024;
 /** News that waited in the store are sent as long as less than this is unsent. */
 const CATCH_UP_BYTES = 256 * 1024;
 /** Below this a connection has room again. */
 const ROOM_BYTES = 128 * 1024;
 const MISSED_PINGS = 2;
-/** How long a connection that is to close is kept for the answers to its calls. */
+/** The time that a connection that is to close is kept for the answers to its calls. */
 const LAST_ANSWERS_MS = 5_000;
 
 export type ConnectionParts = {
@@ -56,10 +56,10 @@ export type ConnectionParts = {
 /** The facts that are kept of the request to upgrade. */
 export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
 
-/** The token that a connection came with. A reload may take it away, or change what it may do. */
+/** The token that a connection came with. A reload may take it away, or change its permissions. */
 export type TokenUse = { caller: RpcCaller; readonly connections: Set<Connection> };
 
-/** One WebSocket. There may be ten thousand idle ones: what calls and subscriptions need is made when they come. */
+/** One WebSocket. There may be ten thousand idle ones: the parts for calls and subscriptions are made when these come. */
 export class Connection implements PushSink {
   readonly parts: ConnectionParts;
   readonly token: TokenUse;
@@ -68,9 +68,9 @@ export class Connection implements PushSink {
   subscriber: Subscriber | undefined = undefined;
   /** The code that it was closed with from here. */
   closing = 0;
-  /** Since when something has been kept back from it, in monotonic milliseconds; 0 when nothing is. */
+  /** The time since which something is kept back from it, in monotonic milliseconds; 0 if nothing is. */
   heldSince = 0;
-  /** When it is pinged next. */
+  /** The time of its next ping. */
   pingAt = 0;
   readonly #ws: WebSocket;
   readonly #socket: Duplex;
@@ -153,7 +153,7 @@ export class Connection implements PushSink {
     else if (this.#waiting) this.#beginWaiting();
   }
 
-  /** Its calls wait until what is unsent has gone. */
+  /** Its calls wait until the unsent data has gone. */
   hold(): void {
     if (this.heldSince !== 0 || !this.isOpen) return;
     this.heldSince = this.parts.clock.monotonic();
@@ -181,7 +181,7 @@ export class Connection implements PushSink {
     this.#ws.terminate();
   }
 
-  /** Asks whether somebody is there; a client that has not answered twice is gone. */
+  /** Asks the client for a sign of life; a client that has not answered twice is gone. */
   ping(): void {
     if (!this.isOpen) return;
     // A connection that is not read from cannot answer.
@@ -193,7 +193,7 @@ export class Connection implements PushSink {
     this.#ws.ping();
   }
 
-  /** Also looks how much is unsent: a client may ask for answers to its pings without reading them. */
+  /** Also checks the unsent bytes: a client may ask for answers to its pings without reading them. */
   #noteLife(): void {
     this.#missedPings = 0;
     if (this.isOpen) this.#cork();

@@ -2,17 +2,17 @@ import type { Clock } from "#kit/clock.ts";
 import { CLOSE, type Connection } from "./connection.ts";
 
 export type SocketTimes = {
-  /** Between two pings of a connection; 30 s unless told. */
+  /** The time between two pings of a connection; 30 s by default. */
   pingMs?: number | undefined;
-  /** How long a connection may be kept from what it is to be told; 30 s unless told. */
+  /** The time that something may be kept back from a connection before it is cut; 30 s by default. */
   stuckMs?: number | undefined;
 };
 
 const PING_MS = 30_000;
 const STUCK_MS = 30_000;
-/** How often all connections are looked at between two pings of one. */
+/** The number of times that all connections are checked between two pings of one. */
 const LOOKS = 30;
-/** How long a connection has to end after it was told to. */
+/** The time in which a connection must end after it was told to. */
 const CLOSE_MS = 1_000;
 
 /** All connections, with one timer for all of them. */

@@ -5,10 +5,10 @@ import type { PushSink } from "./streams.ts";
 /** Pushed in one turn of the event loop; other calls run between. */
 const TOGETHER = 10;
 
-/** Whom they are pushed to, and how far the gateway's stream was sent there. */
+/** A receiver of the pushes, with its place in the gateway's stream. */
 type Reader = { readonly sink: PushSink; readonly gateway: { readonly sent: number | undefined } | undefined };
 
-/** Pushes what the flight recorder records, as droppable as the pieces of a reply: a slow reader is told that it has to list again. */
+/** Pushes the deliveries that are recorded. They can be dropped, like the pieces of a reply: a slow reader has to list again. */
 export const createDeliveryPushes = ({ feed, frames }: { feed: DeliveryFeed; frames: PushFrames }) => {
   let made: { news: readonly DeliveryNews[]; from: number; seq: number; texts: string[] } | undefined;
   /** Readers that are at the same place of the gateway's stream share the frames. */
@@ -27,7 +27,7 @@ export const createDeliveryPushes = ({ feed, frames }: { feed: DeliveryFeed; fra
       let isStarted = false;
       let isMissing = false;
       const push = (news: readonly DeliveryNews[], from = 0): void => {
-        // Where it is in the gateway's stream: a cursor of anything newer would pass over what it was not sent.
+        // Its place in the gateway's stream: a cursor of a newer place would pass over entries that it was not sent.
         const seq = subscriber.gateway?.sent;
         if (!isStarted || seq === undefined) return;
         if (isMissing && sink.hasRoom) {

@@ -25,7 +25,7 @@ export const tokenOf = (req: IncomingMessage): string | undefined => {
 const protocolsOf = ({ headers }: IncomingMessage): string[] =>
   (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
 
-/** The headers of one connection that tell who it is and what led to it: no secret, and nothing of the handshake. */
+/** The headers of a connection that identify its client and its cause: no secret, and nothing of the handshake. */
 const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
 
 export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
@@ -43,10 +43,10 @@ const HOPS_LINE = new RegExp(`^${HOPS_HEADER}: (.*)$`, "gm");
 export const hopsAtUpgrade = (headers: string): number =>
   headers.includes(HOPS_HEADER) ? hopsOf([...headers.matchAll(HOPS_LINE)].map(([, said]) => said).join(",")) : 0;
 
-/** A connection that was refused is read for this long, so that the refusal is not lost with what it still sends. */
+/** The time that a refused connection is still read: its unread data could make it lose the refusal. */
 const LINGER_MS = 1_000;
 
-/** Answers a request to upgrade with why it is not granted: as RPC does where the socket is, as a problem elsewhere. */
+/** Answers a request to upgrade with the reason of its refusal: as RPC does at the path of the socket, as a problem elsewhere. */
 export const refuseUpgrade = (
   socket: Duplex,
   error: GatewayError,

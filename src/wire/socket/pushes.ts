@@ -67,7 +67,7 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
 
     gateway({ name, seq, at, ...news }: GatewayEntry): string {
       const params = { seq, cursor: gatewayCursor(seq), at: timeOf(at), ...news };
-      // Its fields are those of the push, but for a time.
+      // Its fields are the fields of the push, except for a time.
       const shown =
         "nextAt" in params && params.nextAt !== null ? { ...params, nextAt: timeOf(params.nextAt) } : params;
       return frameOf(name, shown as Pushes[typeof name]);
@@ -85,7 +85,7 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
 
 export type PushFrames = ReturnType<typeof createPushFrames>;
 
-/** As REST lists it, but for how names are written. Heartbeats begin in the gateway, and bring no request. */
+/** A delivery as REST lists it, with the names in the style of RPC. Heartbeats begin in the gateway, and bring no request. */
 const showDelivery = (delivery: DeliveryNews["delivery"]): Pushes["delivery.recorded"]["delivery"] => ({
   deliveryId: delivery.deliveryId,
   at: timeOf(delivery.at),

@@ -38,12 +38,12 @@ export type SocketDoorParts = {
   /** The owner of a token, by its hash. */
   identify(hash: Buffer): RpcCaller | undefined;
   guard: GuessGuard;
-  /** Where the caller finds RPC, as it came here itself. */
+  /** The address at which the caller finds RPC, as it came here itself. */
   servedAt(asked: { req: IncomingMessage; peer: Peer }): string;
   messageLimit(): number;
   socketsPerAddress(): number;
   recordBodies(): boolean;
-  /** Hides secrets in what is kept of the request to upgrade. */
+  /** Hides secrets in the parts of the request to upgrade that are kept. */
   hideSecrets(text: string): string;
   isDraining(): boolean;
   refusals: Refusals;
@@ -77,7 +77,7 @@ const someTime = (): number => Math.round(RETRY_MS.least + Math.random() * (RETR
 // Loaded as CommonJS: Node would first read an imported package through for its names, which takes five times as long.
 const { WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
 
-/** The WebSocket door: it decides who may open one, and keeps it open. Calls and answers are the dispatcher's. */
+/** The WebSocket door: it decides on each request to open one, and keeps it open. The dispatcher handles the calls. */
 export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   const { clock, events, guard } = parts;
   const server = new WebSocketServer({
@@ -182,7 +182,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   });
 
   return {
-    /** Takes over the connection of a request to upgrade, or says why not. */
+    /** Takes over the connection of a request to upgrade, or refuses it with a reason. */
     upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, place: UpgradePlace): void {
       const began = clock.monotonic();
       const requestId = newId("req", clock.now());
@@ -215,7 +215,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
       throw new GatewayError("upgrade-required", UPGRADE_ADVICE);
     },
 
-    /** A token that is not known any more loses its sockets; what another may do is what it may do now. */
+    /** Closes sockets whose token is gone, or has lost a permission that they need. Others get the token's new permissions. */
     recheck(): void {
       for (const [hash, use] of tokens) {
         const caller = parts.identify(Buffer.from(hash, "base64"));

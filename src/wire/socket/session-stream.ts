@@ -5,10 +5,10 @@ import { PieceReader, type PushSink, Stream, type StreamParts } from "./streams.
 
 export type FollowOptions = { stream: boolean; replySeq?: number | undefined };
 
-/** The call that started a turn: what is pushed through it comes after its answer. */
+/** The call that started a turn. Pushes through it come after its answer. */
 export type PendingCall = { pushAfterAnswer(frame: string): void };
 
-/** A sender that is to learn how its turn ends, and with `stream` what is written until then. */
+/** A sender that waits for the end of its turn, and with `stream` for the pieces of the reply until then. */
 class Sender extends PieceReader {
   readonly turn: Turn;
   readonly stream: boolean;
@@ -92,7 +92,7 @@ export class SessionStream extends Stream<Entry> {
     this.parts.onCaughtUp(this);
   }
 
-  /** Tells the sender of a turn how it ends, and with `stream` what is written until then. */
+  /** Pushes the end of a turn to its sender, and with `stream` the pieces of the reply until then. */
   follow(sink: PushSink, call: PendingCall, turn: Turn, { stream, replySeq }: FollowOptions): void {
     // One that repeats its call on the same connection gets the pieces once.
     const sender = new Sender(sink, call, turn, stream && !this.#isSender(sink, turn.turnId));
@@ -103,7 +103,7 @@ export class SessionStream extends Stream<Entry> {
     if (this.parts.store.shared && replySeq === undefined) void this.#checkEnded(sender);
   }
 
-  /** The session is gone, and that is how its turns ended. Those who are `told` by a subscription need no other word. */
+  /** The session is gone, which ends its turns. Senders that are `told` by a subscription need no other word. */
   delete(frame: string, told: ReadonlySet<PushSink>): void {
     for (const { sink, call } of this.#senders) if (!told.has(sink)) call.pushAfterAnswer(frame);
     this.#senders.clear();
@@ -113,7 +113,7 @@ export class SessionStream extends Stream<Entry> {
   protected override before(entry: Entry): void {
     for (const sender of this.#senders) if (sender.turn.turnId === entry.turnId) this.#tellSender(sender, entry);
     if (entry.name !== "message.completed" || entry.turnId !== this.#turnId) return;
-    // Pieces of this turn of the event loop were not sent yet: whoever puts pieces together has the whole before its end.
+    // Pieces of this turn of the event loop were not sent yet: a client that joins pieces has the whole reply before its end.
     for (const reader of this.readers) {
       const hasPieces = reader.replySeq === this.#replySeq && reader.offset > 0;
       if (hasPieces && !this.#isSender(reader.sink, entry.turnId))
@@ -134,7 +134,7 @@ export class SessionStream extends Stream<Entry> {
     if (isTurnEnd(entry)) this.#endSender(sender, entry.seq, () => this.frameOf(entry));
     else if (entry.name === "message.created" && entry.role === "assistant") sender.begin(entry.seq);
     else if (entry.name === "message.completed" && sender.stream) {
-      // At once where a subscription tells of the reply's end at once.
+      // At once if a subscription tells of the reply's end at once.
       const isCovered = this.#isCovered(sender);
       this.#pushRest(sender, entry, (frame) =>
         isCovered ? sender.sink.push(frame) : sender.call.pushAfterAnswer(frame),
@@ -213,7 +213,7 @@ export class SessionStream extends Stream<Entry> {
     this.parts.onText(() => this.#sendText());
   }
 
-  /** Sends what was written since it was called last. */
+  /** Sends the text that was written since the last call. */
   #sendText(): void {
     this.#isTextDue = false;
     const reply = this.#turnId === undefined ? undefined : this.parts.live.get(this.#turnId);
@@ -253,7 +253,7 @@ export class SessionStream extends Stream<Entry> {
     return this.#piece.frame;
   }
 
-  /** Only where somebody wants the pieces: other gateways send those that are listened to here. */
+  /** Listens only if somebody wants the pieces: other gateways send the pieces that are listened to here. */
   #listen(turnId: string, seq: number): void {
     if (super.isUnread && ![...this.#senders].some(({ stream }) => stream)) return;
     this.#replySeq = seq;

@@ -9,7 +9,7 @@ import type { SocketExchange } from "./connection.ts";
 /** The permissions for news of sessions and their agents, and of the gateway. */
 export const SESSION_PERMISSION = "session.get";
 export const GATEWAY_PERMISSION = "system.health";
-/** The flight recorder is for those who may do everything, as REST asks for the scope `admin`. */
+/** The flight recorder is for callers with every permission, as REST asks for the scope `admin`. */
 export const DELIVERIES_PERMISSION = "*";
 
 /** The calls that only a WebSocket takes. */

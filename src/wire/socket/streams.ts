@@ -3,10 +3,10 @@ import type { LiveReplies } from "#core/turns/live-replies.ts";
 import type { GatewayEntry, Store } from "#store/store.ts";
 import type { PushFrames } from "./pushes.ts";
 
-/** Where pushes go: one connection, as subscriptions see it. */
+/** The target of pushes: one connection, as subscriptions see it. */
 export type PushSink = {
   readonly isOpen: boolean;
-  /** So much is unsent that news have to wait in the store. */
+  /** Too much is unsent, so news have to wait in the store. */
   readonly isFull: boolean;
   /** News that waited in the store may be sent. */
   readonly hasRoom: boolean;
@@ -15,7 +15,7 @@ export type PushSink = {
   push(frame: string): void;
   /** Something was kept back: `subscriber.pump` is to be called when there is room again. */
   hold(): void;
-  /** Ends a connection that cannot be told what cannot wait. */
+  /** Ends a connection that has no room for a push that cannot wait. */
   cut(): void;
 };
 
@@ -69,7 +69,7 @@ export abstract class Stream<Item extends Sequenced = Sequenced> {
     return this.readers.size === 0;
   }
 
-  /** Tells new entries to those who are up to date; the others will read them. */
+  /** Tells new entries to the readers that are up to date; the others will read them. */
   publish(entries: readonly Item[]): void {
     const first = (entries[0] as Item).seq;
     const { seq: last } = entries.at(-1) as Item;
@@ -123,7 +123,7 @@ export class GatewayStream extends Stream<GatewayEntry> {
   }
 }
 
-/** How far one connection was sent the reply that is being written. */
+/** The place of one connection in the reply that is being written. */
 export abstract class PieceReader {
   readonly sink: PushSink;
   /** The length of the reply `replySeq` that was sent or left out. */
@@ -148,13 +148,13 @@ export abstract class PieceReader {
 }
 
 /**
- * One connection's place in one stream: what it has sent up to. It takes entries as they are told while it is up to date; one that is
- * behind reads them from the store, so that it costs the same however far behind it is.
+ * One connection's place in one stream: the last entry that was sent to it. While it is up to date it takes entries as they are
+ * told. One that is behind reads them from the store, so that it costs the same however far behind it is.
  */
 export class StreamReader<Of extends Stream = Stream> extends PieceReader {
   readonly stream: Of;
   isBehind = true;
-  /** Undefined until it is known where it begins. */
+  /** Undefined until its beginning is known. */
   sent: number | undefined = undefined;
   /** The newest entry that was told while it was behind. */
   newest = 0;
@@ -168,7 +168,7 @@ export class StreamReader<Of extends Stream = Stream> extends PieceReader {
     this.stream = stream;
   }
 
-  /** Goes on behind `seq`; what is there already is read. With `reset` the reader is told that it is another stream now. */
+  /** Goes on behind `seq` and reads the entries that exist. With `reset` the reader is told that the stream is another now. */
   start(seq: number, reset: boolean): void {
     this.sent = seq;
     this.isReset = reset;

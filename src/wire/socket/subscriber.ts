@@ -29,7 +29,7 @@ export type SubscriberParts = {
 export const MOST_SESSIONS = 1_000;
 const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 const PAGE = 32;
-/** A store that did not answer is asked again after so long. */
+/** The wait before a store that did not answer is asked again. */
 const RETRY_MS = 1_000;
 /** Sessions that wait for one connection. A connection that lets more pile up is cut, and goes on by its cursors. */
 const MOST_BEHIND = 10_000;
@@ -44,7 +44,7 @@ export class Subscriber implements SinkSubscriber {
   gateway: StreamReader<GatewayStream> | undefined = undefined;
   deliveries: DeliveryReader | undefined = undefined;
   readonly #parts: SubscriberParts;
-  /** One request after the other: each sees what the one before left. */
+  /** One request after the other: each sees the result of the one before. */
   #lastRequest: Promise<unknown> = Promise.resolve();
   readonly #behind = new Set<StreamReader>();
   /** Pushes beside the streams, which are read from the store when there is room. */
@@ -71,7 +71,7 @@ export class Subscriber implements SinkSubscriber {
     return places;
   }
 
-  /** Ends subscriptions, after those requests that came before. */
+  /** Ends subscriptions, after the requests that came before. */
   async unsubscribe({ sessions = [], agents = [], gateway, deliveries }: Unsubscribe): Promise<void> {
     await this.#lastRequest;
     for (const name of agents) this.#unfollowAgent(name);
@@ -132,7 +132,7 @@ export class Subscriber implements SinkSubscriber {
     });
   }
 
-  /** Sends what waits in the store, as far as there is room. */
+  /** Sends the entries that wait in the store, as far as there is room. */
   async #pump(): Promise<void> {
     this.#isPumping = true;
     try {
@@ -225,7 +225,7 @@ export class Subscriber implements SinkSubscriber {
       throw new GatewayError("invalid-params", `\`sessions\`: at most ${MOST_SESSIONS} of them go on a connection.`);
   }
 
-  /** Readers that listen before it is looked up where their streams are, so that nothing falls between. */
+  /** Adds readers that listen before the ends of their streams are looked up, so that no entry is missed. */
   #addReaders({ sessions = {}, gateway: from }: Subscribe): StreamReader[] {
     const { gateway, streamOf } = this.#parts;
     const added: StreamReader[] = [];
@@ -253,7 +253,7 @@ export class Subscriber implements SinkSubscriber {
     this.#start(reader, from, { first, last, isOfStream });
   }
 
-  /** A stream that is read already goes on where it is, unless the request tells where. */
+  /** A stream that is read already goes on from its place, unless the request names another. */
   #start(
     reader: StreamReader,
     from: string | null,
@@ -262,7 +262,7 @@ export class Subscriber implements SinkSubscriber {
     if (reader.sent !== undefined && from === null) return;
     const place = from === null ? undefined : placeOfCursor(from);
     const isKnown = place !== undefined && isOfStream(place) && place.seq + 1 >= first && place.seq <= last;
-    // One that begins now begins behind the entries that came while it was looked up: a sender was told of those itself.
+    // A new reader begins behind the entries that came during the lookup: their sender was told of them itself.
     if (!place) reader.start(Math.max(last, reader.newest), false);
     else reader.start(isKnown ? place.seq : last, !isKnown);
     this.fallBehind(reader);

@@ -138,7 +138,7 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
       await subscriber?.unsubscribe(request);
     },
 
-    /** Tells the sender of a turn how it ends. */
+    /** Pushes the end of a turn to its sender. */
     follow(sink: PushSink, call: PendingCall, turn: Turn, options: FollowOptions): void {
       if (turn.status === "queued" || turn.status === "running")
         streamOf(turn.sessionId).follow(sink, call, turn, options);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
-import type { Entry, SessionRef, StoreWatcher } from "#store/store.ts";
-import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
+import type { Entry, SessionRef } from "#store/store.ts";
+import { type Engine, LEASE_MS, openWorld, silent, type World } from "../world.ts";
 
 const toldOf = (world: World, sessionId: string): Entry[] =>
   world.told.flatMap((what) => (what.kind === "entries" && what.sessionId === sessionId ? what.entries : []));
@@ -13,16 +13,6 @@ const expectWork = async (world: World, act: () => Promise<unknown>): Promise<vo
   await world.hears(({ kind }) => kind === "work");
 };
 
-const silent: StoreWatcher = {
-  entries: () => {},
-  sessionDeleted: () => {},
-  gatewayEntries: () => {},
-  work: () => {},
-  cancel: () => {},
-  compaction: () => {},
-  beat: () => {},
-  announcement: () => {},
-};
 /** A field that is undefined may be missing. */
 const withoutGaps = (entry: Entry | undefined): unknown => JSON.parse(JSON.stringify(entry));
 

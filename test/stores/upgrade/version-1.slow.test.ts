@@ -92,7 +92,7 @@ const types = {
     oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format),
 } as pg.CustomTypesConfig;
 
-/** What another version may answer in place of `was`: the same, and more. What the database's clock says is another's, and so are numbers of the order in which turns became ready. */
+/** An answer that another version may give in place of `was`: the same, and more. Times of the database's clock may differ, and so may numbers of the order in which turns became ready. */
 const asBefore = (was: unknown): unknown => {
   if (typeof was !== "object" || was === null) return was;
   if (!Array.isArray(was)) {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { FUNCTION_TEXT } from "./functions.ts";
 import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
 
-/** Tokens that models had read before, those of their reasoning, and costs in billionths. Most have none of them. */
+/** Cached tokens, reasoning tokens, and costs in billionths. Most turns have none of them. */
 const USAGE_COLUMNS = /* sql */ `
 -- The three in this order; null where all of them are 0.
 alter table turns add column more bigint[];
@@ -34,7 +34,7 @@ create index turns_due on turns (ready_at) where ready_order is null and ready_a
 `;
 
 /**
- * The steps that made the schema what it is. A step that was released never changes. Gateways of the version before run beside those
+ * The steps that make the schema. A step that was released never changes. Gateways of the version before run beside those
  * of the next: a step adds (tables, columns with a default, functions), and takes away only what no gateway since `oldest` uses.
  */
 export const MIGRATIONS = [
@@ -45,5 +45,5 @@ export const MIGRATIONS = [
   { version: 5, oldest: 4, sql: RULE_COLUMNS },
 ] as const;
 
-/** They are replaced as a whole wherever they are others. Those of the version before stay: its gateways call them. */
+/** They are replaced as a whole where they differ. The functions of the previous version stay: its gateways call them. */
 export const FUNCTIONS = { sql: FUNCTION_TEXT, digest: createHash("sha256").update(FUNCTION_TEXT).digest("hex") };

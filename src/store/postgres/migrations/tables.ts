@@ -1,4 +1,4 @@
-/** Sessions, their journals and their turns; and what the gateways on one database know of each other. */
+/** Sessions, their journals and their turns; and the facts that gateways on one database share about each other. */
 export const TURN_TABLES = /* sql */ `
 create table gateway_store (
   single boolean primary key default true check (single),

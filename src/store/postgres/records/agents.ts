@@ -4,11 +4,11 @@ import { number, optional, type Row, type Sql, sql } from "./sql.ts";
 import { layout, type Moment, Table } from "./table.ts";
 import type { Statement, Transaction } from "./transaction.ts";
 
-/** A beat, with what else is kept beside it. `version` grows with each change. */
+/** A beat, with the other columns of its row. `version` grows with each change. */
 export type BeatRow = BeatRecord & {
   readonly version: number;
   readonly pausedAt: number | undefined;
-  /** When it is due; while it runs, when it was due. */
+  /** The time when it is due; while it runs, the time when it was due. */
   readonly noted: number | undefined;
 };
 

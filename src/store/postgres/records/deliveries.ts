@@ -19,7 +19,7 @@ type Rest = Pick<
 > &
   Pick<DeliveryRecord, "agent" | "messageId">;
 type ShelfTotal = "deliveries" | "deliveryBytes" | "refused" | "refusedBytes";
-/** A delivery, what its row weighs, and its body in that. */
+/** A delivery, the weight of its row, and the body's part of that. */
 type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number };
 type Encoded = { record: string; steps: string | undefined; body: string | undefined; weight: number };
 
@@ -133,7 +133,10 @@ const CHANGING = `${NAMES}, t.record, t.steps, case when t.body is null then nul
   ${IS_ENDED}`;
 /** Neither bodies nor steps: for lists. */
 const LISTED = `${NAMES}, t.record, null as steps, null as body`;
-/** Only what is needed to let it go. A row of `finished_deliveries` holds those that ended together: their places are behind its own. */
+/**
+ * Only the columns that letting a delivery go needs. A row of `finished_deliveries` holds those that ended together: their places
+ * are behind its own.
+ */
 const MOST_TOGETHER = 2 ** 20;
 const ENDED = `${NAMES}, f.place * ${MOST_TOGETHER} + each_of.n as ended_place, '{}' as record, null as steps, null as body`;
 const FINISHED = `finished_deliveries f cross join lateral unnest(f.ordinals) with ordinality as each_of (ordinal, n)
@@ -250,7 +253,7 @@ export class Deliveries implements Part {
       : [sql`update deliveries set body = null where delivery_id = any (${textList(erased.map(keepText))})`];
   }
 
-  /** Those that have ended, together in a row: to write each of them anew would take longer. */
+  /** The deliveries that have ended, together in a row: to write each of them anew would take longer. */
   #newlyEnded(): Sql[] {
     const ended = [...this.#table.changes()].flatMap(([after, before]) =>
       after?.endedOrder !== undefined && before?.endedOrder === undefined ? after : [],

@@ -31,7 +31,7 @@ const EVENTS = layout<EventRecord>({
   select: "t.*, b.taken_by",
   joined: `left join ${BATCHES} on b.ordinal = t.ordinal and t.state = 'queued'`,
   fixed: ["agent", "text", "metadata", "size", "caller", "created_at", "delivery_id"],
-  // What was recorded of one that is queued again has ended all the same.
+  // The recorded delivery of an event has ended, even if the event is queued again.
   falling: "is_recorded",
   isSaved: (after, before) => before === undefined || !after.isTaken,
   columns: [

@@ -14,7 +14,7 @@ type Kinds<T> = Partial<
 
 const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Fields that are columns of their names, but for those that `renamed` tells. One that is undefined is null. */
+/** Fields that are columns of their names, except the fields in `renamed`. An undefined field is null. */
 export const fields = <T extends object>(kinds: Kinds<T>, renamed: { readonly [Name in keyof T]?: string } = {}) => {
   const list = Object.entries<readonly (keyof T & string)[] | undefined>(kinds).flatMap(([kind, names = []]) =>
     names.map((name) => ({ name, kind, column: renamed[name] ?? snakeCase(name) })),
@@ -43,7 +43,7 @@ export const leaseColumns = <R>(of: (record: R) => Lease | undefined): Column<R>
 
 export const readLease = (row: Row): Lease => ({ node: row.node as string, endsAt: number(row.lease_ends) });
 
-/** Cached tokens, those of reasoning, and the cost. */
+/** Cached tokens, reasoning tokens, and the cost. */
 type More = readonly [cached: number, reasoning: number, cost: number];
 
 export const moreOf = (usage: Usage | undefined): More | undefined =>

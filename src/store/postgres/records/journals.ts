@@ -194,7 +194,7 @@ class Journal implements Stream<Entry> {
   }
 
   eraseBefore(seq: number): void {
-    // A rule has looked at what it erases.
+    // A rule has looked at the entries that it erases.
     for (const [at, entry] of this.#seen) {
       if (at < seq && at >= this.erasedBefore) this.#sessions.weigh(this.#ordinal, -weigh(entry));
     }

@@ -6,7 +6,7 @@ import { bounded, number, numberList, optional, quote, type Row, type Sql, sql, 
 import { layout, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
-/** A session, with how many wait or run in its queue, what it weighs, and its summary. */
+/** A session, with the number of turns that wait or run in its queue, its weight, and its summary. */
 type SessionRow = { record: SessionRecord; open: number; bytes: number; summary: SummaryRecord | undefined };
 /** A compaction: it is behind the turns whose `seq` is not greater than `behind`. */
 type CompactionRow = CompactionRecord & { readonly behind: number };
@@ -112,7 +112,7 @@ export class Sessions implements Part {
   readonly #known = new Set<number>();
   readonly #wantedOfTurns = new Set<string>();
 
-  /** `ofTurns` brings what else the end of turns touches. */
+  /** `ofTurns` brings the other records that the end of turns touches. */
   constructor(transaction: Transaction, turns: OpenTurns, ofTurns: (turnIds: Sql) => Statement[]) {
     this.#transaction = transaction;
     this.#turns = turns;
@@ -246,7 +246,7 @@ export class Sessions implements Part {
     if (row) this.#rows.put({ ...row, open: row.open + change });
   }
 
-  /** The content of a session weighs so much more. It goes with the session. */
+  /** Adds `bytes` to the weight of a session's content. It goes with the session. */
   weigh(ordinal: number, bytes: number): void {
     const row = this.#rows.peek(String(ordinal));
     if (!row || bytes === 0) return;
@@ -283,7 +283,7 @@ export class Sessions implements Part {
     };
     const lock = sql`select from sessions where ordinal in ${affected} order by session_id for update`;
     return [
-      // The statements behind it see what was kept while this one waited.
+      // The statements behind it see the writes that were kept while this one waited.
       ...(this.#transaction.isWriting ? [{ sql: lock, take: () => {} }] : []),
       { sql: this.#rows.query(sql`where t.ordinal in ${affected}`), take },
       this.#turns.loading(sql`t.session in ${affected}`),

@@ -68,7 +68,7 @@ export const sql = (texts: readonly string[], ...put: readonly (string | number 
   return new Sql(parts, values);
 };
 
-/** A text as a literal, whatever the server takes a backslash for. */
+/** A text as a literal that is right for each way in which the server may read a backslash. */
 const literalOf = (text: string): string => {
   const quoted = `'${text.replaceAll("'", "''")}'`;
   return quoted.includes("\\") ? ` E${quoted.replaceAll("\\", "\\\\")}` : quoted;

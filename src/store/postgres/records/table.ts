@@ -60,13 +60,13 @@ export const layout = <R>(definition: Definition<R>): Layout<R> => {
   };
 };
 
-/** Records in an order: those that `where` means in the database, and `matches` here. */
+/** Records in an order: `where` selects them in the database, and `matches` here. */
 export type Scan<R> = { where: Sql; order: string; matches(record: R): boolean; compare(a: R, b: R): number };
 
 /** The part of a scan that was loaded. `last` is the last record of one that has more. */
 type Window<R> = { readonly keys: ReadonlySet<string>; readonly size: number; readonly last: R | undefined };
 
-/** The records of a table that a transaction has loaded, and what it has changed of them. */
+/** The records of a table that a transaction has loaded, and its changes of them. */
 export class Table<R> implements Part {
   readonly #layout: Layout<R>;
   readonly #transaction: Transaction;
@@ -105,7 +105,7 @@ export class Table<R> implements Part {
     this.#changed.set(key, undefined);
   }
 
-  /** Takes rows that were loaded; those of `keys` that are not among them are not there. */
+  /** Takes rows that were loaded. A key of `keys` without a row has no record. */
   take(rows: readonly Row[], keys: Iterable<string> = []): R[] {
     for (const key of keys) this.#loaded.set(key, undefined);
     return rows.map((row) => {
@@ -115,7 +115,7 @@ export class Table<R> implements Part {
     });
   }
 
-  /** The changes of this pass, each with what was loaded. */
+  /** The changes of this pass, each with the loaded record. */
   *changes(): Iterable<readonly [after: R | undefined, before: R | undefined]> {
     for (const [key, record] of this.#changed) yield [record, this.#loaded.get(key)];
   }

@@ -3,15 +3,17 @@ import { systemClock } from "#kit/clock.ts";
 import type { News } from "#store/rules/records.ts";
 import { bounded, double, type Row, type Sql, sql } from "./sql.ts";
 
-/** A statement, and what becomes of its rows. */
+/** A statement, and the function that takes its rows. */
 export type Statement = { readonly sql: Sql; take(rows: readonly Row[]): void };
 
-/** Something that can say what it lacks, forget what a pass has changed, and say how that is saved. */
+/**
+ * A part of a transaction: it names its missing records, forgets the changes of a pass, and names the statements that save them.
+ */
 export type Part = {
-  /** The statements that bring what the last pass lacked. */
+  /** The statements that bring the records that the last pass lacked. */
   wanted?(): Statement[];
   reset?(): void;
-  /** The statements that save what the last pass has changed. */
+  /** The statements that save the changes of the last pass. */
   saved?(): Sql[];
 };
 
@@ -106,7 +108,7 @@ export class Transaction {
     this.deltas.set(name, (this.deltas.get(name) ?? 0) + change);
   }
 
-  /** The statements that bring what the last pass lacked; none where it lacked nothing. */
+  /** The statements that bring the records that the last pass lacked; none if it lacked nothing. */
   wanted(): Statement[] {
     const statements: Statement[] = [...this.#wanted.values(), ...this.#parts.flatMap((part) => part.wanted?.() ?? [])];
     this.#wanted.clear();

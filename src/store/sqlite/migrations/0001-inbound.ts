@@ -1,4 +1,4 @@
-/** What comes in. Free text that the driver would spoil goes as bytes (see `text.ts`); what is JSON needs no such care. */
+/** Incoming work. Free text that the driver would spoil goes as bytes (see `text.ts`); JSON needs no such care. */
 export const inbound = `
 -- Events that were queued together, each with an ordinal of its own from first on. head: ids, agents and deliveries, body: what each holds;
 -- both are JSON, with an empty place for one that is gone. top: the greatest id in it and in those before it.

@@ -85,14 +85,14 @@ const OLD = [
 ];
 const OLD_INDEXES = ["sessions_by_id", "sessions_by_agent", "idempotency_keys_by_key"];
 
-/** So many rows are converted before what they became is written. */
+/** The number of rows that are converted before the result is written. */
 const TOGETHER = 1_000;
 /** Entries that are written together share a row. */
 const JOURNALS_TOGETHER = 8;
 
 /**
- * @NOTE The records are put as a gateway puts them, into its tables as they are now. A migration that changes what these tables hold
- * converts the old rows itself, and ends the way from versions before 4.
+ * @NOTE The records are put as a gateway puts them, into its tables as they are now. A migration that changes the content of
+ * these tables converts the old rows itself, and ends the way from versions before 4.
  */
 export const records = (db: Database): void => {
   for (const table of OLD) db.exec(`ALTER TABLE ${table} RENAME TO old_${table}`);
@@ -137,7 +137,7 @@ class Conversion {
   readonly #takenIds = new Map<number, string>();
   /** Deliveries whose turn or event has not ended. */
   readonly #openDeliveries = new Set<string | undefined>();
-  /** How many turns wait in each session. */
+  /** The number of turns that wait in each session. */
   readonly #queued = new Map<number, number>();
 
   constructor(db: Database) {
@@ -161,7 +161,7 @@ class Conversion {
     this.#convertUsage();
   }
 
-  /** All rows that a statement reads. What becomes of them is written some at a time, and is whole at the end. */
+  /** All rows that a statement reads. Their results are written in parts, and are complete at the end. */
   *#rows<Row extends readonly unknown[]>(sql: string, together = TOGETHER): Generator<Row> {
     let count = 0;
     for (const row of this.#db.query(sql).each<Row>([])) {

@@ -3,7 +3,7 @@ import { first } from "./0001-first.ts";
 import { inbound } from "./0001-inbound.ts";
 import { records } from "./0004-records.ts";
 
-/** More that is counted: tokens that models had read before, those of their reasoning, and costs in billionths. */
+/** More counters: cached tokens, reasoning tokens, and costs in billionths. */
 const usage = `
 ALTER TABLE usage_counters ADD COLUMN cached INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage_counters ADD COLUMN reasoning INTEGER NOT NULL DEFAULT 0;

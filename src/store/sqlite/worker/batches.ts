@@ -14,10 +14,10 @@ import { SqliteRecords } from "./records.ts";
 /** A call that is worked off in pieces. */
 type Parked = { id: number; pieces: Pieces<unknown> };
 
-/** So long nothing is written after the disk was full: each try costs a rollback. */
+/** The time without writes after the disk was full: each try costs a rollback. */
 const FULL_MS = 250;
 const RETRY_MS = 1_000;
-/** How much is written to find out whether there is room again: more than a row, and at most as much as was refused. */
+/** The bounds of a probe for free room: more bytes than a row, and at most as many as were refused. */
 const LEAST_PROBE = 32 * 1024;
 const MOST_PROBE = 16 * 1024 * 1024;
 const probeOf = (bytes: number): string =>
@@ -39,7 +39,7 @@ export class Batches {
   /** Answers to calls of earlier batches. */
   #late: Answer[] = [];
   #fullUntil = 0;
-  /** The disk was full, and no ping has found room since for as much as was refused. What fits is written meanwhile. */
+  /** The disk was full, and no ping has found room since for as much as was refused. Smaller writes still go through. */
   #isFull = false;
   #refusedBytes = LEAST_PROBE;
   /** The connection is not to be relied on: nothing runs any more. */
@@ -70,7 +70,7 @@ export class Batches {
     return this.#parked.length > 0;
   }
 
-  /** Runs them, and a piece of what was parked before. */
+  /** Runs them, and a piece of the work that was parked before. */
   run(calls: readonly Call[]): void {
     const parked = this.#parked.shift();
     const isFull = this.#fullUntil > (calls.at(-1)?.time ?? 0);
@@ -91,7 +91,7 @@ export class Batches {
     try {
       this.#db.truncateLog();
     } catch {
-      // What is committed is in the log, and is read from there.
+      // The committed data is in the log, and is read from there.
     }
     this.#db.close();
   }
@@ -104,7 +104,7 @@ export class Batches {
     }
   }
 
-  /** `refused` is what calls that write are answered with. */
+  /** `refused` is the answer to calls that write. */
   #runTogether(calls: readonly Call[], refused?: Refusal): Answer[] {
     const answers = calls.flatMap((call): Answer | [] => {
       if (this.#isFull && call.name === PING) return { id: call.id, refusal: FULL };
@@ -194,7 +194,7 @@ export class Batches {
       this.#isFull = false;
       this.#refusedBytes = LEAST_PROBE;
       this.#notice("available", "The disk that the store is on has room again.");
-      // What it took is free again for what comes.
+      // The room of the probe is free again for the next writes.
       this.#db.begin();
       this.#db.exec("DELETE FROM meta WHERE name = 'probe'");
       this.#commit();

@@ -5,8 +5,8 @@ import { syncFile } from "./database.ts";
 const BUSY_MS = 1_000;
 
 /**
- * The program of a thread beside the store's own: for each message it brings into the file what the log holds by then, while commits go
- * on, and says what came of it: nothing, or what went wrong. What is brought is on disk before the log may be written over.
+ * The program of a thread beside the store's own. For each message it brings the content of the log into the file, while commits
+ * go on, and answers nothing, or the error. This content is on disk before the log may be written over.
  */
 export const serveCheckpoints = (path: string): void => {
   const driver = openDriver(path);
@@ -22,12 +22,12 @@ export const serveCheckpoints = (path: string): void => {
     let failure: Error | undefined;
     try {
       checkpoint.get([]);
-      // The driver syncs only what it has brought to the end, which the store's thread would then have to wait for.
+      // The driver syncs only a complete checkpoint, and the store's thread would then have to wait for that.
       syncFile(() => file);
     } catch (error) {
       failure = error instanceof Error ? error : new Error(String(error));
     }
-    // The code says what an error means, and does not survive the way by itself.
+    // The code tells the kind of an error, and does not survive the way by itself.
     parentPort?.postMessage(failure && { message: failure.message, code: Reflect.get(failure, "code") });
   });
 };

@@ -9,8 +9,9 @@ export type StartCheckpointer = () => Worker;
 const BATCHES = 128;
 
 /**
- * Keeps the log short. To bring it into the file takes tens of milliseconds, most of them the disk's: another thread does it, and commits go
- * on. What these wrote meanwhile is little; it is brought here, between two batches, as the log begins anew only when nothing is left in it.
+ * Keeps the log short. To bring it into the file takes tens of milliseconds, most of them the disk's: another thread does it, and
+ * commits go on. These write little meanwhile, which is brought here, between two batches: the log begins anew only when nothing
+ * is left in it.
  */
 export class Checkpoints {
   readonly #db: Database;

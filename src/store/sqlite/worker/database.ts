@@ -4,7 +4,7 @@ import { type Driver, openDriver } from "../driver.ts";
 import { fromBytes } from "../text.ts";
 import { failureOf } from "./failures.ts";
 
-/** What can be bound. A boolean, or a Buffer that is not in an array, makes libsql end the whole process. */
+/** The values that can be bound. A boolean, or a Buffer that is not in an array, makes libsql end the whole process. */
 export type Value = string | number | Buffer | null;
 type Statement = ReturnType<Driver["prepare"]>;
 
@@ -16,12 +16,12 @@ export type Query = {
   each<Row extends readonly unknown[]>(values: readonly Value[]): Iterable<Row>;
 };
 
-/** So many rows of a table go in with one statement, as far as there are so many. */
+/** The numbers of rows that one statement takes, the greatest that fits first. */
 const ROWS_AT_ONCE = [64, 32, 16, 8, 4, 2, 1] as const;
 const BUSY_MS = 1_000;
 /** The most memory that pages of the file take. Other pages are read again, mostly from the system's own cache. */
 const CACHE_KIB = 16_384;
-/** Checkpoints are made between batches; this is for a batch that alone writes so many pages. */
+/** Checkpoints are made between batches; this limit is for a batch that alone writes more pages. */
 const WAL_PAGES = 4_096;
 
 /** One connection, with statements that are prepared once. Parameters always go as one array (see `Value`). */
@@ -56,7 +56,7 @@ export class Database {
     this.#isBegun = true;
   }
 
-  /** When it returns, what was written is on disk. Answers whether anything was. */
+  /** When it returns, all writes are on disk. Answers true if there were any. */
   commit(): boolean {
     if (!this.#isBegun) return false;
     this.#commit.run([]);
@@ -74,14 +74,14 @@ export class Database {
     this.#isBegun = false;
   }
 
-  /** Brings what is committed into the file itself, and empties the log. */
+  /** Brings all commits into the file itself, and empties the log. */
   truncateLog(): void {
     this.query("PRAGMA wal_checkpoint(TRUNCATE)").get([]);
   }
 
   /**
-   * Brings what is committed into the file itself, as far as no reader is in the way. The log is on disk already, and the file is when this
-   * returns: nobody else may write into either, so that two slow syncs of the driver are left out.
+   * Brings all commits into the file itself, as far as no reader is in the way. The log is on disk already, and the file is when
+   * this returns: nobody else may write into either, so that two slow syncs of the driver are left out.
    */
   checkpoint(): void {
     this.exec("PRAGMA synchronous = OFF");
@@ -137,7 +137,7 @@ export class Database {
   }
 }
 
-/** Who reads a table flushes first what waits for it. */
+/** The rows that wait to be inserted or deleted. A reader of the table flushes them first. */
 export class Rows {
   readonly #columns: number;
   readonly #prepare: (count: number) => (values: readonly Value[]) => number;

@@ -1,16 +1,16 @@
 import { isDamage } from "../text.ts";
 
 /**
- * What an error of the driver means for the engine:
- * - `full`: no room. What was to be written is not; the connection is as good as before.
+ * The meaning of a driver's error for the engine:
+ * - `full`: no room. The writes are not kept; the connection is as good as before.
  * - `busy`: another process holds the write lock.
  * - `lost`: nothing that this connection says can be relied on any more. It is never written on again.
- * - `damaged`: what one of the calls has read is no text, or no JSON.
+ * - `damaged`: one of the calls has read a value that is no text, or no JSON.
  * - `unexpected`: an error of ours, in one of the calls.
  */
 export type FailureKind = "full" | "busy" | "lost" | "damaged" | "unexpected";
 
-/** Refuses to open a file, in a sentence for the one who starts the gateway. */
+/** Refuses to open a file, in a sentence for the person who starts the gateway. */
 export class OpenFailure extends Error {}
 
 export const kindOf = (error: unknown): FailureKind => {
@@ -22,7 +22,7 @@ export const kindOf = (error: unknown): FailureKind => {
   return "unexpected";
 };
 
-/** What keeps a file from being opened, in words. */
+/** The reason why a file cannot be opened, in words. */
 export const failureOf = (error: unknown, path: string): unknown => {
   if (error instanceof OpenFailure) return error;
   const code = codeOf(error);

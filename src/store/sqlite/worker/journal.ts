@@ -12,7 +12,10 @@ type Row = [firstSeq: number, body: string];
 
 const ROWS_A_LOOK = 64;
 
-/** Numbered entries of many streams: the journals of sessions by their ordinals. What is appended to one in a batch shares a row. */
+/**
+ * Numbered entries of many streams: the journals of sessions by their ordinals. The entries that a batch appends to one stream
+ * share a row.
+ */
 export class Journals {
   readonly #db: Database;
   /** The weight of all that is kept. */
@@ -159,10 +162,10 @@ const decode = (body: string): AnyEntry[] => {
 const textOf = (entry: AnyEntry | undefined): string | undefined =>
   entry?.name === "message.completed" ? entry.text : undefined;
 
-/** So many entries that are not kept any more may still be in the file. */
+/** The number of dropped entries that may still be in the file before their rows are deleted. */
 const GONE_TOGETHER = 1_000;
 
-/** Which entries of the gateway's stream are kept. */
+/** The range of the entries that the gateway's stream keeps. */
 export type GatewayEnds = { first: number; last: number; firstInFile: number };
 
 /** The gateway's stream, whose oldest entries go with nearly each that comes: their rows are deleted many at a time. */

@@ -5,8 +5,8 @@ import type { Database, Query, Rows } from "./database.ts";
 type Change = { kind: string; id: string; record: object | undefined };
 
 /**
- * The rows of what is held in memory whole: what has not ended, and what there is little of. They are read at the start alone, in the order
- * in which they were put first.
+ * The rows of the tables that are held in memory whole: unfinished work, and kinds with few records. They are read at the start
+ * alone, in the order in which they were put first.
  */
 export class LiveRows {
   readonly #db: Database;
@@ -30,7 +30,7 @@ export class LiveRows {
     this.#delete = db.run("DELETE FROM live WHERE kind = ? AND id = ?");
   }
 
-  /** A table in memory whose records are kept as rows, too, and those that are there already are in it. */
+  /** A table in memory whose records are kept as rows, too. It begins with the rows that already exist. */
   table<R extends object>(layout: Layout<R>, changed: Changed<R> = () => {}): MemoryTable<R> {
     const { table: kind, isSaved = () => true } = layout;
     const keyOf = keyField(layout);

@@ -33,7 +33,7 @@ const all: Record<string, unknown> = {
   claimAnnouncements,
 };
 
-/** The methods of the store as the worker runs them, and what else the main side asks for. */
+/** The methods of the store as the worker runs them, and the other calls of the main side. */
 export const methods: Readonly<Record<string, Method>> = {
   ...Object.fromEntries(
     Object.entries(all).map(([name, run]) => [name, { run: run as Method["run"], writes: !NEED_NO_DISK.has(name) }]),

@@ -5,12 +5,12 @@ import { kindOf, OpenFailure } from "./failures.ts";
 
 /** Tells our files from those of other programs: "AgGw". */
 const APPLICATION_ID = 0x41674777;
-/** Of a new file. Twice the usual: a commit writes rows of many tables, each page with two calls. */
+/** The page size of a new file. It is twice the usual: a commit writes rows of many tables, each page with two calls. */
 const PAGE_BYTES = 8_192;
 
 /**
- * Brings the file to the newest version, each migration in a transaction: one that fails leaves the file with those before it. The caller holds the lock. Answers the version that it had; 0
- * for a new file.
+ * Brings the file to the newest version, each migration in a transaction: a failure leaves the file with the earlier migrations.
+ * The caller holds the lock. Answers the version that the file had; 0 for a new file.
  */
 export const migrate = (db: Database, path: string, now: number, all: readonly Migration[] = migrations): number => {
   const [version] = db.query("PRAGMA user_version").get<[number]>([]) ?? [0];

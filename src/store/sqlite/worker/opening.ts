@@ -5,7 +5,7 @@ import type { SqliteRecords } from "./records.ts";
 
 /** A turn is tried three times: only `sweep` knows whether it may be tried more often. */
 const TRIES = 3;
-/** How long a claim holds whose lease nobody knows any more. */
+/** The time that a claim holds after its own lease is lost. */
 const LEASE_MS = 30_000;
 /** A clock that was set back while the gateway was down must not hold a turn for ever. */
 const LONGEST_DELAY_MS = 3_600_000;
@@ -19,8 +19,8 @@ export const goOnWithClaims = (records: SqliteRecords): void => {
 };
 
 /**
- * Another process had the file before: nobody runs what that one had claimed. What was tried often enough is left to the first sweep.
- * Answers how much was taken back.
+ * Another process had the file before: nobody runs the work that it had claimed. Turns without tries left wait for the first
+ * sweep. Answers the numbers of turns, beats and announcements that were taken back.
  */
 export const takeOver = (records: SqliteRecords): TakenOver => {
   const { now, time } = records.moment;

@@ -8,14 +8,14 @@ import { LiveRows } from "./live-rows.ts";
 import { StateRow } from "./state-row.ts";
 import { StoredTable } from "./table.ts";
 
-/** How many rows a sweep looks at to find sessions that may go. */
+/** The number of rows that a sweep looks at to find sessions that may go. */
 const ROWS_A_LOOK = 100;
 /** An agent's counts are told from these. */
 const OF_AGENTS = new Set([AGENTS, COUNTS, BEATS].map(({ table }) => table));
 
 /**
- * The records of a SQLite store. In memory are what has not ended and what was used last; `flush` writes what was changed, and what it
- * does not find in memory it reads. After a batch that was rolled back another one takes its place.
+ * The records of a SQLite store. Unfinished and recently used records are in memory, and others are read when they are needed.
+ * `flush` writes the changes. After a batch that was rolled back, a new object takes the place of this one.
  */
 export class SqliteRecords extends LocalRecords {
   readonly #written: readonly { flush(): void }[];
@@ -44,7 +44,7 @@ export class SqliteRecords extends LocalRecords {
       journal: (ordinal) => journals.of<Entry>(ordinal),
       gateway: gatewayStream(journals, state.kept.gateway),
     });
-    // What was loaded weighs nothing more than it did.
+    // Loading a record adds nothing to the kept bytes.
     state.kept.bytes = bytes;
     this.#changedAgents = changedAgents;
     this.#held = tables;
@@ -59,12 +59,12 @@ export class SqliteRecords extends LocalRecords {
     return changed;
   }
 
-  /** Writes what was changed. */
+  /** Writes all changes. */
   flush(): void {
     for (const one of this.#written) one.flush();
   }
 
-  /** Lets go of what is held for no reason but that it was used. */
+  /** Drops records that are held only because they were used. */
   trim(): void {
     for (const table of this.#held) table.trim();
   }

@@ -81,7 +81,7 @@ const epochOf = (db: Database): string => {
   return epoch;
 };
 
-/** What clients were told of is in the store that was open before, and in no other that may lie in its place by now. */
+/** Clients know data of the store that was open before; a different store in its place must not be used. */
 const requireSame = (db: Database, { path, epoch }: { path: string; epoch: string }): void => {
   const [tables] = db.query("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").get<[number]>([]) ?? [0];
   if (tables > 0 && epochOf(db) === epoch) return;
@@ -90,7 +90,7 @@ const requireSame = (db: Database, { path, epoch }: { path: string; epoch: strin
   );
 };
 
-/** So much is looked through in half a second; what is larger shows its damage when it is read. */
+/** The size that is checked in half a second; a larger file shows its damage when it is read. */
 const CHECKED_BYTES = 512 * 1024 * 1024;
 
 const checkPages = (db: Database, path: string): void => {

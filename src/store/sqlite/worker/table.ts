@@ -13,7 +13,7 @@ import type { Database, Query, Rows, Value } from "./database.ts";
 
 /**
  * Records as rows: the columns by which they are found, and the whole of each as JSON. The ones that were used last are held in memory.
- * What is put is written with `flush`, each record once, however often it was put.
+ * `flush` writes the records that were put, each once, even if it was put several times.
  */
 export class StoredTable<R extends object> implements RecordTable<R> {
   readonly #db: Database;

@@ -3,15 +3,15 @@ import { OpenFailure } from "./failures.ts";
 
 const HEADER = 32;
 const FRAME_HEADER = 24;
-/** Frames of so many earlier rounds of the log may lie behind those of the present one. */
+/** The number of earlier rounds of the log whose frames may lie behind those of the present one. */
 const ROUNDS = 10_000;
 
-/** What lies behind the last commit of a log that a gateway left: bytes of a transaction that was not completed, or of nothing at all. */
+/** The bytes behind the last commit of a log that a gateway left: an unfinished transaction, or no data at all. */
 export type Tail = { bytes: number; frames: number };
 
 /**
- * Looks through the write-ahead log before SQLite does, which takes it up to its first bad frame without a word. What is bad behind the
- * last commit was never acknowledged; what is bad before one was: then the file must not be opened.
+ * Looks through the write-ahead log before SQLite does, which takes it up to its first bad frame without a word. A bad frame
+ * behind the last commit was never acknowledged. A bad frame before a commit was: then the file must not be opened.
  */
 export const checkLog = (path: string): Tail | undefined => {
   const log = `${path}-wal`;
@@ -36,7 +36,7 @@ const scan = (file: number, path: string): Tail | undefined => {
   if (sums[0] !== header.readUInt32BE(24) || sums[1] !== header.readUInt32BE(28)) return undefined;
   const frame = Buffer.alloc(FRAME_HEADER + pageSize);
   let isGood = true;
-  /** Of the present round, behind the last good commit. */
+  /** The frames of the present round behind the last good commit. */
   let frames = 0;
   let bytes = 0;
   let ended = false;

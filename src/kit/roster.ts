@@ -30,7 +30,7 @@ export class Roster<T extends { at: number }> {
     last.at = at;
   }
 
-  /** A copy, in no order: who looks through it may add and delete. */
+  /** A copy, in no order: its reader may add and delete meanwhile. */
   list(): T[] {
     return this.#all.slice();
   }

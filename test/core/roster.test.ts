@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { NOWHERE, Roster } from "#kit/tables.ts";
+import { NOWHERE, Roster } from "#kit/roster.ts";
 import { createRandom } from "#test/harness/random.ts";
 
 describe("a roster", () => {
