@@ -80,6 +80,9 @@ browserTests(({ open }) => {
       const sign = page.locator(".bottom .live-sign");
       await page.locator(".bottom .live-sign[data-state='live']").waitFor({ state: "attached" });
       expect(await sign.isVisible()).toBe(false);
+      // Only a stream that has begun can break off.
+      await callers(first).rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       first.kill("SIGKILL");
       await first.exited;
       await sign.getByText("Reconnecting").waitFor();
@@ -91,6 +94,28 @@ browserTests(({ open }) => {
       await expect.poll(() => sign.isVisible()).toBe(false);
       expect(second.url).toBe(first.url);
       await first[Symbol.asyncDispose]();
+    });
+
+    it("MUST be live although the first connection is lost before it answers", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway);
+      const { page } = opened;
+      let connections = 0;
+      let isAsked = false;
+      await page.routeWebSocket(/\/rpc\/ws$/, (socket) => {
+        const server = socket.connectToServer();
+        const isFirst = ++connections === 1;
+        socket.onMessage((message) => {
+          if (isFirst) return void socket.close();
+          isAsked ||= String(message).includes("rpc.subscribe");
+          server.send(message);
+        });
+      });
+      await page.goto(`${gateway.url}/console/activity`);
+      await expect.poll(() => isAsked).toBe(true);
+      await isLive(page);
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
     });
 
     it("MUST show turns among the requests, with their agent, and change their state", async () => {

@@ -1,5 +1,5 @@
 import { effect, signal } from "@preact/signals";
-import { createRpcClient, type Push, type RpcSocketClient } from "#generated/clients/rpc.ts";
+import { createRpcClient, type Push, RpcError, type RpcSocketClient } from "#generated/clients/rpc.ts";
 import { identity } from "./session.ts";
 
 export type LiveState = "off" | "connecting" | "live" | "reconnecting";
@@ -103,6 +103,21 @@ effect(() => {
   liveState.value = "off";
 });
 
+/** Subscribes, and again where the connection is lost before the answer: the client keeps only subscriptions that began. */
+const begin = async (client: RpcSocketClient, name: string, request: Parameters<RpcSocketClient["subscribe"]>[0]) => {
+  while (client === socket && held.has(name)) {
+    try {
+      await client.subscribe(request);
+      // The page may have read before this, and nothing in between may be missing.
+      returns.value++;
+      return;
+    } catch (error) {
+      if (error instanceof RpcError) return;
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    }
+  }
+};
+
 /** Subscribes to streams as long as somebody holds them; the returned function lets go. */
 export const hold = (request: Parameters<RpcSocketClient["subscribe"]>[0] & { deliveries?: true }): (() => void) => {
   const name = JSON.stringify(request);
@@ -112,11 +127,7 @@ export const hold = (request: Parameters<RpcSocketClient["subscribe"]>[0] & { de
   if (known) known.count++;
   else {
     held.set(name, { request, count: 1 });
-    // The page may have read before this, and nothing in between may be missing.
-    client.subscribe(request).then(
-      () => returns.value++,
-      () => {},
-    );
+    void begin(client, name, request);
   }
   return () => {
     const entry = held.get(name);
