@@ -9,19 +9,10 @@ const url = computed(() => new URL(address.value, location.origin));
 export const path = computed(() => url.value.pathname.slice(BASE.length).replace(/\/+$/, "") || "/");
 export const query = computed(() => url.value.searchParams);
 
-/** Runs before an address is left; what it answers with `false` is not left. */
-let mayLeave: () => boolean = () => true;
-export const guardLeaving = (ask: () => boolean): (() => void) => {
-  mayLeave = ask;
-  return () => {
-    mayLeave = () => true;
-  };
-};
-
 /** Goes to a path below `/console`. `replace` leaves no step to go back to. */
 export const go = (to: string, { replace = false } = {}): void => {
   const target = to.startsWith(BASE) ? to : BASE + (to === "/" ? "" : to);
-  if (target === address.peek() || !mayLeave()) return;
+  if (target === address.peek()) return;
   history[replace ? "replaceState" : "pushState"](null, "", target);
   const moved = new URL(target, location.origin).pathname !== url.peek().pathname;
   batch(() => {
