@@ -39,6 +39,24 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST take a token with signs as the link has it, and say what is wrong with text that is no token", async () => {
+      const token = "Ab+c/d==Ab+c/d==Ab+c/d==";
+      await using gateway = await startPages({
+        gateway: { console: { token } },
+        webhooks: { enabled: false },
+      });
+      await using opened = await open(gateway, { token });
+      const { page } = opened;
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await page.getByRole("button", { name: "Sign out" }).first().click();
+      const field = page.getByLabel("Console token");
+      await field.fill("to\u2014ken of two words");
+      await field.press("Enter");
+      await page.getByText("This is not a token").waitFor();
+      await page.goto(`${gateway.url}/console#token=%E2%80%94`);
+      await page.locator(".note", { hasText: "This is not a token" }).waitFor();
+    });
+
     it("MUST tell who guesses tokens to wait, and let the right one in", async () => {
       await using gateway = await startPages();
       await using opened = await open(gateway, { token: "" });

@@ -64,6 +64,9 @@ export const rawFetch = (path: string, init: RequestInit & { headers?: Record<st
  * that is known to be a REST key is not asked for what only the console token may do.
  */
 export const identify = async (token: string, knownKind?: string): Promise<Identity | { refused: string }> => {
+  // No header carries anything else: the call would fail as if the gateway were away.
+  if (!/^[!-~]+$/.test(token))
+    return { refused: "This is not a token: it is empty, or holds a space or a character that no header can carry." };
   const ask = (path: string) =>
     fetch(`${ORIGIN}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` }, cache: "no-store" });
   const keys = knownKind === "admin" ? undefined : await ask("/keys?limit=1");

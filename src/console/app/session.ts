@@ -19,7 +19,8 @@ export const KEYS_REASON = "Keys are made and revoked with the console token alo
 
 /** The token in the address's fragment, taken out of it at once, or the one that this tab has kept. */
 export const takeToken = (): string | undefined => {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  // A plus sign stands for itself, as in a token of base64.
+  const given = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B")).get("token");
   if (given !== null) {
     history.replaceState(null, "", location.pathname + location.search);
     sessionStorage.setItem(STORED, given);
