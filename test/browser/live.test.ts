@@ -96,6 +96,31 @@ browserTests(({ open }) => {
       await first[Symbol.asyncDispose]();
     });
 
+    it("MUST open a page by itself that was wanted while the gateway was away", async () => {
+      const port = 20_000 + Math.floor(Math.random() * 10_000);
+      const start = (cwd?: string) =>
+        startPages({}, { args: ["--port", String(port)], ...(cwd !== undefined && { cwd }) });
+      const first = await start();
+      await using opened = await open(first, { path: "/console/usage" });
+      const { page } = opened;
+      await page.getByText("Nothing was used in this span.").waitFor();
+      first.kill("SIGKILL");
+      await first.exited;
+      await page.getByLabel("By").selectOption("Model");
+      await page.getByText("It may be restarting. The page tries again by itself.").waitFor();
+      await using second = await start(first.folder);
+      await page.getByText("Nothing was used in this span.").waitFor();
+      second.kill("SIGKILL");
+      await second.exited;
+      // The script of this page is not loaded yet.
+      await page.getByRole("link", { name: "Skills", exact: true }).click();
+      await page.getByText("It may be restarting. The page tries again by itself.").waitFor();
+      await using third = await start(first.folder);
+      await page.getByText("There is no skill yet.").waitFor();
+      expect(third.url).toBe(first.url);
+      await first[Symbol.asyncDispose]();
+    });
+
     it("MUST be live although the first connection is lost before it answers", async () => {
       await using gateway = await startPages();
       await using opened = await open(gateway);

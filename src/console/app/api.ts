@@ -55,6 +55,13 @@ export class NotAllowed extends Error {
   override name = "NotAllowed";
 }
 
+/** The gateway answers again, whoever is signed in. */
+export const isReachable = (): Promise<boolean> =>
+  fetch(`${ORIGIN}/console`, { method: "HEAD", cache: "no-store" }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
 /** A call as it goes over the wire, for the page that shows raw exchanges. */
 export const rawFetch = (path: string, init: RequestInit & { headers?: Record<string, string> }): Promise<Response> =>
   fetch(ORIGIN + path, init);
@@ -115,7 +122,7 @@ export const troubleOf = (error: unknown): Trouble => {
     return {
       name: "unreachable",
       title: "The gateway cannot be reached",
-      detail: "It may be restarting. The page tries again.",
+      detail: "It may be restarting.",
     };
   return {
     name: "unknown",

@@ -58,7 +58,7 @@ export const Composer = ({ label, send, why, children }: Composed) => {
           submit();
         }}
       />
-      {action.error.value !== undefined && <TroubleNote error={action.error.value} retry={submit} />}
+      {action.error.value !== undefined && <TroubleNote error={action.error.value} repeat={submit} />}
       <div class="composer-bar">
         {children}
         <span id={hint} class="faint">

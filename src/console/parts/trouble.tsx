@@ -1,11 +1,33 @@
-import { type Trouble, troubleOf } from "../app/api.ts";
+import { useEffect, useRef } from "preact/hooks";
+import { isReachable, type Trouble, troubleOf } from "../app/api.ts";
 import { CopyButton } from "./copy.tsx";
 import { Icon } from "./icon.tsx";
 import { Prose } from "./prose.tsx";
 
+const LOOK_MS = 2_000;
+
+type TroubleOf = {
+  error: unknown;
+  /** Reads again what could not be read. Where the gateway was away, this happens by itself once it is back. */
+  retry?: (() => void) | undefined;
+  /** Does again what somebody asked for, once they press the button. */
+  repeat?: (() => void) | undefined;
+};
+
 /** An error: the cause, the remedy, and the request id to look it up by. */
-export const TroubleNote = ({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) => {
-  const { title, detail, requestId }: Trouble = troubleOf(error);
+export const TroubleNote = ({ error, retry, repeat }: TroubleOf) => {
+  const { name, title, detail, requestId }: Trouble = troubleOf(error);
+  const isAway = name === "unreachable";
+  const latest = useRef(retry);
+  latest.current = retry;
+  useEffect(() => {
+    if (!isAway || !latest.current) return undefined;
+    const timer = setInterval(async () => {
+      if (await isReachable()) latest.current?.();
+    }, LOOK_MS);
+    return () => clearInterval(timer);
+  }, [isAway]);
+  const again = retry ?? repeat;
   return (
     <div class="note bad" role="alert">
       <Icon name="triangle-alert" />
@@ -14,6 +36,7 @@ export const TroubleNote = ({ error, retry }: { error: unknown; retry?: (() => v
         {detail && (
           <p>
             <Prose text={detail} />
+            {isAway && (retry ? " The page tries again by itself." : " Try again once it is back.")}
           </p>
         )}
         {requestId && (
@@ -23,8 +46,8 @@ export const TroubleNote = ({ error, retry }: { error: unknown; retry?: (() => v
           </p>
         )}
       </div>
-      {retry && (
-        <button type="button" class="button" onClick={retry}>
+      {again && (
+        <button type="button" class="button" onClick={again}>
           <Icon name="refresh-cw" size={14} /> Try again
         </button>
       )}

@@ -112,7 +112,7 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
           </ActionButton>
         </div>
       </form>
-      {error.value !== undefined && <TroubleNote error={error.value} retry={ask} />}
+      {error.value !== undefined && <TroubleNote error={error.value} repeat={ask} />}
       <div ref={answer}>{exchange.value && <Exchange of={exchange.value} isWhole />}</div>
       {isAsking.value && effect !== undefined && (
         <Confirm
