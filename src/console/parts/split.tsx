@@ -1,13 +1,21 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 const KEY = "agent-gateway.split";
 const share = signal(Math.min(75, Math.max(30, Number(localStorage.getItem(KEY)) || 58)));
 
-/** A list with an inspector beside it. On a narrow screen the inspector takes the page. */
+/** A list with an inspector beside it. On a narrow screen the inspector takes the page, and the focus goes there. */
 export const Split = ({ list, inspector }: { list: ComponentChildren; inspector: ComponentChildren | undefined }) => {
   const frame = useRef<HTMLDivElement>(null);
+  const details = useRef<HTMLElement>(null);
+  const wasOpen = useRef(Boolean(inspector));
+  const isOpen = Boolean(inspector);
+  useLayoutEffect(() => {
+    const opened = isOpen && !wasOpen.current;
+    wasOpen.current = isOpen;
+    if (opened && !document.activeElement?.checkVisibility()) details.current?.focus();
+  }, [isOpen]);
   const set = (next: number) => {
     share.value = Math.min(75, Math.max(30, next));
     localStorage.setItem(KEY, String(Math.round(share.value)));
@@ -22,28 +30,32 @@ export const Split = ({ list, inspector }: { list: ComponentChildren; inspector:
     target.addEventListener("pointermove", move);
     target.addEventListener("pointerup", () => target.removeEventListener("pointermove", move), { once: true });
   };
-  if (!inspector) return <div class="split single">{list}</div>;
+  // The list stays the same element, so that the focus stays where it is.
   return (
-    <div class="split" ref={frame} style={{ "--share": `${share.value}%` }}>
+    <div class={isOpen ? "split" : "split single"} ref={frame} style={{ "--share": `${share.value}%` }}>
       <div class="split-list">{list}</div>
-      <div
-        class="split-bar"
-        role="separator"
-        aria-orientation="vertical"
-        aria-label="Width of the list"
-        aria-valuenow={Math.round(share.value)}
-        aria-valuemin={30}
-        aria-valuemax={75}
-        tabIndex={0}
-        onPointerDown={drag}
-        onKeyDown={({ key }) => {
-          if (key === "ArrowLeft") set(share.value - 2);
-          if (key === "ArrowRight") set(share.value + 2);
-        }}
-      />
-      <section class="split-inspector" aria-label="Details">
-        {inspector}
-      </section>
+      {isOpen && (
+        <div
+          class="split-bar"
+          role="separator"
+          aria-orientation="vertical"
+          aria-label="Width of the list"
+          aria-valuenow={Math.round(share.value)}
+          aria-valuemin={30}
+          aria-valuemax={75}
+          tabIndex={0}
+          onPointerDown={drag}
+          onKeyDown={({ key }) => {
+            if (key === "ArrowLeft") set(share.value - 2);
+            if (key === "ArrowRight") set(share.value + 2);
+          }}
+        />
+      )}
+      {isOpen && (
+        <section class="split-inspector" aria-label="Details" ref={details} tabIndex={-1}>
+          {inspector}
+        </section>
+      )}
     </div>
   );
 };

@@ -52,6 +52,15 @@ export const Table = <Row,>({ label, rows, columns, keyOf, hrefOf, selected, mor
   useLayoutEffect(() => {
     if (waits.current !== 0) move(waits.current);
   }, [rows]);
+  const before = useRef(selected);
+  useLayoutEffect(() => {
+    const left = before.current;
+    before.current = selected;
+    // The inspector took the focus away with it: the reader goes on at the row that they left.
+    if (selected !== undefined || left === undefined || document.activeElement !== document.body) return;
+    const row = table.current?.tBodies[0]?.rows[rows.findIndex((one) => keyOf(one) === left)];
+    row?.querySelector<HTMLElement>("a.row-link")?.focus();
+  }, [selected]);
   useEffect(() => {
     if (!hrefOf) return undefined;
     return bindKeys([
