@@ -14,10 +14,15 @@ const PAUSE_MS = 200;
 export type Given = { headers: string; payload: string; name: string | undefined };
 export type Trial = { result: DryRun | undefined; error: unknown; isStale: boolean };
 
-/** Tries the mappings with the typed request, once typing pauses. A request that cannot be read leaves the last result. */
-export const useTrial = ({ headers, payload, name }: Given): Trial => {
+/**
+ * Tries the mappings with the typed request, once typing pauses. A request that cannot be read leaves the last result, and without one
+ * nothing is asked.
+ */
+export const useTrial = (given: Given | undefined): Trial => {
+  const { headers, payload, name } = given ?? {};
   const shown = useSignal<Trial>({ result: undefined, error: undefined, isStale: false });
   useEffect(() => {
+    if (headers === undefined || payload === undefined) return undefined;
     const [head, body] = [headersOfLines(headers), payloadOf(payload)];
     if ("fault" in head || "fault" in body) {
       shown.value = { ...shown.peek(), isStale: shown.peek().result !== undefined };

@@ -164,7 +164,7 @@ const whyNoReplay = ({ replayable, surface, caller, outcome }: Delivery): string
 const whyNoEdit = (delivery: Delivery): string | undefined => {
   const reason = whyNoReplay(delivery);
   if (reason) return reason;
-  if (prettyBody(delivery) === undefined) return "Its body is no JSON.";
+  if (prettyBody(delivery) === undefined) return "Its body is not JSON.";
   const rounded = roundedNumberOf(delivery.body ?? "");
   return rounded && `Its body holds ${rounded}, which an edit would round. A replay sends it as it came.`;
 };

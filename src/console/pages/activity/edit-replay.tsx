@@ -22,6 +22,10 @@ export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
   const payload = useSignal(kept);
   const read = payloadOf(payload.value);
   const fault = "fault" in read ? read.fault : undefined;
+  const asked = mappedBy(delivery);
+  const trial = useTrial(
+    asked && { headers: linesOfHeaders(delivery.headers), payload: payload.value, name: asked.name },
+  );
   const action = useAction(async () => {
     if (!("body" in read)) return;
     await send(read.body);
@@ -45,14 +49,16 @@ export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
               <p class="hint">A field that says [hidden] is sent with the secret that was kept.</p>
             )}
           </div>
-          {mappedBy(delivery) ? (
-            <Tried delivery={delivery} payload={payload.value} />
+          {asked ? (
+            <div class="pair-side" aria-live="polite" data-stale={trial.isStale}>
+              <TrialResult trial={trial} />
+            </div>
           ) : (
             <p class="muted">It goes to {delivery.path}, where no mapping is asked.</p>
           )}
         </div>
       </div>
-      <p>{effect}</p>
+      <p>{asked && trial.result?.starts === null ? "It is recorded, and starts nothing." : effect}</p>
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
       <div class="dialog-actions">
         <button type="button" class="button" onClick={close}>
@@ -68,15 +74,5 @@ export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
         </ActionButton>
       </div>
     </Dialog>
-  );
-};
-
-const Tried = ({ delivery, payload }: { delivery: Delivery; payload: string }) => {
-  const headers = linesOfHeaders(delivery.headers);
-  const trial = useTrial({ headers, payload, name: mappedBy(delivery)?.name });
-  return (
-    <div class="pair-side" aria-live="polite" data-stale={trial.isStale}>
-      <TrialResult trial={trial} />
-    </div>
   );
 };
