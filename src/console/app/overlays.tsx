@@ -115,7 +115,9 @@ const Palette = ({ close, keys }: Omit<OverlaysOf, "which">) => {
           ? "Asking the gateway for this id…"
           : byId.value && entries.length === 0
             ? "The gateway keeps nothing with this id any more. recorder.entries and sessions.retention say how much it keeps."
-            : "Enter opens, Escape closes."}
+            : entries.length === 0
+              ? "No page, agent or command is called so. An id is looked up once it is whole."
+              : "Enter opens, Escape closes."}
       </p>
     </Dialog>
   );
