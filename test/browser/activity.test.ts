@@ -68,6 +68,45 @@ browserTests(({ open }) => {
         .getByRole("link", { name: String(deliveryId) })
         .click();
       await page.waitForURL(new RegExp(String(deliveryId)));
+      await page.getByText("replayed as").waitFor();
+      // An edited body that no mapping takes starts nothing, and both sides of the dialog say so.
+      await page.keyboard.press("e");
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("This starts a new turn").waitFor();
+      await dialog.getByLabel("Payload").fill(JSON.stringify({ kind: "other" }));
+      await dialog.getByText("It is recorded, and starts nothing.").waitFor();
+      expect(await dialog.getByText("This starts a new turn").count()).toBe(0);
+    });
+
+    it("MUST change a shown row in its place, also to an outcome that its filter does not let in", async () => {
+      await using gateway = await startPages({ webhooks: WEBHOOKS });
+      await callers(gateway).hook("/hooks/wake", { text: "Look at the build." });
+      await using opened = await open(gateway, { path: "/console/activity?outcome=queued" });
+      const { page } = opened;
+      const outcomes = page.locator("td[data-name='Outcome']");
+      await outcomes.filter({ hasText: "queued" }).waitFor();
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await callers(gateway).console("/api/v1/agents/main/beat", {});
+      await outcomes.filter({ hasText: "handled" }).waitFor();
+    });
+
+    it("MUST keep the focus at the row that is opened, and come back to it", async () => {
+      await using gateway = await startPages();
+      const { rest } = callers(gateway);
+      for (const message of ["one", "two", "three"]) await rest("/api/v1/chat/send", { message });
+      for (const width of [1280, 360]) {
+        await using opened = await open(gateway, { path: "/console/activity", viewport: { width, height: 740 } });
+        const { page } = opened;
+        const row = page.locator("a.row-link").nth(1);
+        await row.waitFor();
+        for (const key of ["j", "j", "Enter"]) await page.keyboard.press(key);
+        await page.getByRole("article").waitFor();
+        const here = width > 1_000 ? "a.row-link:focus" : "section.split-inspector:focus";
+        expect(await page.locator(here).count()).toBe(1);
+        await page.keyboard.press("Escape");
+        await page.getByRole("article").waitFor({ state: "detached" });
+        await expect.poll(() => row.evaluate((link) => link.matches(":focus"))).toBe(true);
+      }
     });
 
     it("MUST name the agent that a replay of a wake or an agent call sets to work, and say where it starts nothing", async () => {

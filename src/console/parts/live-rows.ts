@@ -30,8 +30,8 @@ type LiveRowsOf<Item> = {
   read: (page: { limit: number; cursor?: string }, signal: AbortSignal) => Promise<Page<Item>>;
   /** The subscription that brings changes. */
   request: Parameters<typeof hold>[0];
-  /** The item that a push brings; undefined where it brings none, or none that the filters let through. */
-  itemOf: (push: AnyPush) => Item | undefined;
+  /** The item that a push brings; undefined where it brings none, or none that the filters let through. `isShown` knows the keys of the list. */
+  itemOf: (push: AnyPush, isShown: (key: string) => boolean) => Item | undefined;
   /** The list's filters: when one of them changes, the list is read anew. */
   keys: readonly unknown[];
   /** Something is selected: nothing may move. */
@@ -70,6 +70,7 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
   const latest = useRef(of);
   latest.current = of;
 
+  const isShown = (key: string) => list.peek().items.some((item) => latest.current.keyOf(item) === key);
   const isReading = () => latest.current.isReading || scrollY > 80;
 
   const begin = (page: Page<Item>) => {
@@ -146,13 +147,13 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
   useEffect(() => {
     const letGo = hold(latest.current.request);
     const stop = gathered(
-      (push) => latest.current.itemOf(push) !== undefined,
+      (push) => latest.current.itemOf(push, isShown) !== undefined,
       (pushes) => {
         // Whoever comes back to the top, where some are missing, is live again.
         if (list.peek().isCut && list.peek().newer.length === 0 && !isReading() && !isLoading.peek())
           return void load("anew");
         const { itemOf, keyOf } = latest.current;
-        const news = pushes.flatMap((push) => itemOf(push) ?? []).reverse();
+        const news = pushes.flatMap((push) => itemOf(push, isShown) ?? []).reverse();
         list.value = merged(list.peek(), news, { keyOf, isReading: isReading() });
       },
     );

@@ -22,8 +22,16 @@ export type Row = Omit<Delivery, "headers" | "body" | "body_encoding" | "replaya
 
 const OPEN = new Set(["queued", "running"]);
 
+type InspectorOf = {
+  id: string;
+  back: () => void;
+  /** Its row in the list, and those of its replays, where the list has them. */
+  row: Row | undefined;
+  replays: readonly string[];
+};
+
 /** One request: what came in, what the gateway made of it, and how to do it again. */
-export const Inspector = ({ id, back, row }: { id: string; back: () => void; row: Row | undefined }) => {
+export const Inspector = ({ id, back, row, replays }: InspectorOf) => {
   const loaded = useLoaded((signal) => rest().call("deliveries.get", { path: { delivery_id: id } }, { signal }), [id]);
   const delivery = loaded.value.value;
   // The list follows what happens: once its row has changed, there is more to tell.
@@ -39,7 +47,7 @@ export const Inspector = ({ id, back, row }: { id: string; back: () => void; row
   if (loaded.error.value !== undefined && !delivery)
     return <Gone id={id} error={loaded.error.value} back={back} retry={loaded.reload} />;
   if (!delivery) return <Skeleton rows={10} />;
-  return <Shown delivery={delivery} back={back} isOpen={isOpen} />;
+  return <Shown delivery={delivery} replays={replays} back={back} isOpen={isOpen} />;
 };
 
 const Gone = ({ id, error, back, retry }: { id: string; error: unknown; back: () => void; retry: () => void }) =>
@@ -65,7 +73,9 @@ const BackLink = ({ back }: { back: () => void }) => (
   </button>
 );
 
-const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => void; isOpen: boolean }) => {
+type ShownOf = Pick<InspectorOf, "back" | "replays"> & { delivery: Delivery; isOpen: boolean };
+
+const Shown = ({ delivery, replays, back, isOpen }: ShownOf) => {
   const steps = delivery.timeline as Step[];
   const attempts = steps.filter(({ name }) => name === "turn.started").length;
   return (
@@ -83,14 +93,10 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
           <span class="faint">
             <Ago at={delivery.at} />
           </span>
-          {delivery.replay_of && (
-            <span>
-              <ReplaySign>replay of</ReplaySign>{" "}
-              <a class="mono" href={hrefOf(`/d/${delivery.replay_of}`)}>
-                {delivery.replay_of}
-              </a>
-            </span>
-          )}
+          {delivery.replay_of && <ReplayLink word="replay of" id={delivery.replay_of} />}
+          {replays.map((id) => (
+            <ReplayLink key={id} word="replayed as" id={id} />
+          ))}
         </div>
         <Actions delivery={delivery} />
       </header>
@@ -109,6 +115,15 @@ const Shown = ({ delivery, back, isOpen }: { delivery: Delivery; back: () => voi
     </article>
   );
 };
+
+const ReplayLink = ({ word, id }: { word: string; id: string }) => (
+  <span>
+    <ReplaySign>{word}</ReplaySign>{" "}
+    <a class="mono" href={hrefOf(`/d/${id}`)}>
+      {id}
+    </a>
+  </span>
+);
 
 /** Why it was refused, or why nothing came of it: first of all, in words. */
 const Why = ({ steps }: { steps: readonly Step[] }) => {

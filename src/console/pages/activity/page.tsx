@@ -5,6 +5,7 @@ import type { AnyPush } from "#console/app/live.ts";
 import { go, hrefOf, query } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
+import type { LiveList } from "#console/lib/live-list.ts";
 import { FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
@@ -68,6 +69,10 @@ const idsOf = ({ delivery_id, request_id, message_id, turn_id, event_id, session
   ...[delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id],
 ];
 
+/** The replays of a delivery among the rows that the page has. */
+const replaysOf = ({ waiting, newer, items, older }: LiveList<Row>, id: string): string[] =>
+  [waiting, newer, items, older].flat().flatMap((row) => (row.replay_of === id ? [row.delivery_id] : []));
+
 const rowOf = ({ method, params }: AnyPush): Row | undefined => {
   if (method !== "delivery.recorded" && method !== "delivery.changed") return undefined;
   return camelToSnake((params as { delivery: object }).delivery) as Row;
@@ -77,9 +82,9 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     name: "Request",
     narrow: "first",
-    cell: ({ operation, path, method }) => (
+    cell: ({ operation, path, method, replay_of }) => (
       <>
-        <span class="mono">{path}</span> <span class="faint">{operation || method}</span>
+        {replay_of && <ReplaySign />} <span class="mono">{path}</span> <span class="faint">{operation || method}</span>
       </>
     ),
   },
@@ -87,11 +92,7 @@ const COLUMNS: readonly Column<Row>[] = [
     name: "Outcome",
     width: "128px",
     narrow: "first",
-    cell: ({ outcome, replay_of }) => (
-      <>
-        <State of={outcome} /> {replay_of && <ReplaySign>{""}</ReplaySign>}
-      </>
-    ),
+    cell: ({ outcome }) => <State of={outcome} />,
   },
   {
     name: "Status",
@@ -116,9 +117,10 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
       return { items: deliveries, cursor: next_cursor };
     },
     request: { gateway: null, deliveries: true },
-    itemOf(push) {
+    itemOf(push, isShown) {
       const row = rowOf(push);
-      return row && isWanted(row, query.peek()) ? row : undefined;
+      // A shown row changes in its place, also to an outcome that the filters do not let in.
+      return row && (isShown(row.delivery_id) || isWanted(row, query.peek())) ? row : undefined;
     },
     keys: [filters],
     isReading: delivery !== undefined,
@@ -182,6 +184,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
               id={delivery}
               back={back}
               row={items.find(({ delivery_id }) => delivery_id === delivery)}
+              replays={replaysOf(list, delivery)}
             />
           )
         }
