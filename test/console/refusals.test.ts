@@ -1,24 +1,23 @@
 import { expect, test } from "vitest";
 import { reasonsOf } from "#console/lib/refusals.ts";
 
-const refused = (delivery_id: string, at: string, error?: string) => ({
+const refused = (delivery_id: string, at: string, error?: string, detail = "why") => ({
   ...{ delivery_id, at, status: 401 },
-  timeline:
-    error === undefined
-      ? []
-      : [{ at, name: "request.refused" as const, detail: { error, detail: `of ${delivery_id}` } }],
+  timeline: error === undefined ? [] : [{ at, name: "request.refused" as const, detail: { error, detail } }],
 });
 
-test("refusals are counted by their reason, each with its newest", () => {
+test("refusals are counted by their reason and its words, each with its newest", () => {
   const reasons = reasonsOf([
     refused("dlv_1", "2026-11-24T10:00:00.000Z", "mapping-not-found"),
     refused("dlv_2", "2026-11-24T10:01:00.000Z", "unauthenticated"),
     refused("dlv_3", "2026-11-24T10:02:00.000Z", "unauthenticated"),
     refused("dlv_4", "2026-11-24T10:03:00.000Z"),
+    refused("dlv_5", "2026-11-24T10:04:00.000Z", "unauthenticated", "the signature is wrong"),
   ]);
   expect(reasons.map(({ reason, count, latest, detail }) => [reason, count, latest, detail])).toEqual([
-    ["unauthenticated", 2, "dlv_3", "of dlv_3"],
-    ["mapping-not-found", 1, "dlv_1", "of dlv_1"],
+    ["unauthenticated", 2, "dlv_3", "why"],
+    ["mapping-not-found", 1, "dlv_1", "why"],
     ["status 401", 1, "dlv_4", ""],
+    ["unauthenticated", 1, "dlv_5", "the signature is wrong"],
   ]);
 });

@@ -40,13 +40,14 @@ export const Refusals = ({ refused, total, hasMore }: Awaited<ReturnType<typeof 
       </header>
       <ul class="refusals">
         {reasonsOf(refused).map(({ reason, detail, count, latest, at }) => (
-          <li key={reason}>
+          <li key={`${reason} ${detail}`}>
             <State of="refused" word={reason} quiet />{" "}
             <span class="muted break">
               <Prose text={detail} />
             </span>{" "}
             <a href={hrefOf(`/d/${latest}`)}>
-              {count > 1 ? `${count} times, the last ` : ""}
+              {total > refused.length && `${count} of the last ${refused.length}, `}
+              {total === refused.length && count > 1 && `${count} times, the last `}
               <Ago at={at} />
             </a>
           </li>
