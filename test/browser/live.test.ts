@@ -257,7 +257,7 @@ browserTests(({ open }) => {
           body: '{"message":"Hello"}',
         });
       expect((await send()).status).toBe(200);
-      await page.reload();
+      // The question names this use, although the list was read before it.
       const row = page.getByRole("row", { name: /support desk/ });
       await row.getByRole("button", { name: "Revoke" }).click();
       await page.getByText(/It was last used/).waitFor();

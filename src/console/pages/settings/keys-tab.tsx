@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { now } from "#console/app/clock.ts";
 import { isConsole, KEYS_REASON } from "#console/app/session.ts";
@@ -39,6 +40,12 @@ export const KeysTab = () => {
   const rotating = useSignal<Key | undefined>(undefined);
   const keys = loaded.value.value;
   const why = isConsole.value ? undefined : KEYS_REASON;
+  // A key is used elsewhere: whoever comes back to this window sees when.
+  useEffect(() => {
+    const look = () => void loaded.reload();
+    addEventListener("focus", look);
+    return () => removeEventListener("focus", look);
+  }, []);
   return (
     <section class="section" aria-label="API keys">
       <header>
@@ -77,8 +84,10 @@ export const KeysTab = () => {
             rotate: (key) => {
               rotating.value = key;
             },
-            revoke: (key) => {
-              revoking.value = key;
+            async revoke(key) {
+              // The question names the last use, and must not name an old one.
+              await loaded.reload();
+              revoking.value = loaded.value.peek()?.find(({ key_id }) => key_id === key.key_id) ?? key;
             },
           })}
           keyOf={(key) => key.key_id ?? `config:${key.name}`}
@@ -101,6 +110,7 @@ export const KeysTab = () => {
           minted={minted.value}
           close={() => {
             minted.value = undefined;
+            void loaded.reload();
           }}
         />
       )}
@@ -155,7 +165,7 @@ const Expires = ({ of: { expires_at, replaced_by }, keys }: { of: Key; keys: rea
 
 const columnsOf = (
   keys: readonly Key[],
-  { rotate, revoke }: Record<"rotate" | "revoke", (key: Key) => void>,
+  { rotate, revoke }: Record<"rotate" | "revoke", (key: Key) => unknown>,
 ): Column<Key>[] => [
   { name: "Name", narrow: "first", cell: ({ name }) => <strong>{name}</strong> },
   {
