@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { browserTests, startPages } from "./browser.ts";
+import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 import { pages, pathOf, untilWhole } from "./pages.ts";
 import { createSeed } from "./seed.ts";
 
@@ -26,6 +26,10 @@ const faultsOf = async (page: Page): Promise<string[]> => {
     );
 };
 
+/** The pixels by which the page, or a part of it that is no code, is too wide. */
+const WIDER = `Math.max(...[document.documentElement, ...document.querySelectorAll(".tabs, .scroll-x")]
+  .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`;
+
 browserTests(({ open }) => {
   describe("every page of the console", async () => {
     it.each(["full", "empty"])(
@@ -48,7 +52,7 @@ browserTests(({ open }) => {
               await untilWhole(page, name);
               const where = `${name}, ${colorScheme}, ${width} px`;
               found.push(...(await faultsOf(page)).map((fault) => `${where}: ${fault}`));
-              const over = (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number;
+              const over = (await page.evaluate(WIDER)) as number;
               if (over > 0) found.push(`${where}: ${over} px too wide`);
             }
             found.push(...complaints);
@@ -58,6 +62,27 @@ browserTests(({ open }) => {
       },
       240_000,
     );
+
+    it("MUST keep the actions of a request at hand on a narrow screen, above the navigation", async () => {
+      await using gateway = await startPages({
+        webhooks: {
+          token: TOKENS.webhook,
+          mappings: { deploys: { match: { "body.environment": "production" }, message: "A deploy" } },
+        },
+      });
+      const { deliveryId } = await callers(gateway).hook("/hooks/deploys", { environment: "staging" });
+      const viewport = { width: 360, height: 740 };
+      await using opened = await open(gateway, { path: `/console/d/${deliveryId}`, viewport });
+      const { page } = opened;
+      await page.getByText("No mapping matched").waitFor();
+      const [bar, nav] = [page.locator(".bottom-bar"), page.locator(".bottom")];
+      const [above, below] = [await bar.boundingBox(), await nav.boundingBox()];
+      expect((above?.y ?? 0) + (above?.height ?? 0)).toBe(below?.y);
+      expect(await bar.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
+      expect(await page.evaluate(WIDER)).toBe(0);
+      await page.getByRole("button", { name: "Dry run" }).click();
+      await page.getByRole("dialog").getByText("No mapping matches").waitFor();
+    });
 
     it("MUST have the links of the navigation named exactly", async () => {
       await using gateway = await startPages();

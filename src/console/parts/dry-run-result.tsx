@@ -71,10 +71,16 @@ const Failing = ({ tried }: { tried: readonly Tried[] }) => (
       <tbody>
         {tried.map(({ mapping, path, failed }) => (
           <tr key={mapping}>
-            <td title={path}>{mapping}</td>
-            <td class="mono">{failed?.path}</td>
-            <td class="mono">{failed?.expected.map((one) => JSON.stringify(one)).join(" or ")}</td>
-            <td class="mono">
+            <td title={path} data-name="Mapping">
+              {mapping}
+            </td>
+            <td class="mono" data-name="Path">
+              {failed?.path}
+            </td>
+            <td class="mono" data-name="Expected">
+              {failed?.expected.map((one) => JSON.stringify(one)).join(" or ")}
+            </td>
+            <td class="mono" data-name="Found">
               {failed?.found === null || failed?.found === undefined ? (
                 <span class="faint">nothing</span>
               ) : (

@@ -125,10 +125,16 @@ const Tried = ({ detail }: { detail: Step["detail"] }) => {
         <tbody>
           {tried.map(({ mapping, path, expected, found }) => (
             <tr key={mapping}>
-              <td class="mono">{mapping}</td>
-              <td class="mono">{path}</td>
-              <td class="mono">{textOf(expected)}</td>
-              <td class="mono">
+              <td class="mono" data-name="Mapping">
+                {mapping}
+              </td>
+              <td class="mono" data-name="Path">
+                {path}
+              </td>
+              <td class="mono" data-name="Expected">
+                {textOf(expected)}
+              </td>
+              <td class="mono" data-name="Found">
                 {found === null || found === undefined ? <span class="faint">nothing</span> : textOf(found)}
               </td>
             </tr>
