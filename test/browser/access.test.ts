@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
@@ -108,6 +110,21 @@ browserTests(({ open }) => {
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByRole("heading", { name: "Activity" }).waitFor();
       expect(page.url()).toBe(`${gateway.url}/console/activity?surface=hooks`);
+    });
+
+    it("MUST leave a page that asks for nothing, too, once the console token is another", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/agents?x=1" });
+      const { page } = opened;
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      const file = join(gateway.folder, "gateway.json5");
+      const next = "another-console-token-of-the-pages";
+      writeFileSync(file, readFileSync(file, "utf8").replace(TOKENS.console, next));
+      await page.getByText("The token does not work any more.").waitFor();
+      await page.getByLabel("Console token").fill(next);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("heading", { name: "Agents" }).waitFor();
+      expect(page.url()).toBe(`${gateway.url}/console/agents?x=1`);
     });
   });
 });

@@ -18,6 +18,12 @@ const fetchWith =
     return response;
   };
 
+/** Asks if a token still works, which a stream that does not open cannot tell. */
+export const checkToken = async (token: string): Promise<void> => {
+  const headers = { authorization: `Bearer ${token}` };
+  await fetchWith(token)(`${ORIGIN}/api/v1/keys?limit=1`, { headers, cache: "no-store" }).catch(() => {});
+};
+
 let clients: { token: string; rest: RestClient; rpc: RpcClient } | undefined;
 
 const clientsOf = (token: string) => {

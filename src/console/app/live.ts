@@ -1,5 +1,6 @@
 import { effect, signal } from "@preact/signals";
 import { createRpcClient, type Push, RpcError, type RpcSocketClient } from "#generated/clients/rpc.ts";
+import { checkToken } from "./api.ts";
 import { identity } from "./session.ts";
 
 export type LiveState = "off" | "connecting" | "live" | "reconnecting";
@@ -44,7 +45,9 @@ class WatchedSocket extends WebSocket {
       connectedAt = performance.now();
     });
     this.addEventListener("close", () => {
+      const token = identity.peek()?.token;
       if (liveState.peek() === "live") liveState.value = "reconnecting";
+      else if (token !== undefined) void checkToken(token);
     });
   }
 }
