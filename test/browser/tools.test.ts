@@ -38,6 +38,11 @@ browserTests(({ open }) => {
       await opened.page.getByText("Deploy of billing").waitFor();
       await opened.page.getByRole("button", { name: "Pick values" }).click();
       await opened.page.getByTitle("{body.service}").waitFor();
+      // One that is chosen from the list is tried where it was sent to.
+      const recorded = opened.page.getByLabel("Recorded");
+      await recorded.selectOption("");
+      await recorded.selectOption(String(deliveryId));
+      await opened.page.waitForURL(/target=deploy/);
     });
 
     it("MUST sign a test webhook as its sender would, and lead to the delivery", async () => {

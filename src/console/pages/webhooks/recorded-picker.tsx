@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { hrefOf, query, setQuery } from "#console/app/router.ts";
 import { clockTime } from "#console/lib/format.ts";
+import { mappedBy } from "#console/lib/requests.ts";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 
@@ -31,6 +32,11 @@ export const RecordedPicker = ({
     else take({ headers, text: pretty(body) });
   }, [delivery]);
   const deliveries = list.value.value?.deliveries ?? [];
+  // It is tried where it was sent to.
+  const choose = (id: string) => {
+    const to = deliveries.find(({ delivery_id }) => delivery_id === id);
+    setQuery({ delivery: id, ...(to && { target: mappedBy(to)?.name }) });
+  };
   const isListed = deliveries.some(({ delivery_id }) => delivery_id === chosen);
   return (
     <>
@@ -39,7 +45,7 @@ export const RecordedPicker = ({
         <select
           value={chosen}
           onFocus={() => void list.reload()}
-          onChange={({ currentTarget }) => setQuery({ delivery: currentTarget.value })}
+          onChange={({ currentTarget }) => choose(currentTarget.value)}
         >
           <option value="">Take one…</option>
           {chosen !== "" && !isListed && <option value={chosen}>{chosen}</option>}
