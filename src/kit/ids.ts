@@ -23,7 +23,7 @@ let used = pool.length;
 const randomPart = (): string => {
   if (used === pool.length) {
     randomFillSync(pool);
-    for (const [at, byte] of pool.entries()) pool[at] = ALPHABET.charCodeAt(byte & 31);
+    for (let at = 0; at < pool.length; at++) pool[at] = ALPHABET.charCodeAt((pool[at] as number) & 31);
     used = 0;
   }
   used += RANDOM_LENGTH;

@@ -46,9 +46,11 @@ export const createRegistry = ({ maxLabelSets = 200 } = {}) => {
       throw new Error(`Not a label's name in ${name}`);
     const all = new Map<string, { labels: string; series: One }>();
     const at = (...values: string[]): One => {
-      const key = values.map((value) => String(value).slice(0, MOST_LABEL_CHARS)).join("\0");
+      const key = values.join("\0");
       const known = all.get(key);
       if (known) return known.series;
+      const cut = values.map((value) => String(value).slice(0, MOST_LABEL_CHARS));
+      if (cut.join("\0") !== key) return at(...cut);
       const others = labels.map(() => "other");
       if (all.size >= maxLabelSets && key !== others.join("\0")) return at(...others);
       const series = create();

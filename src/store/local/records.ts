@@ -231,11 +231,12 @@ export class LocalRecords implements Records {
       put: (record) => table.put(record),
       // Counts are changed in their place: nobody has them but the table.
       count: (agent, change) => {
-        if (!counts.find(agent)) counts.put({ agent, counts: { ...NOTHING_OPEN } });
-        const known = counts.find(agent) as AgentCount;
-        add(known.counts, change);
-        add(this.#totals, change);
-        counts.put(known);
+        const known = counts.find(agent);
+        if (known) {
+          add(known.counts, change);
+          add(this.#totals, change);
+        }
+        counts.put(known ?? { agent, counts: { ...NOTHING_OPEN, ...change } });
       },
       counts: (agent) => {
         const { queued, running, waitingEvents } = counts.find(agent)?.counts ?? NOTHING_OPEN;

@@ -1,4 +1,4 @@
-import type { Entry, Message, Session, SessionRef, Store } from "#store/store.ts";
+import type { Entry, Message, SessionRef, Store } from "#store/store.ts";
 import type { Pieces, Records, SessionRecord } from "./records.ts";
 
 /** The `seq` of an entry that has no place in the journal yet. */
@@ -16,12 +16,11 @@ export const appendEntries = (
   record: SessionRecord,
   at: number,
   entries: readonly Entry[],
-  change?: Partial<Session>,
 ): SessionRecord => {
   const { ordinal } = record.session;
   let { lastSeq } = record.session;
   for (const entry of entries) entry.seq = ++lastSeq;
-  const session = { ...record.session, ...change, lastSeq, updatedAt: at };
+  const session = { ...record.session, lastSeq, updatedAt: at };
   const appended = { ...record, session };
   records.sessions.put(appended);
   records.journal(ordinal).append(entries);

@@ -24,12 +24,6 @@ export const newSession = (records: Records, { session, now }: TurnOrder): Sessi
   headDueAt: undefined,
 });
 
-/** The session with some of its fields changed. */
-export const withSession = (record: SessionRecord, change: Partial<Session>): SessionRecord => ({
-  ...record,
-  session: { ...record.session, ...change },
-});
-
 export const getSession = (records: Records, sessionId: string): Session | undefined =>
   records.sessions.find(sessionId)?.session;
 

@@ -7,7 +7,6 @@ import { forgetNewsBefore } from "./gateway.ts";
 import { marksOf } from "./journal.ts";
 import type { Records, SessionRecord, TurnRecord } from "./records.ts";
 import { eraseJournal, eraseTurn, forgetSession } from "./session-ends.ts";
-import { withSession } from "./sessions.ts";
 import { finishTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
 import { keepLateAttempt } from "./usage.ts";
@@ -133,7 +132,11 @@ const ageHead = (
   }
   journal.eraseBefore(cut);
   const isDone = entries.length < limit || cut <= (entries.at(-1)?.seq ?? 0);
-  records.sessions.put({ ...withSession(record, { firstSeq: cut }), headDueAt: isDone ? headDueAt : record.headDueAt });
+  records.sessions.put({
+    ...record,
+    session: { ...record.session, firstSeq: cut },
+    headDueAt: isDone ? headDueAt : record.headDueAt,
+  });
   return { looked: entries.length, isDone };
 };
 

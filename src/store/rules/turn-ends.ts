@@ -6,7 +6,6 @@ import { endDelivery } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
-import { withSession } from "./sessions.ts";
 import { countAttempt, countEnd } from "./usage.ts";
 
 export const cancelledAt = (now: number): TurnEnd => {
@@ -16,9 +15,10 @@ export const cancelledAt = (now: number): TurnEnd => {
 /** Ends a queued or running turn, its events with it, and lets the next of its session begin. */
 export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEnd): Turn => {
   const { now, status, usage, error, model } = end;
-  const record = usage ? addUsed(records, before, now, usage, status) : before;
+  const record = usage ? usedTurn(before, usage) : before;
   const { ordinal, turn, open } = record;
-  const session = records.sessions.at(ordinal) as SessionRecord;
+  const known = records.sessions.at(ordinal) as SessionRecord;
+  const session = usage ? usedSession(known, usage) : known;
   const isRunning = turn.status === "running";
   const reply = isRunning && (status === "completed" || end.reply !== "") ? end.reply : undefined;
   const ended: Turn = {
@@ -31,17 +31,22 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
     model: model ?? turn.model,
   };
   const { messageCount, contextBytes, turnsQueued } = session.session;
-  const change = {
-    messageCount: messageCount + (reply === undefined ? 0 : 1),
-    contextBytes: contextBytes + Buffer.byteLength(reply ?? ""),
-    turnsQueued: turnsQueued - (isRunning ? 0 : 1),
+  const after: SessionRecord = {
+    ...session,
+    session: {
+      ...session.session,
+      messageCount: messageCount + (reply === undefined ? 0 : 1),
+      contextBytes: contextBytes + Buffer.byteLength(reply ?? ""),
+      turnsQueued: turnsQueued - (isRunning ? 0 : 1),
+    },
   };
   const isFirst = records.queue(ordinal)[0]?.place === record.place;
   const entries = endEntries(ended, open.replyMessageId, end);
-  const { lastSeq } = appendEntries(records, session, now, entries, change).session;
+  const { lastSeq } = appendEntries(records, after, now, entries).session;
   records.turns.put({ ...record, turn: ended, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
   countEndOfTurn(records, turn, end);
-  if (!usage) countEnd(records, now, turn, open.countedModel, status);
+  if (usage) countAttempt(records, now, turn, usage, status);
+  else countEnd(records, now, turn, open.countedModel, status);
   endDelivery(records, turn.deliveryId);
   endEvents(records, record, end);
   if (status === "completed") announceReply(records, record, now);
@@ -64,26 +69,25 @@ const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string
   return entries;
 };
 
-/** Adds the usage of an attempt to its turn, its session and the counters; `ended` is how the turn ends with it. */
-export const addUsed = (
-  records: Records,
-  record: OpenTurnRecord,
-  now: number,
-  used: UsageRow,
-  ended?: TurnEnd["status"],
-): OpenTurnRecord => {
-  const { turn, ordinal, open } = record;
-  const session = records.sessions.at(ordinal) as SessionRecord;
-  const after = {
-    ...record,
-    turn: { ...turn, usage: addUsage(turn.usage, used.usage) },
-    open: { ...open, spentMs: open.spentMs + used.latencyMs },
-  };
+/** Adds the usage of an attempt to its turn, its session and the counters. */
+export const addUsed = (records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord => {
+  const after = usedTurn(record, used);
   records.turns.put(after);
-  records.sessions.put(withSession(session, { usage: addUsage(session.session.usage, used.usage) }));
-  countAttempt(records, now, turn, used, ended);
+  records.sessions.put(usedSession(records.sessions.at(record.ordinal) as SessionRecord, used));
+  countAttempt(records, now, after.turn, used);
   return after;
 };
+
+const usedTurn = (record: OpenTurnRecord, { usage, latencyMs }: UsageRow): OpenTurnRecord => ({
+  ...record,
+  turn: { ...record.turn, usage: addUsage(record.turn.usage, usage) },
+  open: { ...record.open, spentMs: record.open.spentMs + latencyMs },
+});
+
+const usedSession = (record: SessionRecord, { usage }: UsageRow): SessionRecord => ({
+  ...record,
+  session: { ...record.session, usage: addUsage(record.session.usage, usage) },
+});
 
 /** Gives a running turn back to the head of its session's queue; one that was to be cancelled ends as that. */
 export const requeueTurn = (records: Records, record: OpenTurnRecord, now: number, delayMs: number): void => {
@@ -94,7 +98,8 @@ export const requeueTurn = (records: Records, record: OpenTurnRecord, now: numbe
   }
   const session = records.sessions.at(ordinal) as SessionRecord;
   const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
-  appendEntries(records, session, now, [entry], { turnsQueued: session.session.turnsQueued + 1 });
+  const after = { ...session, session: { ...session.session, turnsQueued: session.session.turnsQueued + 1 } };
+  appendEntries(records, after, now, [entry]);
   const isReady = delayMs <= 0;
   records.turns.put({
     ...record,

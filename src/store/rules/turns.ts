@@ -40,10 +40,17 @@ export const startTurn = (records: Records, order: TurnOrder): TurnStart => {
   const isFirst = records.queue(ordinal).length === 0;
   const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
   const record = newTurn(records, order, before, isFirst && !isClaimed);
-  const bytes = contextBytes + Buffer.byteLength(text);
-  const change = { messageCount: messageCount + 1, contextBytes: bytes, turnsQueued: turnsQueued + 1 };
+  const after: SessionRecord = {
+    ...before,
+    session: {
+      ...before.session,
+      messageCount: messageCount + 1,
+      contextBytes: contextBytes + Buffer.byteLength(text),
+      turnsQueued: turnsQueued + 1,
+    },
+  };
   const entries = [messageEntry(order), { seq: NO_SEQ, at: now, turnId, name: "turn.queued" } as const];
-  const session = appendEntries(records, before, now, entries, change);
+  const session = appendEntries(records, after, now, entries);
   records.turns.put(record);
   records.agents.count(agent, { queued: 1 });
   countMessage(records, now, record.turn, order.countedModel);
@@ -216,8 +223,8 @@ const claimTurn = (
     { seq: NO_SEQ, at: now, turnId, name: "turn.started", attempt } as const,
     replyEntry(turn, now, replyMessageId),
   ];
-  const change = { turnsQueued: session.session.turnsQueued - 1 };
-  const claimed = appendEntries(records, session, now, entries, change);
+  const after = { ...session, session: { ...session.session, turnsQueued: session.session.turnsQueued - 1 } };
+  const claimed = appendEntries(records, after, now, entries);
   const lease = leaseFor(records, node, leaseMs);
   records.turns.put({ ...before, turn, open: { ...open, replyMessageId, readyOrder: undefined, lease } });
   records.agents.count(agent, { queued: -1, running: 1 });
