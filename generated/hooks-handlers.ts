@@ -11,7 +11,7 @@ export interface HooksCalls {
   "hooks.mappedByName": { path: { name: string }; headers: { "idempotency-key"?: IdempotencyKey }; body: MappedPayload };
 }
 
-/** What each operation answers. Where it can answer in several ways, `as` says which. */
+/** The answer of each operation. Where it can answer in several ways, `as` says which. */
 export interface HooksReplies {
   "hooks.wake": { as: "ok"; body: WakeReply; replayed: boolean };
   "hooks.agent": { as: "ok"; body: AgentHookReply; replayed: boolean };

@@ -10,7 +10,7 @@ export interface OpenAiCalls {
   "models.get": { path: { model: string } };
 }
 
-/** What each operation answers. Where it can answer in several ways, `as` says which. */
+/** The answer of each operation. Where it can answer in several ways, `as` says which. */
 export interface OpenAiReplies {
   "completions.create": { as: "completed"; body: ChatCompletion; replayed: boolean } | { as: "events"; body: AsyncIterable<ChatCompletionChunk>; replayed: boolean };
   "models.list": ModelList;

@@ -31,7 +31,7 @@ export interface RestCalls {
   "keys.rotate": { path: { key_id: string }; body: KeyRotation };
 }
 
-/** What each operation answers. Where it can answer in several ways, `as` says which. */
+/** The answer of each operation. Where it can answer in several ways, `as` says which. */
 export interface RestReplies {
   "chat.send": { as: "completed"; body: ChatCompleted; replayed: boolean } | { as: "events"; body: AsyncIterable<TurnEvent>; replayed: boolean } | { as: "accepted"; body: ChatAccepted; replayed: boolean };
   "skills.list": SkillList;

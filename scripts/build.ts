@@ -17,7 +17,7 @@ const common = {
 } satisfies BuildOptions;
 const DIST = "dist";
 
-// What is generated and not committed. It is written before the build begins, so that it is not newer than the build.
+// Generated files that are not committed. They are written before the build begins, so that they are not newer than the build.
 writeFiles(generateCode("specs"), "generated");
 const began = new Date();
 /** Where the build is made before it takes the place of the one before. */
@@ -61,7 +61,7 @@ const KEPT_MS = 24 * 3_600_000;
 /** Puts the new build in the place of the old one, file by file: whoever starts meanwhile finds one or the other, whole. */
 const replace = async (): Promise<void> => {
   const built = (await filesIn(next)).map((file) => file.slice(next.length + 1));
-  // What a chunk is named after is what it holds, so that main.js comes last. It is as old as what was read for it.
+  // A chunk is named after its content, so main.js comes last. A built file gets the time at which its sources were read.
   const inOrder = built.sort((one, other) => Number(one === "main.js") - Number(other === "main.js"));
   for (const file of inOrder) {
     await mkdir(dirname(join(DIST, file)), { recursive: true });

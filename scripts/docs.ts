@@ -40,7 +40,7 @@ if (broken.length > 0) {
 }
 
 mkdirSync("dist/docs", { recursive: true });
-// What a gateway serves at /docs, for a web server of one's own.
+// Writes the pages that a gateway serves at /docs, for a web server of one's own.
 writeFileSync("dist/docs/index.html", reference);
 // --inlineBundle: without it the page loads a script from elsewhere.
 const redocly = ["redocly", "build-docs", "generated/openapi.json", "--inlineBundle", "-o", "dist/docs/openapi.html"];

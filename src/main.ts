@@ -40,7 +40,7 @@ if (served) {
   process.on("SIGINT", () => onSignal("SIGINT", 130));
   process.on("SIGHUP", async () => {
     const { reloaded, changed, needsRestart } = await watch.reload("signal");
-    // What is different or wrong is told by whoever takes it; that nothing is, nobody else would say.
+    // Whoever takes the new configuration reports changes and faults; only this line says that there are none.
     if (reloaded && changed.length + needsRestart.length === 0)
       gateway.events.configReloaded({ cause: "signal", changed: [] });
   });

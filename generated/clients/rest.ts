@@ -11,7 +11,7 @@ export type { AgentHookRequestSent as AgentHookRequest, ChatCompletionRequestSen
 export { ConnectionError } from "./connection-error.ts";
 export { ProblemError } from "./problem-error.ts";
 
-/** What each operation is called with, and what it answers. */
+/** The parameters and the answer of each operation. */
 export interface RestOperations {
   /** Send a message to an agent */
   "chat.send": { call: { headers?: { "Idempotency-Key"?: IdempotencyKey }; body: ChatRequestSent }; reply: ChatCompleted | ChatAccepted };

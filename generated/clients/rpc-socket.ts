@@ -11,7 +11,7 @@ export interface PushOptions {
   signal?: AbortSignal;
 }
 
-/** What the WebSocket adds to calls. */
+/** The calls that only a WebSocket has. */
 export interface SocketCalls {
   /** Begins or goes on with streams. The client remembers them, and how far each has come, over lost connections. */
   subscribe(request: Subscribe): Promise<void>;

@@ -16,7 +16,7 @@ export function createSubscriptions() {
   let deliveries = false;
 
   return {
-    /** What was asked for, and where the gateway said that it begins. Pushes come after that. */
+    /** Keeps the streams that were asked for, and the cursors at which the gateway said that they begin. Pushes come after these. */
     add(request: Subscribe, { sessions: begins, gateway: begin }: Subscribed = {}) {
       for (const [id, cursor] of Object.entries(request.sessions ?? {})) sessions.set(id, begins?.[id] ?? cursor);
       for (const name of request.agents ?? []) agents.add(name);
@@ -50,7 +50,7 @@ export function createSubscriptions() {
       const [oldest] = seen.keys();
       if (oldest !== undefined && seen.size + sessions.size > mostSessions) seen.delete(oldest);
     },
-    /** What a new connection has to subscribe to, if anything. */
+    /** The streams that a new connection must subscribe to, if any. */
     current(): Subscribe | undefined {
       const request: Subscribe = {};
       if (sessions.size + seen.size > 0) request.sessions = Object.fromEntries([...seen, ...sessions]);

@@ -17,7 +17,7 @@ type Inner = { shape: JsonObject; at: string; restart: boolean };
 
 const RESTART = /\s*Needs a restart(?:, but for certificates, which are read again in place)?\.?/;
 
-/** What the shared shapes are called, where their words say more than their JSON type. */
+/** The names of the shared shapes whose words say more than their JSON type. */
 const NOUNS: Readonly<Record<string, string>> = {
   Duration: "span of time",
   Wait: "span of time",

@@ -1,5 +1,5 @@
 /**
- * What the generator knows of each kind of object in the specs. A key that is not here is an error, not a silence.
+ * The keys that the generator knows in each kind of object of the specs. An unknown key is an error.
  * The value is the kind of what the key holds: `x` one of that kind, `x*` a map of them, `x[]` a list of them, and `-`
  * something that is copied as it is. `$ref` may stand wherever an object of a kind that has a home may.
  */
@@ -34,7 +34,7 @@ export const grammar: Record<string, Record<string, string>> = {
     minLength: "-",
     maxLength: "-",
     pattern: "-",
-    // Of editors, and of ours: the words for a text that the pattern refuses.
+    // Editors know it, and so do we: the words for a text that the pattern refuses.
     patternErrorMessage: "-",
     // Lists
     items: "schema",

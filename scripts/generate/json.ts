@@ -1,4 +1,4 @@
-/** What a YAML or JSON file holds. */
+/** The content of a YAML or JSON file. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
 

@@ -23,7 +23,7 @@ export type Operation = {
   stream: string | null;
   parameters: Parameter[];
   body: { type: string; required: boolean; schema: Schema } | null;
-  /** What success can look like, each under its name. */
+  /** The possible successful answers, each under its name. */
   replies: Reply[];
   /** Every body that an answer can have, problems too. */
   answers: Answer[];
@@ -147,7 +147,7 @@ function readBody({ required, content }: JsonObject, refuse: (message: string) =
   if (others.length > 0) refuse("a request body has one media type");
   const [type, media] = first;
   const schema = object(object(media).schema);
-  // What has a default is present in the types of shapes alone.
+  // A field with a default is always present only in the types of shapes.
   if (shapeOf(schema) === undefined) refuse("a request body refers to a shape");
   return { type, required: required === true, schema };
 }

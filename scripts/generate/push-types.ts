@@ -7,7 +7,7 @@ import { printAliases, printShapes } from "./types.ts";
 /** One message that the WebSocket pushes. */
 export type Push = { name: string; summary: string; payload: JsonObject };
 
-/** What begins so is no push: the params of a call that only a WebSocket takes, or its result. */
+/** The prefix of shapes that are no push: the params of a call that only a WebSocket takes, or its result. */
 const CALL = "rpc.";
 
 export const readPushes = (bundle: Bundle): Push[] => readMessages(bundle).filter(({ name }) => !name.startsWith(CALL));

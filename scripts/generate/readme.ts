@@ -1,4 +1,4 @@
-/** What each generated file is. The list is checked: a file without a line here is not written. */
+/** A line about each generated file. The list is checked: a file without a line here is not written. */
 const files: [pattern: RegExp, name: string, what: string][] = [
   [/^README\.md$/, "README.md", "This page."],
   [

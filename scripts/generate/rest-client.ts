@@ -39,7 +39,7 @@ export type { ${asSent.join(", ")} } from "../rest-types.ts";
 export { ConnectionError } from "./connection-error.ts";
 export { ProblemError } from "./problem-error.ts";
 
-/** What each operation is called with, and what it answers. */
+/** The parameters and the answer of each operation. */
 export interface RestOperations {
 ${lines.join("\n")}
 }

@@ -28,7 +28,7 @@ export interface Route {
   method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE";
   /** As the contract writes it: \`{turn_id}\` stands for a part that varies. */
   path: string;
-  /** What a REST key needs; \`console\` is the console's token alone. Null where no REST key is asked for. */
+  /** The scope that a REST key needs; \`console\` is the console's token alone. Null where no REST key is asked for. */
   scope: "chat" | "admin" | "console" | null;
   /** Every error that it can answer with. */
   errors: readonly ErrorName[];

@@ -32,7 +32,7 @@ import type { ErrorName } from "./errors.ts";
 import type { RpcMethod } from "./rpc-types.ts";
 
 export interface MethodRow {
-  /** What a token needs to call it. */
+  /** The permission that a token needs to call it. */
   permission: RpcMethod;
   /** Every error that it can answer with. */
   errors: readonly ErrorName[];

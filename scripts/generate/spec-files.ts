@@ -24,7 +24,7 @@ export class SpecError extends Error {
 export type SpecFiles = {
   /** The whole of a file. */
   file: (name: string) => Json;
-  /** What a place holds. */
+  /** The value at a place. */
   at: (place: Place, from: Place) => Json;
   /** Where a reference that stands in a file leads. */
   target: (ref: string, from: Place) => Place;

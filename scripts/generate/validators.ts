@@ -6,7 +6,7 @@ import { type JsonObject, key, literal, object } from "./json.ts";
 import { mapSchema, type Schema, schemasIn, shapeOf, shapesWith } from "./schema.ts";
 import { SpecError } from "./spec-files.ts";
 
-/** What is exported under one name: a validator, or a record of them. */
+/** The value that is exported under one name: a validator, or a record of them. */
 export type Export = { name: string; about: string; schemas: Record<string, Schema> | Schema; single?: true };
 
 /** Exports that are compiled together. */
@@ -123,7 +123,7 @@ function compile(ajv: Ajv2020, id: string): void {
   }
 }
 
-/** What Ajv shall see: references by its ids, and none of what only people and other tools read. */
+/** The schema as Ajv gets it: references by its ids, without the keywords that only people and other tools read. */
 const forAjv = (schema: Schema, isShape: boolean): Schema => {
   const seen = mapSchema(schema, (inner) => {
     const { discriminator, ...rest } = inner;

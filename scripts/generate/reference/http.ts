@@ -13,7 +13,7 @@ export const httpGroups = ({ document, components }: Bundle): Group[] => {
     const [, home = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(text(object(node).$ref)) ?? [];
     return home === "" ? object(node) : follow(components[home]?.[name]);
   };
-  // What is sent to others is sent where they say.
+  // Announcements go to the address that the receiver configured.
   const sent = Object.values(object(document.webhooks)).map((item): [string, Json] => ["{channel}", item]);
   const entries = [...Object.entries(object(document.paths)), ...sent].flatMap(([path, item]) =>
     Object.entries(object(item)).flatMap(([method, node]) => {

@@ -46,7 +46,7 @@ const exampleOf = (method: string, { description, params, result }: JsonObject):
   return sample(text(description), `${pretty(call)}\n\n${pretty(answer)}`);
 };
 
-/** What the WebSocket pushes, and the calls that it alone takes. */
+/** The pushes of the WebSocket, and the calls that it alone takes. */
 export const pushGroup = ({ document, components }: Bundle, pushes: readonly Push[], calls: readonly Push[]): Group => {
   const all: Shapes = { prefix: "push", shapes: components.schemas ?? {} };
   const messages = Object.values(object(document.channels)).map((channel) => object(object(channel).messages));

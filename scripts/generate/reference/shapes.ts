@@ -18,7 +18,7 @@ export const resolve = (schema: JsonObject, { shapes }: Shapes): JsonObject => {
   return { ...resolve(object(shapes[name]), { prefix: "", shapes }), ...beside };
 };
 
-/** What a value is, in a few words: `text`, `list of Skill`, `"completed" or "failed"`. */
+/** The kind of a value, in a few words: `text`, `list of Skill`, `"completed" or "failed"`. */
 export const typeOf = (value: Json | undefined, all: Shapes): string => {
   const schema = object(value);
   const name = nameOf(schema.$ref);
@@ -42,7 +42,7 @@ const nounOf = (type: string, schema: JsonObject, all: Shapes): string => {
   return type === "" ? "any value" : type;
 };
 
-/** What a value is held to, beside its type. */
+/** The rules for a value beside its type. */
 const limitsOf = (schema: JsonObject): string[] => {
   const range = (from: Json | undefined, to: Json | undefined, noun = ""): string[] => {
     const of = noun === "" ? "" : ` ${noun}${(to ?? from) === 1 ? "" : "s"}`;
@@ -85,7 +85,7 @@ const sentence = (parts: readonly string[]): string => {
   return `${words[0]?.toUpperCase()}${words.slice(1)}.`;
 };
 
-/** What a schema holds: its fields, or the shapes that it may be. */
+/** The content of a schema: its fields, or the shapes that it may be. */
 export const contentOf = (schema: JsonObject, all: Shapes, isSent = false): string => {
   const shape = resolve(schema, all);
   if (shape.properties === undefined) return `<p class="type">${typeOf(schema, all)}</p>`;

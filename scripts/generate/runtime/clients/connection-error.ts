@@ -3,7 +3,7 @@ export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }
 
-/** What was thrown, as it is if the caller gave up, else as a failed connection. */
+/** The error to throw: the given one if the caller gave up, else a failed connection. */
 export const connectionError = (cause: unknown, what: string, signal?: AbortSignal): unknown =>
   signal?.aborted || cause instanceof ConnectionError
     ? cause

@@ -14,7 +14,7 @@ interface Parts {
   body?: unknown;
 }
 
-/** What is used of an openapi-fetch client. Its types need paths that are known when it is compiled; these come from a table. */
+/** The part of an openapi-fetch client that is used. Its types need paths that are known when it is compiled; these come from a table. */
 interface AnyClient {
   request(method: string, path: string, init: object): Promise<{ data?: unknown; response: Response }>;
 }

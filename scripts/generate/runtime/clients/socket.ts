@@ -3,7 +3,7 @@ import { ConnectionError } from "./connection-error.ts";
 import { RpcError } from "./rpc-error.ts";
 import { isResponse } from "./rpc-transport.ts";
 
-/** What is needed of a WebSocket: a browser's, Node's own (from 22) and the `ws` package's all have it. */
+/** The part of a WebSocket that is needed: a browser's, Node's own (from 22) and the `ws` package's all have it. */
 export interface SocketLike {
   send(data: string): void;
   close(code?: number, reason?: string): void;

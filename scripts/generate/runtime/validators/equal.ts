@@ -1,4 +1,4 @@
-/** Whether two JSON values are the same; the order of an object's keys says nothing. */
+/** Tells if two JSON values are the same; the order of an object's keys says nothing. */
 export function equal(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;

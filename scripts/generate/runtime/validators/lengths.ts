@@ -1,4 +1,4 @@
-/** Whether a text has more than `limit` characters, of which one that is far from it is not gone through to be sure. */
+/** Tells if a text has more than `limit` characters. A text whose length alone decides is not walked through. */
 export const isLonger = (text: string, limit: number): boolean =>
   text.length > limit && (text.length > limit * 2 || lengthOf(text) > limit);
 
