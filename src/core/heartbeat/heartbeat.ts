@@ -35,8 +35,8 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
     return store.claimBeats({ now: clock.now(), node, leaseMs, agents: names });
   };
 
-  const worker: Worker<HeldBeat> = createWorker<HeldBeat, number | undefined>({
-    ...{ clock, events, name: "heartbeat" },
+  const worker: Worker<HeldBeat> = createWorker<HeldBeat>({
+    ...{ store, clock, events, name: "heartbeat" },
     keyOf: ({ claim }) => claim.agent,
     run: async (beat) => {
       if (!isRunning) beat.stop.abort();
@@ -50,20 +50,19 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
         // The end may have planned the next beat by the configuration before.
         planned.set(agent, OUTDATED);
         void plan();
-        return undefined;
-      }
-      return ended && ended.nextAt !== undefined ? ended.nextAt - clock.now() : undefined;
+      } else if (ended && ended.nextAt !== undefined) beat.nextInMs = ended.nextAt - clock.now();
     },
-    // The end of a beat tells when the next one is due.
-    ended: (_, nextInMs = 0) => worker.wakeIn(nextInMs),
+    // The rest is for the node that has the beat now, or claims it next.
+    giveBack: leaveBeat,
+    ended: ({ nextInMs }) => worker.wakeIn(nextInMs),
     queue: {
       operation: "claimBeats",
-      mayClaim: () => isRunning,
+      hasRoom: () => isRunning,
       claim: async () => {
         // In the next turn of the loop: all that ask until then share a beat.
         const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inBackground(claimDue);
         const works = beats.map((claim) => holdBeat(claim, clock.monotonic()));
-        return { works, mayBeMore: false, nextDueInMs: Math.min(nextDueInMs, LONGEST_WAIT_MS) };
+        return { works, nextDueInMs: Math.min(nextDueInMs, LONGEST_WAIT_MS) };
       },
     },
     lease: {
@@ -73,8 +72,6 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
         const isOurs = await Promise.all(beats.map(({ claim }) => store.extendBeat(claim, leaseMs)));
         return beats.filter((_, n) => !isOurs[n]);
       },
-      // The rest is for the node that has the beat now.
-      lost: leaveBeat,
     },
   });
 
@@ -150,9 +147,7 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
     /** Gives back what is held: beats whose turns have not ended are due at once, wherever they are claimed. */
     async close(): Promise<void> {
       stop();
-      for (const beat of worker.all()) leaveBeat(beat);
-      await worker.until(worker.isIdle, LAST_ENDS_MS);
-      worker.stop();
+      await worker.drain({ ms: 0, lastMs: LAST_ENDS_MS });
     },
   };
 };

@@ -5,7 +5,7 @@ import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.t
 import type { Journal } from "#core/sessions/journal.ts";
 import { skillTools } from "#core/skills/skill-tools.ts";
 import { hasSkill, type Skills } from "#core/skills/skills.ts";
-import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
+import { createWorker, keepTrying, leaseOfClaims, type Worker } from "#core/worker.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
@@ -39,7 +39,7 @@ type RunParts = {
 export type RunnerParts = RunParts & { concurrency: () => number };
 
 /** A turn that runs here. */
-type Run = { claimed: ClaimedTurn; stop: Stop };
+type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
 
 /** A place for a turn that is about to be stored: its claim for `startTurn`, and how the place is given back where nothing was claimed. */
 export type Place = { claim: ClaimRequest; free: () => void };
@@ -51,13 +51,13 @@ export type Place = { claim: ClaimRequest; free: () => void };
 export const createRunner = (parts: RunnerParts) => {
   const { store, agents, clock, concurrency } = parts;
   const node = newId("node", clock.now());
-  const leaseMs = leaseMsOf(store);
+  const lease = leaseOfClaims<Run>(store);
+  const leaseMs = lease.ms;
   const runningOf = new Map<string, number>();
   /** Stops that came between a turn's claim and its run. */
   const earlyStops = new Map<string, StopReason>();
   /** Agents that had no place when turns were claimed: some of theirs may be ready, and nobody will tell of them again. */
   const full = new Set<string>();
-  let state: "running" | "draining" | "stopped" = "running";
   let taken = 0;
 
   const freeOf = (name: string): number => {
@@ -71,7 +71,7 @@ export const createRunner = (parts: RunnerParts) => {
   const freePlace = (name: string): void => {
     taken--;
     runningOf.set(name, (runningOf.get(name) ?? 0) - 1);
-    if (full.delete(name) || worker.isBehind() || state !== "running") worker.wake();
+    if (full.delete(name) || worker.isBehind() || worker.state() !== "running") worker.wake();
   };
 
   const claim = async () => {
@@ -92,33 +92,18 @@ export const createRunner = (parts: RunnerParts) => {
   };
 
   const worker: Worker<Run> = createWorker<Run>({
-    ...{ clock, events: parts.events, name: "runner" },
+    ...{ store, clock, events: parts.events, name: "runner" },
     keyOf: ({ claimed }) => claimed.turn.turnId,
     run: (run) => {
       const { turnId, agent } = run.claimed.turn;
-      const reason = state === "stopped" ? "handed-back" : earlyStops.get(turnId);
+      const reason = earlyStops.get(turnId);
       if (reason) run.stop.abort(reason);
       return runClaimed(parts, run, agents.find(agent));
     },
+    giveBack: ({ stop }) => stop.abort("handed-back"),
     ended: ({ claimed }) => freePlace(claimed.turn.agent),
-    queue: {
-      operation: "claimTurns",
-      mayClaim: () => (state === "running" || (state === "draining" && !store.durable)) && taken < concurrency(),
-      claim,
-    },
-    lease: {
-      operation: "extendClaims",
-      ms: leaseMs,
-      extend: async (runs) => {
-        const lost = await store.extendClaims(
-          runs.map(({ claimed }) => claimed.claim),
-          leaseMs,
-        );
-        return runs.filter(({ claimed }) => lost.some((claim) => isSame(claim, claimed.claim)));
-      },
-      // Its writes here would be thrown away.
-      lost: ({ stop }) => stop.abort("handed-back"),
-    },
+    queue: { operation: "claimTurns", hasRoom: () => taken < concurrency(), claim },
+    lease,
   });
 
   const hasClaimable = ({ name }: Agent): boolean => {
@@ -131,7 +116,7 @@ export const createRunner = (parts: RunnerParts) => {
     /** A place for a turn of this agent, when there is one that no claim under way may take. */
     reserve(agent: string): Place | undefined {
       const least = worker.isBehind() ? CLAIMED_AT_ONCE : 0;
-      if (state !== "running" || concurrency() - taken <= least || freeOf(agent) <= least) return undefined;
+      if (worker.state() !== "running" || concurrency() - taken <= least || freeOf(agent) <= least) return undefined;
       takePlace(agent);
       const now = clock.now();
       return {
@@ -155,25 +140,17 @@ export const createRunner = (parts: RunnerParts) => {
      * Takes no new turns of a durable store (those of one that forgets are run as long as there is time), lets what runs go on for
      * `ms`, then gives the rest back. Answers how many were given back.
      */
-    async drain(ms: number): Promise<number> {
-      state = "draining";
-      const isIdle = () => taken === 0 && worker.isIdle();
-      await worker.until(() => isIdle() && (store.durable || !agents.list().some(hasClaimable)), ms);
-      state = "stopped";
-      const left = worker.all();
-      for (const { stop } of left) stop.abort("handed-back");
-      await worker.until(isIdle, Number.POSITIVE_INFINITY);
-      worker.stop();
-      return left.length;
+    drain(ms: number): Promise<number> {
+      const isIdle = () => taken === 0;
+      const isDone = () => isIdle() && (store.durable || !agents.list().some(hasClaimable));
+      return worker.drain({ ms, isIdle, isDone });
     },
   };
 };
 
 export type Runner = ReturnType<typeof createRunner>;
 
-const runOf = (claimed: ClaimedTurn): Run => ({ claimed, stop: new Stop() });
-
-const isSame = (a: Claim, b: Claim): boolean => a.turnId === b.turnId && a.fence === b.fence;
+const runOf = (claimed: ClaimedTurn): Run => ({ claimed, claim: claimed.claim, stop: new Stop() });
 
 const runClaimed = async (parts: RunParts, run: Run, agent: Agent | undefined): Promise<void> => {
   const { message, turn } = run.claimed;
