@@ -135,7 +135,7 @@ const followInBackground = (
   stop: () => void;
   until: (is: (step: TurnStep) => boolean) => Promise<void>;
 } => {
-  const followed = follow(turn, from);
+  const followed = follow(turn, from, (step) => [step]);
   const steps: TurnStep[] = [];
   let look = () => {};
   const run = async () => {

@@ -1,5 +1,5 @@
 import type { TurnPlace } from "#core/sessions/journal.ts";
-import { addListener, type Listeners } from "#kit/listeners.ts";
+import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
 
 /**
  * A reply while it is being written. No journal entry: the node that runs the turn holds it until the turn ends, and those where
@@ -14,14 +14,9 @@ export type LiveReply = {
   /** Length of all pieces, in UTF-16 code units. */
   length: number;
   readonly pieces: string[];
-  /** Nothing more is written to it. */
-  isOver: boolean;
   /** Another gateway writes it: its text here may be behind the text that a reader has seen there. */
   readonly isCopy: boolean;
-  /** The readers to wake when it grows, from `readers`: looked up once, and not for each piece. */
-  readers: Set<Reader> | undefined;
 };
-type Reader = () => void;
 
 /** At this number, pieces are joined: each takes tens of bytes beside its text. */
 const MOST_PIECES = 1024;
@@ -31,23 +26,10 @@ export const createLiveReplies = () => {
   const replies = new Map<string, LiveReply>();
   /** A session runs one turn at a time. */
   const ofSession = new Map<string, LiveReply>();
-  const readers: Listeners<Reader> = new Map();
+  const readers: Listeners<() => void> = new Map();
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number, isCopy = false): LiveReply {
-      const reply: LiveReply = {
-        turnId,
-        sessionId,
-        messageId,
-        seq,
-        length: 0,
-        pieces: [],
-        isOver: false,
-        isCopy,
-        readers: readers.get(turnId),
-      };
-      // An attempt that lost its turn writes no more that anybody reads.
-      const before = replies.get(turnId);
-      if (before) before.isOver = true;
+      const reply: LiveReply = { turnId, sessionId, messageId, seq, length: 0, pieces: [], isCopy };
       replies.set(turnId, reply);
       ofSession.set(sessionId, reply);
       return reply;
@@ -56,10 +38,10 @@ export const createLiveReplies = () => {
       reply.pieces.push(text);
       reply.length += text.length;
       if (reply.pieces.length === MOST_PIECES) reply.pieces.push(reply.pieces.splice(0).join(""));
-      for (const wake of reply.readers ?? []) wake();
+      // An attempt that lost its turn writes nothing that anybody reads.
+      if (replies.get(reply.turnId) === reply) tellListeners(readers, reply.turnId, (wake) => wake());
     },
     close(reply: LiveReply): void {
-      reply.isOver = true;
       if (replies.get(reply.turnId) === reply) replies.delete(reply.turnId);
       if (ofSession.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
     },
@@ -67,18 +49,7 @@ export const createLiveReplies = () => {
     ofSession: (sessionId: string): LiveReply | undefined => ofSession.get(sessionId),
     textSince: readSince,
     /** Calls `wake` when the turn's reply grows; the returned function ends it. */
-    read({ turnId }: TurnPlace, wake: Reader): () => void {
-      const leave = addListener(readers, turnId, wake);
-      const look = () => {
-        const reply = replies.get(turnId);
-        if (reply) reply.readers = readers.get(turnId);
-      };
-      look();
-      return () => {
-        leave();
-        look();
-      };
-    },
+    read: ({ turnId }: TurnPlace, wake: () => void): (() => void) => addListener(readers, turnId, wake),
     /** Calls `found` when a reply comes up that is being written in this session already; the returned function ends it. */
     seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,
   };

@@ -6,7 +6,7 @@ import { failureOf, isEnded, type TurnWish } from "#core/turns/turns.ts";
 import type { RestHandlers, RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 import type { Turn } from "#store/store.ts";
-import { eventOf } from "./present.ts";
+import { eventsOf } from "./present.ts";
 
 export const chat = (core: Core): Pick<RestHandlers<CallContext>, "chat.send"> => ({
   "chat.send": async ({ body }, ctx) => {
@@ -50,5 +50,5 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
 
 export const turnEvents = ({ followTurn }: Core, turn: Turn, from: StepMark | undefined): TurnSteps<TurnEvent> => {
   const ids = { turnId: turn.turnId, sessionId: turn.sessionId };
-  return followTurn(turn, from, (step) => eventOf(ids, step));
+  return followTurn(turn, from, (step) => eventsOf(ids, step));
 };

@@ -36,45 +36,39 @@ const errorOf = ({ name, detail }: NonNullable<Turn["error"]>) => ({
   ...(detail !== undefined && { detail }),
 });
 
-/** A step as an event of the stream; undefined for one that REST does not tell. */
-export const eventOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent | undefined => {
+/** A step as REST's stream tells it: as one event, or not at all. */
+export const eventsOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent[] => {
+  const turn_id = turn.turnId;
+  const id = step.kind === "delta" ? `${step.mark.seq}.${step.mark.offset}` : String(step.mark.seq);
   if (step.kind === "delta") {
     const { messageId: message_id, seq, offset, text } = step;
-    const data = { turn_id: turn.turnId, message_id, seq, offset, text };
-    return { event: "message.delta", id: `${step.mark.seq}.${step.mark.offset}`, data };
+    return [{ event: "message.delta", id, data: { turn_id, message_id, seq, offset, text } }];
   }
   const { entry } = step;
   const { seq } = entry;
-  const id = String(seq);
-  const ids = { turn_id: turn.turnId, session_id: turn.sessionId };
+  const ids = { turn_id, session_id: turn.sessionId, seq };
   switch (entry.name) {
     case "turn.started":
-      return { event: "turn.started", id, data: { ...ids, seq, attempt: entry.attempt } };
-    case "message.completed":
-      return {
-        event: "message.completed",
-        id,
-        data: { turn_id: turn.turnId, message_id: entry.messageId, seq, text: entry.text },
-      };
+      return [{ event: "turn.started", id, data: { ...ids, attempt: entry.attempt } }];
+    case "message.completed": {
+      const { messageId: message_id, text } = entry;
+      return [{ event: "message.completed", id, data: { turn_id, message_id, seq, text } }];
+    }
     case "turn.completed": {
       const { reply, usage } = entry;
-      return {
-        event: "turn.completed",
-        id,
-        data: { ...ids, seq, status: "completed", reply, usage: showCompleted(usage) },
-      };
+      const data = { ...ids, status: "completed", reply, usage: showCompleted(usage) } as const;
+      return [{ event: "turn.completed", id, data }];
     }
     case "turn.failed": {
-      const { error, usage } = entry;
-      const data = { ...ids, seq, status: "failed", error: errorOf(error), usage: showUsage(usage) } as const;
-      return { event: "turn.failed", id, data };
+      const data = { ...ids, status: "failed", error: errorOf(entry.error), usage: showUsage(entry.usage) } as const;
+      return [{ event: "turn.failed", id, data }];
     }
     case "turn.cancelled": {
-      const data = { ...ids, seq, status: "cancelled", usage: showUsage(entry.usage) } as const;
-      return { event: "turn.cancelled", id, data: entry.reply === "" ? data : { ...data, reply: entry.reply } };
+      const data = { ...ids, status: "cancelled", usage: showUsage(entry.usage) } as const;
+      return [{ event: "turn.cancelled", id, data: entry.reply === "" ? data : { ...data, reply: entry.reply } }];
     }
     default:
-      return undefined;
+      return [];
   }
 };
 
