@@ -1,7 +1,7 @@
 import { createBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
-import type { Store, StoreWatcher } from "#store/store.ts";
+import type { Store } from "#store/store.ts";
 import { type Agent, createAgents, createAgentViews, setPaused } from "./agents/agents.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
 import { announceOf, type Channels, createAnnouncements } from "./announcements.ts";
@@ -89,24 +89,18 @@ export const createCore = async (parts: CoreParts) => {
     followTurn: createTurnSteps(nouns),
     usageStats: createUsageStats({ store, clock }),
     ...createAgentViews({ agents, skills, store }),
-    compact: nouns.compactions.compact,
     /** How a turn is started whose reply may be announced. */
     announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(settings.current(), wish),
-    /** Ends the compactions that wait or run, for a gateway that stops. */
-    stopCompactions: nouns.compactions.stop,
-    beatNow: heartbeat.beatNow,
     /** Pauses an agent, or resumes it; answers since when it is paused then. Throws `agent-not-found`. */
     setPaused: (name: string, paused: boolean, caller: string) => setPaused(nouns, name, paused, caller),
-    /** Begins no beat any more, for a gateway that stops. */
-    stopBeats: heartbeat.stop,
     replyWaitMs: parts.replyWaitMs ?? REPLY_WAIT_MS,
     /**
      * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
-     * old one. If several overlap, the last one stays. Resolves when the work of agents that are gone is given up, too.
+     * old one. Several that overlap are taken over one after another. Resolves when the work of agents that are gone is given up, too.
      */
     async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
-      settings.expect(next);
-      if (await settings.inTurn(() => takeOver(nouns, settings, next, inForce))) await giveUpGone(nouns);
+      await settings.inTurn(() => takeOver(nouns, settings, next, inForce));
+      await giveUpGone(nouns);
     },
     /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
     reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, settings.current())),
@@ -134,18 +128,12 @@ export type Core = Awaited<ReturnType<typeof createCore>>;
 /** The settings in force. They change one after another, each as a whole. */
 const createSettings = ({ settings: first }: CoreParts) => {
   let current = first;
-  let latest = first;
   let changed: Promise<unknown> = Promise.resolve();
   return {
     current: () => current,
     put(next: CoreSettings): void {
       current = next;
     },
-    /** These are to be in force next, whatever else is being taken over. */
-    expect(next: CoreSettings): void {
-      latest = next;
-    },
-    isLatest: (next: CoreSettings): boolean => next === latest,
     /** Does work after the changes that came before it. */
     inTurn<T>(work: () => Promise<T>): Promise<T> {
       const done = changed.then(work);
@@ -176,7 +164,7 @@ const createNouns = (parts: CoreParts, { current }: Settings) => {
   const runner = createRunner({ store, agents, skills, journal, live, clock, events, retries, concurrency });
   const { node } = runner;
   const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
-  const inBackground = createBackground(clock);
+  const inBackground = createBackground();
   const compactAt = () => current().compactAt;
   const compactions = createCompactions({
     store,
@@ -213,10 +201,13 @@ const createNouns = (parts: CoreParts, { current }: Settings) => {
 /** Has the store tell of its news those that they are for. The returned function ends that. */
 const watchStore = (store: Store, nouns: Nouns): (() => void) => {
   const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies } = nouns;
-  const alone: StoreWatcher = {
-    entries(session, entries) {
+  return store.watch({
+    ...sharedReplies?.watcher,
+    entries(session, entries, elsewhere) {
+      sharedReplies?.watcher.entries(session, entries);
       journal.watcher.entries(session, entries);
-      compactions.watcher.entries(session, entries);
+      // A session is compacted by itself where its turn ended.
+      if (!elsewhere) compactions.watcher.entries(session, entries);
     },
     sessionDeleted(session, end) {
       journal.watcher.sessionDeleted(session, end);
@@ -228,22 +219,9 @@ const watchStore = (store: Store, nouns: Nouns): (() => void) => {
     announcement: announcements.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
     beat: heartbeat.expect,
-  };
-  if (!sharedReplies) return store.watch(alone);
-  const { watcher } = sharedReplies;
-  return store.watch({
-    ...alone,
-    entries(session, entries, elsewhere) {
-      watcher.entries(session, entries);
-      // A session is compacted by itself where its turn ended.
-      if (elsewhere) journal.watcher.entries(session, entries);
-      else alone.entries(session, entries);
-    },
     wants: journal.wants,
     wantsGateway: gatewayStream.isFollowed,
     keysChanged: keys.follow,
-    textsAsked: watcher.textsAsked,
-    textsPut: watcher.textsPut,
   });
 };
 
@@ -259,18 +237,10 @@ const loadSkills = async (nouns: Nouns, settings: CoreSettings): Promise<Invalid
   return invalid;
 };
 
-/** False where another configuration came meanwhile, and is next. */
-const takeOver = async (
-  nouns: Nouns,
-  settings: Settings,
-  next: CoreSettings,
-  inForce: () => void,
-): Promise<boolean> => {
+const takeOver = async (nouns: Nouns, settings: Settings, next: CoreSettings, inForce: () => void): Promise<void> => {
   const { store, agents, keys, announcements, mappings, removedAgents } = nouns;
-  if (!settings.isLatest(next)) return false;
   const { take } = await readSkills(nouns, next);
   if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
-  if (!settings.isLatest(next)) return false;
   settings.put(next);
   take();
   keys.configure(next.keys);
@@ -278,7 +248,6 @@ const takeOver = async (
   mappings.replace(next.mappings);
   agents.replace(next.agents, next.defaultAgent);
   inForce();
-  return true;
 };
 
 const giveUpGone = async ({ removedAgents, heartbeat, runner }: Nouns): Promise<void> => {
@@ -288,10 +257,10 @@ const giveUpGone = async ({ removedAgents, heartbeat, runner }: Nouns): Promise<
 };
 
 /** Work that still waits in a store that forgets will never run: callers who wait for it are told. */
-const giveUpQueued = async ({ store, agents, clock, systemEvents }: Nouns): Promise<void> => {
+const giveUpQueued = async ({ store, clock, systemEvents }: Nouns): Promise<void> => {
   if (store.durable) return;
   const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
-  for (const { name } of agents.list()) {
+  for (const name of await store.openAgents()) {
     await store.failQueuedTurns(name, error, clock.now());
     await systemEvents.giveUp(name, "the gateway stopped before the agent's heartbeat");
   }

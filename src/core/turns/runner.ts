@@ -12,7 +12,7 @@ import { newId } from "#kit/ids.ts";
 import { abortSignalOf, Stop } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Store, TurnEnd, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReplies } from "./live-replies.ts";
 import { type Note, type Outcome, runTurn, type StopReason, TurnWatch } from "./run-turn.ts";
@@ -157,7 +157,9 @@ const runClaimed = async (parts: RunParts, run: Run, agent: Agent | undefined): 
   try {
     // To keep a large message took a while, and so will its reply.
     if (message.text.length > IN_STRETCHES_FROM) await nextTick();
-    await (agent ? runAttempt(parts, run, agent) : endRemoved(parts, run.claimed));
+    if (agent) await runAttempt(parts, run, agent);
+    // It left the configuration meanwhile. What waits for it is given up where no gateway has it any more.
+    else await parts.store.releaseTurn(run.claim, { now: parts.clock.now(), delayMs: 0, usage: undefined });
   } catch (error) {
     const { name } = GatewayError.from(error);
     // Past its lease it runs again, wherever the store is by then.
@@ -244,7 +246,7 @@ const tellLost = async (
 
 /** After how long the turn is tried again; undefined when that was its end. */
 const retryAfter = (
-  { events, agents, store, retries }: RunParts,
+  { events, retries }: RunParts,
   { turn, spentMs }: ClaimedTurn,
   agent: Agent,
   outcome: Outcome,
@@ -253,10 +255,7 @@ const retryAfter = (
   if (outcome.thrown !== undefined) {
     events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
   }
-  // The agent may have left the configuration meanwhile: then nobody would claim the turn again, but a gateway that has it still.
-  const isClaimable = store.shared !== undefined || agents.find(turn.agent) !== undefined;
-  const delayMs = isClaimable ? backoffOf(outcome, turn.attempt, agent.deadlineMs - spentMs - ms) : undefined;
-  if (outcome.status === "handed-back" && delayMs === undefined) outcome.error = removed(turn.agent);
+  const delayMs = backoffOf(outcome, turn.attempt, agent.deadlineMs - spentMs - ms);
   if (outcome.status === "retry" && delayMs !== undefined && !retries.take(turn.agent)) return undefined;
   if (delayMs === undefined) retries.earn(turn.agent);
   return delayMs;
@@ -272,21 +271,6 @@ const backoffOf = ({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftM
 
 const statusOf = ({ status }: Outcome): TurnEnd["status"] =>
   status === "retry" || status === "handed-back" ? "failed" : status;
-
-/** Ends the turn of an agent that left the configuration, or leaves it to a gateway that has it still. */
-const endRemoved = async ({ store, clock }: RunParts, { claim, turn }: ClaimedTurn): Promise<void> => {
-  if (store.shared) {
-    await store.releaseTurn(claim, { now: clock.now(), delayMs: 0, usage: undefined });
-    return;
-  }
-  const error = removed(turn.agent);
-  await store.endTurn(claim, { now: clock.now(), status: "failed", reply: "", error, usage: undefined });
-};
-
-const removed = (agent: string): TurnError => ({
-  name: "agent-removed",
-  detail: `the agent ${agent} left the configuration`,
-});
 
 /** Retries of an agent's turns that may be made at once, and how much of one each turn that ended gives back. */
 const MOST_RETRIES = 100;
