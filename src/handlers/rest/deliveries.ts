@@ -1,8 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { headersOf, statusOfDelivery, whyNotReplayable } from "#core/recorder/deliveries.ts";
-import type { TimelineStep } from "#core/recorder/delivery-timeline.ts";
+import { headersOf, statusOfDelivery, type TimelineStep, whyNotReplayable } from "#core/recorder/deliveries.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { RecordedDelivery } from "#store/store.ts";
