@@ -102,6 +102,8 @@ export const createHealth = (parts: HealthParts) => {
   beat();
 
   return {
+    /** The trouble of the store, if it has any: it is asked, and given a second. */
+    storeTrouble: ping,
     read: () => read(true),
     close(): void {
       isClosed = true;
@@ -117,7 +119,7 @@ const UNTIL_IT_DOES = "nothing new is taken until it does";
 const UNTIL_THERE_IS_ROOM = "what does not fit is refused until there is room";
 
 /** The trouble of a store that answered its ping with this error. No engine's own words: they may name its address. */
-export const storeTrouble = (error: unknown): string =>
+const storeTrouble = (error: unknown): string =>
   GatewayError.from(error).name === "store-full" ? "The disk that the store is on is full" : SILENT;
 
 /** The trouble of the store, if it has any. A ping that hangs is asked once: others would hang behind it. */
