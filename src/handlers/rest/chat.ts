@@ -1,4 +1,4 @@
-import type { CallContext } from "#core/call.ts";
+import { type CallContext, factsOf } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { placeOfChat } from "#core/sessions/sessions.ts";
 import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
@@ -22,20 +22,14 @@ type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: 
 
 /** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
 export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> => {
-  const { stream } = work;
+  const { stream, ...wish } = work;
   const { turn, replayed } = await core.turns.start({
-    place: work.place,
-    text: work.text,
-    model: work.model,
-    skillIds: work.skillIds,
+    ...wish,
     surface: "rest",
-    caller: ctx.caller.name,
-    hops: ctx.hops,
-    idempotency: ctx.idempotency,
+    ...factsOf(ctx),
     waitMs: stream ? undefined : core.replyWaitMs,
     streamed: stream,
     gone: () => ctx.signal,
-    delivery: ctx.delivery(),
   });
   if (stream) return { as: "events", body: turnEvents(core, turn, undefined), replayed };
   const ids = { message_id: turn.messageId, session_id: turn.sessionId, turn_id: turn.turnId };
