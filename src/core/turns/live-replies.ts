@@ -133,7 +133,7 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
   const unread = new Set<string>();
   let reading = Promise.resolve();
   let stopFirst: (() => void) | undefined;
-  let stopRound: (() => void) | undefined;
+  let stopRound = clock.after(ASK_EVERY_MS, () => askAll());
 
   const isOwn = (sessionId: string, one: Wanted): boolean => {
     const reply = live.ofSession(sessionId);
@@ -156,7 +156,7 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
     ask(now);
   };
   const askAll = (): void => {
-    stopRound = wanted.size > 0 ? clock.after(ASK_EVERY_MS, askAll) : undefined;
+    stopRound = clock.after(ASK_EVERY_MS, askAll);
     ask([...wanted].flatMap(([id, { readers }]) => (readers > 0 ? id : [])));
   };
   const askFor = (sessionId: string): void => {
@@ -169,7 +169,6 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
     if (known) return known;
     const one: Wanted = { readers: 0, seekers: new Set(), reply: undefined, over: 0 };
     wanted.set(sessionId, one);
-    stopRound ??= clock.after(ASK_EVERY_MS, askAll);
     return one;
   };
   const close = (one: Wanted): void => {
@@ -220,10 +219,8 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
       const one = want(sessionId);
       one.readers++;
       if (!one.reply) askFor(sessionId);
-      let isReading = true;
       return () => {
-        if (isReading) one.readers--;
-        isReading = false;
+        one.readers--;
         forgetIdle(sessionId, one);
       };
     },
@@ -256,7 +253,7 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
 
     close(): void {
       stopFirst?.();
-      stopRound?.();
+      stopRound();
       wanted.clear();
     },
   };

@@ -1,4 +1,5 @@
 import { isTurnEnd, type Journal } from "#core/sessions/journal.ts";
+import { Stop, type StopSignal } from "#kit/stop-signal.ts";
 import type { Entry, Store, Turn } from "#store/store.ts";
 import { type LiveReplies, readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
@@ -45,8 +46,8 @@ export const leavable = <T>(steps: AsyncGenerator<T, undefined>, leave: () => vo
 export const createTurnSteps =
   (parts: Parts): FollowTurn =>
   (turn, from, show) => {
-    const left = new AbortController();
-    return leavable(showSteps(readSteps(parts, turn, from, left.signal), show), () => left.abort());
+    const left = new Stop();
+    return leavable(showSteps(readSteps(parts, turn, from, left), show), () => left.abort(undefined));
   };
 
 async function* showSteps<T>(steps: AsyncGenerator<TurnStep, undefined>, show: Show<T>): AsyncGenerator<T, undefined> {
@@ -57,7 +58,7 @@ async function* readSteps(
   { store, journal, live }: Parts,
   turn: Turn,
   from: StepMark | undefined,
-  left: AbortSignal,
+  left: StopSignal,
 ): AsyncGenerator<TurnStep, undefined> {
   const { turnId, sessionId } = turn;
   const cameLate = isEnded(turn);
