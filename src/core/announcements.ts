@@ -1,4 +1,5 @@
-import type { Channel, Outcome } from "#channels/channel.ts";
+import type { Outcome } from "#channels/channel.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { createWorker, keepTrying, type Worker } from "#core/worker.ts";
 import type { Clock } from "#kit/clock.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
@@ -20,8 +21,6 @@ const LONGEST_DELAY_MS = 3_600_000;
 /** More than fit into a day, for a wall clock that went back. */
 const MOST_ATTEMPTS = 100;
 
-export type Channels = ReadonlyMap<string, Channel>;
-
 /**
  * Sends replies to their channels, each at least once: a claimed announcement that is not ended comes back when its lease ends. A
  * channel that fails is asked again for a day, and neither the turn nor another channel waits for it.
@@ -31,9 +30,9 @@ export const createAnnouncements = (parts: {
   clock: Clock;
   events: Events;
   node: string;
-  channels: () => Channels;
+  settings: () => Pick<CoreSettings, "channels">;
 }) => {
-  const { store, clock, events, node, channels } = parts;
+  const { store, clock, events, node, settings } = parts;
   /** Channels that asked to be left alone, and until when. */
   const leftAlone = new Map<string, number>();
   /** Channels whose last attempt failed, and how. */
@@ -61,7 +60,7 @@ export const createAnnouncements = (parts: {
   const attempt = async (announcement: Announcement, signal: AbortSignal): Promise<AnnouncementEnd> => {
     const { turnId, sessionId, agent, channel: name, deliveryId, hops } = announcement;
     if (signal.aborted) return RETURNED;
-    const channel = channels().get(name);
+    const channel = settings().channels.get(name);
     if (!channel) return givenUp("the channel left the configuration");
     if (isLoop(hops)) return givenUp(loopWords(hops));
     const turn = await store.getTurn(turnId);
@@ -114,13 +113,13 @@ export const createAnnouncements = (parts: {
     /** The channels are others now: each is asked at once. */
     reconfigured(): void {
       leftAlone.clear();
-      for (const channel of failing.keys()) if (!channels().has(channel)) failing.delete(channel);
+      for (const channel of failing.keys()) if (!settings().channels.has(channel)) failing.delete(channel);
       worker.wake();
     },
     /** How each channel is. */
     health(): HealthPart[] {
       const { announcements } = store.stats();
-      return [...channels().keys()].map((channel) => {
+      return [...settings().channels.keys()].map((channel) => {
         const name = `channels.${channel}`;
         const last = failing.get(channel);
         if (!last) return { name, status: "ok", detail: null };

@@ -2,48 +2,28 @@ import { createBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
-import { type Agent, createAgents, createAgentViews, setPaused } from "./agents/agents.ts";
+import { createAgents, createAgentViews, setPaused } from "./agents/agents.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
-import { announceOf, type Channels, createAnnouncements } from "./announcements.ts";
+import { announceOf, createAnnouncements } from "./announcements.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import { createHeartbeat } from "./heartbeat/heartbeat.ts";
-import { createSystemEvents, type EventLimits } from "./heartbeat/system-events.ts";
-import { type ConfiguredKey, createKeys } from "./keys.ts";
-import { createMappings, type MappingsSettings } from "./mappings.ts";
+import { createSystemEvents } from "./heartbeat/system-events.ts";
+import { createKeys } from "./keys.ts";
+import { createMappings } from "./mappings.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
 import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
 import { createCompactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
 import { startSweeps } from "./sessions/sweeps.ts";
+import { type CoreSettings, createSettings, type Settings } from "./settings.ts";
 import { createSkills, type InvalidSkill, type Skills } from "./skills/skills.ts";
-import { agesOf, countEndingKeys, type DatedToken, NEAR_END, tellOldTokens } from "./token-ages.ts";
+import { agesOf, countEndingKeys, NEAR_END, tellOldTokens } from "./token-ages.ts";
 import { createLiveReplies, createSharedReplies } from "./turns/live-replies.ts";
 import { createRetryBudget, createRunner } from "./turns/runner.ts";
 import { createTurnSteps } from "./turns/turn-events.ts";
-import { createTurns, type Limits } from "./turns/turns.ts";
+import { createTurns } from "./turns/turns.ts";
 import { createUsageStats } from "./usage.ts";
-
-/** The parts of the configuration that the core uses; a reload gives new ones. */
-export type CoreSettings = {
-  agents: readonly Agent[];
-  defaultAgent: string | undefined;
-  keys: readonly ConfiguredKey[];
-  skillDirs: readonly string[];
-  mappings: MappingsSettings;
-  /** Where announcements can go, and where those go that name no channel. */
-  channels: Channels;
-  announceTo: string | undefined;
-  concurrency: number;
-  limits: Limits & EventLimits;
-  retentionMs: number;
-  webhookRetentionMs: number;
-  eventRetentionMs: number;
-  /** Tokens past which a session is compacted by itself; 0 is never. */
-  compactAt: number;
-  /** Since which day each webhook token is in use, where the configuration says so. */
-  datedTokens: readonly DatedToken[];
-};
 
 const REPLY_WAIT_MS = 90_000;
 
@@ -62,34 +42,26 @@ type CoreParts = {
 /** The gateway's agents, sessions, turns and other state, over one store. */
 export const createCore = async (parts: CoreParts) => {
   const { store, clock, events } = parts;
-  const settings = createSettings(parts);
-  const nouns = createNouns(parts, settings);
-  const { agents, announcements, heartbeat, keys, removedAgents, runner, skills } = nouns;
+  const settings = createSettings(parts.settings);
+  const { current } = settings;
+  const nouns = createNouns(parts, current);
+  const { announcements, deliveryFeed, heartbeat, keys, removedAgents } = nouns;
   const unwatch = watchStore(store, nouns);
-  const expiringKeys = () => keys.expiring(NEAR_END);
-  await Promise.all([
-    keys.load(),
-    settings.inTurn(() => loadSkills(nouns, settings.current())),
-    heartbeat.reconfigure(),
-  ]);
+  await Promise.all([keys.load(), settings.inTurn(() => loadSkills(nouns, current())), heartbeat.reconfigure()]);
   await removedAgents.begin();
   // Work that was left to do begins only when all skills are read.
-  runner.wake();
+  nouns.runner.wake();
   announcements.wake();
-  const tokens = () => settings.current().datedTokens;
+  const expiringKeys = () => keys.expiring(NEAR_END);
+  const tokens = () => current().datedTokens;
   const stopTelling = tellOldTokens({ tokens, keys: expiringKeys, clock, events });
-  const stopSweeps = startSweeps({ store, clock, events, kept: settings.current });
-  const deliveryFeed = createDeliveryFeed({ store, clock, events });
+  const stopSweeps = startSweeps({ store, clock, events, settings: current });
 
   return {
     ...nouns,
-    deliveries: createDeliveries({ store, events, limits: () => settings.current().limits.recorder }),
-    deliveryFeed,
-    followTurn: createTurnSteps(nouns),
-    usageStats: createUsageStats({ store, clock }),
-    ...createAgentViews({ agents, skills, store }),
+    ...createAgentViews(nouns),
     /** How a turn is started whose reply may be announced. */
-    announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(settings.current(), wish),
+    announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(current(), wish),
     /** Pauses an agent, or resumes it; answers since when it is paused then. Throws `agent-not-found`. */
     setPaused: (name: string, paused: boolean, caller: string) => setPaused(nouns, name, paused, caller),
     replyWaitMs: parts.replyWaitMs ?? REPLY_WAIT_MS,
@@ -102,7 +74,7 @@ export const createCore = async (parts: CoreParts) => {
       await giveUpGone(nouns);
     },
     /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
-    reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, settings.current())),
+    reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, current())),
     giveUpQueued: () => giveUpQueued(nouns),
     tokenAges: () => agesOf(tokens(), clock.now()),
     endingKeys: () => countEndingKeys(expiringKeys(), clock.now()),
@@ -124,76 +96,45 @@ export const createCore = async (parts: CoreParts) => {
 
 export type Core = Awaited<ReturnType<typeof createCore>>;
 
-/** The settings in force. They change one after another, each as a whole. */
-const createSettings = ({ settings: first }: CoreParts) => {
-  let current = first;
-  let changed: Promise<unknown> = Promise.resolve();
-  return {
-    current: () => current,
-    put(next: CoreSettings): void {
-      current = next;
-    },
-    /** Does work after the changes that came before it. */
-    inTurn<T>(work: () => Promise<T>): Promise<T> {
-      const done = changed.then(work);
-      changed = done.catch(() => {});
-      return done;
-    },
-  };
-};
-type Settings = ReturnType<typeof createSettings>;
-
 type Nouns = ReturnType<typeof createNouns>;
 
 /** The parts of the core, each with the others that it needs. */
-const createNouns = (parts: CoreParts, { current }: Settings) => {
-  const { store, clock, events, admit, processHealth = () => [] } = parts;
+const createNouns = (
+  { store, clock, events, admit, processHealth = () => [] }: CoreParts,
+  settings: Settings["current"],
+) => {
   const { shared } = store;
-  const first = current();
-  const limits = () => current().limits;
-  const storeLimits = () => current().limits.store;
+  const first = settings();
   const agents = createAgents(first.agents, first.defaultAgent);
-  const skills = createSkills();
-  const mappings = createMappings(first.mappings);
   const journal = createJournal({ isShared: shared !== undefined });
   const sharedReplies = shared && createSharedReplies({ shared, clock, events });
   const live = sharedReplies?.live ?? createLiveReplies();
-  const retries = createRetryBudget();
-  const concurrency = () => current().concurrency;
-  const runner = createRunner({ store, agents, skills, journal, live, clock, events, retries, concurrency });
+  const common = { store, clock, events, admit, settings, agents, journal, live, skills: createSkills() };
+  const background = { ...common, inBackground: createBackground() };
+  const runner = createRunner({ ...common, retries: createRetryBudget() });
   const { node } = runner;
-  const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
-  const inBackground = createBackground();
-  const compactAt = () => current().compactAt;
-  const compactions = createCompactions({
-    store,
-    agents,
-    clock,
-    events,
-    node,
-    limits: storeLimits,
-    compactAt,
-    inBackground,
-  });
-  const announcements = createAnnouncements({ store, clock, events, node, channels: () => current().channels });
-  const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit, inBackground });
-  const { makeRoom } = compactions;
-  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inBackground, makeRoom });
-  const keys = createKeys({ store, clock, events, configured: first.keys });
-  const gatewayStream = createGatewayStream({ store, clock });
+  const turns = createTurns({ ...common, runner });
+  const compactions = createCompactions({ ...background, node });
+  const announcements = createAnnouncements({ ...common, node });
+  const systemEvents = createSystemEvents(background);
+  const heartbeat = createHeartbeat({ ...background, turns, node, makeRoom: compactions.makeRoom });
+  const keys = createKeys({ ...common, configured: first.keys });
+  const gatewayStream = createGatewayStream(common);
   const health = createHealth({
-    ...{ node, store, agents, clock, events, stream: gatewayStream, limits: storeLimits },
+    ...{ ...common, node, stream: gatewayStream, process: processHealth },
     eventsRefused: systemEvents.refused,
     endingKeys: () => keys.expiring(NEAR_END),
     eventsDelayedBy: heartbeat.delayedBy,
-    datedTokens: () => current().datedTokens,
     channels: announcements.health,
-    process: processHealth,
   });
-  const removedAgents = createRemovedAgents({ store, agents, systemEvents, clock, events });
   return {
-    ...{ store, clock, events, agents, skills, mappings, journal, live, sharedReplies, runner, turns, compactions },
-    ...{ announcements, systemEvents, heartbeat, removedAgents, keys, gatewayStream, health },
+    ...{ ...common, sharedReplies, runner, turns, compactions, announcements, systemEvents, heartbeat, keys },
+    ...{ gatewayStream, health, mappings: createMappings(first.mappings) },
+    removedAgents: createRemovedAgents({ ...common, systemEvents }),
+    deliveries: createDeliveries(common),
+    deliveryFeed: createDeliveryFeed(common),
+    followTurn: createTurnSteps(common),
+    usageStats: createUsageStats(common),
   };
 };
 

@@ -5,6 +5,7 @@ import type { Events } from "#observe/events.ts";
 import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
 import { type Agent, type Agents, restMsOf } from "./agents/agents.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
+import type { CoreSettings } from "./settings.ts";
 import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "./token-ages.ts";
 
 const FRESH_MS = 250;
@@ -23,13 +24,11 @@ type HealthParts = {
   clock: Clock;
   events: Events;
   stream: GatewayStream;
-  limits: () => StoreLimits & EventOrder["limits"];
+  settings: () => CoreSettings;
   /** System events that were refused for want of room since this process started. */
   eventsRefused: () => number;
   /** Why the events of an agent cannot be handed over now, if they cannot. */
   eventsDelayedBy: (agent: string) => string | undefined;
-  /** The webhook tokens whose age the configuration tells. */
-  datedTokens: () => readonly DatedToken[];
   /** The REST keys that end soon, or have just ended. */
   endingKeys: () => readonly EndingKey[];
   /** The channels of announcements. */
@@ -40,7 +39,7 @@ type HealthParts = {
 
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
 export const createHealth = (parts: HealthParts) => {
-  const { node: nodeId, store, agents, clock, events, stream, limits, datedTokens, channels, process } = parts;
+  const { node: nodeId, store, agents, clock, events, stream, channels, process } = parts;
   const ping = createPing(store, clock);
   let told = "";
   /** One that runs, or ran last. A look by itself may lack parts that are measured for those who ask. */
@@ -49,14 +48,15 @@ export const createHealth = (parts: HealthParts) => {
   let stopBeat = () => {};
 
   const look = async (isAsked: boolean): Promise<HealthReport> => {
+    const { limits, datedTokens } = parts.settings();
     const all = [
-      await storePart(store, ping, limits()),
-      queuePart(store, limits()),
-      eventsPart(store, limits(), parts.eventsRefused()),
+      await storePart(store, ping, limits.store),
+      queuePart(store, limits.store),
+      eventsPart(store, limits.store, parts.eventsRefused()),
       ...process(isAsked),
       ...agents.list().map((agent) => agentPart(store, agent, parts.eventsDelayedBy(agent.name))),
       ...channels(),
-      ...tokenParts(datedTokens(), clock.now()),
+      ...tokenParts(datedTokens, clock.now()),
       ...keyParts(parts.endingKeys(), clock.now()),
     ];
     const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { CoreSettings } from "#core/core.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 

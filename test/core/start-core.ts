@@ -1,6 +1,7 @@
 import type { Backend } from "#backends/backend.ts";
 import type { Agent } from "#core/agents/agents.ts";
-import { type CoreSettings, createCore } from "#core/core.ts";
+import { createCore } from "#core/core.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import type { FollowTurn, StepMark, TurnStep } from "#core/turns/turn-events.ts";
 import type { TurnWish } from "#core/turns/turns.ts";
 import { createEvents } from "#observe/events.ts";

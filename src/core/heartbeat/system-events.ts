@@ -1,5 +1,6 @@
 import type { Agents } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { IDEMPOTENCY_MS } from "#core/turns/turns.ts";
 import type { InBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
@@ -29,20 +30,18 @@ export type QueuedEvent = { event: SystemEvent; replayed: boolean };
 /** Events that are given up at a time. */
 const GIVEN_UP = 100;
 
-export type EventLimits = { store: EventOrder["limits"]; recorder: EventOrder["recorder"] };
-
 /** The events that wait for an agent's heartbeat. */
 export const createSystemEvents = (parts: {
   store: Store;
   agents: Agents;
   clock: Clock;
   events: Events;
-  limits: () => EventLimits;
+  settings: () => CoreSettings;
   /** Throws when the gateway takes no new work. */
   admit: () => void;
   inBackground: InBackground;
 }) => {
-  const { store, agents, clock, events, limits, admit, inBackground } = parts;
+  const { store, agents, clock, events, settings, admit, inBackground } = parts;
   let refused = 0;
 
   const queueNew = async (wish: EventWish): Promise<QueuedEvent> => {
@@ -52,7 +51,7 @@ export const createSystemEvents = (parts: {
     admit();
     const agent = agents.get(wish.agent);
     if (agent.heartbeatMs === undefined && wish.mode !== "now") throw beatsNever(agent.name);
-    return await store.queueEvent(orderOf(wish, agent.name, clock.now(), limits()));
+    return await store.queueEvent(orderOf(wish, agent.name, clock.now(), settings().limits));
   };
 
   const get = async (eventId: string): Promise<SystemEvent> => {
@@ -126,7 +125,12 @@ export const createSystemEvents = (parts: {
 
 export type SystemEvents = ReturnType<typeof createSystemEvents>;
 
-const orderOf = (wish: EventWish, agent: string, now: number, { store, recorder }: EventLimits): EventOrder => ({
+const orderOf = (
+  wish: EventWish,
+  agent: string,
+  now: number,
+  { store, recorder }: CoreSettings["limits"],
+): EventOrder => ({
   now,
   eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId, now) : newId("evt", now),
   agent,

@@ -1,4 +1,5 @@
 import { isTurnEnd, type TurnEndEntry } from "#core/sessions/journal.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { isEnded } from "#core/turns/turns.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { NO_USAGE, showCompleted, showUsage } from "#kit/usages.ts";
@@ -11,15 +12,14 @@ import type {
   Entry,
   Page,
   RecordedDelivery,
-  RecorderLimits,
   Store,
   SystemEvent,
   Turn,
 } from "#store/store.ts";
 
 /** The flight recorder, read and written: requests that came in, and their results. */
-export const createDeliveries = (parts: { store: Store; events: Events; limits: () => RecorderLimits }) => {
-  const { store, events, limits } = parts;
+export const createDeliveries = (parts: { store: Store; events: Events; settings: () => CoreSettings }) => {
+  const { store, events, settings } = parts;
 
   const read = async (deliveryId: string): Promise<RecordedDelivery> => {
     const delivery = await store.getDelivery(deliveryId);
@@ -40,7 +40,7 @@ export const createDeliveries = (parts: { store: Store; events: Events; limits: 
      */
     async record(delivery: Delivery, work?: DeliveryWork): Promise<void> {
       try {
-        await store.recordDelivery(delivery, limits(), work);
+        await store.recordDelivery(delivery, settings().limits.recorder, work);
       } catch (error) {
         events.storeFailed({ operation: "record", error });
       }

@@ -1,5 +1,6 @@
 import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
 import { type Agent, type Agents, countedModel, labelOfModel } from "#core/agents/agents.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { createWorker, leaseOfClaims } from "#core/worker.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
 import { orAborted } from "#kit/abort.ts";
@@ -18,7 +19,6 @@ import type {
   SessionRef,
   SessionSize,
   Store,
-  StoreLimits,
   Surface,
 } from "#store/store.ts";
 import { inTurnOrder, readContext, summaryMessage, toBackend } from "./history.ts";
@@ -46,9 +46,7 @@ type CompactionParts = {
   clock: Clock;
   events: Events;
   node: string;
-  limits: () => StoreLimits;
-  /** Tokens past which a session is compacted by itself; 0 is never. */
-  compactAt: () => number;
+  settings: () => CoreSettings;
   inBackground: InBackground;
 };
 
@@ -71,7 +69,7 @@ type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
 export const createCompactions = (parts: CompactionParts) => {
-  const { store, agents, clock, events, node, limits, compactAt, inBackground } = parts;
+  const { store, agents, clock, events, node, settings, inBackground } = parts;
   const lease = leaseOfClaims<Placed>(store);
   const queued = new Map<string, Queued>();
   /** Summaries that are being written, by agent. */
@@ -101,7 +99,7 @@ export const createCompactions = (parts: CompactionParts) => {
     const begun = new Promise<void>((resolve) => (begin = resolve));
     queued.set(compactionId, { sessionId, stop, begin });
     try {
-      const order = { now, compactionId, sessionId, node, leaseMs: lease.ms, limits: limits() };
+      const order = { now, compactionId, sessionId, node, leaseMs: lease.ms, limits: settings().limits.store };
       const place = await store.queueCompaction(order);
       const done = workInPlace(place, wish, begun, stop.signal);
       worker.begin({ claim: place.claim, stop, done });
@@ -193,7 +191,7 @@ export const createCompactions = (parts: CompactionParts) => {
 
   /** Tokens past which a session of this agent is compacted by itself: it has to fit into its model's context. */
   const dueAt = (name: string): number => {
-    const most = compactAt();
+    const most = settings().compactAt;
     const agent = most === 0 ? undefined : agents.find(name);
     const fits = agent?.backend.contextTokens?.(agent.model);
     return fits === undefined ? most : Math.min(most, Math.floor(fits * CONTEXT_SHARE));
@@ -231,7 +229,7 @@ export const createCompactions = (parts: CompactionParts) => {
       run(sessionId, { keep, payer: { surface: "rpc", caller } }),
 
     /** Compacts a session that is full, where sessions are compacted by themselves; true if that went well. */
-    makeRoom: async (sessionId: string): Promise<boolean> => compactAt() > 0 && (await runByItself(sessionId)),
+    makeRoom: async (sessionId: string): Promise<boolean> => settings().compactAt > 0 && (await runByItself(sessionId)),
 
     /** The store's watcher calls these. */
     watcher: {

@@ -3,6 +3,7 @@ import type { BackendTurn } from "#backends/backend.ts";
 import { type Agent, type Agents, labelOfModel } from "#core/agents/agents.ts";
 import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.ts";
 import type { Journal } from "#core/sessions/journal.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { skillTools } from "#core/skills/skill-tools.ts";
 import { hasSkill, type Skills } from "#core/skills/skills.ts";
 import { createWorker, keepTrying, leaseOfClaims, type Worker } from "#core/worker.ts";
@@ -36,7 +37,7 @@ type RunParts = {
   events: Events;
   retries: RetryBudget;
 };
-export type RunnerParts = RunParts & { concurrency: () => number };
+export type RunnerParts = RunParts & { settings: () => CoreSettings };
 
 /** A turn that runs here. */
 type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
@@ -49,7 +50,8 @@ export type Place = { claim: ClaimRequest; free: () => void };
  * agent as the agent says. A full agent makes only its own turns wait.
  */
 export const createRunner = (parts: RunnerParts) => {
-  const { store, agents, clock, concurrency } = parts;
+  const { store, agents, clock } = parts;
+  const concurrency = () => parts.settings().concurrency;
   const node = newId("node", clock.now());
   const lease = leaseOfClaims<Run>(store);
   const leaseMs = lease.ms;

@@ -2,23 +2,13 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import { type Agent, type Agents, checkModel, countedModel, requireAwake } from "#core/agents/agents.ts";
 import type { Journal, TurnEndEntry } from "#core/sessions/journal.ts";
 import type { SessionPlace } from "#core/sessions/sessions.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { checkSkills, type Skills } from "#core/skills/skills.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type {
-  Delivery,
-  Page,
-  RecorderLimits,
-  Store,
-  StoreLimits,
-  Surface,
-  Turn,
-  TurnOrder,
-  TurnQuery,
-  TurnStart,
-} from "#store/store.ts";
+import type { Delivery, Page, Store, Surface, Turn, TurnOrder, TurnQuery, TurnStart } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
 /** The request of every surface that starts work. */
@@ -53,8 +43,6 @@ export type TurnWish = {
 
 export type Started = { turn: Turn; replayed: boolean };
 
-export type Limits = { store: StoreLimits; recorder: RecorderLimits };
-
 export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
 const SIGNAL_AFTER_MS = 100;
@@ -66,7 +54,7 @@ type TurnParts = {
   journal: Journal;
   runner: Runner;
   clock: Clock;
-  limits: () => Limits;
+  settings: () => CoreSettings;
   /** Throws when the gateway takes no new work: it drains, or memory is short. */
   admit: () => void;
 };
@@ -111,7 +99,7 @@ export const createTurns = (parts: TurnParts) => {
     const now = place?.claim.now ?? clock.now();
     let started: TurnStart | undefined;
     try {
-      const order = orderOf(wish, countedModel(agent, wish.model), now, parts.limits(), place?.claim);
+      const order = orderOf(wish, countedModel(agent, wish.model), now, parts.settings().limits, place?.claim);
       started = await store.startTurn(order);
     } finally {
       if (!started?.claimed) place?.free();
@@ -238,7 +226,7 @@ const orderOf = (
   wish: TurnWish,
   counted: string,
   now: number,
-  limits: Limits,
+  limits: CoreSettings["limits"],
   claim: TurnOrder["claim"],
 ): TurnOrder => {
   const turnId = wish.delivery ? idLike("turn", wish.delivery.deliveryId, now) : newId("turn", now);
