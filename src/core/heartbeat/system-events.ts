@@ -8,21 +8,16 @@ import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, isLoop, loopWords } from "#kit/hops.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import type { Events } from "#observe/events.ts";
-import type { Delivery, EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
+import type { EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
 
 /** The request of a surface that queues an event. */
-export type EventWish = {
+export type EventWish = Pick<EventOrder, "text" | "metadata" | "caller" | "delivery"> & {
   /** Undefined is the default agent. */
   agent: string | undefined;
-  text: string;
-  /** The JSON that came beside the text. */
-  metadata: string | undefined;
   mode: "next-heartbeat" | "now";
-  caller: string;
   /** The number of announcements and agents that it came through. */
   hops: number;
   idempotency: { key: string; hash: string } | undefined;
-  delivery: Delivery | undefined;
 };
 
 export type QueuedEvent = { event: SystemEvent; replayed: boolean };

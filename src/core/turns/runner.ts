@@ -13,7 +13,7 @@ import { newId } from "#kit/ids.ts";
 import { abortSignalOf, Stop } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Store, TurnEnd, UsageRow } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Store, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReplies } from "./live-replies.ts";
 import { type Note, type Outcome, runTurn, type StopReason, TurnWatch } from "./run-turn.ts";
@@ -172,9 +172,6 @@ const runClaimed = async (parts: RunParts, run: Run, agent: Agent | undefined): 
   }
 };
 
-/** How an attempt ended: after how long the turn is tried again, undefined where that was its end, and how long the attempt took. */
-type Ending = { outcome: Outcome; ms: number; retryInMs: number | undefined };
-
 /** Runs a claimed turn once, and keeps how that ended: its end, or that it is tried again. */
 const runAttempt = async (parts: RunParts, { claimed, stop }: Run, agent: Agent): Promise<void> => {
   const { clock, events, live } = parts;
@@ -196,43 +193,43 @@ const runAttempt = async (parts: RunParts, { claimed, stop }: Run, agent: Agent)
       anew: () => watch.anew(),
     });
     watch.stop();
-    const ms = clock.monotonic() - began;
-    await keepEnd(parts, claimed, agent, { outcome, ms, retryInMs: retryAfter(parts, claimed, agent, outcome, ms) });
+    await keepEnd(parts, claimed, agent, outcome, clock.monotonic() - began);
   } finally {
     watch.stop();
     live.close(reply);
   }
 };
 
-/** Keeps how an attempt ended, and tells of it. */
-const keepEnd = async (parts: RunParts, claimed: ClaimedTurn, agent: Agent, ending: Ending): Promise<void> => {
+/** Keeps how an attempt ended: the turn's end, or that it is tried again. Tells of it. */
+const keepEnd = async (
+  parts: RunParts,
+  claimed: ClaimedTurn,
+  agent: Agent,
+  outcome: Outcome,
+  ms: number,
+): Promise<void> => {
   const { store, clock, events } = parts;
   const { claim, turn } = claimed;
-  const { outcome, ms, retryInMs } = ending;
+  const { turnId, attempt } = turn;
+  const { reply, error, thrown } = outcome;
+  if (thrown !== undefined) events.backendFailed({ turnId, agent: agent.name, error: thrown });
+  const retryInMs = retryAfter(parts.retries, claimed, agent, outcome, ms);
   const answered = outcome.model ?? turn.model ?? agent.model;
   const usage: UsageRow = { model: answered ?? agent.backend.kind, usage: outcome.usage, latencyMs: ms };
   const model = answered === turn.model ? undefined : answered;
+  const status = outcome.status === "retry" || outcome.status === "handed-back" ? "failed" : outcome.status;
   events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: outcome.usage });
-  const { reply, error } = outcome;
   const isOurs = await keepTrying(parts, "endTurn", () =>
     retryInMs === undefined
-      ? store.endTurn(claim, { now: clock.now(), status: statusOf(outcome), reply, error, model, usage })
+      ? store.endTurn(claim, { now: clock.now(), status, reply, error, model, usage })
       : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage }),
   );
-  if (isOurs) tellEnd(parts, claimed, ending);
-  else await tellLost(parts, turn);
-};
-
-const tellEnd = (parts: RunParts, claimed: ClaimedTurn, { outcome, ms, retryInMs }: Ending): void => {
-  const { turnId, agent, attempt } = claimed.turn;
-  if (retryInMs === undefined) {
-    parts.events.turnEnded({ turnId, agent, outcome: statusOf(outcome), attempt, ms });
-    return;
-  }
+  if (!isOurs) return await tellLost(parts, turn);
+  if (retryInMs === undefined) return events.turnEnded({ turnId, agent: agent.name, outcome: status, attempt, ms });
   const delayMs = Math.round(retryInMs);
-  parts.events.turnRetried({ turnId, agent, attempt, delayMs });
+  events.turnRetried({ turnId, agent: agent.name, attempt, delayMs });
   // The journal does not tell why an attempt was given back.
-  const reason = outcome.status === "handed-back" ? "the gateway stopped" : outcome.error?.detail;
+  const reason = outcome.status === "handed-back" ? "the gateway stopped" : error?.detail;
   noteOn(parts, claimed, { name: "turn.returned", detail: { attempt, reason, delay_ms: delayMs } });
 };
 
@@ -248,15 +245,12 @@ const tellLost = async (
 
 /** After how long the turn is tried again; undefined when that was its end. */
 const retryAfter = (
-  { events, retries }: RunParts,
+  retries: RetryBudget,
   { turn, spentMs }: ClaimedTurn,
   agent: Agent,
   outcome: Outcome,
   ms: number,
 ): number | undefined => {
-  if (outcome.thrown !== undefined) {
-    events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
-  }
   const delayMs = backoffOf(outcome, turn.attempt, agent.deadlineMs - spentMs - ms);
   if (outcome.status === "retry" && delayMs !== undefined && !retries.take(turn.agent)) return undefined;
   if (delayMs === undefined) retries.earn(turn.agent);
@@ -270,9 +264,6 @@ const backoffOf = ({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftM
   const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
   return Math.max(retryAfterMs, backoff * (0.5 + Math.random() / 2));
 };
-
-const statusOf = ({ status }: Outcome): TurnEnd["status"] =>
-  status === "retry" || status === "handed-back" ? "failed" : status;
 
 /** Retries of an agent's turns that may be made at once, and how much of one each turn that ended gives back. */
 const MOST_RETRIES = 100;

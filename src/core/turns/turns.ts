@@ -8,33 +8,23 @@ import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type { Delivery, Page, Store, Surface, Turn, TurnOrder, TurnQuery, TurnStart } from "#store/store.ts";
+import type { Page, Store, Turn, TurnOrder, TurnQuery, TurnStart } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
+type Wished = "outside" | "context" | "events" | "announce" | "model" | "skillIds" | "delivery";
+
 /** The request of every surface that starts work. */
-export type TurnWish = {
+export type TurnWish = Pick<TurnOrder, "surface" | "caller" | "text"> & {
+  [Field in Wished]?: TurnOrder[Field] | undefined;
+} & {
   place: SessionPlace;
-  surface: Surface;
-  caller: string;
-  text: string;
-  /** The text came from outside: it is fenced when a prompt is built. */
-  outside?: boolean;
-  /** The JSON that comes beside the text. */
-  context?: string | undefined;
-  /** The system events that it handles. */
-  events?: TurnOrder["events"];
-  /** The channel that its reply goes to when it completes. */
-  announce?: TurnOrder["announce"];
   /** The number of announcements and agents that its cause came through. */
   hops?: number;
-  model?: string | undefined;
-  skillIds?: readonly string[] | undefined;
   /** Somebody waits for the reply, so long at most. */
   waitMs?: number | undefined;
   /** Somebody reads the reply as it is written. */
   streamed?: boolean;
   idempotency?: { key: string; hash: string } | undefined;
-  delivery?: Delivery | undefined;
   /** Told of the turn as soon as it is kept, before it can end; with the `seq` of its reply where that is begun already. */
   follow?: ((turn: Turn, replySeq: number | undefined) => void) | undefined;
   /** Aborts when the caller has gone. Asked for only when the wait lasts: a signal costs more than a short turn. */
