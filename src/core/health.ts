@@ -33,8 +33,8 @@ type HealthParts = {
   endingKeys: () => readonly EndingKey[];
   /** The channels of announcements. */
   channels: () => readonly HealthPart[];
-  /** Parts of the process: memory, the event loop. A costly measurement begins only when somebody asks. */
-  process: (isAsked: boolean) => readonly HealthPart[];
+  /** Parts of the process: memory, the event loop. */
+  process: () => readonly HealthPart[];
 };
 
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
@@ -42,18 +42,18 @@ export const createHealth = (parts: HealthParts) => {
   const { node: nodeId, store, agents, clock, events, stream, channels, process } = parts;
   const ping = createPing(store, clock);
   let told = "";
-  /** One that runs, or ran last. A look by itself may lack parts that are measured for those who ask. */
-  let last: { isAsked: boolean; freshUntil: number; report: Promise<HealthReport> } | undefined;
+  /** The look that runs, or ran last. */
+  let last: { freshUntil: number; report: Promise<HealthReport> } | undefined;
   let isClosed = false;
   let stopBeat = () => {};
 
-  const look = async (isAsked: boolean): Promise<HealthReport> => {
+  const look = async (): Promise<HealthReport> => {
     const { limits, datedTokens } = parts.settings();
     const all = [
       await storePart(store, ping, limits.store),
       queuePart(store, limits.store),
       eventsPart(store, limits.store, parts.eventsRefused()),
-      ...process(isAsked),
+      ...process(),
       ...agents.list().map((agent) => agentPart(store, agent, parts.eventsDelayedBy(agent.name))),
       ...channels(),
       ...tokenParts(datedTokens, clock.now()),
@@ -79,9 +79,9 @@ export const createHealth = (parts: HealthParts) => {
   };
 
   /** Many who ask at once share one look, and those who ask soon after it too. */
-  const read = (isAsked: boolean): Promise<HealthReport> => {
-    if (last && (last.isAsked || !isAsked) && clock.monotonic() < last.freshUntil) return last.report;
-    const looking = { isAsked, freshUntil: Number.POSITIVE_INFINITY, report: look(isAsked) };
+  const read = (): Promise<HealthReport> => {
+    if (last && clock.monotonic() < last.freshUntil) return last.report;
+    const looking = { freshUntil: Number.POSITIVE_INFINITY, report: look() };
     last = looking;
     looking.report.then(
       (report) => {
@@ -95,7 +95,7 @@ export const createHealth = (parts: HealthParts) => {
 
   const beat = () => {
     stopBeat = clock.after(stream.isFollowed() ? FOLLOWED_BEAT_MS : BEAT_MS, () => {
-      read(stream.isFollowed()).catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
+      read().catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
       beat();
     });
   };
@@ -104,7 +104,7 @@ export const createHealth = (parts: HealthParts) => {
   return {
     /** The trouble of the store, if it has any: it is asked, and given a second. */
     storeTrouble: ping,
-    read: () => read(true),
+    read,
     close(): void {
       isClosed = true;
       stopBeat();

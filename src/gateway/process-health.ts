@@ -11,15 +11,14 @@ const STALL_SECONDS = 1;
 
 type ProcessParts = { isShort: () => boolean; lag: LoopLag };
 
-/** The parts of health that tell of the process. The event loop is watched from the first time that somebody asks. */
+/** The parts of health that tell of the process. */
 export const createProcessHealth =
   ({ isShort, lag }: ProcessParts) =>
-  (isAsked: boolean): HealthPart[] => {
-    const parts = [part("memory", isShort() ? "Memory is short: new turns are refused until some have ended." : null)];
-    if (!isAsked && !lag.isMeasured()) return parts;
+  (): HealthPart[] => {
+    const memory = isShort() ? "Memory is short: new turns are refused until some have ended." : null;
     const { max } = lag.read();
     const stalled = `It stood still for ${max.toFixed(1)} s in the last seconds: something here computes for too long.`;
-    return [...parts, part("eventLoop", max >= STALL_SECONDS ? stalled : null)];
+    return [part("memory", memory), part("eventLoop", max >= STALL_SECONDS ? stalled : null)];
   };
 
 const part = (name: string, detail: string | null): HealthPart => ({
