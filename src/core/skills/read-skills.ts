@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Node } from "yaml";
-import { demandOf, hintOf } from "#kit/fault-words.ts";
+import { faultOf, type ToldFault } from "#kit/fault-words.ts";
 
 /** A folder with a SKILL.md, in the Agent Skills format. */
 export type Skill = {
@@ -155,15 +155,13 @@ export const readPlainFile = async (path: string, most: number): Promise<string 
 /** The parameters that a skill may be triggered with: their JSON Schema, and a check against it. */
 export type SkillParams = {
   schema: Readonly<Record<string, unknown>>;
-  check: (given: unknown) => readonly { pointer: string; message: string }[];
+  check: (given: unknown) => readonly ToldFault[];
 };
 
 const PARAMS_FILE = "params.schema.json";
 const PARAMS_LIMIT = 64 * 1024;
 const FAULTS_TOLD = 20;
 const HINTED = 5;
-/** A stranger chooses the names of unknown fields: only so much of one is repeated. */
-const REPEATED_LIMIT = 100;
 
 /** The schema beside a SKILL.md; undefined where there is none, and why it is none where it is no schema. */
 const readSkillParams = async (dir: string): Promise<SkillParams | string | undefined> => {
@@ -190,37 +188,16 @@ const compile = async (schema: Record<string, unknown>): Promise<SkillParams | s
     const validate = ajv.compile(schema);
     const check = (given: unknown) => {
       if (validate(given)) return [];
-      return (validate.errors ?? []).slice(0, FAULTS_TOLD).map(inWords);
+      return (validate.errors ?? []).slice(0, FAULTS_TOLD).map((fault, n) => {
+        const properties: unknown = n < HINTED ? fault.parentSchema?.properties : undefined;
+        return faultOf(fault, isObject(properties) ? Object.keys(properties) : []);
+      });
     };
     return { schema, check };
   } catch (error) {
     return `${PARAMS_FILE} is no JSON Schema: ${(error as Error).message.split("\n")[0]}`;
   }
 };
-
-type Found = {
-  keyword: string;
-  instancePath: string;
-  params: Record<string, unknown>;
-  message?: string | undefined;
-  parentSchema?: Record<string, unknown> | undefined;
-};
-
-const inWords = (fault: Found, n: number): { pointer: string; message: string } => {
-  const { keyword, instancePath: pointer, params, message = "is not what the skill takes", parentSchema } = fault;
-  if (keyword === "required") return { pointer: below(pointer, params.missingProperty), message: "is required" };
-  if (keyword === "additionalProperties") {
-    const name = String(params.additionalProperty);
-    const { properties } = parentSchema ?? {};
-    const hint = n < HINTED ? hintOf(name, isObject(properties) ? Object.keys(properties) : []) : "";
-    return { pointer: below(pointer, name), message: `is none that the skill takes${hint}` };
-  }
-  const demand = demandOf(fault);
-  return { pointer, message: demand === undefined ? message : `must ${demand}` };
-};
-
-const below = (pointer: string, name: unknown): string =>
-  `${pointer}/${String(name).slice(0, REPEATED_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
