@@ -9,6 +9,20 @@ import type { Page, Turn } from "#store/store.ts";
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : timeOf(ms));
 
+/**
+ * A time that a request names; the contract sees to its form. `Date` takes the 31st of February for the 3rd of March: a text that it writes
+ * otherwise is no moment of the calendar.
+ */
+export const momentOf = (pointer: string, text: string | null | undefined): number | undefined => {
+  if (!text) return undefined;
+  const at = new Date(text);
+  if (!Number.isNaN(at.getTime()) && at.toISOString() === text) return at.getTime();
+  const message = "is no moment of the calendar";
+  throw new GatewayError("invalid-request", `${pointer.split(/[:/]/).at(-1)} ${message}.`, {
+    errors: [{ pointer, message }],
+  });
+};
+
 export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({ ...turnSummaryOf(turn), reply: turn.reply ?? null });
 
 /** A turn as a list shows it. */
