@@ -33,15 +33,13 @@ export const createAnnouncements = (parts: {
   settings: () => Pick<CoreSettings, "channels">;
 }) => {
   const { store, clock, events, node, settings } = parts;
-  /** Channels that asked to be left alone, and until when. */
-  const leftAlone = new Map<string, number>();
-  /** Channels whose last attempt failed, and how. */
-  const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }>>();
+  /** Channels whose last attempt failed, how, and until when they asked to be left alone. */
+  const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }> & { restsUntil: number }>();
 
   const channelsUnderWay = (): string[] => worker.all().map(({ announcement }) => announcement.channel);
   /** Nobody answered there. A stop waits for no such channel. */
   const isDead = (channel: string) => failing.has(channel) && failing.get(channel)?.code === undefined;
-  const leftAloneFor = (channel: string): number => (leftAlone.get(channel) ?? 0) - clock.monotonic();
+  const leftAloneFor = (channel: string): number => (failing.get(channel)?.restsUntil ?? 0) - clock.monotonic();
 
   const claim = async () => {
     const underWay = channelsUnderWay();
@@ -52,7 +50,7 @@ export const createAnnouncements = (parts: {
     const request = { node, leaseMs: LEASE_MS, limit: MOST - underWay.length, freeOf };
     const { announcements, nextDueInMs = Number.POSITIVE_INFINITY } = await store.claimAnnouncements(request);
     // The next channel may be asked then that wanted to be left alone.
-    const waits = [...leftAlone.keys()].map(leftAloneFor).filter((ms) => ms > 0);
+    const waits = [...failing.keys()].map(leftAloneFor).filter((ms) => ms > 0);
     const works = announcements.map((claimed) => ({ ...claimed, stop: new AbortController() }));
     return { works, nextDueInMs: Math.min(nextDueInMs, ...waits) };
   };
@@ -70,8 +68,7 @@ export const createAnnouncements = (parts: {
     const outcome = await channel.announce(what, signal);
     if (signal.aborted && outcome.kind !== "delivered") return RETURNED;
     if (outcome.kind === "delivered") failing.delete(name);
-    else failing.set(name, outcome);
-    leftAlone.set(name, clock.monotonic() + holdOf(outcome));
+    else failing.set(name, { ...outcome, restsUntil: clock.monotonic() + holdOf(outcome) });
     return endOf(outcome, announcement, clock.now());
   };
 
@@ -112,8 +109,10 @@ export const createAnnouncements = (parts: {
     wake: worker.wake,
     /** The channels are others now: each is asked at once. */
     reconfigured(): void {
-      leftAlone.clear();
-      for (const channel of failing.keys()) if (!settings().channels.has(channel)) failing.delete(channel);
+      for (const [channel, last] of failing) {
+        if (settings().channels.has(channel)) last.restsUntil = 0;
+        else failing.delete(channel);
+      }
       worker.wake();
     },
     /** How each channel is. */

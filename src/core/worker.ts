@@ -72,7 +72,7 @@ export type Worker<W> = {
   /** There may be work to claim, or room for it. */
   wake(): void;
   /** The same in so long; a time that is sooner stays. */
-  wakeIn(ms: number): void;
+  wakeIn(ms?: number): void;
   /** Runs work that was claimed. */
   begin(work: W): void;
   get(key: string): W | undefined;
@@ -196,7 +196,7 @@ export const createWorker = <W>(parts: WorkerParts<W>): Worker<W> => {
 
   return {
     wake,
-    wakeIn: (ms) => {
+    wakeIn: (ms = 0) => {
       // A claim that is under way says when it is due again, and may not know of this yet.
       if (ms <= 0 || isClaiming) wake();
       else if (clock.monotonic() + ms < dueAt) wakeAfter(ms);

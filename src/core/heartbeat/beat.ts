@@ -47,13 +47,11 @@ export type HeldBeat = {
   isDone: boolean;
   /** Why the next turn cannot be started now. */
   delayedBy: string | undefined;
-  /** The time until the next one, as its end tells it. */
-  nextInMs: number;
 };
 
 export const holdBeat = (claim: BeatClaim, began: number): HeldBeat => ({
   ...{ claim, began, stop: new AbortController(), leave: new AbortController() },
-  ...{ events: 0, returned: 0, turnIds: [], isDone: false, delayedBy: undefined, nextInMs: 0 },
+  ...{ events: 0, returned: 0, turnIds: [], isDone: false, delayedBy: undefined },
 });
 
 export const leaveBeat = ({ stop, leave }: HeldBeat): void => {
