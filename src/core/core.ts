@@ -106,7 +106,7 @@ const createNouns = (
   const { shared } = store;
   const first = settings();
   const agents = createAgents(first.agents, first.defaultAgent);
-  const journal = createJournal({ isShared: shared !== undefined });
+  const journal = createJournal();
   const sharedReplies = shared && createSharedReplies({ shared, clock, events });
   const live = sharedReplies?.live ?? createLiveReplies();
   const common = { store, clock, events, admit, settings, agents, journal, live, skills: createSkills() };

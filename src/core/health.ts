@@ -136,7 +136,8 @@ const createPing = (store: Store, clock: Clock): Ping => {
   };
 };
 
-const part = (name: string, wrong: string | undefined): HealthPart => ({
+/** A part of health, with its fault if it has one. */
+export const partOf = (name: string, wrong: string | undefined): HealthPart => ({
   name,
   status: wrong === undefined ? "ok" : "degraded",
   detail: wrong ?? null,
@@ -144,15 +145,15 @@ const part = (name: string, wrong: string | undefined): HealthPart => ({
 
 const storePart = async (store: Store, ping: Ping, limits: StoreLimits): Promise<HealthPart> => {
   const trouble = await ping();
-  if (trouble) return part("store", `${trouble}: ${trouble === SILENT ? UNTIL_IT_DOES : UNTIL_THERE_IS_ROOM}.`);
+  if (trouble) return partOf("store", `${trouble}: ${trouble === SILENT ? UNTIL_IT_DOES : UNTIL_THERE_IS_ROOM}.`);
   const { bytes, deliveryBytes } = store.stats();
   const isFull = bytes - deliveryBytes >= limits.storeBytes;
-  return part("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);
+  return partOf("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);
 };
 
 const queuePart = (store: Store, { turns }: StoreLimits): HealthPart => {
   const { turnsQueued } = store.stats();
-  return part(
+  return partOf(
     "queue",
     turnsQueued >= turns ? `${turnsQueued} turns wait, limits.turns: new ones are refused.` : undefined,
   );
@@ -183,7 +184,7 @@ const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): H
     restMs > 0 ? `It failed several times in a row, and is left alone for ${Math.ceil(restMs / 1_000)} s.` : "",
     isDelayed ? `Its heartbeat cannot hand over its events (${delayedBy}) and tries again.` : "",
   ].filter(Boolean);
-  const wrong = part(`agents.${name}`, said.join(" ") || undefined);
+  const wrong = partOf(`agents.${name}`, said.join(" ") || undefined);
   const paused = pausedWords(counts);
   return paused === undefined ? wrong : { ...wrong, detail: [paused, ...said].join(" ") };
 };
@@ -203,7 +204,7 @@ const tokenParts = (tokens: readonly DatedToken[], now: number): HealthPart[] =>
     .filter(isOld)
     .map(({ since }) => since);
   const wrong = `In use since ${old.join(" and ")}, more than 90 days: put a new token beside it, then take it away.`;
-  return [part("webhooks.token", old.length > 0 ? wrong : undefined)];
+  return [partOf("webhooks.token", old.length > 0 ? wrong : undefined)];
 };
 
 /** A key that ends is no fault of the gateway: its part is ok, and says what to do. */

@@ -2,6 +2,7 @@ import { totalmem } from "node:os";
 import { constants, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Core } from "#core/core.ts";
+import { partOf } from "#core/health.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import type { HealthPart } from "#store/store.ts";
@@ -15,17 +16,11 @@ type ProcessParts = { isShort: () => boolean; lag: LoopLag };
 export const createProcessHealth =
   ({ isShort, lag }: ProcessParts) =>
   (): HealthPart[] => {
-    const memory = isShort() ? "Memory is short: new turns are refused until some have ended." : null;
+    const memory = isShort() ? "Memory is short: new turns are refused until some have ended." : undefined;
     const { max } = lag.read();
     const stalled = `It stood still for ${max.toFixed(1)} s in the last seconds: something here computes for too long.`;
-    return [part("memory", memory), part("eventLoop", max >= STALL_SECONDS ? stalled : null)];
+    return [partOf("memory", memory), partOf("eventLoop", max >= STALL_SECONDS ? stalled : undefined)];
   };
-
-const part = (name: string, detail: string | null): HealthPart => ({
-  name,
-  status: detail === null ? "ok" : "degraded",
-  detail,
-});
 
 /** The parts of the gateway, and whether each takes work. */
 export const readinessOf = async (

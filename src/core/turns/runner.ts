@@ -235,12 +235,11 @@ const keepEnd = async (
 
 /** The turn's session was deleted, or its lease ended and it goes on elsewhere. */
 const tellLost = async (
-  { store, journal, events }: RunParts,
+  { store, events }: RunParts,
   { turnId, agent, attempt }: ClaimedTurn["turn"],
 ): Promise<void> => {
   const turn = await store.getTurn(turnId);
-  if (!turn) journal.turnErased(turnId);
-  else if (turn.attempt > attempt || turn.status === "queued") events.turnLost({ turnId, agent, attempt });
+  if (turn && (turn.attempt > attempt || turn.status === "queued")) events.turnLost({ turnId, agent, attempt });
 };
 
 /** After how long the turn is tried again; undefined when that was its end. */
