@@ -143,7 +143,6 @@ const COUNTED: { [Name in keyof Counted]: Row<Counted[Name]> } = {
 
 const BILLION = 1_000_000_000;
 
-const statusClass = (status: number): string => `${Math.trunc(status / 100)}xx`;
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 /**
@@ -216,45 +215,36 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     log("info", "store.settled", { operations: names, ...ended }),
   );
 
+  const countRequest = (surface: Surface, operation: string, status: number, ms: number, error?: string): void => {
+    requests.at(surface, operation, `${Math.trunc(status / 100)}xx`).inc();
+    requestSeconds.at(surface, operation).observe(ms / 1000);
+    if (error !== undefined) errors.at(surface, error).inc();
+  };
+
   return {
     ...(Object.fromEntries(counted) as { [Name in keyof Counted]: (fields: Counted[Name]) => void }),
     requestHandled: (request: RequestHandled): void => {
       const { surface, operation, status, ms, error } = request;
-      requests.at(surface, operation, statusClass(status)).inc();
-      requestSeconds.at(surface, operation).observe(ms / 1000);
-      if (error !== undefined) errors.at(surface, error).inc();
+      countRequest(surface, operation, status, ms, error);
       request.ms = rounded(ms);
       log("info", "request", request);
     },
     /** A call over a WebSocket. All are counted; one that changed something or failed has a line, the others only at `debug`. */
     socketCallHandled: (call: SocketCall, ms: number): void => {
       const { operation, error, turnId, changes } = call.outcome;
-      requests.at("rpc", operation, "2xx").inc();
-      requestSeconds.at("rpc", operation).observe(ms / 1000);
-      if (error !== undefined) errors.at("rpc", error).inc();
+      countRequest("rpc", operation, 200, ms, error);
       const level = changes || error !== undefined ? "info" : "debug";
       if (!logger.writes(level)) return;
       const { requestId, callerName: caller } = call;
-      log(level, "request", {
-        surface: "rpc",
-        transport: "websocket",
-        operation,
-        status: 200,
-        ms: rounded(ms),
-        requestId,
-        caller,
-        error,
-        turnId,
-      });
+      const facts = { surface: "rpc", transport: "websocket", operation, status: 200, ms: rounded(ms) };
+      log(level, "request", { ...facts, requestId, caller, error, turnId });
     },
     turnStarted: (turn: TurnRun & { queuedMs: number }): void => {
       turnsStarted.at(turn.agent).inc();
       waitSeconds.at(turn.agent).observe(turn.queuedMs / 1000);
       log("debug", "turn.started", turn);
     },
-    turnEnded: (
-      turn: TurnRun & { outcome: "completed" | "failed" | "cancelled"; ms: number; reason?: string },
-    ): void => {
+    turnEnded: (turn: TurnRun & { outcome: "completed" | "failed" | "cancelled"; ms: number }): void => {
       turns.at(turn.agent, turn.outcome).inc();
       turnSeconds.at(turn.agent).observe(turn.ms / 1000);
       // One that went well is told by its request's line, the journal and the counters.
