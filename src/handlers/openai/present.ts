@@ -80,13 +80,11 @@ export const chunksOf = (
 
 /** The fields that a whole reply and its pieces share. */
 const headOf = <Kind extends string>(turn: Turn, model: string, object: Kind) => ({
-  id: idOf(turn),
+  id: `chatcmpl-${turn.turnId}`,
   object,
-  created: createdOf(turn),
+  created: Math.floor(turn.createdAt / 1_000),
   model,
 });
-const idOf = ({ turnId }: Turn): string => `chatcmpl-${turnId}`;
-const createdOf = ({ createdAt }: Turn): number => Math.floor(createdAt / 1_000);
 
 const usageOf = (usage: Usage): CompletionUsage => {
   const { input, output, total, cached = 0, reasoning = 0, cost, unknown } = showCompleted(usage);
@@ -102,12 +100,9 @@ const usageOf = (usage: Usage): CompletionUsage => {
   return shown;
 };
 
-/** A turn that has completed. One literal: each is written, and parts that are spread into it cost more than all of that. */
+/** A turn that has completed. */
 export const completionOf = (turn: Turn, model: string): ChatCompletion => ({
-  id: idOf(turn),
-  object: "chat.completion",
-  created: createdOf(turn),
-  model,
+  ...headOf(turn, model, "chat.completion"),
   choices: [
     {
       index: 0,
