@@ -1,5 +1,5 @@
-import { setMaxListeners } from "node:events";
-import type { Channel, Outcome } from "#channels/channel.ts";
+import type { Outcome } from "#channels/channel.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { createWorker, keepTrying, type Worker } from "#core/worker.ts";
 import type { Clock } from "#kit/clock.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
@@ -21,8 +21,6 @@ const LONGEST_DELAY_MS = 3_600_000;
 /** More than fit into a day, for a wall clock that went back. */
 const MOST_ATTEMPTS = 100;
 
-export type Channels = ReadonlyMap<string, Channel>;
-
 /**
  * Sends replies to their channels, each at least once: a claimed announcement that is not ended comes back when its lease ends. A
  * channel that fails is asked again for a day, and neither the turn nor another channel waits for it.
@@ -32,56 +30,51 @@ export const createAnnouncements = (parts: {
   clock: Clock;
   events: Events;
   node: string;
-  channels: () => Channels;
+  settings: () => Pick<CoreSettings, "channels">;
 }) => {
-  const { store, clock, events, node, channels } = parts;
-  const stopping = new AbortController();
-  setMaxListeners(MOST, stopping.signal);
-  /** Channels that asked to be left alone, and until when. */
-  const leftAlone = new Map<string, number>();
-  /** Channels whose last attempt failed, and how. */
-  const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }>>();
-  let state: "running" | "draining" | "stopped" = "running";
+  const { store, clock, events, node, settings } = parts;
+  /** Channels whose last attempt failed, how, and until when they asked to be left alone. */
+  const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }> & { restsUntil: number }>();
 
   const channelsUnderWay = (): string[] => worker.all().map(({ announcement }) => announcement.channel);
   /** Nobody answered there. A stop waits for no such channel. */
   const isDead = (channel: string) => failing.has(channel) && failing.get(channel)?.code === undefined;
-  const leftAloneFor = (channel: string): number => (leftAlone.get(channel) ?? 0) - clock.monotonic();
+  const leftAloneFor = (channel: string): number => (failing.get(channel)?.restsUntil ?? 0) - clock.monotonic();
 
   const claim = async () => {
     const underWay = channelsUnderWay();
     const freeOf = (channel: string): number =>
-      leftAloneFor(channel) > 0 || (state !== "running" && isDead(channel))
+      leftAloneFor(channel) > 0 || (worker.state() !== "running" && isDead(channel))
         ? 0
         : MOST_OF_CHANNEL - underWay.filter((one) => one === channel).length;
     const request = { node, leaseMs: LEASE_MS, limit: MOST - underWay.length, freeOf };
     const { announcements, nextDueInMs = Number.POSITIVE_INFINITY } = await store.claimAnnouncements(request);
     // The next channel may be asked then that wanted to be left alone.
-    const waits = [...leftAlone.keys()].map(leftAloneFor).filter((ms) => ms > 0);
-    return { works: announcements, mayBeMore: false, nextDueInMs: Math.min(nextDueInMs, ...waits) };
+    const waits = [...failing.keys()].map(leftAloneFor).filter((ms) => ms > 0);
+    const works = announcements.map((claimed) => ({ ...claimed, stop: new AbortController() }));
+    return { works, nextDueInMs: Math.min(nextDueInMs, ...waits) };
   };
 
-  const attempt = async (announcement: Announcement): Promise<AnnouncementEnd> => {
+  const attempt = async (announcement: Announcement, signal: AbortSignal): Promise<AnnouncementEnd> => {
     const { turnId, sessionId, agent, channel: name, deliveryId, hops } = announcement;
-    if (stopping.signal.aborted) return RETURNED;
-    const channel = channels().get(name);
+    if (signal.aborted) return RETURNED;
+    const channel = settings().channels.get(name);
     if (!channel) return givenUp("the channel left the configuration");
     if (isLoop(hops)) return givenUp(loopWords(hops));
     const turn = await store.getTurn(turnId);
     if (turn?.reply === undefined) return givenUp("its turn is not kept any more");
     const { model, reply, usage = NO_USAGE, createdAt, endedAt = createdAt } = turn;
     const what = { turnId, sessionId, agent, channel: name, deliveryId, hops, model, reply, usage, createdAt, endedAt };
-    const outcome = await channel.announce(what, stopping.signal);
-    if (stopping.signal.aborted && outcome.kind !== "delivered") return RETURNED;
+    const outcome = await channel.announce(what, signal);
+    if (signal.aborted && outcome.kind !== "delivered") return RETURNED;
     if (outcome.kind === "delivered") failing.delete(name);
-    else failing.set(name, outcome);
-    leftAlone.set(name, clock.monotonic() + holdOf(outcome));
+    else failing.set(name, { ...outcome, restsUntil: clock.monotonic() + holdOf(outcome) });
     return endOf(outcome, announcement, clock.now());
   };
 
-  const run = async ({ claim, announcement }: ClaimedAnnouncement): Promise<void> => {
+  const run = async ({ claim, announcement, stop: { signal } }: Sending): Promise<void> => {
     const began = clock.monotonic();
-    const end = await attempt(announcement).catch((error: unknown) => {
+    const end = await attempt(announcement, signal).catch((error: unknown) => {
       // The store, mostly: neither the receiver nor the announcement has done anything wrong.
       events.unexpectedError({ error, where: "announcements" });
       return { name: "retried", reason: "the gateway failed", retryInMs: delayAfter(announcement.attempts) } as const;
@@ -89,34 +82,24 @@ export const createAnnouncements = (parts: {
     const step = stepOf(end, announcement, clock.now(), clock.monotonic() - began);
     const keep = () => store.endAnnouncement(claim, { retryInMs: end.retryInMs, step });
     // An end that the store never hears of is sent once more when the lease ends.
-    const isOurs = await keepTrying(parts, "endAnnouncement", keep, () => !stopping.signal.aborted).catch(() => false);
+    const isOurs = await keepTrying(parts, "endAnnouncement", keep, () => !signal.aborted).catch(() => false);
     // Its session was deleted, or its lease ended and another node has it.
     if (!isOurs) return;
     const { turnId, channel, attempts } = announcement;
     events.announced({ outcome: end.name, channel, turnId, attempt: attempts + 1, reason: end.reason });
   };
 
-  const worker: Worker<ClaimedAnnouncement> = createWorker<ClaimedAnnouncement>({
-    ...{ clock, events, name: "announcements" },
+  const worker: Worker<Sending> = createWorker<Sending>({
+    ...{ store, clock, events, name: "announcements" },
     keyOf: ({ claim }) => claim.turnId,
     run,
+    giveBack: ({ stop }) => stop.abort(),
     ended: () => worker.wake(),
-    queue: {
-      operation: "claimAnnouncements",
-      mayClaim: () => (state === "running" || (state === "draining" && !store.durable)) && worker.all().length < MOST,
-      claim,
-    },
+    queue: { operation: "claimAnnouncements", hasRoom: () => worker.all().length < MOST, claim },
   });
 
   const drain = async (ms: number): Promise<void> => {
-    state = "draining";
-    const isOver = () => !worker.isClaiming() && channelsUnderWay().every(isDead);
-    if (ms > 0) await worker.until(isOver, ms);
-    state = "stopped";
-    worker.stop();
-    stopping.abort();
-    // Not for ever: the store may not answer.
-    await worker.until(worker.isIdle, GIVE_BACK_MS);
+    await worker.drain({ ms, isDone: () => channelsUnderWay().every(isDead), lastMs: GIVE_BACK_MS });
     const left = store.stats().announcements;
     if (left > 0) events.announcementsLeft({ left, kept: store.durable });
   };
@@ -126,14 +109,16 @@ export const createAnnouncements = (parts: {
     wake: worker.wake,
     /** The channels are others now: each is asked at once. */
     reconfigured(): void {
-      leftAlone.clear();
-      for (const channel of failing.keys()) if (!channels().has(channel)) failing.delete(channel);
+      for (const [channel, last] of failing) {
+        if (settings().channels.has(channel)) last.restsUntil = 0;
+        else failing.delete(channel);
+      }
       worker.wake();
     },
     /** How each channel is. */
     health(): HealthPart[] {
       const { announcements } = store.stats();
-      return [...channels().keys()].map((channel) => {
+      return [...settings().channels.keys()].map((channel) => {
         const name = `channels.${channel}`;
         const last = failing.get(channel);
         if (!last) return { name, status: "ok", detail: null };
@@ -147,6 +132,9 @@ export const createAnnouncements = (parts: {
 };
 
 export type Announcements = ReturnType<typeof createAnnouncements>;
+
+/** An announcement that is being sent. */
+type Sending = ClaimedAnnouncement & { stop: AbortController };
 
 /** The result of an attempt. `returned`: the gateway stopped before there was an answer. */
 type AnnouncementEnd = {

@@ -1,50 +1,29 @@
 import { createBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
-import type { Store, StoreWatcher } from "#store/store.ts";
-import { type Agent, createAgents, createAgentViews, setPaused } from "./agents/agents.ts";
+import type { Store } from "#store/store.ts";
+import { createAgents, createAgentViews, setPaused } from "./agents/agents.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
-import { announceOf, type Channels, createAnnouncements } from "./announcements.ts";
+import { announceOf, createAnnouncements } from "./announcements.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import { createHeartbeat } from "./heartbeat/heartbeat.ts";
-import { createSystemEvents, type EventLimits } from "./heartbeat/system-events.ts";
-import { type ConfiguredKey, createKeys } from "./keys.ts";
-import { createMappings, type MappingsSettings } from "./mappings.ts";
+import { createSystemEvents } from "./heartbeat/system-events.ts";
+import { createKeys } from "./keys.ts";
+import { createMappings } from "./mappings.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
 import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
 import { createCompactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
 import { startSweeps } from "./sessions/sweeps.ts";
+import { type CoreSettings, createSettings, type Settings } from "./settings.ts";
 import { createSkills, type InvalidSkill, type Skills } from "./skills/skills.ts";
-import { agesOf, countEndingKeys, type DatedToken, NEAR_END, tellOldTokens } from "./token-ages.ts";
-import { createLiveReplies } from "./turns/live-replies.ts";
+import { agesOf, countEndingKeys, NEAR_END, tellOldTokens } from "./token-ages.ts";
+import { createLiveReplies, createSharedReplies } from "./turns/live-replies.ts";
 import { createRetryBudget, createRunner } from "./turns/runner.ts";
-import { createSharedReplies } from "./turns/shared-replies.ts";
 import { createTurnSteps } from "./turns/turn-events.ts";
-import { createTurns, type Limits } from "./turns/turns.ts";
+import { createTurns } from "./turns/turns.ts";
 import { createUsageStats } from "./usage.ts";
-
-/** The parts of the configuration that the core uses; a reload gives new ones. */
-export type CoreSettings = {
-  agents: readonly Agent[];
-  defaultAgent: string | undefined;
-  keys: readonly ConfiguredKey[];
-  skillDirs: readonly string[];
-  mappings: MappingsSettings;
-  /** Where announcements can go, and where those go that name no channel. */
-  channels: Channels;
-  announceTo: string | undefined;
-  concurrency: number;
-  limits: Limits & EventLimits;
-  retentionMs: number;
-  webhookRetentionMs: number;
-  eventRetentionMs: number;
-  /** Tokens past which a session is compacted by itself; 0 is never. */
-  compactAt: number;
-  /** Since which day each webhook token is in use, where the configuration says so. */
-  datedTokens: readonly DatedToken[];
-};
 
 const REPLY_WAIT_MS = 90_000;
 
@@ -63,53 +42,39 @@ type CoreParts = {
 /** The gateway's agents, sessions, turns and other state, over one store. */
 export const createCore = async (parts: CoreParts) => {
   const { store, clock, events } = parts;
-  const settings = createSettings(parts);
-  const nouns = createNouns(parts, settings);
-  const { agents, announcements, heartbeat, keys, removedAgents, runner, skills } = nouns;
+  const settings = createSettings(parts.settings);
+  const { current } = settings;
+  const nouns = createNouns(parts, current);
+  const { announcements, deliveryFeed, heartbeat, keys, removedAgents } = nouns;
   const unwatch = watchStore(store, nouns);
-  const expiringKeys = () => keys.expiring(NEAR_END);
-  await Promise.all([
-    keys.load(),
-    settings.inTurn(() => loadSkills(nouns, settings.current())),
-    heartbeat.reconfigure(),
-  ]);
+  await Promise.all([keys.load(), settings.inTurn(() => loadSkills(nouns, current())), heartbeat.reconfigure()]);
   await removedAgents.begin();
   // Work that was left to do begins only when all skills are read.
-  runner.wake();
+  nouns.runner.wake();
   announcements.wake();
-  const tokens = () => settings.current().datedTokens;
+  const expiringKeys = () => keys.expiring(NEAR_END);
+  const tokens = () => current().datedTokens;
   const stopTelling = tellOldTokens({ tokens, keys: expiringKeys, clock, events });
-  const stopSweeps = startSweeps({ store, clock, events, kept: settings.current });
-  const deliveryFeed = createDeliveryFeed({ store, clock, events });
+  const stopSweeps = startSweeps({ store, clock, events, settings: current });
 
   return {
     ...nouns,
-    deliveries: createDeliveries({ store, events, limits: () => settings.current().limits.recorder }),
-    deliveryFeed,
-    followTurn: createTurnSteps(nouns),
-    usageStats: createUsageStats({ store, clock }),
-    ...createAgentViews({ agents, skills, store }),
-    compact: nouns.compactions.compact,
+    ...createAgentViews(nouns),
     /** How a turn is started whose reply may be announced. */
-    announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(settings.current(), wish),
-    /** Ends the compactions that wait or run, for a gateway that stops. */
-    stopCompactions: nouns.compactions.stop,
-    beatNow: heartbeat.beatNow,
+    announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(current(), wish),
     /** Pauses an agent, or resumes it; answers since when it is paused then. Throws `agent-not-found`. */
     setPaused: (name: string, paused: boolean, caller: string) => setPaused(nouns, name, paused, caller),
-    /** Begins no beat any more, for a gateway that stops. */
-    stopBeats: heartbeat.stop,
     replyWaitMs: parts.replyWaitMs ?? REPLY_WAIT_MS,
     /**
      * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
-     * old one. If several overlap, the last one stays. Resolves when the work of agents that are gone is given up, too.
+     * old one. Several that overlap are taken over one after another. Resolves when the work of agents that are gone is given up, too.
      */
     async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
-      settings.expect(next);
-      if (await settings.inTurn(() => takeOver(nouns, settings, next, inForce))) await giveUpGone(nouns);
+      await settings.inTurn(() => takeOver(nouns, settings, next, inForce));
+      await giveUpGone(nouns);
     },
     /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
-    reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, settings.current())),
+    reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, current())),
     giveUpQueued: () => giveUpQueued(nouns),
     tokenAges: () => agesOf(tokens(), clock.now()),
     endingKeys: () => countEndingKeys(expiringKeys(), clock.now()),
@@ -131,92 +96,58 @@ export const createCore = async (parts: CoreParts) => {
 
 export type Core = Awaited<ReturnType<typeof createCore>>;
 
-/** The settings in force. They change one after another, each as a whole. */
-const createSettings = ({ settings: first }: CoreParts) => {
-  let current = first;
-  let latest = first;
-  let changed: Promise<unknown> = Promise.resolve();
-  return {
-    current: () => current,
-    put(next: CoreSettings): void {
-      current = next;
-    },
-    /** These are to be in force next, whatever else is being taken over. */
-    expect(next: CoreSettings): void {
-      latest = next;
-    },
-    isLatest: (next: CoreSettings): boolean => next === latest,
-    /** Does work after the changes that came before it. */
-    inTurn<T>(work: () => Promise<T>): Promise<T> {
-      const done = changed.then(work);
-      changed = done.catch(() => {});
-      return done;
-    },
-  };
-};
-type Settings = ReturnType<typeof createSettings>;
-
 type Nouns = ReturnType<typeof createNouns>;
 
 /** The parts of the core, each with the others that it needs. */
-const createNouns = (parts: CoreParts, { current }: Settings) => {
-  const { store, clock, events, admit, processHealth = () => [] } = parts;
+const createNouns = (
+  { store, clock, events, admit, processHealth = () => [] }: CoreParts,
+  settings: Settings["current"],
+) => {
   const { shared } = store;
-  const first = current();
-  const limits = () => current().limits;
-  const storeLimits = () => current().limits.store;
+  const first = settings();
   const agents = createAgents(first.agents, first.defaultAgent);
-  const skills = createSkills();
-  const mappings = createMappings(first.mappings);
-  const journal = createJournal({ isShared: shared !== undefined });
+  const journal = createJournal();
   const sharedReplies = shared && createSharedReplies({ shared, clock, events });
   const live = sharedReplies?.live ?? createLiveReplies();
-  const retries = createRetryBudget();
-  const concurrency = () => current().concurrency;
-  const runner = createRunner({ store, agents, skills, journal, live, clock, events, retries, concurrency });
+  const common = { store, clock, events, admit, settings, agents, journal, live, skills: createSkills() };
+  const background = { ...common, inBackground: createBackground() };
+  const runner = createRunner({ ...common, retries: createRetryBudget() });
   const { node } = runner;
-  const turns = createTurns({ store, agents, skills, journal, runner, clock, limits, admit });
-  const inBackground = createBackground(clock);
-  const compactAt = () => current().compactAt;
-  const compactions = createCompactions({
-    store,
-    agents,
-    clock,
-    events,
-    node,
-    limits: storeLimits,
-    compactAt,
-    inBackground,
-  });
-  const announcements = createAnnouncements({ store, clock, events, node, channels: () => current().channels });
-  const systemEvents = createSystemEvents({ store, agents, clock, events, limits, admit, inBackground });
-  const { makeRoom } = compactions;
-  const heartbeat = createHeartbeat({ store, agents, turns, clock, events, node, inBackground, makeRoom });
-  const keys = createKeys({ store, clock, events, configured: first.keys });
-  const gatewayStream = createGatewayStream({ store, clock });
+  const turns = createTurns({ ...common, runner });
+  const compactions = createCompactions({ ...background, node });
+  const announcements = createAnnouncements({ ...common, node });
+  const systemEvents = createSystemEvents(background);
+  const heartbeat = createHeartbeat({ ...background, turns, node, makeRoom: compactions.makeRoom });
+  const keys = createKeys({ ...common, configured: first.keys });
+  const gatewayStream = createGatewayStream(common);
   const health = createHealth({
-    ...{ node, store, agents, clock, events, stream: gatewayStream, limits: storeLimits },
+    ...{ ...common, node, stream: gatewayStream, process: processHealth },
     eventsRefused: systemEvents.refused,
     endingKeys: () => keys.expiring(NEAR_END),
     eventsDelayedBy: heartbeat.delayedBy,
-    datedTokens: () => current().datedTokens,
     channels: announcements.health,
-    process: processHealth,
   });
-  const removedAgents = createRemovedAgents({ store, agents, systemEvents, clock, events });
   return {
-    ...{ store, clock, events, agents, skills, mappings, journal, live, sharedReplies, runner, turns, compactions },
-    ...{ announcements, systemEvents, heartbeat, removedAgents, keys, gatewayStream, health },
+    ...{ ...common, sharedReplies, runner, turns, compactions, announcements, systemEvents, heartbeat, keys },
+    ...{ gatewayStream, health, mappings: createMappings(first.mappings) },
+    removedAgents: createRemovedAgents({ ...common, systemEvents }),
+    deliveries: createDeliveries(common),
+    deliveryFeed: createDeliveryFeed(common),
+    followTurn: createTurnSteps(common),
+    usageStats: createUsageStats(common),
   };
 };
 
 /** Has the store tell of its news those that they are for. The returned function ends that. */
 const watchStore = (store: Store, nouns: Nouns): (() => void) => {
   const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies } = nouns;
-  const alone: StoreWatcher = {
-    entries(session, entries) {
+  return store.watch({
+    ...sharedReplies?.watcher,
+    entries(session, entries, elsewhere) {
+      sharedReplies?.watcher.entries(session, entries);
       journal.watcher.entries(session, entries);
-      compactions.watcher.entries(session, entries);
+      // A session is compacted by itself where its turn ended.
+      if (!elsewhere) compactions.watcher.entries(session, entries);
     },
     sessionDeleted(session, end) {
       journal.watcher.sessionDeleted(session, end);
@@ -228,22 +159,9 @@ const watchStore = (store: Store, nouns: Nouns): (() => void) => {
     announcement: announcements.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
     beat: heartbeat.expect,
-  };
-  if (!sharedReplies) return store.watch(alone);
-  const { watcher } = sharedReplies;
-  return store.watch({
-    ...alone,
-    entries(session, entries, elsewhere) {
-      watcher.entries(session, entries);
-      // A session is compacted by itself where its turn ended.
-      if (elsewhere) journal.watcher.entries(session, entries);
-      else alone.entries(session, entries);
-    },
     wants: journal.wants,
     wantsGateway: gatewayStream.isFollowed,
     keysChanged: keys.follow,
-    textsAsked: watcher.textsAsked,
-    textsPut: watcher.textsPut,
   });
 };
 
@@ -259,18 +177,10 @@ const loadSkills = async (nouns: Nouns, settings: CoreSettings): Promise<Invalid
   return invalid;
 };
 
-/** False where another configuration came meanwhile, and is next. */
-const takeOver = async (
-  nouns: Nouns,
-  settings: Settings,
-  next: CoreSettings,
-  inForce: () => void,
-): Promise<boolean> => {
+const takeOver = async (nouns: Nouns, settings: Settings, next: CoreSettings, inForce: () => void): Promise<void> => {
   const { store, agents, keys, announcements, mappings, removedAgents } = nouns;
-  if (!settings.isLatest(next)) return false;
   const { take } = await readSkills(nouns, next);
   if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
-  if (!settings.isLatest(next)) return false;
   settings.put(next);
   take();
   keys.configure(next.keys);
@@ -278,7 +188,6 @@ const takeOver = async (
   mappings.replace(next.mappings);
   agents.replace(next.agents, next.defaultAgent);
   inForce();
-  return true;
 };
 
 const giveUpGone = async ({ removedAgents, heartbeat, runner }: Nouns): Promise<void> => {
@@ -288,10 +197,10 @@ const giveUpGone = async ({ removedAgents, heartbeat, runner }: Nouns): Promise<
 };
 
 /** Work that still waits in a store that forgets will never run: callers who wait for it are told. */
-const giveUpQueued = async ({ store, agents, clock, systemEvents }: Nouns): Promise<void> => {
+const giveUpQueued = async ({ store, clock, systemEvents }: Nouns): Promise<void> => {
   if (store.durable) return;
   const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
-  for (const { name } of agents.list()) {
+  for (const name of await store.openAgents()) {
     await store.failQueuedTurns(name, error, clock.now());
     await systemEvents.giveUp(name, "the gateway stopped before the agent's heartbeat");
   }

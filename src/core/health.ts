@@ -5,6 +5,7 @@ import type { Events } from "#observe/events.ts";
 import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
 import { type Agent, type Agents, restMsOf } from "./agents/agents.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
+import type { CoreSettings } from "./settings.ts";
 import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "./token-ages.ts";
 
 const FRESH_MS = 250;
@@ -23,40 +24,39 @@ type HealthParts = {
   clock: Clock;
   events: Events;
   stream: GatewayStream;
-  limits: () => StoreLimits & EventOrder["limits"];
+  settings: () => CoreSettings;
   /** System events that were refused for want of room since this process started. */
   eventsRefused: () => number;
   /** Why the events of an agent cannot be handed over now, if they cannot. */
   eventsDelayedBy: (agent: string) => string | undefined;
-  /** The webhook tokens whose age the configuration tells. */
-  datedTokens: () => readonly DatedToken[];
   /** The REST keys that end soon, or have just ended. */
   endingKeys: () => readonly EndingKey[];
   /** The channels of announcements. */
   channels: () => readonly HealthPart[];
-  /** Parts of the process: memory, the event loop. A costly measurement begins only when somebody asks. */
-  process: (isAsked: boolean) => readonly HealthPart[];
+  /** Parts of the process: memory, the event loop. */
+  process: () => readonly HealthPart[];
 };
 
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
 export const createHealth = (parts: HealthParts) => {
-  const { node: nodeId, store, agents, clock, events, stream, limits, datedTokens, channels, process } = parts;
+  const { node: nodeId, store, agents, clock, events, stream, channels, process } = parts;
   const ping = createPing(store, clock);
   let told = "";
-  /** One that runs, or ran last. A look by itself may lack parts that are measured for those who ask. */
-  let last: { isAsked: boolean; freshUntil: number; report: Promise<HealthReport> } | undefined;
+  /** The look that runs, or ran last. */
+  let last: { freshUntil: number; report: Promise<HealthReport> } | undefined;
   let isClosed = false;
   let stopBeat = () => {};
 
-  const look = async (isAsked: boolean): Promise<HealthReport> => {
+  const look = async (): Promise<HealthReport> => {
+    const { limits, datedTokens } = parts.settings();
     const all = [
-      await storePart(store, ping, limits()),
-      queuePart(store, limits()),
-      eventsPart(store, limits(), parts.eventsRefused()),
-      ...process(isAsked),
+      await storePart(store, ping, limits.store),
+      queuePart(store, limits.store),
+      eventsPart(store, limits.store, parts.eventsRefused()),
+      ...process(),
       ...agents.list().map((agent) => agentPart(store, agent, parts.eventsDelayedBy(agent.name))),
       ...channels(),
-      ...tokenParts(datedTokens(), clock.now()),
+      ...tokenParts(datedTokens, clock.now()),
       ...keyParts(parts.endingKeys(), clock.now()),
     ];
     const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";
@@ -79,9 +79,9 @@ export const createHealth = (parts: HealthParts) => {
   };
 
   /** Many who ask at once share one look, and those who ask soon after it too. */
-  const read = (isAsked: boolean): Promise<HealthReport> => {
-    if (last && (last.isAsked || !isAsked) && clock.monotonic() < last.freshUntil) return last.report;
-    const looking = { isAsked, freshUntil: Number.POSITIVE_INFINITY, report: look(isAsked) };
+  const read = (): Promise<HealthReport> => {
+    if (last && clock.monotonic() < last.freshUntil) return last.report;
+    const looking = { freshUntil: Number.POSITIVE_INFINITY, report: look() };
     last = looking;
     looking.report.then(
       (report) => {
@@ -95,14 +95,16 @@ export const createHealth = (parts: HealthParts) => {
 
   const beat = () => {
     stopBeat = clock.after(stream.isFollowed() ? FOLLOWED_BEAT_MS : BEAT_MS, () => {
-      read(stream.isFollowed()).catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
+      read().catch((error: unknown) => events.unexpectedError({ error, where: "health" }));
       beat();
     });
   };
   beat();
 
   return {
-    read: () => read(true),
+    /** The trouble of the store, if it has any: it is asked, and given a second. */
+    storeTrouble: ping,
+    read,
     close(): void {
       isClosed = true;
       stopBeat();
@@ -117,7 +119,7 @@ const UNTIL_IT_DOES = "nothing new is taken until it does";
 const UNTIL_THERE_IS_ROOM = "what does not fit is refused until there is room";
 
 /** The trouble of a store that answered its ping with this error. No engine's own words: they may name its address. */
-export const storeTrouble = (error: unknown): string =>
+const storeTrouble = (error: unknown): string =>
   GatewayError.from(error).name === "store-full" ? "The disk that the store is on is full" : SILENT;
 
 /** The trouble of the store, if it has any. A ping that hangs is asked once: others would hang behind it. */
@@ -134,7 +136,8 @@ const createPing = (store: Store, clock: Clock): Ping => {
   };
 };
 
-const part = (name: string, wrong: string | undefined): HealthPart => ({
+/** A part of health, with its fault if it has one. */
+export const partOf = (name: string, wrong: string | undefined): HealthPart => ({
   name,
   status: wrong === undefined ? "ok" : "degraded",
   detail: wrong ?? null,
@@ -142,15 +145,15 @@ const part = (name: string, wrong: string | undefined): HealthPart => ({
 
 const storePart = async (store: Store, ping: Ping, limits: StoreLimits): Promise<HealthPart> => {
   const trouble = await ping();
-  if (trouble) return part("store", `${trouble}: ${trouble === SILENT ? UNTIL_IT_DOES : UNTIL_THERE_IS_ROOM}.`);
+  if (trouble) return partOf("store", `${trouble}: ${trouble === SILENT ? UNTIL_IT_DOES : UNTIL_THERE_IS_ROOM}.`);
   const { bytes, deliveryBytes } = store.stats();
   const isFull = bytes - deliveryBytes >= limits.storeBytes;
-  return part("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);
+  return partOf("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);
 };
 
 const queuePart = (store: Store, { turns }: StoreLimits): HealthPart => {
   const { turnsQueued } = store.stats();
-  return part(
+  return partOf(
     "queue",
     turnsQueued >= turns ? `${turnsQueued} turns wait, limits.turns: new ones are refused.` : undefined,
   );
@@ -181,7 +184,7 @@ const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): H
     restMs > 0 ? `It failed several times in a row, and is left alone for ${Math.ceil(restMs / 1_000)} s.` : "",
     isDelayed ? `Its heartbeat cannot hand over its events (${delayedBy}) and tries again.` : "",
   ].filter(Boolean);
-  const wrong = part(`agents.${name}`, said.join(" ") || undefined);
+  const wrong = partOf(`agents.${name}`, said.join(" ") || undefined);
   const paused = pausedWords(counts);
   return paused === undefined ? wrong : { ...wrong, detail: [paused, ...said].join(" ") };
 };
@@ -201,7 +204,7 @@ const tokenParts = (tokens: readonly DatedToken[], now: number): HealthPart[] =>
     .filter(isOld)
     .map(({ since }) => since);
   const wrong = `In use since ${old.join(" and ")}, more than 90 days: put a new token beside it, then take it away.`;
-  return [part("webhooks.token", old.length > 0 ? wrong : undefined)];
+  return [partOf("webhooks.token", old.length > 0 ? wrong : undefined)];
 };
 
 /** A key that ends is no fault of the gateway: its part is ok, and says what to do. */

@@ -63,6 +63,11 @@ export const createKeys = (parts: {
     tellChange();
     waitForExpiry();
   };
+  const change = (keys: ApiKey[]): void => {
+    changes++;
+    minted = keys;
+    index();
+  };
   const all = (): KeyRecord[] => [...configured.map(({ value }) => value), ...minted];
   const isOver = ({ expiresAt }: Pick<KeyRecord, "expiresAt">): boolean =>
     expiresAt !== undefined && expiresAt <= clock.now();
@@ -82,9 +87,7 @@ export const createKeys = (parts: {
   };
   const forget = async (keyId: string): Promise<boolean> => {
     const known = await store.revokeKey(keyId);
-    changes++;
-    minted = minted.filter((key) => key.keyId !== keyId);
-    index();
+    change(minted.filter((key) => key.keyId !== keyId));
     return known;
   };
   const mint = (of: { name: string; scopes: readonly Scope[]; expiresAt?: number | undefined }) => {
@@ -157,9 +160,7 @@ export const createKeys = (parts: {
     async create(of: Parameters<typeof mint>[0]): Promise<{ key: ApiKey; secret: string }> {
       const made = mint(of);
       await store.createKey(made.key);
-      changes++;
-      minted = [...minted, made.key];
-      index();
+      change([...minted, made.key]);
       return made;
     },
     /** Makes a key in the place of another, which goes on for `overlapMs`. Throws `key-not-found` and `key-replaced`. */
@@ -172,9 +173,7 @@ export const createKeys = (parts: {
       const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, clock.now() + overlapMs);
       if (!(await store.replaceKey(keyId, made.key, endsAt))) throw replaced(keyId, "another");
       const ended = { replacedBy: made.key.keyId, expiresAt: endsAt };
-      changes++;
-      minted = [...minted.map((key) => (key.keyId === keyId ? { ...key, ...ended } : key)), made.key];
-      index();
+      change([...minted.map((key) => (key.keyId === keyId ? { ...key, ...ended } : key)), made.key]);
       return { ...made, replacedEndsAt: endsAt };
     },
     async revoke(keyId: string): Promise<void> {

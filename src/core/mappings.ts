@@ -57,7 +57,7 @@ const sound = <T extends object>(parsed: T | { flaw: string }, written: string):
 export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss | undefined => {
   for (const { path, lookup, expected, mayBeJson, hidden } of pairs) {
     const value = lookUp(lookup, request);
-    const text = typeof value === "object" && value !== null ? mayBeJson && jsonOf(value) : textOf(value);
+    const text = typeof value === "object" && value !== null ? mayBeJson && JSON.stringify(value) : textOf(value);
     if (typeof text === "string" && expected.includes(text)) continue;
     const found = excerptOf(
       typeof value === "string" && path.startsWith("headers.") ? withoutCredentials(value) : value,
@@ -68,17 +68,6 @@ export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss |
 };
 
 const HIDDEN = "[hidden]";
-
-/** The JSON of a large object, made once for all mappings that ask. Bodies are not changed. */
-const jsonOf = (value: object): string => {
-  let json = jsons.get(value);
-  if (json === undefined) {
-    json = JSON.stringify(value);
-    jsons.set(value, json);
-  }
-  return json;
-};
-const jsons = new WeakMap<object, string>();
 
 /** Matches, and renders the message. One that says nothing does not match: no agent is called for it. */
 export const tryMapping = (mapping: Mapping, request: MappedRequest, limit: number): Trial => {

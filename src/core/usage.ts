@@ -1,8 +1,8 @@
 import type { UsageCounts as Counts, RpcMethods, UsageStats } from "#generated/rpc-types.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { moreOf, showCompleted, showUsage } from "#kit/usages.ts";
-import type { Store, UsageCounts } from "#store/store.ts";
+import { COUNT_NAMES, moreOf, NO_COUNTS, showCompleted, showUsage, type UsageCounts } from "#kit/usages.ts";
+import type { Store } from "#store/store.ts";
 
 export type UsageQuery = RpcMethods["usage.stats"]["params"];
 
@@ -20,8 +20,8 @@ export const createUsageStats =
     if (from > to) throw new GatewayError("invalid-params", "`from` must not be after `to`.");
     const by = groupBy === "token" ? "caller" : (groupBy ?? "agent");
     const sums = await store.sumUsage({ from, to, by, ...(agent !== undefined && { agent }) });
-    const total = { ...NOTHING };
-    for (const { counts } of sums) for (const name of NAMES) total[name] += counts[name];
+    const total = { ...NO_COUNTS };
+    for (const { counts } of sums) for (const name of COUNT_NAMES) total[name] += counts[name];
     const allUntold = sums.reduce((sum, { untold }) => sum + untold, 0);
     const groups =
       groupBy === undefined
@@ -48,21 +48,6 @@ const nameOf = (key: string | number): string => {
   if (typeof key === "number") return new Date(key).toISOString();
   return key === "hooks" ? "webhooks" : key;
 };
-
-const NOTHING: UsageCounts = {
-  messages: 0,
-  completed: 0,
-  failed: 0,
-  cancelled: 0,
-  attempts: 0,
-  latencyMs: 0,
-  input: 0,
-  output: 0,
-  cached: 0,
-  reasoning: 0,
-  cost: 0,
-};
-const NAMES = Object.keys(NOTHING) as (keyof UsageCounts)[];
 
 const show = ({ messages, attempts, latencyMs, ...counts }: UsageCounts, untold: number): Counts => ({
   messages,

@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
-import type { Store } from "#store/store.ts";
+import type { Claim, Store } from "#store/store.ts";
 
 /** Claims follow one another for so long before other events of the process are handled. */
 const SLICE_MS = 3;
@@ -15,7 +15,8 @@ const AMONG_OTHERS_MS = 10_000;
 /** The life of a claim that is not extended. If one process has the store for itself, leases end only when that stands still. */
 export const leaseMsOf = ({ shared }: Pick<Store, "shared">): number => (shared ? AMONG_OTHERS_MS : ALONE_MS);
 
-type WorkerParts<W, R> = {
+type WorkerParts<W> = {
+  store: Pick<Store, "durable">;
   clock: Clock;
   events: Events;
   /** Names the worker in the log. */
@@ -23,62 +24,83 @@ type WorkerParts<W, R> = {
   /** Names the work: a later claim of the same work takes the place of one that was lost. */
   keyOf: (work: W) => string;
   /** Does claimed work, and ends its claim. */
-  run: (work: W) => Promise<R>;
-  /** Called after each run; without a result where it failed. */
-  ended?: (work: W, result: R | undefined) => void;
-  /** How work is claimed that others have queued. Each is called as long as `mayClaim` says so and there may be more. */
+  run: (work: W) => Promise<void>;
+  /** Has work end soon here: its lease is lost, or the gateway stops. It goes on elsewhere. */
+  giveBack: (work: W) => void;
+  /** Called after each run. */
+  ended?: (work: W) => void;
+  /** How work is claimed that others have queued: as long as there is room for it and may be more. */
   queue?: {
     operation: string;
-    mayClaim: () => boolean;
-    claim: () => Promise<{ works: readonly W[]; mayBeMore: boolean; nextDueInMs: number | undefined }>;
+    hasRoom: () => boolean;
+    claim: () => Promise<{ works: readonly W[]; mayBeMore?: boolean; nextDueInMs: number | undefined }>;
   };
-  /** How claims are extended while work runs. `extend` answers those that do not hold any more. */
-  lease?: {
-    operation: string;
-    ms: number;
-    extend: (works: readonly W[]) => Promise<readonly W[]>;
-    lost: (work: W) => void;
+  lease?: Lease<W>;
+};
+
+/** How claims are extended while work runs. `extend` answers those that do not hold any more. */
+type Lease<W> = { operation: string; ms: number; extend: (works: readonly W[]) => Promise<readonly W[]> };
+
+/** The lease of turns and of compactions. */
+export const leaseOfClaims = <W extends { claim: Claim }>(store: Store): Lease<W> => {
+  const ms = leaseMsOf(store);
+  const extend = async (works: readonly W[]): Promise<readonly W[]> => {
+    const claims = works.map(({ claim }) => claim);
+    const lost = await store.extendClaims(claims, ms);
+    return works.filter(({ claim }) => lost.some((one) => one.turnId === claim.turnId && one.fence === claim.fence));
   };
+  return { operation: "extendClaims", ms, extend };
+};
+
+/**
+ * `draining`: no new work of a durable store is claimed; that of one that forgets is, as long as there is time. `stopped`: work that still
+ * begins is given back at once.
+ */
+type WorkerState = "running" | "draining" | "stopped";
+
+type Drain = {
+  /** The time to wait until `isDone`; then the rest is given back. */
+  ms: number;
+  isDone?: () => boolean;
+  /** Nothing runs any more, nor is about to. */
+  isIdle?: () => boolean;
+  /** The time to wait for what was given back; without it that is waited for. */
+  lastMs?: number;
 };
 
 export type Worker<W> = {
   /** There may be work to claim, or room for it. */
   wake(): void;
   /** The same in so long; a time that is sooner stays. */
-  wakeIn(ms: number): void;
+  wakeIn(ms?: number): void;
   /** Runs work that was claimed. */
   begin(work: W): void;
   get(key: string): W | undefined;
   /** A copy of all that runs. */
   all(): W[];
-  /** Nothing runs, and nothing is being claimed. */
-  isIdle(): boolean;
-  isClaiming(): boolean;
   /** There may be work that was not claimed yet, for want of time or of room. */
   isBehind(): boolean;
-  /** Resolves when `isSo`, which is looked at after each run and each claim, or after `ms`. */
-  until(isSo: () => boolean, ms: number): Promise<void>;
-  /** Wakes by itself no more. */
-  stop(): void;
+  state(): WorkerState;
+  /** Lets work go on for some time, then gives back the rest; answers how much that was. */
+  drain(drain: Drain): Promise<number>;
 };
 
 /**
  * Work that a store hands out under leases: it is claimed when there is news, when some is due and when there is room; its claims are extended
- * as long as it runs. Turns, compactions, beats and announcements are each a worker's.
+ * as long as it runs, and given back when the gateway stops. Turns, compactions, beats and announcements are each a worker's.
  */
-export const createWorker = <W, R = void>(parts: WorkerParts<W, R>): Worker<W> => {
-  const { clock, events, keyOf, run, ended, queue, lease } = parts;
+export const createWorker = <W>(parts: WorkerParts<W>): Worker<W> => {
+  const { clock, events, keyOf, queue, lease } = parts;
   const held = new Map<string, W>();
+  let state: WorkerState = "running";
   let running = 0;
   let isWanted = false;
   let isClaiming = false;
   let dueAt = Number.POSITIVE_INFINITY;
   let stopDue = (): void => {};
   let stopExtending: (() => void) | undefined;
-  const waiting = new Set<() => void>();
-  const tellWaiting = (): void => {
-    for (const look of waiting) look();
-  };
+  /** Looks whether a drain is over, after each run and each claim. */
+  let look = (): void => {};
 
   const wakeAfter = (ms: number): void => {
     stopDue();
@@ -93,19 +115,20 @@ export const createWorker = <W, R = void>(parts: WorkerParts<W, R>): Worker<W> =
     isWanted = true;
     if (isClaiming || !queue) return;
     isClaiming = true;
-    queueMicrotask(claimAll);
+    queueMicrotask(() => claimAll(queue));
   };
-  const claimAll = async (): Promise<void> => {
-    const { operation, mayClaim, claim } = queue as NonNullable<typeof queue>;
+  const mayClaim = (hasRoom: () => boolean): boolean =>
+    (state === "running" || (state === "draining" && !parts.store.durable)) && hasRoom();
+  const claimAll = async ({ operation, hasRoom, claim }: NonNullable<typeof queue>): Promise<void> => {
     try {
-      for (let began = clock.monotonic(); isWanted && mayClaim(); ) {
+      for (let began = clock.monotonic(); isWanted && mayClaim(hasRoom); ) {
         if (clock.monotonic() - began >= SLICE_MS) {
           await nextTick();
           began = clock.monotonic();
           continue;
         }
         isWanted = false;
-        const { works, mayBeMore, nextDueInMs = Number.POSITIVE_INFINITY } = await claim();
+        const { works, mayBeMore = false, nextDueInMs = Number.POSITIVE_INFINITY } = await claim();
         for (const work of works) begin(work);
         isWanted ||= mayBeMore;
         wakeAfter(nextDueInMs);
@@ -115,7 +138,7 @@ export const createWorker = <W, R = void>(parts: WorkerParts<W, R>): Worker<W> =
       wakeAfter(RETRY_MS);
     } finally {
       isClaiming = false;
-      tellWaiting();
+      look();
     }
   };
 
@@ -124,44 +147,56 @@ export const createWorker = <W, R = void>(parts: WorkerParts<W, R>): Worker<W> =
     const key = keyOf(work);
     const before = held.get(key);
     // Its lease ended while it ran here: it has lost the work to the later claim.
-    if (before !== undefined) lease?.lost(before);
+    if (before !== undefined) parts.giveBack(before);
     held.set(key, work);
-    if (lease) stopExtending ??= clock.after(lease.ms / 3, extendAll);
-    run(work).then(
-      (result) => leave(work, result),
+    if (state === "stopped") parts.giveBack(work);
+    if (lease) stopExtending ??= clock.after(lease.ms / 3, () => extendAll(lease));
+    parts.run(work).then(
+      () => leave(work),
       (error: unknown) => {
         events.unexpectedError({ error, where: parts.name });
-        leave(work, undefined);
+        leave(work);
       },
     );
   };
-  const leave = (work: W, result: R | undefined): void => {
+  const leave = (work: W): void => {
     running--;
     const key = keyOf(work);
     if (held.get(key) === work) held.delete(key);
-    ended?.(work, result);
-    if (waiting.size > 0) tellWaiting();
+    parts.ended?.(work);
+    look();
   };
 
-  const extendAll = (): void => {
-    const { operation, ms, extend, lost } = lease as NonNullable<typeof lease>;
-    stopExtending = held.size > 0 ? clock.after(ms / 3, extendAll) : undefined;
+  const extendAll = (of: Lease<W>): void => {
+    const { operation, ms, extend } = of;
+    stopExtending = held.size > 0 ? clock.after(ms / 3, () => extendAll(of)) : undefined;
     if (held.size === 0) return;
     extend([...held.values()]).then(
-      (works) => {
-        for (const work of works) lost(work);
+      (lost) => {
+        for (const work of lost) parts.giveBack(work);
       },
       (error: unknown) => {
         events.storeFailed({ operation, error });
         stopExtending?.();
-        stopExtending = clock.after(ms / 12, extendAll);
+        stopExtending = clock.after(ms / 12, () => extendAll(of));
       },
     );
   };
 
+  const until = (isSo: () => boolean, ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      const stopWaiting = clock.after(ms, resolve);
+      look = () => {
+        if (isClaiming || !isSo()) return;
+        stopWaiting();
+        resolve();
+      };
+      look();
+    });
+
   return {
     wake,
-    wakeIn: (ms) => {
+    wakeIn: (ms = 0) => {
       // A claim that is under way says when it is due again, and may not know of this yet.
       if (ms <= 0 || isClaiming) wake();
       else if (clock.monotonic() + ms < dueAt) wakeAfter(ms);
@@ -169,26 +204,18 @@ export const createWorker = <W, R = void>(parts: WorkerParts<W, R>): Worker<W> =
     begin,
     get: (key) => held.get(key),
     all: () => [...held.values()],
-    isIdle: () => running === 0 && !isClaiming,
-    isClaiming: () => isClaiming,
     isBehind: () => isClaiming || isWanted,
-    until: (isSo, ms) =>
-      new Promise((resolve) => {
-        const stopWaiting = clock.after(ms, () => done());
-        const done = () => {
-          stopWaiting();
-          waiting.delete(look);
-          resolve();
-        };
-        const look = () => {
-          if (isSo()) done();
-        };
-        waiting.add(look);
-        look();
-      }),
-    stop: () => {
+    state: () => state,
+    async drain({ ms, isIdle = () => running === 0, isDone = isIdle, lastMs = Number.POSITIVE_INFINITY }) {
+      state = "draining";
+      if (ms > 0) await until(isDone, ms);
+      state = "stopped";
+      const left = [...held.values()];
+      for (const work of left) parts.giveBack(work);
+      await until(isIdle, lastMs);
       stopDue();
       stopExtending?.();
+      return left.length;
     },
   };
 };

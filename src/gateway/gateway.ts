@@ -178,8 +178,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     doors.underWay.closeAfterwards();
     const allGone = Promise.all(listeners.map((listener) => listener.stopAccepting()));
     const lastRequests = Promise.race([allGone, sleep(Math.min(ms, LAST_REQUESTS_MS))]);
-    core.stopCompactions();
-    core.stopBeats();
+    core.compactions.stop();
+    core.heartbeat.stop();
     const [handedBack] = await Promise.all([core.runner.drain(ms), lastRequests]);
     // Turns that have just ended are announced, too.
     const announced = core.announcements.drain(

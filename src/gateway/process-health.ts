@@ -2,44 +2,35 @@ import { totalmem } from "node:os";
 import { constants, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Core } from "#core/core.ts";
-import { storeTrouble } from "#core/health.ts";
+import { partOf } from "#core/health.ts";
 import type { Clock } from "#kit/clock.ts";
-import { GatewayError } from "#kit/errors.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import type { HealthPart } from "#store/store.ts";
 import type { Readiness } from "#wire/pages/ops.ts";
 
 const STALL_SECONDS = 1;
-const PING_MS = 1_000;
 
 type ProcessParts = { isShort: () => boolean; lag: LoopLag };
 
-/** The parts of health that tell of the process. The event loop is watched from the first time that somebody asks. */
+/** The parts of health that tell of the process. */
 export const createProcessHealth =
   ({ isShort, lag }: ProcessParts) =>
-  (isAsked: boolean): HealthPart[] => {
-    const parts = [part("memory", isShort() ? "Memory is short: new turns are refused until some have ended." : null)];
-    if (!isAsked && !lag.isMeasured()) return parts;
+  (): HealthPart[] => {
+    const memory = isShort() ? "Memory is short: new turns are refused until some have ended." : undefined;
     const { max } = lag.read();
     const stalled = `It stood still for ${max.toFixed(1)} s in the last seconds: something here computes for too long.`;
-    return [...parts, part("eventLoop", max >= STALL_SECONDS ? stalled : null)];
+    return [partOf("memory", memory), partOf("eventLoop", max >= STALL_SECONDS ? stalled : undefined)];
   };
-
-const part = (name: string, detail: string | null): HealthPart => ({
-  name,
-  status: detail === null ? "ok" : "degraded",
-  detail,
-});
 
 /** The parts of the gateway, and whether each takes work. */
 export const readinessOf = async (
   { core, isDraining, isShort, lag }: ProcessParts & { core: Core; isDraining: () => boolean },
   isRestReady: boolean,
 ): Promise<Readiness> => {
-  const store = await storeFault(core.store.ping());
+  const trouble = await core.health.storeTrouble();
   const { max } = lag.read();
   const faults = {
-    store,
+    store: trouble && `${trouble}.`,
     rest: isRestReady ? undefined : "The contract is still being compiled.",
     intake: isDraining() ? "The gateway is draining." : undefined,
     memory: isShort() ? "The heap is nearly full." : undefined,
@@ -47,21 +38,6 @@ export const readinessOf = async (
   };
   const parts = Object.entries(faults).map(([name, detail]) => [name, detail ? { ok: false, detail } : { ok: true }]);
   return { ready: Object.values(faults).every((fault) => fault === undefined), parts: Object.fromEntries(parts) };
-};
-
-const storeFault = async (ping: Promise<void>): Promise<string | undefined> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new GatewayError("store-unavailable")), PING_MS);
-  });
-  try {
-    await Promise.race([ping, late]);
-    return undefined;
-  } catch (error) {
-    return `${storeTrouble(error)}.`;
-  } finally {
-    clearTimeout(timer);
-  }
 };
 
 const LOOK_EVERY_MS = 500;

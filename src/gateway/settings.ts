@@ -4,7 +4,7 @@ import { createPost } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import type { ChannelConfig, Config } from "#config/config.ts";
-import type { CoreSettings } from "#core/core.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
 

@@ -1,7 +1,11 @@
 import { nearest } from "./nearest.ts";
 
-/** One fault, as Ajv describes it. */
+/** One fault, as Ajv describes it, and the validators that are made of the contract. */
 export type Fault = { keyword: string; params: Readonly<Record<string, unknown>> };
+type PlacedFault = Fault & { instancePath: string; message?: string | undefined };
+
+/** A fault in words: its place, and a message. */
+export type ToldFault = { pointer: string; message: string };
 
 const NAMED = 20;
 /** A stranger chooses the names of missing things: only this much of a name is repeated. */
@@ -56,6 +60,26 @@ export const demandOf = ({ keyword, params }: Fault): string | undefined => {
       return undefined;
   }
 };
+
+/** A fault in a body, in our words. `known`: the names of the fields that there are, for one that is unknown. */
+export const faultOf = (fault: PlacedFault | undefined, known: readonly string[] = [], body?: unknown): ToldFault => {
+  if (fault === undefined) return { pointer: "", message: "is not what the contract says" };
+  const { keyword, instancePath: pointer, params, message = "is not what the contract says" } = fault;
+  if (keyword === "required") {
+    const missing = String(params.missingProperty);
+    const instead = pointer === "" ? insteadOf(missing, Object(body)) : "";
+    return { pointer: below(pointer, missing), message: instead === "" ? "is required" : `is required.${instead}` };
+  }
+  if (keyword === "additionalProperties") {
+    const name = String(params.additionalProperty);
+    return { pointer: below(pointer, name), message: `is unknown${hintOf(name, known)}` };
+  }
+  const demand = demandOf(fault);
+  return { pointer, message: demand === undefined ? message : `must ${demand}` };
+};
+
+const below = (place: string, name: string): string =>
+  `${place}/${name.slice(0, NAME_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
 /** A hint for an unknown field name: the name that was probably meant, else the known names; in brackets, behind a blank. */
 export const hintOf = (name: string, known: readonly string[]): string => {

@@ -19,6 +19,23 @@ export type ShownUsage = {
 
 export const NO_USAGE: Usage = { input: 0, output: 0 };
 
+/** Counters: messages that started a turn, turns that ended (by status), and attempts that reached a backend with their usage. */
+export const NO_COUNTS = {
+  messages: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+  attempts: 0,
+  latencyMs: 0,
+  input: 0,
+  output: 0,
+  cached: 0,
+  reasoning: 0,
+  cost: 0,
+};
+export type UsageCounts = typeof NO_COUNTS;
+export const COUNT_NAMES = Object.keys(NO_COUNTS) as (keyof UsageCounts)[];
+
 const BILLION = 1_000_000_000;
 
 type Told = {

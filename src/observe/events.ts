@@ -58,9 +58,91 @@ interface AttemptUsed {
   };
 }
 
+/** The events that count one, by the values of their labels, and write their line; with the fields of that. */
+interface Counted {
+  socketOpened: { requestId: string; caller: string; address: string };
+  /** It let too much pile up, for too long. */
+  socketCut: { requestId: string; caller: string };
+  /** `by` is the close code of ours, or `peer` where the other side left. */
+  socketClosed: { requestId: string; caller: string; by: string; ms: number };
+  turnRetried: TurnRun & { delayMs: number; reason?: string };
+  /** Its lease ended while it ran here, as the process or the store stood still: its end was thrown away, and it runs again. */
+  turnLost: TurnRun;
+  backendFailed: { agent: string; turnId: string; error: unknown };
+  /** A line that a program of an agent or a server of tools wrote to standard error. */
+  programSaid: { program: string; line: string; turnId?: string | undefined; unheard?: number | undefined };
+  /** A server of tools could not be started or reached: turns go on without its tools. */
+  toolsUnavailable: { server: string; reason: string };
+  sessionCompacted: {
+    sessionId: string;
+    agent: string;
+    cause: "asked" | "size";
+    before: Size;
+    after: Size;
+    ms: number;
+  };
+  /** One that nobody asked for: the session goes on uncompacted. */
+  compactionFailed: { sessionId: string; agent: string; error: unknown };
+  /** Nothing was stored, and the caller was told: no room. */
+  eventRefused: { reason: string };
+  /** The next turn of a beat could not be started, and is tried again. */
+  beatDelayed: { agent: string; reason: string; delayMs: number };
+  usageUnknown: { agent: string };
+  /** The wall clock jumped, so that nothing is erased by its age for now. */
+  retentionPaused: { byMs: number };
+  /** Nothing was stored, and the caller was told. The access line has the rest. */
+  workRefused: { reason: string; surface?: Surface; requestId?: string };
+  /** The whole error, with its stack, goes to the log and nowhere else. */
+  unexpectedError: { error: unknown; requestId?: string; where?: string };
+  configReloaded: { cause: string; changed: readonly string[]; needRestart?: readonly string[] };
+  /** The last good configuration goes on. */
+  configRefused: { cause: string; problems: unknown };
+  /** Something that works and should be otherwise: a short secret, a store that forgets. */
+  configWarned: { about: string; detail: string };
+  skillRefused: { skill: string; reason: string };
+  keyCreated: { keyId: string; name: string; caller: string; replaces?: string };
+  keyRevoked: { keyId: string; name?: string; caller: string };
+  acceptPaused: { reason: string };
+}
+type Size = { messages: number; tokens: number };
+
+type Row<Fields> = readonly [level: Level, line: string, metric: string, help: string, ...labels: (keyof Fields)[]];
+
+/** Their lines, and their metrics: `gateway_<metric>_total`. */
+const COUNTED: { [Name in keyof Counted]: Row<Counted[Name]> } = {
+  socketOpened: ["info", "socket.opened", "sockets_opened", "WebSockets opened."],
+  socketCut: ["warn", "socket.cut", "sockets_cut", "WebSockets closed as they were too slow."],
+  socketClosed: ["info", "socket.closed", "sockets_closed", "WebSockets closed, by the code of the close.", "by"],
+  turnRetried: ["warn", "turn.retried", "turn_retries", "Attempts of a turn that will be made again.", "agent"],
+  turnLost: ["warn", "turn.lost", "turns_lost", "Attempts whose lease ended before their end was kept.", "agent"],
+  backendFailed: ["warn", "backend.failed", "backend_failures", "Attempts that failed in the backend.", "agent"],
+  programSaid: ["info", "program.said", "program_lines", "Lines that programs wrote to standard error.", "program"],
+  toolsUnavailable: [
+    "warn",
+    "tools.unavailable",
+    "tool_server_failures",
+    "Tool servers that could not be used.",
+    "server",
+  ],
+  sessionCompacted: ["info", "session.compacted", "compactions", "Sessions that were compacted.", "agent", "cause"],
+  compactionFailed: ["warn", "compaction.failed", "compaction_failures", "Compactions by itself that failed.", "agent"],
+  eventRefused: ["debug", "event.refused", "events_refused", "System events refused for want of room.", "reason"],
+  beatDelayed: ["warn", "beat.delayed", "beat_delays", "Times that events of a beat had to wait.", "reason"],
+  usageUnknown: ["debug", "usage.unknown", "usage_unknown", "Attempts that did not tell what they used.", "agent"],
+  retentionPaused: ["warn", "retention.paused", "retention_pauses", "Jumps of the wall clock by more than an hour."],
+  workRefused: ["debug", "work.refused", "work_refused", "Work that a limit or a shutdown refused.", "reason"],
+  unexpectedError: ["error", "unexpected.error", "unexpected_errors", "Errors that nobody expected."],
+  configReloaded: ["info", "config.reloaded", "config_reloads", "Configurations taken over."],
+  configRefused: ["error", "config.refused", "config_refusals", "Configurations refused."],
+  configWarned: ["warn", "config.warned", "config_warnings", "Warnings given."],
+  skillRefused: ["warn", "skill.refused", "skills_refused", "Skill folders that were skipped."],
+  keyCreated: ["info", "key.created", "keys_created", "REST keys made."],
+  keyRevoked: ["info", "key.revoked", "keys_revoked", "REST keys revoked."],
+  acceptPaused: ["error", "accept.paused", "accept_pauses", "Times that no new connections were taken.", "reason"],
+};
+
 const BILLION = 1_000_000_000;
 
-const statusClass = (status: number): string => `${Math.trunc(status / 100)}xx`;
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
 
 /**
@@ -69,39 +151,39 @@ const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
  */
 export const createEvents = ({ logger, registry }: { logger: Logger; registry: Registry }) => {
   const { log } = logger;
-  const count = (name: string, help: string, labels: readonly string[] = []) =>
+  const count = (name: string, help: string, ...labels: readonly string[]) =>
     registry.counter(`gateway_${name}_total`, help, labels);
-  const time = (name: string, help: string, labels: readonly string[]) =>
+  const time = (name: string, help: string, ...labels: readonly string[]) =>
     registry.histogram(`gateway_${name}_seconds`, help, labels);
 
-  /** An event that only counts, by the values of its labels, and writes its line. */
-  const event = <Fields extends object, Label extends string & keyof Fields = never>(
-    level: Level,
-    name: string,
-    [metric, help, ...labels]: readonly [metric: string, help: string, ...labels: Label[]],
-  ) => {
-    const family = count(metric, help, labels);
-    return (fields: Fields): void => {
-      family.at(...labels.map((label) => String(fields[label]))).inc();
-      log(level, name, fields);
-    };
-  };
+  const counted = Object.entries(COUNTED as Record<string, Row<Record<string, unknown>>>).map(
+    ([name, [level, line, metric, help, ...labels]]) => {
+      const family = count(metric, help, ...labels);
+      const tell = (fields: Record<string, unknown>): void => {
+        family.at(...labels.map((label) => String(fields[label]))).inc();
+        log(level, line, fields);
+      };
+      return [name, tell];
+    },
+  );
 
-  const requests = count("requests", "Requests answered.", ["surface", "operation", "status"]);
-  const requestSeconds = time("request_duration", "From the request's head to the end of its reply.", [
+  const requests = count("requests", "Requests answered.", "surface", "operation", "status");
+  const requestSeconds = time(
+    "request_duration",
+    "From the request's head to the end of its reply.",
     "surface",
     "operation",
-  ]);
-  const errors = count("errors", "Requests answered with an error of the contract.", ["surface", "error"]);
-  const turnsStarted = count("turns_started", "Attempts to run a turn.", ["agent"]);
-  const turns = count("turns", "Turns that ended, by agent and status.", ["agent", "status"]);
-  const turnSeconds = time("turn_duration", "A turn's last attempt, from its start to its end.", ["agent"]);
-  const waitSeconds = time("turn_wait", "How long a turn was queued before an attempt.", ["agent"]);
+  );
+  const errors = count("errors", "Requests answered with an error of the contract.", "surface", "error");
+  const turnsStarted = count("turns_started", "Attempts to run a turn.", "agent");
+  const turns = count("turns", "Turns that ended, by agent and status.", "agent", "status");
+  const turnSeconds = time("turn_duration", "A turn's last attempt, from its start to its end.", "agent");
+  const waitSeconds = time("turn_wait", "How long a turn was queued before an attempt.", "agent");
   const connectionsRefused = count(
     "connections_refused",
     "Connections closed at once, as their address held too many.",
   );
-  const authFailures = count("auth_failures", "Requests without a token that is good here.", ["surface"]);
+  const authFailures = count("auth_failures", "Requests without a token that is good here.", "surface");
   registry.read(
     "counter",
     "gateway_log_lines_dropped_total",
@@ -109,152 +191,80 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     logger.dropped,
   );
 
-  const announcements = count("announcements", "Attempts to announce a reply, by how they ended.", [
+  const announcements = count(
+    "announcements",
+    "Attempts to announce a reply, by how they ended.",
     "channel",
     "outcome",
-  ]);
+  );
 
-  const died = count("events_died", "System events given up.", ["agent"]);
-  const beats = count("beats", "Heartbeats, with events and without.", ["agent"]);
-  const byModel = ["agent", "model"];
-  const usageUnknown = count("usage_unknown", "Attempts whose agent did not tell what they used.", ["agent"]);
-  const inputs = count("input_tokens", "Tokens that models read.", byModel);
-  const outputs = count("output_tokens", "Tokens that models wrote.", byModel);
-  const cached = count("cached_tokens", "Of the input, what models had read before.", byModel);
-  const reasoning = count("reasoning_tokens", "Of the output, what no reader sees.", byModel);
+  const died = count("events_died", "System events given up.", "agent");
+  const beats = count("beats", "Heartbeats, with events and without.", "agent");
+  const byModel = ["agent", "model"] as const;
+  const inputs = count("input_tokens", "Tokens that models read.", ...byModel);
+  const outputs = count("output_tokens", "Tokens that models wrote.", ...byModel);
+  const cached = count("cached_tokens", "Of the input, what models had read before.", ...byModel);
+  const reasoning = count("reasoning_tokens", "Of the output, what no reader sees.", ...byModel);
   /** In whole billionths, as sums of anything else would drift. No model but those with a price is in it. */
   const costs = new Map<string, { labels: { agent: string; model: string }; cost: number }>();
   registry.read("counter", "gateway_cost_total", "What attempts cost by the prices of their models.", () =>
     [...costs.values()].map(({ labels, cost }) => ({ labels, value: cost / BILLION })),
   );
-  const storeFailures = count("store_failures", "Calls to the store that failed.", ["operation"]);
+  const storeFailures = count("store_failures", "Calls to the store that failed.", "operation");
   const storeTroubles = createRepeats(({ names, ...ended }) =>
     log("info", "store.settled", { operations: names, ...ended }),
   );
 
+  const countRequest = (surface: Surface, operation: string, status: number, ms: number, error?: string): void => {
+    requests.at(surface, operation, `${Math.trunc(status / 100)}xx`).inc();
+    requestSeconds.at(surface, operation).observe(ms / 1000);
+    if (error !== undefined) errors.at(surface, error).inc();
+  };
+
   return {
+    ...(Object.fromEntries(counted) as { [Name in keyof Counted]: (fields: Counted[Name]) => void }),
     requestHandled: (request: RequestHandled): void => {
       const { surface, operation, status, ms, error } = request;
-      requests.at(surface, operation, statusClass(status)).inc();
-      requestSeconds.at(surface, operation).observe(ms / 1000);
-      if (error !== undefined) errors.at(surface, error).inc();
+      countRequest(surface, operation, status, ms, error);
       request.ms = rounded(ms);
       log("info", "request", request);
     },
     /** A call over a WebSocket. All are counted; one that changed something or failed has a line, the others only at `debug`. */
     socketCallHandled: (call: SocketCall, ms: number): void => {
       const { operation, error, turnId, changes } = call.outcome;
-      requests.at("rpc", operation, "2xx").inc();
-      requestSeconds.at("rpc", operation).observe(ms / 1000);
-      if (error !== undefined) errors.at("rpc", error).inc();
+      countRequest("rpc", operation, 200, ms, error);
       const level = changes || error !== undefined ? "info" : "debug";
       if (!logger.writes(level)) return;
       const { requestId, callerName: caller } = call;
-      log(level, "request", {
-        surface: "rpc",
-        transport: "websocket",
-        operation,
-        status: 200,
-        ms: rounded(ms),
-        requestId,
-        caller,
-        error,
-        turnId,
-      });
+      const facts = { surface: "rpc", transport: "websocket", operation, status: 200, ms: rounded(ms) };
+      log(level, "request", { ...facts, requestId, caller, error, turnId });
     },
-    socketOpened: event<{ requestId: string; caller: string; address: string }>("info", "socket.opened", [
-      "sockets_opened",
-      "WebSockets opened.",
-    ]),
-    /** It let too much pile up, for too long. */
-    socketCut: event<{ requestId: string; caller: string }>("warn", "socket.cut", [
-      "sockets_cut",
-      "WebSockets closed as they were too slow.",
-    ]),
-    /** `by` is the close code of ours, or `peer` where the other side left. */
-    socketClosed: event<{ requestId: string; caller: string; by: string; ms: number }, "by">("info", "socket.closed", [
-      "sockets_closed",
-      "WebSockets closed, by the code that the gateway closed with.",
-      "by",
-    ]),
     turnStarted: (turn: TurnRun & { queuedMs: number }): void => {
       turnsStarted.at(turn.agent).inc();
       waitSeconds.at(turn.agent).observe(turn.queuedMs / 1000);
       log("debug", "turn.started", turn);
     },
-    turnEnded: (
-      turn: TurnRun & { outcome: "completed" | "failed" | "cancelled"; ms: number; reason?: string },
-    ): void => {
+    turnEnded: (turn: TurnRun & { outcome: "completed" | "failed" | "cancelled"; ms: number }): void => {
       turns.at(turn.agent, turn.outcome).inc();
       turnSeconds.at(turn.agent).observe(turn.ms / 1000);
       // One that went well is told by its request's line, the journal and the counters.
       const level = turn.outcome === "failed" ? "warn" : turn.outcome === "cancelled" ? "info" : "debug";
       if (logger.writes(level)) log(level, "turn.ended", { ...turn, ms: rounded(turn.ms) });
     },
-    turnRetried: event<TurnRun & { delayMs: number; reason?: string }, "agent">("warn", "turn.retried", [
-      "turn_retries",
-      "Attempts of a turn that will be made again.",
-      "agent",
-    ]),
-    /** Its lease ended while it ran here, as the process or the store stood still: its end was thrown away, and it runs again. */
-    turnLost: event<TurnRun, "agent">("warn", "turn.lost", [
-      "turns_lost",
-      "Attempts whose lease ended before their end was kept.",
-      "agent",
-    ]),
     /** Turns that waited for an agent that left the configuration have failed. */
     turnsGivenUp: (given: { agent: string; count: number }) => log("warn", "turns.given-up", given),
     agentPaused: (paused: { agent: string; caller: string }) => log("info", "agent.paused", paused),
     agentResumed: (resumed: { agent: string; caller: string }) => log("info", "agent.resumed", resumed),
-    backendFailed: event<{ agent: string; turnId: string; error: unknown }, "agent">("warn", "backend.failed", [
-      "backend_failures",
-      "Attempts that ended with an error of the backend.",
-      "agent",
-    ]),
-    /** A line that a program of an agent or a server of tools wrote to standard error. */
-    programSaid: event<
-      { program: string; line: string; turnId?: string | undefined; unheard?: number | undefined },
-      "program"
-    >("info", "program.said", ["program_lines", "Lines that programs wrote to standard error.", "program"]),
-    /** A server of tools could not be started or reached: turns go on without its tools. */
-    toolsUnavailable: event<{ server: string; reason: string }, "server">("warn", "tools.unavailable", [
-      "tool_server_failures",
-      "Servers of tools that could not be started or reached, or were stuck.",
-      "server",
-    ]),
     /** `retried` will be tried again, `failed` will not, `returned` goes on where the gateway does. */
     announced: (attempt: Announced): void => {
       const { channel, outcome } = attempt;
       announcements.at(channel, outcome).inc();
       const level = outcome === "delivered" ? "debug" : outcome === "returned" ? "info" : "warn";
-      if (logger.writes(level)) log(level, `announcement.${outcome}`, attempt);
+      log(level, `announcement.${outcome}`, attempt);
     },
     /** As the gateway stopped. `kept`: it goes on with them after its start; else the store forgets them. */
     announcementsLeft: ({ left, kept }: { left: number; kept: boolean }): void =>
       log(kept ? "info" : "warn", "announcements.left", { left, kept }),
-    sessionCompacted: event<
-      {
-        sessionId: string;
-        agent: string;
-        cause: "asked" | "size";
-        before: { messages: number; tokens: number };
-        after: { messages: number; tokens: number };
-        ms: number;
-      },
-      "agent" | "cause"
-    >("info", "session.compacted", ["compactions", "Sessions that were compacted.", "agent", "cause"]),
-    /** One that nobody asked for: the session goes on uncompacted. */
-    compactionFailed: event<{ sessionId: string; agent: string; error: unknown }, "agent">(
-      "warn",
-      "compaction.failed",
-      ["compaction_failures", "Sessions that could not be compacted by themselves.", "agent"],
-    ),
-    /** Nothing was stored, and the caller was told: no room. */
-    eventRefused: event<{ reason: string }, "reason">("debug", "event.refused", [
-      "events_refused",
-      "System events refused for want of room.",
-      "reason",
-    ]),
     eventDead: (dead: { eventId: string; agent: string; attempts: number; turnId: string; reason: string }): void => {
       died.at(dead.agent).inc();
       log("warn", "event.dead", dead);
@@ -268,23 +278,13 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       beats.at(beat.agent).inc();
       log(beat.events > 0 ? "info" : "debug", "beat.ran", beat);
     },
-    /** The next turn of a beat could not be started, and is tried again. */
-    beatDelayed: event<{ agent: string; reason: string; delayMs: number }, "reason">("warn", "beat.delayed", [
-      "beat_delays",
-      "Times that events could not be handed over and had to wait.",
-      "reason",
-    ]),
-    usageUnknown: ({ agent }: { agent: string }): void => {
-      usageUnknown.at(agent).inc();
-      if (logger.writes("debug")) log("debug", "usage.unknown", { agent });
-    },
     /** An attempt that reached a backend, whatever became of it; one that wrote a summary, too. */
     attemptUsed: (attempt: AttemptUsed): void => {
       const { agent, model, usage } = attempt;
       const { more } = usage;
       inputs.at(agent, model).inc(usage.input);
       outputs.at(agent, model).inc(usage.output);
-      if (logger.writes("debug")) log("debug", "attempt.used", attempt);
+      log("debug", "attempt.used", attempt);
       if (!more) return;
       if (more.cached > 0) cached.at(agent, model).inc(more.cached);
       if (more.reasoning > 0) reasoning.at(agent, model).inc(more.reasoning);
@@ -300,21 +300,10 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       const untold = storeTroubles(operation, error instanceof Error ? `${error.name}: ${error.message}` : "");
       if (untold !== undefined) log("error", "store.failed", { operation, error, ...(untold > 0 && { untold }) });
     },
-    /** The wall clock jumped, so that nothing is erased by its age for now. */
-    retentionPaused: event<{ byMs: number }>("warn", "retention.paused", [
-      "retention_pauses",
-      "Jumps of the wall clock by more than an hour, after each of which nothing is erased by its age for an hour.",
-    ]),
     retentionResumed: ({ byMs }: { byMs: number }): void => log("info", "retention.resumed", { byMs }),
     /** The engine reports what it did by itself: its database is gone or back, it migrated, repaired or took something over. */
     storeNoticed: ({ name, detail }: { name: string; detail: string }): void =>
       log(["unavailable", "repaired", "exposed"].includes(name) ? "warn" : "info", `store.${name}`, { detail }),
-    /** Nothing was stored, and the caller was told. The access line has the rest. */
-    workRefused: event<{ reason: string; surface?: Surface; requestId?: string }, "reason">("debug", "work.refused", [
-      "work_refused",
-      "Work that a limit or a shutdown refused.",
-      "reason",
-    ]),
     /** Counted always; `logged` says whether it gets a line, as somebody who guesses must not fill the log. */
     authFailed: ({
       logged,
@@ -336,26 +325,6 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       connectionsRefused.at().inc();
       if (logged) log("warn", "connection.refused", { address });
     },
-    /** The whole error, with its stack, goes to the log and nowhere else. */
-    unexpectedError: event<{ error: unknown; requestId?: string; where?: string }>("error", "unexpected.error", [
-      "unexpected_errors",
-      "Errors that nobody expected.",
-    ]),
-    configReloaded: event<{ cause: string; changed: readonly string[]; needRestart?: readonly string[] }>(
-      "info",
-      "config.reloaded",
-      ["config_reloads", "Configurations taken over."],
-    ),
-    /** The last good configuration goes on. */
-    configRefused: event<{ cause: string; problems: unknown }>("error", "config.refused", [
-      "config_refusals",
-      "Configurations refused.",
-    ]),
-    /** Something that works and should be otherwise: a short secret, a store that forgets. */
-    configWarned: event<{ about: string; detail: string }>("warn", "config.warned", [
-      "config_warnings",
-      "Warnings given.",
-    ]),
     /** A REST key that ends soon, or has just ended; told once a day. */
     keyExpiring: ({ isConfigured, ...fields }: { name: string; expiresAt: string; isConfigured: boolean }): void =>
       log("warn", "key.expiring", {
@@ -370,23 +339,6 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
         ...fields,
         detail: "Put a new token beside it in webhooks.token, change the senders, then take it away.",
       }),
-    skillRefused: event<{ skill: string; reason: string }>("warn", "skill.refused", [
-      "skills_refused",
-      "Skill folders that were skipped.",
-    ]),
-    keyCreated: event<{ keyId: string; name: string; caller: string; replaces?: string }>("info", "key.created", [
-      "keys_created",
-      "REST keys made.",
-    ]),
-    keyRevoked: event<{ keyId: string; name?: string; caller: string }>("info", "key.revoked", [
-      "keys_revoked",
-      "REST keys revoked.",
-    ]),
-    acceptPaused: event<{ reason: string }, "reason">("error", "accept.paused", [
-      "accept_pauses",
-      "Times that no new connections were taken.",
-      "reason",
-    ]),
     acceptResumed: (fields: { ms: number }): void => log("info", "accept.resumed", fields),
     listening: (fields: { address: string; surfaces: readonly string[]; ms?: number }): void =>
       log("info", "listening", fields),

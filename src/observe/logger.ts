@@ -55,7 +55,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
   const format = (level: Level, event: string, fields: object): string => {
     const budget = { left: maxLineChars, perString: maxStringChars, cut };
     const ms = now();
-    if (isPretty) return redactor.text(prettyLine({ time: localTime(ms), level, event, fields, colour }, budget));
+    if (isPretty) return redactor.text(prettyLine({ time: localTime(ms), level, event, colour }, fields, budget));
     const record: Record<string, unknown> = { time: new Date(ms).toISOString(), level, event };
     for (const key of Object.keys(fields)) {
       const value = (fields as Record<string, unknown>)[key];

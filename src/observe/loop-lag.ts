@@ -1,4 +1,5 @@
-import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** How late the event loop was, in seconds. */
 interface Lag {
@@ -8,10 +9,8 @@ interface Lag {
 }
 
 export interface LoopLag extends Disposable {
-  /** Since the window began; the first read starts the measuring. */
+  /** Since the window began. */
   read(): Lag;
-  /** It is being measured: a read costs nothing that is not spent anyway. */
-  isMeasured(): boolean;
   /** Begins the window anew, behind what stands still at this moment. */
   forget(): Promise<void>;
 }
@@ -21,41 +20,25 @@ const RESOLUTION_MS = 40;
 const WINDOW_MS = 15_000;
 
 export const createLoopLag = (): LoopLag => {
-  let histogram: IntervalHistogram | undefined;
-  let began = 0;
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  histogram.enable();
+  let began = performance.now();
   // The histogram records the time between two beats; the lag is the excess over a beat.
   const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - RESOLUTION_MS / 1e3);
-
-  const start = (): IntervalHistogram => {
-    histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-    histogram.enable();
+  const beginAnew = (): void => {
+    histogram.reset();
     began = performance.now();
-    return histogram;
   };
 
   return {
-    isMeasured: () => histogram !== undefined,
     read: () => {
-      const seen = histogram ?? start();
-      const lag = { p50: seconds(seen.percentile(50)), p99: seconds(seen.percentile(99)), max: seconds(seen.max) };
-      if (performance.now() - began >= WINDOW_MS) {
-        seen.reset();
-        began = performance.now();
-      }
+      const [p50, p99] = [histogram.percentile(50), histogram.percentile(99)].map(seconds) as [number, number];
+      const lag = { p50, p99, max: seconds(histogram.max) };
+      if (performance.now() - began >= WINDOW_MS) beginAnew();
       return lag;
     },
     // A stall is recorded by the beat that comes late.
-    forget: () =>
-      new Promise((resolve) => {
-        setTimeout(() => {
-          histogram?.reset();
-          began = performance.now();
-          resolve();
-        }, 2 * RESOLUTION_MS).unref();
-      }),
-    [Symbol.dispose]: () => {
-      histogram?.disable();
-      histogram = undefined;
-    },
+    forget: () => sleep(2 * RESOLUTION_MS, undefined, { ref: false }).then(beginAnew),
+    [Symbol.dispose]: () => void histogram.disable(),
   };
 };

@@ -31,13 +31,8 @@ const painted = (text: string, colour: number | undefined): string => `\u001b[${
 
 /** One event for a person's eyes: `10:54:31.123+02:00 info  request operation=chat.send status=200`. */
 export const prettyLine = (
-  {
-    time,
-    level,
-    event,
-    fields,
-    colour,
-  }: { time: string; level: string; event: string; fields: object; colour: boolean },
+  { time, level, event, colour }: { time: string; level: string; event: string; colour: boolean },
+  fields: object,
   budget: Budget,
 ): string => {
   const paint = colour ? painted : (text: string) => text;

@@ -1,5 +1,3 @@
-import { findAny } from "#observe/find-any.ts";
-
 /** This stands where a secret would have stood. */
 export const HIDDEN = "[hidden]";
 
@@ -46,24 +44,19 @@ interface Redactor {
   longest(): number;
 }
 
+/** Finds nothing. */
+const NONE = /(?!)/g;
+const escaped = (text: string): string => text.replace(/[$()*+./?[\\\]^{|}-]/g, "\\$&");
+
 export const createRedactor = (): Redactor => {
   const known = new Set<string>();
-  let forms: string[] = [];
-  let finds = findAny(forms);
+  let forms = NONE;
+  let longest = 0;
 
-  const text = (value: string) => {
-    if (!finds(value)) return value;
-    let clean = value;
-    for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, HIDDEN);
-    return clean;
-  };
-
-  const walk = (value: unknown): unknown => {
+  const text = (value: string): string => value.replace(forms, HIDDEN);
+  const hideIn = (_key: string, value: unknown): unknown => {
     if (typeof value === "string") return text(value);
-    if (typeof value === "number") return finds(String(value)) ? HIDDEN : value;
-    if (Array.isArray(value)) return value.map(walk);
-    if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [text(key), walk(inner)]));
+    return typeof value === "number" && text(String(value)) !== String(value) ? HIDDEN : value;
   };
 
   return {
@@ -75,21 +68,21 @@ export const createRedactor = (): Redactor => {
           known.add(form);
         }
       }
-      const kept = [...known].slice(-MOST_FORMS);
-      known.clear();
-      for (const form of kept) known.add(form);
-      forms = kept.sort((a, b) => b.length - a.length); // the longest first: one secret may begin with another
-      finds = findAny(forms);
+      for (const form of [...known].slice(0, -MOST_FORMS)) known.delete(form);
+      const all = [...known].sort((a, b) => b.length - a.length); // the longest first: one secret may begin with another
+      longest = all[0]?.length ?? 0;
+      forms = all.length === 0 ? NONE : new RegExp(all.map(escaped).join("|"), "g");
     },
     text,
     jsonLine: (line) => {
-      if (!finds(line)) return line;
+      const clean = text(line);
+      if (clean === line) return line;
       try {
-        return text(`${JSON.stringify(walk(JSON.parse(line)))}\n`);
+        return text(`${JSON.stringify(JSON.parse(line, hideIn))}\n`);
       } catch {
-        return text(line);
+        return clean;
       }
     },
-    longest: () => forms[0]?.length ?? 0,
+    longest: () => longest,
   };
 };

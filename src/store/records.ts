@@ -1,9 +1,9 @@
 /** The records that the store keeps and the orders that it takes; `store.ts` says how they are used. */
 import type { ErrorName } from "#kit/errors.ts";
-import type { MoreUsage, Usage } from "#kit/usages.ts";
+import type { Usage, UsageCounts } from "#kit/usages.ts";
 import type { Delivery, RecorderLimits, Surface } from "./inbound-records.ts";
 
-export type { MoreUsage, Usage } from "#kit/usages.ts";
+export type { MoreUsage, Usage, UsageCounts } from "#kit/usages.ts";
 export type Role = "user" | "assistant" | "system" | "tool";
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
 
@@ -221,17 +221,6 @@ export type Summary = { text: string; outside: boolean };
 
 /** The usage of an attempt that reached a backend; added to the counters of its hour and to its session. */
 export type UsageRow = { model: string; usage: Usage; latencyMs: number };
-
-/** Counters: messages that started a turn, turns that ended (by status), and attempts that reached a backend with their usage. */
-export type UsageCounts = {
-  messages: number;
-  completed: number;
-  failed: number;
-  cancelled: number;
-  attempts: number;
-  latencyMs: number;
-} & Pick<Usage, "input" | "output"> &
-  MoreUsage;
 
 export type UsageCount = { hour: number; agent: string; model: string; surface: Surface; caller: string } & UsageCounts;
 

@@ -53,8 +53,8 @@ describe("draining", () => {
     const run = await first.scripted.next();
     run.use(4, 1);
     run.say("half");
+    await first.clock.settle();
     const draining = drain(first, 0);
-    await first.clock.advance(0);
     await draining.done;
     await using second = await startCore({ wrapStore: () => first.store, clock: first.clock });
     const again = await second.scripted.next();

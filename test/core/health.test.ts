@@ -179,37 +179,6 @@ describe("asking for health", () => {
     expect(core.pings.count).toBe(2);
   });
 
-  it("begins to watch the process only when somebody asks or follows", async () => {
-    const asked: boolean[] = [];
-    await using core = await startCore({
-      processHealth: (isAsked) => {
-        asked.push(isAsked);
-        return [];
-      },
-    });
-    await core.clock.advance(5_000);
-    expect(asked).toEqual([false]);
-    await core.clock.advance(250);
-    await core.core.health.read();
-    core.core.gatewayStream.follow(() => {});
-    await core.clock.advance(5_000);
-    expect(asked.slice(1)).not.toContain(false);
-  });
-
-  it("tells who asks of all parts, also where it has just looked by itself, or is looking", async () => {
-    const processHealth = (isAsked: boolean): HealthPart[] =>
-      isAsked ? [{ name: "measured", ...OK } as HealthPart] : [];
-    await using core = await startWithPing({ processHealth });
-    await core.clock.advance(5_000);
-    expect(await partOf(core, "measured")).toEqual({ name: "measured", ...OK });
-    let goOn = () => {};
-    core.pings.answer = () => new Promise((resolve) => (goOn = resolve));
-    await core.clock.advance(5_000);
-    const asked = partOf(core, "measured");
-    goOn();
-    expect(await asked).toEqual({ name: "measured", ...OK });
-  });
-
   it("fails with what went wrong when looking does, and looks again the next time", async () => {
     let isBroken = true;
     await using core = await startCore({

@@ -11,7 +11,7 @@ describe("heartbeats of a gateway that stops", () => {
     const events = await core.queueMany(150);
     await core.beat();
     const run = await core.scripted.next();
-    core.core.stopBeats();
+    core.core.heartbeat.stop();
     const drained = core.runner.drain(30_000);
     await core.clock.advance(5_000);
     await core.end(run);
@@ -24,7 +24,7 @@ describe("heartbeats of a gateway that stops", () => {
   it("begin no other beat", async () => {
     await using core = await startBeating(durable);
     await core.queue("one");
-    core.core.stopBeats();
+    core.core.heartbeat.stop();
     await core.queue("two", { mode: "now" });
     await core.clock.advance(2 * A_BEAT);
     expect(core.scripted.runs).toHaveLength(0);
@@ -35,7 +35,7 @@ describe("heartbeats of a gateway that stops", () => {
     await first.queueMany(150);
     await first.beat();
     const run = await first.scripted.next();
-    first.core.stopBeats();
+    first.core.heartbeat.stop();
     await first.end(run);
     await first.core.close();
     await using second = await startBeating({ clock: first.clock, wrapStore: () => first.store });
@@ -48,7 +48,7 @@ describe("heartbeats of a gateway that stops", () => {
     const events = await first.queueMany(150);
     await first.beat();
     await first.scripted.next();
-    first.core.stopBeats();
+    first.core.heartbeat.stop();
     const drained = first.runner.drain(1_000);
     await first.clock.advance(1_000);
     expect(await drained).toBe(1);
@@ -67,7 +67,7 @@ describe("heartbeats of a gateway that stops", () => {
     await using core = await startBeating({ wrapStore: (store) => ({ ...store, durable: true, startTurn: busy }) });
     await core.queue("one");
     await core.beat();
-    core.core.stopBeats();
+    core.core.heartbeat.stop();
     await core.settle();
     expect(await core.store.readBeat("main")).toMatchObject({ running: false });
   });
@@ -88,7 +88,7 @@ describe("heartbeats of a gateway that stops", () => {
   it("give up the events of a store that forgets, and say so", async () => {
     await using core = await startBeating();
     const event = await core.queue("one");
-    core.core.stopBeats();
+    core.core.heartbeat.stop();
     await core.core.giveUpQueued();
     expect(await core.read(event)).toMatchObject({ status: "dead" });
     expect(await core.logged("events.given-up")).toMatchObject([{ agent: "main", count: 1 }]);

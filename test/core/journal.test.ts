@@ -39,12 +39,13 @@ it("tells who waits for a turn of its end alone, once", () => {
   expect(heard).toEqual(["turn.completed"]);
 });
 
-it("tells who waits for a turn that it was erased", () => {
+it("tells who waits for a turn that it was erased with its session", () => {
   const journal = createJournal();
   const heard: unknown[] = [];
   journal.onTurnEnd({ turnId: "turn_1", sessionId: "chat:a" }, (entry) => heard.push(entry));
-  journal.turnErased("turn_1");
-  journal.turnErased("turn_2");
+  journal.watcher.sessionDeleted({ ...SESSION, sessionId: "chat:b" }, { seq: 3, at: 0 });
+  expect(heard).toEqual([]);
+  journal.watcher.sessionDeleted(SESSION, { seq: 3, at: 0 });
   expect(heard).toEqual(["erased"]);
 });
 

@@ -55,7 +55,7 @@ export const startPlayed = async (options: CoreOptions & { backendWith?: Partial
             waiting.push(resolve);
           }),
     compact: (keep = 0, sessionId = "chat:a") => {
-      const done = core.core.compact({ sessionId, keep }, "ops");
+      const done = core.core.compactions.compact({ sessionId, keep }, "ops");
       done.catch(() => {});
       return done;
     },

@@ -233,25 +233,25 @@ describe("agents that leave the configuration", () => {
     expect(core.scripted.runs).toHaveLength(1);
   });
 
-  it("ends a turn that would be tried again, as nobody could", async () => {
+  it("gives up a turn that would be tried again, as nobody could", async () => {
     await using core = await startCore({ agents: [{ name: "gone" }, { name: "stays" }] });
     const turn = await core.start({ agent: "gone" });
     const run = await core.scripted.next();
     await core.core.reconfigure(core.settingsWith([{ name: "stays" }]));
     run.fail(new BackendError("too busy", { retryable: true }));
-    const error = { name: "turn-failed", detail: "too busy" };
-    expect(await core.ended(turn)).toMatchObject({ status: "failed", error });
+    await core.clock.advance(2_000);
+    expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "failed", error: { name: "agent-removed" } });
   });
 
-  it("fails what it would give back at the end, as nobody would take it", async () => {
+  it("fails what it has given back at the end of a store that forgets", async () => {
     await using core = await startCore({ agents: [{ name: "gone" }, { name: "stays" }] });
     const turn = await core.start({ agent: "gone" });
-    (await core.scripted.next()).say("half");
+    await core.scripted.next();
     await core.core.reconfigure(core.settingsWith([{ name: "stays" }]));
     const drained = core.runner.drain(1_000);
     await core.clock.advance(1_000);
-    await drained;
-    const error = { name: "agent-removed" };
-    expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "failed", error, reply: "half" });
+    expect(await drained).toBe(1);
+    await core.core.giveUpQueued();
+    expect(await core.turns.get(turn.turnId)).toMatchObject({ status: "failed", error: { name: "shutting-down" } });
   });
 });

@@ -35,13 +35,11 @@ describe("the params of a skill", () => {
       expect(() => checkParams(skill, { length: "short", pages: [1, "b"] })).toThrow(
         "params.pages.1 must be an integer.",
       );
-      expect(() => checkParams(skill, { lenght: "short" })).toThrow(
-        "params.lenght is none that the skill takes (did you mean length?).",
-      );
+      expect(() => checkParams(skill, { lenght: "short" })).toThrow("params.lenght is unknown (did you mean length?).");
       expect(() => checkParams(skill, { length: "short", page: 1 })).toThrow("(did you mean pages?).");
       expect(() => checkParams(skill, { length: "mid" })).toThrow("params.length must be one of short, long.");
       expect(() => checkParams(skill, { length: "short", "a/b": 1 })).toThrow(
-        "params.a~1b is none that the skill takes (there are length, pages).",
+        "params.a~1b is unknown (there are length, pages).",
       );
     },
   );

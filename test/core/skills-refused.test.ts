@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readPlainFile } from "#core/skills/skill-files.ts";
+import { readPlainFile } from "#core/skills/read-skills.ts";
 import { load, makeDir, skill } from "./skill-dirs.ts";
 
 const matter = (text: string) => `---\n${text}\n---\nBody.`;

@@ -1,6 +1,7 @@
 import type { Backend } from "#backends/backend.ts";
 import type { Agent } from "#core/agents/agents.ts";
-import { type CoreSettings, createCore } from "#core/core.ts";
+import { createCore } from "#core/core.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import type { FollowTurn, StepMark, TurnStep } from "#core/turns/turn-events.ts";
 import type { TurnWish } from "#core/turns/turns.ts";
 import { createEvents } from "#observe/events.ts";
@@ -135,7 +136,7 @@ const followInBackground = (
   stop: () => void;
   until: (is: (step: TurnStep) => boolean) => Promise<void>;
 } => {
-  const followed = follow(turn, from);
+  const followed = follow(turn, from, (step) => [step]);
   const steps: TurnStep[] = [];
   let look = () => {};
   const run = async () => {

@@ -18,7 +18,7 @@ const countSweeps = async (gateways?: number): Promise<number> => {
     registry: createRegistry(),
   });
   const kept = () => ({ retentionMs: 1e15, webhookRetentionMs: 1e15, eventRetentionMs: 1e15 });
-  const stop = startSweeps({ store, clock, events, kept });
+  const stop = startSweeps({ store, clock, events, settings: kept });
   for (let second = 0; second < 30; second++) await clock.advance(1_000);
   stop();
   return sweep.mock.calls.length;
@@ -36,7 +36,7 @@ const startAgeing = () => {
   const logger = createLogger({ level: "info", format: "json", write: (text) => texts.push(text) });
   const events = createEvents({ logger, registry: createRegistry() });
   const kept = () => ({ retentionMs: DAY, webhookRetentionMs: DAY, eventRetentionMs: DAY });
-  const stop = startSweeps({ store, clock, events, kept });
+  const stop = startSweeps({ store, clock, events, settings: kept });
   const erases = async (): Promise<boolean> => {
     await clock.advance(1_000);
     const [{ now, lost, maxAttempts, ...before }] = sweep.mock.lastCall as Parameters<typeof store.sweep>;

@@ -1,4 +1,4 @@
-import type { TimelineStep } from "#core/recorder/delivery-timeline.ts";
+import type { TimelineStep } from "#core/recorder/deliveries.ts";
 import type { Delivery } from "#store/store.ts";
 import { deliveryOf } from "#test/stores/world.ts";
 import type { TestCore } from "./start-core.ts";

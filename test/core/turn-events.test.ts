@@ -6,7 +6,7 @@ import { ENTRIES, entriesOf, isSaid, namesOf, startCore, type TestCore, textOf }
 
 /** Reads steps one by one, at the reader's own pace. */
 const readSlowly = ({ core }: TestCore, turn: Turn, from?: StepMark) => {
-  const steps = core.followTurn(turn, from);
+  const steps = core.followTurn(turn, from, (step) => [step]);
   return async (): Promise<TurnStep | undefined> => {
     const { done, value } = await steps.next();
     return done ? undefined : value;

@@ -62,7 +62,7 @@ describe("a reader", () => {
   it("that had gone before it began reads nothing", async () => {
     await using core = await startCore();
     const turn = await core.start();
-    const steps = core.core.followTurn(turn, undefined);
+    const steps = core.core.followTurn(turn, undefined, (step) => [step]);
     await steps.return();
     expect(await steps.next()).toEqual({ done: true, value: undefined });
   });

@@ -49,7 +49,7 @@ it("keeps ids out of the metrics", () => {
   const { events, registry } = startEvents();
   const turn = { agent: "main", turnId: "turn_1", sessionId: "chat:1", attempt: 1 };
   events.turnStarted({ ...turn, queuedMs: 5 });
-  events.turnEnded({ ...turn, outcome: "failed", ms: 100, reason: "timeout" });
+  events.turnEnded({ ...turn, outcome: "failed", ms: 100 });
   events.turnRetried({ ...turn, delayMs: 100 });
   events.backendFailed({ ...turn, error: new Error("reset") });
   const text = registry.text();

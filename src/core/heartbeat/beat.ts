@@ -47,20 +47,23 @@ export type HeldBeat = {
   isDone: boolean;
   /** Why the next turn cannot be started now. */
   delayedBy: string | undefined;
+  /** The last event that was handed over, and the failures since then. */
+  after: number;
+  tries: number;
+  lateTakers: number;
+  hasCompacted: boolean;
 };
 
 export const holdBeat = (claim: BeatClaim, began: number): HeldBeat => ({
   ...{ claim, began, stop: new AbortController(), leave: new AbortController() },
   ...{ events: 0, returned: 0, turnIds: [], isDone: false, delayedBy: undefined },
+  ...{ after: 0, tries: 0, lateTakers: 0, hasCompacted: false },
 });
 
 export const leaveBeat = ({ stop, leave }: HeldBeat): void => {
   stop.abort();
   leave.abort();
 };
-
-/** How far a beat has come, and its failures since the last turn that it started. */
-type Progress = { after: number; tries: number; lateTakers: number; hasCompacted: boolean };
 
 /**
  * Hands over the events that were queued when the beat began, the oldest first, one turn after another. An event that cannot be
@@ -69,32 +72,26 @@ type Progress = { after: number; tries: number; lateTakers: number; hasCompacted
 export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
   const { store, inBackground } = parts;
   const { agent, through } = beat.claim;
-  const progress: Progress = { after: 0, tries: 0, lateTakers: 0, hasCompacted: false };
   while (!beat.stop.signal.aborted) {
     try {
       // Read again after a failure: a start that seemed to fail may have been kept, and has its events then.
-      const batch = await inBackground(() =>
-        store.readQueuedEvents({ agent, after: progress.after, through, ...BATCH }),
-      );
+      const batch = await inBackground(() => store.readQueuedEvents({ agent, after: beat.after, through, ...BATCH }));
       const last = batch.at(-1);
       if (!last) {
         beat.isDone = true;
         return;
       }
       const { turn } = await inBackground(() => parts.turns.start(wishOf(agent, batch)));
-      progress.after = last.ordinal;
-      progress.tries = 0;
-      progress.lateTakers = 0;
-      beat.delayedBy = undefined;
+      Object.assign(beat, { after: last.ordinal, tries: 0, lateTakers: 0, delayedBy: undefined });
       await followBatch(parts, beat, batch, turn);
     } catch (error) {
-      if (!(await mayGoOn(parts, beat, progress, error))) return;
+      if (!(await mayGoOn(parts, beat, error))) return;
     }
   }
 };
 
 /** Waits where time may put right what failed; false where the beat is over. Throws what nothing puts right. */
-const mayGoOn = async (parts: BeatParts, beat: HeldBeat, progress: Progress, error: unknown): Promise<boolean> => {
+const mayGoOn = async (parts: BeatParts, beat: HeldBeat, error: unknown): Promise<boolean> => {
   const { store, clock, events } = parts;
   const { agent } = beat.claim;
   const reason = GatewayError.from(error).name;
@@ -103,15 +100,15 @@ const mayGoOn = async (parts: BeatParts, beat: HeldBeat, progress: Progress, err
   if (reason === "internal") {
     // A gateway that stood still for long finds its beat with another, and its events taken.
     if (!(await store.extendBeat(beat.claim, leaseMsOf(store)).catch(() => true))) return false;
-    if (error instanceof GatewayError && ++progress.lateTakers <= LATE_TAKERS) return true;
+    if (error instanceof GatewayError && ++beat.lateTakers <= LATE_TAKERS) return true;
   }
   if (!MAY_PASS.has(reason)) throw error;
-  if (reason === "session-full" && !progress.hasCompacted) {
-    progress.hasCompacted = true;
+  if (reason === "session-full" && !beat.hasCompacted) {
+    beat.hasCompacted = true;
     if (await parts.makeRoom(mainSessionOf(agent))) return true;
   }
   beat.delayedBy = reason;
-  const delayMs = pauseOf(progress.tries++);
+  const delayMs = pauseOf(beat.tries++);
   events.beatDelayed({ agent, reason, delayMs });
   await rest(clock, delayMs, beat.stop.signal);
   return true;

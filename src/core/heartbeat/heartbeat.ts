@@ -1,7 +1,6 @@
 import type { Agent, Agents } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
-import type { Beat } from "#store/store.ts";
 import { BATCH, type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
 
 /** How soon it beats again after a beat that left something behind where no other is due sooner. */
@@ -11,9 +10,8 @@ const LONGEST_WAIT_MS = 3_600_000;
 const LAST_ENDS_MS = 1_000;
 const JITTER = 0.1;
 const RETRY_MS = 1_000;
-/** Stand for the pause of an agent that does not beat by itself, and for that of a plan that is to be made again. */
+/** Stands for the pause of an agent that does not beat by itself. */
 const OFF = 0;
-const OUTDATED = -1;
 const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes: 1 };
 
 /** The result of a wish that an agent beats now. `waitingEvents` are in no turn. */
@@ -35,8 +33,8 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
     return store.claimBeats({ now: clock.now(), node, leaseMs, agents: names });
   };
 
-  const worker: Worker<HeldBeat> = createWorker<HeldBeat, number | undefined>({
-    ...{ clock, events, name: "heartbeat" },
+  const worker: Worker<HeldBeat> = createWorker<HeldBeat>({
+    ...{ store, clock, events, name: "heartbeat" },
     keyOf: ({ claim }) => claim.agent,
     run: async (beat) => {
       if (!isRunning) beat.stop.abort();
@@ -45,25 +43,23 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       const { agent } = beat.claim;
       events.beatRan({ agent, events: beat.events, turns: beat.turnIds.length, returned: beat.returned, ms });
       const every = agents.find(agent)?.heartbeatMs;
-      const ended = await endBeat(parts, beat);
-      if (agents.find(agent)?.heartbeatMs !== every) {
-        // The end may have planned the next beat by the configuration before.
-        planned.set(agent, OUTDATED);
-        void plan();
-        return undefined;
-      }
-      return ended && ended.nextAt !== undefined ? ended.nextAt - clock.now() : undefined;
+      await endBeat(parts, beat);
+      // The end may have planned the next beat by the configuration before.
+      planned.set(agent, every ?? OFF);
+      if (agents.find(agent)?.heartbeatMs !== every) void plan();
     },
-    // The end of a beat tells when the next one is due.
-    ended: (_, nextInMs = 0) => worker.wakeIn(nextInMs),
+    // The rest is for the node that has the beat now, or claims it next.
+    giveBack: leaveBeat,
+    // The next claim tells when the next one is due.
+    ended: () => worker.wake(),
     queue: {
       operation: "claimBeats",
-      mayClaim: () => isRunning,
+      hasRoom: () => isRunning,
       claim: async () => {
         // In the next turn of the loop: all that ask until then share a beat.
         const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inBackground(claimDue);
         const works = beats.map((claim) => holdBeat(claim, clock.monotonic()));
-        return { works, mayBeMore: false, nextDueInMs: Math.min(nextDueInMs, LONGEST_WAIT_MS) };
+        return { works, nextDueInMs: Math.min(nextDueInMs, LONGEST_WAIT_MS) };
       },
     },
     lease: {
@@ -73,8 +69,6 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
         const isOurs = await Promise.all(beats.map(({ claim }) => store.extendBeat(claim, leaseMs)));
         return beats.filter((_, n) => !isOurs[n]);
       },
-      // The rest is for the node that has the beat now.
-      lost: leaveBeat,
     },
   });
 
@@ -119,7 +113,7 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
 
   return {
     /** Some beat is due in so long: sooner, maybe, than was planned. */
-    expect: (dueInMs = 0): void => worker.wakeIn(dueInMs),
+    expect: worker.wakeIn,
 
     /**
      * Plans a beat of the agent for now if events wait for it, none runs and it is not paused. Any gateway that has the agent claims it.
@@ -150,23 +144,21 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
     /** Gives back what is held: beats whose turns have not ended are due at once, wherever they are claimed. */
     async close(): Promise<void> {
       stop();
-      for (const beat of worker.all()) leaveBeat(beat);
-      await worker.until(worker.isIdle, LAST_ENDS_MS);
-      worker.stop();
+      await worker.drain({ ms: 0, lastMs: LAST_ENDS_MS });
     },
   };
 };
 
 export type Heartbeat = ReturnType<typeof createHeartbeat>;
 
-/** Keeps a beat's end, and when the next one is due. False where the store could not: its lease ends, and it is due again then. */
-const endBeat = (parts: HeartbeatParts, beat: HeldBeat): Promise<Beat | false> => {
+/** Keeps a beat's end, and when the next one is due. Where the store could not, its lease ends, and it is due again then. */
+const endBeat = async (parts: HeartbeatParts, beat: HeldBeat): Promise<void> => {
   const { store, agents, clock } = parts;
   const { events, turnIds, claim } = beat;
   const delayMs = delayAfter(beat, agents.find(claim.agent), store.agentCounts(claim.agent).waitingEvents);
   const ran = turnIds.length > 0 ? { events, turnIds } : undefined;
   const end = () => store.endBeat(claim, { now: clock.now(), delayMs, ran, streamKeep: GATEWAY_KEPT_ENTRIES });
-  return keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => false);
+  await keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => {});
 };
 
 /** The time until the next beat of an agent; undefined if it beats only when it is told to. */

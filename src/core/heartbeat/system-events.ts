@@ -1,5 +1,6 @@
 import type { Agents } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { IDEMPOTENCY_MS } from "#core/turns/turns.ts";
 import type { InBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
@@ -7,21 +8,16 @@ import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, isLoop, loopWords } from "#kit/hops.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import type { Events } from "#observe/events.ts";
-import type { Delivery, EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
+import type { EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
 
 /** The request of a surface that queues an event. */
-export type EventWish = {
+export type EventWish = Pick<EventOrder, "text" | "metadata" | "caller" | "delivery"> & {
   /** Undefined is the default agent. */
   agent: string | undefined;
-  text: string;
-  /** The JSON that came beside the text. */
-  metadata: string | undefined;
   mode: "next-heartbeat" | "now";
-  caller: string;
   /** The number of announcements and agents that it came through. */
   hops: number;
   idempotency: { key: string; hash: string } | undefined;
-  delivery: Delivery | undefined;
 };
 
 export type QueuedEvent = { event: SystemEvent; replayed: boolean };
@@ -29,20 +25,18 @@ export type QueuedEvent = { event: SystemEvent; replayed: boolean };
 /** Events that are given up at a time. */
 const GIVEN_UP = 100;
 
-export type EventLimits = { store: EventOrder["limits"]; recorder: EventOrder["recorder"] };
-
 /** The events that wait for an agent's heartbeat. */
 export const createSystemEvents = (parts: {
   store: Store;
   agents: Agents;
   clock: Clock;
   events: Events;
-  limits: () => EventLimits;
+  settings: () => CoreSettings;
   /** Throws when the gateway takes no new work. */
   admit: () => void;
   inBackground: InBackground;
 }) => {
-  const { store, agents, clock, events, limits, admit, inBackground } = parts;
+  const { store, agents, clock, events, settings, admit, inBackground } = parts;
   let refused = 0;
 
   const queueNew = async (wish: EventWish): Promise<QueuedEvent> => {
@@ -52,7 +46,7 @@ export const createSystemEvents = (parts: {
     admit();
     const agent = agents.get(wish.agent);
     if (agent.heartbeatMs === undefined && wish.mode !== "now") throw beatsNever(agent.name);
-    return await store.queueEvent(orderOf(wish, agent.name, clock.now(), limits()));
+    return await store.queueEvent(orderOf(wish, agent.name, clock.now(), settings().limits));
   };
 
   const get = async (eventId: string): Promise<SystemEvent> => {
@@ -126,7 +120,12 @@ export const createSystemEvents = (parts: {
 
 export type SystemEvents = ReturnType<typeof createSystemEvents>;
 
-const orderOf = (wish: EventWish, agent: string, now: number, { store, recorder }: EventLimits): EventOrder => ({
+const orderOf = (
+  wish: EventWish,
+  agent: string,
+  now: number,
+  { store, recorder }: CoreSettings["limits"],
+): EventOrder => ({
   now,
   eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId, now) : newId("evt", now),
   agent,

@@ -1,19 +1,25 @@
+import { isTurnEnd, type TurnEndEntry } from "#core/sessions/journal.ts";
+import type { CoreSettings } from "#core/settings.ts";
+import { isEnded } from "#core/turns/turns.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { NO_USAGE, showCompleted, showUsage } from "#kit/usages.ts";
 import type { Events } from "#observe/events.ts";
 import type {
   Delivery,
   DeliveryQuery,
+  DeliveryStep,
   DeliveryWork,
+  Entry,
   Page,
   RecordedDelivery,
-  RecorderLimits,
   Store,
+  SystemEvent,
+  Turn,
 } from "#store/store.ts";
-import { readTimeline, type TimelineStep } from "./delivery-timeline.ts";
 
 /** The flight recorder, read and written: requests that came in, and their results. */
-export const createDeliveries = (parts: { store: Store; events: Events; limits: () => RecorderLimits }) => {
-  const { store, events, limits } = parts;
+export const createDeliveries = (parts: { store: Store; events: Events; settings: () => CoreSettings }) => {
+  const { store, events, settings } = parts;
 
   const read = async (deliveryId: string): Promise<RecordedDelivery> => {
     const delivery = await store.getDelivery(deliveryId);
@@ -34,7 +40,7 @@ export const createDeliveries = (parts: { store: Store; events: Events; limits: 
      */
     async record(delivery: Delivery, work?: DeliveryWork): Promise<void> {
       try {
-        await store.recordDelivery(delivery, limits(), work);
+        await store.recordDelivery(delivery, settings().limits.recorder, work);
       } catch (error) {
         events.storeFailed({ operation: "record", error });
       }
@@ -69,3 +75,177 @@ export const headersOf = ({ headers }: Pick<Delivery, "headers">): Record<string
   }
   return Object.fromEntries(found);
 };
+
+/** One thing that happened to a delivery. `detail` is data, as it is shown. */
+export type TimelineStep = { at: number; name: string; detail: Detail | undefined };
+type Detail = Readonly<Record<string, unknown>>;
+
+type TimelineStore = Pick<Store, "getTurn" | "getEvent" | "readEntries">;
+
+/**
+ * The history of a delivery, in order: its own notes, and the journal's entries of its turn, or the record of its event. None of
+ * this is kept twice, so nothing can disagree.
+ */
+const readTimeline = async (store: TimelineStore, delivery: RecordedDelivery): Promise<TimelineStep[]> => {
+  // The work that a repeat names was done for an earlier delivery, whose timeline has it.
+  const { turnId, eventId } = delivery.answer === "accepted" ? delivery : NOTHING;
+  const noted = delivery.steps.map(readStep);
+  const turn = turnId === undefined ? undefined : await store.getTurn(turnId);
+  const event = eventId === undefined ? undefined : await store.getEvent(eventId);
+  const told = event ? await stepsOfEvent(store, event, noted) : turn ? await stepsOfTurn(store, turn, noted) : [];
+  const shown = turn && noted.some(isRendered) ? await withMessage(store, turn, noted) : noted;
+  const untold = shown.filter((step) => !isReturn(step) || !told.some((other) => isSameReturn(step, other)));
+  return inOrder([arrivalOf(delivery), ...untold], told);
+};
+
+const NOTHING = { turnId: undefined, eventId: undefined };
+
+const readStep = ({ at, name, detail }: DeliveryStep): TimelineStep => {
+  return { at, name, detail: detail === undefined ? undefined : (JSON.parse(detail) as Detail) };
+};
+
+/** How it came. Some of its steps were noted before it was put together. */
+const arrivalOf = ({ at, steps, replayOf, caller, address, bytes }: RecordedDelivery): TimelineStep => {
+  const came = Math.min(at, steps[0]?.at ?? at);
+  return replayOf === undefined
+    ? { at: came, name: "request.received", detail: { address, bytes } }
+    : { at: came, name: "request.replayed", detail: { replay_of: replayOf, by: caller, address } };
+};
+
+/** The journal tells when an attempt was given back; why was noted, where that is known. */
+const stepsOfTurn = async (store: TimelineStore, turn: Turn, noted: readonly TimelineStep[]): Promise<TimelineStep[]> =>
+  stepsOfEntries(turn, await readTurnEntries(store, turn)).map((step) => {
+    const why = noted.find((one) => isSameReturn(one, step));
+    return why ? { ...step, detail: why.detail } : step;
+  });
+
+const PAGE = 32;
+/** Between a turn's beginning and its end lie the turns before it. Past this number of pages its record tells the rest. */
+const PAGES = 40;
+
+/** The journal's entries of a turn, from its beginning to its end. */
+const readTurnEntries = async (store: Pick<Store, "readEntries">, turn: Turn): Promise<Entry[]> => {
+  const found: Entry[] = [];
+  let after = turn.seq - 1;
+  for (let page = 0; page < PAGES; page++) {
+    const entries = await store.readEntries(turn.sessionId, { after, limit: PAGE });
+    for (const entry of entries) {
+      if (entry.turnId !== turn.turnId) continue;
+      found.push(entry);
+      if (isTurnEnd(entry)) return found;
+    }
+    if (entries.length < PAGE) return found;
+    after = (entries.at(-1) as Entry).seq;
+  }
+  return [...found, ...unreadOf(turn, found)];
+};
+
+/** The entries that were not read: the beginning of the latest attempt, and the end. */
+const unreadOf = (turn: Turn, found: readonly Entry[]): Entry[] => {
+  const { turnId, seq, startedAt, endedAt, attempt, status, reply = "", error, usage = NO_USAGE } = turn;
+  const isRead = found.some((entry) => entry.name === "turn.started" && entry.attempt === attempt);
+  const unread: Entry[] = [];
+  if (startedAt !== undefined && !isRead) unread.push({ seq, at: startedAt, turnId, name: "turn.started", attempt });
+  if (endedAt === undefined) return unread;
+  const end = { seq, at: endedAt, turnId, usage };
+  if (status === "completed") unread.push({ ...end, name: "turn.completed", reply });
+  else if (status === "cancelled") unread.push({ ...end, name: "turn.cancelled", reply });
+  else if (error) unread.push({ ...end, name: "turn.failed", error });
+  return unread;
+};
+
+/** The same as steps: how long it waited each time, each attempt, why and when it ended, and its usage. */
+const stepsOfEntries = (turn: Turn, entries: readonly Entry[]): TimelineStep[] => {
+  const steps: TimelineStep[] = [];
+  let queuedAt = turn.createdAt;
+  let startedAt: number | undefined;
+  let attempt = 0;
+  for (const entry of entries) {
+    const { at, name } = entry;
+    if (name === "turn.queued") {
+      // Queued once more, it was given back.
+      if (attempt === 0) steps.push({ at, name, detail: undefined });
+      else steps.push({ at, name: "turn.returned", detail: { attempt } });
+      queuedAt = at;
+      startedAt = undefined;
+    } else if (name === "turn.started") {
+      const isNext = entry.attempt === attempt + 1;
+      attempt = entry.attempt;
+      startedAt = at;
+      steps.push({ at, name, detail: isNext ? { attempt, waited_ms: Math.max(0, at - queuedAt) } : { attempt } });
+    } else if (isTurnEnd(entry)) {
+      const latency = startedAt === undefined ? {} : { latency_ms: Math.max(0, at - startedAt) };
+      const usage = (name === "turn.completed" ? showCompleted : showUsage)(entry.usage);
+      steps.push({ at, name, detail: { ...detailOfEnd(entry), usage, ...latency } });
+    }
+  }
+  return steps;
+};
+
+const detailOfEnd = (entry: TurnEndEntry): object => {
+  if (entry.name === "turn.failed") return { error: entry.error.name, detail: entry.error.detail };
+  return entry.name === "turn.cancelled" && entry.reply === "" ? {} : { reply: entry.reply };
+};
+
+const isReturn = ({ name }: TimelineStep): boolean => name === "turn.returned";
+const isSameReturn = (one: TimelineStep, other: TimelineStep): boolean =>
+  isReturn(one) && isReturn(other) && one.detail?.attempt === other.detail?.attempt;
+
+/** An event with the last turn that took it; the notes of its returns tell of the earlier ones. */
+const stepsOfEvent = async (
+  store: TimelineStore,
+  event: SystemEvent,
+  noted: readonly TimelineStep[],
+): Promise<TimelineStep[]> => {
+  const { status, attempts, turnId: turn_id, reason, endedAt } = event;
+  const steps: TimelineStep[] = [{ at: event.createdAt, name: "event.queued", detail: undefined }];
+  const turn = turn_id === undefined ? undefined : await store.getTurn(turn_id);
+  for (const step of turn ? await stepsOfTurn(store, turn, noted) : []) {
+    const isTaken = step.name === "turn.queued";
+    const taken = { at: step.at, name: "event.taken", detail: { turn_id, session_id: turn?.sessionId } };
+    steps.push(isTaken ? taken : step);
+  }
+  const isNoted = noted.some(({ name, detail }) => name === "event.returned" && detail?.turn_id === turn_id);
+  if (endedAt !== undefined && status === "handled")
+    steps.push({ at: endedAt, name: "event.handled", detail: { turn_id } });
+  else if (endedAt !== undefined && status === "dead")
+    steps.push({ at: endedAt, name: "event.dead", detail: { attempts, reason } });
+  // One that was queued again after its death begins with no attempt.
+  else if (turn && isEnded(turn) && attempts > 0 && !isNoted)
+    steps.push({ at: turn.endedAt ?? turn.createdAt, name: "event.returned", detail: { turn_id, attempts, reason } });
+  return steps;
+};
+
+const isRendered = ({ name }: TimelineStep): boolean => name === "message.rendered";
+
+/** The rendered message is the turn's own, which the journal has, right before the turn was queued. */
+const withMessage = async (
+  store: TimelineStore,
+  { turnId, sessionId, seq }: Turn,
+  noted: readonly TimelineStep[],
+): Promise<readonly TimelineStep[]> => {
+  const [entry] = await store.readEntries(sessionId, { after: seq - 2, limit: 1 });
+  if (entry?.name !== "message.created" || entry.turnId !== turnId) return noted;
+  const { text: message } = entry;
+  return noted.map((step) => (isRendered(step) ? { ...step, detail: { ...step.detail, message } } : step));
+};
+
+/** The order of steps in the same millisecond. */
+const RANKS = ["event.queued", "event.taken", "turn.", "event.", "announcement."];
+const rankOf = ({ name }: TimelineStep): number => {
+  const rank = RANKS.findIndex((start) => name.startsWith(start));
+  return name === "request.received" || name === "request.replayed" ? -2 : rank;
+};
+
+/** By time, but that each of these stays in the order in which it was told: a clock can be put back. */
+const inOrder = (...kinds: readonly (readonly TimelineStep[])[]): TimelineStep[] =>
+  kinds
+    .flatMap((steps) => {
+      let latest = -Infinity;
+      return steps.map((step) => {
+        latest = Math.max(latest, step.at);
+        return { step, at: latest };
+      });
+    })
+    .sort((a, b) => a.at - b.at || rankOf(a.step) - rankOf(b.step))
+    .map(({ step }) => step);

@@ -1,5 +1,5 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import type { Clock } from "#kit/clock.ts";
+import { type Clock, rest } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import type { DeliveryOutcome, RecordedDelivery, Store } from "#store/store.ts";
 import { statusOfDelivery } from "./deliveries.ts";
@@ -42,20 +42,12 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
   /** Deliveries that have not ended, the one that was looked up longest ago first. */
   const open = new Map<string, RecordedDelivery>();
   let look = 0;
-  let stopTimer = (): void => {};
-  let begun: Promise<void> | undefined;
+  let looking: { begun: Promise<void>; stop: AbortController } | undefined;
 
   const keepOpen = (delivery: RecordedDelivery): void => {
     open.delete(delivery.deliveryId);
-    if (!isOpen(delivery.outcome)) return;
-    open.set(delivery.deliveryId, delivery);
-    if (open.size > MOST_OPEN) forgetOldest(open);
+    if (isOpen(delivery.outcome)) keepNewest(open, MOST_OPEN, delivery.deliveryId, delivery);
   };
-  const keepKnown = (id: string, found: number): void => {
-    known.set(id, found);
-    if (known.size > MOST_KNOWN) forgetOldest(known);
-  };
-
   const change = (before: RecordedDelivery, outcome: DeliveryOutcome): DeliveryNews[] => {
     const delivery = { ...before, outcome };
     keepOpen(delivery);
@@ -64,10 +56,10 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
   };
 
   /** The newest deliveries down to one that was found several looks ago, newest first. */
-  const readNewest = async (): Promise<{ found: RecordedDelivery[]; isWhole: boolean }> => {
+  const readNewest = async (mostPages: number): Promise<{ found: RecordedDelivery[]; isWhole: boolean }> => {
     const found: RecordedDelivery[] = [];
     let cursor: string | undefined;
-    for (let pages = 0; pages < MOST_PAGES; pages++) {
+    for (let pages = 0; pages < mostPages; pages++) {
       const { items, next } = await store.listDeliveries({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
       for (const delivery of items) {
         if ((known.get(delivery.deliveryId) ?? look) <= look - LATE_LOOKS) return { found, isWhole: true };
@@ -80,31 +72,28 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
     return { found, isWhole: false };
   };
 
+  /** The news in what a look found, oldest first. */
   const takeNewest = (found: readonly RecordedDelivery[], isWhole: boolean): DeliveryNews[] =>
-    [...found].reverse().flatMap((delivery): DeliveryNews[] => {
+    [...found.entries()].reverse().flatMap(([n, delivery]): DeliveryNews[] => {
       const { deliveryId: id, outcome } = delivery;
       if (known.has(id)) {
         const before = open.get(id);
         return before ? change(before, outcome) : [];
       }
-      // The next look must not go on below those that were left out.
-      keepKnown(id, isWhole ? look : look - LATE_LOOKS);
+      // The next look must not go on below those that were left out. Further down than a page nothing comes late.
+      keepNewest(known, MOST_KNOWN, id, isWhole || n < PAGE ? look : look - LATE_LOOKS);
       keepOpen(delivery);
       return [{ name: "delivery.recorded", at: clock.now(), delivery }];
     });
 
   /** Looks up the work of some that have not ended. */
   const lookUp = async (skipped: ReadonlySet<string>): Promise<DeliveryNews[]> => {
-    const due: RecordedDelivery[] = [];
-    for (const [id, delivery] of open) {
-      if (due.length === OPEN_LOOKED_UP) break;
-      if (!skipped.has(id)) due.push(delivery);
-    }
+    const due = [...open.values()].filter(({ deliveryId }) => !skipped.has(deliveryId)).slice(0, OPEN_LOOKED_UP);
     const news: DeliveryNews[] = [];
-    for (let from = 0; from < due.length; from += AT_ONCE) {
-      const some = due.slice(from, from + AT_ONCE);
+    while (due.length > 0) {
+      const some = due.splice(0, AT_ONCE);
       const outcomes = await Promise.all(some.map((delivery) => outcomeOf(store, delivery)));
-      for (const [n, outcome] of outcomes.entries()) news.push(...change(some[n] as RecordedDelivery, outcome));
+      news.push(...some.flatMap((delivery, n) => change(delivery, outcomes[n] as DeliveryOutcome)));
       await nextTick();
     }
     return news;
@@ -112,7 +101,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
 
   const lookOnce = async (): Promise<void> => {
     look++;
-    const { found, isWhole } = await readNewest();
+    const { found, isWhole } = await readNewest(MOST_PAGES);
     const news = takeNewest(found, isWhole);
     // Each is told even if what follows fails: it is known from here on.
     if (!isWhole) for (const follower of followers) follower.miss();
@@ -123,41 +112,26 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
     }
   };
 
-  const lookLater = (run: Promise<void>): void => {
-    stopTimer = clock.after(LOOK_MS, () => {
-      lookOnce()
-        .catch((error: unknown) => events.storeFailed({ operation: "listDeliveries", error }))
-        .then(() => {
-          if (begun === run) lookLater(run);
-        });
-    });
-  };
-
-  /** Deliveries that are there already are known, and not told. */
-  const begin = async (): Promise<void> => {
+  /** Deliveries that are there already are known, and not told. Then it looks again and again until `signal` aborts. */
+  const begin = async (signal: AbortSignal): Promise<void> => {
     known.clear();
     open.clear();
     look = 0;
-    const pages: RecordedDelivery[][] = [];
-    let cursor: string | undefined;
-    do {
-      const { items, next } = await store.listDeliveries({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
-      pages.push(items);
-      cursor = next;
-    } while (cursor !== undefined && pages.length < PAGES_BEFORE);
-    for (const [n, page] of [...pages.entries()].reverse())
-      for (const delivery of page.toReversed()) {
-        // Below the first page nothing comes late, and nothing further down is read again.
-        keepKnown(delivery.deliveryId, n === 0 ? 0 : -LATE_LOOKS);
-        keepOpen({ ...delivery, status: statusOfDelivery(delivery) });
-      }
+    const { found, isWhole } = await readNewest(PAGES_BEFORE);
+    if (signal.aborted) return;
+    takeNewest(found, isWhole);
+    void lookOn(signal);
   };
-
+  const lookOn = async (signal: AbortSignal): Promise<void> => {
+    for (;;) {
+      await rest(clock, LOOK_MS, signal);
+      if (signal.aborted) return;
+      await lookOnce().catch((error: unknown) => events.storeFailed({ operation: "listDeliveries", error }));
+    }
+  };
   const stop = (): void => {
-    stopTimer();
-    begun = undefined;
-    known.clear();
-    open.clear();
+    looking?.stop.abort();
+    looking = undefined;
   };
 
   return {
@@ -167,18 +141,15 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
         if (followers.delete(follower) && followers.size === 0) stop();
       };
       followers.add(follower);
+      if (!looking) {
+        const stop = new AbortController();
+        looking = { begun: begin(stop.signal), stop };
+      }
+      const mine = looking;
       try {
-        if (!begun) {
-          const run = begin();
-          begun = run;
-          run.then(
-            () => begun === run && lookLater(run),
-            () => {},
-          );
-        }
-        await begun;
+        await mine.begun;
       } catch (error) {
-        begun = undefined;
+        if (looking === mine) stop();
         unfollow();
         throw error;
       }
@@ -200,7 +171,9 @@ const outcomeOf = async (store: Store, { turnId, eventId }: RecordedDelivery): P
   return work?.status ?? "gone";
 };
 
-const forgetOldest = (map: Map<string, unknown>): void => {
+/** Adds a value, and forgets the oldest where there are too many. */
+const keepNewest = <T>(map: Map<string, T>, most: number, key: string, value: T): void => {
+  map.set(key, value);
   const [oldest] = map.keys();
-  if (oldest !== undefined) map.delete(oldest);
+  if (map.size > most && oldest !== undefined) map.delete(oldest);
 };

@@ -1,6 +1,7 @@
 import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
 import { type Agent, type Agents, countedModel, labelOfModel } from "#core/agents/agents.ts";
-import { createWorker, leaseMsOf } from "#core/worker.ts";
+import type { CoreSettings } from "#core/settings.ts";
+import { createWorker, leaseOfClaims } from "#core/worker.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
 import { orAborted } from "#kit/abort.ts";
 import type { InBackground } from "#kit/background.ts";
@@ -18,7 +19,6 @@ import type {
   SessionRef,
   SessionSize,
   Store,
-  StoreLimits,
   Surface,
 } from "#store/store.ts";
 import { inTurnOrder, readContext, summaryMessage, toBackend } from "./history.ts";
@@ -46,36 +46,31 @@ type CompactionParts = {
   clock: Clock;
   events: Events;
   node: string;
-  limits: () => StoreLimits;
-  /** Tokens past which a session is compacted by itself; 0 is never. */
-  compactAt: () => number;
+  settings: () => CoreSettings;
   inBackground: InBackground;
 };
 
 /** A compaction that has its place in a session's queue, or is about to get it. `begin` is called when the place is the first. */
-type Queued = { compactionId: string; sessionId: string; controller: AbortController; begin: () => void };
-/** The same with its place, which it holds until `left`. */
-type Placed = Queued & { claim: Claim; left: Promise<unknown> };
-/** Under whose name what a summary took is counted. */
-type Payer = { surface: Surface; caller: string };
-const ITSELF: Payer = { surface: "heartbeat", caller: "compaction" };
+type Queued = { sessionId: string; stop: AbortController; begin: () => void };
+/** One that has its place, which it holds until it is `done`. */
+type Placed = { claim: Claim; stop: AbortController; done: Promise<unknown> };
 
 type CompactionWish = {
   keep: number;
   /** Keeps fewer where the last ones together have more tokens. */
-  keepTokens?: number;
+  keepTokens?: number | undefined;
+  /** Under whose name what the summary took is counted. */
+  payer: { surface: Surface; caller: string };
 };
+const ITSELF: CompactionWish["payer"] = { surface: "heartbeat", caller: "compaction" };
 
-/** The compaction to run, and the session's size before it. `compact` is undefined if the session is short enough already. */
-type CompactionPlan = {
-  before: SessionSize;
-  compact: ((signal: AbortSignal, used: TellUsed) => Promise<Compacted>) | undefined;
-};
+/** Has the backend write the summary. */
+type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
 export const createCompactions = (parts: CompactionParts) => {
-  const { store, agents, clock, events, node, limits, compactAt, inBackground } = parts;
-  const leaseMs = leaseMsOf(store);
+  const { store, agents, clock, events, node, settings, inBackground } = parts;
+  const lease = leaseOfClaims<Placed>(store);
   const queued = new Map<string, Queued>();
   /** Summaries that are being written, by agent. */
   const writing = new Map<string, Set<Promise<unknown>>>();
@@ -84,42 +79,31 @@ export const createCompactions = (parts: CompactionParts) => {
   let isStopped = false;
 
   const worker = createWorker<Placed>({
-    ...{ clock, events, name: "compactions" },
-    keyOf: ({ compactionId }) => compactionId,
-    run: async ({ left }) => void (await left.catch(() => {})),
-    lease: {
-      operation: "extendClaims",
-      ms: leaseMs,
-      extend: async (placed) => {
-        const lost = await store.extendClaims(
-          placed.map(({ claim }) => claim),
-          leaseMs,
-        );
-        return placed.filter(({ compactionId }) => lost.some(({ turnId }) => turnId === compactionId));
-      },
-      lost: ({ controller }) => controller.abort(lostPlace()),
-    },
+    ...{ store, clock, events, name: "compactions", lease },
+    keyOf: ({ claim }) => claim.turnId,
+    run: async ({ done }) => void (await done.catch(() => {})),
+    giveBack: ({ stop }) => stop.abort(lostPlace()),
   });
 
   const abort = (isMeant: (one: Queued) => boolean, error: GatewayError) => {
-    for (const one of queued.values()) if (isMeant(one)) one.controller.abort(error);
+    for (const one of queued.values()) if (isMeant(one)) one.stop.abort(error);
   };
 
   /** Takes a place in the session's queue, and does the work when it is the first. */
-  const run = async (sessionId: string, wish: CompactionWish, payer: Payer): Promise<SessionCompaction> => {
+  const run = async (sessionId: string, wish: CompactionWish): Promise<SessionCompaction> => {
     if (isStopped) throw shuttingDown();
     const now = clock.now();
     const compactionId = newId("cmp", now);
-    const controller = new AbortController();
+    const stop = new AbortController();
     let begin = () => {};
     const begun = new Promise<void>((resolve) => (begin = resolve));
-    const one: Queued = { compactionId, sessionId, controller, begin };
-    queued.set(compactionId, one);
+    queued.set(compactionId, { sessionId, stop, begin });
     try {
-      const place = await store.queueCompaction({ now, compactionId, sessionId, node, leaseMs, limits: limits() });
-      const left = workInPlace(place, wish, payer, begun, controller.signal);
-      worker.begin({ ...one, claim: place.claim, left });
-      return await left;
+      const order = { now, compactionId, sessionId, node, leaseMs: lease.ms, limits: settings().limits.store };
+      const place = await store.queueCompaction(order);
+      const done = workInPlace(place, wish, begun, stop.signal);
+      worker.begin({ claim: place.claim, stop, done });
+      return await done;
     } finally {
       queued.delete(compactionId);
     }
@@ -129,7 +113,6 @@ export const createCompactions = (parts: CompactionParts) => {
   const workInPlace = async (
     place: CompactionPlace,
     wish: CompactionWish,
-    payer: Payer,
     begun: Promise<void>,
     signal: AbortSignal,
   ): Promise<SessionCompaction> => {
@@ -139,32 +122,25 @@ export const createCompactions = (parts: CompactionParts) => {
     try {
       if (!place.isFirst) await orAborted(begun, signal);
       signal.throwIfAborted();
-      const { agent, ms, before, compacted } = await summarised(place, wish, payer, signal);
+      const agent = agents.find(place.agent);
+      if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
+      const { before, compact } = await planCompaction(store, agent.backend, place, wish);
+      signal.throwIfAborted();
+      const began = clock.monotonic();
+      const compacted = compact && (await inTurn(agent.name, signal, () => write(agent, claim, wish, signal, compact)));
+      const ms = Math.round(clock.monotonic() - began);
       if (!(await end(compacted))) throw (await store.getSession(sessionId)) ? lostPlace() : notFound(sessionId);
       if (!compacted)
         return { sessionId, compacted: false, reason: shortWords(before.messages, wish), before, after: before };
       const { after } = compacted;
-      events.sessionCompacted({ sessionId, agent, cause: payer === ITSELF ? "size" : "asked", before, after, ms });
+      const cause = wish.payer === ITSELF ? "size" : "asked";
+      events.sessionCompacted({ sessionId, agent: agent.name, cause, before, after, ms });
       return { sessionId, compacted: true, before, after };
     } catch (error) {
       // Its lease ends by itself.
       await end(undefined).catch((error: unknown) => events.storeFailed({ operation: "endCompaction", error }));
       throw error;
     }
-  };
-
-  /** Has the summary written; `compacted` is undefined where the session is short enough already. */
-  const summarised = async (place: CompactionPlace, wish: CompactionWish, payer: Payer, signal: AbortSignal) => {
-    const agent = agents.find(place.agent);
-    if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
-    const { before, compact } = await planCompaction(store, agent.backend, place, wish);
-    signal.throwIfAborted();
-    const began = clock.monotonic();
-    const write =
-      compact &&
-      (() => counted(agent, payer, (used) => inTime(agent, place.claim, signal, (inner) => compact(inner, used))));
-    const compacted = write && (await inTurn(agent.name, signal, write));
-    return { agent: agent.name, ms: Math.round(clock.monotonic() - began), before, compacted };
   };
 
   /** At most so many at once of an agent, first come, first served. */
@@ -177,72 +153,71 @@ export const createCompactions = (parts: CompactionParts) => {
     return await mine;
   };
 
-  /** Counts what a summary took, also of one that failed, as an attempt that was no turn's. */
-  const counted = async <T>(agent: Agent, payer: Payer, work: (used: TellUsed) => Promise<T>) => {
+  /** Gives the backend as long as it has for a turn, and counts what it used, also where it fails, as an attempt that was no turn's. */
+  const write = async (
+    agent: Agent,
+    { turnId }: Claim,
+    { payer }: CompactionWish,
+    outer: AbortSignal,
+    compact: Compact,
+  ): Promise<Compacted> => {
     const began = clock.monotonic();
     let usage = NO_USAGE;
     let model = countedModel(agent, undefined);
-    try {
-      return await work((used, answered) => {
-        usage = addUsage(usage, usageOf(used));
-        model = modelNamed(answered ?? "") ?? model;
-      });
-    } finally {
-      const latencyMs = clock.monotonic() - began;
-      const of = { now: clock.now(), agent: agent.name, ...payer, model };
-      events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, model), usage });
-      // Not waited for: the session's next turn would have to, too.
-      store.countUsage({ ...of, usage, latencyMs }).catch((error: unknown) => {
-        events.storeFailed({ operation: "countUsage", error });
-      });
-    }
-  };
-
-  /** Gives the backend as long as it has for a turn. */
-  const inTime = async <T>(
-    agent: Agent,
-    claim: Claim,
-    outer: AbortSignal,
-    work: (signal: AbortSignal) => Promise<T>,
-  ) => {
     const late = new AbortController();
     const signal = AbortSignal.any([outer, late.signal]);
     const stop = clock.after(agent.deadlineMs, () => {
       late.abort(new GatewayError("turn-timeout", `The summary took longer than ${agent.deadlineMs} ms.`));
     });
     try {
-      return await work(signal);
+      return await compact(signal, (used, answered) => {
+        usage = addUsage(usage, usageOf(used));
+        model = modelNamed(answered ?? "") ?? model;
+      });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      events.backendFailed({ turnId: claim.turnId, agent: agent.name, error });
+      events.backendFailed({ turnId, agent: agent.name, error });
       const detail = error instanceof BackendError ? error.message : "The backend could not write the summary.";
       throw new GatewayError("turn-failed", detail, { cause: error });
     } finally {
       stop();
+      const latencyMs = clock.monotonic() - began;
+      events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, model), usage });
+      const used = { now: clock.now(), agent: agent.name, ...payer, model, usage, latencyMs };
+      // Not waited for: the session's next turn would have to, too.
+      store.countUsage(used).catch((error: unknown) => events.storeFailed({ operation: "countUsage", error }));
     }
   };
 
   /** Tokens past which a session of this agent is compacted by itself: it has to fit into its model's context. */
   const dueAt = (name: string): number => {
-    const most = compactAt();
+    const most = settings().compactAt;
     const agent = most === 0 ? undefined : agents.find(name);
     const fits = agent?.backend.contextTokens?.(agent.model);
     return fits === undefined ? most : Math.min(most, Math.floor(fits * CONTEXT_SHARE));
   };
 
-  const runByItself = async (sessionId: string, agent: string, contextBytes: number): Promise<void> => {
-    const due = dueAt(agent);
-    const keepTokens = Math.floor(due / 2);
+  /** Compacts a session as nobody asked for; true if that went well. */
+  const runByItself = async (sessionId: string, keepTokens?: number): Promise<boolean> => {
     try {
-      await run(sessionId, { keep: KEEP, keepTokens }, ITSELF);
-      const left = (await store.getSession(sessionId))?.contextBytes ?? 0;
-      if (left * GROWTH > due * BYTES_PER_TOKEN) pausedUntil.set(sessionId, left * GROWTH);
-      else pausedUntil.delete(sessionId);
+      return (await run(sessionId, { keep: KEEP, keepTokens, payer: ITSELF })).compacted;
     } catch (error) {
-      pausedUntil.set(sessionId, contextBytes * GROWTH);
-      if (isNotFound(error)) pausedUntil.delete(sessionId);
-      else if (!isStopped) events.compactionFailed({ sessionId, agent, error });
+      const agent = (await store.getSession(sessionId).catch(() => undefined))?.agent;
+      if (agent !== undefined && !isStopped) events.compactionFailed({ sessionId, agent, error });
+      return false;
     }
+  };
+
+  /** The same for a session that is past its size. It is not tried again before the session has grown. */
+  const shorten = async ({ sessionId, agent, contextBytes }: SessionRef): Promise<void> => {
+    const due = dueAt(agent);
+    await runByItself(sessionId, Math.floor(due / 2));
+    const left = await store.getSession(sessionId).then(
+      (session) => session?.contextBytes ?? 0,
+      () => contextBytes,
+    );
+    if (left * GROWTH > due * BYTES_PER_TOKEN) pausedUntil.set(sessionId, left * GROWTH);
+    else pausedUntil.delete(sessionId);
   };
 
   return {
@@ -251,19 +226,10 @@ export const createCompactions = (parts: CompactionParts) => {
      * A failure changes nothing.
      */
     compact: ({ sessionId, keep }: { sessionId: string; keep: number }, caller: string): Promise<SessionCompaction> =>
-      run(sessionId, { keep }, { surface: "rpc", caller }),
+      run(sessionId, { keep, payer: { surface: "rpc", caller } }),
 
     /** Compacts a session that is full, where sessions are compacted by themselves; true if that went well. */
-    async makeRoom(sessionId: string): Promise<boolean> {
-      if (compactAt() === 0) return false;
-      try {
-        return (await run(sessionId, { keep: KEEP }, ITSELF)).compacted;
-      } catch (error) {
-        const agent = (await store.getSession(sessionId))?.agent;
-        if (agent !== undefined && !isStopped) events.compactionFailed({ sessionId, agent, error });
-        return false;
-      }
-    },
+    makeRoom: async (sessionId: string): Promise<boolean> => settings().compactAt > 0 && (await runByItself(sessionId)),
 
     /** The store's watcher calls these. */
     watcher: {
@@ -272,9 +238,9 @@ export const createCompactions = (parts: CompactionParts) => {
         if (limit === 0 || session.contextBytes <= limit || isStopped || !entries.some(isTurnEnd)) return;
         if (session.contextBytes <= (pausedUntil.get(session.sessionId) ?? 0)) return;
         pausedUntil.set(session.sessionId, Infinity);
-        const { sessionId, agent, contextBytes } = session;
+        const { sessionId, agent, ordinal, contextBytes } = session;
         // The store is in the middle of telling.
-        void inBackground(() => runByItself(sessionId, agent, contextBytes));
+        void inBackground(() => shorten({ sessionId, agent, ordinal, contextBytes }));
       },
       sessionDeleted({ sessionId }: SessionRef): void {
         pausedUntil.delete(sessionId);
@@ -287,18 +253,18 @@ export const createCompactions = (parts: CompactionParts) => {
     stop(): void {
       isStopped = true;
       abort(() => true, shuttingDown());
-      worker.stop();
+      void worker.drain({ ms: 0 });
     },
   };
 };
 
-/** Looks at a session whose queue the compaction is first of. */
+/** Looks at a session whose queue the compaction is first of. `compact` is undefined if the session is short enough already. */
 const planCompaction = async (
   store: Store,
   backend: Backend,
   { claim: { sessionId }, seq }: CompactionPlace,
   wish: CompactionWish,
-): Promise<CompactionPlan> => {
+): Promise<{ before: SessionSize; compact: Compact | undefined }> => {
   const count = (text: string) => backend.countTokens?.(text) ?? Math.ceil(text.length / 4);
   const countMessage = (message: Message) => toBackend(message).reduce((sum, { text }) => sum + count(text), 0);
   const [earlier, all] = await Promise.all([store.readSummary(sessionId), readContext(store, sessionId)]);
@@ -315,7 +281,7 @@ const planCompaction = async (
 
   const gone = messages.slice(0, from);
   const kept = messages.slice(from);
-  const compact = async (signal: AbortSignal, used: TellUsed): Promise<Compacted> => {
+  const compact: Compact = async (signal, used) => {
     const told = gone.flatMap(toBackend);
     if (earlier) told.unshift(summaryMessage(earlier));
     const summary = await summarise((messages) => ask(backend, messages, signal, used), told);
@@ -339,8 +305,8 @@ const bytesOf = (told: readonly { text: string }[]): number =>
 const keptOf = (messages: readonly Message[], wish: CompactionWish, count: (message: Message) => number): number => {
   let left = wish.keepTokens ?? Infinity;
   let kept = 0;
-  while (kept < messages.length && kept < wish.keep) {
-    left -= left === Infinity ? 0 : count(messages[messages.length - 1 - kept] as Message);
+  for (const message of messages.toReversed().slice(0, wish.keep)) {
+    if (left !== Infinity) left -= count(message);
     if (left < 0) break;
     kept++;
   }
@@ -391,6 +357,5 @@ const shortWords = (messages: number, { keep }: CompactionWish): string =>
 const shuttingDown = (): GatewayError => new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
 const notFound = (sessionId: string): GatewayError =>
   new GatewayError("session-not-found", `No session has the id ${sessionId}.`);
-const isNotFound = (error: unknown): boolean => error instanceof GatewayError && error.name === "session-not-found";
 const lostPlace = (): GatewayError =>
   new GatewayError("turn-failed", "The compaction lost its place in the session's queue: try again.");

@@ -11,14 +11,12 @@ type EndListener = (end: TurnEndEntry | "erased" | "unkept") => void;
 /** A turn, and where it runs. */
 export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
-/**
- * Fans the store's entries out to a session's followers, and wakes the waiters for the end of a turn. `isShared`: turns may end
- * on other gateways, so it keeps the sessions in which somebody waits.
- */
-export const createJournal = ({ isShared = false } = {}) => {
+/** Fans the store's entries out to a session's followers, and wakes the waiters for the end of a turn. */
+export const createJournal = () => {
   const followers: Listeners<JournalListener> = new Map();
   const ends: Listeners<EndListener> = new Map();
-  const awaited: Listeners<EndListener> | undefined = isShared ? new Map() : undefined;
+  /** The waiters by session, which hear of its deletion. */
+  const awaited: Listeners<EndListener> = new Map();
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries({ sessionId }, entries) {
@@ -29,8 +27,7 @@ export const createJournal = ({ isShared = false } = {}) => {
     },
     sessionDeleted({ sessionId }) {
       tellListeners(followers, sessionId, (listener) => listener.deleted());
-      // Here the runner tells of a turn that ran; nobody else tells of a turn that ran on another gateway.
-      if (awaited) tellListeners(awaited, sessionId, (end) => end("erased"));
+      tellListeners(awaited, sessionId, (end) => end("erased"));
     },
   };
 
@@ -40,18 +37,16 @@ export const createJournal = ({ isShared = false } = {}) => {
     follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
     onTurnEnd({ turnId, sessionId }: TurnPlace, end: EndListener): () => void {
       const leave = addListener(ends, turnId, end);
-      if (!awaited) return leave;
       const leaveSession = addListener(awaited, sessionId, end);
       return () => {
         leave();
         leaveSession();
       };
     },
-    turnErased: (turnId: string): void => tellListeners(ends, turnId, (end) => end("erased")),
     turnUnkept: (turnId: string): void => tellListeners(ends, turnId, (end) => end("unkept")),
     /** Somebody follows this session, or waits for one of its turns. */
     wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
-      followers.get(sessionId) !== undefined || awaited?.get(sessionId) !== undefined,
+      followers.has(sessionId) || awaited.has(sessionId),
   };
 };
 

@@ -1,4 +1,5 @@
 import { GATEWAY_KEPT_MS } from "#core/gateway-stream.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { MAX_ATTEMPTS } from "#core/turns/runner.ts";
 import { USAGE_KEPT_MS } from "#core/usage.ts";
 import type { Clock } from "#kit/clock.ts";
@@ -13,11 +14,16 @@ const MOST_BY_TURNS = 3;
 /** The wall clock may move this far against the monotonic clock. After a larger jump it must run evenly for this long. */
 const JUMP_MS = 3_600_000;
 
-type Kept = { retentionMs: number; webhookRetentionMs: number; eventRetentionMs: number };
+type Kept = Pick<CoreSettings, "retentionMs" | "webhookRetentionMs" | "eventRetentionMs">;
 
 /** Has the store put right what time has done, a slice at a time; the returned function ends it. */
-export const startSweeps = (parts: { store: Store; clock: Clock; events: Events; kept: () => Kept }): (() => void) => {
-  const { store, clock, events, kept } = parts;
+export const startSweeps = (parts: {
+  store: Store;
+  clock: Clock;
+  events: Events;
+  settings: () => Kept;
+}): (() => void) => {
+  const { store, clock, events, settings } = parts;
   let isStopped = false;
   let stopTimer = () => {};
   const isSteady = watchJumps(clock, events);
@@ -28,7 +34,7 @@ export const startSweeps = (parts: { store: Store; clock: Clock; events: Events;
   const sweep = async (): Promise<void> => {
     const now = clock.now();
     const steady = isSteady();
-    const { retentionMs, webhookRetentionMs, eventRetentionMs } = kept();
+    const { retentionMs, webhookRetentionMs, eventRetentionMs } = settings();
     // After a jump of the clock nothing counts as old: a sweep cannot be undone.
     const before = (ms: number): number => (steady ? now - ms : 0);
     const more = await store.sweep({

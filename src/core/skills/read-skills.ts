@@ -1,8 +1,8 @@
-import { readdir } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Node } from "yaml";
-import { readPlainFile } from "./skill-files.ts";
-import { isObject, readSkillParams, type SkillParams } from "./skill-params.ts";
+import { faultOf, type ToldFault } from "#kit/fault-words.ts";
 
 /** A folder with a SKILL.md, in the Agent Skills format. */
 export type Skill = {
@@ -133,3 +133,71 @@ const skillOf = (dir: string, folder: string, matter: unknown, body: string): Om
 /** As the format counts characters: one outside of the first 65536 is one. */
 const isTextUpTo = (most: number, value: unknown): value is string =>
   typeof value === "string" && value.trim() !== "" && [...value].length <= most;
+
+/**
+ * The text of a file, where that is no link and no pipe, which would keep who opens it waiting: what is opened is looked at, whatever stood there a moment before. Undefined where
+ * there is none; a fault is the rest of a sentence about the file.
+ */
+export const readPlainFile = async (path: string, most: number): Promise<string | { fault: string } | undefined> => {
+  try {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+    const stats = await file.stat();
+    // A folder says by itself that it cannot be read.
+    if (!stats.isFile() && !stats.isDirectory()) return { fault: "cannot be read (it is no file)" };
+    if (stats.size > most) return { fault: `is larger than ${most / 1024} KiB` };
+    return await file.readFile("utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" ? undefined : { fault: `cannot be read (${code})` };
+  }
+};
+
+/** The parameters that a skill may be triggered with: their JSON Schema, and a check against it. */
+export type SkillParams = {
+  schema: Readonly<Record<string, unknown>>;
+  check: (given: unknown) => readonly ToldFault[];
+};
+
+const PARAMS_FILE = "params.schema.json";
+const PARAMS_LIMIT = 64 * 1024;
+const FAULTS_TOLD = 20;
+const HINTED = 5;
+
+/** The schema beside a SKILL.md; undefined where there is none, and why it is none where it is no schema. */
+const readSkillParams = async (dir: string): Promise<SkillParams | string | undefined> => {
+  const text = await readPlainFile(join(dir, PARAMS_FILE), PARAMS_LIMIT);
+  if (text === undefined) return undefined;
+  if (typeof text === "object") return `${PARAMS_FILE} ${text.fault}`;
+  let schema: unknown;
+  try {
+    schema = JSON.parse(text);
+  } catch {
+    return `${PARAMS_FILE} is not JSON`;
+  }
+  if (!isObject(schema) || schema.type !== "object")
+    return `${PARAMS_FILE} is no JSON Schema of an object ("type": "object")`;
+  return await compile(schema);
+};
+
+/** The compiler of schemas is loaded only if a skill has one. */
+const compile = async (schema: Record<string, unknown>): Promise<SkillParams | string> => {
+  const isOld = typeof schema.$schema === "string" && schema.$schema.includes("draft-07");
+  const { Ajv } = isOld ? await import("ajv") : { Ajv: (await import("ajv/dist/2020.js")).Ajv2020 };
+  const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true, verbose: true, logger: false });
+  try {
+    const validate = ajv.compile(schema);
+    const check = (given: unknown) => {
+      if (validate(given)) return [];
+      return (validate.errors ?? []).slice(0, FAULTS_TOLD).map((fault, n) => {
+        const properties: unknown = n < HINTED ? fault.parentSchema?.properties : undefined;
+        return faultOf(fault, isObject(properties) ? Object.keys(properties) : []);
+      });
+    };
+    return { schema, check };
+  } catch (error) {
+    return `${PARAMS_FILE} is no JSON Schema: ${(error as Error).message.split("\n")[0]}`;
+  }
+};
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -3,7 +3,7 @@ import type { Clock } from "#kit/clock.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import type { Stop, StopSignal } from "#kit/stop-signal.ts";
-import { modelNamed, usageOf } from "#kit/usages.ts";
+import { modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
 import type { TurnError, Usage } from "#store/store.ts";
 
 /** Why a running turn is stopped from outside: its signal is aborted with one of these. */
@@ -12,13 +12,13 @@ export type StopReason = "cancelled" | "timeout" | "no-answer" | "silence" | "ha
 export type Outcome = {
   status: "completed" | "failed" | "cancelled" | "retry" | "handed-back";
   reply: string;
-  error: TurnError | undefined;
+  error?: TurnError;
   usage: Usage;
-  retryAfterMs: number | undefined;
+  retryAfterMs?: number | undefined;
   /** The model that answered, where it is not the one that was asked for. */
-  model: string | undefined;
+  model?: string | undefined;
   /** The error that the backend threw, for the log alone. */
-  thrown: unknown;
+  thrown?: unknown;
 };
 
 /** Learns of a run while it goes on. */
@@ -48,15 +48,7 @@ export const runTurn = async (
   signal: StopSignal,
   listener: RunListener,
 ): Promise<Outcome> => {
-  const outcome: Outcome = {
-    status: "completed",
-    reply: "",
-    error: undefined,
-    usage: { input: 0, output: 0 },
-    retryAfterMs: undefined,
-    model: undefined,
-    thrown: undefined,
-  };
+  const outcome: Outcome = { status: "completed", reply: "", usage: NO_USAGE };
   try {
     signal.throwIfAborted();
     if (backend.asksOutside && isLoop(turn.hops))

@@ -3,16 +3,17 @@ import type { BackendTurn } from "#backends/backend.ts";
 import { type Agent, type Agents, labelOfModel } from "#core/agents/agents.ts";
 import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.ts";
 import type { Journal } from "#core/sessions/journal.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { skillTools } from "#core/skills/skill-tools.ts";
 import { hasSkill, type Skills } from "#core/skills/skills.ts";
-import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
+import { createWorker, keepTrying, leaseOfClaims, type Worker } from "#core/worker.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { abortSignalOf, Stop } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Store, TurnEnd, TurnError, UsageRow } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Store, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReplies } from "./live-replies.ts";
 import { type Note, type Outcome, runTurn, type StopReason, TurnWatch } from "./run-turn.ts";
@@ -36,10 +37,10 @@ type RunParts = {
   events: Events;
   retries: RetryBudget;
 };
-export type RunnerParts = RunParts & { concurrency: () => number };
+export type RunnerParts = RunParts & { settings: () => CoreSettings };
 
 /** A turn that runs here. */
-type Run = { claimed: ClaimedTurn; stop: Stop };
+type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
 
 /** A place for a turn that is about to be stored: its claim for `startTurn`, and how the place is given back where nothing was claimed. */
 export type Place = { claim: ClaimRequest; free: () => void };
@@ -49,15 +50,16 @@ export type Place = { claim: ClaimRequest; free: () => void };
  * agent as the agent says. A full agent makes only its own turns wait.
  */
 export const createRunner = (parts: RunnerParts) => {
-  const { store, agents, clock, concurrency } = parts;
+  const { store, agents, clock } = parts;
+  const concurrency = () => parts.settings().concurrency;
   const node = newId("node", clock.now());
-  const leaseMs = leaseMsOf(store);
+  const lease = leaseOfClaims<Run>(store);
+  const leaseMs = lease.ms;
   const runningOf = new Map<string, number>();
   /** Stops that came between a turn's claim and its run. */
   const earlyStops = new Map<string, StopReason>();
   /** Agents that had no place when turns were claimed: some of theirs may be ready, and nobody will tell of them again. */
   const full = new Set<string>();
-  let state: "running" | "draining" | "stopped" = "running";
   let taken = 0;
 
   const freeOf = (name: string): number => {
@@ -71,7 +73,7 @@ export const createRunner = (parts: RunnerParts) => {
   const freePlace = (name: string): void => {
     taken--;
     runningOf.set(name, (runningOf.get(name) ?? 0) - 1);
-    if (full.delete(name) || worker.isBehind() || state !== "running") worker.wake();
+    if (full.delete(name) || worker.isBehind() || worker.state() !== "running") worker.wake();
   };
 
   const claim = async () => {
@@ -92,33 +94,18 @@ export const createRunner = (parts: RunnerParts) => {
   };
 
   const worker: Worker<Run> = createWorker<Run>({
-    ...{ clock, events: parts.events, name: "runner" },
+    ...{ store, clock, events: parts.events, name: "runner" },
     keyOf: ({ claimed }) => claimed.turn.turnId,
     run: (run) => {
       const { turnId, agent } = run.claimed.turn;
-      const reason = state === "stopped" ? "handed-back" : earlyStops.get(turnId);
+      const reason = earlyStops.get(turnId);
       if (reason) run.stop.abort(reason);
       return runClaimed(parts, run, agents.find(agent));
     },
+    giveBack: ({ stop }) => stop.abort("handed-back"),
     ended: ({ claimed }) => freePlace(claimed.turn.agent),
-    queue: {
-      operation: "claimTurns",
-      mayClaim: () => (state === "running" || (state === "draining" && !store.durable)) && taken < concurrency(),
-      claim,
-    },
-    lease: {
-      operation: "extendClaims",
-      ms: leaseMs,
-      extend: async (runs) => {
-        const lost = await store.extendClaims(
-          runs.map(({ claimed }) => claimed.claim),
-          leaseMs,
-        );
-        return runs.filter(({ claimed }) => lost.some((claim) => isSame(claim, claimed.claim)));
-      },
-      // Its writes here would be thrown away.
-      lost: ({ stop }) => stop.abort("handed-back"),
-    },
+    queue: { operation: "claimTurns", hasRoom: () => taken < concurrency(), claim },
+    lease,
   });
 
   const hasClaimable = ({ name }: Agent): boolean => {
@@ -131,7 +118,7 @@ export const createRunner = (parts: RunnerParts) => {
     /** A place for a turn of this agent, when there is one that no claim under way may take. */
     reserve(agent: string): Place | undefined {
       const least = worker.isBehind() ? CLAIMED_AT_ONCE : 0;
-      if (state !== "running" || concurrency() - taken <= least || freeOf(agent) <= least) return undefined;
+      if (worker.state() !== "running" || concurrency() - taken <= least || freeOf(agent) <= least) return undefined;
       takePlace(agent);
       const now = clock.now();
       return {
@@ -155,32 +142,26 @@ export const createRunner = (parts: RunnerParts) => {
      * Takes no new turns of a durable store (those of one that forgets are run as long as there is time), lets what runs go on for
      * `ms`, then gives the rest back. Answers how many were given back.
      */
-    async drain(ms: number): Promise<number> {
-      state = "draining";
-      const isIdle = () => taken === 0 && worker.isIdle();
-      await worker.until(() => isIdle() && (store.durable || !agents.list().some(hasClaimable)), ms);
-      state = "stopped";
-      const left = worker.all();
-      for (const { stop } of left) stop.abort("handed-back");
-      await worker.until(isIdle, Number.POSITIVE_INFINITY);
-      worker.stop();
-      return left.length;
+    drain(ms: number): Promise<number> {
+      const isIdle = () => taken === 0;
+      const isDone = () => isIdle() && (store.durable || !agents.list().some(hasClaimable));
+      return worker.drain({ ms, isIdle, isDone });
     },
   };
 };
 
 export type Runner = ReturnType<typeof createRunner>;
 
-const runOf = (claimed: ClaimedTurn): Run => ({ claimed, stop: new Stop() });
-
-const isSame = (a: Claim, b: Claim): boolean => a.turnId === b.turnId && a.fence === b.fence;
+const runOf = (claimed: ClaimedTurn): Run => ({ claimed, claim: claimed.claim, stop: new Stop() });
 
 const runClaimed = async (parts: RunParts, run: Run, agent: Agent | undefined): Promise<void> => {
   const { message, turn } = run.claimed;
   try {
     // To keep a large message took a while, and so will its reply.
     if (message.text.length > IN_STRETCHES_FROM) await nextTick();
-    await (agent ? runAttempt(parts, run, agent) : endRemoved(parts, run.claimed));
+    if (agent) await runAttempt(parts, run, agent);
+    // It left the configuration meanwhile. What waits for it is given up where no gateway has it any more.
+    else await parts.store.releaseTurn(run.claim, { now: parts.clock.now(), delayMs: 0, usage: undefined });
   } catch (error) {
     const { name } = GatewayError.from(error);
     // Past its lease it runs again, wherever the store is by then.
@@ -190,9 +171,6 @@ const runClaimed = async (parts: RunParts, run: Run, agent: Agent | undefined): 
     if (name === "store-full") parts.journal.turnUnkept(turn.turnId);
   }
 };
-
-/** How an attempt ended: after how long the turn is tried again, undefined where that was its end, and how long the attempt took. */
-type Ending = { outcome: Outcome; ms: number; retryInMs: number | undefined };
 
 /** Runs a claimed turn once, and keeps how that ended: its end, or that it is tried again. */
 const runAttempt = async (parts: RunParts, { claimed, stop }: Run, agent: Agent): Promise<void> => {
@@ -215,71 +193,64 @@ const runAttempt = async (parts: RunParts, { claimed, stop }: Run, agent: Agent)
       anew: () => watch.anew(),
     });
     watch.stop();
-    const ms = clock.monotonic() - began;
-    await keepEnd(parts, claimed, agent, { outcome, ms, retryInMs: retryAfter(parts, claimed, agent, outcome, ms) });
+    await keepEnd(parts, claimed, agent, outcome, clock.monotonic() - began);
   } finally {
     watch.stop();
     live.close(reply);
   }
 };
 
-/** Keeps how an attempt ended, and tells of it. */
-const keepEnd = async (parts: RunParts, claimed: ClaimedTurn, agent: Agent, ending: Ending): Promise<void> => {
+/** Keeps how an attempt ended: the turn's end, or that it is tried again. Tells of it. */
+const keepEnd = async (
+  parts: RunParts,
+  claimed: ClaimedTurn,
+  agent: Agent,
+  outcome: Outcome,
+  ms: number,
+): Promise<void> => {
   const { store, clock, events } = parts;
   const { claim, turn } = claimed;
-  const { outcome, ms, retryInMs } = ending;
+  const { turnId, attempt } = turn;
+  const { reply, error, thrown } = outcome;
+  if (thrown !== undefined) events.backendFailed({ turnId, agent: agent.name, error: thrown });
+  const retryInMs = retryAfter(parts.retries, claimed, agent, outcome, ms);
   const answered = outcome.model ?? turn.model ?? agent.model;
   const usage: UsageRow = { model: answered ?? agent.backend.kind, usage: outcome.usage, latencyMs: ms };
   const model = answered === turn.model ? undefined : answered;
+  const status = outcome.status === "retry" || outcome.status === "handed-back" ? "failed" : outcome.status;
   events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: outcome.usage });
-  const { reply, error } = outcome;
   const isOurs = await keepTrying(parts, "endTurn", () =>
     retryInMs === undefined
-      ? store.endTurn(claim, { now: clock.now(), status: statusOf(outcome), reply, error, model, usage })
+      ? store.endTurn(claim, { now: clock.now(), status, reply, error, model, usage })
       : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage }),
   );
-  if (isOurs) tellEnd(parts, claimed, ending);
-  else await tellLost(parts, turn);
-};
-
-const tellEnd = (parts: RunParts, claimed: ClaimedTurn, { outcome, ms, retryInMs }: Ending): void => {
-  const { turnId, agent, attempt } = claimed.turn;
-  if (retryInMs === undefined) {
-    parts.events.turnEnded({ turnId, agent, outcome: statusOf(outcome), attempt, ms });
-    return;
-  }
+  if (!isOurs) return await tellLost(parts, turn);
+  if (retryInMs === undefined) return events.turnEnded({ turnId, agent: agent.name, outcome: status, attempt, ms });
   const delayMs = Math.round(retryInMs);
-  parts.events.turnRetried({ turnId, agent, attempt, delayMs });
+  events.turnRetried({ turnId, agent: agent.name, attempt, delayMs });
   // The journal does not tell why an attempt was given back.
-  const reason = outcome.status === "handed-back" ? "the gateway stopped" : outcome.error?.detail;
+  const reason = outcome.status === "handed-back" ? "the gateway stopped" : error?.detail;
   noteOn(parts, claimed, { name: "turn.returned", detail: { attempt, reason, delay_ms: delayMs } });
 };
 
 /** The turn's session was deleted, or its lease ended and it goes on elsewhere. */
 const tellLost = async (
-  { store, journal, events }: RunParts,
+  { store, events }: RunParts,
   { turnId, agent, attempt }: ClaimedTurn["turn"],
 ): Promise<void> => {
   const turn = await store.getTurn(turnId);
-  if (!turn) journal.turnErased(turnId);
-  else if (turn.attempt > attempt || turn.status === "queued") events.turnLost({ turnId, agent, attempt });
+  if (turn && (turn.attempt > attempt || turn.status === "queued")) events.turnLost({ turnId, agent, attempt });
 };
 
 /** After how long the turn is tried again; undefined when that was its end. */
 const retryAfter = (
-  { events, agents, store, retries }: RunParts,
+  retries: RetryBudget,
   { turn, spentMs }: ClaimedTurn,
   agent: Agent,
   outcome: Outcome,
   ms: number,
 ): number | undefined => {
-  if (outcome.thrown !== undefined) {
-    events.backendFailed({ turnId: turn.turnId, agent: turn.agent, error: outcome.thrown });
-  }
-  // The agent may have left the configuration meanwhile: then nobody would claim the turn again, but a gateway that has it still.
-  const isClaimable = store.shared !== undefined || agents.find(turn.agent) !== undefined;
-  const delayMs = isClaimable ? backoffOf(outcome, turn.attempt, agent.deadlineMs - spentMs - ms) : undefined;
-  if (outcome.status === "handed-back" && delayMs === undefined) outcome.error = removed(turn.agent);
+  const delayMs = backoffOf(outcome, turn.attempt, agent.deadlineMs - spentMs - ms);
   if (outcome.status === "retry" && delayMs !== undefined && !retries.take(turn.agent)) return undefined;
   if (delayMs === undefined) retries.earn(turn.agent);
   return delayMs;
@@ -292,24 +263,6 @@ const backoffOf = ({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftM
   const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
   return Math.max(retryAfterMs, backoff * (0.5 + Math.random() / 2));
 };
-
-const statusOf = ({ status }: Outcome): TurnEnd["status"] =>
-  status === "retry" || status === "handed-back" ? "failed" : status;
-
-/** Ends the turn of an agent that left the configuration, or leaves it to a gateway that has it still. */
-const endRemoved = async ({ store, clock }: RunParts, { claim, turn }: ClaimedTurn): Promise<void> => {
-  if (store.shared) {
-    await store.releaseTurn(claim, { now: clock.now(), delayMs: 0, usage: undefined });
-    return;
-  }
-  const error = removed(turn.agent);
-  await store.endTurn(claim, { now: clock.now(), status: "failed", reply: "", error, usage: undefined });
-};
-
-const removed = (agent: string): TurnError => ({
-  name: "agent-removed",
-  detail: `the agent ${agent} left the configuration`,
-});
 
 /** Retries of an agent's turns that may be made at once, and how much of one each turn that ended gives back. */
 const MOST_RETRIES = 100;

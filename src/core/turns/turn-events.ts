@@ -1,4 +1,5 @@
 import { isTurnEnd, type Journal } from "#core/sessions/journal.ts";
+import { Stop, type StopSignal } from "#kit/stop-signal.ts";
 import type { Entry, Store, Turn } from "#store/store.ts";
 import { type LiveReplies, readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
@@ -16,95 +17,48 @@ export type TurnSteps<T = TurnStep> = AsyncIterableIterator<T, undefined> & {
   return(): Promise<IteratorResult<T, undefined>>;
 };
 
-/** Turns a step into the event for a reader; undefined for a step that the reader is not told. */
-type Show<T> = (step: TurnStep) => T | undefined;
+/** The events for a reader that stand for a step; none for a step that the reader is not told. */
+type Show<T> = (step: TurnStep) => readonly T[];
 
-export type FollowTurn = {
-  (turn: Turn, from: StepMark | undefined): TurnSteps;
-  <T>(turn: Turn, from: StepMark | undefined, show: Show<T>): TurnSteps<T>;
-};
+export type FollowTurn = <T>(turn: Turn, from: StepMark | undefined, show: Show<T>) => TurnSteps<T>;
 
 type Parts = { store: Store; journal: Journal; live: LiveReplies };
 
 const PAGE = 200;
 const DONE = { done: true, value: undefined } as const;
 
+/** A generator whose reader may leave while it waits: `leave` has it go on, to its end. */
+export const leavable = <T>(steps: AsyncGenerator<T, undefined>, leave: () => void): TurnSteps<T> => {
+  const end = steps.return.bind(steps, undefined);
+  return Object.assign(steps, {
+    async return() {
+      leave();
+      void end().catch(() => {});
+      return DONE;
+    },
+  });
+};
+
 /**
  * The steps of a turn from `from` on, live until it ends. No entry is told twice or left out, and the pieces put together are the
  * reply, however often a reader comes back with the mark of the last step it saw. A slow reader gets larger pieces, not more of them.
  */
-export const createTurnSteps = (parts: Parts): FollowTurn => {
-  const asItIs: Show<TurnStep> = (step) => step;
-  return <T>(turn: Turn, from: StepMark | undefined, show = asItIs as Show<T>): TurnSteps<T> => {
-    const news = new News(turn);
-    const steps = readSteps(parts, turn, from, news);
-    return {
-      async next() {
-        for (;;) {
-          const { done, value } = await steps.next();
-          if (done) return DONE;
-          const shown = show(value);
-          if (shown !== undefined) return { done: false, value: shown };
-        }
-      },
-      async return() {
-        news.leave();
-        void steps.return(undefined).catch(() => {});
-        return DONE;
-      },
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
+export const createTurnSteps =
+  (parts: Parts): FollowTurn =>
+  (turn, from, show) => {
+    const left = new Stop();
+    return leavable(showSteps(readSteps(parts, turn, from, left), show), () => left.abort(undefined));
   };
-};
 
-/** The news for a reader of a turn since its last look. */
-class News {
-  /** Entries have come that were not read. */
-  isUnread = true;
-  isDeleted = false;
-  /** The turn's end is in the journal. */
-  isEnded: boolean;
-  hasLeft = false;
-  readonly #turnId: string;
-  #wake = (): void => {};
-
-  constructor(turn: Turn) {
-    this.#turnId = turn.turnId;
-    this.isEnded = isEnded(turn);
-  }
-
-  entries(entries: readonly Entry[]): void {
-    this.isEnded ||= entries.some((entry) => entry.turnId === this.#turnId && isTurnEnd(entry));
-    this.isUnread = true;
-    this.#wake();
-  }
-
-  deleted(): void {
-    this.isDeleted = true;
-    this.#wake();
-  }
-
-  leave(): void {
-    this.hasLeft = true;
-    this.#wake();
-  }
-
-  /** The reply has grown. */
-  readonly grown = (): void => this.#wake();
-
-  /** Resolves with the next news. */
-  next(): Promise<void> {
-    return new Promise((resolve) => (this.#wake = resolve));
-  }
+async function* showSteps<T>(steps: AsyncGenerator<TurnStep, undefined>, show: Show<T>): AsyncGenerator<T, undefined> {
+  for await (const step of steps) for (const event of show(step)) yield event;
 }
 
 async function* readSteps(
   { store, journal, live }: Parts,
   turn: Turn,
   from: StepMark | undefined,
-  news: News,
+  left: StopSignal,
 ): AsyncGenerator<TurnStep, undefined> {
   const { turnId, sessionId } = turn;
   const cameLate = isEnded(turn);
@@ -114,17 +68,31 @@ async function* readSteps(
   /** The last entry of the session that was read. A mark names entries of this turn alone, so that it can be held to them. */
   let read = seq;
   let hasLooked = false;
+  /** The news since the last look: entries that were not read, among them the turn's end, or that its session is gone. */
+  const news = { isUnread: true, isEnded: cameLate, isDeleted: false };
+  let wake = (): void => {};
   const pieceOf = (messageId: string, ofSeq: number, text: string): TurnStep => {
     const at = offset;
     offset += text.length;
     return { kind: "delta", messageId, seq: ofSeq, offset: at, text, mark: { seq, offset } };
   };
 
-  const unfollow = journal.follow(sessionId, news);
-  const unhear = live.read(turn, news.grown);
+  const unfollow = journal.follow(sessionId, {
+    entries(entries) {
+      news.isUnread = true;
+      news.isEnded ||= entries.some((entry) => entry.turnId === turnId && isTurnEnd(entry));
+      wake();
+    },
+    deleted() {
+      news.isDeleted = true;
+      wake();
+    },
+  });
+  const unhear = live.read(turn, () => wake());
+  left.addEventListener("abort", () => wake());
   try {
     for (;;) {
-      if (news.hasLeft) return;
+      if (left.aborted) return;
       if (news.isDeleted) throw erased(turnId);
       if (news.isUnread) {
         const isAllKept = news.isEnded;
@@ -164,7 +132,7 @@ async function* readSteps(
           continue;
         }
       }
-      await news.next();
+      await new Promise<void>((resolve) => (wake = resolve));
     }
   } finally {
     unfollow();

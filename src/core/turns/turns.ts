@@ -2,49 +2,29 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import { type Agent, type Agents, checkModel, countedModel, requireAwake } from "#core/agents/agents.ts";
 import type { Journal, TurnEndEntry } from "#core/sessions/journal.ts";
 import type { SessionPlace } from "#core/sessions/sessions.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { checkSkills, type Skills } from "#core/skills/skills.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type {
-  Delivery,
-  Page,
-  RecorderLimits,
-  Store,
-  StoreLimits,
-  Surface,
-  Turn,
-  TurnOrder,
-  TurnQuery,
-  TurnStart,
-} from "#store/store.ts";
+import type { Page, Store, Turn, TurnOrder, TurnQuery, TurnStart } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
+type Wished = "outside" | "context" | "events" | "announce" | "model" | "skillIds" | "delivery";
+
 /** The request of every surface that starts work. */
-export type TurnWish = {
+export type TurnWish = Pick<TurnOrder, "surface" | "caller" | "text"> & {
+  [Field in Wished]?: TurnOrder[Field] | undefined;
+} & {
   place: SessionPlace;
-  surface: Surface;
-  caller: string;
-  text: string;
-  /** The text came from outside: it is fenced when a prompt is built. */
-  outside?: boolean;
-  /** The JSON that comes beside the text. */
-  context?: string | undefined;
-  /** The system events that it handles. */
-  events?: TurnOrder["events"];
-  /** The channel that its reply goes to when it completes. */
-  announce?: TurnOrder["announce"];
   /** The number of announcements and agents that its cause came through. */
   hops?: number;
-  model?: string | undefined;
-  skillIds?: readonly string[] | undefined;
   /** Somebody waits for the reply, so long at most. */
   waitMs?: number | undefined;
   /** Somebody reads the reply as it is written. */
   streamed?: boolean;
   idempotency?: { key: string; hash: string } | undefined;
-  delivery?: Delivery | undefined;
   /** Told of the turn as soon as it is kept, before it can end; with the `seq` of its reply where that is begun already. */
   follow?: ((turn: Turn, replySeq: number | undefined) => void) | undefined;
   /** Aborts when the caller has gone. Asked for only when the wait lasts: a signal costs more than a short turn. */
@@ -52,8 +32,6 @@ export type TurnWish = {
 };
 
 export type Started = { turn: Turn; replayed: boolean };
-
-export type Limits = { store: StoreLimits; recorder: RecorderLimits };
 
 export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
@@ -66,7 +44,7 @@ type TurnParts = {
   journal: Journal;
   runner: Runner;
   clock: Clock;
-  limits: () => Limits;
+  settings: () => CoreSettings;
   /** Throws when the gateway takes no new work: it drains, or memory is short. */
   admit: () => void;
 };
@@ -111,7 +89,7 @@ export const createTurns = (parts: TurnParts) => {
     const now = place?.claim.now ?? clock.now();
     let started: TurnStart | undefined;
     try {
-      const order = orderOf(wish, countedModel(agent, wish.model), now, parts.limits(), place?.claim);
+      const order = orderOf(wish, countedModel(agent, wish.model), now, parts.settings().limits, place?.claim);
       started = await store.startTurn(order);
     } finally {
       if (!started?.claimed) place?.free();
@@ -238,7 +216,7 @@ const orderOf = (
   wish: TurnWish,
   counted: string,
   now: number,
-  limits: Limits,
+  limits: CoreSettings["limits"],
   claim: TurnOrder["claim"],
 ): TurnOrder => {
   const turnId = wish.delivery ? idLike("turn", wish.delivery.deliveryId, now) : newId("turn", now);

@@ -1,4 +1,4 @@
-import type { HookContext } from "#core/call.ts";
+import { factsOf, type HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { Choice } from "#core/mappings.ts";
 import type { AgentHookReply, HooksHandlers, HooksReplies } from "#generated/hooks-handlers.ts";
@@ -13,10 +13,7 @@ export const hooksHandlers = (core: Core): HooksHandlers<HookContext> => ({
       text,
       metadata: metadata && JSON.stringify(metadata),
       mode,
-      caller: ctx.caller.name,
-      hops: ctx.hops,
-      idempotency: ctx.idempotency,
-      delivery: ctx.delivery(),
+      ...factsOf(ctx),
     });
     // A repeat is told of the event that the first request queued.
     const deliveryId = event.deliveryId ?? ctx.delivery().deliveryId;
@@ -96,15 +93,12 @@ const startHook = async (core: Core, wish: HookTurn, ctx: HookContext): Promise<
       userId: ctx.caller.name,
     },
     surface: "hooks",
-    caller: ctx.caller.name,
+    ...factsOf(ctx),
     text,
     outside: true,
     context: context && JSON.stringify(context),
     model,
     announce,
-    hops: ctx.hops,
-    idempotency: ctx.idempotency,
-    delivery: ctx.delivery(),
   });
   return {
     body: {

@@ -1,4 +1,4 @@
-import type { TurnStep, TurnSteps } from "#core/turns/turn-events.ts";
+import { leavable, type TurnStep, type TurnSteps } from "#core/turns/turn-events.ts";
 import { failureOf } from "#core/turns/turns.ts";
 import type { ChatCompletion, ChatCompletionChunk, CompletionUsage } from "#generated/rest-types.ts";
 import { GatewayError } from "#kit/errors.ts";
@@ -37,18 +37,18 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
 
   return {
     begin,
-    /** The chunks of a step for the reader; undefined for a step that the reader is not told. */
-    of(step: TurnStep): ChatCompletionChunk[] | undefined {
+    /** The chunks of a step for the reader. */
+    of(step: TurnStep): ChatCompletionChunk[] {
       if (step.kind === "delta") return say(step.text);
       const { entry } = step;
       const { turnId } = turn;
       switch (entry.name) {
         case "message.created":
-          if (told === 0 || entry.role !== "assistant") return undefined;
+          if (told === 0 || entry.role !== "assistant") return [];
           throw new GatewayError("turn-failed", "The reply was begun anew, after a part of it was sent.", { turnId });
         case "message.completed":
           // A reader that comes after it was written gets it in one piece.
-          return told < entry.text.length ? say(entry.text.slice(told)) : undefined;
+          return told < entry.text.length ? say(entry.text.slice(told)) : [];
         case "turn.completed":
           return end(entry.usage);
         case "turn.failed":
@@ -56,52 +56,35 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
         case "turn.cancelled":
           throw failureOf({ turnId, status: "cancelled", error: undefined }, false);
         default:
-          return undefined;
+          return [];
       }
     },
   };
 };
 
-const DONE = { done: true, value: undefined } as const;
-
-/** The chunks that have begun, then those of the steps, one at a time. No generator: one that waits could not be left before its next step. */
+/** The chunks that have begun, then those of the steps. */
 export const chunksOf = (
   begun: readonly ChatCompletionChunk[],
-  first: ReturnType<TurnSteps<ChatCompletionChunk[]>["next"]>,
-  steps: TurnSteps<ChatCompletionChunk[]>,
-): AsyncIterableIterator<ChatCompletionChunk, undefined> => {
-  const ready = [...begun];
-  let asked: typeof first | undefined = first;
-  return {
-    async next() {
-      for (;;) {
-        const value = ready.shift();
-        if (value !== undefined) return { done: false, value };
-        const step = await (asked ?? steps.next());
-        asked = undefined;
-        if (step.done) return DONE;
-        ready.push(...step.value);
-      }
-    },
-    async return() {
-      await steps.return();
-      return DONE;
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
+  first: ReturnType<TurnSteps<ChatCompletionChunk>["next"]>,
+  steps: TurnSteps<ChatCompletionChunk>,
+): TurnSteps<ChatCompletionChunk> => {
+  async function* all(): AsyncGenerator<ChatCompletionChunk, undefined> {
+    yield* begun;
+    const { done, value } = await first;
+    if (done) return;
+    yield value;
+    yield* steps;
+  }
+  return leavable(all(), () => void steps.return());
 };
 
 /** The fields that a whole reply and its pieces share. */
 const headOf = <Kind extends string>(turn: Turn, model: string, object: Kind) => ({
-  id: idOf(turn),
+  id: `chatcmpl-${turn.turnId}`,
   object,
-  created: createdOf(turn),
+  created: Math.floor(turn.createdAt / 1_000),
   model,
 });
-const idOf = ({ turnId }: Turn): string => `chatcmpl-${turnId}`;
-const createdOf = ({ createdAt }: Turn): number => Math.floor(createdAt / 1_000);
 
 const usageOf = (usage: Usage): CompletionUsage => {
   const { input, output, total, cached = 0, reasoning = 0, cost, unknown } = showCompleted(usage);
@@ -117,12 +100,9 @@ const usageOf = (usage: Usage): CompletionUsage => {
   return shown;
 };
 
-/** A turn that has completed. One literal: each is written, and parts that are spread into it cost more than all of that. */
+/** A turn that has completed. */
 export const completionOf = (turn: Turn, model: string): ChatCompletion => ({
-  id: idOf(turn),
-  object: "chat.completion",
-  created: createdOf(turn),
-  model,
+  ...headOf(turn, model, "chat.completion"),
   choices: [
     {
       index: 0,

@@ -5,9 +5,9 @@ import { timeOrNull } from "./present.ts";
 
 type AgentOperation = "agents.beat" | "agents.pause" | "agents.resume";
 
-export const agents = ({ beatNow, setPaused }: Core): Pick<RestHandlers<CallContext>, AgentOperation> => ({
+export const agents = ({ heartbeat, setPaused }: Core): Pick<RestHandlers<CallContext>, AgentOperation> => ({
   "agents.beat": async ({ path }) => {
-    const { outcome, waitingEvents } = await beatNow(path.agent_name);
+    const { outcome, waitingEvents } = await heartbeat.beatNow(path.agent_name);
     return { agent_name: path.agent_name, outcome, waiting_events: waitingEvents };
   },
   "agents.pause": async ({ path }, { caller }) =>

@@ -1,4 +1,4 @@
-import type { CallContext } from "#core/call.ts";
+import { type CallContext, factsOf } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { placeOfChat } from "#core/sessions/sessions.ts";
 import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
@@ -6,7 +6,7 @@ import { failureOf, isEnded, type TurnWish } from "#core/turns/turns.ts";
 import type { RestHandlers, RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 import type { Turn } from "#store/store.ts";
-import { eventOf } from "./present.ts";
+import { eventsOf } from "./present.ts";
 
 export const chat = (core: Core): Pick<RestHandlers<CallContext>, "chat.send"> => ({
   "chat.send": async ({ body }, ctx) => {
@@ -22,20 +22,14 @@ type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: 
 
 /** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
 export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> => {
-  const { stream } = work;
+  const { stream, ...wish } = work;
   const { turn, replayed } = await core.turns.start({
-    place: work.place,
-    text: work.text,
-    model: work.model,
-    skillIds: work.skillIds,
+    ...wish,
     surface: "rest",
-    caller: ctx.caller.name,
-    hops: ctx.hops,
-    idempotency: ctx.idempotency,
+    ...factsOf(ctx),
     waitMs: stream ? undefined : core.replyWaitMs,
     streamed: stream,
     gone: () => ctx.signal,
-    delivery: ctx.delivery(),
   });
   if (stream) return { as: "events", body: turnEvents(core, turn, undefined), replayed };
   const ids = { message_id: turn.messageId, session_id: turn.sessionId, turn_id: turn.turnId };
@@ -50,5 +44,5 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
 
 export const turnEvents = ({ followTurn }: Core, turn: Turn, from: StepMark | undefined): TurnSteps<TurnEvent> => {
   const ids = { turnId: turn.turnId, sessionId: turn.sessionId };
-  return followTurn(turn, from, (step) => eventOf(ids, step));
+  return followTurn(turn, from, (step) => eventsOf(ids, step));
 };

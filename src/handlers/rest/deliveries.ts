@@ -1,19 +1,17 @@
 import { isUtf8 } from "node:buffer";
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { headersOf, statusOfDelivery, whyNotReplayable } from "#core/recorder/deliveries.ts";
-import type { TimelineStep } from "#core/recorder/delivery-timeline.ts";
+import { headersOf, statusOfDelivery, type TimelineStep, whyNotReplayable } from "#core/recorder/deliveries.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
-import { GatewayError } from "#kit/errors.ts";
 import type { RecordedDelivery } from "#store/store.ts";
-import { pageOf, timeOf } from "./present.ts";
+import { momentOf, pageOf, timeOf } from "./present.ts";
 import { HIDDEN, type ReplayParts, replay } from "./replay.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "deliveries.list" | "deliveries.get" | "deliveries.replay">;
 
 export const deliveries = (core: Core, parts: ReplayParts): Bodies => ({
   "deliveries.list": async ({ query: { session_id: sessionId, from, to, ...rest } }) => {
-    const between = { from: momentOf("from", from), to: momentOf("to", to) };
+    const between = { from: momentOf("query:from", from), to: momentOf("query:to", to) };
     const { items, next } = await pageOf(core.deliveries.list({ ...rest, sessionId, ...between }));
     return { deliveries: items.map(summaryOf), next_cursor: next ?? null };
   },
@@ -24,15 +22,6 @@ export const deliveries = (core: Core, parts: ReplayParts): Bodies => ({
   "deliveries.replay": async ({ path, body }, ctx): Promise<RestReplies["deliveries.replay"]> =>
     replay(core, parts, { given: await core.deliveries.read(path.delivery_id), edited: body.body }, ctx),
 });
-
-/** A moment of the query; the contract sees to its form, not to the calendar. */
-const momentOf = (name: string, text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined;
-  const at = Date.parse(text);
-  if (!Number.isNaN(at)) return at;
-  const errors = [{ pointer: `query:${name}`, message: "is no moment of the calendar" }];
-  throw new GatewayError("invalid-request", `${name} is no moment of the calendar.`, { errors });
-};
 
 /** Each that is noted anywhere is one that the contract lists; tests hold the replies to it. */
 type StepName = RestReplies["deliveries.get"]["timeline"][number]["name"];

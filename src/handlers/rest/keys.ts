@@ -2,9 +2,8 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { configLineOf, type KeyRecord } from "#core/keys.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
-import { GatewayError } from "#kit/errors.ts";
 import type { ApiKey } from "#store/store.ts";
-import { timeOf, timeOrNull, unknownCursor } from "./present.ts";
+import { momentOf, timeOf, timeOrNull, unknownCursor } from "./present.ts";
 
 type KeyOperation = "keys.list" | "keys.create" | "keys.rotate" | "keys.revoke";
 
@@ -17,12 +16,12 @@ export const keys = (core: Core): Pick<RestHandlers<CallContext>, KeyOperation> 
     return { keys: page.map(present), next_cursor: last && from + limit < all.length ? cursorOf(last) : null };
   },
   "keys.create": async ({ body: { expires_at, ...body } }, { caller }) => {
-    const { key, secret } = await core.keys.create({ ...body, expiresAt: momentOf(expires_at) });
+    const { key, secret } = await core.keys.create({ ...body, expiresAt: momentOf("/expires_at", expires_at) });
     core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name });
     return presentMinted(key, secret);
   },
   "keys.rotate": async ({ path, body: { overlap_seconds, expires_at } }, { caller }) => {
-    const wish = { overlapMs: overlap_seconds * 1_000, expiresAt: momentOf(expires_at) };
+    const wish = { overlapMs: overlap_seconds * 1_000, expiresAt: momentOf("/expires_at", expires_at) };
     const { key, secret, replacedEndsAt } = await core.keys.rotate(path.key_id, wish);
     core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name, replaces: path.key_id });
     return { ...presentMinted(key, secret), replaces: path.key_id, replaced_expires_at: timeOf(replacedEndsAt) };
@@ -56,16 +55,6 @@ const presentMinted = (key: ApiKey, secret: string): RestReplies["keys.create"] 
   key: secret,
   config_line: configLineOf(key),
 });
-
-/** `Date` takes the 31st of February for the 3rd of March: a text that it writes otherwise is no moment of the calendar. */
-const momentOf = (text: string | null | undefined): number | undefined => {
-  if (!text) return undefined;
-  const at = new Date(text);
-  if (!Number.isNaN(at.getTime()) && at.toISOString() === text) return at.getTime();
-  const message = "is no moment that the calendar has";
-  const errors = [{ pointer: "/expires_at", message }];
-  throw new GatewayError("invalid-request", `expires_at ${message}.`, { errors });
-};
 
 // Names are unique among the configured keys, ids among the minted: either tells where a page ended.
 const cursorOf = ({ keyId, name }: KeyRecord): string => Buffer.from(keyId ?? `config:${name}`).toString("base64url");

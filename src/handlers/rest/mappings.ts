@@ -50,18 +50,15 @@ const configuredOf = (
   core: Core,
   { mapping, message, match }: ReturnType<Core["mappings"]["list"]>[number],
 ): Omit<Configured, "rate_limit"> => {
-  const { name, agent, session, model, channel, delivery, verify } = mapping;
+  const { name, session, model, verify } = mapping;
   return {
     name,
     path: pathOf(core, mapping),
     match: Object.fromEntries(Object.entries(match).map(([path, texts]) => [path, [...texts]])),
     message,
-    agent,
+    ...targetOf(core, mapping),
     session: session ?? null,
     model: model ?? null,
-    channel: channel ?? null,
-    delivery,
-    announce_to: announceToOf(core, mapping),
     verify: verify ?? null,
   };
 };
@@ -78,16 +75,15 @@ const rateLimitOf = (rate: Rate, now: number): Configured["rate_limit"] =>
 
 const pathOf = (core: Core, { name }: Mapping): string => `${core.mappings.path()}/${name}`;
 
-const announceToOf = (core: Core, { delivery, channel }: Mapping): string | null =>
-  core.announce({ delivery, channel, hops: 0 })?.channel ?? null;
+/** The agent that a mapping starts, and where the reply goes. */
+const targetOf = (core: Core, { agent, delivery, channel }: Mapping) => ({
+  ...{ agent, delivery, channel: channel ?? null },
+  announce_to: core.announce({ delivery, channel, hops: 0 })?.channel ?? null,
+});
 
 const triedOf = (core: Core, trial: Trial): Tried => {
   const { mapping } = trial;
-  const where = {
-    mapping: mapping.name,
-    path: pathOf(core, mapping),
-    verify: mapping.verify ?? null,
-  };
+  const where = { mapping: mapping.name, path: pathOf(core, mapping), verify: mapping.verify ?? null };
   if ("message" in trial)
     return { ...where, matched: true, failed: null, message: trial.message, turn: plannedOf(core, mapping) };
   const { path, expected, found } = trial.miss;
@@ -95,13 +91,10 @@ const triedOf = (core: Core, trial: Trial): Tried => {
 };
 
 const plannedOf = (core: Core, mapping: Mapping): Tried["turn"] => {
-  const { agent, session, model, channel, delivery } = mapping;
+  const { agent, session, model } = mapping;
   return {
-    agent,
+    ...targetOf(core, mapping),
     session_id: session ?? null,
     model: model ?? core.agents.find(agent)?.model ?? null,
-    channel: channel ?? null,
-    delivery,
-    announce_to: announceToOf(core, mapping),
   };
 };

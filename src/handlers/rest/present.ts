@@ -9,6 +9,20 @@ import type { Page, Turn } from "#store/store.ts";
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : timeOf(ms));
 
+/**
+ * A time that a request names; the contract sees to its form. `Date` takes the 31st of February for the 3rd of March: a text that it writes
+ * otherwise is no moment of the calendar.
+ */
+export const momentOf = (pointer: string, text: string | null | undefined): number | undefined => {
+  if (!text) return undefined;
+  const at = new Date(text);
+  if (!Number.isNaN(at.getTime()) && at.toISOString() === text) return at.getTime();
+  const message = "is no moment of the calendar";
+  throw new GatewayError("invalid-request", `${pointer.split(/[:/]/).at(-1)} ${message}.`, {
+    errors: [{ pointer, message }],
+  });
+};
+
 export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({ ...turnSummaryOf(turn), reply: turn.reply ?? null });
 
 /** A turn as a list shows it. */
@@ -36,45 +50,39 @@ const errorOf = ({ name, detail }: NonNullable<Turn["error"]>) => ({
   ...(detail !== undefined && { detail }),
 });
 
-/** A step as an event of the stream; undefined for one that REST does not tell. */
-export const eventOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent | undefined => {
+/** A step as REST's stream tells it: as one event, or not at all. */
+export const eventsOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent[] => {
+  const turn_id = turn.turnId;
+  const id = step.kind === "delta" ? `${step.mark.seq}.${step.mark.offset}` : String(step.mark.seq);
   if (step.kind === "delta") {
     const { messageId: message_id, seq, offset, text } = step;
-    const data = { turn_id: turn.turnId, message_id, seq, offset, text };
-    return { event: "message.delta", id: `${step.mark.seq}.${step.mark.offset}`, data };
+    return [{ event: "message.delta", id, data: { turn_id, message_id, seq, offset, text } }];
   }
   const { entry } = step;
   const { seq } = entry;
-  const id = String(seq);
-  const ids = { turn_id: turn.turnId, session_id: turn.sessionId };
+  const ids = { turn_id, session_id: turn.sessionId, seq };
   switch (entry.name) {
     case "turn.started":
-      return { event: "turn.started", id, data: { ...ids, seq, attempt: entry.attempt } };
-    case "message.completed":
-      return {
-        event: "message.completed",
-        id,
-        data: { turn_id: turn.turnId, message_id: entry.messageId, seq, text: entry.text },
-      };
+      return [{ event: "turn.started", id, data: { ...ids, attempt: entry.attempt } }];
+    case "message.completed": {
+      const { messageId: message_id, text } = entry;
+      return [{ event: "message.completed", id, data: { turn_id, message_id, seq, text } }];
+    }
     case "turn.completed": {
       const { reply, usage } = entry;
-      return {
-        event: "turn.completed",
-        id,
-        data: { ...ids, seq, status: "completed", reply, usage: showCompleted(usage) },
-      };
+      const data = { ...ids, status: "completed", reply, usage: showCompleted(usage) } as const;
+      return [{ event: "turn.completed", id, data }];
     }
     case "turn.failed": {
-      const { error, usage } = entry;
-      const data = { ...ids, seq, status: "failed", error: errorOf(error), usage: showUsage(usage) } as const;
-      return { event: "turn.failed", id, data };
+      const data = { ...ids, status: "failed", error: errorOf(entry.error), usage: showUsage(entry.usage) } as const;
+      return [{ event: "turn.failed", id, data }];
     }
     case "turn.cancelled": {
-      const data = { ...ids, seq, status: "cancelled", usage: showUsage(entry.usage) } as const;
-      return { event: "turn.cancelled", id, data: entry.reply === "" ? data : { ...data, reply: entry.reply } };
+      const data = { ...ids, status: "cancelled", usage: showUsage(entry.usage) } as const;
+      return [{ event: "turn.cancelled", id, data: entry.reply === "" ? data : { ...data, reply: entry.reply } }];
     }
     default:
-      return undefined;
+      return [];
   }
 };
 

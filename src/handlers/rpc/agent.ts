@@ -1,4 +1,4 @@
-import type { CallContext } from "#core/call.ts";
+import { type CallContext, factsOf } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { Reloads } from "#core/reload.ts";
 import { placeOf } from "#core/sessions/sessions.ts";
@@ -20,16 +20,14 @@ export const agent = (core: Core, reloads: Reloads): Pick<RpcHandlers<CallContex
     const started = await core.turns.start({
       place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
       surface: "rpc",
-      caller: caller.name,
+      ...factsOf(ctx),
       hops: hops === undefined ? ctx.hops : Math.max(hops, ctx.hops),
       text: message,
       model,
       waitMs: wait ? core.replyWaitMs : undefined,
       streamed: stream,
-      idempotency: ctx.idempotency,
       follow: follow && ((turn, replySeq) => follow(turn, { stream, replySeq })),
       gone: wait ? () => ctx.signal : undefined,
-      delivery: ctx.delivery(),
     });
     return sentOf(started, wait);
   },

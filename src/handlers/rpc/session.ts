@@ -32,7 +32,7 @@ export const session = (core: Core): Pick<RpcHandlers<CallContext>, SessionMetho
     const nextCursor = isFull ? cursorOf(found, page.at(-1) as Message) : null;
     return { session: sessionOf(found), summary: summary?.text ?? null, messages: page.map(messageOf), nextCursor };
   },
-  "session.compact": (params, { caller }) => core.compact(params, caller.name),
+  "session.compact": (params, { caller }) => core.compactions.compact(params, caller.name),
   "session.delete": async ({ sessionId }) => {
     const deleted = await core.store.deleteSession(sessionId, core.clock.now());
     if (!deleted) throw notFound(sessionId);

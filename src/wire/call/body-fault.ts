@@ -1,35 +1,15 @@
 import type { ValidationError } from "#generated/validators/validate.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { demandOf, ended, hintOf, insteadOf } from "#kit/fault-words.ts";
+import { ended, type ToldFault, faultOf as toldFault } from "#kit/fault-words.ts";
 
-/** A fault in a body: its place, and a message. */
-export type BodyFault = { pointer: string; message: string };
-
-/** The number of characters of an unknown field's name that are repeated: a stranger chooses these names. */
-const NAME_LIMIT = 100;
+export type { ToldFault as BodyFault };
 
 /** The fault that a generated validator found in a body, in our words. */
-export const faultOf = (fault: ValidationError | undefined, body?: unknown): BodyFault => {
-  if (fault === undefined) return { pointer: "", message: "is not what the contract says" };
-  const { keyword, instancePath: pointer, params, message = "is not what the contract says" } = fault;
-  if (keyword === "required") {
-    const missing = String(params.missingProperty);
-    const instead = pointer === "" ? insteadOf(missing, Object(body)) : "";
-    return { pointer: below(pointer, missing), message: instead === "" ? "is required" : `is required.${instead}` };
-  }
-  if (keyword === "additionalProperties") {
-    const name = String(params.additionalProperty);
-    return { pointer: below(pointer, name), message: `is unknown${hintOf(name, (params.known as string[]) ?? [])}` };
-  }
-  const demand = demandOf(fault);
-  return { pointer, message: demand === undefined ? message : `must ${demand}` };
-};
-
-const below = (place: string, name: unknown): string =>
-  `${place}/${String(name).slice(0, NAME_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+export const faultOf = (fault: ValidationError | undefined, body?: unknown): ToldFault =>
+  toldFault(fault, fault?.params.known as string[] | undefined, body);
 
 /** The refusal of a body for one fault. */
-export const invalidBody = ({ pointer, message }: BodyFault): GatewayError => {
+export const invalidBody = ({ pointer, message }: ToldFault): GatewayError => {
   const name = pointer === "" ? "The body" : pointer.slice(1).replaceAll("/", ".");
   return new GatewayError("invalid-request", ended(`${name} ${message}`), { errors: [{ pointer, message }] });
 };
