@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Channel } from "#channels/channel.ts";
-import { createPost } from "#channels/post.ts";
+import type { Post } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import type { ChannelConfig, Config } from "#config/config.ts";
@@ -8,7 +8,13 @@ import type { CoreSettings } from "#core/core.ts";
 import { systemClock } from "#kit/clock.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
 
-const post = createPost({ clock: systemClock });
+let loading: Promise<Post> | undefined;
+
+/** Its code is loaded with the first announcement. */
+const post: Post = async (...args) => {
+  loading ??= import("#channels/post.ts").then(({ createPost }) => createPost({ clock: systemClock }));
+  return await (await loading)(...args);
+};
 
 const openChannel = (channel: ChannelConfig): Channel =>
   channel.type === "slack"

@@ -8,9 +8,9 @@ import type {
   LanguageModelV3Usage,
 } from "@ai-sdk/provider";
 import { newBareId } from "#kit/ids.ts";
+import { type Answer, targetOf } from "#outbound/ask.ts";
+import { createEventReader, type Sent } from "#outbound/server-events.ts";
 import { isObject, jsonOf } from "../json.ts";
-import type { Answer } from "../outbound/ask.ts";
-import { createEventReader, type Sent } from "../outbound/server-events.ts";
 import { StrangeEvent } from "./failures.ts";
 import { ANSWER_BYTES, type AskModel, type Call, EVENT_BYTES, type NextParts, type Send, WHO } from "./fetch.ts";
 import type { ProviderSettings } from "./known.ts";
@@ -27,7 +27,7 @@ type Json = Readonly<Record<string, unknown>>;
  */
 export const createChatCompletions = (settings: ProviderSettings, send: Send): ((model: string) => AskModel) => {
   const { apiKey = "", baseUrl = "", headers: own } = settings;
-  const address = `${baseUrl.replace(/\/$/, "")}/chat/completions`;
+  const target = targetOf(`${baseUrl.replace(/\/$/, "")}/chat/completions`);
   const headers = {
     "content-type": "application/json",
     ...(apiKey !== "" && { authorization: `Bearer ${apiKey}` }),
@@ -35,7 +35,7 @@ export const createChatCompletions = (settings: ProviderSettings, send: Send): (
   };
   return (model) => async (options, call) => {
     const body = JSON.stringify(requestOf(model, options));
-    const answer = await send({ address, method: "POST", headers, body }, options.abortSignal, call);
+    const answer = await send({ ...target, method: "POST", headers, body }, options.abortSignal, call);
     return partsOf(answer, call);
   };
 };

@@ -1,8 +1,7 @@
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
-import { retryAfterOf } from "#kit/retry-after.ts";
+import { statusWords } from "#outbound/words.ts";
 import { isObject } from "../json.ts";
-import { statusWords } from "../outbound/words.ts";
 
 /**
  * The request itself was refused: no other model is asked for the same. After any other failure another model is asked, if no
@@ -128,14 +127,3 @@ const redacted = (words: string): string =>
   cleanSentence(words).replace(/[A-Za-z0-9_-]{16,}|sk-[\w-]+/g, (word) => (/^[a-z_]+$/.test(word) ? word : "…"));
 
 const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === "";
-
-/** The wait in milliseconds that the head of an answer asks for. */
-export const retryAfterIn = (
-  headers: Record<string, string | string[] | undefined>,
-  now: number,
-): number | undefined => {
-  const ms = headers["retry-after-ms"];
-  if (typeof ms === "string" && /^\d{1,9}$/.test(ms)) return Number(ms);
-  const header = headers["retry-after"];
-  return retryAfterOf(typeof header === "string" ? header : undefined, now);
-};

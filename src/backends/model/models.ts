@@ -1,6 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
+import { openAgent } from "#outbound/ask.ts";
 import { Breaker } from "../breaker.ts";
-import { openAgent } from "../outbound/ask.ts";
 import { type AskModel, createSend } from "./fetch.ts";
 import type { ModelSettings, ModelTable } from "./known.ts";
 import { openProvider, type Provider } from "./providers.ts";

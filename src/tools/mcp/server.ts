@@ -43,10 +43,8 @@ const LATE_MS = 1_000;
  * sends more is ended.
  */
 const REQUESTS = { atOnce: 20, aSecond: 2 };
-/**
- * The limit on lines that a server sends, of any kind; a message over HTTP has three or four. A server that sends more is ended.
- */
-const LINES = { atOnce: 40_000, aSecond: 4_000 };
+/** The limit on messages that a server sends, of any kind. A server that sends more is ended. */
+const MESSAGES = { atOnce: 10_000, aSecond: 1_000 };
 /** The shortest pause after a failed start. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -201,7 +199,7 @@ const connect = async (
 ): Promise<Connection> => {
   const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
   const requests = createCredit(parts.clock, REQUESTS);
-  const lines = createCredit(parts.clock, LINES);
+  const messages = createCredit(parts.clock, MESSAGES);
   let excess: string | undefined;
   let hasStarted = false;
   const may = (credit: Credit, what: string): boolean => {
@@ -215,7 +213,7 @@ const connect = async (
     void end();
     return false;
   };
-  const mayTell = () => may(lines, "messages");
+  const mayTell = () => may(messages, "messages");
   const { transport, close } = await openTransport({ reach, callMs }, { ...parts, mayTell });
   const client = new Client({ name: "agent-gateway", version }, { capabilities: {} });
   client.onclose = onGone;
@@ -296,9 +294,9 @@ const openTransport = async (
 ): Promise<{ transport: Transport; close: () => Promise<void> }> => {
   if (reach.type === "http") {
     const { openHttpTransport } = await import("./http.ts");
-    const { mayTell } = parts;
+    const { clock, mayTell } = parts;
     const longestMs = Math.max(callMs, START_MS) + LATE_MS;
-    const { transport, close } = openHttpTransport({ ...reach, longestMs, mayTell });
+    const { transport, close } = openHttpTransport({ ...reach, clock, longestMs, mayTell });
     return { transport: transport as Transport, close };
   }
   const { StdioTransport } = await import("./stdio.ts");

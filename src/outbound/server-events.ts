@@ -4,14 +4,15 @@ import { BackendError } from "#kit/errors.ts";
 import { type Answer, MIB } from "./ask.ts";
 
 /** An event, or a sign that there were comments. */
-export type Sent = { name: string; data: string } | "comment";
+export type Sent = { name: string; data: string; id: string | undefined } | "comment";
 
 /** The server-sent events of an answer, grouped as they came. Throws a BackendError, after all events that came before it. */
 export async function* eventsOf(
   answer: Pick<Answer, "who" | "next">,
   most: number,
+  longest = MIB,
 ): AsyncGenerator<readonly Sent[], void> {
-  const read = createEventReader(answer.who, MIB);
+  const read = createEventReader(answer.who, longest);
   for (let piece = await answer.next(most); piece; piece = await answer.next(most)) {
     const { events, error } = read(piece);
     if (events.length > 0) yield events;
@@ -27,7 +28,7 @@ export const createEventReader = (who: string, longest: number): ((piece: Buffer
   let error: BackendError | undefined;
   const parser = createParser({
     maxBufferSize: longest,
-    onEvent: ({ event = "", data }) => events.push({ name: event, data }),
+    onEvent: ({ event = "", data, id }) => events.push({ name: event, data, id }),
     onComment: () => events.at(-1) !== "comment" && events.push("comment"),
     onError: ({ type }) => {
       if (type !== "max-buffer-size-exceeded") return;
