@@ -6,15 +6,12 @@ import { createWebhookChannel } from "#channels/webhook.ts";
 import type { ChannelConfig, Config } from "#config/config.ts";
 import type { CoreSettings } from "#core/core.ts";
 import { systemClock } from "#kit/clock.ts";
+import { once } from "#kit/once.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
 
-let loading: Promise<Post> | undefined;
-
 /** Its code is loaded with the first announcement. */
-const post: Post = async (...args) => {
-  loading ??= import("#channels/post.ts").then(({ createPost }) => createPost({ clock: systemClock }));
-  return await (await loading)(...args);
-};
+const loadPost = once(async () => (await import("#channels/post.ts")).createPost({ clock: systemClock }));
+const post: Post = async (...args) => await (await loadPost())(...args);
 
 const openChannel = (channel: ChannelConfig): Channel =>
   channel.type === "slack"

@@ -21,16 +21,14 @@ export type Call = {
   hasEnded: boolean;
   /** The reason of its failure. The SDK may have put it into an error of its own. */
   failure: unknown;
-  /** Called for each comment: a sign of life that the SDK does not show. */
+  /** Called for each comment: a sign of life that an SDK does not show. */
   onComment: () => void;
 };
 
-/** Reads the parts since the last call; undefined at the end. */
-export type NextParts = () => Promise<readonly LanguageModelV3StreamPart[] | undefined>;
-
-/** Asks a model. As soon as its answer has begun, returns a function that reads its parts. */
-export type AskModel = (options: Asking, call: Call) => Promise<NextParts>;
+/** Asks a model, and yields the parts of its answer as they come. A reader that stops early must abort the signal. */
+export type AskModel = (options: Asking, call: Call) => AsyncIterable<readonly (Part | { type: "comment" })[]>;
 export type Asking = LanguageModelV3CallOptions & { abortSignal: AbortSignal };
+type Part = LanguageModelV3StreamPart;
 
 type Request = Parameters<typeof ask>[2];
 
