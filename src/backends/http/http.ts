@@ -103,8 +103,13 @@ async function* reply(service: Service, asking: Asking, signal: StopSignal): Asy
     const body = JSON.stringify(told);
     const sent = headers(id, ACCEPT[want], body, told.hops);
     const answer = await ask(agent, WHO, { ...target, method: "POST", headers: sent, body }, signal);
+    const { status } = answer;
+    const type = mediaTypeOf(answer.headers["content-type"]);
+    if (status < 200 || status >= 300) throw await failureOf(want, type, answer, clock);
+    const isStream = type === "text/event-stream" && want === "reply";
+    const chunks = isStream ? streamed(answer, clock) : readWhole(want, status, type, await answer.text(WHOLE_BYTES));
     let isTold = false;
-    for await (const chunk of chunksOf(want, answer, clock)) {
+    for await (const chunk of chunks) {
       isTold ||= "usage" in chunk;
       yield chunk;
     }
@@ -118,14 +123,6 @@ async function* reply(service: Service, asking: Asking, signal: StopSignal): Asy
   } finally {
     call.left();
   }
-}
-
-async function* chunksOf(want: Want, answer: Answer, clock: Clock): AsyncGenerator<Chunk, void> {
-  const { status, headers } = answer;
-  const type = mediaTypeOf(headers["content-type"]);
-  if (status < 200 || status >= 300) throw await failureOf(want, type, answer, clock);
-  if (type === "text/event-stream" && want === "reply") yield* streamed(answer, clock);
-  else yield* readWhole(want, status, type, await answer.text(WHOLE_BYTES));
 }
 
 async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, void> {
