@@ -17,9 +17,10 @@ const KIT = "src/kit/";
 const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/kit/": { may: [KIT, "generated/"] },
   "src/store/": { may: ["src/store/", "generated/", KIT, EVENTS] },
-  "src/backends/": { may: ["src/backends/", "generated/", TOOL, KIT, EVENTS] },
-  "src/tools/": { may: ["src/tools/", "generated/", KIT, EVENTS] },
-  "src/channels/": { may: ["src/channels/", "generated/", KIT, EVENTS] },
+  "src/outbound/": { may: ["src/outbound/", KIT] },
+  "src/backends/": { may: ["src/backends/", "src/outbound/", "generated/", TOOL, KIT, EVENTS] },
+  "src/tools/": { may: ["src/tools/", "src/outbound/", "generated/", KIT, EVENTS] },
+  "src/channels/": { may: ["src/channels/", "src/outbound/", "generated/", KIT, EVENTS] },
   "src/core/": { may: ["src/core/", "generated/", TOOL, KIT, EVENTS], types: [STORE, BACKEND, CHANNEL] },
   "src/handlers/": { may: ["src/handlers/", "src/core/", "generated/", KIT, EVENTS], types: [STORE] },
   "src/wire/": {

@@ -1,22 +1,18 @@
+import { once } from "#kit/once.ts";
 import type { Backend, Chunks } from "./backend.ts";
 
 type Known = Pick<Backend, "kind" | "models" | "asksOutside" | "contextTokens" | "countTokens">;
 
 /** A backend whose code is loaded with its first turn, so that its dependencies do not slow the start of a gateway. */
 export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend => {
-  let loading: Promise<Backend> | undefined;
   let there: Backend | undefined;
-  const loaded = (): Promise<Backend> => {
-    loading ??= load().then(
-      (backend) => {
-        there = backend;
-        return backend;
-      },
-      (error: unknown) => {
-        loading = undefined;
-        throw error;
-      },
-    );
+  let loading: Promise<Backend> | undefined;
+  const loadOnce = once(async () => {
+    there = await load();
+    return there;
+  });
+  const loaded = () => {
+    loading = loadOnce();
     return loading;
   };
   const first = (...[turn, signal]: Parameters<Backend["run"]>): Chunks => {
@@ -33,10 +29,7 @@ export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend
     // Once it is loaded, its pieces go straight to the reader.
     run: (turn, signal) => (there ? there.run(turn, signal) : first(turn, signal)),
     restMs: (model) => there?.restMs?.(model) ?? 0,
-    async summarise(messages, signal, used) {
-      const backend = await loaded();
-      return await backend.summarise(messages, signal, used);
-    },
+    summarise: async (...args) => await (await loaded()).summarise(...args),
     async close() {
       const backend = await loading?.catch(() => undefined);
       await backend?.close?.();

@@ -1,5 +1,5 @@
 import type { Channel } from "./channel.ts";
-import { type Post, postable } from "./post.ts";
+import type { Post } from "./post.ts";
 
 /** The longest text that Slack does not cut. */
 const LONGEST_TEXT = 40_000;
@@ -8,7 +8,7 @@ const NO_TEXT = "(The reply is empty.)";
 
 /** Posts a reply's text to an incoming webhook of Slack. The webhook's address is the secret. */
 export const createSlackChannel = (settings: { url: string }, { post }: { post: Post }): Channel => {
-  const url = postable(settings.url);
+  const url = new URL(settings.url);
   return {
     kind: "slack",
     announce({ reply, hops }, signal) {

@@ -3,14 +3,14 @@ import type { Clock } from "#kit/clock.ts";
 import { sign, signingKeyOf } from "#kit/signing.ts";
 import { showCompleted } from "#kit/usages.ts";
 import type { AnnouncedReply, Channel } from "./channel.ts";
-import { type Post, postable } from "./post.ts";
+import type { Post } from "./post.ts";
 
 /** Posts a reply as an event, signed as Standard Webhooks. Its id is the turn's id, so that a receiver recognises a repeat. */
 export const createWebhookChannel = (
   settings: { url: string; secret: string },
   { post, clock }: { post: Post; clock: Clock },
 ): Channel => {
-  const url = postable(settings.url);
+  const url = new URL(settings.url);
   const key = signingKeyOf(settings.secret);
   return {
     kind: "webhook",

@@ -78,7 +78,7 @@ const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessE
   logger.hide(loaded.secrets);
   let watch: ConfigWatch | undefined;
   // A caller in the moment before the file is watched is told that nothing has changed since the start, which is true.
-  const readConfig = async (agent?: string) => watch?.reload("rpc", agent) ?? UNCHANGED;
+  const readConfig = (agent?: string) => watch?.reload("rpc", agent);
   // A start may wait for its store on nothing but timers that do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
   const gateway = await startGateway({ loaded, logger, readConfig, configState: () => watch?.state }).finally(() =>
@@ -88,8 +88,6 @@ const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessE
   watch = watchFile(gateway, loaded, load, logger);
   return { gateway, logger, watch };
 };
-
-const UNCHANGED = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 
 const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<LoadedConfig>, logger: Logger) =>
   watchConfig({

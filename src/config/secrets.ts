@@ -8,7 +8,7 @@ import { meantReference } from "./references.ts";
 const SHORT = 16;
 
 /** A secret with its surface. A `token` is sent in a header and known by it; others sign, `standard` as Standard Webhooks. */
-type Secret = { surface: string; path: Path; value: string; token: boolean; standard?: boolean };
+type Secret = { surface: string; path: Path; value: string; token: boolean; standard: boolean };
 
 /** Checks the secrets of callers and signers. `exposed`: another machine can reach the gateway, or it is in production. */
 export function checkSecrets(config: CheckedConfig, exposed: boolean, { refuse, warn }: Findings): void {
@@ -39,47 +39,54 @@ export function checkSecrets(config: CheckedConfig, exposed: boolean, { refuse, 
   }
 }
 
-/** Every secret that lets somebody in, or signs. */
-export function secretsOf({ gateway, webhooks, channels, agents }: CheckedConfig): Secret[] {
-  const { rest, rpc, console } = gateway;
-  const secrets: Secret[] = [];
-  const tokenOf = (surface: string, path: Path, value: string | undefined) => {
-    if (value !== undefined) secrets.push({ surface, path, value, token: true });
-  };
-  const signerOf = (surface: string, path: Path, value: string | undefined, standard: boolean) => {
-    if (value !== undefined) secrets.push({ surface, path, value, token: false, standard });
-  };
-  for (const [n, { key }] of rest.auth.keys.entries())
-    tokenOf("rest", ["gateway", "rest", "auth", "keys", n, "key"], key);
-  for (const [n, { token }] of rpc.auth.tokens.entries())
-    tokenOf("rpc", ["gateway", "rpc", "auth", "tokens", n, "token"], token);
-  tokenOf("console", ["gateway", "console", "token"], console.token);
-  for (const [path, entry] of oneOrMore(["webhooks", "token"], webhooks.token)) {
-    if (typeof entry === "string") tokenOf("webhooks", path, entry);
-    else tokenOf("webhooks", [...path, "value"], entry.value);
-  }
-  for (const [name, { verify }] of Object.entries(webhooks.mappings)) {
-    const at = ["webhooks", "mappings", name, "verify", "secret"];
-    const standard = verify?.type === "standard-webhooks";
-    for (const [path, secret] of oneOrMore(at, verify?.secret)) signerOf("webhooks", path, secret, standard);
-  }
-  for (const [name, channel] of Object.entries(channels)) {
-    // Anybody who knows the address of a Slack channel can post there.
-    if (channel.type === "slack") signerOf("channels", ["channels", name, "url"], channel.url, false);
-    else signerOf("channels", ["channels", name, "secret"], channel.secret, true);
-  }
-  for (const [name, { http }] of Object.entries(agents))
-    signerOf("agents", ["agents", name, "http", "secret"], http?.secret, true);
-  return secrets;
+/**
+ * The places of the secrets that let somebody in, or sign. `*` stands for any name; a list may stand in place of one entry.
+ * `type`: only beside a `type` of this value.
+ */
+const SECRETS: readonly { at: string; surface: string; token?: true; type?: string }[] = [
+  { at: "gateway.rest.auth.keys.key", surface: "rest", token: true },
+  { at: "gateway.rpc.auth.tokens.token", surface: "rpc", token: true },
+  { at: "gateway.console.token", surface: "console", token: true },
+  { at: "webhooks.token", surface: "webhooks", token: true },
+  { at: "webhooks.token.value", surface: "webhooks", token: true },
+  { at: "webhooks.mappings.*.verify.secret", surface: "webhooks" },
+  // Anybody who knows the address of a Slack channel can post there.
+  { at: "channels.*.url", surface: "channels", type: "slack" },
+  { at: "channels.*.secret", surface: "channels" },
+  { at: "agents.*.http.secret", surface: "agents" },
+];
+
+/** The places of the values by which the gateway may prove to others who it is. */
+const PROOFS: readonly string[] = [
+  ...["providers.*.apiKey", "providers.*.headers.*"],
+  ...["agents.*.http.headers.*", "agents.*.a2a.headers.*", "agents.*.command.env.*", "agents.*.acp.env.*"],
+  ...["tools.*.headers.*", "tools.*.env.*"],
+];
+
+/** The texts at a place. */
+function textsAt(node: unknown, [step, ...steps]: readonly string[], path: Path = []): { path: Path; value: string }[] {
+  if (Array.isArray(node))
+    return node.flatMap((one, index) => textsAt(one, step === undefined ? [] : [step, ...steps], [...path, index]));
+  if (step === undefined) return typeof node === "string" ? [{ path, value: node }] : [];
+  if (typeof node !== "object" || node === null) return [];
+  const keys = step === "*" ? Object.keys(node) : Object.hasOwn(node, step) ? [step] : [];
+  return keys.flatMap((key) => textsAt((node as Record<string, unknown>)[key], steps, [...path, key]));
 }
 
-/** The entries of a list with their paths; a single one may stand in its place. */
-const oneOrMore = <T>(path: Path, value: T | readonly T[] | undefined): [Path, T][] =>
-  Array.isArray(value)
-    ? value.map((one, index) => [[...path, index], one])
-    : value === undefined
-      ? []
-      : [[path, value as T]];
+/** Every secret that lets somebody in, or signs. */
+export const secretsOf = (config: CheckedConfig): Secret[] =>
+  SECRETS.flatMap(({ at, surface, token = false, type }) =>
+    textsAt(config, at.split(".")).flatMap(({ path, value }) => {
+      const parent = path.slice(
+        0,
+        path.findLastIndex((step) => typeof step === "string"),
+      );
+      const kind = valueAt(config, [...parent, "type"]);
+      if (type !== undefined && kind !== type) return [];
+      const standard = !token && type === undefined && (surface !== "webhooks" || kind === "standard-webhooks");
+      return [{ surface, path, value, token, standard }];
+    }),
+  );
 
 function flawOf({ surface, value, token, standard }: Secret): string | undefined {
   if (value.trim() === "") return `is empty: give it a value, best as \${NAME} from the environment.`;
@@ -148,31 +155,13 @@ export function checkReferences(config: CheckedConfig, written: unknown, { refus
   }
 }
 
-/** The values by which the gateway may prove to others who it is: keys, all headers and variables that are sent, and the addresses of databases. */
-function proofsOf({ agents, providers, tools, store }: CheckedConfig): { path: Path; name: string; value: string }[] {
-  const within = (path: Path, named: Readonly<Record<string, string>> = {}) =>
-    Object.entries(named).map(([name, value]) => ({ path: [...path, name], name, value }));
-  return [
-    ...Object.entries(providers).flatMap(([name, { apiKey, headers }]) => [
-      ...(apiKey === undefined ? [] : within(["providers", name], { apiKey })),
-      ...within(["providers", name, "headers"], headers),
-    ]),
-    ...Object.entries(agents).flatMap(([name, { http, a2a, command, acp }]) => [
-      ...within(["agents", name, "http", "headers"], http?.headers),
-      ...within(["agents", name, "a2a", "headers"], a2a?.headers),
-      ...within(["agents", name, "command", "env"], command?.env),
-      ...within(["agents", name, "acp", "env"], acp?.env),
-    ]),
-    ...Object.entries(tools).flatMap(([name, server]) =>
-      server.type === "http"
-        ? within(["tools", name, "headers"], server.headers)
-        : within(["tools", name, "env"], server.env),
-    ),
-    ...(store.type === "postgres" ? oneOrMore(["store", "url"], store.url) : []).map(([path, value]) => {
-      return { path, name: "url", value };
+/** All headers and variables that are sent, keys of providers, and the addresses of databases. */
+const proofsOf = (config: CheckedConfig) =>
+  [...PROOFS, ...(config.store.type === "postgres" ? ["store.url"] : [])].flatMap((at) =>
+    textsAt(config, at.split(".")).map((proof) => {
+      return { ...proof, name: String(proof.path.findLast((step) => typeof step === "string")) };
     }),
-  ];
-}
+  );
 
 /** The secrets that the running gateway holds in clear: also the part after `Bearer `, and the password in an address. */
 export const secretsInClear = (config: CheckedConfig): string[] => [

@@ -41,8 +41,8 @@ export const BUILT = {
 export type GatewayOptions = {
   loaded: LoadedConfig;
   logger: Logger;
-  /** How the configuration is read again when a caller asks; without it there is none to read. */
-  readConfig?: ReadConfig;
+  /** Reads the configuration again when a caller asks; without it, or undefined, there is none to read. */
+  readConfig?: (...asked: Parameters<ReadConfig>) => ReturnType<ReadConfig> | undefined;
   /** The state of the configuration since it is watched; without it, the configuration of the start is in force. */
   configState?: () => ConfigState | undefined;
   /** Where a test puts a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */

@@ -19,7 +19,7 @@ const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   google: ["@ai-sdk/google", "zod"],
   "openai-compatible": [],
   a2a: ["@a2a-js/sdk"],
-  acp: ["@agentclientprotocol/sdk", "zod"],
+  acp: [],
   tools: ["@modelcontextprotocol/sdk", "zod"],
 };
 

@@ -1,14 +1,17 @@
 import { existsSync } from "node:fs";
 import type { Channel } from "#channels/channel.ts";
-import { createPost } from "#channels/post.ts";
+import type { Post } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
 import type { ChannelConfig, Config } from "#config/config.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
+import { once } from "#kit/once.ts";
 import type { AnsweringFor } from "./agent-backends.ts";
 
-const post = createPost({ clock: systemClock });
+/** Its code is loaded with the first announcement. */
+const loadPost = once(async () => (await import("#channels/post.ts")).createPost({ clock: systemClock }));
+const post: Post = async (...args) => await (await loadPost())(...args);
 
 const openChannel = (channel: ChannelConfig): Channel =>
   channel.type === "slack"

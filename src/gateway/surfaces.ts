@@ -11,6 +11,7 @@ import { restHandlers } from "#handlers/rest/table.ts";
 import { rpcHandlers } from "#handlers/rpc/table.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { once } from "#kit/once.ts";
 import type { Events } from "#observe/events.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
@@ -117,16 +118,12 @@ export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
   return { door, openAi: createOpenAi(core, withRestKeys) };
 };
 
-let contract: Promise<ValidateRequest> | undefined;
-
 /** The contract that requests of REST are held to: one for all gateways of a process, as compiling takes long. */
-export const restContract = (): Promise<ValidateRequest> => (contract ??= compileContract());
-
-const compileContract = async (): Promise<ValidateRequest> => {
+export const restContract = once(async (): Promise<ValidateRequest> => {
   const { default: openapi } = await import("#generated/openapi.json");
   const restRoutes = routes.filter(({ surface }) => surface === "rest");
   return createRequestValidation(restPart(openapi), restRoutes);
-};
+});
 
 type OpenAiModule = typeof import("./openai-surface.ts");
 
@@ -135,9 +132,7 @@ type OpenAiModule = typeof import("./openai-surface.ts");
  * is behind it is loaded with the first request.
  */
 const createOpenAi = (core: Core, parts: Parameters<OpenAiModule["createOpenAiSurface"]>[1]) => {
-  let loading: Promise<ReturnType<OpenAiModule["createOpenAiSurface"]>> | undefined;
-  const load = async () => (await import("./openai-surface.ts")).createOpenAiSurface(core, parts);
-  const surface = () => (loading ??= load());
+  const surface = once(async () => (await import("./openai-surface.ts")).createOpenAiSurface(core, parts));
   const open: DoorAt = {
     prefix: "/v1",
     door: async (call) => await (await surface()).door(call),
@@ -222,17 +217,14 @@ const infoOf = ({ core, config, version, isServed }: SurfaceParts, startedAt: st
 };
 
 /** The specs as they are served, read with their first request. Another path of webhooks needs a restart. */
-export const createDocuments = (webhookPath: string) => {
-  let documents: Promise<Documents> | undefined;
-  const read = async () => {
+export const createDocuments = (webhookPath: string) =>
+  once(async (): Promise<Documents> => {
     const [openapi, openrpc] = await Promise.all([
       import("#generated/openapi.json"),
       import("#generated/openrpc.json"),
     ]);
     return serveDocuments({ openapi: openapi.default, openrpc: openrpc.default }, webhookPath);
-  };
-  return (): Promise<Documents> => (documents ??= read());
-};
+  });
 
 /** The pages for operators and tools. */
 export const createOps = (parts: SurfaceParts, documents: () => Promise<Documents>, isRestReady: () => boolean) =>

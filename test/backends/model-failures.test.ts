@@ -26,7 +26,7 @@ const WORDS: Partial<Record<Fault, [words: string, retryable: boolean]>> = {
   "an empty body": [BROKE_OFF, true],
   "an endless line": ["the provider sent an event that is longer than 16 MiB", false],
   "wrong UTF-8": ["the provider sent what is no UTF-8", false],
-  "a compression bomb": ["the provider sent something compressed where a stream of events was to come", false],
+  "a compression bomb": ["the provider encoded its answer, which it was asked not to", false],
   "100 MB": ["the provider sent more than 64 MiB", false],
   "400": ["the provider refused the request (400)", false],
   "401": [NO_KEY, false],

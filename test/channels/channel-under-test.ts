@@ -90,7 +90,7 @@ export const callsOn = ({ open }: ChannelUnderTest) => {
     const { clock, timersSet } = createWatchedClock();
     const controller = new AbortController();
     setMaxListeners(50, controller.signal);
-    const channel = open(url + path, { post: createPost({ clock, ca }), clock });
+    const channel = open(url + path, { post: createPost({ clock, ca, connectMs: 500 }), clock });
     return { channel, clock, timersSet, signal: controller.signal, abort: () => controller.abort() };
   };
   return { announceTo, openFor };

@@ -59,6 +59,7 @@ it("F32: a server of tools is not looked for at a link-local address", async () 
   const { transport, close } = openHttpTransport({
     url: URL_IN_CONFIG,
     headers: {},
+    clock: systemClock,
     longestMs: 1_000,
     mayTell: () => true,
   });

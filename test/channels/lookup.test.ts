@@ -1,6 +1,6 @@
 import type { LookupAddress } from "node:dns";
 import { expect, it } from "vitest";
-import { createLookup } from "#kit/lookup.ts";
+import { createLookup } from "#outbound/lookup.ts";
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
 

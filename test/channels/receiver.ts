@@ -58,7 +58,7 @@ export const startReceiver = async (
     });
     tell();
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
   const { port } = server.address() as { port: number };
   return {
     url: `${tls ? "https" : "http"}://127.0.0.1:${port}`,

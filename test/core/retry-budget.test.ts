@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Backend } from "#backends/backend.ts";
 import { BackendError } from "#kit/errors.ts";
-import { retryAfterOf } from "#kit/retry-after.ts";
+import { retryAfterOf } from "#outbound/retry-after.ts";
 import { startCore } from "./start-core.ts";
 
 describe("F07: retries", () => {
@@ -43,6 +43,6 @@ describe("F07: retries", () => {
     ["99999999999", undefined],
     [undefined, undefined],
   ])("wait as long as a remote asks, in seconds or by a date: %s", (header, ms) => {
-    expect(retryAfterOf(header, Date.parse("2026-11-22T00:00:00Z"))).toBe(ms);
+    expect(retryAfterOf({ "retry-after": header }, Date.parse("2026-11-22T00:00:00Z"))).toBe(ms);
   });
 });

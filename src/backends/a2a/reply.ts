@@ -7,12 +7,11 @@ import { WHO } from "./card.ts";
 import { textOf } from "./message.ts";
 
 /** The states of a task, by their numbers in the protocol. */
-export const STATE = { completed: 3, failed: 4, canceled: 5, inputRequired: 6, rejected: 7, authRequired: 8 } as const;
+const STATE = { completed: 3, failed: 4, canceled: 5, inputRequired: 6, rejected: 7, authRequired: 8 } as const;
 
 /** A reply, built from the events of its task. */
 export class Reply {
   taskId: string | undefined;
-  contextId: string | undefined;
   /** The task has ended, or waits for input: no more text comes. */
   isOver = false;
   /** The agent has asked something, and the next message is the answer. */
@@ -27,35 +26,29 @@ export class Reply {
     if (payload?.$case === "message") return this.#message(payload.value);
     if (payload?.$case === "task") return this.task(payload.value);
     if (payload?.$case === "artifactUpdate") {
-      const { taskId, contextId, artifact, append, metadata } = payload.value;
+      const { taskId, artifact, append, metadata } = payload.value;
       this.#count(metadata, artifact?.metadata);
-      this.#seen(taskId, contextId);
+      this.taskId = taskId || this.taskId;
       return this.#counted(artifact ? this.#artifact(artifact, append) : "");
     }
     if (payload?.$case === "statusUpdate") {
-      const { taskId, contextId, status, metadata } = payload.value;
+      const { taskId, status, metadata } = payload.value;
       this.#count(metadata);
-      this.#seen(taskId, contextId);
+      this.taskId = taskId || this.taskId;
       return this.#status(status);
     }
     throw new BackendError(`${WHO} sent an event that A2A 1.0 does not have`);
   }
 
   /** The new text of a task: the part that was not returned before. */
-  task({ id, contextId, status, artifacts, metadata }: Task): string {
-    this.#seen(id, contextId);
+  task({ id, status, artifacts, metadata }: Task): string {
+    this.taskId = id || this.taskId;
     this.#count(metadata);
     const text = (artifacts ?? []).map((artifact) => this.#artifact(artifact, false)).join("");
     return this.#counted(text) + this.#status(status);
   }
 
-  #seen(taskId: string, contextId: string): void {
-    if (taskId !== "") this.taskId = taskId;
-    if (contextId !== "") this.contextId = contextId;
-  }
-
-  #message({ contextId, parts, metadata }: Message): string {
-    this.#seen("", contextId);
+  #message({ parts, metadata }: Message): string {
     this.#count(metadata);
     this.isOver = true;
     return this.#counted(textOf(parts));

@@ -1,4 +1,11 @@
-import { client, methods, PROTOCOL_VERSION, type PromptRequest, type PromptResponse } from "@agentclientprotocol/sdk";
+import type {
+  InitializeRequest,
+  NewSessionResponse,
+  PromptRequest,
+  PromptResponse,
+  RequestPermissionRequest,
+  SessionNotification,
+} from "@agentclientprotocol/sdk";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { HOPS_KEY } from "#kit/hops.ts";
@@ -9,8 +16,8 @@ import type { Chunk } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
 import { tokensIn, untold } from "../used.ts";
 import { answerPermission, asRefusal, reasonOf, usageOf, within } from "./answers.ts";
-import { speak } from "./messages.ts";
 import { createModelChoice } from "./models.ts";
+import { openPeer } from "./peer.ts";
 import { createReply, type Reply } from "./reply.ts";
 
 export type AgentSettings = Program & {
@@ -38,6 +45,7 @@ export type AgentProcess = {
   readonly gone: Promise<void>;
 };
 
+const PROTOCOL_VERSION = 1;
 /** The time in which an agent must obey a cancellation. */
 const CANCEL_MS = 2_000;
 /** The time in which an agent that did not obey must end. */
@@ -59,83 +67,77 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
   let isAlive = true;
   let settled: Promise<void> = Promise.resolve();
 
-  const { stream, closed } = speak(program, clock, {
-    onUpdate: (params) => {
-      const { sessionId, update } = (params ?? {}) as { sessionId?: unknown; update?: Parameters<Reply["take"]>[0] };
+  const peer = openPeer(program, clock, {
+    onUpdate(params) {
+      const { sessionId, update } = (params ?? {}) as Partial<SessionNotification>;
       return sessionId === session && typeof update === "object" && update !== null ? reply?.take(update) : undefined;
     },
-    onAnswer: () => reply?.seal(),
-  });
-  const { agent: peer, ...connection } = connect();
-  function connect() {
-    const app = client({ name: "agent-gateway" }).onRequest(methods.client.session.requestPermission, ({ params }) => {
+    onPermission(params) {
+      const request = (params ?? {}) as Partial<RequestPermissionRequest>;
       if (!reply) return { outcome: { outcome: "cancelled" } };
-      if (permissions === "deny") reply.refuse(params.toolCall);
-      return answerPermission(params, permissions);
-    });
-    const opened = app.connect(stream);
-    return { agent: opened.agent, close: () => opened.close() };
-  }
+      if (permissions === "deny") reply.refuse(request.toolCall ?? { toolCallId: "" });
+      return answerPermission(request, permissions);
+    },
+  });
 
   let stopped: Promise<void> | undefined;
   let tellGone = () => {};
   const gone = new Promise<void>((resolve) => (tellGone = resolve));
   const stop = (graceMs?: number): Promise<void> => {
     isAlive = false;
-    connection.close();
     stopped ??= program.stop(graceMs).finally(tellGone);
     return stopped;
   };
   /** Resolves with the reason when the program can no longer be reached. */
-  const broken = closed.then(async (failure) => {
+  const broken = peer.closed.then(async (failure) => {
     isAlive = false;
     const error = failure ?? endedBadly(await endOf(program, clock), program, true);
     reply?.lose(error);
     return error;
   });
   void broken.then(() => stop());
-  const ask = <T>(request: Promise<T>, aborted = signal): Promise<T> =>
-    within(request, { broken, signal: aborted, clock, ms: settings.connectMs });
+  const ask = (method: string, params: object, aborted = signal): Promise<unknown> =>
+    within(peer.request(method, params), { broken, signal: aborted, clock, ms: settings.connectMs });
 
   try {
-    const hello = await ask(
-      peer.request(methods.agent.initialize, {
-        protocolVersion: PROTOCOL_VERSION,
-        // It has its own files and shells; the gateway does not watch them.
-        clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
-        clientInfo: { name: "agent-gateway", version },
-      }),
-    );
-    if (hello?.protocolVersion !== PROTOCOL_VERSION)
+    const hello: InitializeRequest = {
+      protocolVersion: PROTOCOL_VERSION,
+      // It has its own files and shells; the gateway does not watch them.
+      clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+      clientInfo: { name: "agent-gateway", version },
+    };
+    const { protocolVersion } = Object(await ask("initialize", hello)) as { protocolVersion?: unknown };
+    if (protocolVersion !== PROTOCOL_VERSION)
       throw new BackendError(
         `the agent's program does not speak version ${PROTOCOL_VERSION} of the Agent Client Protocol`,
       );
-    const opened = await ask(peer.request(methods.agent.session.new, { cwd, mcpServers: [] }));
-    if (typeof opened?.sessionId !== "string") throw new BackendError("the agent's program opened no session");
-    session = opened.sessionId;
-    const sessionId = session;
+    const opened = Object(await ask("session/new", { cwd, mcpServers: [] })) as Partial<NewSessionResponse>;
+    const { sessionId } = opened;
+    if (typeof sessionId !== "string") throw new BackendError("the agent's program opened no session");
+    session = sessionId;
     const choose = createModelChoice(opened.configOptions, (configId, value, aborted) =>
-      ask(peer.request(methods.agent.session.setConfigOption, { sessionId, configId, value }), aborted),
+      ask("session/set_config_option", { sessionId, configId, value }, aborted),
     );
 
     /** Cancels its prompt, and ends the program if it does not obey. */
     const leave = (answered: Promise<unknown>): void => {
       if (!isAlive) return;
-      peer.notify(methods.agent.session.cancel, { sessionId }).catch(() => {});
+      peer.notify("session/cancel", { sessionId });
       settled = within(answered, { broken, signal: undefined, clock, ms: CANCEL_MS }).then(
         () => {},
         () => stop(DEAF_MS),
       );
     };
 
-    async function* prompt(text: string, hops: number, aborted: AbortSignal): AsyncGenerator<Chunk> {
+    const prompt = async function* (text: string, hops: number, aborted: AbortSignal): AsyncGenerator<Chunk> {
       const mine = createReply(clock, Math.min(ALIVE_MS, settings.silenceMs / 3));
       reply = mine;
       let response: PromptResponse | undefined;
       const asked: PromptRequest = { sessionId, prompt: [{ type: "text", text }], _meta: { [HOPS_KEY]: hops } };
-      const answered = peer.request(methods.agent.session.prompt, asked).then(
+      // What comes after the answer belongs to no turn.
+      const answered = peer.request("session/prompt", asked, mine.seal).then(
         (answer) => {
-          response = answer;
+          response = Object(answer) as PromptResponse;
           mine.end();
         },
         (error: unknown) => mine.fail(asRefusal(error)),
@@ -162,7 +164,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
         mine.fail(undefined);
         if (reply === mine) reply = undefined;
       }
-    }
+    };
     return {
       lastAsked: undefined,
       isAlive: () => isAlive,

@@ -1,9 +1,4 @@
-import {
-  type PromptResponse,
-  RequestError,
-  type RequestPermissionRequest,
-  type RequestPermissionResponse,
-} from "@agentclientprotocol/sdk";
+import type { PromptResponse, RequestPermissionRequest, RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
@@ -29,19 +24,18 @@ export const within = <T>(answer: Promise<T>, { broken, signal, clock, ms }: Lim
 
 const LOG_IN_FIRST = -32000;
 
-/** Converts the error of an agent to a failure in words for callers. */
+/** Converts the error that an agent answers, or anything else, to a failure in words for callers. */
 export const asRefusal = (error: unknown): BackendError => {
-  if (!(error instanceof RequestError))
-    return new BackendError("the agent's program cannot be spoken with", { cause: error });
-  if (error.code === LOG_IN_FIRST)
-    return new BackendError("the agent wants somebody to log in first, with its own program", { cause: quoted(error) });
-  const said = cleanSentence(error.message, 200);
-  return new BackendError(said === "" ? "the agent failed" : `the agent failed: ${said}`, { cause: quoted(error) });
+  const { code, message, data } = Object(error) as { code?: unknown; message?: unknown; data?: unknown };
+  if (typeof code !== "number") return new BackendError("the agent's program cannot be spoken with", { cause: error });
+  const detail = data === undefined ? "" : JSON.stringify(data);
+  // The agent's own message, for the log alone.
+  const cause = new BackendError(cleanSentence(`${code}: ${message} ${detail}`));
+  if (code === LOG_IN_FIRST)
+    return new BackendError("the agent wants somebody to log in first, with its own program", { cause });
+  const said = typeof message === "string" ? cleanSentence(message, 200) : "";
+  return new BackendError(said === "" ? "the agent failed" : `the agent failed: ${said}`, { cause });
 };
-
-/** The agent's own message, for the log alone. */
-const quoted = ({ code, message, data }: RequestError): BackendError =>
-  new BackendError(cleanSentence(`${code}: ${message} ${data === undefined ? "" : JSON.stringify(data)}`));
 
 const STOPPED: Readonly<Record<string, string>> = {
   max_tokens: "the agent wrote as much as it may before it said anything",
@@ -76,9 +70,10 @@ const WANTED = { allow: ["allow_once", "allow_always"], deny: ["reject_once", "r
 
 /** The answer to an agent's request for permission. Nobody is there to ask, so the configuration decides in advance. */
 export const answerPermission = (
-  { options }: RequestPermissionRequest,
+  request: Partial<RequestPermissionRequest>,
   permissions: "allow" | "deny",
 ): RequestPermissionResponse => {
-  const [option] = WANTED[permissions].flatMap((kind) => options.find((option) => option.kind === kind) ?? []);
+  const options = Array.isArray(request.options) ? request.options : [];
+  const [option] = WANTED[permissions].flatMap((kind) => options.find((option) => option?.kind === kind) ?? []);
   return { outcome: option ? { outcome: "selected", optionId: option.optionId } : { outcome: "cancelled" } };
 };

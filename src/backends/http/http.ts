@@ -4,15 +4,14 @@ import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { HOPS_HEADER } from "#kit/hops.ts";
 import { newId } from "#kit/ids.ts";
-import { retryAfterOf } from "#kit/retry-after.ts";
 import { sign, signingKeyOf } from "#kit/signing.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
+import { type Answer, ask, credentialsOf, MIB, openAgent, targetOf } from "#outbound/ask.ts";
+import { eventsOf } from "#outbound/server-events.ts";
+import { isWorthAnotherTry, statusWords } from "#outbound/words.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { Breaker } from "../breaker.ts";
 import { isObject, jsonOf } from "../json.ts";
-import { type Answer, ask, credentialsOf, MIB, openAgent, targetOf } from "../outbound/ask.ts";
-import { eventsOf } from "../outbound/server-events.ts";
-import { isWorthAnotherTry, statusWords } from "../outbound/words.ts";
 import { summaryOf } from "../summary.ts";
 import { readPiece, summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
 import { NOTHING, untold } from "../used.ts";
@@ -40,9 +39,6 @@ const WHO = "the agent's service";
 /** The longest whole answer: 4 MiB of text in JSON. The next limit is for a stream, where each piece has an event around it. */
 const WHOLE_BYTES = 16 * MIB;
 const STREAM_BYTES = 32 * MIB;
-const FAILURE_BYTES = 64 * 1024;
-/** The time limit for the rest of an answer that is no reply, or whose reply is over. Its connection is worth that wait. */
-const REST_MS = 1_000;
 const ACCEPT = { reply: "text/event-stream, application/json, text/plain;q=0.5", summary: "application/json" } as const;
 
 type Service = {
@@ -88,7 +84,6 @@ const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
     ...credentialsOf(url),
     ...own,
     "content-type": "application/json",
-    "accept-encoding": "identity",
   };
   return (id: string, accept: string, body: string, hops: number): Record<string, string> => {
     const made = { ...always, accept, "idempotency-key": id, [HOPS_HEADER]: String(hops) };
@@ -108,8 +103,13 @@ async function* reply(service: Service, asking: Asking, signal: StopSignal): Asy
     const body = JSON.stringify(told);
     const sent = headers(id, ACCEPT[want], body, told.hops);
     const answer = await ask(agent, WHO, { ...target, method: "POST", headers: sent, body }, signal);
+    const { status } = answer;
+    const type = mediaTypeOf(answer.headers["content-type"]);
+    if (status < 200 || status >= 300) throw await failureOf(want, type, answer, clock);
+    const isStream = type === "text/event-stream" && want === "reply";
+    const chunks = isStream ? streamed(answer, clock) : readWhole(want, status, type, await answer.text(WHOLE_BYTES));
     let isTold = false;
-    for await (const chunk of chunksOf(want, answer, clock)) {
+    for await (const chunk of chunks) {
       isTold ||= "usage" in chunk;
       yield chunk;
     }
@@ -123,18 +123,6 @@ async function* reply(service: Service, asking: Asking, signal: StopSignal): Asy
   } finally {
     call.left();
   }
-}
-
-async function* chunksOf(want: Want, answer: Answer, clock: Clock): AsyncGenerator<Chunk, void> {
-  const { status, headers } = answer;
-  if ((headers["content-encoding"] ?? "identity") !== "identity") {
-    answer.discard();
-    throw new BackendError(`${WHO} encoded its answer, which it was asked not to`);
-  }
-  const type = mediaTypeOf(headers["content-type"]);
-  if (status < 200 || status >= 300) throw await failureOf(want, type, answer, clock);
-  if (type === "text/event-stream" && want === "reply") yield* streamed(answer, clock);
-  else yield* readWhole(want, status, type, await answer.text(WHOLE_BYTES));
 }
 
 async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, void> {
@@ -152,7 +140,7 @@ async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, vo
     }
   } finally {
     // A reply is over before its body: a short rest is read, so that the connection can be used again.
-    if (isOver) void restOf(answer, clock);
+    if (isOver) void answer.rest(clock);
     else answer.discard();
   }
   throw new BackendError(`${WHO} ended its stream without \`done\``, { retryable: true });
@@ -160,22 +148,13 @@ async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, vo
 
 /** The failure in an answer that is no reply. Its head tells enough, so the wait for its body is shorter than for a reply. */
 const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock): Promise<BackendError> => {
-  const { status, headers } = answer;
-  const text = await restOf(answer, clock);
+  const { status } = answer;
+  const text = await answer.rest(clock);
   if (want === "summary" && NO_SUMMARIES.has(status))
     return new BackendError(`${WHO} does not write summaries (it answered ${status})`);
-  const retryAfterMs = retryAfterOf(String(headers["retry-after"] ?? ""), clock.now());
   const { detail, retryable = isWorthAnotherTry(status) } = readFailure(type, text);
   const words = detail === undefined ? statusWords(status) : `answered ${status}: ${detail}`;
-  return new BackendError(`${WHO} ${words}`, { retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) });
-};
-
-/** The rest of an answer, if it is short and comes soon. */
-const restOf = async (answer: Answer, clock: Clock): Promise<string | undefined> => {
-  const stopWaiting = clock.after(REST_MS, () => answer.discard());
-  const text = await answer.text(FAILURE_BYTES).catch(() => undefined);
-  stopWaiting();
-  return text;
+  return new BackendError(`${WHO} ${words}`, { retryable, ...answer.again(clock) });
 };
 
 const ALIVE: Chunk = { alive: true };

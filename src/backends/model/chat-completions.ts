@@ -8,17 +8,17 @@ import type {
   LanguageModelV3Usage,
 } from "@ai-sdk/provider";
 import { newBareId } from "#kit/ids.ts";
+import { targetOf } from "#outbound/ask.ts";
+import { eventsOf, type Sent } from "#outbound/server-events.ts";
 import { isObject, jsonOf } from "../json.ts";
-import type { Answer } from "../outbound/ask.ts";
-import { createEventReader, type Sent } from "../outbound/server-events.ts";
 import { StrangeEvent } from "./failures.ts";
-import { ANSWER_BYTES, type AskModel, type Call, EVENT_BYTES, type NextParts, type Send, WHO } from "./fetch.ts";
+import { ANSWER_BYTES, type AskModel, type Call, EVENT_BYTES, type Send } from "./fetch.ts";
 import type { ProviderSettings } from "./known.ts";
 
 /** The provider's name, under which the options of its models and the metadata that it wants to see again are kept. */
 export const CHAT = "openaiCompatible";
 
-type Part = LanguageModelV3StreamPart;
+type Part = LanguageModelV3StreamPart | { type: "comment" };
 type Json = Readonly<Record<string, unknown>>;
 
 /**
@@ -27,17 +27,20 @@ type Json = Readonly<Record<string, unknown>>;
  */
 export const createChatCompletions = (settings: ProviderSettings, send: Send): ((model: string) => AskModel) => {
   const { apiKey = "", baseUrl = "", headers: own } = settings;
-  const address = `${baseUrl.replace(/\/$/, "")}/chat/completions`;
+  const target = targetOf(`${baseUrl.replace(/\/$/, "")}/chat/completions`);
   const headers = {
     "content-type": "application/json",
     ...(apiKey !== "" && { authorization: `Bearer ${apiKey}` }),
     ...Object.fromEntries(Object.entries(own).map(([name, value]) => [name.toLowerCase(), value])),
   };
-  return (model) => async (options, call) => {
-    const body = JSON.stringify(requestOf(model, options));
-    const answer = await send({ address, method: "POST", headers, body }, options.abortSignal, call);
-    return partsOf(answer, call);
-  };
+  return (model) =>
+    async function* (options, call) {
+      const body = JSON.stringify(requestOf(model, options));
+      const answer = await send({ ...target, method: "POST", headers, body }, options.abortSignal, call);
+      const reader = new AnswerReader(call);
+      for await (const events of eventsOf(answer, ANSWER_BYTES, EVENT_BYTES)) yield reader.read(events);
+      yield reader.end();
+    };
 };
 
 const requestOf = (model: string, options: LanguageModelV3CallOptions): Json => {
@@ -93,21 +96,7 @@ const messagesOf = (message: LanguageModelV3Message): Json[] => {
 const textIn = (content: Exclude<LanguageModelV3Message["content"], string>, type: "text" | "reasoning"): string =>
   content.flatMap((part) => (part.type === type && "text" in part ? [part.text] : [])).join("");
 
-/** A reader that stops before the end must abort the call's signal. */
-const partsOf = (answer: Answer, call: Call): NextParts => {
-  const readEvents = createEventReader(WHO, EVENT_BYTES);
-  const reader = new AnswerReader(call);
-  let isOver = false;
-  return async () => {
-    if (isOver) return undefined;
-    const piece = await answer.next(ANSWER_BYTES);
-    isOver = !piece;
-    if (!piece) return reader.end();
-    const { events, error } = readEvents(piece);
-    const parts = reader.read(events);
-    return error ? [...parts, { type: "error", error }] : parts;
-  };
-};
+const COMMENT: Part = { type: "comment" };
 
 type ToolCall = { index: unknown; id: string; name: string; input: string; more: Json };
 
@@ -129,7 +118,7 @@ class AnswerReader {
     this.#parts = [];
     try {
       for (const event of events) {
-        if (event === "comment") this.#call.onComment();
+        if (event === "comment") this.#parts.push(COMMENT);
         else this.#readData(event.data);
       }
     } catch (error) {

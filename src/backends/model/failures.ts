@@ -1,8 +1,7 @@
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
-import { retryAfterOf } from "#kit/retry-after.ts";
-import { isObject } from "../json.ts";
-import { statusWords } from "../outbound/words.ts";
+import { statusWords } from "#outbound/words.ts";
+import { isObject, jsonOf } from "../json.ts";
 
 /**
  * The request itself was refused: no other model is asked for the same. After any other failure another model is asked, if no
@@ -86,6 +85,47 @@ export class StrangeEvent extends Error {
   }
 }
 
+/** Errors of the SDK for data in an unknown form, or for no data in a known form. */
+const STRANGE = new Set(["AI_TypeValidationError", "AI_JSONParseError", "AI_InvalidResponseDataError"]);
+
+/** A call of a model, as far as its failure depends on it. `failure` is its own reason, which the SDK may have put into an error. */
+type FailedCall = { failure: unknown; wasSent: boolean; hasEvents: boolean };
+
+/** The failure of a call for what was thrown. `isKnown`: a part of the answer came in a form of this provider type. */
+export const failureOfCall = (
+  thrown: unknown,
+  { failure = thrown, wasSent, hasEvents }: FailedCall,
+  isKnown: boolean,
+  type: string,
+): unknown => {
+  if (failure !== thrown || thrown instanceof BackendError) return failure;
+  const { isStrange, value } = contentOf(thrown);
+  const hasError = isObject(value) && "error" in value;
+  if (isStrange && hasEvents && !isKnown && !hasError) return otherForm(type);
+  const { name, message } = thrown instanceof Error ? thrown : { name: "", message: "" };
+  // Its stream ended without saying so.
+  if (name === "AI_InvalidResponseDataError") return brokeOff(quoted(`${name}: ${message}`));
+  if (!wasSent && (name === "AI_InvalidArgumentError" || name === "AI_TypeValidationError"))
+    return new BackendError("the model's `options` are none that its provider takes", { cause: thrown });
+  // A provider tells of its own failure, perhaps in a form that its SDK does not know.
+  const isTold = name === "" || name === "AI_APICallError" ? value !== undefined : hasError;
+  if (isTold) return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
+  return new BackendError("what the provider answered could not be read", { cause: quoted(`${name}: ${message}`) });
+};
+
+/**
+ * The error or event that came in place of an answer. SDKs put the stream's first event into an error as if a call had failed.
+ */
+const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
+  if (!(error instanceof Error)) return { isStrange: false, value: error };
+  const { responseBody } = error as { responseBody?: unknown };
+  const body = typeof responseBody === "string" ? jsonOf(responseBody) : undefined;
+  const strange = [error, error.cause, body].find(
+    (one) => one instanceof StrangeEvent || STRANGE.has(String(Object(one).name)),
+  );
+  return strange ? { isStrange: true, value: Object(strange).value } : { isStrange: false, value: body };
+};
+
 /** The failure for an answer in no form of this provider type. */
 export const otherForm = (type: string): BackendError =>
   new BackendError(`what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``);
@@ -122,20 +162,11 @@ const retryDelayOf = (details: unknown): number | undefined => {
 };
 
 /** The message of a provider, or of an SDK that quotes it, for the log alone. */
-export const quoted = (words: string): BackendError => new BackendError(redacted(words));
-
-const redacted = (words: string): string =>
-  cleanSentence(words).replace(/[A-Za-z0-9_-]{16,}|sk-[\w-]+/g, (word) => (/^[a-z_]+$/.test(word) ? word : "…"));
+const quoted = (words: string): BackendError => {
+  const isKey = (word: string) => !/^[a-z_]+$/.test(word);
+  return new BackendError(
+    cleanSentence(words).replace(/[A-Za-z0-9_-]{16,}|sk-[\w-]+/g, (word) => (isKey(word) ? "…" : word)),
+  );
+};
 
 const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === "";
-
-/** The wait in milliseconds that the head of an answer asks for. */
-export const retryAfterIn = (
-  headers: Record<string, string | string[] | undefined>,
-  now: number,
-): number | undefined => {
-  const ms = headers["retry-after-ms"];
-  if (typeof ms === "string" && /^\d{1,9}$/.test(ms)) return Number(ms);
-  const header = headers["retry-after"];
-  return retryAfterOf(typeof header === "string" ? header : undefined, now);
-};

@@ -1,6 +1,7 @@
 import type { Clock } from "#kit/clock.ts";
+import { once } from "#kit/once.ts";
+import { openAgent } from "#outbound/ask.ts";
 import { Breaker } from "../breaker.ts";
-import { openAgent } from "../outbound/ask.ts";
 import { type AskModel, createSend } from "./fetch.ts";
 import type { ModelSettings, ModelTable } from "./known.ts";
 import { openProvider, type Provider } from "./providers.ts";
@@ -13,41 +14,30 @@ export type OpenModel = {
   breaker: Breaker;
 };
 
-/** The first promise for a key; a rejected one is forgotten. */
-const remember = <T>(made: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> => {
-  const one =
-    made.get(key) ??
-    make().catch((error: unknown) => {
-      made.delete(key);
-      throw error;
-    });
-  made.set(key, one);
-  return one;
-};
-
 /**
- * The models of an agent by name, each opened at its first use. They share their connections, and entries for the same model
- * share a breaker.
+ * The models of an agent by name, their providers opened at their first use. They share their connections, and entries for the
+ * same model share a breaker.
  */
 export const createModels = (table: ModelTable, connectMs: number, clock: Clock) => {
   const agent = openAgent(connectMs);
   const send = createSend(agent, clock);
-  const models = new Map<string, Promise<OpenModel>>();
-  const providers = new Map<string, Promise<Provider>>();
+  const providers = new Map<string, () => Promise<Provider>>();
   const breakers = new Map<string, Breaker>();
-  const breakerOf = ({ providerName, model }: ModelSettings): Breaker => {
-    const key = `${providerName}\n${model}`;
-    const breaker = breakers.get(key) ?? new Breaker(clock);
-    breakers.set(key, breaker);
-    return breaker;
-  };
-  const open = async (settings: ModelSettings): Promise<OpenModel> => {
-    const { providerName } = settings;
-    const provider = await remember(providers, providerName, () => openProvider(settings.provider, send));
-    return { settings, provider, ask: provider.model(settings.model), breaker: breakerOf(settings) };
-  };
+  const breakerKey = ({ providerName, model }: ModelSettings): string => `${providerName}\n${model}`;
+  for (const settings of Object.values(table)) {
+    providers.set(
+      settings.providerName,
+      once(() => openProvider(settings.provider, send)),
+    );
+    breakers.set(breakerKey(settings), new Breaker(clock));
+  }
+  const breakerOf = (settings: ModelSettings) => breakers.get(breakerKey(settings)) as Breaker;
   return {
-    open: (name: string) => remember(models, name, () => open(table[name] as ModelSettings)),
+    async open(name: string): Promise<OpenModel> {
+      const settings = table[name] as ModelSettings;
+      const provider = await (providers.get(settings.providerName) as () => Promise<Provider>)();
+      return { settings, provider, ask: provider.model(settings.model), breaker: breakerOf(settings) };
+    },
     restMs: (name: string): number => (table[name] ? breakerOf(table[name]).restMs() : 0),
     close: (): Promise<void> => agent.close(),
   };

@@ -95,16 +95,26 @@ const makeProvider = async (sdk: Sdk, settings: ProviderSettings, fetch: typeof 
   return made.languageModel.bind(made);
 };
 
-const askThrough =
-  (sdk: LanguageModelV3, calls: WeakMap<AbortSignal, Call>): AskModel =>
-  async (options, call) => {
+const askThrough = (sdk: LanguageModelV3, calls: WeakMap<AbortSignal, Call>): AskModel =>
+  async function* (options, call) {
     calls.set(options.abortSignal, call);
     const reader = (await sdk.doStream(options)).stream.getReader();
-    return async () => {
-      const { done, value } = await reader.read();
-      return done ? undefined : [value];
-    };
+    for (;;) {
+      const next = reader.read();
+      // Comments may come before the next part.
+      while ((await Promise.race([next, commentOf(call)])) === COMMENT) yield [COMMENT];
+      const { done, value } = await next;
+      if (done) return;
+      yield [value];
+    }
   };
+
+const COMMENT = { type: "comment" } as const;
+
+const commentOf = (call: Call): Promise<typeof COMMENT> =>
+  new Promise((resolve) => {
+    call.onComment = () => resolve(COMMENT);
+  });
 
 const named = (name: string, set: Options | undefined): SharedV3ProviderOptions =>
   set === undefined ? {} : { [name]: set as SharedV3ProviderOptions[string] };

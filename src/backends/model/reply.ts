@@ -7,8 +7,8 @@ import type { Chunk, Chunks, Used } from "../backend.ts";
 import { untold } from "../used.ts";
 import { type Again, noneLeft, RequestRefused } from "./failures.ts";
 import type { Models, OpenModel } from "./models.ts";
-import { Spending, toldIn } from "./spending.ts";
-import { Asked, type Step } from "./step.ts";
+import { Spending } from "./spending.ts";
+import { askOnce, type Step } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
 
 /** The number of tries of a model after tools were called: the turn cannot start again then, so the model is asked again here. */
@@ -71,11 +71,34 @@ class Reply {
   }
 
   async *chunks(): AsyncGenerator<Chunk, void> {
+    const { steps } = this.#asking;
     this.#signal.throwIfAborted();
     this.#signal.addEventListener("abort", this.#onAbort, { once: true });
     if (this.#asking.names.length > 1) this.#asking.whenLate(this.#leaveLate);
     try {
-      yield* this.#answer();
+      const tools = steps > 1 ? await this.#asking.tools() : [];
+      const prompt = await this.#asking.prompt(tools);
+      const told: LanguageModelV3Message[] = [];
+      for (let step = 1; ; step++) {
+        const isLast = step >= steps;
+        const { content, calls, used } = yield* this.#ask(prompt, told, tools, isLast);
+        this.#spending.bookStep(used);
+        this.#hasSpoken ||= this.#said > 0;
+        this.#said = 0;
+        this.#isEstimated ||= !used;
+        if (this.#isEstimated && calls.length === 0) yield untold("the provider", "an estimate");
+        yield { usage: this.#spending.booked };
+        if (calls.length === 0) return;
+        if (isLast)
+          throw new BackendError(
+            `the model was asked ${steps === 1 ? "once" : `${steps} times`}, the most that is allowed, and still calls tools`,
+          );
+        this.#hasActed = true;
+        const { answer, refused } = await answerCalls(tools, calls, step + 1 >= steps, abortSignalOf(this.#signal));
+        for (const { tool, reason } of refused)
+          yield { note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } };
+        told.push({ role: "assistant", content }, answer);
+      }
     } catch (error) {
       throw this.#signal.aborted ? this.#signal.reason : error;
     } finally {
@@ -101,33 +124,6 @@ class Reply {
     this.#call.abort(new BackendError(LATE, { retryable: true, isLate: true }));
     return true;
   };
-
-  async *#answer(): AsyncGenerator<Chunk, void> {
-    const { steps } = this.#asking;
-    const tools = steps > 1 ? await this.#asking.tools() : [];
-    const prompt = await this.#asking.prompt(tools);
-    const told: LanguageModelV3Message[] = [];
-    for (let step = 1; ; step++) {
-      const isLast = step >= steps;
-      const { content, calls, used } = yield* this.#ask(prompt, told, tools, isLast);
-      this.#spending.bookStep(used);
-      this.#hasSpoken ||= this.#said > 0;
-      this.#said = 0;
-      this.#isEstimated ||= !used;
-      if (this.#isEstimated && calls.length === 0) yield untold("the provider", "an estimate");
-      yield { usage: this.#spending.booked };
-      if (calls.length === 0) return;
-      if (isLast)
-        throw new BackendError(
-          `the model was asked ${timesOf(steps)}, the most that is allowed, and still calls tools`,
-        );
-      this.#hasActed = true;
-      const { answer, refused } = await answerCalls(tools, calls, step + 1 >= steps, abortSignalOf(this.#signal));
-      for (const { tool, reason } of refused)
-        yield { note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } };
-      told.push({ role: "assistant", content }, answer);
-    }
-  }
 
   /** Asks the current model. If it fails before its first text, asks the next one. */
   async *#ask(
@@ -173,14 +169,11 @@ class Reply {
   ): AsyncGenerator<Chunk, Step> {
     const { breaker, settings, provider } = model;
     const guarded = breaker.begin("the model", this.#signal);
-    this.#spending.price = settings.price;
-    this.#spending.begin(prompt);
+    this.#spending.begin(prompt, settings.price);
     const call = new AbortController();
     this.#call = call;
-    const asked = new Asked(model);
-    let isWhole = false;
     try {
-      await asked.begin({
+      const options = {
         prompt,
         abortSignal: call.signal,
         includeRawChunks: provider.tellsUsageEarly,
@@ -189,46 +182,32 @@ class Reply {
         ...(settings.temperature !== undefined && { temperature: settings.temperature }),
         ...(tools.length > 0 && { tools: toolsForModel(tools) }),
         ...(tools.length > 0 && isLast && provider.canRefuseTools && { toolChoice: { type: "none" } as const }),
-      });
-      for (let all = await asked.next(); all; all = await asked.next()) {
-        for (const heard of all) {
-          if (heard === "alive") yield ALIVE;
-          else if ("raw" in heard) this.#spending.told = toldIn(heard.raw) ?? this.#spending.told;
-          else {
-            if ("text" in heard) yield* this.#tellModel();
-            yield this.#written(heard);
-          }
+      };
+      const pieces = askOnce(model, options, this.#spending);
+      for (let next = await pieces.next(); ; next = await pieces.next()) {
+        if (next.done) {
+          this.#call = undefined;
+          guarded.answered();
+          if (this.#untold !== undefined) yield { model: this.#untold };
+          return next.value;
         }
+        const piece = next.value;
+        if ("text" in piece) {
+          if (this.#untold !== undefined) yield { model: this.#untold };
+          this.#untold = undefined;
+          const isNewParagraph = this.#said === 0 && this.#hasSpoken;
+          this.#said += piece.text.length;
+          yield isNewParagraph ? { text: `\n\n${piece.text}` } : piece;
+        } else yield piece;
       }
-      const step = asked.end();
-      isWhole = true;
-      guarded.answered();
-      yield* this.#tellModel();
-      return step;
     } catch (error) {
       this.#spending.bookSoFar();
       throw guarded.failed(error);
     } finally {
-      this.#call = undefined;
       guarded.left();
-      if (!isWhole) call.abort(new Error("nobody reads the reply any more"));
+      this.#call?.abort(LEFT);
+      this.#call = undefined;
     }
-  }
-
-  *#tellModel(): Generator<Chunk> {
-    if (this.#untold !== undefined) yield { model: this.#untold };
-    this.#untold = undefined;
-  }
-
-  #written(heard: { text: string } | { unseen: string }): Chunk {
-    if ("unseen" in heard) {
-      this.#spending.write(heard.unseen.length);
-      return ALIVE;
-    }
-    const text = this.#said === 0 && this.#hasSpoken ? `\n\n${heard.text}` : heard.text;
-    this.#said += heard.text.length;
-    this.#spending.write(heard.text.length);
-    return { text };
   }
 
   async #mayTryAgain({ retryable, retryAfterMs }: BackendError, tries: number): Promise<boolean> {
@@ -246,8 +225,6 @@ class Reply {
   }
 }
 
-const timesOf = (steps: number): string => (steps === 1 ? "once" : `${steps} times`);
-
-const ALIVE: Chunk = { alive: true };
+const LEFT = new Error("nobody reads the reply any more");
 /** The turn cannot start again. */
 const LASTING: Again = { retryable: false, retryAfterMs: undefined };

@@ -71,14 +71,15 @@ export class Spending {
   /** The usage of the current step that its provider has reported so far. */
   told: Used | undefined;
   /** The price of the model that is asked. */
-  price: Price | undefined;
+  #price: Price | undefined;
 
   get booked(): Used {
     return this.#booked;
   }
 
-  begin(prompt: readonly LanguageModelV3Message[]): void {
+  begin(prompt: readonly LanguageModelV3Message[], price: Price | undefined): void {
     this.#promptTokens = tokensOf(prompt);
+    this.#price = price;
   }
 
   write(characters: number): void {
@@ -98,7 +99,7 @@ export class Spending {
   /** The step ended; `used` is the provider's own count, if it gave one. */
   bookStep(used: Used | undefined): void {
     if (!used) this.told = undefined;
-    this.#book(used ? added(this.#booked, priced(used, this.price)) : this.#withEstimate());
+    this.#book(used ? added(this.#booked, priced(used, this.#price)) : this.#withEstimate());
   }
 
   #book(sum: Used): void {
@@ -110,6 +111,6 @@ export class Spending {
   #withEstimate(): Used {
     const output = Math.max(this.told?.output ?? 0, tokensIn(this.#written));
     const used = { ...this.told, input: this.told?.input || this.#promptTokens, output };
-    return added(this.#booked, priced(used, this.price));
+    return added(this.#booked, priced(used, this.#price));
   }
 }

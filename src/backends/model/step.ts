@@ -4,13 +4,13 @@ import type {
   LanguageModelV3ToolCall,
   LanguageModelV3Usage,
 } from "@ai-sdk/provider";
-import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
 import { isObject, jsonOf } from "../json.ts";
 import { isCount } from "../used.ts";
-import { brokeOff, FILTER_WORDS, failureOf, otherForm, quoted, RequestRefused, StrangeEvent } from "./failures.ts";
-import type { Asking, Call, NextParts } from "./fetch.ts";
+import { brokeOff, FILTER_WORDS, failureOfCall, otherForm, RequestRefused } from "./failures.ts";
+import type { Asking, Call } from "./fetch.ts";
 import type { OpenModel } from "./models.ts";
+import { type Spending, toldIn } from "./spending.ts";
 
 type Part = LanguageModelV3StreamPart;
 type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["content"][number];
@@ -26,135 +26,45 @@ export type Step = {
   used: Used | undefined;
 };
 
+/** A piece of an answer: its text, or a sign of life. */
+type Piece = { text: string } | { alive: true };
+
+const ALIVE: Piece = { alive: true };
+
 /**
- * A piece of an answer: its text, text that no reader sees (thoughts, arguments of calls), the provider's own event, or another
- * sign of life.
+ * Calls a model once: yields the pieces of its answer as they come, and returns the whole. The call and its connection end when
+ * its signal aborts. `spending` is told of all output, seen or not. Throws BackendErrors.
  */
-export type Heard = { text: string } | { unseen: string } | { raw: unknown } | "alive";
-
-/** One call of a model. The call and its connection end when its signal aborts. Throws BackendErrors. */
-export class Asked {
-  readonly #model: OpenModel;
-  readonly #call: Call = { wasSent: false, hasEvents: false, failure: undefined, hasEnded: false, onComment: () => {} };
-  readonly #answer = new Answer();
-  #nextParts: NextParts | undefined;
-  #next: ReturnType<NextParts> | undefined;
-  #failed: { error: unknown } | undefined;
-
-  constructor(model: OpenModel) {
-    this.#model = model;
-  }
-
-  async begin(options: Asking): Promise<void> {
-    try {
-      this.#nextParts = await this.#model.ask(options, this.#call);
-    } catch (error) {
-      throw this.#failureOf(error);
+export async function* askOnce(
+  { ask, settings }: OpenModel,
+  options: Asking,
+  spending: Spending,
+): AsyncGenerator<Piece, Step> {
+  const { type } = settings.provider;
+  const call: Call = { wasSent: false, hasEvents: false, failure: undefined, hasEnded: false, onComment: () => {} };
+  const answer = new Answer();
+  try {
+    for await (const parts of ask(options, call)) {
+      const { text, isAlive, failed } = answer.take(parts, spending);
+      if (text !== "") yield { text };
+      else if (isAlive) yield ALIVE;
+      if (failed) throw failed.error;
     }
+  } catch (error) {
+    throw failureOfCall(error, call, answer.isKnown, type);
   }
-
-  /** The pieces since the last call; undefined at the end. */
-  async next(): Promise<readonly Heard[] | undefined> {
-    if (this.#failed) throw this.#failureOf(this.#failed.error);
-    try {
-      const parts = await this.#read();
-      return parts === "alive" ? [parts] : parts && this.#heardIn(parts);
-    } catch (error) {
-      throw this.#failureOf(error);
-    }
-  }
-
-  /** Joins pieces of text that came together. */
-  #heardIn(parts: readonly Part[]): Heard[] {
-    const heard: Heard[] = [];
-    let text = "";
-    try {
-      for (const part of parts) {
-        this.#answer.take(part);
-        if (part.type === "text-delta") text += part.delta;
-        else if (part.type === "reasoning-delta" || part.type === "tool-input-delta")
-          heard.push({ unseen: part.delta });
-        else if (part.type === "raw") heard.push({ raw: part.rawValue });
-        else if (SIGNS.has(part.type)) heard.push("alive");
-      }
-    } catch (error) {
-      this.#failed = { error };
-    }
-    if (text !== "") heard.push({ text });
-    return heard;
-  }
-
-  /** The whole answer, after the last piece. */
-  end(): Step {
-    if (!this.#answer.isKnown && this.#call.hasEvents) throw this.#otherForm();
-    return this.#answer.whole(this.#call.hasEnded);
-  }
-
-  /** A comment may come before the expected part. The next call then waits for the same part again. */
-  #read(): Promise<readonly Part[] | "alive" | undefined> {
-    return new Promise((resolve, reject) => {
-      this.#next ??= (this.#nextParts as NextParts)();
-      this.#call.onComment = () => resolve("alive");
-      this.#next.then((parts) => {
-        this.#next = undefined;
-        resolve(parts);
-      }, reject);
-    });
-  }
-
-  #failureOf(error: unknown): unknown {
-    const { failure, wasSent, hasEvents } = this.#call;
-    if (failure !== undefined) return failure;
-    const { isStrange, value } = contentOf(error);
-    const isOther = isStrange && hasEvents && !this.#answer.isKnown && !hasError(value);
-    return isOther ? this.#otherForm() : inOurWords(error, value, wasSent);
-  }
-
-  #otherForm(): BackendError {
-    return otherForm(this.#model.settings.provider.type);
-  }
+  if (!answer.isKnown && call.hasEvents) throw otherForm(type);
+  return answer.whole(call.hasEnded);
 }
 
 /**
  * Parts that show that the model is at work. The start of an answer does not: some servers send it at once, and then queue the
  * request.
  */
-const SIGNS: ReadonlySet<Part["type"]> = new Set<Part["type"]>([
-  ...(["text-start", "text-end", "reasoning-start", "reasoning-end", "tool-input-start", "tool-input-end"] as const),
-  ...(["tool-call", "tool-result", "source", "file"] as const),
+const SIGNS: ReadonlySet<Part["type"] | "comment"> = new Set([
+  ...(["comment", "text-start", "text-end", "reasoning-start", "reasoning-end"] as const),
+  ...(["tool-input-start", "tool-input-end", "tool-call", "tool-result", "source", "file"] as const),
 ]);
-
-/** Errors of the SDK for data in an unknown form, or for no data in a known form. */
-const STRANGE = new Set(["AI_TypeValidationError", "AI_JSONParseError", "AI_InvalidResponseDataError"]);
-
-/**
- * The error or event that came in place of an answer. SDKs put the stream's first event into an error as if a call had failed.
- */
-const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
-  if (!(error instanceof Error)) return { isStrange: false, value: error };
-  const { responseBody } = error as { responseBody?: unknown };
-  const body = typeof responseBody === "string" ? jsonOf(responseBody) : undefined;
-  const strange = [error, error.cause, body].find(
-    (one) => one instanceof StrangeEvent || STRANGE.has(String(Object(one).name)),
-  );
-  return strange ? { isStrange: true, value: Object(strange).value } : { isStrange: false, value: body };
-};
-
-const hasError = (value: unknown): boolean => isObject(value) && "error" in value;
-
-/** An error of the SDK itself: from before there was a request, or for an answer that it could not read. */
-const inOurWords = (error: unknown, value: unknown, wasSent: boolean): BackendError => {
-  if (error instanceof BackendError) return error;
-  const { name, message } = error instanceof Error ? error : { name: "", message: "" };
-  // Its stream ended without saying so.
-  if (name === "AI_InvalidResponseDataError") return brokeOff(quoted(`${name}: ${message}`));
-  if (!wasSent && (name === "AI_InvalidArgumentError" || name === "AI_TypeValidationError"))
-    return new BackendError("the model's `options` are none that its provider takes", { cause: error });
-  // A provider tells of its own failure, perhaps in a form that its SDK does not know.
-  const isTold = name === "" || name === "AI_APICallError" ? value !== undefined : hasError(value);
-  if (isTold) return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
-  return new BackendError("what the provider answered could not be read", { cause: quoted(`${name}: ${message}`) });
-};
 
 /** Puts an answer together from its parts. */
 class Answer {
@@ -169,7 +79,27 @@ class Answer {
     return this.#content.length > 0 || finishReason?.raw !== undefined || usageIn(usage) !== undefined;
   }
 
-  take(part: Part): void {
+  /** Takes parts that came together, up to the first one that is an error. */
+  take(parts: readonly (Part | { type: "comment" })[], spending: Spending) {
+    let text = "";
+    let isAlive = false;
+    try {
+      for (const part of parts) {
+        if (part.type === "text-delta" || part.type === "reasoning-delta" || part.type === "tool-input-delta") {
+          spending.write(part.delta.length);
+          if (part.type === "text-delta") text += part.delta;
+          else isAlive = true;
+        } else if (part.type === "raw") spending.told = toldIn(part.rawValue) ?? spending.told;
+        else isAlive ||= SIGNS.has(part.type);
+        if (part.type !== "comment") this.#add(part);
+      }
+    } catch (error) {
+      return { text, isAlive, failed: { error } };
+    }
+    return { text, isAlive, failed: undefined };
+  }
+
+  #add(part: Part): void {
     switch (part.type) {
       case "text-start":
       case "reasoning-start":
@@ -243,6 +173,7 @@ export const argumentsOf = ({ input }: LanguageModelV3ToolCall): Record<string, 
 const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
   const { inputTokens, outputTokens } = usage ?? {};
   if (inputTokens?.total === undefined && outputTokens?.total === undefined) return undefined;
+  const countOf = (value: unknown): number => (isCount(value) ? value : 0);
   return {
     input: countOf(inputTokens?.total),
     output: countOf(outputTokens?.total),
@@ -250,5 +181,3 @@ const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
     reasoning: countOf(outputTokens?.reasoning),
   };
 };
-
-const countOf = (value: unknown): number => (isCount(value) ? value : 0);

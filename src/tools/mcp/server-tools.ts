@@ -1,6 +1,11 @@
 import { createHash } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import type { CallToolResult, ContentBlock, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
+import {
+  type CallToolResult,
+  type ContentBlock,
+  ListToolsResultSchema,
+  type Tool as ServerTool,
+} from "@modelcontextprotocol/sdk/types.js";
 
 /** The tools of a server. `large`: the names of tools that are too large. */
 export type Listed = { tools: readonly ServerTool[]; large: readonly string[] };
@@ -12,7 +17,6 @@ const ALL_CHARACTERS = 1024 * 1024;
 
 /** Reads the tools of a server. */
 export const listTools = async (client: Client, timeoutMs: number): Promise<Listed> => {
-  const { ListToolsResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
   const tools: ServerTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < PAGES && tools.length < TOOLS; page++) {

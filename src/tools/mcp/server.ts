@@ -1,4 +1,4 @@
-import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { CallToolResult, Tool as ServerTool } from "@modelcontextprotocol/sdk/types.js";
 import { cleanSentence } from "#kit/clean-words.ts";
@@ -9,7 +9,9 @@ import type { Program } from "#kit/programs/program.ts";
 import { ProgramNotStarted } from "#kit/programs/start.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
 import { type Tool, ToolError } from "../tool.ts";
+import { openHttpTransport } from "./http.ts";
 import { type Listed, listTools, modelNameOf, textOfAnswer } from "./server-tools.ts";
+import { StdioTransport } from "./stdio.ts";
 
 export type ServerSettings = {
   name: string;
@@ -28,8 +30,11 @@ type Connection = {
   listed: Listed;
   calls: number;
   isDoubted: boolean;
+  /** Its session is over. It is closed when no call waits any more: each finds that out for itself. */
+  isExpired: boolean;
   /** The reason why the gateway ended it, if it did. */
   excess: () => string | undefined;
+  /** Resolves when nothing of it is left. */
   close: () => Promise<void>;
 };
 
@@ -43,10 +48,8 @@ const LATE_MS = 1_000;
  * sends more is ended.
  */
 const REQUESTS = { atOnce: 20, aSecond: 2 };
-/**
- * The limit on lines that a server sends, of any kind; a message over HTTP has three or four. A server that sends more is ended.
- */
-const LINES = { atOnce: 40_000, aSecond: 4_000 };
+/** The limit on messages that a server sends, of any kind. A server that sends more is ended. */
+const MESSAGES = { atOnce: 10_000, aSecond: 1_000 };
 /** The shortest pause after a failed start. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
@@ -56,33 +59,37 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
   const { name, callMs, outputCharacters } = settings;
   const { clock } = parts;
   let open: Promise<Connection> | undefined;
-  /** Connections that are no longer used, until they have ended. */
-  const ending = new Set<Promise<unknown>>();
-  /** Connections whose session is over, until no call waits for an answer of theirs. Each call finds that out for itself. */
-  const left = new Set<Connection>();
+  /** The open one and others, until nothing of them is left. */
+  const all = new Set<Promise<Connection>>();
   let failures = 0;
   let failed: { until: number; reason: string } | undefined;
   const closing = new AbortController();
 
+  const forget = (one: Promise<Connection>): void => {
+    if (open === one) open = undefined;
+  };
   const connection = (): Promise<Connection> => {
     if (closing.signal.aborted) throw new ToolError(`The server ${name} is no longer configured.`);
     if (open) return open;
     if (failed && clock.monotonic() < failed.until) throw new ToolError(failed.reason);
     const onGone = () => {
-      if (open === opening) open = undefined;
-      const end = opening.then((one) => one.close()).catch(() => {});
-      ending.add(end);
-      void end.then(() => ending.delete(end));
+      forget(opening);
+      opening
+        .then((one) => one.close())
+        .finally(() => all.delete(opening))
+        .catch(() => {});
     };
     const opening = connect(settings, parts, { onGone, closing: closing.signal });
     open = opening;
+    all.add(opening);
     opening.then(
       () => {
         failures = 0;
         failed = undefined;
       },
       (error: unknown) => {
-        if (open === opening) open = undefined;
+        forget(opening);
+        all.delete(opening);
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** failures++, LONGEST_PAUSE_MS);
         failed = { until: clock.monotonic() + pause, reason: reasonOf(error) };
         if (!closing.signal.aborted) parts.failed(failed.reason);
@@ -108,10 +115,6 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     };
     // Any answer is a sign.
     one.client.ping({ timeout: 2 * SIGN_MS }).then(over, over);
-  };
-
-  const closeLeft = async (one: Connection): Promise<void> => {
-    if (one.calls === 0 && left.delete(one)) await one.close();
   };
 
   const call = async (
@@ -141,9 +144,8 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
       const excess = one.excess();
       if (excess !== undefined) throw new ToolError(`The call failed: ${excess}.`);
       if (isExpired(error)) {
-        if (open === opening) open = undefined;
-        left.add(one);
-        await closeLeft(one);
+        forget(opening);
+        one.isExpired = true;
         // The tool was not called: the server does not know the session any more.
         if (!isAgain) return await call(tool, args, hops, signal, true);
       }
@@ -151,7 +153,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
       throw new ToolError(`The call failed: ${reasonOf(error)}.`);
     } finally {
       signal.removeEventListener("abort", stop);
-      void closeLeft(one);
+      if (one.isExpired && one.calls === 0) void one.close();
     }
     const text = textOfAnswer(answer, outputCharacters);
     if (answer.isError) throw new ToolError(text === "" ? "The tool failed, and did not say why." : text);
@@ -184,10 +186,7 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     },
     async close(): Promise<void> {
       closing.abort();
-      const one = await open?.catch(() => undefined);
-      await one?.close();
-      await Promise.all([...left].map((one) => one.close()));
-      await Promise.all(ending);
+      await Promise.allSettled([...all].map(async (opening) => await (await opening).close()));
     },
   };
 };
@@ -199,9 +198,8 @@ const connect = async (
   parts: ServerParts,
   { onGone, closing }: { onGone: () => void; closing: AbortSignal },
 ): Promise<Connection> => {
-  const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
   const requests = createCredit(parts.clock, REQUESTS);
-  const lines = createCredit(parts.clock, LINES);
+  const messages = createCredit(parts.clock, MESSAGES);
   let excess: string | undefined;
   let hasStarted = false;
   const may = (credit: Credit, what: string): boolean => {
@@ -215,15 +213,19 @@ const connect = async (
     void end();
     return false;
   };
-  const mayTell = () => may(lines, "messages");
-  const { transport, close } = await openTransport({ reach, callMs }, { ...parts, mayTell });
+  const mayTell = () => may(messages, "messages");
+  const { transport, close } = openTransport({ reach, callMs }, { ...parts, mayTell });
   const client = new Client({ name: "agent-gateway", version }, { capabilities: {} });
   client.onclose = onGone;
   // An error in a single message is no reason to end, and a call that waits for an answer has its own time limit.
   client.onerror = () => {};
-  const end = async () => {
-    await client.close().catch(() => {});
-    await close();
+  let ending: Promise<void> | undefined;
+  const end = (): Promise<void> => {
+    ending ??= client
+      .close()
+      .catch(() => {})
+      .then(close);
+    return ending;
   };
   let isOver = false;
   const giveUp = () => void end();
@@ -243,6 +245,7 @@ const connect = async (
       listed: await listTools(client, START_MS),
       calls: 0,
       isDoubted: false,
+      isExpired: false,
       excess: () => excess,
       close: end,
     };
@@ -290,18 +293,15 @@ const refresher = (client: Client, connection: Connection) => {
   };
 };
 
-const openTransport = async (
+const openTransport = (
   { reach, callMs }: Pick<ServerSettings, "reach" | "callMs">,
   parts: ServerParts & { mayTell: () => boolean },
-): Promise<{ transport: Transport; close: () => Promise<void> }> => {
+): { transport: Transport; close: () => Promise<void> } => {
   if (reach.type === "http") {
-    const { openHttpTransport } = await import("./http.ts");
-    const { mayTell } = parts;
     const longestMs = Math.max(callMs, START_MS) + LATE_MS;
-    const { transport, close } = openHttpTransport({ ...reach, longestMs, mayTell });
+    const { transport, close } = openHttpTransport({ ...reach, ...parts, longestMs });
     return { transport: transport as Transport, close };
   }
-  const { StdioTransport } = await import("./stdio.ts");
   const transport = new StdioTransport(reach, parts);
   return { transport, close: () => transport.close() };
 };

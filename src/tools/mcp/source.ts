@@ -60,11 +60,8 @@ export const openToolServers = ({ servers, wanted }: ToolSettings, { clock, say,
   createToolSource(
     servers.map((server) => {
       const { name } = server;
-      return createToolServer(server, {
-        clock,
-        say: (said) => say(name, said),
-        failed: (reason) => failed(name, reason),
-      });
+      const own = { clock, say: (said: StderrLine) => say(name, said), failed: (why: string) => failed(name, why) };
+      return createToolServer(server, own);
     }),
     wanted,
   );

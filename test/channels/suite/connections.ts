@@ -16,13 +16,12 @@ import {
 export const connectionsTests = (underTest: ChannelUnderTest): void => {
   const { announceTo, openFor } = callsOn(underTest);
 
-  it("waits 5 s for a connection: a server that never says hello", async () => {
+  it("does not wait long for a connection: a server that never says hello", async () => {
     await using silent = await startReceiver();
     const { channel, clock, signal } = openFor({ url: silent.url.replace("http:", "https:") });
-    const announced = channel.announce(replyOf(), signal);
-    await silent.connected(1);
-    await clock.advance(5_000);
-    expect(await announced).toEqual(failed("no connection within 5 s"));
+    expect(await channel.announce(replyOf(), signal)).toEqual(
+      failed("it cannot be reached: no connection to it in time"),
+    );
     expect(clock.timers()).toBe(0);
   });
 
@@ -35,7 +34,11 @@ export const connectionsTests = (underTest: ChannelUnderTest): void => {
   };
   for (const [what, behaviour] of Object.entries(BROKEN)) {
     it(`may try again when the receiver ${what}`, async () => {
-      expect(await announceTo(behaviour)).toEqual(failed(/^the connection failed \([A-Z_0-9]+\)$/));
+      expect(await announceTo(behaviour)).toEqual(
+        failed(
+          /^it (broke the connection off|cannot be used: (what it answers is no HTTP|its answer has too long a head))$/,
+        ),
+      );
     });
   }
 
@@ -46,11 +49,11 @@ export const connectionsTests = (underTest: ChannelUnderTest): void => {
     })();
     const refused = openFor({ url });
     expect(await refused.channel.announce(replyOf(), refused.signal)).toEqual(
-      failed("the connection failed (ECONNREFUSED)"),
+      failed("it cannot be reached: nothing listens at its address"),
     );
     const unknown = openFor({ url: "http://no-such-host.invalid" });
     expect(await unknown.channel.announce(replyOf(), unknown.signal)).toEqual(
-      failed(/^the connection failed \((ENOTFOUND|EAI_AGAIN)\)$/),
+      failed(/^it cannot be reached: its host name/),
     );
     expect(refused.clock.timers() + unknown.clock.timers()).toBe(0);
   });
@@ -67,17 +70,21 @@ export const connectionsTests = (underTest: ChannelUnderTest): void => {
     expect(await trusted.channel.announce(replyOf(), trusted.signal)).toEqual({ kind: "delivered", code: 200 });
     for (const ca of [undefined, OTHER_CERTIFICATE.cert]) {
       const { channel, signal } = openFor(receiver, ca === undefined ? {} : { ca });
-      expect(await channel.announce(replyOf(), signal)).toEqual(failed(/^the connection failed \([A-Z_]+\)$/));
+      expect(await channel.announce(replyOf(), signal)).toEqual(failed(/^it cannot be used: its certificate/));
     }
     const misnamed = openFor({ url: receiver.url.replace("127.0.0.1", "127.0.0.2") }, { ca: CERTIFICATE.cert });
-    expect(await misnamed.channel.announce(replyOf(), misnamed.signal)).toEqual(failed(/^the connection failed/));
+    expect(await misnamed.channel.announce(replyOf(), misnamed.signal)).toEqual(
+      failed(/^it cannot be used: its certificate/),
+    );
     expect(receiver.requests).toHaveLength(1);
   });
 
   it("MUST not be talked out of checking certificates by the environment", async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
     try {
-      expect(await announceTo(answer(200), { tls: CERTIFICATE })).toEqual(failed(/^the connection failed/));
+      expect(await announceTo(answer(200), { tls: CERTIFICATE })).toEqual(
+        failed(/^it cannot be used: its certificate/),
+      );
     } finally {
       delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     }

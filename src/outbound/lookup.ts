@@ -39,10 +39,3 @@ export const createLookup = (resolve: typeof lookup = lookup): LookupFunction =>
     resolve(host, options, tell);
   };
 };
-
-/** How whoever is asked outside is reached, as undici's clients take it: the name looked up, connected and with TLS agreed on in so long. */
-export const reachWithin = (timeout: number) =>
-  ({ timeout, lookup: createLookup(), rejectUnauthorized: true, minVersion: "TLSv1.2" }) as const;
-
-/** The longest head that an answer of theirs may have. */
-export const HEAD_BYTES = 32 * 1024;

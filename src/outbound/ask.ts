@@ -1,45 +1,65 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher } from "undici";
+import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { JoinedBytes } from "#kit/joined-bytes.ts";
-import { HEAD_BYTES, reachWithin } from "#kit/lookup.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
+import { createLookup } from "./lookup.ts";
+import { retryAfterOf } from "./retry-after.ts";
 import { connectionError } from "./words.ts";
 
 export const MIB = 1024 * 1024;
 
+/** The longest head of an answer. */
+const HEAD_BYTES = 32 * 1024;
+/** The number of interim heads (102, 103) of an answer. More of them have no end. */
+const INTERIM_HEADS = 20;
+/** The size and time limits of the rest of an answer that matters little. Its connection is worth that wait. */
+const REST_BYTES = 64 * 1024;
+const REST_MS = 1_000;
+
 /**
- * Connections to an agent or a model, kept for the next turn. The address is the configuration's: no redirect is followed, no
- * environment variable sets a proxy, no cookie is kept. There is no time limit for an answer here: every turn is watched.
+ * Connections to another party, kept for the next request. The address is the configuration's: no redirect is followed, no
+ * environment variable sets a proxy, no cookie is kept. `connectMs` limits the look-up of the name, the connection and TLS.
+ * `ca`: the certificates to trust, if not those of the system.
  */
-export const openAgent = (connectMs: number): Agent =>
+export const openAgent = (connectMs: number, ca?: string): Agent =>
   new Agent({
-    connect: reachWithin(connectMs),
+    connect: { timeout: connectMs, lookup: createLookup(), rejectUnauthorized: true, minVersion: "TLSv1.2", ca },
     maxHeaderSize: HEAD_BYTES,
     headersTimeout: 0,
     bodyTimeout: 0,
   });
 
+type Request = Omit<Dispatcher.DispatchOptions, "headers"> & { headers: Record<string, string> };
+/** The time limit for the whole answer. Without it the caller watches its signal. */
+type Limit = { clock: Clock; ms: number };
+
 /**
  * Sends a request, and returns as soon as the head of the answer has come. The request and its connection end when the signal
- * aborts. An answer that is not read to its end must be discarded: it holds its sender back. Throws a BackendError.
+ * aborts. An answer that is not read to its end must be discarded: it holds its sender back. Throws a BackendError, also for an
+ * encoded answer.
  */
-export const ask = (
+export const ask = async (
   agent: Agent,
   who: string,
-  request: Dispatcher.DispatchOptions,
+  request: Request,
   signal: StopSignal | null | undefined,
+  limit?: Limit,
 ): Promise<Answer> => {
-  const answer = new Answer(who, signal);
+  const answer = new Answer(who, signal, limit);
   if (signal?.aborted) answer.fail(signal.reason);
   else
     try {
-      agent.dispatch(request, answer);
+      agent.dispatch({ ...request, headers: { ...request.headers, "accept-encoding": "identity" } }, answer);
     } catch (error) {
       answer.fail(error);
     }
-  return answer.head();
+  await answer.head();
+  if ((answer.headers["content-encoding"] ?? "identity") === "identity") return answer;
+  answer.discard();
+  throw new BackendError(`${who} encoded its answer, which it was asked not to`);
 };
 
 /** The bytes of a body that are taken from its connection before they are read. */
@@ -53,6 +73,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   status = 0;
   headers: IncomingHttpHeaders = {};
   readonly #signal: StopSignal | null | undefined;
+  readonly #stopTimer: () => void;
+  #interim = 0;
   #controller: Dispatcher.DispatchController | undefined;
   #pieces: Buffer[] = [];
   #unread = 0;
@@ -61,9 +83,11 @@ export class Answer implements Dispatcher.DispatchHandler {
   #over: { error: unknown } | "ended" | undefined;
   #wake = () => {};
 
-  constructor(who: string, signal: StopSignal | null | undefined) {
+  constructor(who: string, signal: StopSignal | null | undefined, limit: Limit | undefined) {
     this.who = who;
     this.#signal = signal;
+    const late = () => this.fail(new BackendError(`${who} did not answer in time`, { retryable: true }));
+    this.#stopTimer = limit ? limit.clock.after(limit.ms, late) : () => {};
     signal?.addEventListener("abort", this.#abort, { once: true });
   }
 
@@ -73,7 +97,10 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
-    if (status < 200) return;
+    if (status < 200) {
+      if (++this.#interim > INTERIM_HEADS) this.fail(new BackendError(`${this.who} sent too many interim answers`));
+      return;
+    }
     this.status = status;
     this.headers = headers;
     this.#wake();
@@ -106,12 +133,12 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.fail(LEFT);
   }
 
-  async head(): Promise<this> {
+  /** Resolves when its head has come. */
+  async head(): Promise<void> {
     while (this.status === 0) {
       if (typeof this.#over === "object") throw connectionError(this.who, this.#over.error);
       await this.#news();
     }
-    return this;
   }
 
   /**
@@ -150,10 +177,25 @@ export class Answer implements Dispatcher.DispatchHandler {
     return all.toString();
   }
 
+  /** The rest of its body, if it is short and comes soon. */
+  async rest(clock: Clock): Promise<string | undefined> {
+    const stopWaiting = clock.after(REST_MS, () => this.discard());
+    const text = await this.text(REST_BYTES).catch(() => undefined);
+    stopWaiting();
+    return text;
+  }
+
+  /** The wait before another request that its head asks for, as an option of an error. */
+  again({ now }: Pick<Clock, "now">): { retryAfterMs?: number } {
+    const retryAfterMs = retryAfterOf(this.headers, now());
+    return retryAfterMs === undefined ? {} : { retryAfterMs };
+  }
+
   readonly #abort = (): void => this.fail(this.#signal?.reason);
 
   #end(over: { error: unknown } | "ended"): void {
     this.#over ??= over;
+    this.#stopTimer();
     this.#signal?.removeEventListener("abort", this.#abort);
     this.#wake();
   }
@@ -183,17 +225,3 @@ export const credentialsOf = (address: string): Record<string, string> => {
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
 };
-
-/** The pieces of an answer as a stream for an SDK. A cancellation discards the answer, even before the first read. */
-export const streamOf = (pieces: AsyncIterator<Uint8Array, void>, answer: Answer): ReadableStream<Uint8Array> =>
-  new ReadableStream(
-    {
-      async pull(controller) {
-        const { done, value } = await pieces.next();
-        if (done) controller.close();
-        else controller.enqueue(value as Uint8Array);
-      },
-      cancel: () => answer.discard(),
-    },
-    { highWaterMark: 0 },
-  );

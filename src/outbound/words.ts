@@ -1,5 +1,5 @@
 import { BackendError } from "#kit/errors.ts";
-import { LINK_LOCAL, LINK_LOCAL_WORDS } from "#kit/lookup.ts";
+import { LINK_LOCAL, LINK_LOCAL_WORDS } from "#outbound/lookup.ts";
 
 const CONNECTING: Record<string, string> = {
   UND_ERR_CONNECT_TIMEOUT: "no connection to it in time",
