@@ -18,6 +18,7 @@ const CLOSE_MS = 1_000;
 /** All connections, with one timer for all of them. */
 export const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS }: SocketTimes) => {
   const all = new Set<Connection>();
+  const byNetwork = new Map<string, number>();
   let stopTimer: (() => void) | undefined;
   let whenNone: (() => void) | undefined;
   let hint: (() => string) | undefined;
@@ -36,16 +37,25 @@ export const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = ST
 
   return {
     count: () => all.size,
+    countOf: (network: string): number => byNetwork.get(network) ?? 0,
+    list: (): readonly Connection[] => [...all],
 
     add(connection: Connection): void {
+      const { network } = connection.origin;
       all.add(connection);
+      byNetwork.set(network, (byNetwork.get(network) ?? 0) + 1);
       // Ten thousand that come at once are not pinged at once.
       connection.pingAt = clock.monotonic() + Math.random() * pingMs;
       stopTimer ??= clock.after(pingMs / LOOKS, look);
     },
 
     delete(connection: Connection): void {
-      if (all.delete(connection) && all.size === 0) whenNone?.();
+      const { network } = connection.origin;
+      all.delete(connection);
+      const left = (byNetwork.get(network) ?? 1) - 1;
+      if (left > 0) byNetwork.set(network, left);
+      else byNetwork.delete(network);
+      if (all.size === 0) whenNone?.();
     },
 
     /** The last call of a connection was answered. */

@@ -2,7 +2,7 @@ import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { errors } from "#generated/errors.ts";
 import type { GatewayError } from "#kit/errors.ts";
-import { HOPS_HEADER, hopsOf } from "#kit/hops.ts";
+import { HOPS_HEADER } from "#kit/hops.ts";
 import { withoutCredentials } from "#kit/secret-headers.ts";
 import { bearerOf } from "#wire/call/auth.ts";
 import { headersOf, problemOf } from "#wire/call/problem.ts";
@@ -36,12 +36,6 @@ export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
   }
   return withoutCredentials(lines.join("\n"));
 };
-
-const HOPS_LINE = new RegExp(`^${HOPS_HEADER}: (.*)$`, "gm");
-
-/** The hops of the request that opened a connection, from its headers as `tellingHeaders` kept them. */
-export const hopsAtUpgrade = (headers: string): number =>
-  headers.includes(HOPS_HEADER) ? hopsOf([...headers.matchAll(HOPS_LINE)].map(([, said]) => said).join(",")) : 0;
 
 /** The time that a refused connection is still read: its unread data could make it lose the refusal. */
 const LINGER_MS = 1_000;
