@@ -4,7 +4,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import type { Events } from "#observe/events.ts";
-import type { Http2, Http2Parts } from "./h2.ts";
+import { createHttp2, type Http2Parts } from "./h2.ts";
 import { afterAnswers, createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
 import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
@@ -102,7 +102,11 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     asHttp1.call(server, socket);
   };
   const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs, lastRequestsMs: IDLE_MS };
-  const http2 = createLateHttp2({ onRequest, resets: options.resets, ...times });
+  const http2 = createHttp2({
+    onRequest: onRequest as unknown as Http2Parts["onRequest"],
+    resets: options.resets,
+    ...times,
+  });
   const prefaces = createPrefaceReader({ http1, http2: http2.take });
   server.removeAllListeners(connected);
   if (tls)
@@ -169,36 +173,6 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
  * run first, and would take a connection for idle that has sent a request meanwhile.
  */
 const everyMs = (ms: number, check: () => void): NodeJS.Timeout => setInterval(() => setImmediate(check), ms).unref();
-
-/** Loads HTTP/2 for the first connection that speaks it: it costs 8 ms and 4 MB. */
-const createLateHttp2 = (parts: Omit<Http2Parts, "onRequest"> & { onRequest: RequestListener }) => {
-  const onRequest = parts.onRequest as unknown as Http2Parts["onRequest"];
-  let http2: Http2 | undefined;
-  let isDraining = false;
-  let isClosed = false;
-  const load = async (): Promise<Http2> => {
-    const { createHttp2 } = await import("./h2.ts");
-    http2 ??= createHttp2({ ...parts, onRequest });
-    if (isDraining) http2.drain();
-    return http2;
-  };
-  return {
-    take(socket: Socket, read?: Buffer): void {
-      socket.on("error", () => {});
-      if (http2) http2.take(socket, read);
-      else load().then((loaded) => (isClosed ? socket.destroy() : loaded.take(socket, read)));
-    },
-    check: () => http2?.check(),
-    drain(): void {
-      isDraining = true;
-      http2?.drain();
-    },
-    destroy(): void {
-      isClosed = true;
-      http2?.destroy();
-    },
-  };
-};
 
 /** Sees a connection before the server's own listener, and before its TLS costs anything. Returns the open connections. */
 const takeFirst = (server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> => {
