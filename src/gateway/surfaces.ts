@@ -18,6 +18,7 @@ import type { Access } from "#wire/call/access.ts";
 import type { GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import type { DoorAt } from "#wire/call/front.ts";
+import type { HeaderLines } from "#wire/call/header-lines.ts";
 import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import { createHooksDoor } from "#wire/hooks/hooks.ts";
@@ -50,8 +51,7 @@ export type SurfaceParts = {
   uptimeMs: () => number;
   guard: GuessGuard;
   refusals: Refusals;
-  /** A text without the secrets that the logs hide, and without tokens that are good here. */
-  hideSecrets: (text: string) => string;
+  headerLines: HeaderLines;
   isDraining: () => boolean;
   isShort: () => boolean;
   lag: LoopLag;
@@ -191,7 +191,7 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
     servedAt: (asked) => servedAt(asked, "rpc"),
     messageLimit: () => config().limits.rpcBody,
     socketsPerAddress: () => config().gateway.rpc.socketsPerAddress,
-    hideSecrets: parts.hideSecrets,
+    headerLines: parts.headerLines,
     isDraining: parts.isDraining,
     refusals: parts.refusals,
     times: parts.socketTimes,

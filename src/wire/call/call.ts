@@ -3,11 +3,11 @@ import type { Http2ServerResponse } from "node:http2";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
-import { NOWHERE } from "#kit/roster.ts";
 import type { Events } from "#observe/events.ts";
 import { traceIdOf } from "#observe/tracing.ts";
 import type { UnderWay } from "#wire/http/under-way.ts";
 import type { Peer } from "./address.ts";
+import type { HeaderLines } from "./header-lines.ts";
 import { sendBody, sendProblem } from "./problem.ts";
 
 type CallParts = {
@@ -16,8 +16,7 @@ type CallParts = {
   clock: Clock;
   events: Events;
   underWay: UnderWay;
-  /** Hides secrets in the parts of the request that are kept. */
-  hideSecrets: (text: string) => string;
+  headerLines: HeaderLines;
   /** Called for each request that was answered with an error. */
   refused: (call: WireCall, status: number) => void;
   nothingAt: (path: string) => GatewayError;
@@ -45,8 +44,6 @@ export class WireCall {
   changes = false;
   /** The hash of the REST key that it came with. */
   keyHash: Buffer | undefined = undefined;
-  /** Its place among the calls under way. */
-  at = NOWHERE;
   readonly #parts: CallParts;
   readonly #began: number;
   #controller: AbortController | undefined = undefined;
@@ -65,8 +62,8 @@ export class WireCall {
     res.once("close", () => this.#end());
   }
 
-  get hideSecrets(): (text: string) => string {
-    return this.#parts.hideSecrets;
+  get headerLines(): HeaderLines {
+    return this.#parts.headerLines;
   }
 
   /** The refusal of its path, which leads nowhere. */

@@ -8,6 +8,7 @@ import type { UnderWay } from "#wire/http/under-way.ts";
 import { leadsTo } from "#wire/pages/nothing-at.ts";
 import type { Peer } from "./address.ts";
 import { failCall, WireCall } from "./call.ts";
+import type { HeaderLines } from "./header-lines.ts";
 import { answerPreflight, isPreflight, type Origins, requireOneOfEach, showToPage } from "./origins.ts";
 import type { Refusals } from "./refusals.ts";
 
@@ -34,7 +35,7 @@ export type FrontParts = {
   /** The refusal of a path where this listener has nothing. */
   nothingAt: (path: string) => GatewayError;
   underWay: UnderWay;
-  hideSecrets: (text: string) => string;
+  headerLines: HeaderLines;
   refusals: Refusals;
   events: Events;
   clock: Clock;
@@ -44,13 +45,13 @@ const URL_LIMIT = 8 * 1024;
 
 /** The entry of every request: it finds the sender and the door, and answers every error behind the door. */
 export const createFront = (parts: FrontParts) => {
-  const { doors, peerOf, nothingAt, underWay, hideSecrets, events, clock } = parts;
+  const { doors, peerOf, nothingAt, underWay, headerLines, events, clock } = parts;
   const refused = parts.refusals.note;
   return (req: IncomingMessage, res: ServerResponse): void => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
-    const told = { events, underWay, hideSecrets, refused, nothingAt };
+    const told = { events, underWay, headerLines, refused, nothingAt };
     const call = new WireCall(req, res, { path, peer: peerOf(req), clock, ...told });
     const found = doors().find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
     const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));

@@ -5,12 +5,12 @@ import type { Clock } from "#kit/clock.ts";
 import type { ErrorName } from "#kit/errors.ts";
 import type { Delivery } from "#store/store.ts";
 import { createDelivery, type Recorded } from "./delivery.ts";
+import { createTally } from "./rate-limit.ts";
 import { createMatcher, type Route } from "./routes.ts";
 
 /** The most refusals that are recorded in a time: for one network and error, and for all. The metrics count every one. */
 const ALIKE = { most: 20, ms: 60_000 };
 const ALL = { most: 20, ms: 1_000 };
-const NETWORKS = 10_000;
 /** No more than this is kept of a text that a stranger chooses. */
 const HEADER_CHARS = 4_096;
 const METHOD_CHARS = 32;
@@ -34,7 +34,7 @@ type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: s
  * bounds.
  */
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
-  const alike = new Map<string, { since: number; count: number }>();
+  const countAlike = createTally(clock, ALIKE.ms);
   const all = { since: -Infinity, count: 0 };
   const match = createMatcher("rest", "openai");
 
@@ -45,15 +45,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       all.count = 0;
     }
     if (all.count >= ALL.most) return false;
-    const key = `${error} ${network}`;
-    let counted = alike.get(key);
-    if (!counted || now - counted.since >= ALIKE.ms) {
-      alike.delete(key);
-      if (alike.size >= NETWORKS) alike.delete(alike.keys().next().value as string);
-      counted = { since: now, count: 0 };
-      alike.set(key, counted);
-    }
-    if (++counted.count > ALIKE.most) return false;
+    if (countAlike(`${error} ${network}`).count > ALIKE.most) return false;
     all.count++;
     return true;
   };

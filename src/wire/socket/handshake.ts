@@ -3,7 +3,6 @@ import type { Duplex } from "node:stream";
 import { errors } from "#generated/errors.ts";
 import type { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER } from "#kit/hops.ts";
-import { withoutCredentials } from "#kit/secret-headers.ts";
 import { bearerOf } from "#wire/call/auth.ts";
 import { headersOf, problemOf } from "#wire/call/problem.ts";
 import { failureText } from "#wire/rpc/envelope.ts";
@@ -28,14 +27,8 @@ const protocolsOf = ({ headers }: IncomingMessage): string[] =>
 /** The headers of a connection that identify its client and its cause: no secret, and nothing of the handshake. */
 const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
 
-export const tellingHeaders = ({ rawHeaders }: IncomingMessage): string => {
-  const lines: string[] = [];
-  for (let n = 0; n < rawHeaders.length; n += 2) {
-    const name = (rawHeaders[n] as string).toLowerCase();
-    if (TELLING.has(name)) lines.push(`${name}: ${rawHeaders[n + 1]}`);
-  }
-  return withoutCredentials(lines.join("\n"));
-};
+export const tellingHeaders = ({ rawHeaders: raw }: IncomingMessage): string[] =>
+  raw.filter((_, n) => TELLING.has((raw[n - (n % 2)] as string).toLowerCase()));
 
 /** The time that a refused connection is still read: its unread data could make it lose the refusal. */
 const LINGER_MS = 1_000;

@@ -10,6 +10,7 @@ import { hashOf } from "#kit/secrets.ts";
 import { type Peer, requireTls } from "#wire/call/address.ts";
 import { adviceOf, type GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
+import type { HeaderLines } from "#wire/call/header-lines.ts";
 import { requireOneOfEach } from "#wire/call/origins.ts";
 import { originForm } from "#wire/http/origin-form.ts";
 import { mayCall, type RpcCaller } from "#wire/rpc/rpc.ts";
@@ -29,8 +30,7 @@ export type SocketDoorParts = SubscriptionsParts &
     servedAt(asked: { req: IncomingMessage; peer: Peer }): string;
     messageLimit(): number;
     socketsPerAddress(): number;
-    /** Hides secrets in the parts of the request to upgrade that are kept. */
-    hideSecrets(text: string): string;
+    headerLines: HeaderLines;
     isDraining(): boolean;
     times?: SocketTimes | undefined;
   };
@@ -113,7 +113,7 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     attempts.set(req, attempt);
     server.handleUpgrade(req, socket, head, (ws) => {
       const { address, network } = peer;
-      const headers = parts.hideSecrets(tellingHeaders(req));
+      const headers = parts.headerLines(tellingHeaders(req));
       const servedAt = parts.servedAt({ req, peer });
       const origin = { requestId, tokenHash, address, network, headers, hops: hopsIn(req.headers), servedAt };
       connections.add(new Connection(ws, socket, connectionParts, caller, origin));
@@ -183,7 +183,7 @@ const authenticate = (
 };
 
 const refuse = (parts: SocketDoorParts, attempt: Attempt, thrown: unknown): void => {
-  const { peerOf, hideSecrets, refusals, clock, events } = parts;
+  const { peerOf, headerLines, refusals, clock, events } = parts;
   const { req, socket, place, path, requestId, began } = attempt;
   const error = GatewayError.from(thrown);
   if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
@@ -192,7 +192,7 @@ const refuse = (parts: SocketDoorParts, attempt: Attempt, thrown: unknown): void
   const ms = clock.monotonic() - began;
   const request = { surface: "rpc", operation: OPERATION, requestId } as const;
   events.requestHandled({ ...request, status, ms, error: error.name });
-  const asked = { ...request, path: PATH, peer: peerOf(req), hideSecrets, req, caller: undefined };
+  const asked = { ...request, path: PATH, peer: peerOf(req), headerLines, req, caller: undefined };
   refusals.note({ ...asked, turnId: undefined, error: error.name, reason: error.detail }, status);
 };
 
