@@ -8,7 +8,7 @@ import { traceIdOf } from "#observe/tracing.ts";
 import type { UnderWay } from "#wire/http/under-way.ts";
 import type { Peer } from "./address.ts";
 import type { HeaderLines } from "./header-lines.ts";
-import { sendBody, sendProblem } from "./problem.ts";
+import { refusalOf, sendBody, type Wording } from "./problem.ts";
 
 type CallParts = {
   path: string;
@@ -135,13 +135,22 @@ const SECRET_CHARS = 16;
 const DISCARD_LIMIT = 4096;
 
 /** Ends an answer that is under way: half of one must not look like a whole. */
-const cut = (res: ServerResponse, _error: GatewayError): unknown => res.destroy();
+const cut: SendLate = (res) => res.destroy();
+
+/** Tells of an error in an answer that is under way. */
+export type SendLate = (res: ServerResponse, error: GatewayError) => unknown;
 
 /**
- * Answers with the problem, or in the words of `send`. An answer that has begun is cut off, or ended by `sendLate`. An unexpected
- * error is logged whole, and its answer says nothing of the cause.
+ * Answers with the problem, or in other words. An answer that has begun is cut off, or ended by `sendLate`. An unexpected error is logged
+ * whole, and its answer says nothing of the cause.
  */
-export const failCall = (call: WireCall, thrown: unknown, events: Events, send = sendProblem, sendLate = cut): void => {
+export const failCall = (
+  call: WireCall,
+  thrown: unknown,
+  events: Events,
+  wording?: Wording,
+  sendLate: SendLate = cut,
+): void => {
   const { req, res, requestId } = call;
   const error = GatewayError.from(thrown);
   call.error = error.name;
@@ -154,7 +163,8 @@ export const failCall = (call: WireCall, thrown: unknown, events: Events, send =
   }
   // Over HTTP/2 the stream ends with the answer, and the connection goes on.
   if (req.httpVersionMajor === 1 && hasUnreadBody(req)) call.endConnection();
-  send(res, error, requestId);
+  const { status, headers, body } = refusalOf(error, requestId, wording);
+  sendBody(res, status, headers, body);
 };
 
 const hasUnreadBody = (req: IncomingMessage): boolean => {

@@ -6,7 +6,7 @@ import type { ValidationError } from "#generated/validators/validate.ts";
 import { type ErrorName, GatewayError } from "#kit/errors.ts";
 import { ended } from "#kit/fault-words.ts";
 import { type BodyFault, faultOf } from "#wire/call/body-fault.ts";
-import { headersOf, sendBody } from "#wire/call/problem.ts";
+import type { Wording } from "#wire/call/problem.ts";
 import type { Framing } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
 
@@ -46,17 +46,12 @@ const paramOf = (pointer: string): string =>
     .replaceAll(/\/(\d+)(?=\/|$)/g, "[$1]")
     .replaceAll("/", ".");
 
-export const sendOpenAiError = (res: ServerResponse, error: GatewayError, requestId: string): void => {
-  const { status, retry } = errors[error.name];
-  const headers = {
-    "content-type": "application/json",
-    "x-request-id": requestId,
-    // Else they would send a turn that failed a second and a third time.
-    "x-should-retry": String(retry),
-    ...headersOf(error),
-  };
-  sendBody(res, status, headers, JSON.stringify(openAiErrorOf(error)));
-};
+export const asOpenAiError: Wording = (error) => ({
+  type: "application/json",
+  // Else they would send a turn that failed a second and a third time.
+  headers: { "x-should-retry": String(errors[error.name].retry) },
+  body: JSON.stringify(openAiErrorOf(error)),
+});
 
 /** Tells of it in a stream that is under way. */
 export const endWithOpenAiError = (res: ServerResponse, error: GatewayError): unknown =>

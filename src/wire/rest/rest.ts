@@ -10,9 +10,10 @@ import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import { authenticate, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
-import { parseJson, parseLargeJson, readBody, requireJson } from "#wire/call/body.ts";
-import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
+import { parseJson, parseLargeText, readBody, requireJson, textOf } from "#wire/call/body.ts";
+import { failCall, type SendLate, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
+import type { Wording } from "#wire/call/problem.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
 import { type Framing, sendEvents } from "#wire/call/sse.ts";
@@ -23,8 +24,8 @@ type RestCaller = Extract<Caller, { surface: "rest" }>;
 /** The parts that a door writes in its own way: events, and errors before and in an answer. */
 export type Style = {
   framing: Framing;
-  send: NonNullable<Parameters<typeof failCall>[3]>;
-  sendLate: NonNullable<Parameters<typeof failCall>[4]>;
+  wording: Wording;
+  sendLate: SendLate;
 };
 
 export type RestDoorParts = {
@@ -65,7 +66,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     if (counting instanceof Promise) await counting;
     const raw = await readRaw(call, matched.route, bodyLimit());
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
-    const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
+    const parsed = isLarge ? await parseLargeText(textOf(raw)) : raw ? parseJson(raw) : bodyOfNone(matched.route);
     const { body, query } = await hold(req, parsed, matched.route);
     // The handler's work is a stretch of its own.
     if (isLarge) await breathe();
@@ -193,7 +194,7 @@ const answer = async (
   const headers = tagged?.replayed === true ? { "idempotent-replayed": "true" } : undefined;
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
-    const fail = (error: unknown) => failCall(call, error, events, style?.send, style?.sendLate);
+    const fail = (error: unknown) => failCall(call, error, events, style?.wording, style?.sendLate);
     letGo(call.req);
     call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
     return;

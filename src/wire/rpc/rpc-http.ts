@@ -1,7 +1,4 @@
 import { isUtf8 } from "node:buffer";
-import type { ServerResponse } from "node:http";
-import { setImmediate as breathe } from "node:timers/promises";
-import { errors } from "#generated/errors.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
@@ -13,7 +10,7 @@ import { parseText, readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import type { DoorAt } from "#wire/call/front.ts";
-import { headersOf, sendBody } from "#wire/call/problem.ts";
+import type { Wording } from "#wire/call/problem.ts";
 import { CallText, failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
 
@@ -46,7 +43,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     try {
       caller = authenticate(call, parts, TAKES);
     } catch (error) {
-      failCall(call, error, events, sendFailure(await idOfStranger(call)));
+      failCall(call, error, events, asFailure(await idOfStranger(call)));
       return;
     }
     call.caller = caller.name;
@@ -59,8 +56,6 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
       return;
     }
     const text = textOfUtf8(raw);
-    // A large one is read in stretches: others are heard in between.
-    if (raw.length > IN_STRETCHES_FROM) await breathe();
     const answer = await dispatch(text, new HttpExchange(parts, call, caller, raw));
     if (answer === undefined) call.res.writeHead(204, { "x-request-id": call.requestId }).end();
     else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
@@ -71,7 +66,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
 
 const failRpc = (call: WireCall, error: unknown, events: Events): void => {
   call.surface = "rpc";
-  failCall(call, error, events, sendFailure("null"));
+  failCall(call, error, events, asFailure("null"));
 };
 
 const requirePost = (call: WireCall): void => {
@@ -92,12 +87,9 @@ const idOfStranger = async (call: WireCall): Promise<string> => {
   }
 };
 
-const sendFailure =
-  (id: string) =>
-  (res: ServerResponse, error: GatewayError, requestId: string): void => {
-    const headers = { "content-type": "application/json", "x-request-id": requestId, ...headersOf(error) };
-    sendBody(res, errors[error.name].status, headers, failureText(error, requestId, id));
-  };
+export const asFailure =
+  (id: string): Wording =>
+  (error, requestId) => ({ type: "application/json", body: failureText(error, requestId, id) });
 
 /** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
 class HttpExchange implements RpcExchange {

@@ -1,11 +1,6 @@
-import { type IncomingMessage, STATUS_CODES } from "node:http";
-import type { Duplex } from "node:stream";
-import { errors } from "#generated/errors.ts";
-import type { GatewayError } from "#kit/errors.ts";
+import type { IncomingMessage } from "node:http";
 import { HOPS_HEADER } from "#kit/hops.ts";
 import { bearerOf } from "#wire/call/auth.ts";
-import { headersOf, problemOf } from "#wire/call/problem.ts";
-import { failureText } from "#wire/rpc/envelope.ts";
 
 /** The protocol of the socket; the server selects it where it is offered. */
 export const PROTOCOL = "agent-gateway.v1";
@@ -29,30 +24,3 @@ const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "tra
 
 export const tellingHeaders = ({ rawHeaders: raw }: IncomingMessage): string[] =>
   raw.filter((_, n) => TELLING.has((raw[n - (n % 2)] as string).toLowerCase()));
-
-/** The time that a refused connection is still read: its unread data could make it lose the refusal. */
-const LINGER_MS = 1_000;
-
-/** Answers a request to upgrade with the reason of its refusal: as RPC does at the path of the socket, as a problem elsewhere. */
-export const refuseUpgrade = (
-  socket: Duplex,
-  error: GatewayError,
-  { requestId, isRpc, after }: { requestId: string; isRpc: boolean; after: (ms: number, fire: () => void) => void },
-): void => {
-  const { status } = errors[error.name];
-  const body = isRpc ? failureText(error, requestId, "null") : JSON.stringify(problemOf(error, requestId));
-  const headers = {
-    "content-type": isRpc ? "application/json" : "application/problem+json",
-    "content-length": Buffer.byteLength(body),
-    "x-request-id": requestId,
-    ...headersOf(error),
-    ...(error.name === "invalid-request" && { "sec-websocket-version": "13" }),
-    connection: "close",
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  if (!socket.writable) return void socket.destroy();
-  socket.on("error", () => {});
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`);
-  socket.resume();
-  after(LINGER_MS, () => socket.destroy());
-};

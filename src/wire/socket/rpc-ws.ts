@@ -13,10 +13,12 @@ import type { WireCall } from "#wire/call/call.ts";
 import type { HeaderLines } from "#wire/call/header-lines.ts";
 import { requireOneOfEach } from "#wire/call/origins.ts";
 import { originForm } from "#wire/http/origin-form.ts";
+import { endWithRefusal } from "#wire/http/refuse-bytes.ts";
 import { mayCall, type RpcCaller } from "#wire/rpc/rpc.ts";
+import { asFailure } from "#wire/rpc/rpc-http.ts";
 import { CLOSE, Connection, type ConnectionParts } from "./connection.ts";
 import { createConnections, type SocketTimes } from "./connections.ts";
-import { PROTOCOL, refuseUpgrade, tellingHeaders, tokenOf } from "./handshake.ts";
+import { PROTOCOL, tellingHeaders, tokenOf } from "./handshake.ts";
 import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
 import { createSubscriptions, type SubscriptionsParts } from "./subscriptions.ts";
 
@@ -188,7 +190,10 @@ const refuse = (parts: SocketDoorParts, attempt: Attempt, thrown: unknown): void
   const error = GatewayError.from(thrown);
   if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
   const { status } = errors[error.name];
-  refuseUpgrade(socket, error, { requestId, isRpc: path === PATH && place.isServed, after: clock.after });
+  // As RPC does at the path of the socket, as a problem elsewhere.
+  const wording = path === PATH && place.isServed ? asFailure("null") : undefined;
+  const version = error.name === "invalid-request" ? { "sec-websocket-version": "13" } : undefined;
+  endWithRefusal(socket, error, requestId, wording, version);
   const ms = clock.monotonic() - began;
   const request = { surface: "rpc", operation: OPERATION, requestId } as const;
   events.requestHandled({ ...request, status, ms, error: error.name });
