@@ -9,9 +9,9 @@ import { createHeaderLines, createTokenHider } from "#wire/call/header-lines.ts"
 import { createOrigins, type Origins } from "#wire/call/origins.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
+import type { OnUpgrade } from "#wire/http/listen.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
-import type { OnUpgrade } from "#wire/http/upgrades.ts";
 import { createConsoleDoor } from "#wire/pages/console.ts";
 import { nothingAt, type Place, servedPlaces } from "#wire/pages/nothing-at.ts";
 import { createServedAt } from "#wire/pages/served-at.ts";

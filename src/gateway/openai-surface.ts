@@ -2,7 +2,7 @@ import type { Core } from "#core/core.ts";
 import { openAiHandlers } from "#handlers/openai/table.ts";
 import type { Events } from "#observe/events.ts";
 import { failCall, type WireCall } from "#wire/call/call.ts";
-import { endWithOpenAiError, OPENAI_FRAMING, asOpenAiError, validateOpenAi } from "#wire/openai/openai.ts";
+import { asOpenAiError, endWithOpenAiError, OPENAI_FRAMING, validateOpenAi } from "#wire/openai/openai.ts";
 import { createRestDoor, type RestDoorParts } from "#wire/rest/rest.ts";
 
 type OpenAiParts = Omit<RestDoorParts, "surface" | "handlers" | "style" | "hold">;

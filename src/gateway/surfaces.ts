@@ -32,7 +32,7 @@ import { createRequestValidation, holdHot, type ValidateRequest } from "#wire/re
 import { BATCH_LIMIT, createRpcDispatch, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";
 import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
-import type { SocketTimes } from "#wire/socket/connections.ts";
+import type { SocketTimes } from "#wire/socket/rpc-ws.ts";
 import { createRpcSocketDoor } from "#wire/socket/rpc-ws.ts";
 import { withSocketCalls } from "#wire/socket/socket-calls.ts";
 import { readinessOf } from "./process-health.ts";
@@ -165,7 +165,7 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
   const startedAt = new Date(clock.now() - parts.uptimeMs()).toISOString();
   const info = () => infoOf(parts, startedAt);
   const own = createRpcMethods(rpcHandlers({ ...parts, info }), async ({ exchange }) =>
-    JSON.parse((await documents()).openrpc(exchange.servedAt ?? placeOf(undefined))),
+    JSON.parse(String((await documents()).openrpc(exchange.servedAt ?? placeOf(undefined)))),
   );
   const table: RpcMethods = new Map([...own, ...(parts.extraMethods ?? [])]);
   // The calls of a token are counted over both transports.

@@ -36,7 +36,6 @@ export const createOpsDoors = (
   /** The door of a listener that serves this. */
   index: (served: Served) => Door;
 } => {
-  const [openapiBytes, openrpcBytes] = [createBytes(), createBytes()];
   return {
     index: (served) =>
       get("ops.index", (call) => {
@@ -60,22 +59,13 @@ export const createOpsDoors = (
     }),
     openapi: get("ops.openapi", async (call) => {
       const { openapi } = await parts.documents();
-      sendText(call, "application/json", openapiBytes(openapi(parts.servedAt(call, "rest"))));
+      sendText(call, "application/json", openapi(parts.servedAt(call, "rest")));
     }),
     openrpc: get("ops.openrpc", async (call) => {
       const { openrpc } = await parts.documents();
-      sendText(call, "application/json", openrpcBytes(openrpc(parts.servedAt(call, "rpc"))));
+      sendText(call, "application/json", openrpc(parts.servedAt(call, "rpc")));
     }),
     docs: get("ops.docs", async (call) => sendPage(call, await parts.reference())),
-  };
-};
-
-/** All readers of the same text get the same bytes, so that a thousand slow readers hold them once. */
-const createBytes = () => {
-  let last: { text: string; bytes: Buffer } | undefined;
-  return (text: string): Buffer => {
-    if (last?.text !== text) last = { text, bytes: Buffer.from(text) };
-    return last.bytes;
   };
 };
 

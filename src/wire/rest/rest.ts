@@ -1,4 +1,3 @@
-import { IncomingMessage } from "node:http";
 import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
@@ -75,7 +74,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
       "last-event-id": req.headers["last-event-id"],
     };
     const handler = handlers[matched.route.operation] as Handler;
-    const context = new RestContext(parts, call, caller, matched.route, raw);
+    const context = contextOf(parts, call, caller, matched.route, raw);
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
@@ -140,42 +139,28 @@ const noBodyTaken = (): GatewayError => {
   return new GatewayError("invalid-request", "This call takes no body.", { errors });
 };
 
-/** The context of one call. A class for the same reason as WireCall. */
-class RestContext implements CallContext {
-  readonly caller: RestCaller;
-  readonly requestId: string;
-  readonly idempotency: CallContext["idempotency"];
-  readonly #call: WireCall;
-  readonly #raw: Buffer | undefined;
-  readonly #parts: RestDoorParts;
-
-  constructor(parts: RestDoorParts, call: WireCall, caller: RestCaller, route: Route, raw: Buffer | undefined) {
-    const key = call.req.headers["idempotency-key"];
-    this.caller = caller;
-    this.requestId = call.requestId;
-    this.#call = call;
-    this.#raw = raw;
-    this.#parts = parts;
-    this.idempotency =
+const contextOf = (
+  { clock, recordBodies }: RestDoorParts,
+  call: WireCall,
+  caller: RestCaller,
+  route: Route,
+  body: Buffer | undefined,
+): CallContext => {
+  const key = call.req.headers["idempotency-key"];
+  return {
+    caller,
+    requestId: call.requestId,
+    hops: hopsIn(call.req.headers),
+    idempotency:
       route.idempotent && typeof key === "string"
-        ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(raw) }
-        : undefined;
-  }
-
-  get signal(): AbortSignal {
-    return this.#call.signal;
-  }
-
-  get hops(): number {
-    return hopsIn(this.#call.req.headers);
-  }
-
-  delivery() {
-    const { clock, recordBodies } = this.#parts;
-    const { name: caller } = this.caller;
-    return createDelivery(this.#call, { now: clock.now(), caller, body: this.#raw, keepBody: recordBodies() });
-  }
-}
+        ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(body) }
+        : undefined,
+    get signal() {
+      return call.signal;
+    },
+    delivery: () => createDelivery(call, { now: clock.now(), caller: caller.name, body, keepBody: recordBodies() }),
+  };
+};
 
 const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toString("base64url");
 
@@ -195,7 +180,6 @@ const answer = async (
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
     const fail = (error: unknown) => failCall(call, error, events, style?.wording, style?.sendLate);
-    letGo(call.req);
     call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
     return;
   }
@@ -216,17 +200,3 @@ const replyOf = ({ replies }: Route, as: string | undefined): { status: number }
 
 const isTagged = (reply: unknown): reply is Tagged =>
   typeof reply === "object" && reply !== null && "as" in reply && "body" in reply;
-
-const LISTENED = ["data", "end", "error", "close"];
-
-/**
- * Drops the parts of an HTTP/1.1 request that will not be read again. For an answer that may take hours: it needs the connection,
- * and nothing else.
- */
-const letGo = (req: IncomingMessage): void => {
-  if (!(req instanceof IncomingMessage)) return;
-  // One by one: to remove all at once leaves a dictionary behind that weighs more than they do.
-  for (const event of LISTENED) for (const listener of req.listeners(event)) req.off(event, listener as () => void);
-  req.rawHeaders = [];
-  req.headers = {};
-};

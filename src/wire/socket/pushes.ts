@@ -109,15 +109,7 @@ const showDelivery = (delivery: DeliveryNews["delivery"]): Pushes["delivery.reco
   eventId: delivery.eventId ?? null,
 });
 
-let lastMs = Number.NaN;
-let lastTime = "";
-const timeOf = (ms: number): string => {
-  if (ms !== lastMs) {
-    lastMs = ms;
-    lastTime = new Date(ms).toISOString();
-  }
-  return lastTime;
-};
+const timeOf = (ms: number): string => new Date(ms).toISOString();
 
 /**
  * A place in a stream, and which stream: a session's by its ordinal, which no other session ever gets, the gateway's by 0. The epoch names

@@ -3,12 +3,13 @@ import { createRequire } from "node:module";
 import type { Duplex } from "node:stream";
 import type * as Ws from "ws";
 import { errors } from "#generated/errors.ts";
+import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { hopsIn } from "#kit/hops.ts";
+import { HOPS_HEADER, hopsIn } from "#kit/hops.ts";
 import { newId } from "#kit/ids.ts";
 import { hashOf } from "#kit/secrets.ts";
 import { type Peer, requireTls } from "#wire/call/address.ts";
-import { adviceOf, type GuessGuard } from "#wire/call/auth.ts";
+import { adviceOf, bearerOf, type GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import type { HeaderLines } from "#wire/call/header-lines.ts";
 import { requireOneOfEach } from "#wire/call/origins.ts";
@@ -17,10 +18,15 @@ import { endWithRefusal } from "#wire/http/refuse-bytes.ts";
 import { mayCall, type RpcCaller } from "#wire/rpc/rpc.ts";
 import { asFailure } from "#wire/rpc/rpc-http.ts";
 import { CLOSE, Connection, type ConnectionParts } from "./connection.ts";
-import { createConnections, type SocketTimes } from "./connections.ts";
-import { PROTOCOL, tellingHeaders, tokenOf } from "./handshake.ts";
 import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
 import { createSubscriptions, type SubscriptionsParts } from "./subscriptions.ts";
+
+export type SocketTimes = {
+  /** The time between two pings of a connection; 30 s by default. */
+  pingMs?: number | undefined;
+  /** The time that something may be kept back from a connection before it is cut; 30 s by default. */
+  stuckMs?: number | undefined;
+};
 
 export type SocketDoorParts = SubscriptionsParts &
   Omit<ConnectionParts, "subscriptions" | "onGone" | "onIdle"> & {
@@ -44,6 +50,9 @@ export type UpgradePlace = {
   nothingAt: (path: string) => GatewayError;
 };
 
+/** The protocol of the socket; the server selects it where it is offered. */
+const PROTOCOL = "agent-gateway.v1";
+const BEARER = "bearer.";
 const PATH = "/rpc/ws";
 const TAKES =
   "`/rpc/ws` takes an RPC token: `Authorization: Bearer <token>` or, from a browser, the subprotocol `bearer.<base64url of the token>`.";
@@ -208,3 +217,96 @@ const lostPermission = ({ subscriber }: Connection, caller: RpcCaller): string |
   if (subscriber.deliveries && !mayCall(caller, DELIVERIES_PERMISSION)) return DELIVERIES_PERMISSION;
   return subscriber.gateway && !mayCall(caller, GATEWAY_PERMISSION) ? GATEWAY_PERMISSION : undefined;
 };
+
+const PING_MS = 30_000;
+const STUCK_MS = 30_000;
+/** The number of times that all connections are checked between two pings of one. */
+const LOOKS = 30;
+/** The time in which a connection must end after it was told to. */
+const LAST_MS = 1_000;
+
+/** All connections, with one timer for all of them. */
+const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS }: SocketTimes) => {
+  const all = new Set<Connection>();
+  const byNetwork = new Map<string, number>();
+  let stopTimer: (() => void) | undefined;
+  let whenNone: (() => void) | undefined;
+  let hint: (() => string) | undefined;
+
+  const look = (): void => {
+    stopTimer = all.size > 0 ? clock.after(pingMs / LOOKS, look) : undefined;
+    const now = clock.monotonic();
+    for (const connection of all) {
+      if (connection.heldSince !== 0 && now - connection.heldSince >= stuckMs) connection.cut();
+      if (now < connection.pingAt) continue;
+      connection.pingAt = now + pingMs;
+      connection.ping();
+    }
+  };
+  const closeForRestart = (connection: Connection): void => connection.close(CLOSE.restart, hint?.() ?? "");
+
+  return {
+    count: () => all.size,
+    countOf: (network: string): number => byNetwork.get(network) ?? 0,
+    list: (): readonly Connection[] => [...all],
+
+    add(connection: Connection): void {
+      const { network } = connection.origin;
+      all.add(connection);
+      byNetwork.set(network, (byNetwork.get(network) ?? 0) + 1);
+      // Ten thousand that come at once are not pinged at once.
+      connection.pingAt = clock.monotonic() + Math.random() * pingMs;
+      stopTimer ??= clock.after(pingMs / LOOKS, look);
+    },
+
+    delete(connection: Connection): void {
+      const { network } = connection.origin;
+      all.delete(connection);
+      const left = (byNetwork.get(network) ?? 1) - 1;
+      if (left > 0) byNetwork.set(network, left);
+      else byNetwork.delete(network);
+      if (all.size === 0) whenNone?.();
+    },
+
+    /** The last call of a connection was answered. */
+    idle(connection: Connection): void {
+      if (hint) closeForRestart(connection);
+    },
+
+    /** Tells each that the gateway goes, when its calls are answered or after `ms`. Resolves when all have gone. */
+    async closeAll(ms: number, reason: () => string): Promise<void> {
+      hint = reason;
+      for (const connection of all) if (connection.isIdle) closeForRestart(connection);
+      if (all.size === 0) return;
+      await new Promise<void>((resolve) => {
+        whenNone = resolve;
+        clock.after(ms, () => {
+          for (const connection of all) closeForRestart(connection);
+          clock.after(LAST_MS, () => {
+            for (const connection of all) connection.terminate();
+          });
+        });
+      });
+      stopTimer?.();
+    },
+  };
+};
+
+/** The token of a request to upgrade: in Authorization or, from a browser, as a subprotocol. */
+const tokenOf = (req: IncomingMessage): string | undefined => {
+  const inHeader = bearerOf(req);
+  if (inHeader !== undefined) return inHeader;
+  const offered = protocolsOf(req).find((protocol) => protocol.startsWith(BEARER));
+  return offered === undefined
+    ? undefined
+    : Buffer.from(offered.slice(BEARER.length), "base64url").toString() || undefined;
+};
+
+const protocolsOf = ({ headers }: IncomingMessage): string[] =>
+  (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
+
+/** The headers of a connection that identify its client and its cause: no secret, and nothing of the handshake. */
+const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
+
+const tellingHeaders = ({ rawHeaders: raw }: IncomingMessage): string[] =>
+  raw.filter((_, n) => TELLING.has((raw[n - (n % 2)] as string).toLowerCase()));
