@@ -165,7 +165,7 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
   const startedAt = new Date(clock.now() - parts.uptimeMs()).toISOString();
   const info = () => infoOf(parts, startedAt);
   const own = createRpcMethods(rpcHandlers({ ...parts, info }), async ({ exchange }) =>
-    JSON.parse(String((await documents()).openrpc(exchange.servedAt ?? placeOf(undefined)))),
+    JSON.parse(String((await documents()).openrpc(exchange.servedAt?.() ?? placeOf(undefined)))),
   );
   const table: RpcMethods = new Map([...own, ...(parts.extraMethods ?? [])]);
   // The calls of a token are counted over both transports.

@@ -76,7 +76,7 @@ export const authenticate = <Who>(
   call: WireCall,
   { identify, guard }: { identify: (hash: Buffer) => Who | undefined; guard: GuessGuard },
   takes: string,
-  shownPath: (call: WireCall) => string = ({ path }) => path,
+  shownPath = () => call.path,
 ): Who => {
   requireTls(call.peer);
   const hash = tokenHashOf(call.req);
@@ -84,5 +84,5 @@ export const authenticate = <Who>(
   if (caller !== undefined) return caller;
   const { surface, peer, requestId } = call;
   const endConnection = () => call.endConnection();
-  throw guard({ surface, peer, requestId, path: shownPath(call), endConnection }, adviceOf(takes, call.req));
+  throw guard({ surface, peer, requestId, path: shownPath(), endConnection }, adviceOf(takes, call.req));
 };

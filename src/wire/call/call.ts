@@ -10,15 +10,13 @@ import type { Peer } from "./address.ts";
 import type { HeaderLines } from "./header-lines.ts";
 import { refusalOf, sendBody, type Wording } from "./problem.ts";
 
-type CallParts = {
-  path: string;
-  peer: Peer;
+export type CallParts = {
   clock: Clock;
   events: Events;
   underWay: UnderWay;
   headerLines: HeaderLines;
-  /** Called for each request that was answered with an error. */
-  refused: (call: WireCall, status: number) => void;
+  refusals: { note(call: WireCall, status: number): void };
+  /** The refusal of a path where this listener has nothing. */
   nothingAt: (path: string) => GatewayError;
 };
 
@@ -50,11 +48,11 @@ export class WireCall {
   #stream: { stop(): void } | undefined = undefined;
   #mayStream = true;
 
-  constructor(req: IncomingMessage, res: ServerResponse, parts: CallParts) {
+  constructor(parts: CallParts, req: IncomingMessage, res: ServerResponse, path: string, peer: Peer) {
     this.req = req;
     this.res = res;
-    this.path = parts.path;
-    this.peer = parts.peer;
+    this.path = path;
+    this.peer = peer;
     this.#parts = parts;
     this.#began = parts.clock.monotonic();
     this.requestId = newId("req", parts.clock.now());
@@ -114,7 +112,7 @@ export class WireCall {
     const path = operation === "unknown" && status === 404 ? shownPath(this.path) : undefined;
     const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };
     this.#parts.events.requestHandled(line);
-    if (error !== undefined) this.#parts.refused(this, status);
+    if (error !== undefined) this.#parts.refusals.note(this, status);
   }
 }
 

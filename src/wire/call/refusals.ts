@@ -6,7 +6,7 @@ import type { ErrorName } from "#kit/errors.ts";
 import type { Delivery } from "#store/store.ts";
 import { createDelivery, type Recorded } from "./delivery.ts";
 import { createTally } from "./rate-limit.ts";
-import { createMatcher, type Route } from "./routes.ts";
+import { placeOfStranger, type Route } from "./routes.ts";
 
 /** The most refusals that are recorded in a time: for one network and error, and for all. The metrics count every one. */
 const ALIKE = { most: 20, ms: 60_000 };
@@ -36,7 +36,6 @@ type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: s
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
   const countAlike = createTally(clock, ALIKE.ms);
   const all = { since: -Infinity, count: 0 };
-  const match = createMatcher("rest", "openai");
 
   const admits = (network: string, error: string): boolean => {
     const now = clock.monotonic();
@@ -56,16 +55,6 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
     record({ ...delivery, body: undefined, bytes: 0, answer: "refused", status, steps });
   };
 
-  /** The place that an unknown caller asked for. An unknown path could hold a token, so only its beginning is kept. */
-  const placeOf = ({ surface, operation, path, req }: Recorded): Pick<Recorded, "operation" | "path"> => {
-    if (surface === "rpc") return { operation, path };
-    try {
-      const found = match(req.method ?? "", path);
-      if (found) return { operation: found.route.operation, path: found.route.path };
-    } catch {}
-    return { operation, path: path.startsWith("/v1/") ? "/v1/*" : "/api/v1/*" };
-  };
-
   return {
     /** True if one more refusal of this network is recorded. It is counted then. */
     admits,
@@ -77,7 +66,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       if (!admits(peer.network, error)) return;
       const given = { now: clock.now(), caller: caller ?? "", body: undefined, keepBody: false };
       const delivery = curb(createDelivery(call, given));
-      if (caller === undefined) Object.assign(delivery, placeOf(call));
+      if (caller === undefined && surface !== "rpc") Object.assign(delivery, placeOfStranger(call.req.method, path));
       keep(delivery, error, call.reason, status);
     },
     /** The same for calls over a WebSocket. */

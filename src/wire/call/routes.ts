@@ -34,6 +34,17 @@ export const createMatcher = (...surfaces: readonly Surface[]) => {
   };
 };
 
+const matchWithKey = createMatcher("rest", "openai");
+
+/** The place of the contract that a stranger asked for. Its own path could hold a token, so only the beginning of an unknown one is told. */
+export const placeOfStranger = (method = "", path = ""): { operation: string; path: string } => {
+  try {
+    const found = matchWithKey(method, path);
+    if (found) return { operation: found.route.operation, path: found.route.path };
+  } catch {}
+  return { operation: "unknown", path: /^\/v1(\/|$)/.test(path) ? "/v1/*" : "/api/v1/*" };
+};
+
 const isParam = (part: string): boolean => part.startsWith("{");
 
 const fits = ({ parts }: Pattern, path: string): boolean => {

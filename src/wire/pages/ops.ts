@@ -4,6 +4,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { authenticate, type GuessGuard } from "#wire/call/auth.ts";
 import { sendJson, type WireCall } from "#wire/call/call.ts";
 import type { Door } from "#wire/call/front.ts";
+import { sendBody } from "#wire/call/problem.ts";
 import type { Documents } from "./documents.ts";
 import { indexOf, indexPageOf, type Served, wantsPage } from "./index-page.ts";
 
@@ -81,8 +82,7 @@ const get =
   };
 
 const sendText = ({ res, requestId }: WireCall, type: string, text: string | Buffer): void => {
-  const headers = { "content-type": type, "content-length": Buffer.byteLength(text), "x-request-id": requestId };
-  res.writeHead(200, headers).end(text);
+  sendBody(res, 200, { "content-type": type, "x-request-id": requestId }, text);
 };
 
 /** A page that runs nothing, loads nothing, and stands in no other page's frame: its own style is all it may use. */

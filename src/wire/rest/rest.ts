@@ -14,7 +14,7 @@ import { failCall, type SendLate, sendJsonText, type WireCall } from "#wire/call
 import { createDelivery } from "#wire/call/delivery.ts";
 import type { Wording } from "#wire/call/problem.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
-import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
+import { createMatcher, type Match, placeOfStranger, type Route } from "#wire/call/routes.ts";
 import { type Framing, sendEvents } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 
@@ -48,13 +48,12 @@ export const createRestDoor = (parts: RestDoorParts) => {
   const { surface, hold, rateLimit, bodyLimit } = parts;
   const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
   const match = createMatcher(surface);
-  const below = BELOW[surface];
-  const takes = `\`${below}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
+  const takes = `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
 
   return async (call: WireCall): Promise<void> => {
     const { req } = call;
     call.surface = "rest";
-    const caller = authenticate(call, parts, takes, (stranger) => placeOf(match, stranger, below));
+    const caller = authenticate(call, parts, takes, () => placeOfStranger(req.method, call.path).path);
     call.keyHash = tokenHashOf(req);
     call.caller = caller.name;
     const matched = match(req.method ?? "", call.path);
@@ -86,15 +85,6 @@ type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
 /** The prefix of the paths of each door that takes REST's keys. */
 const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
-
-/** A path of the contract, in place of the stranger's own: that may hold anything, a token too. */
-const placeOf = (match: ReturnType<typeof createMatcher>, { req, path }: WireCall, below: string): string => {
-  try {
-    return match(req.method ?? "", path)?.route.path ?? `${below}/*`;
-  } catch {
-    return `${below}/*`;
-  }
-};
 
 const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
   if (scopes.includes("console")) return;

@@ -4,7 +4,6 @@ import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { IN_STRETCHES_FROM, textOfUtf8, utf8InStretches } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
-import type { Delivery } from "#store/store.ts";
 import { authenticate, type GuessGuard } from "#wire/call/auth.ts";
 import { parseText, readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
@@ -56,7 +55,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
       return;
     }
     const text = textOfUtf8(raw);
-    const answer = await dispatch(text, new HttpExchange(parts, call, caller, raw));
+    const answer = await dispatch(text, exchangeOf(parts, call, caller, raw));
     if (answer === undefined) call.res.writeHead(204, { "x-request-id": call.requestId }).end();
     else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
@@ -92,43 +91,17 @@ export const asFailure =
   (error, requestId) => ({ type: "application/json", body: failureText(error, requestId, id) });
 
 /** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
-class HttpExchange implements RpcExchange {
-  readonly caller: RpcCaller;
-  readonly idempotencyKey: string | undefined;
-  readonly outcome: WireCall;
-  readonly #raw: Buffer;
-  readonly #parts: RpcHttpParts;
-
-  constructor(parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer) {
-    this.caller = caller;
-    this.idempotencyKey = call.req.headers["idempotency-key"] as string | undefined;
-    this.outcome = call;
-    this.#raw = raw;
-    this.#parts = parts;
-  }
-
-  get requestId(): string {
-    return this.outcome.requestId;
-  }
-
-  get signal(): AbortSignal {
-    return this.outcome.signal;
-  }
-
-  get hops(): number {
-    return hopsIn(this.outcome.req.headers);
-  }
-
-  get servedAt(): string {
-    return this.#parts.servedAt(this.outcome);
-  }
-
-  delivery(operation: string, entry: string | undefined): Delivery {
-    const { clock, recordBodies } = this.#parts;
-    const body = entry === undefined ? this.#raw : Buffer.from(entry);
-    const given = { now: clock.now(), caller: this.caller.name, body, keepBody: recordBodies() };
-    const delivery = createDelivery(this.outcome, given);
-    delivery.operation = operation;
-    return delivery;
-  }
-}
+const exchangeOf = (parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer): RpcExchange => ({
+  caller,
+  requestId: call.requestId,
+  idempotencyKey: call.req.headers["idempotency-key"] as string | undefined,
+  hops: hopsIn(call.req.headers),
+  outcome: call,
+  signal: () => call.signal,
+  servedAt: () => parts.servedAt(call),
+  delivery(operation, entry) {
+    const body = entry === undefined ? raw : Buffer.from(entry);
+    const given = { now: parts.clock.now(), caller: caller.name, body, keepBody: parts.recordBodies() };
+    return { ...createDelivery(call, given), operation };
+  },
+});

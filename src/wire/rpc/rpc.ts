@@ -27,13 +27,13 @@ export type RpcExchange = {
   readonly caller: RpcCaller;
   readonly requestId: string;
   /** Aborts when the caller has gone. Made when somebody asks. */
-  readonly signal: AbortSignal;
+  signal(): AbortSignal;
   /** The Idempotency-Key header. With a batch it is refused. */
   readonly idempotencyKey: string | undefined;
   /** Counted from the headers; the headers of the upgrade hold for all calls of a WebSocket. */
   readonly hops?: number;
   /** The address at which the caller finds RPC, as it came here itself; the configured address if undefined. */
-  readonly servedAt?: string;
+  servedAt?(): string;
   /** Absent on HTTP. On a WebSocket it gives the sender the end of its turn, and with `stream` the pieces of the reply. */
   readonly follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
   /** The request as the flight recorder keeps it. `entry` is the text of the call within a batch; else it is all that came. */
@@ -229,7 +229,7 @@ export class MethodCall implements CallContext {
   }
 
   get signal(): AbortSignal {
-    return this.exchange.signal;
+    return this.exchange.signal();
   }
 
   get hops(): number {

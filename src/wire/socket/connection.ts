@@ -314,7 +314,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
     return this.caller.name;
   }
 
-  get servedAt(): string {
+  servedAt(): string {
     return this.connection.origin.servedAt;
   }
 
@@ -327,7 +327,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
     return this.#requestId;
   }
 
-  get signal(): AbortSignal {
+  signal(): AbortSignal {
     return this.connection.signal;
   }
 
