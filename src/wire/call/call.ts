@@ -35,12 +35,10 @@ export class WireCall {
   operation = "unknown";
   caller: string | undefined = undefined;
   error: string | undefined = undefined;
-  /** The detail of the error. */
   reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
   /** A call of RPC starts or changes something. */
   changes = false;
-  /** The hash of the REST key that it came with. */
   keyHash: Buffer | undefined = undefined;
   readonly #parts: CallParts;
   readonly #began: number;

@@ -20,7 +20,6 @@ const ID_CHARS = 256;
 type Failed = {
   operation: string;
   error: string | undefined;
-  /** The detail of the error. */
   reason: string | undefined;
   turnId: string | undefined;
 };

@@ -21,7 +21,6 @@ export type HookCallsParts = {
   record: (delivery: Delivery, work?: DeliveryWork) => void | Promise<void>;
 };
 
-/** The ids that an answer names. */
 type Named = { turnId?: string; sessionId?: string; eventId?: string; agent?: string; deliveryId?: string };
 
 type Handler = (call: unknown, ctx: HookContext) => HookReply | Promise<HookReply>;

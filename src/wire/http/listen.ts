@@ -46,7 +46,6 @@ export type Listening = {
    * be on its way.
    */
   stopAccepting(): Promise<void>;
-  /** Ends the connections that are left. */
   close(): Promise<void>;
 };
 

@@ -114,7 +114,6 @@ type Place = { path: string; method: string };
 const operationAt = (document: object, { path, method }: Place): Operation =>
   (document as Document).paths[path]?.[method.toLowerCase()] ?? {};
 
-/** The schema of an operation's body. */
 export const bodySchemaIn = (document: object, place: Place): Schema | undefined =>
   operationAt(document, place).requestBody?.content?.["application/json"]?.schema;
 

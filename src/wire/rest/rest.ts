@@ -28,7 +28,6 @@ export type Style = {
 };
 
 export type RestDoorParts = {
-  /** The surface whose operations it serves. */
   surface: "rest" | "openai";
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
@@ -83,7 +82,6 @@ export const createRestDoor = (parts: RestDoorParts) => {
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
-/** The prefix of the paths of each door that takes REST's keys. */
 const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
 
 const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
@@ -102,7 +100,6 @@ const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buf
   return await readBody(call, limit);
 };
 
-/** A handler of an operation that takes a body gets one. */
 const bodyOfNone = ({ bodyLimit }: Route): object | undefined => (bodyLimit === null ? undefined : {});
 
 const readIfThere = async (call: WireCall, limit: number): Promise<Buffer | undefined> => {

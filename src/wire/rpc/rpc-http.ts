@@ -18,7 +18,6 @@ export type RpcHttpParts = {
   /** The owner of the token with this hash; undefined for one that RPC does not know. */
   identify: (hash: Buffer) => RpcCaller | undefined;
   guard: GuessGuard;
-  /** The address at which the caller finds RPC. */
   servedAt: (call: WireCall) => string;
   bodyLimit: () => number;
   recordBodies: () => boolean;

@@ -47,15 +47,11 @@ export type RpcOutcome = {
   operation: string;
   /** The name of the first error that was answered. */
   error: string | undefined;
-  /** The detail of that error. */
   reason: string | undefined;
-  /** The first turn that was started. */
   turnId: string | undefined;
-  /** Some call in it starts or changes something. */
   changes: boolean;
 };
 
-/** One method, as the dispatcher knows it. */
 export type RpcMethodRow = {
   name: string;
   /** The permission that a token needs to call it; null where any will do. */
@@ -63,9 +59,7 @@ export type RpcMethodRow = {
   required: readonly string[];
   /** Its params may be a list. */
   positional?: boolean;
-  /** Takes an idempotency key. */
   idempotent?: boolean;
-  /** It starts or changes something, and does not only read. */
   changes?: boolean;
   /** The fault of the params, as a sentence; undefined when they have none. Fills in defaults. */
   check(params: object): string | undefined;
@@ -77,7 +71,6 @@ export type RpcMethods = ReadonlyMap<string, RpcMethodRow>;
 
 export type RpcDispatchParts = {
   events: Pick<Events, "unexpectedError">;
-  /** By the token. */
   rateLimit?: CountRequest;
 };
 

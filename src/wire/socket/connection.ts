@@ -15,7 +15,6 @@ import type { Subscribing, Subscriptions } from "./subscriptions.ts";
 
 /** The codes that the gateway closes a WebSocket with. docs/websocket.md explains each to the other side. */
 export const CLOSE = {
-  /** A binary message came. */
   notText: 1003,
   /** Never sent: nobody was there to read it. */
   unanswered: 1006,
@@ -75,7 +74,6 @@ export class Connection implements Subscribing {
   closing = 0;
   /** The time since which something is kept back from it, in monotonic milliseconds; 0 if nothing is. */
   heldSince = 0;
-  /** The time of its next ping. */
   pingAt = 0;
   readonly #ws: WebSocket;
   readonly #socket: Duplex;
@@ -83,7 +81,6 @@ export class Connection implements Subscribing {
   #callsUnderWay = 0;
   #callsBegun = 0;
   #missedPings = 0;
-  /** Calls that have not begun. */
   #waiting: string[] = [];
   #gone: AbortController | undefined = undefined;
   /** Closes it once the calls that have begun are answered. Nothing more is read until then. */
@@ -299,7 +296,6 @@ export class SocketExchange implements RpcExchange, PendingCall {
   readonly #text: string;
   readonly #began: number;
   #requestId: string | undefined = undefined;
-  /** Pushes that wait for the answer. */
   #after: string[] = [];
   #isAnswered = false;
 

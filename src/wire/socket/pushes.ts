@@ -7,7 +7,6 @@ import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
 /** The part of a session that its pushes name. */
 export type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
 
-/** A piece of a reply that is being written. */
 export type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
 
 const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>

@@ -60,7 +60,6 @@ export class SessionStream extends Stream<Entry> {
     return frames.reset(frames.sessionCursor(this, seq), this.sessionId);
   }
 
-  /** There is such a session. */
   setSession({ ordinal, agent }: Pick<Session, "ordinal" | "agent">): void {
     this.ordinal = ordinal;
     this.agent = agent;

@@ -166,7 +166,6 @@ export class Reader<Of extends Stream = Stream> {
     else this.owner.fallBehind(this);
   }
 
-  /** Takes the entry that comes next. */
   take(entry: Told, frame: () => string): void {
     const ended = this.#endsIn(entry);
     if (this.isSubscribed) this.owner.sink.push(frame());

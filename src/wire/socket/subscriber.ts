@@ -25,7 +25,6 @@ export type SubscriberParts = SessionStreamParts & {
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
   gateway: GatewayStream;
-  /** The subscribers of each agent. */
   ofAgent: Map<string, Set<Subscriber>>;
 };
 
@@ -102,7 +101,6 @@ export class Subscriber implements ReaderOwner {
     if (this.#parts.store.shared && replySeq === undefined) void this.#checkEnded(reader, sender);
   }
 
-  /** Ends all of them. */
   leave(): void {
     for (const name of [...this.agents]) this.#unfollowAgent(name);
     for (const reader of [...this.readers.values(), ...this.#behind]) this.drop(reader);
@@ -308,7 +306,6 @@ export class Subscriber implements ReaderOwner {
     else reader.start(reader.isBehind ? reader.sent : Math.max(last, reader.newest), false);
   }
 
-  /** The places from which the subscriptions of a request go on. */
   #placesOf({ sessions, gateway }: Subscribe): Subscribed {
     const { frames } = this.#parts;
     const places = Object.keys(sessions ?? {}).flatMap((id) => {

@@ -69,7 +69,6 @@ export const createSubscriptions = (given: SubscriptionsParts) => {
       await subscriber?.unsubscribe(request);
     },
 
-    /** Pushes the end of a turn to its sender. */
     follow(connection: Subscribing, call: PendingCall, turn: Turn, options: FollowOptions): void {
       subscriberOf(connection).follow(call, turn, options);
     },
