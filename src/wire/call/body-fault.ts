@@ -1,6 +1,6 @@
 import type { ValidationError } from "#generated/validators/validate.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { demandOf, ended, hintOf, insteadOf } from "#kit/fault-words.ts";
+import { demandOf, ended, foremost, hintOf, insteadOf } from "#kit/fault-words.ts";
 
 /** A fault in a body: its place, and a message. */
 export type BodyFault = { pointer: string; message: string };
@@ -28,8 +28,12 @@ export const faultOf = (fault: ValidationError | undefined, body?: unknown): Bod
 const below = (place: string, name: unknown): string =>
   `${place}/${String(name).slice(0, NAME_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
-/** The refusal of a body for one fault. */
-export const invalidBody = ({ pointer, message }: BodyFault): GatewayError => {
-  const name = pointer === "" ? "The body" : pointer.slice(1).replaceAll("/", ".");
-  return new GatewayError("invalid-request", ended(`${name} ${message}`), { errors: [{ pointer, message }] });
+/** The refusal of a request for its faults, of which the foremost is told in a sentence. */
+export const invalidRequest = (faults: readonly BodyFault[], nameOf = nameOfPlace): GatewayError => {
+  const { pointer, message } = foremost(faults) as BodyFault;
+  return new GatewayError("invalid-request", ended(`${nameOf(pointer) || "The body"} ${message}`), { errors: faults });
 };
+
+/** A pointer as people write the place: `skill_ids.0`, `query:limit`. */
+const nameOfPlace = (pointer: string): string =>
+  pointer.startsWith("/") ? pointer.slice(1).replaceAll("/", ".") : pointer;

@@ -84,9 +84,6 @@ export const createHttp2 = (parts: Http2Parts) => {
       drainingSince ??= performance.now();
       for (const connection of connections) connection.announceEnd();
     },
-    destroy(): void {
-      for (const connection of connections) connection.destroy();
-    },
   };
 };
 

@@ -113,13 +113,13 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   if (tls)
     server.on(connected, (socket: TLSSocket) => (socket.alpnProtocol === "h2" ? http2.take(socket) : http1(socket)));
   else server.on(connected, prefaces.read);
-  const upgrades = options.onUpgrade && createUpgrades(options.onUpgrade, http1);
-  if (upgrades) {
+  const { onUpgrade } = options;
+  if (onUpgrade) {
     server.on("upgrade", (req, duplex, head) => {
       const socket = duplex as Socket;
       afterAnswers(socket, () => {
         slowReaders.remove(socket);
-        upgrades.take(req, socket, head);
+        takeUpgrade({ req, socket, head }, onUpgrade, http1);
       });
     });
   }
@@ -158,11 +158,6 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       clearInterval(idleTimer);
       clearInterval(checks);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections();
-      prefaces.endWaiting(Infinity);
-      http2.destroy();
-      upgrades?.destroy();
-      // The connections whose TLS handshake was never completed.
       for (const socket of open) socket.destroy();
       await closed;
     },
@@ -249,23 +244,18 @@ const createPauseReport = (events: Events) => {
  * Hands on a request that asks for a WebSocket. Any other upgrade may be ignored, and is: such a request is read once more
  * without the wish, as Node lets nobody answer it otherwise.
  */
-const createUpgrades = (onUpgrade: OnUpgrade, http1: (socket: Socket) => void) => {
-  const open = new Set<Socket>();
-  return {
-    take(req: IncomingMessage, socket: Socket, head: Buffer): void {
-      if (tokensOf(req.headers.upgrade).includes("websocket")) {
-        open.add(socket);
-        socket.on("close", () => open.delete(socket)).on("error", () => {});
-        onUpgrade(req, socket, head);
-      } else {
-        http1(socket);
-        socket.emit("data", Buffer.concat([Buffer.from(headWithout(req), "latin1"), head]));
-      }
-    },
-    destroy(): void {
-      for (const socket of open) socket.destroy();
-    },
-  };
+const takeUpgrade = (
+  { req, socket, head }: { req: IncomingMessage; socket: Socket; head: Buffer },
+  onUpgrade: OnUpgrade,
+  http1: (socket: Socket) => void,
+): void => {
+  if (tokensOf(req.headers.upgrade).includes("websocket")) {
+    socket.on("error", () => {});
+    onUpgrade(req, socket, head);
+  } else {
+    http1(socket);
+    socket.emit("data", Buffer.concat([Buffer.from(headWithout(req), "latin1"), head]));
+  }
 };
 
 const tokensOf = (header: string | undefined): string[] =>

@@ -4,8 +4,7 @@ import type { OpenAiError } from "#generated/rest-types.ts";
 import { bodies } from "#generated/validators/openai.js";
 import type { ValidationError } from "#generated/validators/validate.ts";
 import { type ErrorName, GatewayError } from "#kit/errors.ts";
-import { ended } from "#kit/fault-words.ts";
-import { type BodyFault, faultOf } from "#wire/call/body-fault.ts";
+import { type BodyFault, faultOf, invalidRequest } from "#wire/call/body-fault.ts";
 import type { Wording } from "#wire/call/problem.ts";
 import type { Framing } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
@@ -71,14 +70,9 @@ export const OPENAI_FRAMING: Framing = {
 /** Holds a body to the contract. The query is not checked: clients put parameters there that other servers ask for. */
 export const validateOpenAi: ValidateRequest = async (_asked, body, { operation }) => {
   const validate = bodies[operation as keyof typeof bodies];
-  if (validate && !validate(body)) throw refusalOf(toldOf(validate.errors ?? []));
+  if (validate && !validate(body)) throw invalidRequest([toldOf(validate.errors ?? [])], paramOf);
   return { body, query: {} };
 };
-
-const refusalOf = (fault: BodyFault): GatewayError =>
-  new GatewayError("invalid-request", ended(`${paramOf(fault.pointer) || "The body"} ${fault.message}`), {
-    errors: [fault],
-  });
 
 /** The one fault that is told. A missing text comes last: a part of another type has none, and its type is the real fault. */
 const toldOf = (found: readonly ValidationError[]): BodyFault => {

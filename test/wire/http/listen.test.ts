@@ -130,7 +130,6 @@ describe("connections", () => {
     const checks = setInterval(() => http2.check(), 5);
     onTestFinished(() => {
       clearInterval(checks);
-      http2.destroy();
       server.close();
     });
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
