@@ -88,6 +88,7 @@ export class Subscriber implements ReaderOwner {
 
   /** Pushes the end of a turn to its sender, and with `stream` the pieces of the reply until then. */
   follow(call: PendingCall, turn: Turn, { stream, replySeq }: FollowOptions): void {
+    if (!this.sink.isOpen) return;
     const sender = { turnId: turn.turnId, stream, call };
     if (hasEnded(turn)) {
       this.#tellEnd(sender, turn);
@@ -166,7 +167,7 @@ export class Subscriber implements ReaderOwner {
   async #checkEnded(reader: Reader<SessionStream>, sender: Sender): Promise<void> {
     // A store that fails changes nothing: the end is told when it comes.
     const turn = await this.#parts.store.getTurn(sender.turnId).catch(() => undefined);
-    if (!turn || !hasEnded(turn) || !reader.senders.includes(sender)) return;
+    if (!turn || !hasEnded(turn) || reader.isOver || !reader.senders.includes(sender)) return;
     if (!reader.isSubscribed) this.#tellEnd(sender, turn);
     reader.senders = reader.senders.filter((one) => one !== sender);
     reader.dropIdle();
