@@ -5,13 +5,13 @@ import { type Access, createAccess } from "#wire/call/access.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
 import { createFront, type DoorAt } from "#wire/call/front.ts";
-import { createLineHider, createTokenHider } from "#wire/call/known-tokens.ts";
+import { createHeaderLines, createTokenHider } from "#wire/call/header-lines.ts";
 import { createOrigins, type Origins } from "#wire/call/origins.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
+import type { OnUpgrade } from "#wire/http/listen.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
-import type { OnUpgrade } from "#wire/http/upgrades.ts";
 import { createConsoleDoor } from "#wire/pages/console.ts";
 import { nothingAt, type Place, servedPlaces } from "#wire/pages/nothing-at.ts";
 import { createServedAt } from "#wire/pages/served-at.ts";
@@ -25,8 +25,13 @@ import {
   type SurfaceParts,
 } from "./surfaces.ts";
 
-type DoorsParts = Omit<SurfaceParts, "config" | "access" | "guard" | "refusals" | "isServed" | "servedAt"> & {
+type DoorsParts = Omit<
+  SurfaceParts,
+  "config" | "access" | "guard" | "refusals" | "headerLines" | "isServed" | "servedAt"
+> & {
   config: Config;
+  /** A text without the secrets that the logs hide. */
+  hideSecrets: (text: string) => string;
 };
 
 /** From the sources, from `dist/main.js`, and from a chunk beside it. */
@@ -66,7 +71,7 @@ export const createDoors = (given: DoorsParts) => {
       access.hooks.identify(hash) !== undefined ||
       access.identifyConsole(hash) !== undefined,
   );
-  const hideSecrets = createLineHider((line) => hideTokens(given.hideSecrets(line)), clock);
+  const headerLines = createHeaderLines((line) => hideTokens(given.hideSecrets(line)), clock);
   /** A key that is not known any more loses its streams. */
   const recheckKeys = () =>
     underWay.recheckKeys(
@@ -76,7 +81,7 @@ export const createDoors = (given: DoorsParts) => {
 
   const parts: SurfaceParts = {
     ...given,
-    ...{ guard, refusals, hideSecrets },
+    ...{ guard, refusals, headerLines },
     config: () => config,
     access: () => access,
     isServed: (surface) => listeners.some(({ surfaces }) => surfaces.includes(surface)),
@@ -126,7 +131,7 @@ export const createDoors = (given: DoorsParts) => {
   return {
     front: (listener: number): ((req: IncomingMessage, res: ServerResponse) => void) =>
       createFront({
-        ...{ underWay, hideSecrets, refusals, events, clock },
+        ...{ underWay, headerLines, refusals, events, clock },
         doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
         origins: () => at(listener).origins,

@@ -2,7 +2,7 @@ import type { Core } from "#core/core.ts";
 import { openAiHandlers } from "#handlers/openai/table.ts";
 import type { Events } from "#observe/events.ts";
 import { failCall, type WireCall } from "#wire/call/call.ts";
-import { endWithOpenAiError, OPENAI_FRAMING, sendOpenAiError, validateOpenAi } from "#wire/openai/openai.ts";
+import { asOpenAiError, endWithOpenAiError, OPENAI_FRAMING, validateOpenAi } from "#wire/openai/openai.ts";
 import { createRestDoor, type RestDoorParts } from "#wire/rest/rest.ts";
 
 type OpenAiParts = Omit<RestDoorParts, "surface" | "handlers" | "style" | "hold">;
@@ -13,9 +13,9 @@ export const createOpenAiSurface = (core: Core, parts: OpenAiParts & { events: E
     ...parts,
     surface: "openai",
     handlers: openAiHandlers(core),
-    style: { framing: OPENAI_FRAMING, send: sendOpenAiError, sendLate: endWithOpenAiError },
+    style: { framing: OPENAI_FRAMING, wording: asOpenAiError, sendLate: endWithOpenAiError },
     hold: validateOpenAi,
   }),
   fail: (call: WireCall, error: unknown): void =>
-    failCall(call, error, parts.events, sendOpenAiError, endWithOpenAiError),
+    failCall(call, error, parts.events, asOpenAiError, endWithOpenAiError),
 });

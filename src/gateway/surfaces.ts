@@ -19,6 +19,7 @@ import type { Access } from "#wire/call/access.ts";
 import type { GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import type { DoorAt } from "#wire/call/front.ts";
+import type { HeaderLines } from "#wire/call/header-lines.ts";
 import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import { createHooksDoor } from "#wire/hooks/hooks.ts";
@@ -32,7 +33,7 @@ import { createRequestValidation, holdHot, type ValidateRequest } from "#wire/re
 import { BATCH_LIMIT, createRpcDispatch, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";
 import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
-import type { SocketTimes } from "#wire/socket/connections.ts";
+import type { SocketTimes } from "#wire/socket/rpc-ws.ts";
 import { createRpcSocketDoor } from "#wire/socket/rpc-ws.ts";
 import { withSocketCalls } from "#wire/socket/socket-calls.ts";
 import { readinessOf } from "./process-health.ts";
@@ -51,8 +52,7 @@ export type SurfaceParts = {
   uptimeMs: () => number;
   guard: GuessGuard;
   refusals: Refusals;
-  /** A text without the secrets that the logs hide, and without tokens that are good here. */
-  hideSecrets: (text: string) => string;
+  headerLines: HeaderLines;
   isDraining: () => boolean;
   isShort: () => boolean;
   lag: LoopLag;
@@ -160,7 +160,7 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
   const startedAt = new Date(clock.now() - parts.uptimeMs()).toISOString();
   const info = () => infoOf(parts, startedAt);
   const own = createRpcMethods(rpcHandlers({ ...parts, info }), async ({ exchange }) =>
-    JSON.parse((await documents()).openrpc(exchange.servedAt ?? placeOf(undefined))),
+    JSON.parse(String((await documents()).openrpc(exchange.servedAt?.() ?? placeOf(undefined)))),
   );
   const table: RpcMethods = new Map([...own, ...(parts.extraMethods ?? [])]);
   // The calls of a token are counted over both transports.
@@ -186,7 +186,7 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
     servedAt: (asked) => servedAt(asked, "rpc"),
     messageLimit: () => config().limits.rpcBody,
     socketsPerAddress: () => config().gateway.rpc.socketsPerAddress,
-    hideSecrets: parts.hideSecrets,
+    headerLines: parts.headerLines,
     isDraining: parts.isDraining,
     refusals: parts.refusals,
     times: parts.socketTimes,

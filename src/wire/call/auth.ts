@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hashOf } from "#kit/secrets.ts";
 import type { Events } from "#observe/events.ts";
 import { type Peer, requireTls } from "./address.ts";
 import type { WireCall } from "./call.ts";
+import { createTally } from "./rate-limit.ts";
 
 /** The token of an Authorization header; undefined when there is none of the form `Bearer <token>`. */
 export const bearerOf = (req: IncomingMessage): string | undefined => {
@@ -14,37 +14,20 @@ export const bearerOf = (req: IncomingMessage): string | undefined => {
   return header.slice(7).trim() || undefined;
 };
 
-type Hashed = { token: string; hash: Buffer };
-
-/** The hash of the token that a connection sent last: it sends the same again and again, and is compared with nothing but its own. */
-const createHashes = () => {
-  const hashed = new WeakMap<Socket, Hashed>();
-  return (socket: Socket, token: string): Buffer => {
-    const last = hashed.get(socket);
-    if (last?.token === token) return last.hash;
-    const hash = hashOf(token);
-    hashed.set(socket, { token, hash });
-    return hash;
-  };
-};
-const hashOfBearer = createHashes();
-const hashOfGatewayToken = createHashes();
-
 /** The hash of the token that a request carries; undefined when it carries none. */
 export const tokenHashOf = (req: IncomingMessage): Buffer | undefined => {
   const token = bearerOf(req);
-  return token === undefined ? undefined : hashOfBearer(req.socket, token);
+  return token === undefined ? undefined : hashOf(token);
 };
 
 /** The hash of the token in `x-gateway-token`, for use behind a proxy that needs Authorization for itself. */
-export const gatewayTokenHashOf = ({ headers, socket }: IncomingMessage): Buffer | undefined => {
+export const gatewayTokenHashOf = ({ headers }: IncomingMessage): Buffer | undefined => {
   const token = headers["x-gateway-token"] as string | undefined;
-  return token ? hashOfGatewayToken(socket, token) : undefined;
+  return token ? hashOf(token) : undefined;
 };
 
 const WINDOW_MS = 60_000;
 const FREE_FAILURES = 20;
-const NETWORKS = 10_000;
 
 /** Headers in which people put a token, and which not every door reads. */
 const ELSEWHERE = ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-token", "x-gateway-token"];
@@ -74,22 +57,15 @@ type Stranger = {
  * good token still passes.
  */
 export const createGuessGuard = (clock: Clock, events: Events) => {
-  const failures = new Map<string, { since: number; count: number }>();
+  const countFailure = createTally(clock, WINDOW_MS);
   return ({ peer, endConnection, ...attempt }: Stranger, advice: string): GatewayError => {
     const { address, network } = peer;
-    const now = clock.monotonic();
-    let failed = failures.get(network);
-    if (!failed || now - failed.since >= WINDOW_MS) {
-      failures.delete(network);
-      if (failures.size >= NETWORKS) failures.delete(failures.keys().next().value as string);
-      failed = { since: now, count: 0 };
-      failures.set(network, failed);
-    }
-    const isGuessing = ++failed.count > FREE_FAILURES;
+    const { since, count } = countFailure(network);
+    const isGuessing = count > FREE_FAILURES;
     events.authFailed({ ...attempt, address, logged: !isGuessing });
     if (!isGuessing) return new GatewayError("unauthenticated", advice);
     endConnection?.();
-    return new GatewayError("unauthenticated", advice, { retryAfterMs: failed.since + WINDOW_MS - now });
+    return new GatewayError("unauthenticated", advice, { retryAfterMs: since + WINDOW_MS - clock.monotonic() });
   };
 };
 
@@ -100,7 +76,7 @@ export const authenticate = <Who>(
   call: WireCall,
   { identify, guard }: { identify: (hash: Buffer) => Who | undefined; guard: GuessGuard },
   takes: string,
-  shownPath: (call: WireCall) => string = ({ path }) => path,
+  shownPath = () => call.path,
 ): Who => {
   requireTls(call.peer);
   const hash = tokenHashOf(call.req);
@@ -108,5 +84,5 @@ export const authenticate = <Who>(
   if (caller !== undefined) return caller;
   const { surface, peer, requestId } = call;
   const endConnection = () => call.endConnection();
-  throw guard({ surface, peer, requestId, path: shownPath(call), endConnection }, adviceOf(takes, call.req));
+  throw guard({ surface, peer, requestId, path: shownPath(), endConnection }, adviceOf(takes, call.req));
 };

@@ -1,6 +1,6 @@
 import type { ValidationError } from "#generated/validators/validate.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { ended, type ToldFault, faultOf as toldFault } from "#kit/fault-words.ts";
+import { ended, foremost, type ToldFault, faultOf as toldFault } from "#kit/fault-words.ts";
 
 export type { ToldFault as BodyFault };
 
@@ -8,8 +8,12 @@ export type { ToldFault as BodyFault };
 export const faultOf = (fault: ValidationError | undefined, body?: unknown): ToldFault =>
   toldFault(fault, fault?.params.known as string[] | undefined, body);
 
-/** The refusal of a body for one fault. */
-export const invalidBody = ({ pointer, message }: ToldFault): GatewayError => {
-  const name = pointer === "" ? "The body" : pointer.slice(1).replaceAll("/", ".");
-  return new GatewayError("invalid-request", ended(`${name} ${message}`), { errors: [{ pointer, message }] });
+/** The refusal of a request for its faults, of which the foremost is told in a sentence. */
+export const invalidRequest = (faults: readonly ToldFault[], nameOf = nameOfPlace): GatewayError => {
+  const { pointer, message } = foremost(faults) as ToldFault;
+  return new GatewayError("invalid-request", ended(`${nameOf(pointer) || "The body"} ${message}`), { errors: faults });
 };
+
+/** A pointer as people write the place: `skill_ids.0`, `query:limit`. */
+const nameOfPlace = (pointer: string): string =>
+  pointer.startsWith("/") ? pointer.slice(1).replaceAll("/", ".") : pointer;

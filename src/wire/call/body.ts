@@ -62,13 +62,6 @@ const tooLarge = (limit: number): GatewayError =>
 /** The JSON value in a body. The body must be valid UTF-8 and keep to the limits of parseText. */
 export const parseJson = (body: Buffer): unknown => parseText(textOf(body));
 
-/** The same of a large one, in stretches: others are heard in between. */
-export const parseLargeJson = async (body: Buffer): Promise<unknown> => {
-  const text = textOf(body);
-  await breathe();
-  return await parseLargeText(text);
-};
-
 /** The text of a body that is UTF-8 to the letter. A byte order mark stays in it, which is no JSON. */
 export const textOf = (body: Buffer): string => {
   if (!isUtf8(body)) throw new GatewayError("parse-error", "The body is not UTF-8.");
@@ -81,8 +74,9 @@ export const parseText = (text: string): unknown => {
   return parse(text);
 };
 
-/** The same of a large text, in stretches. */
+/** The same of a large text, in stretches: others are heard in between. */
 export const parseLargeText = async (text: string): Promise<unknown> => {
+  await breathe();
   requireWithin(text);
   await breathe();
   const parsed = parse(text);

@@ -3,23 +3,20 @@ import type { Http2ServerResponse } from "node:http2";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
-import { NOWHERE } from "#kit/roster.ts";
 import type { Events } from "#observe/events.ts";
 import { traceIdOf } from "#observe/tracing.ts";
 import type { UnderWay } from "#wire/http/under-way.ts";
 import type { Peer } from "./address.ts";
-import { sendBody, sendProblem } from "./problem.ts";
+import type { HeaderLines } from "./header-lines.ts";
+import { refusalOf, sendBody, type Wording } from "./problem.ts";
 
-type CallParts = {
-  path: string;
-  peer: Peer;
+export type CallParts = {
   clock: Clock;
   events: Events;
   underWay: UnderWay;
-  /** Hides secrets in the parts of the request that are kept. */
-  hideSecrets: (text: string) => string;
-  /** Called for each request that was answered with an error. */
-  refused: (call: WireCall, status: number) => void;
+  headerLines: HeaderLines;
+  refusals: { note(call: WireCall, status: number): void };
+  /** The refusal of a path where this listener has nothing. */
   nothingAt: (path: string) => GatewayError;
 };
 
@@ -38,26 +35,22 @@ export class WireCall {
   operation = "unknown";
   caller: string | undefined = undefined;
   error: string | undefined = undefined;
-  /** The detail of the error. */
   reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
   /** A call of RPC starts or changes something. */
   changes = false;
-  /** The hash of the REST key that it came with. */
   keyHash: Buffer | undefined = undefined;
-  /** Its place among the calls under way. */
-  at = NOWHERE;
   readonly #parts: CallParts;
   readonly #began: number;
   #controller: AbortController | undefined = undefined;
   #stream: { stop(): void } | undefined = undefined;
   #mayStream = true;
 
-  constructor(req: IncomingMessage, res: ServerResponse, parts: CallParts) {
+  constructor(parts: CallParts, req: IncomingMessage, res: ServerResponse, path: string, peer: Peer) {
     this.req = req;
     this.res = res;
-    this.path = parts.path;
-    this.peer = parts.peer;
+    this.path = path;
+    this.peer = peer;
     this.#parts = parts;
     this.#began = parts.clock.monotonic();
     this.requestId = newId("req", parts.clock.now());
@@ -65,8 +58,8 @@ export class WireCall {
     res.once("close", () => this.#end());
   }
 
-  get hideSecrets(): (text: string) => string {
-    return this.#parts.hideSecrets;
+  get headerLines(): HeaderLines {
+    return this.#parts.headerLines;
   }
 
   /** The refusal of its path, which leads nowhere. */
@@ -117,7 +110,7 @@ export class WireCall {
     const path = operation === "unknown" && status === 404 ? shownPath(this.path) : undefined;
     const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };
     this.#parts.events.requestHandled(line);
-    if (error !== undefined) this.#parts.refused(this, status);
+    if (error !== undefined) this.#parts.refusals.note(this, status);
   }
 }
 
@@ -138,13 +131,22 @@ const SECRET_CHARS = 16;
 const DISCARD_LIMIT = 4096;
 
 /** Ends an answer that is under way: half of one must not look like a whole. */
-const cut = (res: ServerResponse, _error: GatewayError): unknown => res.destroy();
+const cut: SendLate = (res) => res.destroy();
+
+/** Tells of an error in an answer that is under way. */
+export type SendLate = (res: ServerResponse, error: GatewayError) => unknown;
 
 /**
- * Answers with the problem, or in the words of `send`. An answer that has begun is cut off, or ended by `sendLate`. An unexpected
- * error is logged whole, and its answer says nothing of the cause.
+ * Answers with the problem, or in other words. An answer that has begun is cut off, or ended by `sendLate`. An unexpected error is logged
+ * whole, and its answer says nothing of the cause.
  */
-export const failCall = (call: WireCall, thrown: unknown, events: Events, send = sendProblem, sendLate = cut): void => {
+export const failCall = (
+  call: WireCall,
+  thrown: unknown,
+  events: Events,
+  wording?: Wording,
+  sendLate: SendLate = cut,
+): void => {
   const { req, res, requestId } = call;
   const error = GatewayError.from(thrown);
   call.error = error.name;
@@ -157,7 +159,8 @@ export const failCall = (call: WireCall, thrown: unknown, events: Events, send =
   }
   // Over HTTP/2 the stream ends with the answer, and the connection goes on.
   if (req.httpVersionMajor === 1 && hasUnreadBody(req)) call.endConnection();
-  send(res, error, requestId);
+  const { status, headers, body } = refusalOf(error, requestId, wording);
+  sendBody(res, status, headers, body);
 };
 
 const hasUnreadBody = (req: IncomingMessage): boolean => {

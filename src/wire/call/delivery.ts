@@ -1,10 +1,9 @@
 import { idLike, newId } from "#kit/ids.ts";
-import { isSecretHeader } from "#kit/secret-headers.ts";
 import type { Delivery, DeliveryStep } from "#store/store.ts";
 import type { WireCall } from "./call.ts";
 
 /** As much of a call as the recorder keeps. */
-export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" | "requestId" | "hideSecrets"> & {
+export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" | "requestId" | "headerLines"> & {
   readonly req: Pick<WireCall["req"], "method" | "headers" | "rawHeaders">;
   /** A delivery has taken over its id. */
   isRecorded?: boolean;
@@ -25,7 +24,7 @@ export const createDelivery = (call: Recorded, given: Given): Delivery => {
     surface: call.surface === "public" ? "rest" : call.surface,
     method: req.method ?? "",
     address: call.peer.address,
-    headers: headersOf(req.rawHeaders, call.hideSecrets),
+    headers: call.headerLines(req.rawHeaders),
     senderId: req.headers["idempotency-key"] as string | undefined,
   };
   const delivery = deliveryOf(request, given, call.isRecorded === true);
@@ -61,36 +60,3 @@ export const deliveryOf = (request: Request, { now, caller, body, keepBody }: Gi
   senderId: request.senderId,
   steps: NO_STEPS,
 });
-
-/** The headers as lines, without secrets. They are looked through line by line, as a client repeats most of them. */
-const headersOf = (raw: readonly string[], hideSecrets: (line: string) => string): string => {
-  let text = "";
-  for (let n = 0; n < raw.length; n += 2) {
-    const { start, isAddress } = lineOf(raw[n] as string);
-    if (start === "") continue;
-    const line = hideSecrets(start + (isAddress ? withoutQuery(raw[n + 1] as string) : raw[n + 1]));
-    text += text === "" ? line : `\n${line}`;
-  }
-  return text;
-};
-
-/** The beginning of a header's line; empty for a header that is not recorded. */
-type Line = { start: string; isAddress: boolean };
-
-/** By their names as they were sent. Few names are ever sent. */
-const lines = new Map<string, Line>();
-const MOST_LINES = 1_000;
-
-const lineOf = (sent: string): Line => {
-  const known = lines.get(sent);
-  if (known !== undefined) return known;
-  const name = sent.toLowerCase();
-  const line = { start: isSecretHeader(name) ? "" : `${name}: `, isAddress: ADDRESSES.has(name) };
-  if (lines.size < MOST_LINES) lines.set(sent, line);
-  return line;
-};
-
-/** Headers that hold an address. As with the path, nothing is kept of its query: people put tokens there. */
-const ADDRESSES = new Set(["referer", "x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri"]);
-
-const withoutQuery = (address: string): string => address.replace(/\?.*$/s, "").replace(/\/\/[^/]*@/, "//");

@@ -1,15 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Events } from "#observe/events.ts";
 import { originForm } from "#wire/http/origin-form.ts";
 import { HEADER_LIMIT } from "#wire/http/refuse-bytes.ts";
-import type { UnderWay } from "#wire/http/under-way.ts";
 import { leadsTo } from "#wire/pages/nothing-at.ts";
 import type { Peer } from "./address.ts";
-import { failCall, WireCall } from "./call.ts";
+import { type CallParts, failCall, WireCall } from "./call.ts";
 import { answerPreflight, isPreflight, type Origins, requireOneOfEach, showToPage } from "./origins.ts";
-import type { Refusals } from "./refusals.ts";
 
 /** One of the gateway's doors: answers the call, or throws the error that becomes its problem. */
 export type Door = (call: WireCall) => void | Promise<void>;
@@ -26,34 +22,25 @@ export type DoorAt = {
   servers?: boolean;
 };
 
-export type FrontParts = {
+export type FrontParts = CallParts & {
   /** The doors of this listener, as they are now: a reload may open or close one. */
   doors: () => readonly DoorAt[];
   peerOf: (req: IncomingMessage) => Peer;
   origins: () => Origins;
-  /** The refusal of a path where this listener has nothing. */
-  nothingAt: (path: string) => GatewayError;
-  underWay: UnderWay;
-  hideSecrets: (text: string) => string;
-  refusals: Refusals;
-  events: Events;
-  clock: Clock;
 };
 
 const URL_LIMIT = 8 * 1024;
 
 /** The entry of every request: it finds the sender and the door, and answers every error behind the door. */
-export const createFront = (parts: FrontParts) => {
-  const { doors, peerOf, nothingAt, underWay, hideSecrets, events, clock } = parts;
-  const refused = parts.refusals.note;
-  return (req: IncomingMessage, res: ServerResponse): void => {
+export const createFront =
+  (parts: FrontParts) =>
+  (req: IncomingMessage, res: ServerResponse): void => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
-    const told = { events, underWay, hideSecrets, refused, nothingAt };
-    const call = new WireCall(req, res, { path, peer: peerOf(req), clock, ...told });
-    const found = doors().find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
-    const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, events));
+    const call = new WireCall(parts, req, res, path, parts.peerOf(req));
+    const found = parts.doors().find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
+    const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, parts.events));
     const { isPage, guardHost } = parts.origins();
     const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
     if (fromPage) showToPage(call);
@@ -77,7 +64,6 @@ export const createFront = (parts: FrontParts) => {
       fail(error);
     }
   };
-};
 
 /** As HTTP/1.1 would write it, whose parser has measured it already. */
 const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>

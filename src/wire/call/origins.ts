@@ -43,16 +43,12 @@ export const createOrigins = (
   const hosts = new Set([...origins].map((origin) => origin.replace(/^https?:\/\//, "")));
   const isOwnHost = (host: string) => !loopback || LOOPBACK.test(host) || hosts.has(host.toLowerCase());
   const isOwn = (origin: string, host: string) => origin === `${tls ? "https" : "http"}://${host.toLowerCase()}`;
-  let lastGood = "";
   return {
     isOwnHost,
     guardHost({ headers: { host = "", origin } }) {
-      if (loopback && host !== lastGood) {
-        if (!isOwnHost(host)) {
-          const words = "The Host is not this machine's. Name its origin in gateway.allowedOrigins.";
-          throw new GatewayError("origin-not-allowed", words);
-        }
-        lastGood = host;
+      if (!isOwnHost(host)) {
+        const words = "The Host is not this machine's. Name its origin in gateway.allowedOrigins.";
+        throw new GatewayError("origin-not-allowed", words);
       }
       const given = origin?.toLowerCase();
       if (given === undefined || isOwn(given, host) || origins.has(given)) return;

@@ -11,7 +11,7 @@ export const retryOf = ({ name, extra: { retryAfterMs } }: GatewayError): number
   retryAfterMs === undefined ? (errors[name].retry ? RETRY_MS : undefined) : Math.ceil(retryAfterMs);
 
 /** An error as RFC 9457 writes it. An internal one says nothing of its cause. */
-export const problemOf = (error: GatewayError, requestId: string) => {
+const problemOf = (error: GatewayError, requestId: string) => {
   const { status, title } = errors[error.name];
   const { errors: places, turnId } = error.extra;
   const retryAfterMs = retryOf(error);
@@ -30,7 +30,7 @@ export const problemOf = (error: GatewayError, requestId: string) => {
 const seconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
 
 /** The headers that go with an error. */
-export const headersOf = (error: GatewayError): Record<string, string> => {
+const headersOf = (error: GatewayError): Record<string, string> => {
   const { name, extra } = error;
   const retryAfterMs = retryOf(error);
   return {
@@ -47,9 +47,22 @@ export const headersOf = (error: GatewayError): Record<string, string> => {
   };
 };
 
-export const sendProblem = (res: ServerResponse, error: GatewayError, requestId: string): void => {
-  const headers = { "content-type": "application/problem+json", "x-request-id": requestId, ...headersOf(error) };
-  sendBody(res, errors[error.name].status, headers, JSON.stringify(problemOf(error, requestId)));
+/** An error as the callers of a door read it. */
+export type Wording = (
+  error: GatewayError,
+  requestId: string,
+) => { type: string; body: string; headers?: Record<string, string> };
+
+export const asProblem: Wording = (error, requestId) => ({
+  type: "application/problem+json",
+  body: JSON.stringify(problemOf(error, requestId)),
+});
+
+/** The whole of an answer with an error. */
+export const refusalOf = (error: GatewayError, requestId: string, wording = asProblem) => {
+  const { type, body, headers } = wording(error, requestId);
+  const all = { "content-type": type, "x-request-id": requestId, ...headers, ...headersOf(error) };
+  return { status: errors[error.name].status, headers: all as Record<string, string>, body };
 };
 
 /** Sends an answer that is there as a whole. */

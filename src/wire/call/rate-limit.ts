@@ -59,7 +59,7 @@ const leftOf = (counted: Counted, { maxRequests, windowMs }: Limit): number => {
 /** The times of the last requests of a key, the oldest at `next`. */
 type Window = { times: Float64Array; next: number };
 
-/** Past this many keys, the keys without a request in their window are dropped. */
+/** Past this many keys, keys that count for least are dropped. */
 const KEYS = 10_000;
 
 /**
@@ -96,6 +96,23 @@ const createCounts = (clock: Clock): Counts => {
         return { left: freeIn(window, now - windowMs), wholeInMs: wholeInMs > 0 ? wholeInMs : undefined };
       });
     },
+  };
+};
+
+/** Counts keys in spans of `ms` that begin with a key's first. The table is bounded: the key that was added first is forgotten. */
+export const createTally = (clock: Clock, ms: number) => {
+  const spans = new Map<string, { since: number; count: number }>();
+  return (key: string): { since: number; count: number } => {
+    const now = clock.monotonic();
+    let span = spans.get(key);
+    if (!span || now - span.since >= ms) {
+      spans.delete(key);
+      if (spans.size >= KEYS) spans.delete(spans.keys().next().value as string);
+      span = { since: now, count: 0 };
+      spans.set(key, span);
+    }
+    span.count++;
+    return span;
   };
 };
 

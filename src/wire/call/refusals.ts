@@ -5,12 +5,12 @@ import type { Clock } from "#kit/clock.ts";
 import type { ErrorName } from "#kit/errors.ts";
 import type { Delivery } from "#store/store.ts";
 import { createDelivery, type Recorded } from "./delivery.ts";
-import { createMatcher, type Route } from "./routes.ts";
+import { createTally } from "./rate-limit.ts";
+import { placeOfStranger, type Route } from "./routes.ts";
 
 /** The most refusals that are recorded in a time: for one network and error, and for all. The metrics count every one. */
 const ALIKE = { most: 20, ms: 60_000 };
 const ALL = { most: 20, ms: 1_000 };
-const NETWORKS = 10_000;
 /** No more than this is kept of a text that a stranger chooses. */
 const HEADER_CHARS = 4_096;
 const METHOD_CHARS = 32;
@@ -20,7 +20,6 @@ const ID_CHARS = 256;
 type Failed = {
   operation: string;
   error: string | undefined;
-  /** The detail of the error. */
   reason: string | undefined;
   turnId: string | undefined;
 };
@@ -34,9 +33,8 @@ type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: s
  * bounds.
  */
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
-  const alike = new Map<string, { since: number; count: number }>();
+  const countAlike = createTally(clock, ALIKE.ms);
   const all = { since: -Infinity, count: 0 };
-  const match = createMatcher("rest", "openai");
 
   const admits = (network: string, error: string): boolean => {
     const now = clock.monotonic();
@@ -45,15 +43,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       all.count = 0;
     }
     if (all.count >= ALL.most) return false;
-    const key = `${error} ${network}`;
-    let counted = alike.get(key);
-    if (!counted || now - counted.since >= ALIKE.ms) {
-      alike.delete(key);
-      if (alike.size >= NETWORKS) alike.delete(alike.keys().next().value as string);
-      counted = { since: now, count: 0 };
-      alike.set(key, counted);
-    }
-    if (++counted.count > ALIKE.most) return false;
+    if (countAlike(`${error} ${network}`).count > ALIKE.most) return false;
     all.count++;
     return true;
   };
@@ -62,16 +52,6 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
     const detail = JSON.stringify({ error, status: errors[error as ErrorName].status, detail: reason ?? null });
     const steps = [{ at: delivery.at, name: "request.refused", detail }];
     record({ ...delivery, body: undefined, bytes: 0, answer: "refused", status, steps });
-  };
-
-  /** The place that an unknown caller asked for. An unknown path could hold a token, so only its beginning is kept. */
-  const placeOf = ({ surface, operation, path, req }: Recorded): Pick<Recorded, "operation" | "path"> => {
-    if (surface === "rpc") return { operation, path };
-    try {
-      const found = match(req.method ?? "", path);
-      if (found) return { operation: found.route.operation, path: found.route.path };
-    } catch {}
-    return { operation, path: path.startsWith("/v1/") ? "/v1/*" : "/api/v1/*" };
   };
 
   return {
@@ -85,7 +65,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       if (!admits(peer.network, error)) return;
       const given = { now: clock.now(), caller: caller ?? "", body: undefined, keepBody: false };
       const delivery = curb(createDelivery(call, given));
-      if (caller === undefined) Object.assign(delivery, placeOf(call));
+      if (caller === undefined && surface !== "rpc") Object.assign(delivery, placeOfStranger(call.req.method, path));
       keep(delivery, error, call.reason, status);
     },
     /** The same for calls over a WebSocket. */

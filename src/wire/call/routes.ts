@@ -9,49 +9,48 @@ type Pattern = { parts: string[]; byMethod: Map<string, Route> };
 
 /** Finds the operation of a method and a path among the operations of some surfaces, as the contract lists them. */
 export const createMatcher = (...surfaces: readonly Surface[]) => {
-  const fixed = new Map<string, Pattern>();
-  const open: Pattern[] = [];
+  const patterns = new Map<string, Pattern>();
   for (const route of routes as readonly Route[]) {
     if (!surfaces.includes(route.surface)) continue;
-    const known = fixed.get(route.path) ?? open.find(({ parts }) => parts.join("/") === route.path);
-    const pattern = known ?? { parts: route.path.split("/"), byMethod: new Map() };
+    const pattern = patterns.get(route.path) ?? { parts: route.path.split("/"), byMethod: new Map() };
     pattern.byMethod.set(route.method, route);
-    if (known) continue;
-    if (route.path.includes("{")) open.push(pattern);
-    else fixed.set(route.path, pattern);
+    patterns.set(route.path, pattern);
   }
 
   /** Undefined where nothing is at the path; throws `method-not-allowed` with the methods that it takes. */
   return (method: string, path: string): Match | undefined => {
-    const pattern = fixed.get(path) ?? open.find((pattern) => fits(pattern, path));
+    const given = path.split("/");
+    const pattern = patterns.get(path) ?? [...patterns.values()].find(({ parts }) => fits(parts, given));
     if (!pattern) return undefined;
     const route = pattern.byMethod.get(method);
     if (!route) {
       const allow = [...pattern.byMethod.keys()].join(", ");
       throw new GatewayError("method-not-allowed", `This path takes ${allow}.`, { allow });
     }
-    return { route, params: paramsOf(pattern, path) };
+    return { route, params: paramsOf(pattern.parts, given) };
   };
+};
+
+const matchWithKey = createMatcher("rest", "openai");
+
+/** The place of the contract that a stranger asked for. Its own path could hold a token, so only the beginning of an unknown one is told. */
+export const placeOfStranger = (method = "", path = ""): { operation: string; path: string } => {
+  try {
+    const found = matchWithKey(method, path);
+    if (found) return { operation: found.route.operation, path: found.route.path };
+  } catch {}
+  return { operation: "unknown", path: /^\/v1(\/|$)/.test(path) ? "/v1/*" : "/api/v1/*" };
 };
 
 const isParam = (part: string): boolean => part.startsWith("{");
 
-const fits = ({ parts }: Pattern, path: string): boolean => {
-  const given = path.split("/");
-  return (
-    given.length === parts.length && parts.every((part, n) => (isParam(part) ? given[n] !== "" : part === given[n]))
-  );
-};
+const fits = (parts: readonly string[], given: readonly string[]): boolean =>
+  given.length === parts.length && parts.every((part, n) => (isParam(part) ? given[n] !== "" : part === given[n]));
 
-const NO_PARAMS = {};
-
-const paramsOf = ({ parts }: Pattern, path: string): Record<string, string> => {
-  if (!parts.some(isParam)) return NO_PARAMS;
-  const given = path.split("/");
-  return Object.fromEntries(
+const paramsOf = (parts: readonly string[], given: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
     parts.flatMap((part, n) => (isParam(part) ? [[part.slice(1, -1), decode(given[n] as string, part)]] : [])),
   );
-};
 
 const decode = (text: string, part: string): string => {
   try {

@@ -3,7 +3,6 @@ import { createSecretIndex } from "#kit/secrets.ts";
 import { createNetworks } from "#wire/call/address.ts";
 import { type Scheme, type SignatureType, schemes } from "./signatures.ts";
 
-/** The sender of an authenticated webhook. */
 export type Sender = {
   caller: Extract<Caller, { surface: "hooks" }>;
   /** Its rate is counted by this, and its idempotency keys are its own. Tokens of one name are one sender that changes its token. */

@@ -5,7 +5,7 @@ import { bodies } from "#generated/validators/hooks.js";
 import { GatewayError } from "#kit/errors.ts";
 import type { Delivery, DeliveryWork } from "#store/store.ts";
 import { parseJson } from "#wire/call/body.ts";
-import { faultOf, invalidBody } from "#wire/call/body-fault.ts";
+import { faultOf, invalidRequest } from "#wire/call/body-fault.ts";
 import type { HookPlace } from "./hook-exchange.ts";
 
 export type HookReply = { body: object; replayed: boolean };
@@ -21,7 +21,6 @@ export type HookCallsParts = {
   record: (delivery: Delivery, work?: DeliveryWork) => void | Promise<void>;
 };
 
-/** The ids that an answer names. */
 type Named = { turnId?: string; sessionId?: string; eventId?: string; agent?: string; deliveryId?: string };
 
 type Handler = (call: unknown, ctx: HookContext) => HookReply | Promise<HookReply>;
@@ -62,6 +61,6 @@ const answered = (ctx: HookContext, status: number): Delivery => {
 export const readHookBody = (operation: HooksOperation, raw: Buffer): unknown => {
   const body = parseJson(raw);
   const validate = bodies[operation];
-  if (!validate(body)) throw invalidBody(faultOf(validate.errors?.[0], body));
+  if (!validate(body)) throw invalidRequest([faultOf(validate.errors?.[0], body)]);
   return body;
 };

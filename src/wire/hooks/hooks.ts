@@ -16,7 +16,6 @@ import { type HookReply, type RunHook, readHookBody } from "./hooks-call.ts";
 import { claimFault, type SignatureFault, signedWith } from "./signatures.ts";
 
 export type HooksDoorParts = HookParts & {
-  /** The path that receives webhooks. */
   path: string;
   access: () => HooksAccess;
   run: RunHook;
@@ -186,7 +185,6 @@ const keepRefusal = (parts: HooksDoorParts, hook: HookExchange, thrown: unknown)
   void parts.record(delivery);
 };
 
-/** The place that a path leads to; undefined where there is nothing. */
 const placeIn = (prefix: string, path: string): HookPlace | undefined => {
   if (path === prefix) return { operation: "hooks.mapped", name: undefined };
   const name = path.startsWith(`${prefix}/`) ? path.slice(prefix.length + 1) : "";

@@ -56,10 +56,8 @@ export const signedWith = (
   return index < 0 ? undefined : index;
 };
 
-/** A secret that is its own key. */
 const keyOfText = (secret: string): readonly Buffer[] => [Buffer.from(secret)];
 
-/** Seconds since 1970, as headers write them. */
 const secondsOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,12}$/.test(text) ? Number(text) : undefined;
 

@@ -4,13 +4,15 @@ import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import type { Events } from "#observe/events.ts";
-import type { Http2, Http2Parts } from "./h2.ts";
+import { createHttp2, type Http2Parts } from "./h2.ts";
 import { afterAnswers, createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
 import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
 import type { ResetLimit } from "./reset-limit.ts";
 import { createSlowReaders } from "./slow-readers.ts";
-import { createUpgrades, type OnUpgrade } from "./upgrades.ts";
+
+/** Takes over a connection that asks to be a WebSocket, with all later events: the taker handles its errors and its end. */
+export type OnUpgrade = (req: IncomingMessage, socket: Socket, head: Buffer) => void;
 
 export type ListenOptions = {
   host: string;
@@ -25,7 +27,7 @@ export type ListenOptions = {
   /** True if a new connection may stay; by default any may. Other connections are closed before anything is read. */
   admits?: ((socket: Socket) => boolean) | undefined;
   resets: ResetLimit;
-  /** Over HTTP/2 it gets the request and the response of `h2-request`. */
+  /** Over HTTP/2 it gets the request and the response of `h2`. */
   onRequest: (req: IncomingMessage, res: ServerResponse) => void;
   /** Without it the wish to upgrade is ignored. */
   onUpgrade?: OnUpgrade | undefined;
@@ -44,7 +46,6 @@ export type Listening = {
    * be on its way.
    */
   stopAccepting(): Promise<void>;
-  /** Ends the connections that are left. */
   close(): Promise<void>;
 };
 
@@ -102,19 +103,23 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     asHttp1.call(server, socket);
   };
   const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs, lastRequestsMs: IDLE_MS };
-  const http2 = createLateHttp2({ onRequest, resets: options.resets, ...times });
+  const http2 = createHttp2({
+    onRequest: onRequest as unknown as Http2Parts["onRequest"],
+    resets: options.resets,
+    ...times,
+  });
   const prefaces = createPrefaceReader({ http1, http2: http2.take });
   server.removeAllListeners(connected);
   if (tls)
     server.on(connected, (socket: TLSSocket) => (socket.alpnProtocol === "h2" ? http2.take(socket) : http1(socket)));
   else server.on(connected, prefaces.read);
-  const upgrades = options.onUpgrade && createUpgrades(options.onUpgrade, http1);
-  if (upgrades) {
+  const { onUpgrade } = options;
+  if (onUpgrade) {
     server.on("upgrade", (req, duplex, head) => {
       const socket = duplex as Socket;
       afterAnswers(socket, () => {
         slowReaders.remove(socket);
-        upgrades.take(req, socket, head);
+        takeUpgrade({ req, socket, head }, onUpgrade, http1);
       });
     });
   }
@@ -153,11 +158,6 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       clearInterval(idleTimer);
       clearInterval(checks);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections();
-      prefaces.endWaiting(Infinity);
-      http2.destroy();
-      upgrades?.destroy();
-      // The connections whose TLS handshake was never completed.
       for (const socket of open) socket.destroy();
       await closed;
     },
@@ -169,36 +169,6 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
  * run first, and would take a connection for idle that has sent a request meanwhile.
  */
 const everyMs = (ms: number, check: () => void): NodeJS.Timeout => setInterval(() => setImmediate(check), ms).unref();
-
-/** Loads HTTP/2 for the first connection that speaks it: it costs 8 ms and 4 MB. */
-const createLateHttp2 = (parts: Omit<Http2Parts, "onRequest"> & { onRequest: RequestListener }) => {
-  const onRequest = parts.onRequest as unknown as Http2Parts["onRequest"];
-  let http2: Http2 | undefined;
-  let isDraining = false;
-  let isClosed = false;
-  const load = async (): Promise<Http2> => {
-    const { createHttp2 } = await import("./h2.ts");
-    http2 ??= createHttp2({ ...parts, onRequest });
-    if (isDraining) http2.drain();
-    return http2;
-  };
-  return {
-    take(socket: Socket, read?: Buffer): void {
-      socket.on("error", () => {});
-      if (http2) http2.take(socket, read);
-      else load().then((loaded) => (isClosed ? socket.destroy() : loaded.take(socket, read)));
-    },
-    check: () => http2?.check(),
-    drain(): void {
-      isDraining = true;
-      http2?.drain();
-    },
-    destroy(): void {
-      isClosed = true;
-      http2?.destroy();
-    },
-  };
-};
 
 /** Sees a connection before the server's own listener, and before its TLS costs anything. Returns the open connections. */
 const takeFirst = (server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> => {
@@ -268,4 +238,38 @@ const createPauseReport = (events: Events) => {
       since = undefined;
     }, REPORT_EVERY_MS).unref();
   };
+};
+
+/**
+ * Hands on a request that asks for a WebSocket. Any other upgrade may be ignored, and is: such a request is read once more
+ * without the wish, as Node lets nobody answer it otherwise.
+ */
+const takeUpgrade = (
+  { req, socket, head }: { req: IncomingMessage; socket: Socket; head: Buffer },
+  onUpgrade: OnUpgrade,
+  http1: (socket: Socket) => void,
+): void => {
+  if (tokensOf(req.headers.upgrade).includes("websocket")) {
+    socket.on("error", () => {});
+    onUpgrade(req, socket, head);
+  } else {
+    http1(socket);
+    socket.emit("data", Buffer.concat([Buffer.from(headWithout(req), "latin1"), head]));
+  }
+};
+
+const tokensOf = (header: string | undefined): string[] =>
+  (header ?? "").split(",").map((token) => token.trim().toLowerCase());
+
+const WISHES = new Set(["upgrade", "http2-settings"]);
+
+const headWithout = ({ method, url, httpVersion, rawHeaders }: IncomingMessage): string => {
+  let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const [name, value] = [rawHeaders[n] as string, rawHeaders[n + 1] as string];
+    const isConnection = name.toLowerCase() === "connection";
+    const kept = isConnection ? tokensOf(value).filter((token) => !WISHES.has(token)) : [value];
+    if (kept.length > 0 && !WISHES.has(name.toLowerCase())) head += `${name}: ${kept.join(", ")}\r\n`;
+  }
+  return `${head}\r\n`;
 };

@@ -7,32 +7,24 @@ import type { ServerResponse } from "node:http";
  */
 const AT_ONCE = 32;
 
-let waiting: (ServerResponse | string | Buffer)[] = [];
-let isDue = false;
+type Answer = { res: ServerResponse; body: string | Buffer };
+
+let waiting: Answer[] = [];
 
 /** Ends an answer within this turn of the event loop, together with the others of the turn. */
 export const endSoon = (res: ServerResponse, body: string | Buffer): void => {
-  waiting.push(res, body);
-  if (waiting.length >= AT_ONCE * 2) endAll();
-  else if (!isDue) {
-    isDue = true;
-    setImmediate(endDue);
-  }
+  if (waiting.length === 0) setImmediate(endAll, waiting);
+  waiting.push({ res, body });
+  if (waiting.length >= AT_ONCE) endAll(waiting);
 };
 
-const endDue = (): void => {
-  isDue = false;
-  endAll();
-};
-
-const endAll = (): void => {
-  const ending = waiting;
-  waiting = [];
-  for (let at = 0; at < ending.length; at += 2) endOne(ending[at] as ServerResponse, ending[at + 1] as string | Buffer);
+const endAll = (ending: Answer[]): void => {
+  if (ending === waiting) waiting = [];
+  for (const answer of ending.splice(0)) endOne(answer);
 };
 
 /** One that cannot be ended is cut off: it must not take the others with it, nor the process. */
-const endOne = (res: ServerResponse, body: string | Buffer): void => {
+const endOne = ({ res, body }: Answer): void => {
   try {
     res.end(body);
   } catch {

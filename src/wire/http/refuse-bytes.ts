@@ -1,9 +1,11 @@
+import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { errors } from "#generated/errors.ts";
 import type { ErrorName } from "#kit/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
-import { problemOf } from "#wire/call/problem.ts";
+import { refusalOf, type Wording } from "#wire/call/problem.ts";
 import { answeringOn, lastRequestOn } from "./pipelined.ts";
 
 export const HEADER_LIMIT = 16 * 1024;
@@ -60,16 +62,12 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
   /** `isKnown`: a door has the request, and writes its access line. */
   const answer = (refusal: GatewayError, socket: Socket, isKnown: boolean): void => {
     const requestId = newRequestId();
-    const body = JSON.stringify(problemOf(refusal, requestId));
-    const { status } = errors[refusal.name];
-    const head = `HTTP/1.1 ${status} \r\ncontent-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}`;
-    socket.end(`${head}\r\nx-request-id: ${requestId}\r\nconnection: close\r\n\r\n${body}`);
-    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+    endWithRefusal(socket, refusal, requestId);
     if (isKnown) return;
     events.requestHandled({
       surface: "public",
       operation: "unknown",
-      status,
+      status: errors[refusal.name].status,
       ms: 0,
       requestId,
       error: refusal.name,
@@ -77,6 +75,24 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
   };
 
   return refuse;
+};
+
+/** Answers on a connection that Node does not answer on, and ends it. It is read for a moment: unread data could make it lose the answer. */
+export const endWithRefusal = (
+  socket: Duplex,
+  error: GatewayError,
+  requestId: string,
+  wording?: Wording,
+  more: Record<string, string> = {},
+): void => {
+  if (!socket.writable) return void socket.destroy();
+  const { status, headers, body } = refusalOf(error, requestId, wording);
+  const all = { ...headers, "content-length": Buffer.byteLength(body), ...more, connection: "close" };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.on("error", () => {});
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`);
+  socket.resume();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 };
 
 const reasonOf = (bytes: UnreadBytes): [ErrorName, string] => {

@@ -1,9 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { Roster } from "#kit/roster.ts";
 
 type Call = {
-  /** Its place among the calls under way. */
-  at: number;
   readonly res: ServerResponse;
   readonly keyHash: Buffer | undefined;
   endStream(): void;
@@ -12,7 +9,7 @@ type Call = {
 
 /** The calls that have begun and are not answered yet. */
 export const createUnderWay = () => {
-  const calls = new Roster<Call>();
+  const calls = new Set<Call>();
   let closing = false;
   let whenNone = () => {};
   return {
@@ -27,7 +24,7 @@ export const createUnderWay = () => {
     /** From now on an answer ends its connection: the caller's next request is for another gateway. */
     closeAfterwards(): void {
       closing = true;
-      for (const { res } of calls.list()) if (!res.headersSent) res.shouldKeepAlive = false;
+      for (const { res } of calls) if (!res.headersSent) res.shouldKeepAlive = false;
     },
     /** Resolves when every call is answered, or after `ms`. */
     async answered(ms: number): Promise<void> {
@@ -41,11 +38,11 @@ export const createUnderWay = () => {
     },
     /** Ends the streams of calls whose key is not known any more. */
     recheckKeys(isKnown: (hash: Buffer) => boolean): void {
-      for (const call of calls.list()) if (call.keyHash && !isKnown(call.keyHash)) call.endStream();
+      for (const call of calls) if (call.keyHash && !isKnown(call.keyHash)) call.endStream();
     },
     /** Ends every wait: a waiting caller gets the result so far, and streams end. */
     endWaits(): void {
-      for (const call of calls.list()) call.endWait();
+      for (const call of calls) call.endWait();
     },
   };
 };

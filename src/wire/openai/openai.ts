@@ -4,9 +4,8 @@ import type { OpenAiError } from "#generated/rest-types.ts";
 import { bodies } from "#generated/validators/openai.js";
 import type { ValidationError } from "#generated/validators/validate.ts";
 import { type ErrorName, GatewayError } from "#kit/errors.ts";
-import { ended } from "#kit/fault-words.ts";
-import { type BodyFault, faultOf } from "#wire/call/body-fault.ts";
-import { headersOf, sendBody } from "#wire/call/problem.ts";
+import { type BodyFault, faultOf, invalidRequest } from "#wire/call/body-fault.ts";
+import type { Wording } from "#wire/call/problem.ts";
 import type { Framing } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "#wire/rest/rest-validation.ts";
 
@@ -46,17 +45,12 @@ const paramOf = (pointer: string): string =>
     .replaceAll(/\/(\d+)(?=\/|$)/g, "[$1]")
     .replaceAll("/", ".");
 
-export const sendOpenAiError = (res: ServerResponse, error: GatewayError, requestId: string): void => {
-  const { status, retry } = errors[error.name];
-  const headers = {
-    "content-type": "application/json",
-    "x-request-id": requestId,
-    // Else they would send a turn that failed a second and a third time.
-    "x-should-retry": String(retry),
-    ...headersOf(error),
-  };
-  sendBody(res, status, headers, JSON.stringify(openAiErrorOf(error)));
-};
+export const asOpenAiError: Wording = (error) => ({
+  type: "application/json",
+  // Else they would send a turn that failed a second and a third time.
+  headers: { "x-should-retry": String(errors[error.name].retry) },
+  body: JSON.stringify(openAiErrorOf(error)),
+});
 
 /** Tells of it in a stream that is under way. */
 export const endWithOpenAiError = (res: ServerResponse, error: GatewayError): unknown =>
@@ -76,14 +70,9 @@ export const OPENAI_FRAMING: Framing = {
 /** Holds a body to the contract. The query is not checked: clients put parameters there that other servers ask for. */
 export const validateOpenAi: ValidateRequest = async (_asked, body, { operation }) => {
   const validate = bodies[operation as keyof typeof bodies];
-  if (validate && !validate(body)) throw refusalOf(toldOf(validate.errors ?? []));
+  if (validate && !validate(body)) throw invalidRequest([toldOf(validate.errors ?? [])], paramOf);
   return { body, query: {} };
 };
-
-const refusalOf = (fault: BodyFault): GatewayError =>
-  new GatewayError("invalid-request", ended(`${paramOf(fault.pointer) || "The body"} ${fault.message}`), {
-    errors: [fault],
-  });
 
 /** The one fault that is told. A missing text comes last: a part of another type has none, and its type is the real fault. */
 const toldOf = (found: readonly ValidationError[]): BodyFault => {

@@ -1,5 +1,5 @@
 /** The specs as a running gateway serves them: with the address that a caller uses, and its own webhook path. */
-export type Documents = { openapi: (url: string) => string; openrpc: (url: string) => string };
+export type Documents = { openapi: (url: string) => Buffer; openrpc: (url: string) => Buffer };
 
 const DEFAULT_PATH = "/hooks";
 /** Stands for the address in a text that is made once. */
@@ -67,12 +67,12 @@ const requestsOf = (operations: Operations): object =>
     }),
   );
 
-/** Most callers come by the same address. */
-const latest = (make: (url: string) => string): ((url: string) => string) => {
-  let last: { url: string; text: string } | undefined;
+/** Most callers come by the same address. All of them get the same bytes, so that a thousand slow readers hold them once. */
+const latest = (make: (url: string) => string): ((url: string) => Buffer) => {
+  let last: { url: string; bytes: Buffer } | undefined;
   return (url) => {
-    if (last?.url !== url) last = { url, text: make(url) };
-    return last.text;
+    if (last?.url !== url) last = { url, bytes: Buffer.from(make(url)) };
+    return last.bytes;
   };
 };
 

@@ -4,6 +4,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { authenticate, type GuessGuard } from "#wire/call/auth.ts";
 import { sendJson, type WireCall } from "#wire/call/call.ts";
 import type { Door } from "#wire/call/front.ts";
+import { sendBody } from "#wire/call/problem.ts";
 import type { Documents } from "./documents.ts";
 import { indexOf, indexPageOf, type Served, wantsPage } from "./index-page.ts";
 
@@ -36,7 +37,6 @@ export const createOpsDoors = (
   /** The door of a listener that serves this. */
   index: (served: Served) => Door;
 } => {
-  const [openapiBytes, openrpcBytes] = [createBytes(), createBytes()];
   return {
     index: (served) =>
       get("ops.index", (call) => {
@@ -60,22 +60,13 @@ export const createOpsDoors = (
     }),
     openapi: get("ops.openapi", async (call) => {
       const { openapi } = await parts.documents();
-      sendText(call, "application/json", openapiBytes(openapi(parts.servedAt(call, "rest"))));
+      sendText(call, "application/json", openapi(parts.servedAt(call, "rest")));
     }),
     openrpc: get("ops.openrpc", async (call) => {
       const { openrpc } = await parts.documents();
-      sendText(call, "application/json", openrpcBytes(openrpc(parts.servedAt(call, "rpc"))));
+      sendText(call, "application/json", openrpc(parts.servedAt(call, "rpc")));
     }),
     docs: get("ops.docs", async (call) => sendPage(call, await parts.reference())),
-  };
-};
-
-/** All readers of the same text get the same bytes, so that a thousand slow readers hold them once. */
-const createBytes = () => {
-  let last: { text: string; bytes: Buffer } | undefined;
-  return (text: string): Buffer => {
-    if (last?.text !== text) last = { text, bytes: Buffer.from(text) };
-    return last.bytes;
   };
 };
 
@@ -91,8 +82,7 @@ const get =
   };
 
 const sendText = ({ res, requestId }: WireCall, type: string, text: string | Buffer): void => {
-  const headers = { "content-type": type, "content-length": Buffer.byteLength(text), "x-request-id": requestId };
-  res.writeHead(200, headers).end(text);
+  sendBody(res, 200, { "content-type": type, "x-request-id": requestId }, text);
 };
 
 /** A page that runs nothing, loads nothing, and stands in no other page's frame: its own style is all it may use. */

@@ -13,26 +13,21 @@ const HINTED = 5;
 /** The number of characters of an unknown field's name that are repeated: a stranger chooses these names. */
 const NAME_LIMIT = 100;
 
-/** The faults in our words. The known fields are listed once. Hints end after a few: many unknown fields are no misspellings. */
+/** The faults in our words. Hints end after a few: many unknown fields are no misspellings. */
 export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[] => {
-  let isNamed = false;
   return found.slice(0, MOST_TOLD).map((fault, n) => {
     const pointer = pointerOf(fault.path);
     if (fault.errorCode?.startsWith("required.")) {
-      const instead = insteadOf(fault.path.split("/").at(-1) ?? "", unknownBeside(fault, found));
+      const instead = insteadOf(nameIn(fault.path), unknownBeside(fault, found));
       return { pointer, message: instead === "" ? "is required" : `is required.${instead}` };
     }
     if (!isTooMany(fault)) return { pointer, message: inWords(fault) };
     if (n >= HINTED) return { pointer, message: "is unknown" };
-    const known = fieldsOfFault(fault.path, fieldsOf);
-    const hint = hintOf(fault.path.split("/").at(-1) ?? "", known);
-    const message = isNamed && hint.startsWith(LIST) ? "is unknown" : `is unknown${hint}`;
-    isNamed ||= hint.startsWith(LIST);
-    return { pointer, message };
+    return { pointer, message: `is unknown${hintOf(nameIn(fault.path), fieldsOfFault(fault.path, fieldsOf))}` };
   });
 };
 
-const LIST = " (there ";
+const nameIn = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 /** The unknown fields in the object that lacks a field. */
 const unknownBeside = ({ path }: Found, found: readonly Found[]): object => {
@@ -119,7 +114,6 @@ type Place = { path: string; method: string };
 const operationAt = (document: object, { path, method }: Place): Operation =>
   (document as Document).paths[path]?.[method.toLowerCase()] ?? {};
 
-/** The schema of an operation's body. */
 export const bodySchemaIn = (document: object, place: Place): Schema | undefined =>
   operationAt(document, place).requestBody?.content?.["application/json"]?.schema;
 

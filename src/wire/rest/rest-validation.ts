@@ -6,8 +6,7 @@ import type * as Validator from "express-openapi-validator";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
 import { bodies } from "#generated/validators/rest-bodies.js";
 import { GatewayError } from "#kit/errors.ts";
-import { ended, foremost } from "#kit/fault-words.ts";
-import type { BodyFault } from "#wire/call/body-fault.ts";
+import { invalidRequest } from "#wire/call/body-fault.ts";
 import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { Route } from "#wire/call/routes.ts";
 import { bodySchemaIn, cutDown, type FieldsOf, type Found, fieldsIn, namedIn, toldOf } from "./contract-faults.ts";
@@ -139,16 +138,8 @@ const translated = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
 /** An error of express-openapi-validator, in our words. */
 const translate = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
   const { status, errors, message } = error as { status?: number; errors?: Found[]; message?: string };
-  if (status === 400 && errors) {
-    const faults = toldOf(errors, fieldsOf());
-    const first = foremost(faults) as BodyFault;
-    return new GatewayError("invalid-request", ended(`${nameOf(first.pointer)} ${first.message}`), { errors: faults });
-  }
+  if (status === 400 && errors) return invalidRequest(toldOf(errors, fieldsOf()));
   if (status === 415) return new GatewayError("unsupported-media-type");
   if (status === 404) return new GatewayError("not-found", message);
   return error;
 };
-
-/** A pointer as people write the place: `skill_ids.0`, `query:limit`; the whole body where it points there. */
-const nameOf = (pointer: string): string =>
-  pointer === "" ? "The body" : pointer.startsWith("/") ? pointer.slice(1).replaceAll("/", ".") : pointer;

@@ -1,4 +1,3 @@
-import { IncomingMessage } from "node:http";
 import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
@@ -10,11 +9,12 @@ import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import { authenticate, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
-import { parseJson, parseLargeJson, readBody, requireJson } from "#wire/call/body.ts";
-import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
+import { parseJson, parseLargeText, readBody, requireJson, textOf } from "#wire/call/body.ts";
+import { failCall, type SendLate, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
+import type { Wording } from "#wire/call/problem.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
-import { createMatcher, type Match, type Route } from "#wire/call/routes.ts";
+import { createMatcher, type Match, placeOfStranger, type Route } from "#wire/call/routes.ts";
 import { type Framing, sendEvents } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 
@@ -23,12 +23,11 @@ type RestCaller = Extract<Caller, { surface: "rest" }>;
 /** The parts that a door writes in its own way: events, and errors before and in an answer. */
 export type Style = {
   framing: Framing;
-  send: NonNullable<Parameters<typeof failCall>[3]>;
-  sendLate: NonNullable<Parameters<typeof failCall>[4]>;
+  wording: Wording;
+  sendLate: SendLate;
 };
 
 export type RestDoorParts = {
-  /** The surface whose operations it serves. */
   surface: "rest" | "openai";
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
@@ -48,13 +47,12 @@ export const createRestDoor = (parts: RestDoorParts) => {
   const { surface, hold, rateLimit, bodyLimit } = parts;
   const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
   const match = createMatcher(surface);
-  const below = BELOW[surface];
-  const takes = `\`${below}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
+  const takes = `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
 
   return async (call: WireCall): Promise<void> => {
     const { req } = call;
     call.surface = "rest";
-    const caller = authenticate(call, parts, takes, (stranger) => placeOf(match, stranger, below));
+    const caller = authenticate(call, parts, takes, () => placeOfStranger(req.method, call.path).path);
     call.keyHash = tokenHashOf(req);
     call.caller = caller.name;
     const matched = match(req.method ?? "", call.path);
@@ -65,7 +63,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     if (counting instanceof Promise) await counting;
     const raw = await readRaw(call, matched.route, bodyLimit());
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
-    const parsed = isLarge ? await parseLargeJson(raw) : raw ? parseJson(raw) : bodyOfNone(matched.route);
+    const parsed = isLarge ? await parseLargeText(textOf(raw)) : raw ? parseJson(raw) : bodyOfNone(matched.route);
     const { body, query } = await hold(req, parsed, matched.route);
     // The handler's work is a stretch of its own.
     if (isLarge) await breathe();
@@ -74,7 +72,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
       "last-event-id": req.headers["last-event-id"],
     };
     const handler = handlers[matched.route.operation] as Handler;
-    const context = new RestContext(parts, call, caller, matched.route, raw);
+    const context = contextOf(parts, call, caller, matched.route, raw);
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
@@ -84,17 +82,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
-/** The prefix of the paths of each door that takes REST's keys. */
 const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
-
-/** A path of the contract, in place of the stranger's own: that may hold anything, a token too. */
-const placeOf = (match: ReturnType<typeof createMatcher>, { req, path }: WireCall, below: string): string => {
-  try {
-    return match(req.method ?? "", path)?.route.path ?? `${below}/*`;
-  } catch {
-    return `${below}/*`;
-  }
-};
 
 const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
   if (scopes.includes("console")) return;
@@ -112,7 +100,6 @@ const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buf
   return await readBody(call, limit);
 };
 
-/** A handler of an operation that takes a body gets one. */
 const bodyOfNone = ({ bodyLimit }: Route): object | undefined => (bodyLimit === null ? undefined : {});
 
 const readIfThere = async (call: WireCall, limit: number): Promise<Buffer | undefined> => {
@@ -139,42 +126,28 @@ const noBodyTaken = (): GatewayError => {
   return new GatewayError("invalid-request", "This call takes no body.", { errors });
 };
 
-/** The context of one call. A class for the same reason as WireCall. */
-class RestContext implements CallContext {
-  readonly caller: RestCaller;
-  readonly requestId: string;
-  readonly idempotency: CallContext["idempotency"];
-  readonly #call: WireCall;
-  readonly #raw: Buffer | undefined;
-  readonly #parts: RestDoorParts;
-
-  constructor(parts: RestDoorParts, call: WireCall, caller: RestCaller, route: Route, raw: Buffer | undefined) {
-    const key = call.req.headers["idempotency-key"];
-    this.caller = caller;
-    this.requestId = call.requestId;
-    this.#call = call;
-    this.#raw = raw;
-    this.#parts = parts;
-    this.idempotency =
+const contextOf = (
+  { clock, recordBodies }: RestDoorParts,
+  call: WireCall,
+  caller: RestCaller,
+  route: Route,
+  body: Buffer | undefined,
+): CallContext => {
+  const key = call.req.headers["idempotency-key"];
+  return {
+    caller,
+    requestId: call.requestId,
+    hops: hopsIn(call.req.headers),
+    idempotency:
       route.idempotent && typeof key === "string"
-        ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(raw) }
-        : undefined;
-  }
-
-  get signal(): AbortSignal {
-    return this.#call.signal;
-  }
-
-  get hops(): number {
-    return hopsIn(this.#call.req.headers);
-  }
-
-  delivery() {
-    const { clock, recordBodies } = this.#parts;
-    const { name: caller } = this.caller;
-    return createDelivery(this.#call, { now: clock.now(), caller, body: this.#raw, keepBody: recordBodies() });
-  }
-}
+        ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(body) }
+        : undefined,
+    get signal() {
+      return call.signal;
+    },
+    delivery: () => createDelivery(call, { now: clock.now(), caller: caller.name, body, keepBody: recordBodies() }),
+  };
+};
 
 const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toString("base64url");
 
@@ -193,8 +166,7 @@ const answer = async (
   const headers = tagged?.replayed === true ? { "idempotent-replayed": "true" } : undefined;
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
-    const fail = (error: unknown) => failCall(call, error, events, style?.send, style?.sendLate);
-    letGo(call.req);
+    const fail = (error: unknown) => failCall(call, error, events, style?.wording, style?.sendLate);
     call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
     return;
   }
@@ -215,17 +187,3 @@ const replyOf = ({ replies }: Route, as: string | undefined): { status: number }
 
 const isTagged = (reply: unknown): reply is Tagged =>
   typeof reply === "object" && reply !== null && "as" in reply && "body" in reply;
-
-const LISTENED = ["data", "end", "error", "close"];
-
-/**
- * Drops the parts of an HTTP/1.1 request that will not be read again. For an answer that may take hours: it needs the connection,
- * and nothing else.
- */
-const letGo = (req: IncomingMessage): void => {
-  if (!(req instanceof IncomingMessage)) return;
-  // One by one: to remove all at once leaves a dictionary behind that weighs more than they do.
-  for (const event of LISTENED) for (const listener of req.listeners(event)) req.off(event, listener as () => void);
-  req.rawHeaders = [];
-  req.headers = {};
-};

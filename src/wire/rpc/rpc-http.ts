@@ -1,19 +1,15 @@
 import { isUtf8 } from "node:buffer";
-import type { ServerResponse } from "node:http";
-import { setImmediate as breathe } from "node:timers/promises";
-import { errors } from "#generated/errors.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { IN_STRETCHES_FROM, textOfUtf8, utf8InStretches } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
-import type { Delivery } from "#store/store.ts";
 import { authenticate, type GuessGuard } from "#wire/call/auth.ts";
 import { parseText, readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import type { DoorAt } from "#wire/call/front.ts";
-import { headersOf, sendBody } from "#wire/call/problem.ts";
+import type { Wording } from "#wire/call/problem.ts";
 import { CallText, failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
 
@@ -22,7 +18,6 @@ export type RpcHttpParts = {
   /** The owner of the token with this hash; undefined for one that RPC does not know. */
   identify: (hash: Buffer) => RpcCaller | undefined;
   guard: GuessGuard;
-  /** The address at which the caller finds RPC. */
   servedAt: (call: WireCall) => string;
   bodyLimit: () => number;
   recordBodies: () => boolean;
@@ -46,7 +41,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     try {
       caller = authenticate(call, parts, TAKES);
     } catch (error) {
-      failCall(call, error, events, sendFailure(await idOfStranger(call)));
+      failCall(call, error, events, asFailure(await idOfStranger(call)));
       return;
     }
     call.caller = caller.name;
@@ -59,9 +54,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
       return;
     }
     const text = textOfUtf8(raw);
-    // A large one is read in stretches: others are heard in between.
-    if (raw.length > IN_STRETCHES_FROM) await breathe();
-    const answer = await dispatch(text, new HttpExchange(parts, call, caller, raw));
+    const answer = await dispatch(text, exchangeOf(parts, call, caller, raw));
     if (answer === undefined) call.res.writeHead(204, { "x-request-id": call.requestId }).end();
     else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
@@ -71,7 +64,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
 
 const failRpc = (call: WireCall, error: unknown, events: Events): void => {
   call.surface = "rpc";
-  failCall(call, error, events, sendFailure("null"));
+  failCall(call, error, events, asFailure("null"));
 };
 
 const requirePost = (call: WireCall): void => {
@@ -92,51 +85,22 @@ const idOfStranger = async (call: WireCall): Promise<string> => {
   }
 };
 
-const sendFailure =
-  (id: string) =>
-  (res: ServerResponse, error: GatewayError, requestId: string): void => {
-    const headers = { "content-type": "application/json", "x-request-id": requestId, ...headersOf(error) };
-    sendBody(res, errors[error.name].status, headers, failureText(error, requestId, id));
-  };
+export const asFailure =
+  (id: string): Wording =>
+  (error, requestId) => ({ type: "application/json", body: failureText(error, requestId, id) });
 
 /** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
-class HttpExchange implements RpcExchange {
-  readonly caller: RpcCaller;
-  readonly idempotencyKey: string | undefined;
-  readonly outcome: WireCall;
-  readonly #raw: Buffer;
-  readonly #parts: RpcHttpParts;
-
-  constructor(parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer) {
-    this.caller = caller;
-    this.idempotencyKey = call.req.headers["idempotency-key"] as string | undefined;
-    this.outcome = call;
-    this.#raw = raw;
-    this.#parts = parts;
-  }
-
-  get requestId(): string {
-    return this.outcome.requestId;
-  }
-
-  get signal(): AbortSignal {
-    return this.outcome.signal;
-  }
-
-  get hops(): number {
-    return hopsIn(this.outcome.req.headers);
-  }
-
-  get servedAt(): string {
-    return this.#parts.servedAt(this.outcome);
-  }
-
-  delivery(operation: string, entry: string | undefined): Delivery {
-    const { clock, recordBodies } = this.#parts;
-    const body = entry === undefined ? this.#raw : Buffer.from(entry);
-    const given = { now: clock.now(), caller: this.caller.name, body, keepBody: recordBodies() };
-    const delivery = createDelivery(this.outcome, given);
-    delivery.operation = operation;
-    return delivery;
-  }
-}
+const exchangeOf = (parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer): RpcExchange => ({
+  caller,
+  requestId: call.requestId,
+  idempotencyKey: call.req.headers["idempotency-key"] as string | undefined,
+  hops: hopsIn(call.req.headers),
+  outcome: call,
+  signal: () => call.signal,
+  servedAt: () => parts.servedAt(call),
+  delivery(operation, entry) {
+    const body = entry === undefined ? raw : Buffer.from(entry);
+    const given = { now: parts.clock.now(), caller: caller.name, body, keepBody: parts.recordBodies() };
+    return { ...createDelivery(call, given), operation };
+  },
+});

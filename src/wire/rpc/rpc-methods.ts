@@ -3,8 +3,8 @@ import { methods } from "#generated/methods.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { params } from "#generated/validators/rpc.js";
-import type { Validate, ValidationError } from "#generated/validators/validate.ts";
-import { demandOf, hintOf } from "#kit/fault-words.ts";
+import type { Validate } from "#generated/validators/validate.ts";
+import { faultOf } from "#wire/call/body-fault.ts";
 import { shortened } from "./envelope.ts";
 import type { MethodCall, RpcMethodRow, RpcMethods } from "./rpc.ts";
 
@@ -50,19 +50,8 @@ export const createRpcMethods = (
 
 /** The fault that the last call of the validator found in the params, as a sentence. */
 export const paramFault = (method: string, { errors }: Validate): string => {
-  const [fault] = errors ?? [];
-  if (fault === undefined) return "The params are not what the method takes.";
-  const place = fault.instancePath.slice(1).replaceAll("/", ".");
-  if (fault.keyword === "additionalProperties") return unknownParam(method, place, fault);
-  const subject = place === "" ? "The params object" : `\`${shortened(place)}\``;
-  return `${subject} must ${demandOfParam(fault)}.`;
+  const { pointer, message } = faultOf(errors?.[0]);
+  const place = shortened(pointer.slice(1).replaceAll("/", "."));
+  const subject = place === "" ? "The params object" : `\`${place}\``;
+  return `${subject} ${message.replace(/^is unknown/, `is no param of ${method}`)}.`;
 };
-
-const unknownParam = (method: string, place: string, { params }: ValidationError): string => {
-  const name = String(params.additionalProperty);
-  const path = shortened(place === "" ? name : `${place}.${name}`);
-  return `\`${path}\` is no param of ${method}${hintOf(name, (params.known as string[]) ?? [])}.`;
-};
-
-const demandOfParam = (fault: ValidationError): string =>
-  demandOf(fault) ?? fault.message?.replace(/^must /, "") ?? "be what rpc.discover shows";

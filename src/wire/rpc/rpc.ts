@@ -27,13 +27,13 @@ export type RpcExchange = {
   readonly caller: RpcCaller;
   readonly requestId: string;
   /** Aborts when the caller has gone. Made when somebody asks. */
-  readonly signal: AbortSignal;
+  signal(): AbortSignal;
   /** The Idempotency-Key header. With a batch it is refused. */
   readonly idempotencyKey: string | undefined;
   /** Counted from the headers; the headers of the upgrade hold for all calls of a WebSocket. */
   readonly hops?: number;
   /** The address at which the caller finds RPC, as it came here itself; the configured address if undefined. */
-  readonly servedAt?: string;
+  servedAt?(): string;
   /** Absent on HTTP. On a WebSocket it gives the sender the end of its turn, and with `stream` the pieces of the reply. */
   readonly follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
   /** The request as the flight recorder keeps it. `entry` is the text of the call within a batch; else it is all that came. */
@@ -47,15 +47,11 @@ export type RpcOutcome = {
   operation: string;
   /** The name of the first error that was answered. */
   error: string | undefined;
-  /** The detail of that error. */
   reason: string | undefined;
-  /** The first turn that was started. */
   turnId: string | undefined;
-  /** Some call in it starts or changes something. */
   changes: boolean;
 };
 
-/** One method, as the dispatcher knows it. */
 export type RpcMethodRow = {
   name: string;
   /** The permission that a token needs to call it; null where any will do. */
@@ -63,9 +59,7 @@ export type RpcMethodRow = {
   required: readonly string[];
   /** Its params may be a list. */
   positional?: boolean;
-  /** Takes an idempotency key. */
   idempotent?: boolean;
-  /** It starts or changes something, and does not only read. */
   changes?: boolean;
   /** The fault of the params, as a sentence; undefined when they have none. Fills in defaults. */
   check(params: object): string | undefined;
@@ -77,7 +71,6 @@ export type RpcMethods = ReadonlyMap<string, RpcMethodRow>;
 
 export type RpcDispatchParts = {
   events: Pick<Events, "unexpectedError">;
-  /** By the token. */
   rateLimit?: CountRequest;
 };
 
@@ -229,7 +222,7 @@ export class MethodCall implements CallContext {
   }
 
   get signal(): AbortSignal {
-    return this.exchange.signal;
+    return this.exchange.signal();
   }
 
   get hops(): number {

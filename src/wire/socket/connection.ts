@@ -5,19 +5,16 @@ import type { Clock } from "#kit/clock.ts";
 import { newId } from "#kit/ids.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
-import type { Delivery, Turn } from "#store/store.ts";
+import type { Delivery } from "#store/store.ts";
 import { deliveryOf } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange, RpcOutcome } from "#wire/rpc/rpc.ts";
-import { hopsAtUpgrade } from "./handshake.ts";
-import type { PendingCall } from "./session-stream.ts";
-import type { PushSink } from "./streams.ts";
+import type { PendingCall } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import type { Subscribing, Subscriptions } from "./subscriptions.ts";
 
 /** The codes that the gateway closes a WebSocket with. docs/websocket.md explains each to the other side. */
 export const CLOSE = {
-  /** A binary message came. */
   notText: 1003,
   /** Never sent: nobody was there to read it. */
   unanswered: 1006,
@@ -42,6 +39,7 @@ const MISSED_PINGS = 2;
 const LAST_ANSWERS_MS = 5_000;
 
 export type ConnectionParts = {
+  /** Over the methods of the API and the two that are a socket's own: see `withSocketCalls`. */
   dispatch: RpcDispatch;
   subscriptions: Subscriptions;
   clock: Clock;
@@ -54,23 +52,28 @@ export type ConnectionParts = {
 };
 
 /** The facts that are kept of the request to upgrade. */
-export type Origin = { requestId: string; address: string; network: string; headers: string; servedAt: string };
-
-/** The token that a connection came with. A reload may take it away, or change its permissions. */
-export type TokenUse = { caller: RpcCaller; readonly connections: Set<Connection> };
+export type Origin = {
+  requestId: string;
+  /** The hash of the token that it came with. A reload may take the token away, or change its permissions. */
+  tokenHash: Buffer;
+  address: string;
+  network: string;
+  headers: string;
+  hops: number;
+  servedAt: string;
+};
 
 /** One WebSocket. There may be ten thousand idle ones: the parts for calls and subscriptions are made when these come. */
-export class Connection implements PushSink {
+export class Connection implements Subscribing {
   readonly parts: ConnectionParts;
-  readonly token: TokenUse;
   readonly origin: Origin;
   readonly since: number;
+  caller: RpcCaller;
   subscriber: Subscriber | undefined = undefined;
   /** The code that it was closed with from here. */
   closing = 0;
   /** The time since which something is kept back from it, in monotonic milliseconds; 0 if nothing is. */
   heldSince = 0;
-  /** The time of its next ping. */
   pingAt = 0;
   readonly #ws: WebSocket;
   readonly #socket: Duplex;
@@ -78,14 +81,14 @@ export class Connection implements PushSink {
   #callsUnderWay = 0;
   #callsBegun = 0;
   #missedPings = 0;
-  #waiting: string[] | undefined = undefined;
+  #waiting: string[] = [];
   #gone: AbortController | undefined = undefined;
   /** Closes it once the calls that have begun are answered. Nothing more is read until then. */
   #closeWhenIdle: (() => void) | undefined = undefined;
 
-  constructor(ws: WebSocket, socket: Duplex, parts: ConnectionParts, token: TokenUse, origin: Origin) {
+  constructor(ws: WebSocket, socket: Duplex, parts: ConnectionParts, caller: RpcCaller, origin: Origin) {
     this.parts = parts;
-    this.token = token;
+    this.caller = caller;
     this.origin = origin;
     this.since = parts.clock.monotonic();
     this.#ws = ws;
@@ -99,7 +102,11 @@ export class Connection implements PushSink {
     ws.on("error", (error: Error & { code?: string }) => {
       this.closing ||= codeOfFault(error.code);
     });
-    ws.on("close", () => this.#end());
+    ws.on("close", () => {
+      this.#waiting = [];
+      this.#gone?.abort();
+      parts.onGone(this);
+    });
     socket.on("drain", () => this.#checkRoom());
   }
 
@@ -141,16 +148,16 @@ export class Connection implements PushSink {
     if (this.#isCorked) return;
     this.#isCorked = true;
     this.#socket.cork();
-    if (corked.push(this) === 1) setImmediate(uncorkAll);
+    setImmediate(() => this.#uncork());
   }
 
-  uncork(): void {
+  #uncork(): void {
     this.#isCorked = false;
     this.#callsBegun = 0;
     this.#socket.uncork();
     if (this.heldSince !== 0) this.#checkRoom();
     else if (this.isFull) this.hold();
-    else if (this.#waiting) this.#beginWaiting();
+    else this.#beginWaiting();
   }
 
   /** Its calls wait until the unsent data has gone. */
@@ -163,7 +170,7 @@ export class Connection implements PushSink {
   /** Tells it to try later, and ends it when it does not take even that. */
   cut(): void {
     if (!this.isOpen) return;
-    this.parts.events.socketCut({ requestId: this.origin.requestId, caller: this.token.caller.name });
+    this.parts.events.socketCut({ requestId: this.origin.requestId, caller: this.caller.name });
     this.close(CLOSE.tooSlow, "too slow: go on by your cursors");
   }
 
@@ -201,7 +208,7 @@ export class Connection implements PushSink {
 
   /** Calls that have not begun are not carried out. */
   #closeAfterAnswers(close: () => void): void {
-    this.#waiting = undefined;
+    this.#waiting = [];
     if (this.closing !== 0 || this.isIdle) {
       close();
       return;
@@ -217,23 +224,23 @@ export class Connection implements PushSink {
       this.#closeAfterAnswers(() => this.close(CLOSE.notText, "text frames only"));
       return;
     }
-    const text = textOfUtf8(data);
-    if (this.#isBusy) {
-      this.#waiting ??= [];
-      this.#waiting.push(text);
-      this.#ws.pause();
-    } else void this.#answer(text);
-  }
-
-  #end(): void {
-    this.#waiting = undefined;
-    this.#gone?.abort();
-    this.parts.onGone(this);
+    this.#waiting.push(textOfUtf8(data));
+    this.#beginWaiting();
   }
 
   get #isBusy(): boolean {
-    if (this.#callsUnderWay >= CALLS_UNDER_WAY || this.#callsBegun >= CALLS_AT_ONCE) return true;
-    return this.heldSince !== 0 || this.#waiting !== undefined || this.isFull;
+    const isFullOfCalls = this.#callsUnderWay >= CALLS_UNDER_WAY || this.#callsBegun >= CALLS_AT_ONCE;
+    return isFullOfCalls || this.heldSince !== 0 || this.isFull;
+  }
+
+  /** Begins the calls that wait, as far as there is room for their answers. No more is read while some are left. */
+  #beginWaiting(): void {
+    if (this.heldSince !== 0) return;
+    let begun = 0;
+    while (begun < this.#waiting.length && !this.#isBusy) void this.#answer(this.#waiting[begun++] as string);
+    this.#waiting.splice(0, begun);
+    if (this.#waiting.length > 0) this.#ws.pause();
+    else if (this.#ws.isPaused) this.#ws.resume();
   }
 
   async #answer(text: string): Promise<void> {
@@ -248,7 +255,7 @@ export class Connection implements PushSink {
     }
     exchange.end();
     this.#callsUnderWay--;
-    if (this.#waiting) this.#beginWaiting();
+    this.#beginWaiting();
     if (!this.isIdle) return;
     this.#closeWhenIdle?.();
     this.parts.onIdle(this);
@@ -261,29 +268,7 @@ export class Connection implements PushSink {
     this.subscriber?.pumpSoon();
     this.#beginWaiting();
   }
-
-  /** Begins the calls that waited, and then reads on. */
-  #beginWaiting(): void {
-    const waiting = this.#waiting ?? [];
-    this.#waiting = undefined;
-    for (const [n, text] of waiting.entries()) {
-      if (this.#isBusy) {
-        this.#waiting = waiting.slice(n);
-        return;
-      }
-      void this.#answer(text);
-    }
-    this.#ws.resume();
-  }
 }
-
-let corked: Connection[] = [];
-
-const uncorkAll = (): void => {
-  const connections = corked;
-  corked = [];
-  for (const connection of connections) connection.uncork();
-};
 
 /** The code that `ws` closes with by itself, by the fault that it names; 0 for an error that is no fault of a frame. */
 const codeOfFault = (fault = ""): number => CODES[fault] ?? (fault.startsWith("WS_ERR_") ? BROKEN_FRAME : 0);
@@ -299,6 +284,7 @@ const CODES: Record<string, number> = {
 /** One text's exchange with the dispatcher. A part that a call seldom needs is made when it asks. */
 export class SocketExchange implements RpcExchange, PendingCall {
   readonly connection: Connection;
+  readonly caller: RpcCaller;
   readonly idempotencyKey = undefined;
   readonly outcome: RpcOutcome = {
     operation: "unknown",
@@ -310,30 +296,26 @@ export class SocketExchange implements RpcExchange, PendingCall {
   readonly #text: string;
   readonly #began: number;
   #requestId: string | undefined = undefined;
-  /** Pushes that wait for the answer. */
-  #after: string[] | undefined = undefined;
+  #after: string[] = [];
   #isAnswered = false;
 
   constructor(connection: Connection, text: string) {
     this.connection = connection;
+    this.caller = connection.caller;
     this.#text = text;
     this.#began = connection.parts.clock.monotonic();
-  }
-
-  get caller(): RpcCaller {
-    return this.connection.token.caller;
   }
 
   get callerName(): string {
     return this.caller.name;
   }
 
-  get servedAt(): string {
+  servedAt(): string {
     return this.connection.origin.servedAt;
   }
 
   get hops(): number {
-    return hopsAtUpgrade(this.connection.origin.headers);
+    return this.connection.origin.hops;
   }
 
   get requestId(): string {
@@ -341,34 +323,33 @@ export class SocketExchange implements RpcExchange, PendingCall {
     return this.#requestId;
   }
 
-  get signal(): AbortSignal {
+  signal(): AbortSignal {
     return this.connection.signal;
   }
 
   get follow(): NonNullable<RpcExchange["follow"]> {
-    return (turn: Turn, options) => this.connection.parts.subscriptions.follow(this.connection, this, turn, options);
+    return (turn, options) => this.connection.parts.subscriptions.follow(this.connection, this, turn, options);
   }
 
   delivery(operation: string, entry: string | undefined): Delivery {
-    const { origin, parts, token } = this.connection;
+    const { parts, origin } = this.connection;
     const { address, headers } = origin;
     const place = { surface: "rpc", operation, method: "WS", path: "/rpc/ws" } as const;
     const request = { ...place, address, headers, requestId: this.requestId, senderId: undefined };
     const body = Buffer.from(entry ?? this.#text);
-    const given = { now: parts.clock.now(), caller: token.caller.name, body, keepBody: parts.recordBodies() };
+    const given = { now: parts.clock.now(), caller: this.caller.name, body, keepBody: parts.recordBodies() };
     return deliveryOf(request, given, entry !== undefined);
   }
 
   pushAfterAnswer(text: string): void {
     if (this.#isAnswered) this.connection.push(text);
-    else if (this.#after) this.#after.push(text);
-    else this.#after = [text];
+    else this.#after.push(text);
   }
 
   /** It was answered, or needs no answer. */
   end(): void {
     this.#isAnswered = true;
-    for (const text of this.#after ?? []) this.connection.push(text);
+    for (const text of this.#after) this.connection.push(text);
     const { clock, events, refusals } = this.connection.parts;
     events.socketCallHandled(this, clock.monotonic() - this.#began);
     if (this.outcome.error !== undefined) refusals.noteSocketCall(this, this.connection.origin.network);

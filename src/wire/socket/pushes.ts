@@ -7,7 +7,6 @@ import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
 /** The part of a session that its pushes name. */
 export type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
 
-/** A piece of a reply that is being written. */
 export type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
 
 const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>
@@ -109,15 +108,7 @@ const showDelivery = (delivery: DeliveryNews["delivery"]): Pushes["delivery.reco
   eventId: delivery.eventId ?? null,
 });
 
-let lastMs = Number.NaN;
-let lastTime = "";
-const timeOf = (ms: number): string => {
-  if (ms !== lastMs) {
-    lastMs = ms;
-    lastTime = new Date(ms).toISOString();
-  }
-  return lastTime;
-};
+const timeOf = (ms: number): string => new Date(ms).toISOString();
 
 /**
  * A place in a stream, and which stream: a session's by its ordinal, which no other session ever gets, the gateway's by 0. The epoch names

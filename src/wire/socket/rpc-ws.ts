@@ -2,55 +2,46 @@ import type { IncomingMessage } from "node:http";
 import { createRequire } from "node:module";
 import type { Duplex } from "node:stream";
 import type * as Ws from "ws";
-import type { GatewayStream } from "#core/gateway-stream.ts";
-import type { DeliveryFeed } from "#core/recorder/delivery-feed.ts";
-import type { LiveReplies } from "#core/turns/live-replies.ts";
 import { errors } from "#generated/errors.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { HOPS_HEADER, hopsIn } from "#kit/hops.ts";
 import { newId } from "#kit/ids.ts";
 import { hashOf } from "#kit/secrets.ts";
-import type { Events } from "#observe/events.ts";
-import type { Store } from "#store/store.ts";
 import { type Peer, requireTls } from "#wire/call/address.ts";
-import { adviceOf, type GuessGuard } from "#wire/call/auth.ts";
+import { adviceOf, bearerOf, type GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
+import type { HeaderLines } from "#wire/call/header-lines.ts";
 import { requireOneOfEach } from "#wire/call/origins.ts";
-import type { Refusals } from "#wire/call/refusals.ts";
 import { originForm } from "#wire/http/origin-form.ts";
-import { mayCall, type RpcCaller, type RpcDispatch } from "#wire/rpc/rpc.ts";
-import { CLOSE, Connection, type ConnectionParts, type TokenUse } from "./connection.ts";
-import { createConnections, type SocketTimes } from "./connections.ts";
-import { PROTOCOL, refuseUpgrade, tellingHeaders, tokenOf } from "./handshake.ts";
+import { endWithRefusal } from "#wire/http/refuse-bytes.ts";
+import { mayCall, type RpcCaller } from "#wire/rpc/rpc.ts";
+import { asFailure } from "#wire/rpc/rpc-http.ts";
+import { CLOSE, Connection, type ConnectionParts } from "./connection.ts";
 import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
-import { createSubscriptions } from "./subscriptions.ts";
+import { createSubscriptions, type SubscriptionsParts } from "./subscriptions.ts";
 
-export type SocketDoorParts = {
-  /** Over the methods of the API and the two that are a socket's own: see `withSocketCalls`. */
-  dispatch: RpcDispatch;
-  store: Store;
-  gatewayStream: GatewayStream;
-  deliveryFeed: DeliveryFeed;
-  live: LiveReplies;
-  /** Throws where there is none of this name. */
-  requireAgent(name: string): void;
-  peerOf(req: IncomingMessage): Peer;
-  /** The owner of a token, by its hash. */
-  identify(hash: Buffer): RpcCaller | undefined;
-  guard: GuessGuard;
-  /** The address at which the caller finds RPC, as it came here itself. */
-  servedAt(asked: { req: IncomingMessage; peer: Peer }): string;
-  messageLimit(): number;
-  socketsPerAddress(): number;
-  recordBodies(): boolean;
-  /** Hides secrets in the parts of the request to upgrade that are kept. */
-  hideSecrets(text: string): string;
-  isDraining(): boolean;
-  refusals: Refusals;
-  times?: SocketTimes | undefined;
-  clock: Clock;
-  events: Events;
+export type SocketTimes = {
+  /** The time between two pings of a connection; 30 s by default. */
+  pingMs?: number | undefined;
+  /** The time that something may be kept back from a connection before it is cut; 30 s by default. */
+  stuckMs?: number | undefined;
 };
+
+export type SocketDoorParts = SubscriptionsParts &
+  Omit<ConnectionParts, "subscriptions" | "onGone" | "onIdle"> & {
+    peerOf(req: IncomingMessage): Peer;
+    /** The owner of a token, by its hash. */
+    identify(hash: Buffer): RpcCaller | undefined;
+    guard: GuessGuard;
+    /** The address at which the caller finds RPC, as it came here itself. */
+    servedAt(asked: { req: IncomingMessage; peer: Peer }): string;
+    messageLimit(): number;
+    socketsPerAddress(): number;
+    headerLines: HeaderLines;
+    isDraining(): boolean;
+    times?: SocketTimes | undefined;
+  };
 
 /** The rules of a listener for a request to upgrade. */
 export type UpgradePlace = {
@@ -59,6 +50,9 @@ export type UpgradePlace = {
   nothingAt: (path: string) => GatewayError;
 };
 
+/** The protocol of the socket; the server selects it where it is offered. */
+const PROTOCOL = "agent-gateway.v1";
+const BEARER = "bearer.";
 const PATH = "/rpc/ws";
 const TAKES =
   "`/rpc/ws` takes an RPC token: `Authorization: Bearer <token>` or, from a browser, the subprotocol `bearer.<base64url of the token>`.";
@@ -77,9 +71,19 @@ const someTime = (): number => Math.round(RETRY_MS.least + Math.random() * (RETR
 // Loaded as CommonJS: Node would first read an imported package through for its names, which takes five times as long.
 const { WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
 
+/** A request to upgrade, until it is decided on. */
+type Attempt = {
+  req: IncomingMessage;
+  socket: Duplex;
+  place: UpgradePlace;
+  path: string;
+  requestId: string;
+  began: number;
+};
+
 /** The WebSocket door: it decides on each request to open one, and keeps it open. The dispatcher handles the calls. */
 export const createRpcSocketDoor = (parts: SocketDoorParts) => {
-  const { clock, events, guard } = parts;
+  const { clock, events } = parts;
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -89,121 +93,54 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
   } as ConstructorParameters<typeof WebSocketServer>[0]);
   const connections = createConnections(clock, parts.times ?? {});
-  const tokens = new Map<string, TokenUse>();
-  const networks = new Map<string, number>();
-  const subscriptions = createSubscriptions(parts);
-
-  const connectionParts: ConnectionParts = {
-    dispatch: parts.dispatch,
-    subscriptions,
-    clock,
-    events,
-    recordBodies: parts.recordBodies,
-    refusals: parts.refusals,
+  const connectionParts = {
+    ...parts,
+    subscriptions: createSubscriptions(parts),
     onIdle: connections.idle,
-    onGone(connection) {
-      const { origin, token, since, closing } = connection;
+    onGone(connection: Connection) {
+      const { origin, caller, since, closing } = connection;
       connections.delete(connection);
       connection.subscriber?.leave();
-      token.connections.delete(connection);
-      const left = (networks.get(origin.network) ?? 1) - 1;
-      if (left > 0) networks.set(origin.network, left);
-      else networks.delete(origin.network);
       const by = closing === 0 ? "peer" : String(closing);
       const ms = Math.round(clock.monotonic() - since);
-      events.socketClosed({ requestId: origin.requestId, caller: token.caller.name, by, ms });
+      events.socketClosed({ requestId: origin.requestId, caller: caller.name, by, ms });
     },
   };
+  const attempts = new WeakMap<IncomingMessage, Attempt>();
+  server.on("wsClientError", (error, _socket, req) =>
+    refuse(parts, attempts.get(req) as Attempt, new GatewayError("invalid-request", `${error.message}.`)),
+  );
 
-  const authenticate = (req: IncomingMessage, peer: Peer, requestId: string): { hash: string; caller: RpcCaller } => {
-    const token = tokenOf(req);
-    const hash = token === undefined ? undefined : hashOf(token);
-    const caller = hash && parts.identify(hash);
-    if (hash && caller) return { hash: hash.toString("base64"), caller };
-    throw guard({ surface: "rpc", peer, path: PATH, requestId }, adviceOf(TAKES, req));
-  };
-
-  const useOf = (hash: string, caller: RpcCaller): TokenUse => {
-    const known = tokens.get(hash);
-    if (known) return known;
-    const use: TokenUse = { caller, connections: new Set() };
-    tokens.set(hash, use);
-    return use;
-  };
-
-  const requirePlace = (network: string): void => {
+  const open = (attempt: Attempt, head: Buffer): void => {
+    const { req, socket, requestId } = attempt;
+    const peer = requirePlace(parts, attempt);
+    const { tokenHash, caller } = authenticate(parts, attempt, peer);
     const retry = { retryAfterMs: someTime() };
     if (parts.isDraining()) throw new GatewayError("shutting-down", undefined, retry);
-    if ((networks.get(network) ?? 0) < parts.socketsPerAddress()) return;
-    throw new GatewayError("gateway-busy", "This address holds gateway.rpc.socketsPerAddress WebSockets.", retry);
+    if (connections.countOf(peer.network) >= parts.socketsPerAddress())
+      throw new GatewayError("gateway-busy", "This address holds gateway.rpc.socketsPerAddress WebSockets.", retry);
+    const limit = parts.messageLimit();
+    Object.assign(server.options, { maxPayload: limit, maxBufferedChunks: Math.ceil(limit / PART_BYTES) });
+    attempts.set(req, attempt);
+    server.handleUpgrade(req, socket, head, (ws) => {
+      const { address, network } = peer;
+      const headers = parts.headerLines(tellingHeaders(req));
+      const servedAt = parts.servedAt({ req, peer });
+      const origin = { requestId, tokenHash, address, network, headers, hops: hopsIn(req.headers), servedAt };
+      connections.add(new Connection(ws, socket, connectionParts, caller, origin));
+      events.socketOpened({ requestId, caller: caller.name, address });
+    });
   };
-
-  const admit = (req: IncomingMessage, place: UpgradePlace, path: string, requestId: string) => {
-    if (!place.isServed) throw place.nothingAt(path);
-    if (path !== PATH) throw new GatewayError("not-found", `A WebSocket opens at ${PATH}, and nowhere else.`);
-    if (req.headers.host === undefined) throw new GatewayError("invalid-request", "The request has no Host.");
-    requireOneOfEach(req);
-    place.guardHost(req);
-    const peer = parts.peerOf(req);
-    requireTls(peer);
-    const { hash, caller } = authenticate(req, peer, requestId);
-    requirePlace(peer.network);
-    return { peer, token: useOf(hash, caller), servedAt: parts.servedAt({ req, peer }) };
-  };
-
-  const refuse = (
-    socket: Duplex,
-    thrown: unknown,
-    { req, requestId, began, isRpc }: { req: IncomingMessage; requestId: string; began: number; isRpc: boolean },
-  ): void => {
-    const error = GatewayError.from(thrown);
-    if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
-    const { status } = errors[error.name];
-    refuseUpgrade(socket, error, { requestId, isRpc, after: clock.after });
-    const ms = clock.monotonic() - began;
-    events.requestHandled({ surface: "rpc", operation: OPERATION, status, ms, requestId, error: error.name });
-    const refused = {
-      surface: "rpc",
-      operation: OPERATION,
-      path: PATH,
-      peer: parts.peerOf(req),
-      requestId,
-      hideSecrets: parts.hideSecrets,
-      req,
-    } as const;
-    parts.refusals.note(
-      { ...refused, caller: undefined, turnId: undefined, error: error.name, reason: error.detail },
-      status,
-    );
-  };
-  server.on("wsClientError", (error, socket, req) => {
-    const { requestId, began } = req as unknown as { requestId: string; began: number };
-    refuse(socket, new GatewayError("invalid-request", `${error.message}.`), { req, requestId, began, isRpc: true });
-  });
 
   return {
     /** Takes over the connection of a request to upgrade, or refuses it with a reason. */
     upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, place: UpgradePlace): void {
-      const began = clock.monotonic();
-      const requestId = newId("req", clock.now());
       const path = originForm(req).replace(/[?#].*$/s, "");
+      const attempt = { req, socket, place, path, requestId: newId("req", clock.now()), began: clock.monotonic() };
       try {
-        const { peer, token, servedAt } = admit(req, place, path, requestId);
-        const limit = parts.messageLimit();
-        Object.assign(server.options, { maxPayload: limit, maxBufferedChunks: Math.ceil(limit / PART_BYTES) });
-        Object.assign(req, { requestId, began });
-        const { address, network } = peer;
-        server.handleUpgrade(req, socket, head, (ws) => {
-          const origin = { requestId, address, network, headers: parts.hideSecrets(tellingHeaders(req)), servedAt };
-          const connection = new Connection(ws, socket, connectionParts, token, origin);
-          networks.set(network, (networks.get(network) ?? 0) + 1);
-          token.connections.add(connection);
-          connections.add(connection);
-          events.socketOpened({ requestId, caller: token.caller.name, address });
-        });
+        open(attempt, head);
       } catch (error) {
-        const isRpc = path === PATH && place.isServed;
-        refuse(socket, error, { req, requestId, began, isRpc });
+        refuse(parts, attempt, error);
       }
     },
 
@@ -217,18 +154,12 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
 
     /** Closes sockets whose token is gone, or has lost a permission that they need. Others get the token's new permissions. */
     recheck(): void {
-      for (const [hash, use] of tokens) {
-        const caller = parts.identify(Buffer.from(hash, "base64"));
-        if (!caller)
-          for (const connection of use.connections)
-            connection.close(CLOSE.tokenGone, "the token is not known any more");
-        if (!caller || use.connections.size === 0) tokens.delete(hash);
-        if (!caller) continue;
-        use.caller = caller;
-        for (const connection of use.connections) {
-          const lost = lostPermission(connection, caller);
-          if (lost !== undefined) connection.close(CLOSE.permissionGone, `the token lacks ${lost} now`);
-        }
+      for (const connection of connections.list()) {
+        const caller = parts.identify(connection.origin.tokenHash);
+        const lost = caller && lostPermission(connection, caller);
+        if (!caller) connection.close(CLOSE.tokenGone, "the token is not known any more");
+        else if (lost) connection.close(CLOSE.permissionGone, `the token lacks ${lost} now`);
+        else connection.caller = caller;
       }
     },
 
@@ -239,11 +170,143 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   };
 };
 
+/** Refuses what is not asked of this door, or may not be asked of it. */
+const requirePlace = ({ peerOf }: SocketDoorParts, { req, path, place }: Attempt): Peer => {
+  if (!place.isServed) throw place.nothingAt(path);
+  if (path !== PATH) throw new GatewayError("not-found", `A WebSocket opens at ${PATH}, and nowhere else.`);
+  if (req.headers.host === undefined) throw new GatewayError("invalid-request", "The request has no Host.");
+  requireOneOfEach(req);
+  place.guardHost(req);
+  return peerOf(req);
+};
+
+const authenticate = (
+  { identify, guard }: SocketDoorParts,
+  { req, requestId }: Attempt,
+  peer: Peer,
+): { tokenHash: Buffer; caller: RpcCaller } => {
+  requireTls(peer);
+  const token = tokenOf(req);
+  const tokenHash = token === undefined ? undefined : hashOf(token);
+  const caller = tokenHash && identify(tokenHash);
+  if (tokenHash && caller) return { tokenHash, caller };
+  throw guard({ surface: "rpc", peer, path: PATH, requestId }, adviceOf(TAKES, req));
+};
+
+const refuse = (parts: SocketDoorParts, attempt: Attempt, thrown: unknown): void => {
+  const { peerOf, headerLines, refusals, clock, events } = parts;
+  const { req, socket, place, path, requestId, began } = attempt;
+  const error = GatewayError.from(thrown);
+  if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
+  const { status } = errors[error.name];
+  // As RPC does at the path of the socket, as a problem elsewhere.
+  const wording = path === PATH && place.isServed ? asFailure("null") : undefined;
+  const version = error.name === "invalid-request" ? { "sec-websocket-version": "13" } : undefined;
+  endWithRefusal(socket, error, requestId, wording, version);
+  const ms = clock.monotonic() - began;
+  const request = { surface: "rpc", operation: OPERATION, requestId } as const;
+  events.requestHandled({ ...request, status, ms, error: error.name });
+  const asked = { ...request, path: PATH, peer: peerOf(req), headerLines, req, caller: undefined };
+  refusals.note({ ...asked, turnId: undefined, error: error.name, reason: error.detail }, status);
+};
+
 /** The permission that a connection needs for its subscriptions and has lost. */
 const lostPermission = ({ subscriber }: Connection, caller: RpcCaller): string | undefined => {
   if (!subscriber) return undefined;
-  const { readers, agents, gateway, deliveries } = subscriber;
-  if (readers.size + agents.size > 0 && !mayCall(caller, SESSION_PERMISSION)) return SESSION_PERMISSION;
-  if (deliveries && !mayCall(caller, DELIVERIES_PERMISSION)) return DELIVERIES_PERMISSION;
-  return gateway && !mayCall(caller, GATEWAY_PERMISSION) ? GATEWAY_PERMISSION : undefined;
+  if (subscriber.hasSessions && !mayCall(caller, SESSION_PERMISSION)) return SESSION_PERMISSION;
+  if (subscriber.deliveries && !mayCall(caller, DELIVERIES_PERMISSION)) return DELIVERIES_PERMISSION;
+  return subscriber.gateway && !mayCall(caller, GATEWAY_PERMISSION) ? GATEWAY_PERMISSION : undefined;
 };
+
+const PING_MS = 30_000;
+const STUCK_MS = 30_000;
+/** The number of times that all connections are checked between two pings of one. */
+const LOOKS = 30;
+/** The time in which a connection must end after it was told to. */
+const LAST_MS = 1_000;
+
+/** All connections, with one timer for all of them. */
+const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS }: SocketTimes) => {
+  const all = new Set<Connection>();
+  const byNetwork = new Map<string, number>();
+  let stopTimer: (() => void) | undefined;
+  let whenNone: (() => void) | undefined;
+  let hint: (() => string) | undefined;
+
+  const look = (): void => {
+    stopTimer = all.size > 0 ? clock.after(pingMs / LOOKS, look) : undefined;
+    const now = clock.monotonic();
+    for (const connection of all) {
+      if (connection.heldSince !== 0 && now - connection.heldSince >= stuckMs) connection.cut();
+      if (now < connection.pingAt) continue;
+      connection.pingAt = now + pingMs;
+      connection.ping();
+    }
+  };
+  const closeForRestart = (connection: Connection): void => connection.close(CLOSE.restart, hint?.() ?? "");
+
+  return {
+    count: () => all.size,
+    countOf: (network: string): number => byNetwork.get(network) ?? 0,
+    list: (): readonly Connection[] => [...all],
+
+    add(connection: Connection): void {
+      const { network } = connection.origin;
+      all.add(connection);
+      byNetwork.set(network, (byNetwork.get(network) ?? 0) + 1);
+      // Ten thousand that come at once are not pinged at once.
+      connection.pingAt = clock.monotonic() + Math.random() * pingMs;
+      stopTimer ??= clock.after(pingMs / LOOKS, look);
+    },
+
+    delete(connection: Connection): void {
+      const { network } = connection.origin;
+      all.delete(connection);
+      const left = (byNetwork.get(network) ?? 1) - 1;
+      if (left > 0) byNetwork.set(network, left);
+      else byNetwork.delete(network);
+      if (all.size === 0) whenNone?.();
+    },
+
+    /** The last call of a connection was answered. */
+    idle(connection: Connection): void {
+      if (hint) closeForRestart(connection);
+    },
+
+    /** Tells each that the gateway goes, when its calls are answered or after `ms`. Resolves when all have gone. */
+    async closeAll(ms: number, reason: () => string): Promise<void> {
+      hint = reason;
+      for (const connection of all) if (connection.isIdle) closeForRestart(connection);
+      if (all.size === 0) return;
+      await new Promise<void>((resolve) => {
+        whenNone = resolve;
+        clock.after(ms, () => {
+          for (const connection of all) closeForRestart(connection);
+          clock.after(LAST_MS, () => {
+            for (const connection of all) connection.terminate();
+          });
+        });
+      });
+      stopTimer?.();
+    },
+  };
+};
+
+/** The token of a request to upgrade: in Authorization or, from a browser, as a subprotocol. */
+const tokenOf = (req: IncomingMessage): string | undefined => {
+  const inHeader = bearerOf(req);
+  if (inHeader !== undefined) return inHeader;
+  const offered = protocolsOf(req).find((protocol) => protocol.startsWith(BEARER));
+  return offered === undefined
+    ? undefined
+    : Buffer.from(offered.slice(BEARER.length), "base64url").toString() || undefined;
+};
+
+const protocolsOf = ({ headers }: IncomingMessage): string[] =>
+  (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
+
+/** The headers of a connection that identify its client and its cause: no secret, and nothing of the handshake. */
+const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
+
+const tellingHeaders = ({ rawHeaders: raw }: IncomingMessage): string[] =>
+  raw.filter((_, n) => TELLING.has((raw[n - (n % 2)] as string).toLowerCase()));

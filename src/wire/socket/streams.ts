@@ -1,60 +1,40 @@
 import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
-import type { LiveReplies } from "#core/turns/live-replies.ts";
-import type { GatewayEntry, Store } from "#store/store.ts";
+import type { GatewayEntry } from "#store/store.ts";
 import type { PushFrames } from "./pushes.ts";
 
-/** The target of pushes: one connection, as subscriptions see it. */
+/** The target of pushes: one connection, as its subscriptions see it. */
 export type PushSink = {
   readonly isOpen: boolean;
   /** Too much is unsent, so news have to wait in the store. */
   readonly isFull: boolean;
   /** News that waited in the store may be sent. */
   readonly hasRoom: boolean;
-  /** Its subscriptions; undefined when it has none. */
-  readonly subscriber: SinkSubscriber | undefined;
   push(frame: string): void;
-  /** Something was kept back: `subscriber.pump` is to be called when there is room again. */
+  /** Something was kept back: its subscriber is to be told when there is room again. */
   hold(): void;
   /** Ends a connection that has no room for a push that cannot wait. */
   cut(): void;
 };
 
-/** The subscriptions of one connection, as streams see them. */
-export type SinkSubscriber = {
-  readonly readers: ReadonlyMap<string, StreamReader>;
-  /** The session's entries come to it by a subscription. */
-  covers(sessionId: string, agent: string | undefined): boolean;
-  /** Has a reader that fell behind read on as soon as there is room. */
-  fallBehind(reader: StreamReader): void;
-  /** Has this called as soon as there is room. */
-  owe(push: () => Promise<void>): void;
+/** The owner of the readers of one connection. */
+export type ReaderOwner = {
+  readonly sink: PushSink;
+  /** Has the reader read on from the store as soon as there is room. */
+  fallBehind(reader: Reader): void;
+  drop(reader: Reader): void;
 };
 
-type Sequenced = { readonly seq: number };
+/** The call that started a turn. Pushes through it come after its answer. */
+export type PendingCall = { pushAfterAnswer(frame: string): void };
 
-/** The parts that streams share. */
-export type StreamParts = {
-  store: Store;
-  gatewayStream: Pick<GatewayEntries, "read" | "follow">;
-  live: LiveReplies;
-  frames: PushFrames;
-  subscriberOf(sink: PushSink): SinkSubscriber;
-  /** Has `flush` called before this turn of the event loop ends its writes. */
-  onText(flush: () => void): void;
-  /** A reader of a session is up to date again. */
-  onCaughtUp(stream: Stream): void;
-  /** Nobody reads it any more. */
-  onUnread(stream: Stream): void;
-};
+/** A sender that waits for the end of its turn, and with `stream` for the pieces of the reply until then. */
+export type Sender = { turnId: string; stream: boolean; call: PendingCall };
+
+type Told = { readonly seq: number; readonly name: string; readonly turnId?: string };
 
 /** A stream that somebody reads: entries in the order of their `seq`, each made a frame once for all readers. */
-export abstract class Stream<Item extends Sequenced = Sequenced> {
-  readonly readers = new Set<StreamReader>();
-  protected readonly parts: StreamParts;
-
-  constructor(parts: StreamParts) {
-    this.parts = parts;
-  }
+export abstract class Stream<Item extends Told = Told> {
+  readonly readers = new Set<Reader>();
 
   abstract frameOf(entry: Item): string;
   /** Entries after `after`. */
@@ -64,30 +44,21 @@ export abstract class Stream<Item extends Sequenced = Sequenced> {
   abstract close(): void;
   /** A reader has come to the stream's present end. */
   caughtUp(): void {}
-
-  get isUnread(): boolean {
-    return this.readers.size === 0;
+  /** The turn whose reply is being written. */
+  get writing(): string {
+    return "";
   }
 
-  /** Tells new entries to the readers that are up to date; the others will read them. */
+  leave(reader: Reader): void {
+    if (this.readers.delete(reader) && this.readers.size === 0) this.close();
+  }
+
   publish(entries: readonly Item[]): void {
-    const first = (entries[0] as Item).seq;
-    const { seq: last } = entries.at(-1) as Item;
-    for (const reader of this.readers) {
-      reader.newest = last;
-      if (reader.isBehind || (reader.sent === first - 1 && !reader.sink.isFull)) continue;
-      if ((reader.sent as number) >= last) continue;
-      reader.isBehind = true;
-      this.parts.subscriberOf(reader.sink).fallBehind(reader);
-    }
     for (const entry of entries) {
       this.before(entry);
-      let frame = "";
-      for (const reader of this.readers) {
-        if (reader.isBehind || (reader.sent as number) >= entry.seq) continue;
-        if (frame === "") frame = this.frameOf(entry);
-        reader.push(frame, entry.seq);
-      }
+      let made: string | undefined;
+      const frame = () => (made ??= this.frameOf(entry));
+      for (const reader of this.readers) reader.tell(entry, frame);
       this.after(entry);
     }
   }
@@ -98,10 +69,18 @@ export abstract class Stream<Item extends Sequenced = Sequenced> {
 
 /** The gateway's own stream. It is followed as long as somebody reads it. */
 export class GatewayStream extends Stream<GatewayEntry> {
+  readonly #entries: Pick<GatewayEntries, "read" | "follow">;
+  readonly #frames: PushFrames;
   #unfollow: (() => void) | undefined = undefined;
 
+  constructor(entries: Pick<GatewayEntries, "read" | "follow">, frames: PushFrames) {
+    super();
+    this.#entries = entries;
+    this.#frames = frames;
+  }
+
   open(): void {
-    this.#unfollow ??= this.parts.gatewayStream.follow((entries) => this.publish(entries));
+    this.#unfollow ??= this.#entries.follow((entries) => this.publish(entries));
   }
 
   close(): void {
@@ -110,32 +89,106 @@ export class GatewayStream extends Stream<GatewayEntry> {
   }
 
   frameOf(entry: GatewayEntry): string {
-    return this.parts.frames.gateway(entry);
+    return this.#frames.gateway(entry);
   }
 
   read(after: number, limit: number): Promise<readonly GatewayEntry[]> {
-    return this.parts.gatewayStream.read(after, limit);
+    return this.#entries.read(after, limit);
   }
 
   resetFrame(seq: number): string {
-    const { frames } = this.parts;
-    return frames.reset(frames.gatewayCursor(seq), undefined);
+    return this.#frames.reset(this.#frames.gatewayCursor(seq), undefined);
   }
 }
 
-/** The place of one connection in the reply that is being written. */
-export abstract class PieceReader {
-  readonly sink: PushSink;
-  /** The length of the reply `replySeq` that was sent or left out. */
-  offset = 0;
+/**
+ * One connection's place in one stream. A subscription gets every entry; a sender of a message gets the end of its turn, which a subscription
+ * to the same session does not repeat. A reader that is up to date takes entries as they are told. One that is behind reads them from the
+ * store, so that it costs the same however far behind it is.
+ */
+export class Reader<Of extends Stream = Stream> {
+  readonly owner: ReaderOwner;
+  readonly stream: Of;
+  isSubscribed = false;
+  /** Its session was asked for by id, and not only by its agent. */
+  isNamed = false;
+  /** A subscription to it is being looked up. */
+  isHeld = false;
+  senders: readonly Sender[] = [];
+  /** The last entry that was sent or left out. */
+  sent = 0;
+  isBehind = false;
+  /** The newest entry that was told. */
+  newest = 0;
+  /** The stream is not the one that its cursor was of: to be told first. */
+  isReset = false;
+  isOver = false;
+  /** The reply that is being written, by the `seq` of its first entry, and the length of it that was sent or left out. */
   replySeq = 0;
+  offset = 0;
 
-  constructor(sink: PushSink) {
-    this.sink = sink;
+  constructor(owner: ReaderOwner, stream: Of) {
+    this.owner = owner;
+    this.stream = stream;
+    stream.readers.add(this);
   }
 
-  /** The offset of the piece of the reply `seq` that goes now, up to `length`; undefined where there is none for this reader. */
-  startOfPiece(seq: number, length: number): number | undefined {
+  /** Ends the subscription. The reader stays as long as a sender needs it. */
+  release(): void {
+    this.isSubscribed = false;
+    this.isReset = false;
+    this.dropIdle();
+  }
+
+  dropIdle(): void {
+    if (!this.isSubscribed && !this.isHeld && this.senders.length === 0) this.owner.drop(this);
+  }
+
+  /** Subscribes to what comes behind `seq`, and reads the entries that exist. With `isReset` it is told that the stream is another now. */
+  start(seq: number, isReset: boolean): void {
+    this.isSubscribed = true;
+    this.sent = seq;
+    this.isReset = isReset;
+    // Pieces that a sender asked for come once.
+    if (!this.streamerOf(this.stream.writing)) this.replySeq = 0;
+    this.owner.fallBehind(this);
+  }
+
+  /** Takes a new entry, or leaves it in the store where there is no room for it. */
+  tell(entry: Told, frame: () => string): void {
+    this.newest = entry.seq;
+    if (this.isBehind) return;
+    // Without a subscription nothing mattered until now.
+    if (!this.isSubscribed) this.sent = Math.max(this.sent, entry.seq - 1);
+    if (this.sent >= entry.seq) return;
+    const fits = !this.owner.sink.isFull || !(this.isSubscribed || this.#endsIn(entry).length > 0);
+    if (this.sent === entry.seq - 1 && fits) this.take(entry, frame);
+    else this.owner.fallBehind(this);
+  }
+
+  take(entry: Told, frame: () => string): void {
+    const ended = this.#endsIn(entry);
+    if (this.isSubscribed) this.owner.sink.push(frame());
+    else for (const { call } of ended) call.pushAfterAnswer(frame());
+    this.sent = entry.seq;
+    if (ended.length === 0) return;
+    this.senders = this.senders.filter((sender) => !ended.includes(sender));
+    this.dropIdle();
+  }
+
+  #endsIn(entry: Told): readonly Sender[] {
+    if (this.senders.length === 0 || !isTurnEnd(entry)) return [];
+    return this.senders.filter(({ turnId }) => turnId === entry.turnId);
+  }
+
+  /** The sender of a turn that asked for the pieces of its reply. */
+  streamerOf(turnId: string): Sender | undefined {
+    return this.senders.find((sender) => sender.stream && sender.turnId === turnId);
+  }
+
+  /** The offset of the piece of a reply that goes now, up to its `length`; undefined where there is none for this reader. */
+  startOfPiece({ turnId, seq, length }: { turnId: string; seq: number; length: number }): number | undefined {
+    if (!this.streamerOf(turnId) && (this.isBehind || this.sent < seq)) return undefined;
     if (this.replySeq !== seq) {
       this.replySeq = seq;
       this.offset = 0;
@@ -143,61 +196,9 @@ export abstract class PieceReader {
     const { offset } = this;
     if (offset >= length) return undefined;
     this.offset = length;
-    return this.sink.isFull ? undefined : offset;
+    return this.owner.sink.isFull ? undefined : offset;
   }
 }
 
-/**
- * One connection's place in one stream: the last entry that was sent to it. While it is up to date it takes entries as they are
- * told. One that is behind reads them from the store, so that it costs the same however far behind it is.
- */
-export class StreamReader<Of extends Stream = Stream> extends PieceReader {
-  readonly stream: Of;
-  isBehind = true;
-  /** Undefined until its beginning is known. */
-  sent: number | undefined = undefined;
-  /** The newest entry that was told while it was behind. */
-  newest = 0;
-  /** The stream is not the one that its cursor was of: to be told first. */
-  isReset = false;
-  isOver = false;
-  #promised: { seq: number; broken: () => void }[] | undefined = undefined;
-
-  constructor(sink: PushSink, stream: Of) {
-    super(sink);
-    this.stream = stream;
-  }
-
-  /** Goes on behind `seq` and reads the entries that exist. With `reset` the reader is told that the stream is another now. */
-  start(seq: number, reset: boolean): void {
-    this.sent = seq;
-    this.isReset = reset;
-    this.isBehind = true;
-    this.offset = 0;
-    this.replySeq = 0;
-  }
-
-  /** Takes an entry that comes next. */
-  push(frame: string, seq: number): void {
-    this.sink.push(frame);
-    this.sent = seq;
-  }
-
-  /** It is to send the entry `seq`; `broken` is called if it leaves before. */
-  promise(seq: number, broken: () => void): void {
-    this.#promised = [...this.#open(), { seq, broken }];
-  }
-
-  leave(): void {
-    this.isOver = true;
-    for (const { broken } of this.#open()) broken();
-  }
-
-  #open() {
-    return this.#promised?.filter(({ seq }) => seq > (this.sent ?? 0)) ?? [];
-  }
-
-  override startOfPiece(seq: number, length: number): number | undefined {
-    return this.isBehind || (this.sent ?? 0) < seq ? undefined : super.startOfPiece(seq, length);
-  }
-}
+export const isTurnEnd = ({ name }: Pick<Told, "name">): boolean =>
+  name === "turn.completed" || name === "turn.failed" || name === "turn.cancelled";

@@ -1,54 +1,54 @@
 import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
+import type { DeliveryFeed } from "#core/recorder/delivery-feed.ts";
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
-import type { Session, Store } from "#store/store.ts";
-import type { DeliveryPushes, DeliveryReader } from "./delivery-pushes.ts";
-import { type PushFrames, placeOfCursor, type StreamPlace } from "./pushes.ts";
-import { SessionStream } from "./session-stream.ts";
-import { type GatewayStream, type PushSink, type SinkSubscriber, type Stream, StreamReader } from "./streams.ts";
+import type { Session, Turn } from "#store/store.ts";
+import { type DeliveryReader, pushDeliveries } from "./delivery-pushes.ts";
+import { placeOfCursor, type StreamPlace } from "./pushes.ts";
+import { SessionStream, type SessionStreamParts } from "./session-stream.ts";
+import {
+  type GatewayStream,
+  type PendingCall,
+  type PushSink,
+  Reader,
+  type ReaderOwner,
+  type Sender,
+} from "./streams.ts";
 
-export type SubscriberParts = {
-  store: Store;
+export type SubscriberParts = SessionStreamParts & {
   gatewayStream: Pick<GatewayEntries, "epoch" | "place">;
+  deliveryFeed: DeliveryFeed;
   clock: Clock;
   events: Pick<Events, "storeFailed">;
-  frames: PushFrames;
-  gateway: GatewayStream;
-  deliveries: DeliveryPushes;
   /** Throws where there is none of this name. */
   requireAgent(name: string): void;
-  /** The subscribers of each agent. */
+  gateway: GatewayStream;
   ofAgent: Map<string, Set<Subscriber>>;
-  streamOf(sessionId: string): SessionStream;
-  /** Nobody reads it any more. */
-  onUnread(stream: Stream): void;
 };
+
+export type FollowOptions = { stream: boolean; replySeq?: number | undefined };
 
 export const MOST_SESSIONS = 1_000;
 const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 const PAGE = 32;
 /** The wait before a store that did not answer is asked again. */
 const RETRY_MS = 1_000;
-/** Sessions that wait for one connection. A connection that lets more pile up is cut, and goes on by its cursors. */
+/** Streams that wait for one connection. A connection that lets more pile up is cut, and goes on by its cursors. */
 const MOST_BEHIND = 10_000;
 
-/** The subscriptions of one connection; made with the first. */
-export class Subscriber implements SinkSubscriber {
+/** What one connection subscribes to, and the turns that it sent and that have not ended; made with the first. */
+export class Subscriber implements ReaderOwner {
   readonly sink: PushSink;
-  readonly readers = new Map<string, StreamReader<SessionStream>>();
-  /** Sessions that were asked for by id; readers of others are there because of their agent. */
-  readonly named = new Set<string>();
+  readonly readers = new Map<string, Reader<SessionStream>>();
   readonly agents = new Set<string>();
-  gateway: StreamReader<GatewayStream> | undefined = undefined;
+  gateway: Reader<GatewayStream> | undefined = undefined;
   deliveries: DeliveryReader | undefined = undefined;
   readonly #parts: SubscriberParts;
   /** One request after the other: each sees the result of the one before. */
   #lastRequest: Promise<unknown> = Promise.resolve();
-  readonly #behind = new Set<StreamReader>();
-  /** Pushes beside the streams, which are read from the store when there is room. */
-  readonly #owed: (() => Promise<void>)[] = [];
+  readonly #behind = new Set<Reader>();
   #isPumping = false;
   #isPumpDue = false;
 
@@ -57,9 +57,9 @@ export class Subscriber implements SinkSubscriber {
     this.#parts = parts;
   }
 
-  covers(sessionId: string, agent: string | undefined): boolean {
-    const reader = this.readers.get(sessionId);
-    return reader ? reader.sent !== undefined : agent !== undefined && this.agents.has(agent);
+  /** It is subscribed to sessions, or to those of an agent. */
+  get hasSessions(): boolean {
+    return this.agents.size > 0 || [...this.readers.values()].some(({ isSubscribed }) => isSubscribed);
   }
 
   /** Begins subscriptions or moves them; all of them or none. Pushes begin after the answer to the call. */
@@ -77,48 +77,50 @@ export class Subscriber implements SinkSubscriber {
     for (const name of agents) this.#unfollowAgent(name);
     for (const id of sessions) {
       const reader = this.readers.get(id);
-      this.named.delete(id);
+      if (!reader) continue;
+      reader.isNamed = false;
       // One of an agent that is subscribed to goes on.
-      if (reader && !this.agents.has(reader.stream.agent ?? "")) this.drop(reader);
+      if (!this.agents.has(reader.stream.agent ?? "")) reader.release();
     }
     if (gateway || deliveries) this.#dropDeliveries();
     if (gateway && this.gateway) this.drop(this.gateway);
   }
 
-  /** Ends all of them. */
+  /** Pushes the end of a turn to its sender, and with `stream` the pieces of the reply until then. */
+  follow(call: PendingCall, turn: Turn, { stream, replySeq }: FollowOptions): void {
+    if (!this.sink.isOpen) return;
+    const sender = { turnId: turn.turnId, stream, call };
+    if (hasEnded(turn)) {
+      this.#tellEnd(sender, turn);
+      return;
+    }
+    const reader = this.#readerOf(turn.sessionId);
+    reader.senders = [...reader.senders, sender];
+    reader.stream.agent ??= turn.agent;
+    if (stream) reader.stream.sendPieces(turn.turnId, replySeq);
+    // Another gateway may have ended it before it was followed here.
+    if (this.#parts.store.shared && replySeq === undefined) void this.#checkEnded(reader, sender);
+  }
+
   leave(): void {
     for (const name of [...this.agents]) this.#unfollowAgent(name);
-    for (const reader of [...this.readers.values()]) this.drop(reader);
+    for (const reader of [...this.readers.values(), ...this.#behind]) this.drop(reader);
     if (this.gateway) this.drop(this.gateway);
     this.#dropDeliveries();
-    this.named.clear();
   }
 
-  join(stream: SessionStream): StreamReader<SessionStream> {
-    const reader = new StreamReader(this.sink, stream);
-    this.readers.set(stream.sessionId, reader);
-    stream.readers.add(reader);
-    return reader;
+  /** Subscribes to a session of an agent, from behind `before` on. */
+  joinByAgent(sessionId: string, before: number): void {
+    const reader = this.#readerOf(sessionId);
+    if (reader.isSubscribed) return;
+    reader.isSubscribed = true;
+    if (!reader.isBehind) reader.sent = before;
   }
 
-  drop(reader: StreamReader): void {
-    const { stream } = reader;
-    reader.leave();
-    stream.readers.delete(reader);
-    this.#behind.delete(reader);
-    if (stream instanceof SessionStream) this.readers.delete(stream.sessionId);
-    else this.gateway = undefined;
-    if (stream.isUnread) this.#parts.onUnread(stream);
-  }
-
-  fallBehind(reader: StreamReader): void {
+  fallBehind(reader: Reader): void {
+    reader.isBehind = true;
     this.#behind.add(reader);
     if (this.#behind.size > MOST_BEHIND) this.sink.cut();
-    this.pumpSoon();
-  }
-
-  owe(push: () => Promise<void>): void {
-    this.#owed.push(push);
     this.pumpSoon();
   }
 
@@ -132,22 +134,55 @@ export class Subscriber implements SinkSubscriber {
     });
   }
 
+  #readerOf(sessionId: string): Reader<SessionStream> {
+    const known = this.readers.get(sessionId);
+    if (known) return known;
+    const reader = new Reader(this, this.#streamOf(sessionId));
+    this.readers.set(sessionId, reader);
+    return reader;
+  }
+
+  #streamOf(sessionId: string): SessionStream {
+    return this.#parts.sessions.get(sessionId) ?? new SessionStream(this.#parts, sessionId);
+  }
+
+  drop(reader: Reader): void {
+    const { stream } = reader;
+    reader.isOver = true;
+    this.#behind.delete(reader);
+    if (reader === this.gateway) this.gateway = undefined;
+    else if (stream instanceof SessionStream && this.readers.get(stream.sessionId) === reader)
+      this.readers.delete(stream.sessionId);
+    stream.leave(reader);
+  }
+
+  /** Pushes the end of a turn that is over, by a reader of its own that begins with the turn. */
+  #tellEnd(sender: Sender, { sessionId, seq }: Pick<Turn, "sessionId" | "seq">): void {
+    const reader = new Reader(this, this.#streamOf(sessionId));
+    reader.senders = [sender];
+    reader.sent = seq - 1;
+    this.fallBehind(reader);
+  }
+
+  async #checkEnded(reader: Reader<SessionStream>, sender: Sender): Promise<void> {
+    // A store that fails changes nothing: the end is told when it comes.
+    const turn = await this.#parts.store.getTurn(sender.turnId).catch(() => undefined);
+    if (!turn || !hasEnded(turn) || reader.isOver || !reader.senders.includes(sender)) return;
+    if (!reader.isSubscribed) this.#tellEnd(sender, turn);
+    reader.senders = reader.senders.filter((one) => one !== sender);
+    reader.dropIdle();
+  }
+
   /** Sends the entries that wait in the store, as far as there is room. */
   async #pump(): Promise<void> {
     this.#isPumping = true;
     try {
-      while (this.sink.isOpen) {
-        const [owed] = this.#owed;
-        const [reader] = this.#behind;
-        if (!owed && !reader) break;
+      for (let [reader] = this.#behind; reader && this.sink.isOpen; [reader] = this.#behind) {
         if (!this.sink.hasRoom) {
           this.sink.hold();
           break;
         }
-        if (owed) {
-          await owed();
-          this.#owed.shift();
-        } else if (reader) await this.#readOn(reader);
+        await this.#readOn(reader);
         // The messages are written between two pages, so that `hasRoom` is true.
         await new Promise<void>((resolve) => setImmediate(resolve));
       }
@@ -158,30 +193,35 @@ export class Subscriber implements SinkSubscriber {
     this.#isPumping = false;
   }
 
-  async #readOn(reader: StreamReader): Promise<void> {
-    const { stream, sink } = reader;
-    const from = reader.sent ?? 0;
+  async #readOn(reader: Reader): Promise<void> {
+    const { stream, sent: from, newest } = reader;
+    const { sink } = this;
     if (reader.isReset) {
       reader.isReset = false;
       sink.push(stream.resetFrame(from));
     }
-    const { newest } = reader;
     const page = await stream.read(from, PAGE);
-    if (reader.isOver || (reader.sent ?? 0) !== from) return;
+    if (reader.isOver || reader.sent !== from) return;
     const before = (page[0]?.seq ?? 0) - 1;
     if (before > from) {
       // The entries between were erased while this reader was behind.
-      reader.start(before, false);
-      sink.push(stream.resetFrame(before));
+      reader.sent = before;
+      if (reader.isSubscribed) sink.push(stream.resetFrame(before));
     }
     for (const entry of page) {
-      if (!sink.hasRoom) return;
-      reader.push(stream.frameOf(entry), entry.seq);
+      if (!sink.hasRoom || reader.isOver) return;
+      reader.take(entry, () => stream.frameOf(entry));
     }
+    if (reader.isOver) return;
     this.#behind.delete(reader);
-    const isNews = reader.newest > (reader.sent ?? 0) && (page.length > 0 || reader.newest !== newest);
+    const isNews = reader.newest > reader.sent && (page.length > 0 || reader.newest !== newest);
     if (page.length === PAGE || isNews) {
       this.#behind.add(reader); // The others have their turn first.
+      return;
+    }
+    // A turn that is over has no end any more: its entries were erased.
+    if (stream instanceof SessionStream && this.readers.get(stream.sessionId) !== reader) {
+      this.drop(reader);
       return;
     }
     reader.isBehind = false;
@@ -189,26 +229,28 @@ export class Subscriber implements SinkSubscriber {
   }
 
   async #begin(request: Subscribe): Promise<Subscribed> {
-    const { store, gatewayStream, deliveries } = this.#parts;
+    const { store, gatewayStream, deliveryFeed, frames } = this.#parts;
     const { gateway: from, agents = [] } = request;
     this.#check(request);
     const wanted = Object.entries(request.sessions ?? {});
-    const added = this.#addReaders(request);
+    const held = this.#holdReaders(request);
     try {
       const found = await Promise.all(wanted.map(([id]) => store.getSession(id)));
       const missing = wanted.find(([, cursor], n) => cursor === null && !found[n]);
       if (missing) throw new GatewayError("session-not-found", `No session has the id \`${missing[0]}\`.`);
       const range = from === undefined ? undefined : await gatewayStream.place();
-      const joined = request.deliveries && !this.deliveries ? await deliveries.join(this) : this.deliveries;
+      if (request.deliveries && !this.deliveries)
+        this.deliveries = await pushDeliveries(deliveryFeed, frames, this.sink, () => this.gateway?.sent ?? 0);
       for (const [n, [id, cursor]] of wanted.entries()) this.#startSession(id, found[n], cursor);
       const isOfStream = ({ epoch }: StreamPlace) => epoch === gatewayStream.epoch;
       if (range && this.gateway) this.#start(this.gateway, from ?? null, { ...range, isOfStream });
-      this.deliveries = joined;
       // Deliveries have no cursor: a client that goes on has to list them again.
-      if (request.deliveries) joined?.start(typeof from === "string");
-    } catch (error) {
-      for (const reader of added) if (!reader.isOver) this.drop(reader);
-      throw error;
+      if (request.deliveries) this.deliveries?.start(typeof from === "string");
+    } finally {
+      for (const reader of held) {
+        reader.isHeld = false;
+        if (!reader.isOver) reader.dropIdle();
+      }
     }
     for (const name of agents) this.#followAgent(name);
     return this.#placesOf(request);
@@ -220,23 +262,21 @@ export class Subscriber implements SinkSubscriber {
     checkCursor(gateway ?? null, "gateway", "gateway");
     if (deliveries && gateway === undefined && !this.gateway)
       throw new GatewayError("invalid-params", "`deliveries` goes with the gateway's stream: ask for `gateway`, too.");
-    const ids = new Set([...this.named, ...Object.keys(sessions)]);
-    if (ids.size > MOST_SESSIONS)
+    const named = [...this.readers].flatMap(([id, { isNamed }]) => (isNamed ? [id] : []));
+    if (new Set([...named, ...Object.keys(sessions)]).size > MOST_SESSIONS)
       throw new GatewayError("invalid-params", `\`sessions\`: at most ${MOST_SESSIONS} of them go on a connection.`);
   }
 
-  /** Adds readers that listen before the ends of their streams are looked up, so that no entry is missed. */
-  #addReaders({ sessions = {}, gateway: from }: Subscribe): StreamReader[] {
-    const { gateway, streamOf } = this.#parts;
-    const added: StreamReader[] = [];
-    for (const id of Object.keys(sessions)) if (!this.readers.has(id)) added.push(this.join(streamOf(id)));
-    if (from !== undefined && !this.gateway) {
-      this.gateway = new StreamReader(this.sink, gateway);
-      gateway.readers.add(this.gateway);
-      gateway.open();
-      added.push(this.gateway);
+  /** Readers that listen before the ends of their streams are looked up, so that no entry is missed. */
+  #holdReaders({ sessions = {}, gateway: from }: Subscribe): Reader[] {
+    const held: Reader[] = Object.keys(sessions).map((id) => this.#readerOf(id));
+    if (from !== undefined) {
+      this.gateway ??= new Reader(this, this.#parts.gateway);
+      this.#parts.gateway.open();
+      held.push(this.gateway);
     }
-    return added;
+    for (const reader of held) reader.isHeld = true;
+    return held;
   }
 
   #startSession(id: string, session: Session | undefined, from: string | null): void {
@@ -244,7 +284,7 @@ export class Subscriber implements SinkSubscriber {
     // Deleted since it was looked up.
     if (!reader) return;
     if (session) reader.stream.setSession(session);
-    this.named.add(id);
+    reader.isNamed = true;
     const { ordinal } = reader.stream;
     const { epoch } = this.#parts.store;
     const { firstSeq: first, lastSeq: last } = session ?? NO_ENTRIES;
@@ -255,25 +295,23 @@ export class Subscriber implements SinkSubscriber {
 
   /** A stream that is read already goes on from its place, unless the request names another. */
   #start(
-    reader: StreamReader,
+    reader: Reader,
     from: string | null,
     { first, last, isOfStream }: { first: number; last: number; isOfStream: (place: StreamPlace) => boolean },
   ): void {
-    if (reader.sent !== undefined && from === null) return;
+    if (reader.isSubscribed && from === null) return;
     const place = from === null ? undefined : placeOfCursor(from);
     const isKnown = place !== undefined && isOfStream(place) && place.seq + 1 >= first && place.seq <= last;
-    // A new reader begins behind the entries that came during the lookup: their sender was told of them itself.
-    if (!place) reader.start(Math.max(last, reader.newest), false);
-    else reader.start(isKnown ? place.seq : last, !isKnown);
-    this.fallBehind(reader);
+    if (place) reader.start(isKnown ? place.seq : last, !isKnown);
+    // A new reader begins behind the entries that came during the lookup. One that owes a sender something goes on from there.
+    else reader.start(reader.isBehind ? reader.sent : Math.max(last, reader.newest), false);
   }
 
-  /** The places from which the subscriptions of a request go on. */
   #placesOf({ sessions, gateway }: Subscribe): Subscribed {
     const { frames } = this.#parts;
     const places = Object.keys(sessions ?? {}).flatMap((id) => {
       const reader = this.readers.get(id);
-      return reader ? [[id, frames.sessionCursor(reader.stream, reader.sent ?? 0)] as const] : [];
+      return reader ? [[id, frames.sessionCursor(reader.stream, reader.sent)] as const] : [];
     });
     return {
       ...(sessions && { sessions: Object.fromEntries(places) }),
@@ -292,7 +330,7 @@ export class Subscriber implements SinkSubscriber {
     this.agents.delete(name);
     const others = ofAgent.get(name);
     if (others?.delete(this) && others.size === 0) ofAgent.delete(name);
-    for (const [id, reader] of this.readers) if (reader.stream.agent === name && !this.named.has(id)) this.drop(reader);
+    for (const reader of this.readers.values()) if (reader.stream.agent === name && !reader.isNamed) reader.release();
   }
 
   #dropDeliveries(): void {
@@ -300,6 +338,8 @@ export class Subscriber implements SinkSubscriber {
     this.deliveries = undefined;
   }
 }
+
+const hasEnded = ({ status }: Turn): boolean => status !== "queued" && status !== "running";
 
 const checkCursor = (cursor: string | null, kind: "session" | "gateway", name: string): void => {
   if (cursor !== null && placeOfCursor(cursor)?.kind !== kind)

@@ -1,122 +1,52 @@
 import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
-import type { DeliveryFeed } from "#core/recorder/delivery-feed.ts";
-import type { LiveReplies } from "#core/turns/live-replies.ts";
 import type { Subscribe, Subscribed, Unsubscribe } from "#generated/push-types.ts";
-import type { Clock } from "#kit/clock.ts";
-import type { Events } from "#observe/events.ts";
-import type { SessionRef, Store, Turn } from "#store/store.ts";
-import { createDeliveryPushes } from "./delivery-pushes.ts";
+import type { Turn } from "#store/store.ts";
 import { createPushFrames } from "./pushes.ts";
-import { type FollowOptions, type PendingCall, pushStoredEnd, SessionStream } from "./session-stream.ts";
-import { GatewayStream, type PushSink, type StreamParts } from "./streams.ts";
-import { Subscriber, type SubscriberParts } from "./subscriber.ts";
+import type { SessionStream } from "./session-stream.ts";
+import { GatewayStream, type PendingCall, type PushSink } from "./streams.ts";
+import { type FollowOptions, Subscriber, type SubscriberParts } from "./subscriber.ts";
 
 /** A connection, as subscriptions see it. */
 export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
 
-export type SubscriptionsParts = {
-  store: Store;
+export type SubscriptionsParts = Omit<SubscriberParts, "frames" | "sessions" | "gateway" | "ofAgent"> & {
   gatewayStream: GatewayEntries;
-  deliveryFeed: DeliveryFeed;
-  live: LiveReplies;
-  clock: Clock;
-  events: Pick<Events, "storeFailed">;
-  /** Throws where there is none of this name. */
-  requireAgent(name: string): void;
 };
 
 /** Entries of the store go to the subscribers of their session or its agent, and to the sender of the message. */
-export const createSubscriptions = (parts: SubscriptionsParts) => {
-  const { store, gatewayStream, live } = parts;
+export const createSubscriptions = (given: SubscriptionsParts) => {
+  const { store, gatewayStream } = given;
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch });
-  const streams = new Map<string, SessionStream>();
+  const sessions = new Map<string, SessionStream>();
   const ofAgent = new Map<string, Set<Subscriber>>();
-  let due: (() => void)[] = [];
-
-  const flushTexts = (): void => {
-    const flushing = due;
-    due = [];
-    for (const flush of flushing) flush();
-  };
-  const subscriberOf = (sink: PushSink): Subscriber => {
-    const one = sink as Subscribing;
-    one.subscriber ??= new Subscriber(sink, subscriberParts);
-    return one.subscriber;
-  };
-  /** Readers that came by their agent stay only as long as there is something to tell. */
-  const dropIdle = (stream: SessionStream): void => {
-    if (stream.isWriting) return;
-    for (const reader of stream.readers) {
-      const subscriber = subscriberOf(reader.sink);
-      if (!reader.isBehind && !subscriber.named.has(stream.sessionId)) subscriber.drop(reader);
-    }
-  };
-  const streamParts: StreamParts = {
-    store,
-    gatewayStream,
-    live,
-    frames,
-    subscriberOf,
-    onText(flush) {
-      if (due.push(flush) === 1) setImmediate(flushTexts);
-    },
-    onCaughtUp: (stream) => dropIdle(stream as SessionStream),
-    onUnread(stream) {
-      if (stream instanceof SessionStream) streams.delete(stream.sessionId);
-      stream.close();
-    },
-  };
-  const streamOf = (sessionId: string): SessionStream => {
-    const known = streams.get(sessionId);
-    if (known) return known;
-    const stream = new SessionStream(streamParts, sessionId);
-    streams.set(sessionId, stream);
-    return stream;
-  };
-  const subscriberParts: SubscriberParts = {
-    ...parts,
-    frames,
-    gateway: new GatewayStream(streamParts),
-    deliveries: createDeliveryPushes({ feed: parts.deliveryFeed, frames }),
-    ofAgent,
-    streamOf,
-    onUnread: streamParts.onUnread,
-  };
-
-  const joinByAgent = (session: SessionRef, before: number, subscribers: ReadonlySet<Subscriber>): void => {
-    for (const subscriber of subscribers) {
-      if (subscriber.readers.has(session.sessionId)) continue;
-      const reader = subscriber.join(streamOf(session.sessionId));
-      reader.sent = before;
-      reader.isBehind = false;
-    }
-  };
+  const parts = { ...given, frames, sessions, gateway: new GatewayStream(gatewayStream, frames), ofAgent };
+  const subscriberOf = (connection: Subscribing): Subscriber =>
+    (connection.subscriber ??= new Subscriber(connection, parts));
 
   store.watch({
     entries(session, entries) {
-      if (entries.length === 0) return;
-      const subscribers = ofAgent.size > 0 ? ofAgent.get(session.agent) : undefined;
-      if (subscribers) joinByAgent(session, (entries[0]?.seq ?? 1) - 1, subscribers);
-      const stream = streams.size > 0 ? streams.get(session.sessionId) : undefined;
+      const [first] = entries;
+      if (!first) return;
+      for (const subscriber of ofAgent.get(session.agent) ?? [])
+        subscriber.joinByAgent(session.sessionId, first.seq - 1);
+      const stream = sessions.get(session.sessionId);
       if (!stream) return;
       stream.setSession(session);
       stream.publish(entries);
-      if (subscribers) dropIdle(stream);
-      if (stream.isUnread) streamParts.onUnread(stream);
+      stream.releaseIdle();
     },
     sessionDeleted(session, end) {
-      const stream = streams.get(session.sessionId);
-      const sinks = new Set([...(ofAgent.get(session.agent) ?? [])].map(({ sink }) => sink));
-      for (const reader of stream?.readers ?? []) {
-        const subscriber = subscriberOf(reader.sink);
-        sinks.add(reader.sink);
-        subscriber.named.delete(session.sessionId);
-        subscriber.drop(reader);
-      }
       const frame = frames.deleted(session, end);
-      stream?.delete(frame, sinks);
+      const told = new Set(ofAgent.get(session.agent));
+      const readers = [...(sessions.get(session.sessionId)?.readers ?? [])];
+      for (const { owner, isSubscribed, isHeld } of readers) if (isSubscribed || isHeld) told.add(owner as Subscriber);
+      for (const reader of readers) {
+        // It ends the turns of the session, too.
+        if (!told.has(reader.owner as Subscriber)) for (const { call } of reader.senders) call.pushAfterAnswer(frame);
+        reader.owner.drop(reader);
+      }
       // It cannot wait in the store.
-      for (const sink of sinks) {
+      for (const { sink } of told) {
         if (sink.isFull) sink.cut();
         else sink.push(frame);
       }
@@ -128,21 +58,19 @@ export const createSubscriptions = (parts: SubscriptionsParts) => {
     beat() {},
     announcement() {},
     wantsGateway: () => false,
-    wants: ({ sessionId, agent }) => streams.has(sessionId) || ofAgent.has(agent),
+    wants: ({ sessionId, agent }) => sessions.has(sessionId) || ofAgent.has(agent),
   });
 
   return {
-    subscribe: (sink: Subscribing, request: Subscribe): Promise<Subscribed> => subscriberOf(sink).subscribe(request),
+    subscribe: (connection: Subscribing, request: Subscribe): Promise<Subscribed> =>
+      subscriberOf(connection).subscribe(request),
 
     async unsubscribe({ subscriber }: Subscribing, request: Unsubscribe): Promise<void> {
       await subscriber?.unsubscribe(request);
     },
 
-    /** Pushes the end of a turn to its sender. */
-    follow(sink: PushSink, call: PendingCall, turn: Turn, options: FollowOptions): void {
-      if (turn.status === "queued" || turn.status === "running")
-        streamOf(turn.sessionId).follow(sink, call, turn, options);
-      else subscriberOf(sink).owe(() => pushStoredEnd(store, frames, sink, turn, turn.seq - 1));
+    follow(connection: Subscribing, call: PendingCall, turn: Turn, options: FollowOptions): void {
+      subscriberOf(connection).follow(call, turn, options);
     },
   };
 };

@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { Delivery } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
+import { createHeaderLines } from "#wire/call/header-lines.ts";
 import { createRefusals, type Refused } from "#wire/call/refusals.ts";
 
 const call = ({ address = "192.0.2.1", ...more }: Partial<Refused> & { address?: string } = {}): Refused => ({
   ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1", caller: undefined, turnId: undefined },
   ...{ error: "unauthenticated", reason: "Send a token.", req: { method: "POST", headers: {}, rawHeaders: [] } },
-  hideSecrets: (text) => text,
+  headerLines: createHeaderLines((line) => line, createManualClock()),
   peer: { address, network: address, safe: true, tls: false },
   ...more,
 });

@@ -76,9 +76,9 @@ test("a line break in what is said never ends an event", async () => {
   expect(text.split("\n")).toHaveLength(5);
 });
 
-test("a reader that takes nothing for 30 s is cut, and holds up nothing before that", async () => {
+test("a reader that takes nothing is waited for, and nothing more is made for it", async () => {
   let made = 0;
-  const { reader, ended } = await serve(async function* () {
+  const { reader } = await serve(async function* () {
     for (; made < 1_000; made++) yield { event: "a", id: String(made), data: "x".repeat(1024 * 1024) };
   });
   reader.pause();
@@ -88,9 +88,6 @@ test("a reader that takes nothing for 30 s is cut, and holds up nothing before t
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   expect(made).toBeLessThan(50);
-  vi.advanceTimersByTime(31_000);
-  await ended;
-  expect(made).toBe(before);
 });
 
 test("events and the end of their stream that come in one turn arrive in this order", async () => {

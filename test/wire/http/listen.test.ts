@@ -5,8 +5,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, TYPE } from "#test/harness/frames.ts";
 import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { CERTIFICATE, OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
+import type { Http2Response } from "#wire/http/h2.ts";
 import { createHttp2 } from "#wire/http/h2.ts";
-import type { Http2Response } from "#wire/http/h2-request.ts";
 import type { ListenOptions } from "#wire/http/listen.ts";
 import { BY_CONNECTION, listenHere as listenAnd } from "./listener.ts";
 
@@ -130,7 +130,6 @@ describe("connections", () => {
     const checks = setInterval(() => http2.check(), 5);
     onTestFinished(() => {
       clearInterval(checks);
-      http2.destroy();
       server.close();
     });
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

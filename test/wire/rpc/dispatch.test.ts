@@ -15,7 +15,7 @@ import { dereference } from "../../generate/dereference.ts";
 const exchange = (given: Partial<RpcExchange> = {}): RpcExchange => ({
   caller: { surface: "rpc", tokenId: "config:ops", name: "ops", permissions: ["*"] },
   requestId: "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
-  signal: AbortSignal.abort(),
+  signal: () => AbortSignal.abort(),
   idempotencyKey: undefined,
   delivery: () => expect.unreachable(),
   outcome: { operation: "unknown", error: undefined, reason: undefined, turnId: undefined, changes: false },

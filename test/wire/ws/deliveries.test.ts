@@ -7,9 +7,8 @@ import { createDeliveryFeed, type DeliveryFollower } from "#core/recorder/delive
 import type { Pushes } from "#generated/push-types.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { startGateway } from "#test/harness/gateway.ts";
-import { createDeliveryPushes } from "#wire/socket/delivery-pushes.ts";
+import { pushDeliveries } from "#wire/socket/delivery-pushes.ts";
 import { createPushFrames } from "#wire/socket/pushes.ts";
-import { Subscriber } from "#wire/socket/subscriber.ts";
 import { recorderOf } from "../rest/recorder.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
@@ -283,7 +282,6 @@ describe("a subscription to deliveries", () => {
     const sent: string[] = [];
     const sink = {
       isOpen: true,
-      subscriber: undefined,
       isFull: false,
       hasRoom: true,
       push: (frame: string) => void sent.push(frame),
@@ -294,11 +292,8 @@ describe("a subscription to deliveries", () => {
       tell = one.tell;
       return () => {};
     };
-    const feed = { follow, close() {} };
     const frames = createPushFrames({ sessions: "s", gateway: "g" });
-    const subscriber = new Subscriber(sink, {} as never);
-    subscriber.gateway = { sent: 7 } as never;
-    const reader = await createDeliveryPushes({ feed, frames }).join(subscriber);
+    const reader = await pushDeliveries({ follow }, frames, sink, () => 7);
     const news = [
       {
         name: "delivery.recorded",

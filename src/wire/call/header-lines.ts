@@ -1,0 +1,49 @@
+import type { Clock } from "#kit/clock.ts";
+import { isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
+import { hashOf } from "#kit/secrets.ts";
+
+/** Characters of a bearer token. A full stop behind it ends a sentence. */
+const WORD = /[\w.~+/-]{6,}[\w~+/-]=*/g;
+
+/** Hides the tokens that let somebody in here, wherever they are in a text. The gateway knows them by their hashes alone. */
+export const createTokenHider =
+  (isKnown: (hash: Buffer) => boolean) =>
+  (text: string): string =>
+    text.replace(WORD, (word) => (isKnown(hashOf(word)) ? "[hidden]" : word));
+
+const REMEMBERED_MS = 1_000;
+const MOST_LINES = 1_000;
+const MOST_CHARS = 256;
+
+/** Headers that hold an address. As with the path, nothing is kept of its query: people put tokens there. */
+const ADDRESSES = new Set(["referer", "x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri"]);
+
+/** Writes headers as lines, without secrets. */
+export type HeaderLines = (rawHeaders: readonly string[]) => string;
+
+/** Each header is looked through once a second, as clients repeat most of them. */
+export const createHeaderLines = (hide: (line: string) => string, clock: Clock): HeaderLines => {
+  const known = new Map<string, string>();
+  let since = clock.monotonic();
+  const lineOf = (name: string, value: string): string => {
+    if (isSecretHeader(name)) return "";
+    const shown = ADDRESSES.has(name) ? value.replace(/\?.*$/s, "").replace(/\/\/[^/]*@/, "//") : value;
+    return hide(withoutCredentials(`${name}: ${shown}`));
+  };
+  return (raw) => {
+    const now = clock.monotonic();
+    if (now - since >= REMEMBERED_MS || known.size >= MOST_LINES) {
+      known.clear();
+      since = now;
+    }
+    const lines: string[] = [];
+    for (let n = 0; n < raw.length; n += 2) {
+      const [name, value] = [raw[n] as string, raw[n + 1] as string];
+      const sent = `${name}: ${value}`;
+      const line = known.get(sent) ?? lineOf(name.toLowerCase(), value);
+      if (sent.length <= MOST_CHARS) known.set(sent, line);
+      if (line !== "") lines.push(line);
+    }
+    return lines.join("\n");
+  };
+};
