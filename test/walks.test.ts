@@ -63,18 +63,18 @@ it.each(WALKS)("%s walks through the files that the page shows, and at most twel
   expect(walk.length).toBeGreaterThan(5);
   expect(walk.length).toBeLessThanOrEqual(12);
   for (let n = 0; n < 3; n++) await call();
+  let unknown: string[] | undefined;
   // Work that runs by the clock meanwhile is not in each of them.
-  const [files = [], ...others] = [await executed(call), await executed(call), await executed(call)];
-  expect(walk.filter((file) => !files.includes(file))).toEqual([]);
-  const unknown = files.filter(
-    (file) =>
-      others.every((other) => other.includes(file)) &&
-      !walk.includes(file) &&
-      !beside.includes(file) &&
-      !TOOLS.test(file),
-  );
+  for (let n = 0; n < 10 && unknown?.length !== 0; n++) {
+    const files = await executed(call);
+    expect(walk.filter((file) => !files.includes(file))).toEqual([]);
+    unknown = (unknown ?? files).filter((file) => files.includes(file) && !isShown(file, walk));
+  }
   expect(unknown).toEqual([]);
 });
+
+const isShown = (file: string, walk: readonly string[]): boolean =>
+  walk.includes(file) || beside.includes(file) || TOOLS.test(file);
 
 it.each(WALKS)("%s never turns back to the wire", (title) => {
   const walk = walkOf(title);
