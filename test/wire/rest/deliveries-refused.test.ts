@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
-import { openHttp2 } from "#test/harness/http2.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import { exchange } from "#test/harness/raw.ts";
 import { createRpc } from "#test/harness/rpc.ts";
@@ -104,12 +103,6 @@ describe("a refusal over REST is recorded", () => {
   ] as const)("of work that could not start: %j is %s", async (body, error, status) => {
     const { requestId } = await gateway.rest.call("chat.send", { body });
     expect(await refusedAs(requestId)).toEqual({ ...chat, caller: "tests", status, error });
-  });
-
-  test("over HTTP/2 as well", async () => {
-    await using http2 = await openHttp2(gateway.url);
-    const { requestId } = await http2.send(SEND, { ...JSON_TYPE, authorization: "Bearer not-a-key" }, "{}");
-    expect(await refusedAs(requestId)).toMatchObject({ ...chat, status: 401 });
   });
 });
 

@@ -117,20 +117,6 @@ describe("deliveries.list", () => {
   });
 
   test.each([
-    ["cursor", "nonsense"],
-    ["from", "2026-13-45T99:99:99.999Z"],
-    ["to", "2026-02-30T25:00:00.000Z"],
-    ["outcome", "splendid"],
-    ["surface", "heartbeat"],
-    ["limit", "501"],
-    ["limit", "0"],
-    ["q", "x"],
-  ])("refuses %s=%s, naming it", async (name, value) => {
-    const reply = await gateway.console.call("deliveries.list", { query: { [name]: value } });
-    expect([reply.error, reply.problem.errors?.[0]?.pointer]).toEqual(["invalid-request", `query:${name}`]);
-  });
-
-  test.each([
     "agents.beat",
     "agents.pause",
     "agents.resume",
@@ -206,13 +192,5 @@ describe("deliveries.get", () => {
       error: "turn-failed",
       detail: "out of order",
     });
-  });
-
-  test("answers 404 for what it never had", async () => {
-    const path = { delivery_id: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T" };
-    expect((await gateway.console.call("deliveries.get", { path })).error).toBe("delivery-not-found");
-    expect((await gateway.console.call("deliveries.get", { path: { delivery_id: "x\0%" } })).error).toBe(
-      "delivery-not-found",
-    );
   });
 });

@@ -53,10 +53,6 @@ describe("keys", () => {
     expect((await chat(key)).status).toBe(200);
   });
 
-  test("of the RPC surface are unknown to REST", async () => {
-    expect((await chat(gateway.rpcToken)).error).toBe("unauthenticated");
-  });
-
   test("come in pages that hold each of them once, the configuration's first, then the newest", async () => {
     const minted = [];
     for (let n = 0; n < 5; n++) minted.unshift((await mint(`page ${n}`)).key_id);
