@@ -12,7 +12,6 @@ const send = ({ rest }: TestGateway, message: string, session_id?: string) =>
 const counts = ({ gateway: { store } }: TestGateway) => store.agentCounts("main");
 const queued = (gateway: TestGateway, count: number) => expect.poll(() => counts(gateway).queued).toBe(count);
 
-
 describe("agents.pause", () => {
   test("answers since when, and the same again", async () => {
     await using alone = await startGateway();

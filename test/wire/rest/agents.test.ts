@@ -5,7 +5,6 @@ import { startGateway, type TestGateway } from "#test/harness/gateway.ts";
 const EVENT = { text: "The build is green." };
 const beat = ({ console }: TestGateway, agent_name = "main") => console.call("agents.beat", { path: { agent_name } });
 
-
 describe("agents.beat", () => {
   test("begins a beat that hands over what waits, long before it is due", async () => {
     await using alone = await startGateway();
