@@ -170,4 +170,3 @@ export const startTraffic = (wish: TrafficWish) => {
   };
 };
 
-export type Traffic = ReturnType<typeof startTraffic>;
