@@ -74,21 +74,6 @@ describe("versions", () => {
   });
 });
 
-describe("@open-rpc/server-js: a frame that is not JSON ends its process", () => {
-  test("so it is a development dependency, and nothing that runs in production imports it", () => {
-    expect(manifest.devDependencies).toHaveProperty("@open-rpc/server-js");
-    expect(manifest.dependencies).not.toHaveProperty("@open-rpc/server-js");
-    expect(importing("@open-rpc/server-js", "src", "generated")).toEqual([]);
-  });
-
-  test("so where it serves, only its build/router is imported: the package's index loads node-ipc", () => {
-    const wrong = sources("scripts", "test").filter(({ text }) =>
-      /(from|import\()\s*["']@open-rpc\/server-js(?!\/build\/router)/.test(text),
-    );
-    expect(wrong.map(({ path }) => path)).toEqual([]);
-  });
-});
-
 describe("packages for making things", () => {
   test.each([
     "openapi-typescript",
