@@ -40,7 +40,7 @@ export const prove = async (proof: Proof, wish: Wish): Promise<CrashReport> => {
   const { engine, gateways, failover } = proof;
   const { kills = proof.kills } = wish;
   mkdirSync(wish.folder, { recursive: true });
-  // What was acknowledged has to be on the disk, as outside of tests.
+  // Acknowledged work has to be on the disk, as outside of tests.
   await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
   await using standby = server && failover ? await withStandby(server) : undefined;
   const servers = [server, standby].filter((one) => one !== undefined);
@@ -80,7 +80,7 @@ const withStandby = async (primary: PostgresServer): Promise<PostgresServer> => 
 const AWAY_MS = 1_500;
 
 /**
- * What happens to the two of them, a step at a call: the primary dies and its standby takes its place; it comes back as it was, and
+ * Disturbs the two of them, a step at a call: the primary dies and its standby takes its place; it comes back as it was, and
  * takes writes, too; the new one is away for a while; all connections to it end.
  */
 const failovers = (primary: PostgresServer, standby: PostgresServer): (() => Promise<void>)[] => [

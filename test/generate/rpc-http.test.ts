@@ -79,7 +79,7 @@ describe("over HTTP", () => {
     });
   });
 
-  test("what is no JSON-RPC, no server, and no answer in time are ConnectionErrors", async () => {
+  test("an answer that is no JSON-RPC, a missing server and a late answer are ConnectionErrors", async () => {
     await using server = await answering(() => new Response("<html>", { status: 502 }));
     await expect(createRpcClient({ url: server.url, token: "" }).agent.list()).rejects.toThrow(
       new ConnectionError("HTTP 502 without a JSON-RPC response"),

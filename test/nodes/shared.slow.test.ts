@@ -4,7 +4,6 @@ import type { Reply } from "#test/harness/rest.ts";
 import { openSocket } from "../wire/ws/socket.ts";
 import { type Nodes, startNodes, type TestNode } from "./nodes.ts";
 
-/** What each of them answers to the same request, sent to all at once. */
 const onEach = <T>({ all }: Nodes, call: (node: TestNode) => Promise<T>): Promise<T[]> => Promise.all(all.map(call));
 
 await postgresTests((server) => {

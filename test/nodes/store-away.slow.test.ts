@@ -12,7 +12,7 @@ await postgresTests((server) => {
     using door = await createDoor(url);
     door.set("one");
     const starting = startNodes(server, 1, { url: door.url });
-    // What listens has its connection, and what asks for the keys has none, until both go.
+    // The listener has its connection, and the reader of keys has none, until both are dropped.
     await expect.poll(door.refused).toBeGreaterThan(2);
     door.set("open");
     await using others = await starting;

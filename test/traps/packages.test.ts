@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
-// What a careless `npm update` or import would bring back.
+// These tests catch a careless `npm update` or import.
 
 const root = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -31,7 +31,7 @@ const importing = (name: string, ...folders: string[]) => {
   return sources(...folders).flatMap(({ path, text }) => (imports.test(text) ? [path] : []));
 };
 
-/** Whether a range of engines takes this Node: a small reading of semver, enough for what packages say of Node. */
+/** A small reading of semver, enough for the ranges that packages give for Node. */
 const takes = (range: string, [major, minor]: readonly [number, number]): boolean =>
   range.split("||").some((alternative) =>
     [...alternative.matchAll(/(>=|<=|\^|~|>|<|=)?\s*v?(\d+|\*|x)(?:\.(\d+|x|\*))?(?:\.[\w*.-]+)?/g)].every(

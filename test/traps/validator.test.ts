@@ -6,7 +6,7 @@ import { shareGateway } from "#test/harness/gateway.ts";
 import { restPart } from "#wire/pages/documents.ts";
 import { createRequestValidation } from "#wire/rest/rest-validation.ts";
 
-// What express and express-openapi-validator do that nobody would think, and that we keep out of its way.
+// Surprises of express and express-openapi-validator that the gateway avoids.
 
 const gateway = await shareGateway();
 afterEach(() => {

@@ -20,7 +20,6 @@ const said = JSON.stringify({ message: "hi" });
 const asked = JSON.stringify({ model: "main", messages: [{ role: "user", content: "hi" }] });
 const listed = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.list", params: {} });
 
-/** What a page's browser looks at. */
 const shownTo = (headers: Headers) => ({
   origin: headers.get("access-control-allow-origin"),
   vary: headers.get("vary"),
@@ -168,7 +167,7 @@ describe("nothing is shown to", () => {
     }
   });
 
-  test("who asks by OPTIONS for anything but a page", async () => {
+  test("an OPTIONS request that no page sent", async () => {
     const reply = await exchange(gateway.url, { method: "OPTIONS", path: CHAT.path }, { authorization, origin: PAGE });
     expect([reply.status, reply.headers.get("allow")]).toEqual([405, "POST"]);
   });

@@ -8,7 +8,6 @@ import { createRpc } from "#test/harness/rpc.ts";
 import { readExposition, readSeries } from "#test/process/exposition.ts";
 import { openSocket } from "#test/wire/ws/socket.ts";
 
-/** What the gateway's stream tells, from now on. */
 const follow = async (gateway: TestGateway) => {
   const socket = await openSocket(gateway);
   await socket.call("rpc.subscribe", { gateway: null });
@@ -51,7 +50,7 @@ describe("a wake", () => {
     ]);
   });
 
-  it("of mode: now is handled now", async () => {
+  it("with mode: now is handled now", async () => {
     await using gateway = await startGateway({ config: agentsWith("30d") });
     using socket = await follow(gateway);
     const plain = await gateway.hooks.wake({ text: "can wait" });

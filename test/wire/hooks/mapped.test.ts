@@ -11,7 +11,6 @@ const withMappings = (mappings: Mappings, more: SomeConfig = {}): SomeConfig => 
   webhooks: { mappings, ...more.webhooks },
 });
 
-/** What a turn came to, once it has ended. */
 const ended = async ({ rest }: TestGateway, { json }: Reply) => {
   const events = await (await rest.stream("turns.events", { path: { turn_id: String(json.turnId) } })).all();
   return events.at(-1)?.data.reply;
@@ -159,7 +158,7 @@ describe("a payload without a name", () => {
       );
     });
 
-    it("of a mapping with a session that is another agent's is refused", async () => {
+    it("is refused where its mapping names a session of another agent", async () => {
       const { hooks } = gateway;
       const session = "webhook:taken";
       await hooks.agent({ message: "mine", session, agent: "main" });

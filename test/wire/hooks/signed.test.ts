@@ -136,7 +136,7 @@ describe("a signed webhook", async () => {
   const send = (type: SignatureType, body: string, headers: Signed, client: HookClient = gateway.hooks) =>
     client.named(type, body, { token: null, headers });
 
-  test.each(["standard-webhooks", "github"] as const)("of %s with the id of another body is 422", async (type) => {
+  test.each(["standard-webhooks", "github"] as const)("from %s with the id of another body is 422", async (type) => {
     const id = freshId();
     const other = bodyOf(id, { more: 1 });
     await send(type, bodyOf(id), await signedAs(type, bodyOf(id), id));
@@ -196,7 +196,7 @@ describe("a signed webhook", async () => {
     );
     const token = await gateway.hooks.agent({ message: "hi" }, { headers: { "idempotency-key": key } });
     expect(new Set([signed, standard, token].map(({ json }) => json.turnId)).size).toBe(3);
-    // What a client adds of its own counts for nothing.
+    // A header that a client adds counts for nothing.
     const again = await send("github", bodyOf(key), { ...headers, "idempotency-key": "another" });
     expect(again.json.turnId).toBe(signed.json.turnId);
   });

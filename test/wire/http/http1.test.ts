@@ -30,7 +30,7 @@ test.each<[string, readonly string[], string]>([
   await until("<after>");
 });
 
-test("what comes behind an answer that ends its connection is not begun, as nobody could be told how it ended", async () => {
+test("a request behind an answer that ends its connection is not begun, as nobody could be told how it ended", async () => {
   const { port, bodies, accepted } = await listenHere((req, res, body) => {
     res.setHeader("connection", "close");
     echo(req, res, body);

@@ -169,7 +169,7 @@ describe("a flood", () => {
     await connection.closed;
   };
 
-  test("of 10 000 requests that are taken back at once ends the connection", async () => {
+  test("with 10 000 requests that are taken back at once ends the connection", async () => {
     await using flooded = await startGateway();
     const chat = requestBlock(CHAT.method, CHAT.path, json);
     await using connection = await openFrames(flooded.url);
@@ -200,7 +200,7 @@ describe("a flood", () => {
     await goesOn();
   });
 
-  test("of connections that only say hello costs the others nothing", async () => {
+  test("with connections that only say hello costs the others nothing", async () => {
     const sockets = Array.from({ length: 300 }, () => connect(Number(new URL(gateway.url).port), "127.0.0.1"));
     await Promise.all(sockets.map((socket) => once(socket, "connect")));
     for (const socket of sockets) socket.write(PREFACE);

@@ -10,7 +10,6 @@ import { hello, OPEN, openClient, refusalOf } from "./clients.ts";
 
 const authorization = `Bearer ${SECRETS.key}`;
 
-/** What is answered where the door is closed. */
 const askClosed = (url: string) => createRest(url, SECRETS.key).call("models.list");
 
 const CLOSED =

@@ -192,7 +192,7 @@ describe("a client that goes away mid-stream", () => {
   });
 });
 
-test("what a client writes behind its request never gets into a stream that is being sent", async () => {
+test("bytes that a client writes behind its request never gets into a stream that is being sent", async () => {
   await using connection = await openStream();
   const turn = await puppet.next();
   turn.say("one");

@@ -3,8 +3,6 @@ import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
 import { createRpc, RPC } from "#test/harness/rpc.ts";
 
-// What the door of POST /rpc does before the dispatcher is asked, and after.
-
 const gateway = await shareGateway({ config: { gateway: { trustedProxies: ["127.0.0.1"] } } });
 const rpc = createRpc(gateway.url);
 const LIST = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "agent.list" });
