@@ -57,12 +57,6 @@ describe("a page of an origin that gateway.allowedOrigins names", () => {
     expect([reply.status, shownTo(reply.headers)]).toEqual([status, toPage]);
   });
 
-  test.each(REPLIES)("can read %s over HTTP/2", async (_, place, { host, ...headers }, body, status) => {
-    const name = host === undefined ? {} : { ":authority": host };
-    const reply = await http2.send(place, { ...headers, ...name, origin: PAGE }, body);
-    expect([reply.status, shownTo(reply.headers)]).toEqual([status, toPage]);
-  });
-
   test("can read a stream", async () => {
     await using connection = await openConnection(gateway.url);
     const body = JSON.stringify({ message: "hi", stream: true });
@@ -103,14 +97,6 @@ describe("a page of an origin that gateway.allowedOrigins names", () => {
       expect(headers.get("vary")).toMatch(/^Origin, Access-Control-Request-Headers\b/);
     },
   );
-
-  test("is told so over HTTP/2", async () => {
-    const asking = { origin: PAGE, "access-control-request-method": "POST" };
-    const { status, headers, text } = await http2.exchange({ method: "OPTIONS", path: CHAT.path }, asking);
-    noteChecked(headers.get("x-request-id") ?? "");
-    expect([status, text, headers.get("access-control-allow-origin")]).toEqual([204, "", PAGE]);
-    expect(headers.get("access-control-allow-headers")?.split(", ")).toContain("Authorization");
-  });
 
   test("is told the usual headers when it asks for none that could be", async () => {
     const { headers } = await preflight(CHAT.path, { "access-control-request-headers": "a b; c" });
