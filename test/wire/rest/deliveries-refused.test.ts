@@ -177,9 +177,10 @@ describe("what is recorded of a refusal", () => {
 });
 
 describe("what is no refusal is not recorded", () => {
-  test("for reads that find nothing, unknown paths and methods, and turns that fail", async () => {
+  test("for reads that find nothing, unknown paths and methods, doors of no surface, and turns that fail", async () => {
     await none((await gateway.rest.call("turns.get", { path: { turn_id: "turn_0" } })).requestId);
     await none((await gateway.rest.send("GET", "/api/v1/nothing")).requestId);
+    await none((await gateway.rest.send("GET", "/metrics", { key: "wrong" })).requestId);
     await none((await rpc.send({ jsonrpc: "2.0", id: 1, method: "agent.lisst" })).requestId);
     await none(
       (await rpc.send({ jsonrpc: "2.0", id: 1, method: "session.get", params: { sessionId: "x" } })).requestId,
