@@ -55,6 +55,7 @@ export const usageTests = (engine: Engine): void => {
         (await world.store.readUsage({ from, to, agent: "main" })).map(({ hour }) => hour);
       expect(await read(0, Infinity)).toEqual(hours);
       expect(await read((hours[0] ?? 0) + 1, hours[3] ?? 0)).toEqual(hours.slice(1, 3));
+      expect(await read(hours[1] ?? 0, (hours[1] ?? 0) + 1)).toEqual(hours.slice(1, 2));
     });
 
     it("counts how each turn ended, and every attempt: one that will be made again ends no turn", async () => {
