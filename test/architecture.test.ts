@@ -13,7 +13,7 @@ const TOOL = "src/tools/tool.ts";
 /** Small things without state of the gateway's own: errors, clocks, ids, signing, programs of this machine. Every room may use them. */
 const KIT = "src/kit/";
 
-/** What each room may import: whole rooms, single files, and files of which it may take types alone. */
+/** The imports that each room may have: whole rooms, single files, and files of which it may take types alone. */
 const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/kit/": { may: [KIT, "generated/"] },
   "src/store/": { may: ["src/store/", "generated/", KIT, EVENTS] },

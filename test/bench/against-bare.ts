@@ -14,7 +14,6 @@ export type Measured = {
   gateway?: GatewayWish;
   /** How long the gateway has the load before it counts; two seconds, unless told. */
   warmUpSeconds?: number;
-  /** What is to have ended; without it, turns. */
   work?: Work;
   run(server: Started, seconds: number, seed: number): Promise<Compared>;
 };
@@ -30,7 +29,7 @@ export type Wish = Measured & {
 };
 
 /**
- * What is accepted, beside what a bare server answers to the same bytes: in each round first that one, then a gateway of its own, as what
+ * Compares accepted requests with the answers of a bare server to the same bytes: in each round first that one, then a gateway of its own, as what
  * a gateway holds grows with every message.
  */
 export const compareWithBare = async (wish: Wish, { rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {

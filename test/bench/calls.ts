@@ -1,7 +1,7 @@
 import { REST_KEY, RPC_TOKEN, WEBHOOK_TOKEN } from "./gateways.ts";
 
 /**
- * What a load sends again and again. In it wrk's load fills in `{session}`, `{passing}`, `{address}` and `{guess}` (see load.lua), the
+ * The request that a load repeats. In it wrk's load fills in `{session}`, `{passing}`, `{address}` and `{guess}` (see load.lua), the
  * WebSocket's only `{session}`.
  */
 export type Call = { path: string; body: string; headers: Readonly<Record<string, string>> };

@@ -9,12 +9,12 @@ export type Figure = {
   unit?: string;
   /** The median of the rounds' ratios, where the gate is one. */
   ratio?: number;
-  /** What each round gave: ratios where there are some, else values. */
+  /** The ratios of the rounds, or their values. */
   rounds?: readonly number[];
   bound?: Bound;
   /** Undefined for a figure without a gate, and for one that could not be measured. */
   held?: boolean;
-  /** What a reader has to know of the figure; why it could not be measured. */
+  /** A remark on the figure, or the reason why it was not measured. */
   note?: string;
 };
 
@@ -61,7 +61,6 @@ export const compare = (
 /** One gate, or a part of one, and what measures it. */
 export type Gate = {
   gate: string;
-  /** What its row is called where it cannot be measured. */
   figure: string;
   /** Why it cannot be measured on this machine; undefined when it can. */
   lack?: (options: BenchOptions) => string | undefined;

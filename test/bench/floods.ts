@@ -24,7 +24,7 @@ const SHAPES: readonly Shape[] = [
     ...{ connections: 20, pairs: 0, rate: 0, isReset: true },
   },
 ];
-/** What a request costs that finds the server at rest moves by more than that from round to round. */
+/** The cost of a request to a server at rest varies by more than that from round to round. */
 const LEAST_MS = 1;
 const SETTLE_MS = 500;
 const PAUSE_MS = 5;

@@ -13,7 +13,6 @@ export const REST_KEY = "bench-rest-key-of-32-characters!";
 export const RPC_TOKEN = "bench-rpc-token-of-32-characters";
 export const WEBHOOK_TOKEN = "bench-webhook-token-of-32-chars!";
 
-/** What one bench wants otherwise than the others. */
 export type ConfigWish = {
   agent?: object;
   gateway?: object;
@@ -59,7 +58,7 @@ const makeFolder = (wish: ConfigWish) => {
   return { folder, config, log: openSync(join(folder, "log"), "w") };
 };
 
-/** What `npm start` hands to Node: the gateway is measured as it is started. */
+/** The flags that `npm start` hands to Node: the gateway is measured as it is started. */
 const SHIPPED_ARGS = manifest.scripts.start.match(/--[\w-]+=\S+/g) ?? [];
 
 const startServer = (

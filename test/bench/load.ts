@@ -6,7 +6,6 @@ import { runProgram } from "./children.ts";
 import { type Figure, median } from "./figures.ts";
 import { busyOf, CLIENT_CORE, cpuOf, pinned, SERVER_CORE } from "./machine.ts";
 
-/** What a load costs its server. */
 export type Cost = {
   /** CPU time of the server for one request, in microseconds. */
   cpu: number;
@@ -16,7 +15,7 @@ export type Cost = {
   disturbed: number;
 };
 
-/** What a load found. Times in microseconds. */
+/** The findings of a load. Times in microseconds. */
 export type Report = {
   /** Requests a second. */
   rate: number;
@@ -157,7 +156,7 @@ export const runStreams = async ({ url, pid, call, seconds, ...wish }: StreamWis
   }
 };
 
-/** What h2load says in words: `requests: 5 total, …, 5 done, 5 succeeded, 0 failed, 0 errored, 0 timeout`, and of statuses the same way. */
+/** h2load's words: `requests: 5 total, …, 5 done, 5 succeeded, 0 failed, 0 errored, 0 timeout`, and of statuses the same way. */
 export const parseStreams = (out: string): Omit<StreamLoad, keyof Cost> => {
   const line = (start: string) => out.split("\n").find((words) => words.startsWith(start));
   const [finished, requests, statuses] = [line("finished in "), line("requests: "), line("status codes: ")];

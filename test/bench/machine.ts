@@ -14,7 +14,7 @@ const runs = (command: string, ...args: string[]): boolean => {
   }
 };
 
-/** What this machine lets us measure; each lack is a reason that the table gives. */
+/** The tools of this machine; the table gives each lack as a reason. */
 export const machine = {
   cores: availableParallelism(),
   cpu: cpus()[0]?.model ?? "unknown",

@@ -35,7 +35,7 @@ const heapOf = async ({ child }: Started): Promise<number> => {
   return await heap;
 };
 
-/** What each of `count` connections weighs that are open and silent. */
+/** Weighs each of `count` open and silent connections. */
 const weighIdle = async (count: number, wish: GatewayWish, open: Open): Promise<number> => {
   const nodeArgs = ["--expose-gc", "--import", `./${await buildServer("report-memory")}`];
   await using server = await startGateway({ ...wish, channel: true, nodeArgs });
@@ -91,7 +91,7 @@ const measureIdle = async ({ rounds, short, say }: BenchOptions): Promise<Figure
   ];
 };
 
-/** What a message of 100 bytes weighs in the store, with its turn, and what a session weighs beside its turns. */
+/** Weighs a message of 100 bytes with its turn, and a session beside its turns. */
 const measureStore = async ({ short, say }: BenchOptions): Promise<Figure[]> => {
   const turns = short ? 50_000 : 500_000;
   const sessions = short ? 20_000 : 200_000;

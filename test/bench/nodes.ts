@@ -8,7 +8,7 @@ import { busyOf, cpuOf, cpuOfAll, SERVER_CORE, whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 import { ALL_ENDED_MS } from "./work.ts";
 
-/** What several gateways took in together. Times in microseconds. */
+/** The intake of several gateways together. Times in microseconds. */
 type Taken = {
   rate: number;
   cpu: number;
@@ -36,12 +36,12 @@ const RUN_IN_S = 3;
 /** A request has three digits for its seed. */
 const LAST_SEED = 990;
 
-/** What became of the load, as the database has it: what one gateway knows of the others is a second old. */
+/** Counts the load's outcome in the database, as a gateway's knowledge of the others is a second old. */
 const LEFT = `select count(*) filter (where state = 'queued') as open, count(*) filter (where state = 'handled') as well,
   count(*) filter (where state = 'dead') as ill from events`;
 
 /**
- * So many gateways with one database of their own: they share the server's core, as one would have it alone, and the database waits for
+ * Starts gateways with one database of their own: they share the server's core, as one would have it alone, and the database waits for
  * its disk. They stay, so that they can be measured by turns with others; meanwhile they are idle.
  */
 class Nodes implements AsyncDisposable {

@@ -14,7 +14,7 @@ const SESSIONS = 1_000;
 const ON_ITS_OWN = { connection: "close" };
 const DAY_MS = 86_400_000;
 
-// Who fails to authenticate 20 times a minute is told to wait: so all come through a proxy that is believed, from many addresses.
+// An address that fails to authenticate 20 times a minute is told to wait: so all come through a proxy that is believed, from many addresses.
 const BEHIND_PROXY = { gateway: { trustedProxies: ["127.0.0.1"] } } satisfies GatewayWish;
 const FROM_MANY = { "x-forwarded-for": "{address}", "x-forwarded-proto": "https" };
 
@@ -46,7 +46,7 @@ type Refusals = {
   refusals: readonly Refusal[];
 };
 
-/** What is refused, beside what is accepted; all with the same headers and from the same changing addresses. */
+/** Refused requests beside accepted ones; all with the same headers and from the same changing addresses. */
 const compareRefusals = async (wish: Refusals, options: BenchOptions): Promise<Figure[]> => {
   const { surface, refusals, gateway } = wish;
   const { rounds, seconds, say } = options;
@@ -110,7 +110,7 @@ const measureRefusal = async (
   return run;
 };
 
-// What is announced as larger is refused by that, whatever the limit is: a low one keeps the transfer of the body out of the figure.
+// A body that is announced as larger is refused by its length: a low one keeps the transfer of the body out of the figure.
 const BODY_LIMIT = 4 * 1024;
 const RPC_GATEWAY = { ...BEHIND_PROXY, limits: { rpcBody: BODY_LIMIT } };
 const MESSAGE = messageCall();

@@ -20,7 +20,7 @@ const EVERY_MS = 1_000;
 const MB = 1e6;
 
 /**
- * What is kept for a while: sessions of ten messages each, sessions of webhooks, and events, a third of the load each. The events go to the
+ * Fills the store with sessions of ten messages each, sessions of webhooks, and events, a third of the load each. The events go to the
  * agent's main session, which never comes to rest: it is compacted by itself, and of its journal that is let go which is past its time.
  */
 const CALLS = [messageCall(PASSING_SESSION), hookTurnCall(), wakeCall()] as const;
@@ -98,7 +98,7 @@ const soak = async (how: GatewayWish, { seconds }: Plan, full: readonly number[]
   return { loads: reports.map(({ rate }, n) => ({ rate, full: full[n] as number })), cost, looks };
 };
 
-/** What the process and its store hold, second by second. */
+/** Samples of the process and its store, second by second. */
 const lookEvery = async ({ url, pid }: Started, signal: AbortSignal): Promise<Look[]> => {
   const looks: Look[] = [];
   while (!signal.aborted) {

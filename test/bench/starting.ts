@@ -55,7 +55,7 @@ const measureInstall = async ({ say }: BenchOptions): Promise<Figure[]> => {
 };
 
 const install = async (folder: string): Promise<Figure[]> => {
-  // What is built is fresh: `prepare` would only build it again.
+  // The build is fresh: `prepare` would only repeat it.
   await runProgram("npm", ["pack", "--ignore-scripts", "--pack-destination", folder], { timeoutMs: MINUTES_3 });
   const tarball = readdirSync(folder).find((name) => name.endsWith(".tgz"));
   if (!tarball) throw new Error("npm pack wrote no tarball");

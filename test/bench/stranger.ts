@@ -29,7 +29,7 @@ const measureAt = async (path: Path): Promise<Figure> => {
   const { figure, atMost } = PLACES[path];
   const sent: number[] = [];
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) sent.push(await trickle(port, path));
-  // Who answers at once answers before the first part; who reads some answers when a part was too much.
+  // Some servers answer before the first part, others once a part was too much.
   return measure([atMost === 0 ? Math.min(...sent) : Math.min(...sent) - PART], {
     gate: "P14",
     figure,

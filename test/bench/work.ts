@@ -1,6 +1,6 @@
 import { REST_KEY, readMetrics } from "./gateways.ts";
 
-/** What a load starts: it counts only if all of that has ended within 2 s, as to let it wait is no speed. */
+/** The work that a load starts: it counts only if all of that has ended within 2 s, as to let it wait is no speed. */
 export type Work = {
   /** How much of it has ended so far. */
   count(url: string): Promise<number>;
@@ -45,7 +45,7 @@ const LOST = [
 ] as const;
 
 /**
- * What the loads still had on its way when their time was over, of at most 64 connections each: kept where the store takes its time, and
+ * The requests that were on their way when the time was over, of at most 64 connections each: kept where the store takes its time, and
  * answered to nobody.
  */
 const ON_THEIR_WAY = 2 * 64;

@@ -54,7 +54,7 @@ export const startMinting = (fleet: Fleet, random: Random) => {
   };
 };
 
-/** Whether each gateway takes what is good, and refuses what is revoked. */
+/** Checks that each gateway takes good keys and refuses revoked ones. */
 export const verifyKeys = async (fleet: Fleet, keys: readonly Minted[]): Promise<Broken[]> => {
   const broken: Broken[] = [];
   const end = performance.now() + KNOWN_WITHIN_MS;

@@ -3,7 +3,6 @@ import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { GatewayNode } from "#test/crash/fleet.ts";
 
-/** What a gateway holds when nothing is to be done. */
 export type Resources = {
   heapUsed: number;
   rss: number;
@@ -36,10 +35,10 @@ export const readResources = async (node: GatewayNode): Promise<Resources> => {
 };
 
 const MB = 1e6;
-/** What may be kept for the next time: pages of the store, compiled code, a pool's connections. */
+/** Allowances for caches: pages of the store, compiled code, a pool's connections. */
 const MORE = { heapUsed: 32 * MB, rss: 160 * MB, files: 16, timers: 40, active: 16 };
 
-/** What a gateway holds now that it did not hold before, when it had as little to do. */
+/** Lists the resources that grew between two idle moments. */
 export const grownOf = (before: Resources, after: Resources): string[] => {
   const grown: string[] = [];
   const compare = (name: string, from: number, to: number, more: number, unit = 1) => {

@@ -27,13 +27,13 @@ export type ChaosWish = {
 export type ChaosReport = CrashReport & { faults: Record<string, number>; skipped: string[] };
 
 const FAULTS: readonly Fault[] = [...PROCESS_FAULTS, ...CLIENT_FAULTS];
-/** So often another fault begins before one has ended. */
+/** The chance that another fault begins before one has ended. */
 const AT_ONCE = 0.4;
 const REST_WITHIN_MS = 400;
 
 const GIVEN_BACK_MS = 30_000;
 
-/** What a node still holds beyond what it held before; it has a while to let go. */
+/** Lists the resources that a node did not give back within a while. */
 const leftOf = async (node: GatewayNode, before: Resources): Promise<string[]> => {
   const end = performance.now() + GIVEN_BACK_MS;
   for (;;) {

@@ -4,7 +4,7 @@ import type { PostgresServer } from "#test/harness/postgres-server.ts";
 import type { Random } from "#test/harness/random.ts";
 import type { WallClock } from "#test/harness/wall-clock.ts";
 
-/** What a fault may be done to. What the machine does not have is undefined. */
+/** The targets of faults. A tool that the machine lacks is undefined. */
 export type World = {
   fleet: Fleet;
   random: Random;

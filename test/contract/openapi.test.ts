@@ -4,7 +4,7 @@ import { entriesOf, get, keysOf, type Node, readSpec, text, whole } from "./spec
 
 const openapi = readSpec("openapi.yaml");
 const errors = get(readSpec("errors.yaml"), "errors");
-/** Those that clients of OpenAI have a name for; the others are ours with `_` for `-`. */
+/** OpenAI's names for our errors; the others are ours with `_` for `-`. */
 const openAiCodes: Record<string, string> = {
   "agent-not-found": "model_not_found",
   unauthenticated: "invalid_api_key",
@@ -41,7 +41,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
   test("has an example of each problem that it names, and of no other", () => {
     const expected = named.map((name) => `${get(errors, name, "status")?.value} ${name}`);
     const shown = answers.filter(isProblem).map(({ status, name }) => `${status} ${name}`);
-    // What is said before a request's head was read has two forms under /v1.
+    // A refusal from before the head was read has two forms under /v1.
     expect([...new Set(shown)].toSorted()).toEqual(expected.toSorted());
   });
 

@@ -35,7 +35,7 @@ export const keysOf = (node: Node | undefined): string[] => (isFields(node?.valu
 export const entriesOf = (node: Node | undefined): Node[] =>
   Array.isArray(node?.value) ? node.value.map((_, index) => get(node, index) as Node) : [];
 
-/** What a reference leads to, with what stands beside it; anything else is itself. */
+/** Follows a reference and merges its siblings; any other value stays as it is. */
 function follow({ file, value }: Node): Node {
   if (!isFields(value) || typeof value.$ref !== "string") return { file, value };
   const { $ref, ...beside } = value;
@@ -44,7 +44,7 @@ function follow({ file, value }: Node): Node {
   const start = readSpec(path === "" ? file : posix.join(posix.dirname(file), path));
   const target = get(start, ...keys.map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~")));
   if (target === undefined) throw new Error(`specs/${file}: nothing is at ${$ref}`);
-  // What stands beside a reference to another file is plain words and defaults, so it may move there.
+  // The siblings of a reference to another file are words and defaults, so they may move there.
   return Object.keys(beside).length > 0
     ? { file: target.file, value: { ...(target.value as Fields), ...beside } }
     : target;

@@ -1,4 +1,3 @@
-/** What the gateway promises, and the verifier looks for. */
 export const PROMISES = [
   "every acknowledged id exists",
   "a refusal keeps nothing",

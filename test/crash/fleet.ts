@@ -13,7 +13,6 @@ export type FleetWish = {
   folder: string;
   store: object;
   count: number;
-  /** What it is run by, for instance with another clock. */
   env?: Record<string, string>;
   wrap?: (command: readonly string[]) => readonly string[];
   /** Beside the quick and the slow one, or in their place. */
@@ -123,7 +122,6 @@ export class GatewayNode {
     }
   }
 
-  /** What it waits for, as far as it says so. */
   async #ask(path: string): Promise<string> {
     try {
       const answer = await fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(2_000) });
@@ -171,7 +169,7 @@ export class GatewayNode {
 
 export type Fleet = AsyncDisposable & { nodes: readonly GatewayNode[]; urls: readonly string[] };
 
-/** So many gateways on one store, with open doors. */
+/** Starts gateways on one store, and waits for their doors. */
 export const startFleet = async (wish: FleetWish): Promise<Fleet> => {
   const nodes: GatewayNode[] = [];
   // Where a run is cut short, nobody disposes of them.

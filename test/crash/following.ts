@@ -98,7 +98,6 @@ export const startFollowing = ({ random, urls, sessionIds, restMs = REST_MS }: F
       isStopped = true;
       await running;
     },
-    /** What was pushed is what is kept. */
     verify({ journals }: Found): Broken[] {
       for (const [id, { entries }] of streams) {
         const kept = journals.find(({ sessionId }) => sessionId === id);

@@ -1,4 +1,4 @@
-/** What the gateways say of themselves in the end, read over the public API alone. */
+/** The final answers of the gateways, read over the public API alone. */
 export type FoundTurn = {
   turnId: string;
   sessionId: string;
@@ -33,7 +33,7 @@ export type FoundEntry = { seq: number; name: string; turnId?: string; messageId
 export type FoundJournal = { sessionId: string; from: number; entries: FoundEntry[] };
 
 export type Found = {
-  /** Those that were asked for; one that is missing was answered with 404. */
+  /** The turns that were asked for; a missing one was answered with 404. */
   turns: ReadonlyMap<string, FoundTurn>;
   events: ReadonlyMap<string, FoundEvent>;
   sessions: ReadonlyMap<string, FoundSession>;

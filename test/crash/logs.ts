@@ -14,7 +14,6 @@ export type LogsWish = {
   secrets?: readonly string[];
 };
 
-/** What no log may hold. */
 export const verifyLogs = ({ nodes, files = [], secrets = [] }: LogsWish): Broken[] => {
   const broken: Broken[] = [];
   const hidden = [

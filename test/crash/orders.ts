@@ -19,7 +19,7 @@ export type Order = {
   marker: string;
   kind: Kind;
   agent: string;
-  /** What is to be stored, to the letter. */
+  /** The text that the store must keep, to the letter. */
   text: string;
   /** The session that it names; without one the gateway opens one. */
   sessionId: string | undefined;
@@ -43,7 +43,7 @@ const FILLER = "What changed since yesterday, and who has to know of it? ";
 export const MARKER = /<[a-z]\w*-\d+>/g;
 export const markersIn = (text: string): string[] => text.match(MARKER) ?? [];
 
-/** What a mapping makes of the text that was sent. */
+/** Renders the text that was sent as the mapping does. */
 export const renderedOf = (text: string): string => `Pushed: ${text}`;
 
 export const roomOf = (kind: Kind, agent: string, room: number): string =>

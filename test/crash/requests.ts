@@ -117,7 +117,6 @@ const REFUSED = new Set([
 
 const NAMES_TURN = new Set([502, 503, 504]);
 
-/** What an answer says of its order. */
 export const verdictOf = ({ kind }: Order, { status, replayed, text }: Answer): Verdict => {
   const json = parse(text);
   if (kind === "rpc" && status === 200) {

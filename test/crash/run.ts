@@ -25,7 +25,7 @@ export type CrashWish = {
   restMs?: number;
   env?: Record<string, string>;
   wrap?: FleetWish["wrap"];
-  /** Whether there is another round; without it there are as many as kills. */
+  /** Decides about another round; without it there are as many as kills. */
   goesOn?: (round: number, seen: Seen) => boolean;
   /** Before anybody sends. */
   before?: (fleet: Fleet) => Promise<void>;
@@ -33,11 +33,10 @@ export type CrashWish = {
   settle?: (fleet: Fleet) => Promise<void>;
   /** When all is done and nobody sends any more. */
   after?: (fleet: Fleet) => Promise<readonly Broken[]>;
-  /** What happens in place of a kill, and how the fleet is as it should be again. */
+  /** Disturbs the fleet in place of a kill, and mends it. */
   disturb?: (fleet: Fleet, round: number) => Promise<void>;
-  /** Whether all are killed at once in the end, in the middle of everything; they are, unless told. */
   lastBlow?: boolean;
-  /** What else is to hold no secret, and which secrets there are beside those of the configuration. */
+  /** Names more files that must hold no secret, and secrets beside those of the configuration. */
   logs?: () => Omit<LogsWish, "nodes">;
   /** How long an answer may take; one that was paused gives none. */
   answerMs?: number;

@@ -1,7 +1,7 @@
 import type { Found, FoundEntry, FoundEvent, FoundMessage, FoundSession, FoundTurn } from "./found.ts";
 import type { Order } from "./orders.ts";
 
-/** What an honest gateway says of three messages, one of them with a key, and two events; to be told otherwise by tests. */
+/** The answers of an honest gateway about three messages, one with a key, and two events; tests change them. */
 export const tellTruth = () => {
   const orders: Order[] = [
     orderOf(1, "rpc", "turn_1", { sessionId: "room", messageId: "msg_1" }),

@@ -169,5 +169,3 @@ export const startTraffic = (wish: TrafficWish) => {
     },
   };
 };
-
-export type Traffic = ReturnType<typeof startTraffic>;

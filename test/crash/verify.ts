@@ -75,7 +75,7 @@ const verifyWake = (order: Order, found: Found, places: Places, eventsOf: Readon
   return broken;
 };
 
-/** What was acknowledged is there once, what was refused is not, and what nobody knows of at most once. */
+/** Acknowledged work is there once, refused work is not, and work of unknown outcome at most once. */
 const verifyCount = ({ marker, outcome, key, acks }: Order, ids: readonly string[], what: string): Broken[] => {
   const broken: Broken[] = [];
   const [ack] = acks;
@@ -165,7 +165,7 @@ const verifySession = (session: FoundSession, { turns }: Found, ordersOf: Readon
   return [...broken, ...verifySentOrder(session, ordersOf)];
 };
 
-/** What was acknowledged before something else was sent is before it. */
+/** A message that was acknowledged before another was sent is before it. */
 const verifySentOrder = ({ sessionId, messages }: FoundSession, ordersOf: ReadonlyMap<string, Order>): Broken[] => {
   const broken: Broken[] = [];
   let [soonest, soonestMarker] = [Number.POSITIVE_INFINITY, ""];
@@ -211,7 +211,7 @@ const verifyJournal = ({ sessionId, from, entries }: FoundJournal, { turns }: Fo
     if (seq !== due) say(`seq ${seq} came where ${due} was due`);
     due = seq + 1;
     if (turnId === undefined) continue;
-    // Of a turn that began before what is kept, the beginning is unknown.
+    // The beginning of a turn may be older than the kept entries.
     const turn = told.get(turnId) ?? new Told(from === 1 || name === "message.created");
     told.set(turnId, turn);
     if (name === "turn.queued" && !turn.mayQueue(running === turnId)) say("a turn was queued that did not run", turnId);
@@ -232,7 +232,6 @@ const verifyJournal = ({ sessionId, from, entries }: FoundJournal, { turns }: Fo
   return broken;
 };
 
-/** What a stream has told of one turn so far. */
 class Told {
   readonly ends: string[] = [];
   readonly #isWhole: boolean;

@@ -10,13 +10,12 @@ export type WatchWish = {
   caller: Caller;
   random: Random;
   urls: readonly string[];
-  /** What the clients have sent so far; it grows. */
   orders: readonly Order[];
 };
 
 const LANES = 2;
 const REST_MS = 25;
-/** So many are looked at in turn; a new one takes the place of one that was seen often enough. */
+/** The number that is looked at in turn; a new one replaces one that was seen often enough. */
 const WATCHED = 40;
 const LOOKS = 12;
 
@@ -108,7 +107,7 @@ export const startWatching = ({ caller, random, urls, orders }: WatchWish) => {
     verify(found: Found): Broken[] {
       for (const of of known.values()) {
         const later = lastOf(of, found);
-        // What is missing in the end is the verifier's matter.
+        // The verifier reports anything that is missing in the end.
         if (later) note(of, later);
       }
       return broken;
@@ -126,7 +125,6 @@ const lastOf = ({ kind, id }: Watched, { turns, events, sessions }: Found): Seen
 const turnSeen = ({ status, attempt, reply, error }: FoundTurn) => ({ status, attempt, reply, error });
 const eventSeen = ({ status, attempts, turnId }: FoundEvent) => ({ status, attempts, turnId });
 
-/** What was seen of a turn, an event or a session at one moment. */
 export type Seen =
   | { kind: "turn"; turn: Pick<FoundTurn, "status" | "attempt" | "reply" | "error"> }
   | { kind: "event"; event: Pick<FoundEvent, "status" | "attempts" | "turnId"> }

@@ -49,7 +49,7 @@ it.each(recipes.map(({ name, text }) => [name, text]))("%s is a configuration th
   expect(warnings).toEqual([]);
 });
 
-/** What the agent of a recipe answers, its provider or service somewhere else. */
+/** Runs a recipe's agent against a stand-in for its provider or service. */
 const ask = async (text: string): Promise<{ reply: string; usage: object }> => {
   await using gateway = await startProcess({ config: text, env, cwd: folder });
   const answer = await fetch(`${gateway.url}/api/v1/chat/send`, {

@@ -109,7 +109,7 @@ describe("docs/operations.md", () => {
     const [paragraph = ""] = /^Of the log, [\s\S]*?\n\n/m.exec(page) ?? [];
     const logged = [...paragraph.matchAll(/`(\w+)\.([\w-]+)`/g)];
     expect(logged.length).toBeGreaterThan(5);
-    // What is said of the store each engine names where it says it.
+    // Each engine names its parts of the store where it reports them.
     const engines = sourceOf("src/store");
     for (const [, subject, what] of logged) {
       const isNamed = observed.includes(`"${subject}.${what}"`) || engines.includes(`{ name: "${what}", detail`);

@@ -1,6 +1,6 @@
 import github from "@octokit/webhooks-examples";
 
-// What senders send. GitHub's are the examples of its own package; the others are written by us, in the shape that each sender documents.
+// Payloads of real senders. GitHub's are the examples of its own package; the others are written by us, in the shape that each sender documents.
 
 type Body = Record<string, unknown>;
 
@@ -117,7 +117,6 @@ export const slackMention = {
   event_context: "4-eyJldCI6ImFwcF9tZW50aW9uIn0",
 };
 
-/** What Slack asks an address before it sends events there. */
 export const slackChallenge = {
   token: "z26uFbvR1xHJEdHE1OQiO6t8",
   challenge: "3eZbrw1aBm2rZgRNFdxV2595E9CY3gmdALWMmHkvFXO7tYXAYM8P",

@@ -29,11 +29,9 @@ type Example = {
   verify?: { type: SignatureType; secret: string };
   headers: Record<string, string>;
   body: object;
-  /** What the agent is told. */
   told: string;
   session?: string;
   delivery?: "announce" | "none";
-  /** What the mapping lets pass. */
   other: object;
 };
 
@@ -220,7 +218,7 @@ describe("every example that GitHub's package has", async () => {
   const { hooks } = await shareGateway({ config: await configOf(events.map((event) => github(event).recipe)) });
   const exampleFor = (event: string) => EXAMPLES.find(({ recipe }) => recipe === github(event).recipe) as Example;
 
-  test.each(events)("of %s is answered with 200, and starts a turn where the recipe says so", async (event) => {
+  test.each(events)("for %s is answered with 200, and starts a turn where the recipe says so", async (event) => {
     const bodies = githubExamples(event);
     expect(bodies.length).toBeGreaterThan(4);
     for (const body of bodies) {

@@ -19,7 +19,7 @@ const textOf = (language: string, name: string): string => {
 };
 const shown = (name: string) => JSON.parse(textOf("json", name)) as Record<string, unknown>;
 
-/** What must be the same in two answers: all but what is another each time. */
+/** Leaves out the parts of an answer that are new each time. */
 const withoutIds = (answer: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(answer).filter(([name, value]) => !isId(name, value)));
 const isId = (name: string, value: unknown) =>
@@ -105,7 +105,7 @@ it("tells of every error that a webhook can get, with its status", () => {
   const possible = new Set(
     (routes as readonly Route[]).filter(({ surface }) => surface === "hooks").flatMap((route) => route.errors),
   );
-  // What is said of any request of any surface, before it is one of a webhook.
+  // These errors come before a request is known to be a webhook.
   for (const name of ["uri-too-long", "headers-too-large"] as const) possible.delete(name);
   expect([...told.keys()].filter((name) => name !== "not-found").sort()).toEqual([...possible].sort());
   for (const [name, statuses] of told)

@@ -23,7 +23,6 @@ standIns.a2a = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs
 const REMOTE = Object.keys(standIns);
 const WORDS = LONG.join("");
 
-/** What a program does with a message. */
 const COMMAND = [
   ...[
     "read -r turn",
@@ -115,7 +114,7 @@ const run = async (agents: readonly string[], how: How, session: string) => {
       return [agent, json.turnId] as const;
     }),
   );
-  // Who asks somebody else meanwhile is answered at once.
+  // A caller of another agent is answered at once meanwhile.
   expect((await rest.call("chat.send", { body: { message: "hello", agent: "echo" } })).json.reply).toBe("hello");
   const isOver = async (turnId: unknown) => ["failed", "completed"].includes((await turnOf(turnId)).status);
   for (const [, turnId] of ids) await expect.poll(() => isOver(turnId), { interval: 10 }).toBe(true);
@@ -195,7 +194,7 @@ describe("F09: a turn that is cancelled", () => {
     const { status, reply, usage } = await turnOf(turn_id);
     expect([status, reply]).toEqual(["cancelled", expect.stringMatching(/^(You said: )?(word )*/)]);
     expect(reply).not.toBe("");
-    // What a remote does not tell on its way, nobody knows.
+    // Usage that a remote does not report on its way is unknown.
     if (agent !== "http" && agent !== "a2a") expect(Math.min(usage.input, usage.output)).toBeGreaterThan(0);
   });
 });
@@ -208,7 +207,7 @@ describe("F07: a remote agent that fails", () => {
     const ask = async () => (await other.rest.call("chat.send", { body: { message: "hi", agent } })).problem.detail;
     await Promise.all(Array.from({ length: 5 }, ask));
     expect(await ask()).toMatch(/has failed several times in a row, and is left alone for a while\.$/);
-    // Of the five, none asked again, though each may within its deadline.
+    // None of the five tried again, though each may within its deadline.
     expect(server.seen).toHaveLength(5);
   });
 });

@@ -13,7 +13,7 @@ import { clientOf, linesOf, type NodesWish, startNodes, until } from "./nodes.ts
 import { createSender, expectKept, recovered } from "./sender.ts";
 import { createWire } from "./wire.ts";
 
-// What mostly waits, for a lease to end, for silence to be known as such, or for time to pass, does so side by side.
+// These tests mostly wait for time to pass, so they run side by side.
 
 const BLOCKED_MS = 5_000;
 const LEEWAY_MS = 500;
@@ -109,7 +109,7 @@ await postgresTests((server) => {
       const client = clientOf(first);
       // The first look begins the measuring, which has a first beat to count from once it shows something.
       await until(async () => (await client.metric(WORST_LAG)) > 0);
-      // What stands still while the doors open is forgotten, a moment later.
+      // A standstill during the start is forgotten a moment later.
       await until(async () => (await client.ready()) === 200);
       await new Promise((resolve) => setTimeout(resolve, FORGOTTEN_MS));
       first.signal("SIGSTOP");

@@ -1,4 +1,3 @@
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runProcess } from "#test/harness/process.ts";
@@ -32,33 +31,3 @@ describe("F23: two processes", () => {
     expect((await clientOf(fleet.first).wake({ text: "after" })).status).toBe(200);
   }, 60_000);
 });
-
-describe("F25: a file of another version", () => {
-  test("that is newer is refused with a sentence, and left as it is", async () => {
-    await using fleet = await startNodes();
-    await fleet.first.kill("SIGTERM");
-    const file = join(fleet.folder, "gateway.db");
-    const version = setVersion(file, (own) => own + 1);
-    const { code, err, out } = await runProcess({ args: configOf(fleet.folder) });
-    expect([code, out]).toEqual([1, ""]);
-    expect(err).toMatch(/^The store cannot be opened: .*gateway\.db.*newer.*\.$/m);
-    expect(setVersion(file, (own) => own - 1)).toBe(version - 1);
-    fleet.first.start();
-    await fleet.first.up();
-  }, 60_000);
-});
-
-/** Writes another version in a database's file; answers what it is then. */
-const setVersion = (file: string, change: (version: number) => number): number => {
-  const Database = createRequire(import.meta.url)("libsql") as new (path: string) => Opened;
-  const database = new Database(file);
-  const next = change(Number(database.prepare("PRAGMA user_version").get([]).user_version));
-  database.exec(`PRAGMA user_version = ${next}`);
-  database.close();
-  return next;
-};
-type Opened = {
-  prepare(sql: string): { get(values: unknown[]): Record<string, unknown> };
-  exec(sql: string): void;
-  close(): void;
-};

@@ -19,7 +19,7 @@ import { startGateway } from "#test/harness/gateway.ts";
 const PIECES = 100_000;
 /** Buffers that anything else may hold meanwhile. */
 const FEW = 10_000;
-/** What one connection may be read in one turn of the event loop. */
+/** The limit for reading one connection in one turn of the event loop. */
 const TURN_BYTES = 128 * 1024;
 
 const buffers = () => queryObjects(Buffer, { format: "count" });
@@ -52,7 +52,7 @@ const MODEL_END = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\nda
 const SERVICE_END = 'data: {"text":"all"}\n\nevent: done\ndata: {}\n\n';
 const [MODEL_FROM, MODEL_TO] = piece("|").split("|") as [string, string];
 
-/** What an upstream sends: the beginning, a piece again and again, and the end. `reply`: what becomes of that. */
+/** An upstream's bytes: the beginning, a piece that repeats, and the end. `reply` is the result. */
 const ANSWERS = {
   "an agent's JSON": { agent: "http", type: "application/json", from: '{"reply":"', one: "a", to: '"}' },
   "an agent's text": { agent: "http", type: "text/plain", from: "", one: "a", to: "" },
@@ -124,7 +124,7 @@ describe("F34: an upstream that answers in tiny pieces", async () => {
       await expect.poll(bytesRead, { timeout: 25_000 }).toBeGreaterThanOrEqual(begun.length);
       await turn();
       expect(buffers() - others).toBeLessThan(FEW);
-      // Of an A2A agent's connection more is read at once, and handed on a few pieces in each turn: see below.
+      // The connection of an A2A agent is read in larger parts, and handed on a few pieces in each turn: see below.
       if (agent !== "a2a") expect(most()).toBeLessThanOrEqual(TURN_BYTES);
       raw.sockets.at(-1)?.write((to && chunk(to)) + LAST);
       const { json, problem } = await sent;

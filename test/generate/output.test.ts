@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => temp[Symbol.dispose]());
 
 describe("what the generator prints from the pinned specs", () => {
-  // What a reviewer of the generator wants to see; what is too long to read is compiled, called or followed below.
+  // A reviewer of the generator reads these; longer output is compiled, called or followed below.
   test.each(["errors.ts", "hooks-handlers.ts", "methods.ts", "rest-handlers.ts", "routes.ts", "rpc-handlers.ts"])(
     "%s is what it was",
     async (path) => {
@@ -73,7 +73,7 @@ describe("what the generator prints from the pinned specs", () => {
   });
 });
 
-test("what a link leads to is none of its output, and stays", () => {
+test("files behind a link are not part of the output, and stay", () => {
   expect(existsSync(kept)).toBe(true);
 });
 
@@ -109,7 +109,6 @@ describe("--check", { timeout: 60_000 }, () => {
 });
 
 describe("the types of the pinned output", () => {
-  /** What the compiler says of each text, all compiled at once. */
   const compile = async <Name extends string>(bodies: Record<Name, string>): Promise<Record<Name, string[]>> => {
     const names = Object.keys(bodies) as Name[];
     for (const name of names) writeFileSync(join(temp.folder, `${name}.ts`), bodies[name]);

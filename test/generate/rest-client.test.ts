@@ -140,7 +140,7 @@ describe("streams", () => {
     ]);
   });
 
-  test("of a turn begin at its start, or behind an event", async () => {
+  test("for a turn begin at its start, or behind an event", async () => {
     await using server = await answering(
       events("end", event("turn.completed", "3")),
       events("end", event("turn.cancelled", "3")),

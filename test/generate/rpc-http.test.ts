@@ -1,13 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { json } from "node:stream/consumers";
-import { Router } from "@open-rpc/server-js/build/router.js";
 import { describe, expect, test } from "vitest";
 import { ConnectionError, createRpcClient, RpcError } from "#generated/clients/rpc.ts";
-import { methods } from "#generated/methods.ts";
-import openrpc from "#generated/openrpc.json" with { type: "json" };
-import type { RpcMethod } from "#generated/rpc-types.ts";
-import { resultShape } from "#test/harness/shapes.ts";
-import { dereference } from "./dereference.ts";
 import { serve } from "./serve.ts";
 
 /** A server for one test, which answers what `answer` gives; what it is asked is kept. */
@@ -26,50 +20,6 @@ async function answering(answer: (body: unknown) => unknown) {
 
 const respond = (id: unknown, result: unknown) => ({ jsonrpc: "2.0", id, result });
 const refuse = (id: unknown, error: unknown) => ({ jsonrpc: "2.0", id, error });
-
-describe("against a mock server made from the contract", () => {
-  const document = dereference(openrpc);
-  const router = new Router(document as unknown as ConstructorParameters<typeof Router>[0], { mockMode: true });
-  const mock = () =>
-    answering(async (body) => {
-      const { id, method, params } = body as { id: string; method: string; params: object };
-      return { jsonrpc: "2.0", id, ...(await router.call(method, params as never)) };
-    });
-  const examples = (
-    document.methods as { name: RpcMethod; examples: { params: { name: string; value: unknown }[] }[] }[]
-  ).map(
-    ({ name, examples: [first] }) =>
-      [name, Object.fromEntries(first?.params.map(({ name, value }) => [name, value]) ?? [])] as const,
-  );
-
-  test("every method of the contract has an example", () => {
-    expect(examples.map(([name]) => name).sort()).toEqual(Object.keys(methods).sort());
-  });
-
-  test.each(examples)("%s takes its example and answers as the contract says", async (name, params) => {
-    await using server = await mock();
-    const { url, seen } = server;
-    const client = createRpcClient({ url, token: "secret" });
-    const result = await client.call(name, params as never);
-    const shape = resultShape(name);
-    expect(shape?.(result), JSON.stringify(shape?.errors)).toBe(true);
-    expect(seen).toMatchObject([
-      { body: { jsonrpc: "2.0", method: name, params }, headers: { authorization: "Bearer secret" } },
-    ]);
-
-    const [noun = "", verb = ""] = name.split(".");
-    const byNoun = (client as unknown as Record<string, Record<string, (params: object) => Promise<unknown>>>)[noun]?.[
-      verb
-    ];
-    expect(shape?.(await byNoun?.(params))).toBe(true);
-  });
-
-  test("wrong params are an RpcError", async () => {
-    await using server = await mock();
-    const call = createRpcClient({ url: server.url, token: "" }).call("agent.status", { agentName: 1 } as never);
-    await expect(call).rejects.toMatchObject({ code: -32602, name: "unknown" });
-  });
-});
 
 describe("over HTTP", () => {
   test("an error has its code, name, detail and when to try again", async () => {
@@ -129,7 +79,7 @@ describe("over HTTP", () => {
     });
   });
 
-  test("what is no JSON-RPC, no server, and no answer in time are ConnectionErrors", async () => {
+  test("an answer that is no JSON-RPC, a missing server and a late answer are ConnectionErrors", async () => {
     await using server = await answering(() => new Response("<html>", { status: 502 }));
     await expect(createRpcClient({ url: server.url, token: "" }).agent.list()).rejects.toThrow(
       new ConnectionError("HTTP 502 without a JSON-RPC response"),

@@ -163,7 +163,7 @@ test("a lost connection is opened again and every stream goes on behind its last
   expect(await next(pushes)).toBe(3);
 });
 
-test("what was unsubscribed is not asked for again", async () => {
+test("a stream that was unsubscribed is not asked for again", async () => {
   await using server = await serve();
   await using client = clientFor(server.url);
   const pushes = client.pushes();

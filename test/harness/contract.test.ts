@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { eventFaults, faultsOf } from "./contract.ts";
-import { createChunkReader } from "./openai-contract.ts";
 import { createEventReader } from "./sse.ts";
 
 // The tests of the REST surface are worth what their checks are: each of these would be told.
@@ -82,62 +81,6 @@ describe("the check of a reply", () => {
     ["no RateLimit", reply(429, limited, { "retry-after": "2" }), "RateLimit"],
   ])("finds %s", (_, bad, fault) => {
     expect(faultsOf(LIST, bad).join("\n")).toContain(fault);
-  });
-});
-
-describe("the check of what clients of OpenAI are answered", () => {
-  const MODELS = { method: "GET", path: "/v1/models" };
-  const good = {
-    message: "Authentication failed.",
-    type: "authentication_error",
-    param: null,
-    code: "invalid_api_key",
-  };
-  const refused = (status: number, error: object, more: Record<string, string> = {}) =>
-    reply(status, { error }, { "content-type": "application/json", "x-should-retry": "false", ...WWW, ...more });
-
-  test("finds nothing wrong with a refusal", () => {
-    expect(faultsOf(MODELS, refused(401, good))).toEqual([]);
-  });
-
-  test.each([
-    ["a code that is no error's", refused(401, { ...good, code: "no_idea" }), "no row of the error table"],
-    ["an error of another status", refused(401, { ...good, code: "internal" }), "has the status 500"],
-    ["an error that it does not list", refused(401, { ...good, code: "turn_failed" }), "not among its x-errors"],
-    ["another title", refused(401, { ...good, message: "Who are you?" }), "has the title"],
-    ["another type", refused(401, { ...good, type: "server_error" }), "has the type"],
-    ["a field too many", refused(401, { ...good, cause: "x" }), "must NOT have additional properties"],
-    ["advice to send it again", refused(401, good, { "x-should-retry": "true" }), "x-should-retry"],
-  ])("finds %s", (_, bad, fault) => {
-    expect(faultsOf(MODELS, bad).join("\n")).toContain(fault);
-  });
-
-  const choice = { index: 0, delta: { content: "x" }, logprobs: null, finish_reason: null };
-  const chunk = JSON.stringify({
-    ...{ id: "chatcmpl-turn_01M7YN0XEMM1B7E5S8YF3GKP2N", object: "chat.completion.chunk", created: 1, model: "main" },
-    choices: [choice],
-  });
-  const faultsIn = (stream: string): string => {
-    const found: string[] = [];
-    const { push, end } = createChunkReader((fault) => found.push(fault));
-    push(Buffer.from(stream));
-    end();
-    return found.join("\n");
-  };
-
-  test("finds nothing wrong with a stream that ends, well or not", () => {
-    expect(faultsIn(`data: ${chunk}\n\n:\n\ndata: [DONE]\n\n`)).toBe("");
-    expect(faultsIn(`data: ${chunk}\n\ndata: ${JSON.stringify({ error: good })}\n\n`)).toBe("");
-  });
-
-  test.each([
-    ["no end", `data: ${chunk}\n\n`, "the stream ends after"],
-    ["what comes behind the end", `data: [DONE]\n\ndata: ${chunk}\n\n`, "behind the end"],
-    ["half an event", `data: ${chunk}\n\ndata: [DONE]`, "ends inside"],
-    ["a chunk of another shape", `data: {"id":1}\n\ndata: [DONE]\n\n`, "the event"],
-    ["an event with a name", `event: x\ndata: ${chunk}\n\n`, "the stream holds"],
-  ])("finds %s", (_, stream, fault) => {
-    expect(faultsIn(stream)).toContain(fault);
   });
 });
 

@@ -26,7 +26,7 @@ export type Problem = {
 type Shape = { type?: string; const?: unknown; minimum?: number };
 type Response = { headers?: Record<string, { required?: boolean; schema: Shape }>; content?: Record<string, unknown> };
 
-/** What any reply may carry beside what its operation declares. */
+/** The headers that any reply may carry. */
 const COMMON = new Set([
   "cache-control",
   "connection",
@@ -39,10 +39,10 @@ const COMMON = new Set([
   "x-request-id",
 ]);
 
-/** What lets a page of another origin read a reply: all of it, or none. */
+/** The headers that let a page of another origin read a reply: all of them, or none. */
 const TO_PAGES = ["access-control-allow-origin", "access-control-expose-headers", "vary"];
 
-/** What no operation can answer with, as it is said before one is found. */
+/** The errors that come before an operation is found. */
 const BEFORE_ANY: readonly ErrorName[] = [
   "not-found",
   "unauthenticated",
@@ -200,7 +200,6 @@ const leaks = (body: string): string[] => {
 
 export type StreamEvent = { event: string; id: string; data: Record<string, unknown> };
 
-/** What is wrong with one event of a turn's stream. */
 export const eventFaults = (event: unknown): string[] => {
   const shape = turnEventShape();
   if (shape(event)) return [];

@@ -37,7 +37,6 @@ export const operationsAt = (...paths: readonly string[]): Operation[] =>
 
 export const requestsOf = (operations: readonly Operation[]): Example[] =>
   operations.flatMap((operation) => examplesOf(operation, "request", contentOf(described(operation).requestBody)));
-/** Those of success. */
 export const repliesOf = (operations: readonly Operation[]): Example[] =>
   operations.flatMap((operation) =>
     Object.entries(described(operation).responses)

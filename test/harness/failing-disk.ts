@@ -14,7 +14,7 @@ export const whyNoFailingDisk = (): string | undefined =>
 /** A call of the operating system that can be made to fail. */
 export type DiskFault = "sync/*" | "rw/write" | "rw/pwrite";
 
-/** What makes calls to the disk fail in processes that are started with its `env`, as long as they are told to. */
+/** Makes calls to the disk fail in processes that are started with its `env`. */
 export const createFailingDisk = () => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-disk-"));
   const prefix = join(folder, "ctrl");

@@ -28,12 +28,11 @@ type Some<T> = T extends readonly unknown[]
     ? { [Key in keyof T]?: Some<T[Key]> | undefined }
     : T;
 
-/** What a person would write, without what every test would repeat. */
+/** A configuration as a person would write it, without the parts that every test repeats. */
 export type SomeConfig = Some<ConfigFile>;
 
 export type Start = Omit<GatewayOptions, "loaded" | "logger"> & {
   config?: SomeConfig;
-  /** What the log and the recorder hide. */
   hidden?: readonly string[];
 };
 
@@ -49,7 +48,7 @@ export const startGateway = async ({ config = {}, hidden = [], ...options }: Sta
         const entry = JSON.parse(line) as LogLine;
         logs.push(entry);
         const { requestId, operation, status } = entry;
-        // What was answered over a socket was held to the contract there, and has no id to tell it by.
+        // Answers over a socket were held to the contract there, and have no id.
         // The console's files are pages, which no contract describes.
         if (entry.event === "request" && entry.transport !== "websocket" && entry.operation !== "console")
           noteGiven({ requestId: String(requestId), operation: String(operation), status: Number(status) });

@@ -23,10 +23,9 @@ export const OVER_TLS: SomeConfig = {
   gateway: { listeners: [{ port: 0, tls: { cert: tlsFile("cert.pem"), key: tlsFile("key.pem") } }] },
 };
 
-/** What a client of such a gateway trusts. */
+/** The certificate that a client of such a gateway trusts. */
 export const CERTIFICATE = readFileSync(tlsFile("cert.pem"), "utf8");
 
-/** What came back on a stream, whole. */
 export type Http2Reply = { status: number; headers: Headers; text: string };
 
 /** One connection that speaks HTTP/2: over TLS by ALPN where the address says https, else by prior knowledge. */
@@ -47,7 +46,6 @@ export type Http2Client = AsyncDisposable & {
 export type Http2Events = {
   requestId: string;
   stream: ClientHttp2Stream;
-  /** What has come so far. */
   events: readonly StreamEvent[];
   /** Resolves when so many have come. */
   arrived(count: number): Promise<void>;

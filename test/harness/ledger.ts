@@ -26,12 +26,12 @@ export const noteChecked = (requestId: string): void => {
   checked.add(requestId);
 };
 
-/** What broke the contract fails the test that met it, and the file too: a test that expects an error must not swallow it. */
+/** A broken contract fails the test that met it, and the file too: a test that expects an error must not swallow it. */
 export const noteFault = (fault: string): void => {
   faults.push(fault);
 };
 
-/** What is left open; empty when every reply was checked and none was wrong. */
+/** Lists the open items; it is empty when every reply was checked and none was wrong. */
 export const openItems = (): string[] => {
   const unseen = given.filter(({ requestId, status }) => status !== CALLER_GONE && !checked.has(requestId));
   return [

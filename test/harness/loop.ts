@@ -38,7 +38,7 @@ export const stretchOf = async (act: () => Promise<unknown>): Promise<number> =>
 
 const SCHEDULED = "/proc/thread-self/schedstat";
 
-/** What this thread has worked so far; where the system does not tell, the time. */
+/** The CPU time of this thread; where the system does not tell, the time. */
 const workedMs = ((): (() => number) => {
   if (!existsSync(SCHEDULED)) return () => performance.now();
   const file = openSync(SCHEDULED, "r");

@@ -3,7 +3,7 @@ import type { OpenAiError } from "#generated/rest-types.ts";
 import { wordsOf } from "./contract.ts";
 import { chunkShape, openAiErrorShape } from "./shapes.ts";
 
-// What the contract says of the doors for clients of OpenAI, beside what it says of every reply.
+// Holds answers to clients of OpenAI to the contract, beside the checks of every reply.
 
 export const isOpenAiPath = (path: string): boolean => /^\/v1(?:[/?]|$)/.test(path);
 

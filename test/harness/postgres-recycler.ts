@@ -29,7 +29,7 @@ export const recyclePostgres = async (port: number) => {
     const kept = takeOpen(alike);
     const session = kept ?? (await begin(keep(connect(port, "127.0.0.1")), startup));
     const { socket } = session;
-    /** Of what the client sent, what the server has not answered yet. */
+    /** The number of messages that the server has not answered yet. */
     let pending = kept ? 0 : 1;
     let isIdle = true;
     let said: Buffer[] = [];

@@ -80,7 +80,6 @@ export class PostgresServer implements AsyncDisposable {
     this.port = port;
   }
 
-  /** What the server says. */
   get logFile(): string {
     return join(this.folder, "log");
   }
@@ -89,7 +88,6 @@ export class PostgresServer implements AsyncDisposable {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** What `start` needs, made once. */
   async create({ fsync = false, settings, livesWith = process.pid }: ServerOptions): Promise<void> {
     const encoding = ["--encoding", "UTF8", "--locale", "C"];
     await this.#run("initdb", ["-D", this.#data, "-U", "postgres", "-A", "trust", "--no-sync", ...encoding]);

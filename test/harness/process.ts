@@ -8,11 +8,9 @@ import type { Readable } from "node:stream";
 import { onTestFinished } from "vitest";
 
 export const root = join(import.meta.dirname, "../..");
-/** What the global setup has built. */
 export const main = join(root, "dist/main.js");
 
 export type ProcessOptions = {
-  /** What comes after `--port 0`. */
   args?: readonly string[];
   /** Written to gateway.json5 in the process's folder, where it is found without a flag. Without one it is a try-out. */
   config?: object | string;

@@ -10,7 +10,7 @@ export type RpcFailure = {
 };
 export type RpcAnswer = { jsonrpc: "2.0"; id: unknown; result?: unknown; error?: RpcFailure };
 
-/** What a method that the contract does not list, or that is not there, may answer with. */
+/** The errors of a method that the contract does not list. */
 const OF_OTHERS: readonly ErrorName[] = [
   "unauthenticated",
   "tls-required",
@@ -80,7 +80,6 @@ export const textFaults = (text: string, sent?: string): string[] => {
 /** A notification that is one is not answered. */
 const isAnswered = (call: unknown): boolean => (call as { id?: unknown } | null)?.id !== undefined || !isCall(call);
 
-/** Whether a text is answered at all. */
 export const isAnsweredText = (sent: string): boolean => {
   const call = tryParse(sent);
   if (!Array.isArray(call)) return isAnswered(call);
@@ -110,7 +109,6 @@ const tryParse = (text: string): unknown => {
   }
 };
 
-/** What is wrong with a reply of `POST /rpc`, whatever was sent there. */
 export const rpcReplyFaults = (status: number, headers: Headers, body: string, isHead: boolean): string[] => {
   const found: string[] = [];
   const type = headers.get("content-type");

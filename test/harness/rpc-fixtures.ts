@@ -46,7 +46,6 @@ const parse = (name: string, text: string): FixtureFile => {
   return file;
 };
 
-/** What earlier fixtures of a file have kept. */
 export type Kept = Map<string, string>;
 
 const BLANKS: Record<string, string> = { tab: "\t", newline: "\r\n" };
@@ -86,7 +85,7 @@ const KINDS: Record<string, RegExp> = {
   number: /^-?[\d.]+$/,
 };
 
-/** What was got, with a placeholder where it is what the placeholder stands for; of an error only what is `wanted` too. */
+/** Puts placeholders into an answer where their values fit, and keeps only the wanted parts of an error. */
 export const likeness = (wanted: unknown, got: unknown, kept: Kept, inError = false): unknown => {
   if (typeof wanted === "string") {
     const [, kind = "", name] = /^<(\w+)(?::(\w+))?>$/.exec(wanted) ?? [];

@@ -110,7 +110,7 @@ const overWebSocket: Open = async ({ url }, token, more) => {
         checkAnswer(text, answer);
         return { text: answer };
       }
-      // What is answered after it was not kept back for it.
+      // The answer to the next call shows that none was owed for this one.
       const id = `after-${++last}`;
       socket.send(JSON.stringify({ jsonrpc: "2.0", method: "get_data", id }));
       const next = await answers.take();

@@ -13,7 +13,7 @@ export type ReferenceSender = {
   makeSecret(seed: string): string;
   /** The headers that sign the body; `id` is that of the delivery where a header has it, `at` in milliseconds. */
   sign(secret: string, body: string, options?: { at?: number; id?: string }): Promise<Signed>;
-  /** Whether the reference takes it, at this machine's time. */
+  /** Asks the reference, at this machine's time. */
   accepts(secret: string, body: string, headers: Signed): Promise<boolean>;
   /** The headers that a signature covers or is in: no byte of them may change. */
   signed: readonly string[];

@@ -38,7 +38,6 @@ export const replyShape = ({ path, method }: Route, status: number, type: string
 const restShape = (name: keyof typeof openapi.components.schemas): Validate =>
   shapeAt("openapi", "components", "schemas", name) as Validate;
 
-/** What every refusal of REST and webhooks holds. */
 export const problemShape = (): Validate => restShape("Problem");
 /** One event of a turn's stream. */
 export const turnEventShape = (): Validate => restShape("TurnEvent");
@@ -47,7 +46,6 @@ export const openAiErrorShape = (): Validate => restShape("OpenAiError");
 /** One event of a completion's stream. */
 export const chunkShape = (): Validate => restShape("ChatCompletionChunk");
 
-/** What a method answers. */
 export const resultShape = (method: string): Validate | undefined => {
   const at = openrpc.methods.findIndex(({ name }) => name === method);
   return shapeAt("openrpc", "methods", at, "result", "schema");

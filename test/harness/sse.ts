@@ -3,7 +3,7 @@ import type { StreamEvent } from "./contract.ts";
 /** Reads a stream of events strictly: only what the contract writes is an event, and anything else is a fault. */
 export const createEventReader = (onEvent: (event: StreamEvent) => void, onFault: (fault: string) => void) => {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  /** What has come of a block: put together once, as a block may have megabytes. */
+  /** The parts of a block, joined once, as a block may have megabytes. */
   let parts: string[] = [];
   const readBlock = (block: string): void => {
     if (block === ":") return;

@@ -1,26 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { postgresTests } from "#test/harness/postgres.ts";
 import type { Reply } from "#test/harness/rest.ts";
-import { type Receiver, startReceiver } from "../channels/receiver.ts";
 import { openSocket } from "../wire/ws/socket.ts";
 import { type Nodes, startNodes, type TestNode } from "./nodes.ts";
 
-/** What each of them answers to the same request, sent to all at once. */
 const onEach = <T>({ all }: Nodes, call: (node: TestNode) => Promise<T>): Promise<T[]> => Promise.all(all.map(call));
 
 await postgresTests((server) => {
   describe("several gateways share", () => {
     let nodes: Nodes;
-    let receiver: Receiver;
     beforeAll(async () => {
-      receiver = await startReceiver();
-      const ops = { type: "webhook", url: receiver.url, secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" } as const;
-      nodes = await startNodes(server, 3, { config: { channels: { ops }, gateway: { announceTo: "ops" } } });
+      nodes = await startNodes(server, 3);
     });
-    afterAll(async () => {
-      await nodes[Symbol.asyncDispose]();
-      await receiver[Symbol.asyncDispose]();
-    });
+    afterAll(() => nodes[Symbol.asyncDispose]());
 
     it("the rate limits of webhooks, of REST and of RPC", async () => {
       const rateLimit = { maxRequests: 20, windowMs: 60_000 };
@@ -42,27 +34,6 @@ await postgresTests((server) => {
       }
     });
 
-    it("idempotency: one key that comes to all of them at once starts one turn, and queues one event", async () => {
-      const headers = { "idempotency-key": "same" };
-      const turns = await onEach(nodes, ({ hooks }) => hooks.agent({ message: "once" }, { headers }));
-      expect(new Set(turns.map(({ json }) => json.turnId)).size).toBe(1);
-      expect(turns.filter((reply) => reply.headers.get("idempotent-replayed") === "true")).toHaveLength(2);
-      const wakes = await onEach(nodes, ({ hooks }) => hooks.wake({ text: "once" }, { headers }));
-      expect(new Set(wakes.map(({ json }) => json.eventId)).size).toBe(1);
-      const others = await onEach(nodes, ({ hooks }) => hooks.agent({ message: "another" }, { headers }));
-      expect(others.map(({ status }) => status)).toEqual([422, 422, 422]);
-    });
-
-    it("keys: one is good everywhere once it is minted, and nowhere once it is revoked", async () => {
-      const [first, second] = nodes.all as [TestNode, TestNode];
-      const { key, key_id } = (await first.console.call("keys.create", { body: { name: "shared" } })).json;
-      const answers = () =>
-        onEach(nodes, async ({ rest }) => (await rest.call("skills.list", { key: String(key) })).status);
-      await expect.poll(answers).toEqual([200, 200, 200]);
-      await second.console.call("keys.revoke", { path: { key_id: String(key_id) } });
-      await expect.poll(answers).toEqual([401, 401, 401]);
-    });
-
     it("rotations: the new key and the old one's end are known everywhere, and one of two rotations wins", async () => {
       const [first, second] = nodes.all as [TestNode, TestNode];
       const { key: old, key_id } = (await first.console.call("keys.create", { body: { name: "turns over" } })).json;
@@ -82,14 +53,6 @@ await postgresTests((server) => {
       expect(await statuses(made?.key)).toEqual([200, 200, 200]);
       const { keys } = (await second.console.call("keys.list")).json as { keys: { key_id: string }[] };
       expect(keys.find((one) => one.key_id === key_id)).toMatchObject({ replaced_by: made?.key_id });
-    });
-
-    it("what is left of the rate limits of webhooks", async () => {
-      const webhooks = { rateLimit: { maxRequests: 5, windowMs: 60_000 } };
-      await using limited = await startNodes(server, 2, { config: { webhooks } });
-      for (const n of [0, 1, 2]) await limited.at(n).hooks.wake({ text: `${n}` });
-      const left = await onEach(limited, async ({ console }) => (await console.call("mappings.list")).json.tokens);
-      for (const tokens of left) expect(tokens).toMatchObject([{ rate_limit: { limit: 5, remaining: 2 } }]);
     });
 
     it("sessions, deliveries, usage, places in streams, and what they tell of each", async () => {
@@ -117,18 +80,6 @@ await postgresTests((server) => {
       expect(there.names()).not.toContain("stream.reset");
     });
 
-    it("the gateway's stream", async () => {
-      const [first, second, third] = nodes.all as [TestNode, TestNode, TestNode];
-      using reader = await openSocket(third);
-      await reader.call("rpc.subscribe", { gateway: null });
-      const queued = await Promise.all([first, second, third].map(({ hooks }) => hooks.wake({ text: "x" })));
-      const ids = () => reader.pushesOf("event.queued").map(({ eventId }) => eventId);
-      await reader.until(() => ids().length === 3);
-      expect(ids().sort()).toEqual(queued.map(({ json }) => json.eventId).sort());
-      const seqs = reader.pushesOf("event.queued").map(({ seq }) => seq);
-      expect(seqs).toEqual(seqs.map((_, n) => (seqs[0] as number) + n));
-    });
-
     it("heartbeats: each event is handled once, and beats never overlap", async () => {
       const config = { agents: { main: { backend: "echo", heartbeat: { every: "20ms" } } } } as const;
       await using beating = await startNodes(server, 3, { config });
@@ -148,15 +99,6 @@ await postgresTests((server) => {
       const told = await store.readMessages("agent:main:main", { limit: 1_000 });
       const asked = told.filter(({ role }) => role === "user").map(({ text }) => text);
       for (const text of texts) expect(asked.filter((message) => message.includes(text))).toHaveLength(1);
-    });
-
-    it("announcements: each reply goes out once", async () => {
-      const sent = await Promise.all(
-        Array.from({ length: 9 }, (_, n) => nodes.at(n).hooks.agent({ message: `${n}`, delivery: "announce" })),
-      );
-      await receiver.received(9);
-      const ids = receiver.requests.map(({ headers }) => headers["webhook-id"]);
-      expect(ids.sort()).toEqual(sent.map(({ json }) => json.turnId).sort());
     });
 
     it("a session's queue with compactions: one on another gateway waits for the turn before it", async () => {

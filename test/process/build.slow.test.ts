@@ -14,7 +14,6 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { root } from "#test/harness/process.ts";
 
-/** What `npm run build` reads, in a folder of its own. */
 const copy = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-build-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -51,7 +51,7 @@ test("the package holds what is built, generated and written for its users, and 
   expect(packed.sort()).toEqual([...written, "dist", "docs", "generated", "package.json", "scripts", "specs"]);
 });
 
-test("what npm runs when it installs the package from its folder is in the package", () => {
+test("the package holds the script that npm runs when it installs from a folder", () => {
   execFileSync("npm", ["run", "--silent", "prepare"], { cwd: folder });
 });
 

@@ -10,7 +10,7 @@ import { createRpc } from "#test/harness/rpc.ts";
 import { skillText } from "#test/harness/skills.ts";
 import { agentWith, opsToken } from "./configs.ts";
 
-// What system.reload and agent.reload do with the file that the process was started with.
+// system.reload and agent.reload read the file that the process was started with.
 
 const base = agentWith({});
 const withMain = (main: object, more: object = {}): ConfigFile => ({
@@ -120,7 +120,7 @@ test("both read the skills again: who has one is told of it, and of folders that
   expect((await rpc.call("agent.status", { agentName: "main" })).result.skills).toEqual(["ask", "tell"]);
 });
 
-test("what changed is pushed on the gateway's stream, however it came to be read", async () => {
+test("changes are pushed on the gateway's stream, whichever way they were read", async () => {
   await using gateway = await startProcess({ config: withMain({}) });
   const rpc = rpcOf(gateway);
   const url = `${gateway.url.replace("http", "ws")}/rpc/ws`;

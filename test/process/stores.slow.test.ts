@@ -2,9 +2,8 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type GatewayProcess, main, runProcess, startProcess } from "#test/harness/process.ts";
-import { createRest } from "#test/harness/rest.ts";
-import { agentWith, key } from "./configs.ts";
+import { main, runProcess, startProcess } from "#test/harness/process.ts";
+import { agentWith } from "./configs.ts";
 
 describe("a start", () => {
   test("with the memory store says in one line what is forgotten, and how to keep it", async () => {
@@ -37,34 +36,6 @@ describe("a start", () => {
     const { code, err } = await runProcess({ config: { ...agentWith({}), store: { type: "sqlite", path: "/" } } });
     expect([code, err.split("\n").length]).toEqual([1, 1]);
     expect(err).toMatch(/^The store cannot be opened: /);
-  });
-});
-
-describe("a paused agent", () => {
-  test("is paused still after the process was killed, and what it was sent meanwhile is there when it is resumed", async () => {
-    const rest = { auth: { keys: [{ name: "ops", key, scopes: ["admin"] }] } } as const;
-    const { gateway, ...others } = agentWith({});
-    const config = {
-      ...others,
-      gateway: { ...gateway, rest },
-      store: { type: "sqlite", path: "./gateway.db" },
-    } as const;
-    await using first = await startProcess({ config });
-    const path = { agent_name: "main" };
-    const paused = await createRest(first.url, key).call("agents.pause", { path });
-    const sent = createRest(first.url, key).call("chat.send", { body: { message: "Hi.", session_id: "chat:a" } });
-    const turns = async ({ url }: GatewayProcess, status: string) =>
-      (await createRest(url, key).call("turns.list", { query: { status } })).json.turns;
-    await expect.poll(() => turns(first, "queued")).toHaveLength(1);
-    first.kill("SIGKILL");
-    await Promise.allSettled([sent, first.exited]);
-
-    await using second = await startProcess({ config, cwd: first.folder });
-    const again = createRest(second.url, key);
-    expect((await again.call("agents.pause", { path })).json).toEqual(paused.json);
-    expect(await turns(second, "queued")).toHaveLength(1);
-    await again.call("agents.resume", { path });
-    await expect.poll(() => turns(second, "completed")).toHaveLength(1);
   });
 });
 

@@ -6,7 +6,6 @@ import { startProcess } from "#test/harness/process.ts";
 
 const run = promisify(execFile);
 
-/** What a line of the banner does when it is pasted into a terminal. */
 const paste = async (line: string): Promise<string> => (await run("bash", ["-c", line])).stdout;
 
 test("a start without a configuration shows addresses, secrets, and curl lines that work when pasted", async () => {

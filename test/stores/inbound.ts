@@ -71,12 +71,10 @@ export const waiting = async (
   return (await world.store.readQueuedEvents({ ...every, ...query })).map(({ eventId }) => eventId);
 };
 
-/** What the gateway's stream tells, as it is kept, without its places and times. */
 export const news = async (world: World): Promise<GatewayNews[]> => {
   const { entries } = await world.store.readGatewayEntries({ after: 0, limit: 10_000 });
   return entries.map(({ seq: _, at: __, ...rest }) => rest);
 };
 
-/** What watchers were told of the gateway's stream. */
 export const toldNews = (world: World): GatewayEntry[] =>
   world.told.flatMap((what) => (what.kind === "gateway" ? what.entries : []));

@@ -48,15 +48,6 @@ it("counts idempotency keys, until they have ended", async () => {
   expect(world.store.stats().bytes).toBeLessThan(bytes + 1_000);
 });
 
-it("takes new work again once what filled it was deleted", async () => {
-  await using world = await openWorld(memory);
-  await world.start({ text: "x".repeat(10_000) });
-  const limits = { storeBytes: world.store.stats().bytes };
-  await expect(world.start({ session: "chat:b", limits })).rejects.toMatchObject({ name: "store-full" });
-  await world.store.deleteSession("chat:a", world.clock.now());
-  expect((await world.start({ session: "chat:b", limits })).status).toBe("queued");
-});
-
 it("does not count the recorder against the store's limit: it makes room by itself", async () => {
   await using world = await openWorld(memory);
   await world.start({ delivery: deliveryOf("dlv_1", "x".repeat(100_000)) });

@@ -20,7 +20,6 @@ export type ModelDelivery = { delivery: Delivery; work: DeliveryWork; isErased: 
 const RING = { entries: 20, refused: 5 };
 export const RING_LIMITS = { ...RING, bytes: 1e9 };
 
-/** What comes in, in a few lines, beside the model of sessions and turns. */
 export const createInboundModel = (turnOf: (turnId: string) => Turn | undefined) => {
   const events = new Map<string, ModelEvent>();
   const keys = new Map<string, string>();
@@ -178,7 +177,7 @@ export const createInboundModel = (turnOf: (turnId: string) => Turn | undefined)
       tell({ name: "heartbeat.ran", agentName, ...ran, nextAt: nextAt ?? null });
     },
 
-    /** Those that can be claimed at a time, the oldest first. */
+    /** Answers the announcements that can be claimed, the oldest first. */
     claimable: (time: number): ModelAnnouncement[] =>
       [...announcements.values()].filter(({ fence, due }) => fence === undefined && due <= time),
 

@@ -32,7 +32,7 @@ export type ModelSession = {
   messages: string[];
   compacted: number;
   erased: number;
-  /** What the summary stands for ends here. */
+  /** The summary covers all up to here. */
   through: number;
   summary: string | undefined;
   usage: Usage;
@@ -216,7 +216,7 @@ export const createModel = (maxAttempts: number) => {
       return sessions.delete(id);
     },
 
-    /** What a sweep does to claims whose lease has ended. */
+    /** Gives back or ends the turns whose lease has ended. */
     sweep(now: number, time: number): void {
       for (const session of sessions.values()) {
         session.queue = session.queue.filter((of) => of.turn !== undefined || of.leaseEnds > time);
@@ -228,7 +228,7 @@ export const createModel = (maxAttempts: number) => {
       }
     },
 
-    /** What a sweep erases of sessions, and takes along with them: those that rest, and the heads of the others. */
+    /** Erases the sessions that rest and the heads of the others, with all that belongs to them. */
     age(now: number, boundOf: (sessionId: string) => number): void {
       for (const session of [...sessions.values()]) {
         const bound = boundOf(session.id);

@@ -1,6 +1,4 @@
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { describe, expect, it } from "vitest";
 import type { Answers, Call, FromWorker } from "#store/sqlite/messages.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
@@ -177,27 +175,5 @@ describe("a call that fails beside others", () => {
     batches.run([reading(2)]);
     expect(valuesOf(answers())[0]).toMatchObject({ lastSeq: 4, turnsQueued: 2 });
     db.close();
-  });
-});
-
-describe("the driver", () => {
-  const run = (statement: string) => {
-    const driver = createRequire(import.meta.url).resolve("libsql");
-    const program = `const db = new (require(${JSON.stringify(driver)}))(":memory:"); ${statement}; console.log("alive")`;
-    return spawnSync(process.execPath, ["-e", program], { encoding: "utf8" });
-  };
-
-  it("ends the whole process for a Buffer that is the only parameter, and not where it is in an array", () => {
-    expect(run(`db.prepare("SELECT ?").get(Buffer.from("x"))`).signal).toBe("SIGABRT");
-    expect(run(`db.prepare("SELECT ?").get([Buffer.from("x")])`).stdout).toBe("alive\n");
-  });
-
-  it("ends the whole process for a boolean", () => {
-    expect(run(`db.prepare("SELECT ?").get([true])`).signal).toBe("SIGABRT");
-  });
-
-  it("cuts text at its first NUL and spoils half characters, which is why neither reaches it", () => {
-    const { stdout } = run(`console.log(JSON.stringify(db.prepare("SELECT ?, ?").raw().get(["a\\0b", "\\ud83d"])))`);
-    expect(JSON.parse(stdout.split("\n")[0] as string)).toEqual(["a", "\ufffd"]);
   });
 });

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import type { StartThread } from "#store/sqlite/link.ts";
 import type { WorkerOrder } from "#store/sqlite/messages.ts";
 
-/** What a store takes for its thread: it ends with the store, or when it is made to. */
+/** Stands in for a store's thread: it ends with the store, or when it is terminated. */
 class Thread extends EventEmitter {
   readonly #worker: Worker;
 

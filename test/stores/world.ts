@@ -23,13 +23,12 @@ export type Engine = {
   name: string;
   /** A store that holds nothing yet. */
   open(clock: ManualClock): Promise<Store>;
-  /** Of a durable engine: ends `store` and opens what it kept. */
+  /** A durable engine ends `store` and opens the same data again. */
   reopen?: (store: Store, clock: ManualClock) => Promise<Store>;
   /** Its numbers are those of a moment ago: others count, too. */
   countsLater?: true;
 };
 
-/** What a watcher was told, in order. */
 export type Told =
   | { kind: "entries"; sessionId: string; entries: readonly Entry[] }
   | { kind: "deleted"; sessionId: string; seq: number; at: number }
@@ -125,7 +124,7 @@ export const sweepOrder = (now: number, past: Partial<SweepOrder> = {}): SweepOr
   ...past,
 });
 
-/** What may answer at once answers with a promise here, as the suite is for every engine. */
+/** Every call answers with a promise here, as the suite is for every engine. */
 const awaited = (store: Store) =>
   Object.assign(
     Object.create(store) as Omit<Store, "startTurn" | "endTurn" | "releaseTurn" | "queueEvent" | "recordDelivery">,

@@ -14,7 +14,7 @@ export const maskedFrame = (text: string): Buffer => {
   return Buffer.concat([Buffer.from(head), mask, payload]);
 };
 
-/** What came back, by the only byte that is looked at: `{"jsonrpc":"2.0","result…` or `"error…`. */
+/** The kinds of answers, by the only byte that is looked at: `{"jsonrpc":"2.0","result…` or `"error…`. */
 export type Counts = { answers: number; errors: number; closed: boolean };
 
 const KIND_AT = '{"jsonrpc":"2.0","'.length;
@@ -60,6 +60,6 @@ const frameEnd = (all: Buffer, at: number): number => {
   return length === 126 ? at + 4 + all.readUInt16BE(at + 2) : at + 2 + length;
 };
 
-/** Of fewer than four bytes: an empty or tiny frame may be whole. */
+/** A frame of fewer than four bytes may be whole. */
 const shortEnd = (all: Buffer, at: number): number =>
   at + 2 <= all.length && (all[at + 1] as number) <= SHORT ? at + 2 + (all[at + 1] as number) : Infinity;

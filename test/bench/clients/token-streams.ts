@@ -20,7 +20,7 @@ export type TokenWish = {
   perSecond?: number;
   /** The stand-in names streams; without it all of them are the same. */
   isNamed: boolean;
-  /** What is in an event with a piece, and what then stands before its text. */
+  /** The marks of an event with a piece, and of the beginning of its text. */
   event: string;
   text: string;
 };

@@ -1,6 +1,6 @@
 import { createServer } from "node:http2";
 
-// What Node's HTTP/2 answers anybody, by its streams: the same few words, whatever was asked.
+// Node's HTTP/2 by its streams, which answers every request with the same few words.
 
 const TEXT = JSON.stringify({ status: "ok" });
 

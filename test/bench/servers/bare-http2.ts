@@ -1,6 +1,6 @@
 import { createServer } from "node:http2";
 
-// What Node's HTTP/2 costs, by its streams: as its compatibility layer costs more, the gateway is not compared with that.
+// The bare cost of Node's HTTP/2 by its streams: as its compatibility layer costs more, the gateway is not compared with that.
 
 const server = createServer();
 server.on("stream", (stream) => {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { echo } from "./echo.ts";
 
-// What Node's TLS costs beside what bare-http has. Arguments: the certificate's file and the key's.
+// The bare cost of Node's TLS. Arguments: the certificate's file and the key's.
 
 const [cert, key] = process.argv.slice(2).map((file) => readFileSync(file, "utf8"));
 const server = createServer({ cert, key, minVersion: "TLSv1.2" }, echo);

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { Pool } from "undici";
 
-// What a proxy costs that does nothing but hand on: Node's server before undici's client. Of undici's ways to do that this is the
+// The bare cost of a proxy that only hands on: Node's server before undici's client. Of undici's ways to do that this is the
 // cheapest; no option is set that the gateway does not set as well.
 
 const pool = new Pool(process.argv[2] ?? "", { headersTimeout: 0, bodyTimeout: 0 });

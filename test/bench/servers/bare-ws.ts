@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { WebSocketServer } from "ws";
 
-// What `ws` itself costs: parses each message, writes it back. What the gateway does beyond this is its own.
+// The bare cost of `ws`: parses each message and writes it back.
 
 const server = new WebSocketServer({ port: 0, host: "127.0.0.1", clientTracking: false, perMessageDeflate: false });
 server.on("connection", (socket) => {

@@ -68,7 +68,7 @@ const collections = new PerformanceObserver((list) => {
   }
 });
 
-// What is recorded is the time from one beat to the next: what exceeds the beat is delay.
+// Each record is the time from one beat to the next: any excess is delay.
 const ms = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS);
 
 const answers: Record<string, () => unknown> = {

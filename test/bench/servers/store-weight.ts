@@ -13,13 +13,13 @@ const weigh = async (): Promise<number> => {
     (globalThis as { gc?: () => void }).gc?.();
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  // What is shared is in no other figure.
+  // No other figure has the shared part.
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
 };
 
 const store = createMemoryStore({ clock: systemClock });
-// What the first turns compile and cache is the process's, not theirs.
+// The code that the first turns compile is not part of their weight.
 await fillStore(store, { turns: 2_000, sessionIds: [chatSessionId()] });
 const [bytesBefore, countedBefore] = [await weigh(), store.stats().bytes];
 await fillStore(store, { turns, sessionIds: Array.from({ length: sessions }, chatSessionId) });

@@ -28,12 +28,6 @@ const isToldOfBeat = (world: World): boolean => world.told.some(({ kind }) => ki
 
 export const beatsTests = (engine: Engine): void => {
   describe("beats", () => {
-    it("has none planned for an agent that nobody planned one for", async () => {
-      await using world = await openWorld(engine);
-      expect(await world.store.readBeat("main")).toEqual({ agent: "main", nextAt: undefined, running: false });
-      expect(await claim(world)).toEqual({ beats: [], nextDueInMs: undefined });
-    });
-
     it("is due when the time is over that it was planned for, and not before", async () => {
       await using world = await openWorld(engine);
       await plan(world, 1_000);

@@ -44,11 +44,6 @@ export const claimingTests = (engine: Engine): void => {
       expect((await world.claimNext()).hops).toBe(0);
     });
 
-    it("hands out nothing when nothing waits", async () => {
-      await using world = await openWorld(engine);
-      expect(await world.claim()).toEqual({ turns: [], nextDueInMs: undefined });
-    });
-
     it("hands out only the head of a session's queue, and the next when that has ended", async () => {
       await using world = await openWorld(engine);
       const [first, second] = [await world.start(), await world.start()];
@@ -109,12 +104,6 @@ export const claimingTests = (engine: Engine): void => {
       const isWaited = await startBothKinds(world);
       const { turns } = await world.claim({ free: 4 });
       expect(turns.filter(({ turn }) => isWaited.get(turn.turnId))).toHaveLength(2);
-    });
-
-    it("takes from one of the two kinds when the other has none", async () => {
-      await using world = await openWorld(engine);
-      await startBothKinds(world);
-      expect((await world.claim()).turns).toHaveLength(6);
     });
 
     it("raises the fence and the attempt with each claim of a turn", async () => {

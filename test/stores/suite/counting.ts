@@ -5,13 +5,6 @@ const FAILED = { status: "failed" } as const;
 
 export const countingTests = (engine: Engine): void => {
   describe("counting an agent's turns", () => {
-    it("is all zero for an agent that never had one", async () => {
-      await using world = await openWorld(engine);
-      const none = { queued: 0, running: 0, waitingEvents: 0, failing: false };
-      const unknown = { lastEndedAt: undefined, nextBeatAt: undefined, pausedAt: undefined };
-      expect(world.store.agentCounts("main")).toEqual({ ...none, ...unknown });
-    });
-
     it("counts those that wait and those that run, of each agent, as they come and go", async () => {
       await using world = await openWorld(engine);
       const counts = (agent = "main") => {

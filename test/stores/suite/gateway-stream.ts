@@ -29,11 +29,6 @@ const seqs = async (world: World, after?: number, limit?: number) =>
 
 export const gatewayStreamTests = (engine: Engine): void => {
   describe("the gateway's stream", () => {
-    it("begins empty: the first entry to come is 1", async () => {
-      await using world = await openWorld(engine);
-      expect(await read(world)).toEqual({ entries: [], first: 1, last: 0 });
-    });
-
     it("keeps every kind of entry as it came, with a seq that grows by one and its time", async () => {
       await using world = await openWorld(engine);
       const at = world.clock.now();

@@ -35,14 +35,6 @@ const oneOfEach = async (world: World) => {
 
 export const listingTurnsTests = (engine: Engine): void => {
   describe("listing turns", () => {
-    it("has none at first, and none of what is not there", async () => {
-      await using world = await openWorld(engine);
-      const nothing = { items: [], next: undefined };
-      expect(await world.store.listTurns({ limit: 10 })).toEqual(nothing);
-      expect(await world.store.listTurns({ limit: 10, sessionId: "chat:unknown" })).toEqual(nothing);
-      expect(await world.store.listTurns({ limit: 10, agent: "unknown", status: "queued" })).toEqual(nothing);
-    });
-
     it("has them newest first, as getTurn answers them but for the reply", async () => {
       await using world = await openWorld(engine);
       const turns = Object.values(await oneOfEach(world)).reverse();

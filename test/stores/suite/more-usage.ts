@@ -24,7 +24,7 @@ export const moreUsageTests = (engine: Engine): void => {
       const entries = await world.entries();
       expect(entries.at(-1)).toMatchObject({ name: "turn.completed", usage });
       expect(world.told.flatMap((what) => (what.kind === "entries" ? what.entries : []))).toEqual(entries);
-      // Who has nothing of them adds nothing.
+      // A turn without them adds nothing.
       await run(world, {}, used(1, 1));
       const sum = { input: 103, output: 33, more: usage.more };
       expect((await world.store.getSession("chat:a"))?.usage).toEqual(sum);

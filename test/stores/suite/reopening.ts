@@ -53,7 +53,7 @@ export const reopeningTests = (engine: Engine): void => {
       await world.store.planBeat("other", { now: world.clock.now(), delayMs: 5_000, soonest: false });
       const { turnId } = await world.start({ session: "chat:b", announce: { channel: "ops", hops: 1 } });
       await world.end(await world.claimNext());
-      // Who opens it may take back what its predecessor ran.
+      // The store that opens it may take back the turns that its predecessor ran.
       await world.release(working);
       const read = async () => ({
         stats: world.store.stats(),

@@ -1,6 +1,6 @@
 import { migrations as known, type Migration } from "#store/sqlite/migrations/all.ts";
 
-/** What a version that does not exist yet does to a file: another column with a default, another table, another index. */
+/** Migrates a file to a version that does not exist yet: a column with a default, a table, an index. */
 export const step = `
 ALTER TABLE sessions ADD COLUMN label TEXT NOT NULL DEFAULT 'none';
 CREATE TABLE labels (label TEXT PRIMARY KEY) WITHOUT ROWID;

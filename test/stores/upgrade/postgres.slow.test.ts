@@ -16,7 +16,7 @@ const VERSION = MIGRATIONS.length;
 const KNOWN = MIGRATIONS.map(({ version }) => version);
 /** Three processes, two of which compile their contract while the third works. */
 const PATIENT = { timeout: 60_000 };
-/** What PostgreSQL says of statements that do not go with their tables and functions. */
+/** PostgreSQL's words for a statement that does not fit the schema. */
 const MISMATCH = /cached plan|does not exist|row type|result type|ambiguous|unexpected.error/;
 
 await postgresTests((server) => {

@@ -7,11 +7,11 @@ import { migrations } from "#store/sqlite/migrations/all.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
 import { migrate } from "#store/sqlite/worker/migrate.ts";
 
-/** What each version of a store's schema was when it was released, or is until then. */
+/** Holds the schema of each version as it was released. */
 export type Frozen = {
-  /** What `sqlite_schema` says of a file of that version. */
+  /** The schema of a SQLite file of that version. */
   sqlite: { version: number; schema: string[] }[];
-  /** What made the tables, and the functions that gateways of that version call, by name, arguments and result. */
+  /** The tables, and the functions that gateways of that version call. */
   postgres: { version: number; oldest: number; tables: string; functions: string; signatures: string[] }[];
 };
 
@@ -39,7 +39,7 @@ export const sqliteSchema = (count: number): string[] => {
   }
 };
 
-/** Of each function: its name, the types of its arguments, and what it answers. */
+/** Reads the name, the arguments and the result of each function. */
 const signatures = (): string[] =>
   [...FUNCTIONS.sql.matchAll(/create or replace function (\w+)\s*\(([^$]*?)\)\s*(returns [\w[\] ]+?|)\s*language/gis)]
     .map(([, name, args = "", returns = ""]) =>

@@ -15,7 +15,7 @@ import { answerOf, chat, serving } from "./talk.ts";
 
 const VERSION = migrations.length;
 
-/** What a file of this version holds, and which version it says that it has. */
+/** Reads the version and the contents of a file. */
 const contentOf = (path: string) => {
   const db = openDatabase(path);
   const tables = db.query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all<[string]>([]);

@@ -2,17 +2,21 @@ import { describe, expect, test } from "vitest";
 import { SECRETS, shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
 import type { Reply } from "#test/harness/rest.ts";
+import { RPC } from "#test/harness/rpc.ts";
+import { senders } from "#test/harness/senders.ts";
 
-const PROXY = { gateway: { trustedProxies: ["127.0.0.1"] } };
-const gateway = await shareGateway({ config: PROXY });
+const PROXY = { trustedProxies: ["127.0.0.1"] };
+const GITHUB = senders.github.makeSecret("first");
+const mappings = { signed: { match: {}, message: "hi", verify: { type: "github", secret: GITHUB } } } as const;
+const gateway = await shareGateway({ config: { gateway: PROXY, webhooks: { mappings } } });
 const LIST = { method: "GET", path: "/api/v1/skills/list" };
+const WAKE = { method: "POST", path: "/hooks/wake" };
 const authorization = `Bearer ${SECRETS.key}`;
+
+type Headers = Record<string, string>;
 let addresses = 0;
 /** The headers of a request from an address of its own, so that no test uses up the patience for another. */
-const elsewhere = (): Record<string, string> => ({
-  "x-forwarded-for": `198.51.100.${++addresses}`,
-  "x-forwarded-proto": "https",
-});
+const elsewhere = (): Headers => ({ "x-forwarded-for": `198.51.100.${++addresses}`, "x-forwarded-proto": "https" });
 
 /** A reply as its bytes are, but for what is new each time. */
 const bareOf = ({ status, headers, text }: Reply) => ({
@@ -21,121 +25,247 @@ const bareOf = ({ status, headers, text }: Reply) => ({
   text: text.replace(/req_[0-9A-Z]{26}/, "req"),
 });
 
-describe("a request without a good token", () => {
+const { key, rpcToken, webhookToken, consoleToken } = SECRETS;
+const call = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "agent.list" });
+const doors = [
+  { door: "REST", surface: "rest", place: LIST, good: key, others: [rpcToken, webhookToken], body: undefined },
+  { door: "RPC", surface: "rpc", place: RPC, good: rpcToken, others: [key, webhookToken], body: call },
+  {
+    ...{ door: "webhooks", surface: "hooks", place: WAKE, good: webhookToken, body: '{"text":"hi"}' },
+    others: [key, rpcToken, consoleToken, GITHUB],
+  },
+] as const;
+const json = { "content-type": "application/json" };
+
+describe.each(doors)("a request to $door", ({ surface, place, good, others, body }) => {
+  const send = (headers: Headers, to: TestGateway = gateway, at: { method: string; path: string } = place) =>
+    exchange(to.url, at, { ...(body && json), ...headers }, body);
+  const guess = (from: Headers, to?: TestGateway) => send({ ...from, authorization: "Bearer a guess" }, to);
+
   test.each([
     ["a wrong token", "Bearer wrong"],
     ["another scheme", `Basic ${Buffer.from("user:password").toString("base64")}`],
-    ["no scheme", SECRETS.key],
+    ["no scheme", good],
     ["nothing behind the scheme", "Bearer "],
-    ["a token cut short", `Bearer ${SECRETS.key.slice(0, -1)}`],
-    ["a token with more behind it", `Bearer ${SECRETS.key}x`],
-    ["two tokens", `Bearer ${SECRETS.key} ${SECRETS.key}`],
-    ["a token of the RPC surface", `Bearer ${SECRETS.rpcToken}`],
+    ["a token cut short", `Bearer ${good.slice(0, -1)}`],
+    ["a token with more behind it", `Bearer ${good}x`],
+    ["two tokens", `Bearer ${good} ${good}`],
     ["the hash of a token", `Bearer sha256:${"0".repeat(64)}`],
     ["a huge token", `Bearer ${"x".repeat(15_000)}`],
-  ])("looks like one without any, byte for byte: %s", async (_, wrong) => {
-    const missing = await exchange(gateway.url, LIST, elsewhere());
-    const refused = await exchange(gateway.url, LIST, { ...elsewhere(), authorization: wrong });
+    ...others.map((token) => [`a secret of another door (${token})`, `Bearer ${token}`]),
+  ])("with %s looks like one without any, byte for byte", async (_, wrong) => {
+    const missing = await send(elsewhere());
+    const refused = await send({ ...elsewhere(), authorization: String(wrong) });
     expect(bareOf(refused)).toEqual(bareOf(missing));
-    expect(refused.error).toBe("unauthenticated");
+    expect([refused.status, refused.error]).toEqual([401, "unauthenticated"]);
     expect(refused.headers.get("www-authenticate")).toBe('Bearer realm="agent-gateway"');
   });
 
-  test.each(["bearer", "BEARER"])("is not one that writes %s", async (scheme) => {
-    expect((await exchange(gateway.url, LIST, { authorization: `${scheme} ${SECRETS.key}` })).status).toBe(200);
+  test("may write its scheme in any letters, and has no token in its URL", async () => {
+    for (const scheme of ["bearer", "BEARER"])
+      expect((await send({ authorization: `${scheme} ${good}` })).status).toBe(200);
+    for (const name of ["access_token", "token", "key", "x-gateway-token"])
+      expect((await send(elsewhere(), gateway, { ...place, path: `${place.path}?${name}=${good}` })).status).toBe(401);
   });
 
-  test.each(["?access_token=", "?token=", "?key="])("is one that has it in the URL: %s", async (query) => {
-    const place = { ...LIST, path: LIST.path + query + SECRETS.key };
-    expect((await exchange(gateway.url, place, elsewhere())).error).toBe("unauthenticated");
+  test("F29: that guesses is told to wait from the 21st failure on, and its connection is closed", async () => {
+    const from = elsewhere();
+    await using connection = await openConnection(gateway.url);
+    for (let n = 1; n <= 21; n++) {
+      connection.write(requestText(place, { ...(body && json), ...from, authorization: `Bearer guess ${n}` }, body));
+      const { status, headers } = await connection.reply(place);
+      expect([status, headers.get("connection") === "close"]).toEqual([401, n === 21]);
+      const wait = headers.get("retry-after");
+      if (n < 21) expect(wait).toBeNull();
+      else expect(Number(wait) > 50 && Number(wait) <= 60).toBe(true);
+    }
+    await connection.closed;
+    // A good one from there still passes, and others are let be.
+    expect((await send({ ...from, authorization: `Bearer ${good}` })).status).toBe(200);
+    expect((await guess(elsewhere())).headers.get("retry-after")).toBeNull();
+    expect(JSON.stringify(gateway.logs)).not.toMatch(/guess \d/);
   });
 
-  test("leaves no token in the log", async () => {
-    await exchange(gateway.url, LIST, { ...elsewhere(), authorization: "Bearer a-guess-of-somebody" });
-    await gateway.logged("auth.failed", { address: `198.51.100.${addresses}` });
-    expect(JSON.stringify(gateway.logs)).not.toMatch(/a-guess-of-somebody|of-the-tests/);
+  test("F29: that guesses is counted, and neither logged nor recorded one by one", async () => {
+    await using guessed = await startGateway();
+    for (let n = 0; n < 40; n++) await guess({}, guessed);
+    await send({ authorization: `Bearer ${good}` }, guessed);
+    expect(guessed.linesOf("auth.failed", { surface })).toHaveLength(20);
+    const metrics = await guessed.rest.send("GET", "/metrics", { key: rpcToken });
+    expect(metrics.text).toContain(`gateway_auth_failures_total{surface="${surface}"} 40`);
+    const { json } = await guessed.console.call("deliveries.list", { query: { outcome: "refused", limit: "500" } });
+    expect(json.deliveries).toHaveLength(20);
+  });
+
+  test("without a token is answered before its body is read, whatever it says of it", async () => {
+    await using connection = await openConnection(gateway.url);
+    const at = { ...place, method: "POST" };
+    connection.write(
+      requestText(at, { ...elsewhere(), "content-type": "text/nonsense", "content-length": "999999999" }),
+    );
+    expect((await connection.reply(at)).status).toBe(401);
+    await connection.closed;
   });
 });
 
-describe("guessing from one address", () => {
-  const guess = (at: TestGateway, from: Record<string, string>) =>
-    exchange(at.url, LIST, { ...from, authorization: "Bearer guess" });
+test("a signature is guessed at as a token is", async () => {
+  const from = elsewhere();
+  const guess = (headers: Headers) =>
+    gateway.hooks.named("signed", {}, { headers: { ...headers, "x-hub-signature-256": `sha256=${"0".repeat(64)}` } });
+  for (let n = 1; n <= 21; n++) {
+    const { error, headers } = await guess(from);
+    expect([error, headers.has("retry-after")]).toEqual(["unauthenticated", n === 21]);
+  }
+  expect((await guess(elsewhere())).headers.get("retry-after")).toBeNull();
+});
 
-  test("is told to wait from the 21st failure on, and its connection is closed", async () => {
-    const from = elsewhere();
-    await using connection = await openConnection(gateway.url);
-    for (let n = 1; n <= 20; n++) {
-      connection.write(requestText(LIST, { ...from, authorization: `Bearer guess ${n}` }));
-      const reply = await connection.reply(LIST);
-      expect([reply.error, reply.headers.get("retry-after")]).toEqual(["unauthenticated", null]);
+describe("the shared token of webhooks", () => {
+  const good = webhookToken;
+  const wake = (headers: Record<string, string | null>) => gateway.hooks.wake({ text: "hi" }, { headers });
+
+  test.each([
+    ["alone", { authorization: null, "x-gateway-token": good }],
+    ["beside the same in Authorization", { authorization: `Bearer ${good}`, "x-gateway-token": good }],
+    ["beside a token of somebody in between", { authorization: "Bearer of-a-proxy", "x-gateway-token": good }],
+    ["beside a password", { authorization: "Basic dXNlcjpwYXNzd29yZA==", "x-gateway-token": good }],
+    [
+      "beside a good Authorization, though it is wrong",
+      { authorization: `Bearer ${good}`, "x-gateway-token": "other" },
+    ],
+  ])("is taken in x-gateway-token %s", async (_, headers) => {
+    expect((await wake(headers as Record<string, string | null>)).status).toBe(200);
+  });
+
+  test.each(["wrong", "", `Bearer ${good}`, good.slice(0, -1), `${good}, ${good}`, "x".repeat(15_000)])(
+    "is none in x-gateway-token: %s",
+    async (wrong) => {
+      const missing = await wake({ ...elsewhere(), authorization: null });
+      const refused = await wake({ ...elsewhere(), authorization: null, "x-gateway-token": wrong });
+      expect(bareOf(refused)).toEqual(bareOf(missing));
+      expect(refused.error).toBe("unauthenticated");
+    },
+  );
+
+  test.each(["/wake", "/agent", "", "/any", "/nobody"])("is asked for at %j before anything else is", async (below) => {
+    for (const type of ["application/json", "text/nonsense"]) {
+      const headers = { ...elsewhere(), "content-type": type };
+      expect((await gateway.hooks.send(below, "no JSON", { token: null, headers })).error).toBe("unauthenticated");
     }
-    connection.write(requestText(LIST, from));
-    const { error, headers } = await connection.reply(LIST);
-    expect([error, headers.get("connection")]).toEqual(["unauthenticated", "close"]);
-    expect(Number(headers.get("retry-after"))).toBeGreaterThan(50);
-    expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(60);
+  });
+
+  test("leaves no trace in the log or the recorder, neither good nor wrong", async () => {
+    const from = elsewhere();
+    await wake({ ...from, authorization: null, "x-gateway-token": "a-guess-of-somebody" });
+    await wake({ ...from, authorization: null, "x-gateway-token": good });
+    await gateway.logged("auth.failed", { address: from["x-forwarded-for"] });
+    expect(JSON.stringify(gateway.logs)).not.toMatch(/a-guess-of-somebody|of-the-tests/);
+    const { json } = await gateway.console.call("deliveries.list", { query: { surface: "hooks" } });
+    for (const { delivery_id } of json.deliveries as { delivery_id: string }[]) {
+      const { text } = await gateway.console.call("deliveries.get", { path: { delivery_id } });
+      expect(text).not.toMatch(/a-guess-of-somebody|of-the-tests|"x-gateway-token"/);
+    }
+  });
+
+  const tokens = ["the-first-webhook-token", "the-second-webhook-token", "the-third-webhook-token"] as const;
+
+  test("may be several; one that a reload takes away stops at once, also on a connection that is open", async () => {
+    await using rotating = await startGateway({
+      config: { webhooks: { token: [tokens[0], { value: tokens[1], since: "2026-03-01" }] } },
+    });
+    const taken = () =>
+      Promise.all(tokens.map(async (token) => (await rotating.hooks.wake({ text: "hi" }, { token })).status));
+    expect(await taken()).toEqual([200, 200, 401]);
+    await using connection = await openConnection(rotating.url);
+    const request = requestText(WAKE, { "x-gateway-token": tokens[0], ...json }, '{"text":"hi"}');
+    connection.write(request);
+    expect((await connection.reply(WAKE)).status).toBe(200);
+    await rotating.reload({ webhooks: { token: [tokens[1], tokens[2]] } });
+    connection.write(request);
+    expect((await connection.reply(WAKE)).status).toBe(401);
+    expect(await taken()).toEqual([401, 200, 200]);
+  });
+
+  test("is told from the others on the timeline", async () => {
+    await using rotating = await startGateway({
+      config: { webhooks: { token: [tokens[0], { value: tokens[1], since: "2026-03-01", name: "ci" }] } },
+    });
+    const detailOf = async (token: string) => {
+      const { json } = await rotating.hooks.wake({ text: "hi" }, { token });
+      const got = await rotating.console.call("deliveries.get", { path: { delivery_id: String(json.deliveryId) } });
+      const timeline = got.json.timeline as { name: string; detail: unknown }[];
+      return [got.json.caller, timeline.find(({ name }) => name === "token.accepted")?.detail];
+    };
+    expect(await detailOf(tokens[0])).toEqual(["shared", { name: "shared", token: 1 }]);
+    expect(await detailOf(tokens[1])).toEqual(["ci", { name: "ci", token: 2, since: "2026-03-01" }]);
+  });
+});
+
+describe("a stranger's webhook", () => {
+  test.each([
+    ["from a page of somebody else", "/hooks/wake", { origin: "https://pages.example" }],
+    ["without a signature, where one is asked for", "/hooks/signed", {}],
+    ["with a signature that is too old", "/hooks/signed", { "x-hub-signature": "sha1=0" }],
+  ])("is answered before its body is read: %s", async (_, path, headers) => {
+    await using connection = await openConnection(gateway.url);
+    const all = { ...elsewhere(), ...json, "content-length": "999999999", authorization: `Bearer ${webhookToken}` };
+    connection.write(requestText({ ...WAKE, path }, { ...all, ...(headers as Headers) }));
+    expect((await connection.reply({ ...WAKE, path })).status).toBeGreaterThanOrEqual(401);
     await connection.closed;
   });
 
-  test("stops no good token from there, and nobody elsewhere", async () => {
-    const from = elsewhere();
-    for (let n = 0; n < 25; n++) await guess(gateway, from);
-    expect((await exchange(gateway.url, LIST, { ...from, authorization })).status).toBe(200);
-    expect((await guess(gateway, elsewhere())).headers.get("retry-after")).toBeNull();
-  });
-
-  test("is counted, and not logged one by one", async () => {
-    const from = elsewhere();
-    for (let n = 0; n < 40; n++) await guess(gateway, from);
-    await gateway.rest.call("skills.list");
-    expect(gateway.linesOf("auth.failed", { address: from["x-forwarded-for"] })).toHaveLength(20);
-    const metrics = await gateway.rest.send("GET", "/metrics", { key: SECRETS.rpcToken });
-    const counted = Number(/gateway_auth_failures_total\{surface="rest"\} (\d+)/.exec(metrics.text)?.[1]);
-    expect(counted).toBeGreaterThan(gateway.linesOf("auth.failed").length);
+  test("is not asked for its body, and one with a good token is", async () => {
+    await using connection = await openConnection(gateway.url);
+    const headers = { ...elsewhere(), ...json, expect: "100-continue", "content-length": "13" };
+    connection.write(requestText(WAKE, headers));
+    expect((await connection.reply(WAKE)).error).toBe("unauthenticated");
+    expect(connection.interim()).toBe(0);
+    await using other = await openConnection(gateway.url);
+    other.write(requestText(WAKE, { ...headers, authorization: `Bearer ${webhookToken}` }));
+    await new Promise((resolve) => other.socket.once("data", resolve));
+    other.write('{"text":"hi"}');
+    expect([(await other.reply(WAKE)).status, other.interim()]).toEqual([200, 1]);
   });
 });
 
 describe("a token in clear text", () => {
-  const from = async (at: TestGateway, headers: Record<string, string>) =>
+  const from = async (at: TestGateway, headers: Headers) =>
     (await exchange(at.url, LIST, { authorization, ...headers })).error;
+  const far = "203.0.113.7";
 
   test.each([
-    ["from another machine", { "x-forwarded-for": "203.0.113.7" }, "tls-required"],
+    ["from another machine", { "x-forwarded-for": far }, "tls-required"],
     ["from another machine, by IPv6", { "x-forwarded-for": "2001:db8::7" }, "tls-required"],
-    ["that a client says came from here", { "x-forwarded-for": "127.0.0.1, 203.0.113.7" }, "tls-required"],
-    ["over a proxy that says http", { "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "http" }, "tls-required"],
+    ["that a client says came from here", { "x-forwarded-for": `127.0.0.1, ${far}` }, "tls-required"],
+    ["over a proxy that says http", { "x-forwarded-for": far, "x-forwarded-proto": "http" }, "tls-required"],
     [
       "where only the client says https",
-      { "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "https, http" },
+      { "x-forwarded-for": far, "x-forwarded-proto": "https, http" },
       "tls-required",
     ],
-    ["that a proxy took over TLS", { "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "https" }, undefined],
+    ["that a proxy took over TLS", { "x-forwarded-for": far, "x-forwarded-proto": "https" }, undefined],
     ["from this machine", {}, undefined],
     ["from an address that is none", { "x-forwarded-for": "unknown" }, "tls-required"],
   ])("%s", async (_, headers, error) => {
-    expect(await from(gateway, headers as Record<string, string>)).toBe(error);
+    expect(await from(gateway, headers as Headers)).toBe(error);
   });
 
   test("is refused before it is looked at: good and bad alike", async () => {
-    const headers = { "x-forwarded-for": "203.0.113.7" };
-    const [good, bad] = await Promise.all([
-      exchange(gateway.url, LIST, { ...headers, authorization }),
-      exchange(gateway.url, LIST, { ...headers, authorization: "Bearer wrong" }),
-    ]);
-    expect(bareOf(good)).toEqual(bareOf(bad));
+    const send = (token: string) => exchange(gateway.url, LIST, { "x-forwarded-for": far, authorization: token });
+    expect(bareOf(await send(authorization))).toEqual(bareOf(await send("Bearer wrong")));
   });
 
   test("is taken from a network that the configuration names, and of a proxy that it does not name nothing is believed", async () => {
-    const config = { gateway: { ...PROXY.gateway, clearTextFrom: ["203.0.113.0/24"] } };
-    await using trusting = await startGateway({ config });
-    expect(await from(trusting, { "x-forwarded-for": "203.0.113.7" })).toBeUndefined();
+    await using trusting = await startGateway({ config: { gateway: { ...PROXY, clearTextFrom: ["203.0.113.0/24"] } } });
+    expect(await from(trusting, { "x-forwarded-for": far })).toBeUndefined();
     expect(await from(trusting, { "x-forwarded-for": "203.0.114.7" })).toBe("tls-required");
     await using alone = await startGateway();
-    expect(await from(alone, { "x-forwarded-for": "203.0.113.7" })).toBeUndefined();
+    expect(await from(alone, { "x-forwarded-for": far })).toBeUndefined();
   });
 });
 
 describe("a page of somebody else", () => {
+  const send = (headers: Headers, at = gateway) => exchange(at.url, LIST, { authorization, ...headers });
+
   test.each([
     ["its Origin", { origin: "https://pages.example" }],
     ["an Origin that is none", { origin: "null" }],
@@ -146,8 +276,7 @@ describe("a page of somebody else", () => {
     ["a name that begins like ours", { host: "localhost.rebound.example" }],
     ["no name", { host: "" }],
   ])("is refused by %s, with a good token too", async (_, headers) => {
-    const reply = await exchange(gateway.url, LIST, { authorization, ...(headers as Record<string, string>) });
-    expect(reply.error).toBe("origin-not-allowed");
+    expect((await send(headers as Headers)).error).toBe("origin-not-allowed");
   });
 
   test.each([
@@ -158,36 +287,20 @@ describe("a page of somebody else", () => {
     { host: "[::1]:18789" },
     { host: "localhost:1", origin: "http://localhost:1" },
   ])("is not one of our own: %j", async (headers) => {
-    expect((await exchange(gateway.url, LIST, { authorization, ...(headers as Record<string, string>) })).status).toBe(
-      200,
-    );
+    expect((await send(headers as Headers)).status).toBe(200);
   });
 
   test("may be allowed by its origin, and then by its name as a Host", async () => {
     await using open = await startGateway({ config: { gateway: { allowedOrigins: ["https://console.example"] } } });
-    const allowed = { authorization, host: "console.example", origin: "https://console.example" };
-    expect((await exchange(open.url, LIST, allowed)).status).toBe(200);
-    expect((await exchange(open.url, LIST, { ...allowed, origin: "https://other.example" })).error).toBe(
-      "origin-not-allowed",
-    );
+    const allowed = { host: "console.example", origin: "https://console.example" };
+    expect((await send(allowed, open)).status).toBe(200);
+    expect((await send({ ...allowed, origin: "https://other.example" }, open)).error).toBe("origin-not-allowed");
   });
 
-  test("may ask whether we live, and read the contract", async () => {
-    const probe = (path: string) => exchange(gateway.url, { method: "GET", path }, { host: "probe.example" });
-    expect((await probe("/healthz")).status).toBe(200);
-    expect((await probe("/openapi.json")).status).toBe(200);
-    expect((await probe("/openrpc.json")).status).toBe(200);
-    // Whether it is ready is another question.
-    expect((await probe("/readyz")).error).toBeUndefined();
+  test("may ask whether we live, whether we are ready, and read the contract", async () => {
+    for (const path of ["/healthz", "/readyz", "/openapi.json", "/openrpc.json"]) {
+      const reply = await exchange(gateway.url, { method: "GET", path }, { host: "probe.example" });
+      expect([path, reply.status]).toEqual([path, 200]);
+    }
   });
-});
-
-test("a stranger's body is not read: authentication comes first", async () => {
-  await using connection = await openConnection(gateway.url);
-  const place = { method: "POST", path: "/api/v1/chat/send" };
-  connection.write(
-    requestText(place, { ...elsewhere(), "content-type": "text/nonsense", "content-length": "999999999" }),
-  );
-  expect((await connection.reply(place)).error).toBe("unauthenticated");
-  await connection.closed;
 });

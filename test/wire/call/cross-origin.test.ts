@@ -20,7 +20,6 @@ const said = JSON.stringify({ message: "hi" });
 const asked = JSON.stringify({ model: "main", messages: [{ role: "user", content: "hi" }] });
 const listed = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.list", params: {} });
 
-/** What a page's browser looks at. */
 const shownTo = (headers: Headers) => ({
   origin: headers.get("access-control-allow-origin"),
   vary: headers.get("vary"),
@@ -55,12 +54,6 @@ const REPLIES: Sent[] = [
 describe("a page of an origin that gateway.allowedOrigins names", () => {
   test.each(REPLIES)("can read %s", async (_, place, headers, body, status) => {
     const reply = await exchange(gateway.url, place, { ...headers, origin: PAGE }, body);
-    expect([reply.status, shownTo(reply.headers)]).toEqual([status, toPage]);
-  });
-
-  test.each(REPLIES)("can read %s over HTTP/2", async (_, place, { host, ...headers }, body, status) => {
-    const name = host === undefined ? {} : { ":authority": host };
-    const reply = await http2.send(place, { ...headers, ...name, origin: PAGE }, body);
     expect([reply.status, shownTo(reply.headers)]).toEqual([status, toPage]);
   });
 
@@ -104,14 +97,6 @@ describe("a page of an origin that gateway.allowedOrigins names", () => {
       expect(headers.get("vary")).toMatch(/^Origin, Access-Control-Request-Headers\b/);
     },
   );
-
-  test("is told so over HTTP/2", async () => {
-    const asking = { origin: PAGE, "access-control-request-method": "POST" };
-    const { status, headers, text } = await http2.exchange({ method: "OPTIONS", path: CHAT.path }, asking);
-    noteChecked(headers.get("x-request-id") ?? "");
-    expect([status, text, headers.get("access-control-allow-origin")]).toEqual([204, "", PAGE]);
-    expect(headers.get("access-control-allow-headers")?.split(", ")).toContain("Authorization");
-  });
 
   test("is told the usual headers when it asks for none that could be", async () => {
     const { headers } = await preflight(CHAT.path, { "access-control-request-headers": "a b; c" });
@@ -168,7 +153,7 @@ describe("nothing is shown to", () => {
     }
   });
 
-  test("who asks by OPTIONS for anything but a page", async () => {
+  test("an OPTIONS request that no page sent", async () => {
     const reply = await exchange(gateway.url, { method: "OPTIONS", path: CHAT.path }, { authorization, origin: PAGE });
     expect([reply.status, reply.headers.get("allow")]).toEqual([405, "POST"]);
   });

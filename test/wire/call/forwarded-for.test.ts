@@ -9,7 +9,6 @@ const LIST = { method: "GET", path: "/api/v1/skills/list" };
 const WAKE = { method: "POST", path: "/hooks/wake" };
 const gateway = await shareGateway({ config: { gateway: PROXY } });
 
-/** What the gateway takes for the address of somebody for whom the proxies wrote this. */
 const addressOf = async (forwarded: string): Promise<string> => {
   const headers = { ...OVER_TLS, "x-forwarded-for": forwarded };
   const { json } = await gateway.hooks.wake({ text: "hi" }, { headers });

@@ -69,27 +69,6 @@ describe("what is recorded of a refusal", () => {
     return recorded[0];
   };
 
-  test.each([
-    ["who is not let in", { error: "unauthenticated" }, true],
-    ["who may not do it", { error: "forbidden", operation: "agent.reload" }, true],
-    ["who calls too often", { error: "rate-limited", operation: "agent.list" }, true],
-    ["what would have started work", { error: "session-busy", operation: "agent.sendMessage" }, true],
-    ["the same over REST", { surface: "rest", error: "invalid-request", operation: "chat.send" }, true],
-    ["not what reads", { error: "session-not-found", operation: "session.get" }, false],
-    ["not what went well", { error: undefined, operation: "agent.sendMessage" }, false],
-    ["not work that was started and failed", { error: "turn-failed", operation: "chat.send", turnId: "turn_1" }, false],
-    ["not webhooks, whose door does that", { surface: "hooks", error: "unauthenticated" }, false],
-    ["not what belongs to no surface", { surface: "public", path: "/metrics", error: "unauthenticated" }, false],
-    ["but REST's, also before its door", { surface: "public", path: "/api/v1/x", error: "origin-not-allowed" }, true],
-  ] as const)("%s", (_what, more, is) => expect(one(more) !== undefined).toBe(is));
-
-  test("is why, in the caller's words, and no body", () => {
-    expect(one({})).toMatchObject({ answer: "refused", status: 401, body: undefined, bytes: 0 });
-    const [step] = one({})?.steps ?? [];
-    const detail = { error: "unauthenticated", status: 401, detail: "Send a token." };
-    expect([step?.name, JSON.parse(step?.detail ?? "")]).toEqual(["request.refused", detail]);
-  });
-
   test("is where a stranger called only as far as the contract knows it", () => {
     const at = (path: string, method = "GET") => {
       const found = one({ surface: "rest", path, req: { method, headers: {}, rawHeaders: [] } });
@@ -99,11 +78,6 @@ describe("what is recorded of a refusal", () => {
     expect(at("/api/v1/turns/gw_a-token/cancel", "POST")).toEqual(["turns.cancel", "/api/v1/turns/{turn_id}/cancel"]);
     expect(at("/api/v1/gw_a-token")).toEqual(["unknown", "/api/v1/*"]);
     expect(at("/api/v1/chat/send")).toEqual(["unknown", "/api/v1/*"]);
-  });
-
-  test("is where somebody known called, as it was", () => {
-    const found = one({ surface: "rest", path: "/api/v1/turns/turn_1", caller: "ci", error: "forbidden" });
-    expect(found).toMatchObject({ path: "/api/v1/turns/turn_1", caller: "ci" });
   });
 
   test("is of its head no more than a few KiB, whole lines of it", () => {

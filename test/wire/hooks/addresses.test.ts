@@ -59,7 +59,7 @@ describe("webhooks.allowedIps", () => {
     expect(signed.error).toBe("address-not-allowed");
     // REST and RPC are for everybody.
     expect((await closed.rest.call("skills.list", { headers: from("203.0.113.8") })).status).toBe(200);
-    // What a stranger says of itself counts for nothing.
+    // The address that a stranger claims counts for nothing.
     expect(await errorFrom("203.0.113.7, 203.0.113.8")).toBe("address-not-allowed");
   });
 

@@ -80,17 +80,6 @@ describe("a turn of /hooks/agent", () => {
     });
   });
 
-  test("and all that it names can be looked up", async () => {
-    const { reply } = await sent({ message: "hi" });
-    const { turnId, sessionId, deliveryId } = reply.json;
-    expect((await gateway.rest.call("turns.get", { path: { turn_id: String(turnId) } })).status).toBe(200);
-    const delivery = await gateway.console.call("deliveries.get", { path: { delivery_id: String(deliveryId) } });
-    expect(delivery.json).toMatchObject({ turn_id: turnId, session_id: sessionId, body: '{"message":"hi"}' });
-    const event = await gateway.hooks.wake({ text: "hi", metadata: { a: [1] } });
-    const found = await gateway.console.call("events.get", { path: { event_id: String(event.json.eventId) } });
-    expect(found.json).toMatchObject({ text: "hi", metadata: { a: [1] }, delivery_id: event.json.deliveryId });
-  });
-
   test("does not wait for another session's: isolated", async () => {
     const first = await gateway.hooks.agent({ message: "slow" });
     const slow = await next();

@@ -7,7 +7,7 @@ import { createProvocations } from "./provoke.ts";
 
 const hooks = (routes as readonly Route[]).filter(({ surface }) => surface === "hooks");
 
-/** What cannot be brought about over every kind of connection: a gateway that stops closes some, and a lie about a length ends others. */
+/** These errors come about over HTTP/1.1 alone: a gateway that stops closes other connections, and a lie about a length ends them. */
 const OVER_HTTP1_ALONE: readonly ErrorName[] = ["shutting-down", "request-timeout"];
 
 describe.each(Object.keys(hookTransports))("over %s", (way) => {

@@ -74,7 +74,7 @@ test.each(LARGE_HOOK_BODIES)("F13: a large body is answered: %s", async (_, path
 describe("F12: a body", () => {
   const textOf = (bytes: number) => `{"text":"${"x".repeat(bytes - '{"text":""}'.length)}"}`;
 
-  test("of just the limit is taken, and one byte more is not", async () => {
+  test("at the limit is taken, and one byte more is not", async () => {
     expect((await gateway.hooks.wake(textOf(MOST))).status).toBe(200);
     const { error, problem } = await gateway.hooks.wake(textOf(MOST + 1));
     expect(error).toBe("too-large");

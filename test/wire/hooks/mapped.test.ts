@@ -1,7 +1,28 @@
 import { describe, expect, it } from "vitest";
-import { shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { createPuppet } from "#test/harness/backends.ts";
+import { type SomeConfig, shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { hookTransports } from "#test/harness/hooks.ts";
-import { deliveryOf, ended, type Mappings, stepOf, withMappings } from "./mapped-payloads.ts";
+import type { Reply } from "#test/harness/rest.ts";
+import { skillsFolder, skillText } from "#test/harness/skills.ts";
+
+type Mappings = NonNullable<NonNullable<SomeConfig["webhooks"]>["mappings"]>;
+const withMappings = (mappings: Mappings, more: SomeConfig = {}): SomeConfig => ({
+  ...more,
+  webhooks: { mappings, ...more.webhooks },
+});
+
+const ended = async ({ rest }: TestGateway, { json }: Reply) => {
+  const events = await (await rest.stream("turns.events", { path: { turn_id: String(json.turnId) } })).all();
+  return events.at(-1)?.data.reply;
+};
+
+type Step = { name: string; detail: Record<string, unknown> | null };
+const deliveryOf = async ({ console }: TestGateway, deliveryId: unknown) => {
+  const { json } = await console.call("deliveries.get", { path: { delivery_id: String(deliveryId) } });
+  return json as { outcome: string; status: number | null; mapping: string | null; timeline: Step[] };
+};
+const stepOf = ({ timeline }: { timeline: Step[] }, name: string) =>
+  timeline.find((step) => step.name === name)?.detail;
 
 const AGENTS = { main: { backend: "echo" }, other: { backend: "echo", model: "fast" } } as const;
 
@@ -137,7 +158,7 @@ describe("a payload without a name", () => {
       );
     });
 
-    it("of a mapping with a session that is another agent's is refused", async () => {
+    it("is refused where its mapping names a session of another agent", async () => {
       const { hooks } = gateway;
       const session = "webhook:taken";
       await hooks.agent({ message: "mine", session, agent: "main" });
@@ -152,4 +173,137 @@ describe("a payload without a name", () => {
       expect([reply.status, reply.error]).toEqual([409, "session-conflict"]);
     });
   });
+});
+
+describe("a payload with a mapping's name", async () => {
+  const gateway = await shareGateway({
+    config: withMappings({
+      everything: { match: {}, message: "{body.text}" },
+      ci: { match: { "body.status": "failed" }, message: "{body.job} failed", session: "webhook:ci" },
+      signed: { match: {}, message: "x", verify: { type: "github", secret: "a-secret-of-a-sender" } },
+    }),
+  });
+
+  it("is tried with that mapping alone", async () => {
+    const { hooks } = gateway;
+    const reply = await hooks.named("ci", { status: "failed", job: "build" });
+    expect(reply.json).toMatchObject({ mapping: "ci", sessionId: "webhook:ci", message: "turn started" });
+    expect(await ended(gateway, reply)).toBe("build failed");
+  });
+
+  it("that does not match is 200 and nothing is started, as senders switch off an address that fails", async () => {
+    const { hooks, gateway: inner } = gateway;
+    const before = inner.store.stats().sessions;
+    const reply = await hooks.named("ci", { status: "passed" });
+    expect([reply.status, reply.json]).toEqual([
+      200,
+      { status: 200, message: "no mapping matched", deliveryId: expect.stringMatching(/^dlv_/) },
+    ]);
+    expect(inner.store.stats().sessions).toBe(before);
+    const delivery = await deliveryOf(gateway, reply.json.deliveryId);
+    expect(delivery).toMatchObject({
+      outcome: "unmatched",
+      status: 200,
+      mapping: "ci",
+      turn_id: null,
+      session_id: null,
+    });
+    expect(stepOf(delivery, "mapping.tried")).toEqual({
+      matched: null,
+      tried: [{ mapping: "ci", path: "body.status", expected: ["failed"], found: "passed" }],
+      untold: 0,
+    });
+  });
+
+  it("whose message would say nothing calls no agent", async () => {
+    const { hooks } = gateway;
+    for (const body of [{}, { text: null }, { text: " \n" }, []]) {
+      const { json } = await hooks.named("everything", body);
+      expect(json).toMatchObject({ message: "no mapping matched" });
+      const delivery = await deliveryOf(gateway, json.deliveryId);
+      expect(stepOf(delivery, "mapping.tried")).toMatchObject({ tried: [{ path: "message", found: null }] });
+    }
+  });
+
+  it("that nobody has is 404, with the shared token alone", async () => {
+    const { hooks } = gateway;
+    const reply = await hooks.named("nothing", {});
+    expect([reply.status, reply.error, reply.problem.detail]).toEqual([
+      404,
+      "mapping-not-found",
+      expect.stringMatching(/^No mapping is named `nothing`\. There are `/),
+    ]);
+    expect((await hooks.named("nothing", {}, { token: null })).status).toBe(401);
+    for (const name of ["constructor", "__proto__", "everything/x", "Everything", "everything "])
+      expect((await hooks.send(`/${encodeURI(name)}`, {})).status).toBe(404);
+  });
+});
+
+it("a message that would be too long is refused, and can be seen", async () => {
+  await using gateway = await startGateway({
+    config: withMappings({ long: { match: {}, message: "{body.text}".repeat(5) } }),
+  });
+  const fits = await gateway.hooks.named("long", { text: "x".repeat(200_000) });
+  expect(fits.status).toBe(200);
+  const reply = await gateway.hooks.named("long", { text: "x".repeat(250_000) });
+  expect([reply.status, reply.error, reply.problem.detail]).toEqual([
+    413,
+    "too-large",
+    "The message of the mapping long has more than 1048576 characters.",
+  ]);
+  const { json } = await gateway.console.call("deliveries.list", { query: { outcome: "refused" } });
+  expect(json.deliveries).toMatchObject([{ status: 413, mapping: "long" }]);
+});
+
+it("a session that holds too many turns refuses the next, and nothing is kept of it", async () => {
+  const { backend, next } = createPuppet();
+  await using gateway = await startGateway({
+    makeBackend: () => backend,
+    config: withMappings(
+      { ci: { match: {}, message: "x", session: "webhook:ci" } },
+      { limits: { turnsPerSession: 2 } },
+    ),
+  });
+  const replies = [];
+  // One runs, and two wait.
+  for (let n = 0; n < 4; n++) replies.push(await gateway.hooks.named("ci", {}));
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
+  expect(replies[3]?.error).toBe("session-busy");
+  expect(replies[3]?.headers.get("retry-after")).toMatch(/^\d+$/);
+  for (let n = 0; n < 3; n++) (await next()).end();
+});
+
+it("a reload takes over mappings with the agents that they name, and refuses those that cannot be", async () => {
+  const config = (mappings: Mappings, names: string[]): SomeConfig =>
+    withMappings(mappings, {
+      agents: Object.fromEntries(names.map((name) => [name, { backend: "echo" }])),
+      gateway: { defaultAgent: "main" },
+    });
+  await using gateway = await startGateway({ config: config({ one: { match: {}, message: "first" } }, ["main"]) });
+  expect((await gateway.hooks.named("one", {})).json).toMatchObject({ agent: "main" });
+  await expect(gateway.reload(config({ one: { match: {}, message: "{foo}" } }, ["main"]))).rejects.toThrow(
+    "webhooks.mappings.one.message holds `{foo}`",
+  );
+  expect((await gateway.hooks.named("one", {})).status).toBe(200);
+  await gateway.reload(config({ two: { match: {}, message: "second", agent: "late" } }, ["main", "late"]));
+  await gateway.logged("config.reloaded");
+  const reply = await gateway.hooks.mapped({});
+  expect(reply.json).toMatchObject({ mapping: "two", agent: "late" });
+  expect(await ended(gateway, reply)).toBe("second");
+  expect((await gateway.hooks.named("one", {})).status).toBe(404);
+});
+
+it("a mapping that a reload adds is there as soon as the token that came with it", async () => {
+  const names = Array.from({ length: 100 }, (_, n) => `skill-${n}`);
+  const dirs = [skillsFolder(Object.fromEntries(names.map((name) => [name, skillText(name, "Does it.")])))];
+  const config = (mappings: Mappings, token: string): SomeConfig => {
+    const { webhooks, ...rest } = withMappings(mappings, { skills: { dirs } });
+    return { ...rest, webhooks: { ...webhooks, token } };
+  };
+  await using gateway = await startGateway({ config: config({}, "the-old-webhook-token") });
+  const reloading = gateway.reload(config({ late: { match: {}, message: "x" } }, "the-new-webhook-token"));
+  let status = 401;
+  while (status === 401) ({ status } = await gateway.hooks.named("late", {}, { token: "the-new-webhook-token" }));
+  expect(status).toBe(200);
+  await reloading;
 });

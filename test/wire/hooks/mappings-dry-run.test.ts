@@ -93,7 +93,7 @@ describe("a dry run", async () => {
     });
   });
 
-  it("of one mapping tells of that one alone, with the pair that failed and what was found", async () => {
+  it("for one mapping tells of that one alone, with the pair that failed and what was found", async () => {
     const failing = await dryRun({ name: "github-push", headers: { "x-github-event": "ping" }, body: PUSH });
     expect(failing.json).toEqual({
       starts: null,
@@ -146,7 +146,7 @@ describe("a dry run", async () => {
     ]);
   });
 
-  it("of a mapping that is not there is 404", async () => {
+  it("for a mapping that is not there is 404", async () => {
     for (const name of ["nothing", "constructor"]) {
       const { status, error } = await dryRun({ name, body: {} });
       expect([status, error]).toEqual([404, "mapping-not-found"]);

@@ -8,7 +8,6 @@ import type { Reply } from "#test/harness/rest.ts";
 import { sweepOrder } from "#test/stores/world.ts";
 import { agents, createGateways, failingStore, whileStoreFails } from "#test/wire/call/provoked.ts";
 
-/** What a webhook asks for: for each operation that starts a turn the same, in its own words. */
 const KINDS = {
   usual: {},
   session: { session: "webhook:one" },
@@ -172,7 +171,7 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
     "shutting-down": async (route) => {
       const { gateway, client } = await gatewayFor(`${route.operation}, the end`);
       await client.agent({ message: "hi", ...KINDS.stuck });
-      // Whoever closes the gateways waits for its end.
+      // The test that closes the gateways waits for its end.
       void gateway.gateway.drain("test", 1_000);
       return call(client, route);
     },

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
 import { claimFault, type SignatureType, schemes, signedWith } from "#wire/hooks/signatures.ts";
 
-/** What we make of a signed body: the index of the secret that is good, or why there is none. */
+/** Answers the index of the secret that is good, or the reason why none is. */
 const judge = (
   type: SignatureType,
   secrets: readonly string[],
@@ -57,13 +57,6 @@ describe.each(senderTypes)("a signature of %s", (type) => {
       expect(judge(type, [secret], BODY, rest), `without ${name}`).toBe("missing");
       expect(judge(type, [secret], BODY, { ...rest, [name]: "" }), `with an empty ${name}`).toBe("missing");
     }
-  });
-
-  test("is good with any secret of a list, and tells which", async () => {
-    const headers = await sign(secret, BODY);
-    expect(judge(type, [secret, other], BODY, headers)).toBe(0);
-    expect(judge(type, [other, secret], BODY, headers)).toBe(1);
-    expect(judge(type, [other, makeSecret("third")], BODY, headers)).toBe("wrong");
   });
 
   test("is over bytes: a body that is no UTF-8 is taken as it is", () => {
@@ -166,7 +159,7 @@ describe.each(senderTypes.filter((type) => type !== "github"))("the time of %s",
 describe("several signatures in one header", () => {
   const now = Math.floor(Date.now() / 1000);
 
-  test("of Standard Webhooks: any that is v1 and good will do", async () => {
+  test("any good v1 signature of Standard Webhooks will do", async () => {
     const { makeSecret, sign, accepts } = senders["standard-webhooks"];
     const secret = makeSecret("first");
     const headers = await sign(secret, BODY);
@@ -183,7 +176,7 @@ describe("several signatures in one header", () => {
       expect(judged(good.replace("v1", version)), version).toBe("missing");
   });
 
-  test("of Stripe: any that is v1 and good will do, of one time", async () => {
+  test("any good v1 signature of Stripe will do, of one time", async () => {
     const { makeSecret, sign, accepts } = senders.stripe;
     const secret = makeSecret("first");
     const good = (await sign(secret, BODY, { at: now * 1_000 }))["stripe-signature"]?.split("v1=")[1] as string;

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { SECRETS, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { SECRETS, shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 import { type HookClient, hookTransports } from "#test/harness/hooks.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
@@ -123,33 +123,11 @@ describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, co
 });
 
 describe("a signed webhook", async () => {
-  const started = new Set<TestGateway>();
-  const start = async (config: Parameters<typeof startGateway>[0] = {}) => {
-    const gateway = await startGateway(config);
-    started.add(gateway);
-    return gateway;
-  };
-  afterAll(async () => {
-    for (const gateway of started) await gateway[Symbol.asyncDispose]();
-  });
-  const gateway = await start({ config: { webhooks: { mappings } } });
+  const gateway = await shareGateway({ config: { webhooks: { mappings } } });
   const send = (type: SignatureType, body: string, headers: Signed, client: HookClient = gateway.hooks) =>
     client.named(type, body, { token: null, headers });
-  const MINUTE = 60_000;
 
-  test.each(["standard-webhooks", "stripe", "slack"] as const)(
-    "of %s is refused when it is older, or newer, than five minutes",
-    async (type) => {
-      const { sign } = senders[type];
-      const body = bodyOf(freshId());
-      const errorAt = async (at: number) => (await send(type, body, await sign(secretOf(type), body, { at }))).error;
-      expect(await errorAt(Date.now() - 6 * MINUTE)).toBe("unauthenticated");
-      expect(await errorAt(Date.now() + 6 * MINUTE)).toBe("unauthenticated");
-      expect(await errorAt(Date.now() - 4 * MINUTE)).toBeUndefined();
-    },
-  );
-
-  test.each(["standard-webhooks", "github"] as const)("of %s with the id of another body is 422", async (type) => {
+  test.each(["standard-webhooks", "github"] as const)("from %s with the id of another body is 422", async (type) => {
     const id = freshId();
     const other = bodyOf(id, { more: 1 });
     await send(type, bodyOf(id), await signedAs(type, bodyOf(id), id));
@@ -166,16 +144,6 @@ describe("a signed webhook", async () => {
       expect([again.status, again.json.turnId]).toEqual([200, first.json.turnId]);
     },
   );
-
-  test("F20: five times at once is one turn", async () => {
-    for (const type of senderTypes) {
-      const id = freshId();
-      const headers = await signedAs(type, bodyOf(id), id);
-      const replies = await Promise.all(Array.from({ length: 5 }, () => send(type, bodyOf(id), headers)));
-      expect(new Set(replies.map(({ json }) => json.turnId)).size).toBe(1);
-      expect(replies.filter((reply) => reply.headers.get("idempotent-replayed") === "true")).toHaveLength(4);
-    }
-  });
 
   test("whose sender gives no id starts a turn each time", async () => {
     const body = JSON.stringify({ kind: "known" });
@@ -209,13 +177,13 @@ describe("a signed webhook", async () => {
     );
     const token = await gateway.hooks.agent({ message: "hi" }, { headers: { "idempotency-key": key } });
     expect(new Set([signed, standard, token].map(({ json }) => json.turnId)).size).toBe(3);
-    // What a client adds of its own counts for nothing.
+    // A header that a client adds counts for nothing.
     const again = await send("github", bodyOf(key), { ...headers, "idempotency-key": "another" });
     expect(again.json.turnId).toBe(signed.json.turnId);
   });
 
   test("has a rate of its own, and one that is wrong uses up none of it", async () => {
-    const limited = await start({
+    await using limited = await startGateway({
       config: { webhooks: { mappings, rateLimit: { maxRequests: 2, windowMs: 60_000 } } },
     });
     const again = async () => {
@@ -239,7 +207,7 @@ describe("a signed webhook", async () => {
   });
 
   test("stops counting as soon as a reload takes its secret away, and begins as soon as one gives it", async () => {
-    const rotating = await start({ config: { webhooks: { mappings } } });
+    await using rotating = await startGateway({ config: { webhooks: { mappings } } });
     const statusWith = async (seed: string) => {
       const id = freshId();
       const headers = await signedAs("github", bodyOf(id), id, senders.github.makeSecret(seed));

@@ -6,31 +6,7 @@ import { echo, listenHere, open, post } from "./listener.ts";
 
 const untilClosed = (socket: Socket | undefined) => socket?.closed || once(socket as Socket, "close");
 
-test.each<[string, readonly string[], string]>([
-  ["that comes in two parts", ["POST /say HTTP/1.1\r\nHost: local", "host\r\nContent-Length: 3\r\n\r\nabc"], "<abc>"],
-  ["whose body comes later", ["POST /say HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n", "abc"], "<abc>"],
-  ["whose body comes byte by byte", ["POST /say HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\na", "b", "c"], "<abc>"],
-  ["in chunks", ["POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"], "<abc>"],
-  ["with another behind it", [post("first") + post("second")], "<second>"],
-  ["of another method", ["PUT /say HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"], "<abc>"],
-])("a request %s is answered, and so is the next one", async (_, parts, answered) => {
-  const { port, accepted } = await listenHere(echo);
-  const { socket, until } = await open(port);
-  socket.setNoDelay(true).write(post("plain"));
-  await until("<plain>");
-  const [theirs] = accepted as [Socket];
-  for (const part of parts) {
-    const read = theirs.bytesRead + part.length;
-    socket.write(part);
-    // Each is read before the next is sent.
-    while (theirs.bytesRead < read) await new Promise((resolve) => setImmediate(resolve));
-  }
-  await until(answered);
-  socket.write(post("after"));
-  await until("<after>");
-});
-
-test("what comes behind an answer that ends its connection is not begun, as nobody could be told how it ended", async () => {
+test("a request behind an answer that ends its connection is not begun, as nobody could be told how it ended", async () => {
   const { port, bodies, accepted } = await listenHere((req, res, body) => {
     res.setHeader("connection", "close");
     echo(req, res, body);

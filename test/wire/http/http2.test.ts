@@ -12,7 +12,6 @@ const HEALTH = { method: "GET", path: "/healthz" };
 const authorization = `Bearer ${SECRETS.key}`;
 const json = { authorization, "content-type": "application/json" };
 const MIB = 1024 * 1024;
-const messageOf = (bytes: number) => `{"message":"${"x".repeat(bytes - '{"message":""}'.length)}"}`;
 const say = (message: string, fields: object = {}) => JSON.stringify({ message, ...fields });
 
 const TRANSPORTS: [string, Start][] = [
@@ -70,20 +69,6 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
     expect((await client.send(place, headers)).status).toBe(status);
   });
 
-  test.each([
-    ["that is no JSON", json, "hi", "parse-error"],
-    ["with an unknown field", json, say("hi", { surprise: 1 }), "invalid-request"],
-    ["of another media type", { authorization, "content-type": "text/plain" }, say("hi"), "unsupported-media-type"],
-  ])("refuses a body %s", async (_, headers, body, error) => {
-    expect((await client.send(CHAT, headers, body)).error).toBe(error);
-  });
-
-  test("takes a body of just the limit, with its length or without", async () => {
-    const body = messageOf(MIB);
-    expect((await client.send(CHAT, { ...json, "content-length": MIB }, body)).status).toBe(200);
-    expect((await client.send(CHAT, json, body)).status).toBe(200);
-  });
-
   test("asks for a body whose sender waits to be asked", async () => {
     const stream = client.open(CHAT, { ...json, expect: "100-continue" });
     await once(stream, "continue");
@@ -102,15 +87,6 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
       "x-trail: crumbs",
     ]);
     expect(kept).toMatchObject({ method: "POST", path: CHAT.path, address: expect.stringMatching(/127\.0\.0\.1|::1/) });
-  });
-
-  test("writes an access line for each stream", async () => {
-    const { requestId } = await client.send(CHAT, { authorization: "Bearer nobody" });
-    expect(await gateway.logged("request", { requestId })).toMatchObject({
-      surface: "rest",
-      status: 401,
-      error: "unauthenticated",
-    });
   });
 
   test("serves HTTP/1.1 beside it on the same port", async () => {

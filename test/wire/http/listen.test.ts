@@ -21,7 +21,6 @@ const ONLY = FLAG.endStream | FLAG.endHeaders;
 const listenHere = (options: Partial<ListenOptions> = {}) =>
   listenAnd(() => {}, { onRequest: (req, res) => res.writeHead(200).end(`${req.httpVersion} ${req.url}`), ...options });
 
-/** What comes back on a bare connection for these bytes, until it has this text. */
 const ask = async (url: string, bytes: string, until: string): Promise<{ text: string; socket: Socket }> => {
   const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
   onTestFinished(() => void socket.destroy());
@@ -92,7 +91,7 @@ describe("a request to upgrade", () => {
 });
 
 describe("connections", () => {
-  test("of both kinds, and those that say nothing, count for one limit", async () => {
+  test("count for one limit, be they silent or of either kind", async () => {
     const { url, port } = await listenHere({ maxConnections: 3 });
     const quiet = connect(port, "127.0.0.1");
     await once(quiet, "connect");
@@ -115,7 +114,7 @@ describe("connections", () => {
     await client.exchange(HEALTH);
     const told = once(client.session, "goaway");
     const stopped = listening.stopAccepting();
-    // What was on its way when it was told is still answered.
+    // A request that was on its way is still answered.
     const [code, lastStream] = await told;
     expect([code, lastStream]).toEqual([0, 2 ** 31 - 1]);
     await Promise.all([stopped, client.closed, once(quiet, "close")]);
@@ -135,7 +134,7 @@ describe("connections", () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   };
 
-  test("of HTTP/2 are ended after a time without requests, but not before the last is answered", async () => {
+  test("over HTTP/2 are ended after a time without requests, but not before the last is answered", async () => {
     const waiting: Http2Response[] = [];
     const url = await listenForHttp2({ idleMs: 500 }, (res) => waiting.push(res));
     await using client = await openHttp2(url);
@@ -147,7 +146,7 @@ describe("connections", () => {
     await client.closed;
   });
 
-  test("of HTTP/2 are cut when they take nothing of what waits for them", async () => {
+  test("over HTTP/2 are cut when they take none of the waiting bytes", async () => {
     const url = await listenForHttp2({ stuckMs: 50 }, (res) => res.writeHead(200).end("x".repeat(100_000)));
     await using connection = await openFrames(url);
     const noWindow = frame(TYPE.settings, FLAG.none, 0, Buffer.from([0, 4, 0, 0, 0, 0]));

@@ -13,7 +13,7 @@ const good = '{"message":"hi"}';
 const messageOf = (bytes: number) => `{"message":"${"x".repeat(bytes - '{"message":""}'.length)}"}`;
 
 describe("F12: a body", () => {
-  test("of just the limit is taken, and one byte more is not", async () => {
+  test("at the limit is taken, and one byte more is not", async () => {
     expect((await gateway.rest.call("chat.send", { body: messageOf(MIB) })).status).toBe(200);
     const { error, problem } = await gateway.rest.call("chat.send", { body: messageOf(MIB + 1) });
     expect(error).toBe("too-large");
@@ -57,7 +57,7 @@ describe("F12: a body", () => {
   ])("of 100 MB %s is refused, and reading stops: what was sent is not taken", async (_, head, frame) => {
     const { reply, taken } = await flood(head as Record<string, string>, frame);
     expect(reply.error).toBe("too-large");
-    // What the system holds for both ends of a connection, and no more.
+    // This is as much as the system holds for both ends of a connection.
     expect(taken).toBeLessThan(20 * MIB);
   });
 

@@ -59,12 +59,12 @@ describe.each([
     await once(other, "data");
     expect(look().most).toBeLessThan(MIB);
     await untilClosed(asIs);
-    // Of all that they asked for, only what could be sent and a little more was made.
+    // The gateway made only as much as it could send, and a little more.
     expect(asked).toBeLessThan((READERS * FLOOD_BYTES) / answer.length / 2);
     expect(other.destroyed).toBe(false);
   });
 
-  test("who reads next to nothing is cut too, and who reads slowly is not", async () => {
+  test("a reader of next to nothing is cut too, and a slow one is not", async () => {
     const { port } = await serve((res) => res.end(Buffer.alloc(FLOOD_BYTES, "x")));
     const accepted = watchAccepted();
     const sip = async (bytes: number, everyMs: number): Promise<Socket> => {

@@ -29,14 +29,13 @@ test(`F11: slow heads and bodies end in time; beside them and ${wish.idle} idle 
     expect(end?.first).toBeGreaterThan(dueMs * 0.9);
   expect([silent, head, body].map((end) => end?.answers.length)).toEqual([0, wish.slow, wish.slow]);
   for (const { status } of [...(head?.answers ?? []), ...(body?.answers ?? [])]) expect(status).toBe(408);
-  // Who was answered and waits is no slow client.
+  // A client that was answered and waits is not a slow one.
   idle.child.kill("SIGUSR2");
   expect(await idle.told()).toEqual({ closed: 0 });
 }, 120_000);
 
 type End = { first: number; closed: number; answers: { status: number; requestId: string }[] };
 
-/** So many connections of one kind, from a process of their own. */
 const begin = async ({ url, rpcToken }: TestGateway, kind: string, count: number) => {
   const script = join(root, "test/wire/http/slow-requests.mjs");
   const args = [new URL(url).port, rpcToken, kind, String(count), String(wish.everyMs)];

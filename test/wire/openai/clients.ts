@@ -11,7 +11,6 @@ export const openClient = (url: string, options: ClientOptions = {}): OpenAI =>
     ...options,
   });
 
-/** What such a call is refused with. */
 export const refusalOf = async (work: Promise<unknown>): Promise<APIError> => {
   try {
     await work;

@@ -69,7 +69,7 @@ describe("without a user", () => {
     expect(message).toMatchObject({ text: "Hello" });
   });
 
-  test("what the backend read again, and what no reader sees, is in the usage", async () => {
+  test("cached and reasoning tokens are in the usage", async () => {
     expect((await ask(CONVERSATION)).usage).toMatchObject({
       prompt_tokens_details: { cached_tokens: 1 },
       completion_tokens_details: { reasoning_tokens: 1 },
@@ -90,7 +90,7 @@ describe("with a user", () => {
     expect(next.earlier).toEqual([]);
   });
 
-  test("what a client repeats of a conversation that the gateway knows is not told twice", async () => {
+  test("repeated messages of a known conversation are not told twice", async () => {
     const first = await ask([{ role: "user", content: "One" }], "grace");
     const repeated: Message[] = [
       { role: "user", content: "One" },
@@ -111,13 +111,12 @@ describe("with a user", () => {
     expect([instructionsIn(same.history), same.earlier]).toEqual([["Be brief."], []]);
     const other = await inSession(system("Be kind."), { role: "developer", content: "Speak French." });
     expect(instructionsIn(other.history)).toEqual(["Be kind.", "Speak French."]);
-    // What was said stays.
     expect(other.history.filter(({ role }) => role === "user")).toHaveLength(2);
     expect(instructionsIn((await inSession()).history)).toEqual(["Be kind.", "Speak French."]);
     expect(instructionsIn((await inSession(system("Be brief."))).history)).toEqual(["Be brief."]);
   });
 
-  test("of a long beginning the instructions and the newest 64 Ki characters are kept", async () => {
+  test("a long beginning keeps its instructions and its newest 64 Ki characters", async () => {
     const long = (letter: string): Message => ({ role: "assistant", content: letter.repeat(30_000) });
     const { history } = await ask(
       [{ role: "system", content: "Be brief." }, long("a"), long("b"), long("c"), { role: "user", content: "Hello" }],

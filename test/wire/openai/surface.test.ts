@@ -2,15 +2,9 @@ import { describe, expect, test } from "vitest";
 import { createPuppet } from "#test/harness/backends.ts";
 import { SECRETS, type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 import { createHooks } from "#test/harness/hooks.ts";
-import { openHttp2 } from "#test/harness/http2.ts";
-import { noteChecked } from "#test/harness/ledger.ts";
-import { createChunkReader } from "#test/harness/openai-contract.ts";
 import { createRest } from "#test/harness/rest.ts";
 import { hello, OPEN, openClient, refusalOf } from "./clients.ts";
 
-const authorization = `Bearer ${SECRETS.key}`;
-
-/** What is answered where the door is closed. */
 const askClosed = (url: string) => createRest(url, SECRETS.key).call("models.list");
 
 const CLOSED =
@@ -89,30 +83,6 @@ describe("the door for clients of OpenAI", () => {
       },
       { surface: "rest", operation: "completions.create", path: "/v1/chat/completions", outcome: "completed" },
     ]);
-  });
-});
-
-describe("over clear-text HTTP/2", () => {
-  const place = { method: "POST", path: "/v1/chat/completions" };
-  const headers = { authorization, "content-type": "application/json" };
-
-  test("answers whole and streamed, and refuses", async () => {
-    await using gateway = await startGateway({ config: { gateway: OPEN } });
-    await using client = await openHttp2(gateway.url);
-    const whole = await client.send(place, headers, JSON.stringify(hello()));
-    expect(whole.json.choices).toMatchObject([{ message: { content: "Hello there, friend" } }]);
-    expect(await client.send(place, headers, JSON.stringify({ ...hello(), n: 2 }))).toMatchObject({
-      error: "invalid-request",
-    });
-
-    const streamed = await client.exchange(place, headers, JSON.stringify({ ...hello(), stream: true }));
-    noteChecked(streamed.headers.get("x-request-id") ?? "");
-    const faults: string[] = [];
-    const { push, end } = createChunkReader((fault) => faults.push(fault));
-    push(Buffer.from(streamed.text));
-    end();
-    expect(faults).toEqual([]);
-    expect(streamed.text).toMatch(/"content":"Hello there, friend".*data: \[DONE\]\n\n$/s);
   });
 });
 

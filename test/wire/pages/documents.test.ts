@@ -51,7 +51,7 @@ describe("the served documents", () => {
     expect(await addressesFor(everywhere, "api.example", sent)).toMatchObject({ openapi: ["http://api.example"] });
   });
 
-  test("of a listener for this machine alone name only hosts that are its own", async () => {
+  test("from a listener for this machine alone name only its own hosts", async () => {
     expect((await addressesFor(local, "gateway.example")).openapi).toEqual(["http://gateway.example"]);
     expect((await addressesFor(local, "localhost:1234")).openapi).toEqual(["http://localhost:1234"]);
     expect((await addressesFor(local, "evil.example")).openapi).toEqual([local.url]);

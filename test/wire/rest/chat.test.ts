@@ -162,14 +162,3 @@ describe("a message whose turn takes longer than the call waits", () => {
     expect((await all()).at(-1)).toMatchObject({ event: "turn.completed", data: { reply: "nobody listens" } });
   });
 });
-
-test("the generated client sends, reads and cancels", async () => {
-  const reply = await echo.client.call("chat.send", { body: { message: "hi" } });
-  expect(reply).toMatchObject({ status: "completed", reply: "hi" });
-  const turn = await echo.client.call("turns.get", { path: { turn_id: reply.turn_id } });
-  expect(turn.reply).toBe("hi");
-  await expect(echo.client.call("turns.cancel", { path: { turn_id: reply.turn_id } })).rejects.toMatchObject({
-    name: "turn-ended",
-    status: 409,
-  });
-});

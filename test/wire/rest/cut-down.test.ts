@@ -57,13 +57,6 @@ describe("what is told of a body with far too much in it", () => {
     return (await connection.reply(CHAT)).problem;
   };
 
-  test("is the first hundred faults, in their order", async () => {
-    const { detail, errors } = await refusalOf({ ...unknown(5_000), message: "hi" });
-    expect(detail).toMatch(/^k0 is unknown/);
-    expect(errors).toHaveLength(MOST_TOLD);
-    expect(errors?.at(-1)).toEqual({ pointer: "/k99", message: "is unknown" });
-  });
-
   test("is a list that is too long, and a text that is", async () => {
     const skill_ids = Array.from({ length: 5_000 }, () => "x".repeat(65));
     expect(await refusalOf({ message: "hi", skill_ids })).toMatchObject({

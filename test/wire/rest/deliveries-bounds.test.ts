@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { createPuppet } from "#test/harness/backends.ts";
 import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { createRpc } from "#test/harness/rpc.ts";
@@ -81,40 +80,6 @@ describe("the recorder's bounds", () => {
       "completed",
       "completed",
     ]);
-  });
-
-  test("count bytes, bodies among them", async () => {
-    await using gateway = await startWith({ bytes: 25_000 });
-    const sent: string[] = [];
-    for (let n = 0; n < 5; n++) sent.unshift(await gateway.tell({ message: "x".repeat(10_000) }));
-    expect(await gateway.keptIds()).toEqual(sent.slice(0, 2));
-  });
-
-  test("keep what is unfinished, however much comes after it, and let it go once it is", async () => {
-    const puppet = createPuppet();
-    await using gateway = await startWith({ entries: 2 }, { makeBackend: () => puppet.backend });
-    const send = async (session: string) => idOf(await gateway.hooks.agent({ message: "x", session }));
-    const running = await send("webhook:a");
-    const run = await puppet.next();
-    const waiting = await send("webhook:a");
-    const woken = idOf(await gateway.hooks.wake({ text: "for a later heartbeat" }));
-    for (let n = 0; n < 5; n++) {
-      await send(`webhook:b${n}`);
-      (await puppet.next()).end();
-    }
-    await gateway.until(() => gateway.linesOf("turn.ended").length === 5);
-    expect((await gateway.keptIds()).slice(-3)).toEqual([woken, waiting, running]);
-    expect((await gateway.recorded.get(running)).outcome).toBe("running");
-    run.end();
-    (await puppet.next()).end();
-    await gateway.until(() => gateway.linesOf("turn.ended").length === 7);
-    for (let n = 0; n < 3; n++) {
-      await send(`webhook:c${n}`);
-      (await puppet.next()).end();
-    }
-    await gateway.until(() => gateway.linesOf("turn.ended").length === 10);
-    const kept = await gateway.keptIds();
-    expect([kept.includes(running), kept.includes(waiting), kept.includes(woken)]).toEqual([false, false, true]);
   });
 });
 

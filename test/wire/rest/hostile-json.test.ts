@@ -24,7 +24,7 @@ const send = async (body: string | Uint8Array, place = CHAT) => {
   return await connection.reply(place);
 };
 const paramsOf = (json: string) => `{"skill_id":"tell","params":{"it":${json}}}`;
-/** What the agent was given: the message is `/tell <params as JSON>`. */
+/** Reads the params that the agent was given: the message is `/tell <params as JSON>`. */
 const givenIn = (reply: unknown) => (JSON.parse(String(reply).slice("/tell ".length)) as { it: unknown }).it;
 
 describe("F13: JSONTestSuite", () => {
@@ -36,7 +36,7 @@ describe("F13: JSONTestSuite", () => {
 
   test.each(named("n_"))("refuses $name", async ({ input }) => {
     const reply = await send(input);
-    // What is nested too deep is refused before it is known that it never ends.
+    // Deep nesting is refused before the end of the text is looked for.
     expect(reply.error).toMatch(input.length > 1_000 ? /^(parse-error|invalid-request)$/ : /^parse-error$/);
     expect((await send(paramsOf(input), TRIGGER)).status).toBe(400);
   });

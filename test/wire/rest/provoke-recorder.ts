@@ -5,7 +5,7 @@ import { targetOf } from "#test/harness/rest.ts";
 import { agents, newSession } from "#test/wire/call/provoked.ts";
 import { call, gatewayFor, keyFor, type Provoke, usual } from "./provoke-gateways.ts";
 
-/** Of the request that it came with: one that was refused is answered without the id of its delivery. */
+/** Finds a delivery by its request: a refusal does not name its delivery. */
 const deliveryOf = async (gateway: TestGateway, requestId: string): Promise<string> => {
   const { json } = await gateway.console.call("deliveries.list", { query: { id: requestId } });
   return String((json.deliveries as { delivery_id: string }[])[0]?.delivery_id);
@@ -86,7 +86,7 @@ const replay: Partial<Record<ErrorName, Provoke>> = {
     const { requestId } = await ending.hooks.send(...stuckIn(`webhook:${newSession()}`));
     const delivery_id = await deliveryOf(ending, requestId);
     await using connection = await openConnection(ending.url);
-    // Whoever closes the gateways waits for its end.
+    // The test that closes the gateways waits for its end.
     void ending.gateway.drain("test", 1_000);
     const place = { method: route.method, path: targetOf(route.path, { path: { delivery_id } }) };
     connection.write(requestText(place, { authorization: `Bearer ${keyFor(route)}` }));
@@ -103,7 +103,7 @@ const eventIn = async ({ gateway: { store } }: TestGateway, event_id: string, st
   return { event_id };
 };
 
-/** What the operations of the flight recorder, of agents and of lists of turns have beside what any operation has. */
+/** Adds the errors that only the flight recorder, agents and lists of turns have. */
 export const recorderProvocations: Record<string, Partial<Record<ErrorName, Provoke>>> = {
   "agents.beat": { "agent-not-found": noAgent },
   "agents.pause": { "agent-not-found": noAgent },

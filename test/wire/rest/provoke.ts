@@ -142,7 +142,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   },
   "agent-unavailable": async (route) => call(await usual(), route, { fields: fieldsFor(route, { agent: "resting" }) }),
   "store-full": async (route) => {
-    // What is no new work is refused by a full disk alone.
+    // A call that starts no work is refused by a full disk alone.
     if (!route.idempotent) return withFailingStore(new GatewayError("store-full"), route);
     const gateway = await gatewayFor("small store", { config: { limits: { storeBytes: 1 } } });
     await call(gateway, route);
@@ -177,7 +177,7 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     const gateway = await gatewayFor(`${route.operation}, the end`);
     await using connection = await openConnection(gateway.url);
     await beginStuck(gateway, { session_id: newSession() });
-    // Whoever closes the gateways waits for its end.
+    // The test that closes the gateways waits for its end.
     void gateway.gateway.drain("test", 1_000);
     const body = JSON.stringify(BODIES[route.operation]);
     const headers = { authorization: `Bearer ${keyFor(route)}`, "content-type": "application/json" };

@@ -4,7 +4,7 @@ import type { TestGateway } from "#test/harness/gateway.ts";
 export type Summary = RestReplies["deliveries.list"]["deliveries"][number];
 export type Full = RestReplies["deliveries.get"];
 
-/** What the flight recorder of a gateway shows, as the console reads it. All of it is held to the contract. */
+/** Reads a gateway's flight recorder as the console does. All of it is held to the contract. */
 export const recorderOf = ({ console }: Pick<TestGateway, "console">) => {
   const page = async (query: Record<string, string> = {}) =>
     (await console.call("deliveries.list", { query })).json as unknown as RestReplies["deliveries.list"];

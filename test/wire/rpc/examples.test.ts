@@ -28,7 +28,7 @@ const support = { backend: "echo", description: "Answers what customers ask." } 
 const converse = (rpc: Rpc) =>
   rpc.call("agent.sendMessage", { agentName: "main", message: "Good morning", wait: true });
 
-/** What a configuration that is read again comes to: the files of the examples are nobody's here. */
+/** Stands in for reading the configuration again, as the files of the examples do not exist here. */
 const reloads: Record<string, Start["readConfig"]> = {
   changed: async () => ({
     reloaded: true,
@@ -43,7 +43,7 @@ const reloads: Record<string, Start["readConfig"]> = {
   },
 };
 
-/** What is new each time, and what another day or another build has otherwise, made the same. */
+/** Makes ids, times and facts of the build the same. */
 const plain = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value)

@@ -3,15 +3,12 @@ import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { exchange, openConnection, requestText } from "#test/harness/raw.ts";
 import { createRpc, RPC } from "#test/harness/rpc.ts";
 
-// What the door of POST /rpc does before the dispatcher is asked, and after.
-
 const gateway = await shareGateway({ config: { gateway: { trustedProxies: ["127.0.0.1"] } } });
 const rpc = createRpc(gateway.url);
 const LIST = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "agent.list" });
 const good = { authorization: `Bearer ${SECRETS.rpcToken}`, "content-type": "application/json" };
 let addresses = 0;
 const elsewhere = () => ({ "x-forwarded-for": `198.51.100.${++addresses}`, "x-forwarded-proto": "https" });
-const hello = { agentName: "main", message: "hi" };
 
 describe("POST /rpc", () => {
   test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])("is not %s: 405 with Allow", async (method) => {
@@ -62,18 +59,6 @@ describe("POST /rpc", () => {
 });
 
 describe("a caller without a good token", () => {
-  test.each([
-    ["no token", {}],
-    ["a wrong token", { authorization: "Bearer wrong" }],
-    ["a token of REST", { authorization: `Bearer ${SECRETS.key}` }],
-    ["another scheme", { authorization: "Basic b3BzOm9wcw==" }],
-  ])("is 401 with -32000 and its id: %s", async (_, authorization) => {
-    const headers = { "content-type": "application/json", ...elsewhere(), ...authorization };
-    const reply = await exchange(gateway.url, RPC, headers as Record<string, string>, LIST);
-    expect([reply.status, reply.headers.get("www-authenticate")]).toEqual([401, 'Bearer realm="agent-gateway"']);
-    expect(reply.json).toMatchObject({ error: { code: -32000, message: "Authentication failed" }, id: "a" });
-  });
-
   const idFor = async (body: string | Buffer, headers: Record<string, string> = {}) => {
     const reply = await exchange(gateway.url, RPC, { ...elsewhere(), ...headers }, body);
     expect(reply.status).toBe(401);
@@ -118,63 +103,6 @@ describe("a caller without a good token", () => {
     expect([reply.status, reply.headers.get("www-authenticate")]).toEqual([403, null]);
     expect(reply.json).toMatchObject({ error: { code: -32000, data: { name: "tls-required" } }, id: "a" });
   });
-
-  test("F29: who guesses is told to wait from the 21st time on, and its connection is closed; a good token passes", async () => {
-    const from = elsewhere();
-    await using connection = await openConnection(gateway.url);
-    for (let n = 1; n <= 21; n++) {
-      connection.write(requestText(RPC, { ...from, authorization: `Bearer guess ${n}` }, LIST));
-      const { status, headers, json } = await connection.reply(RPC);
-      expect([status, json.id]).toEqual([401, "a"]);
-      expect(headers.has("retry-after")).toBe(n === 21);
-    }
-    await connection.closed;
-    const passed = await rpc.send(LIST, { headers: from });
-    expect(passed.status).toBe(200);
-    await gateway.logged("request", { requestId: passed.requestId });
-    expect(gateway.linesOf("auth.failed", { address: from["x-forwarded-for"] })).toHaveLength(20);
-    expect(JSON.stringify(gateway.logs)).not.toContain("guess 1");
-  });
-});
-
-describe("an idempotency key", () => {
-  const send = (params: object, headers: Record<string, string> = {}) =>
-    rpc.call("agent.sendMessage", { ...hello, ...params }, { headers });
-
-  test("in the header is as good as one among the params", async () => {
-    const { result: first } = await send({}, { "idempotency-key": "one" });
-    expect((await send({}, { "idempotency-key": "one" })).result).toEqual({ ...first, replayed: true });
-    expect((await send({ idempotencyKey: "one" })).result).toEqual({ ...first, replayed: true });
-    const both = await send({ idempotencyKey: "one" }, { "idempotency-key": "one" });
-    expect(both.result).toEqual({ ...first, replayed: true });
-  });
-
-  test("in both places must be the same", async () => {
-    const { error } = await send({ idempotencyKey: "one" }, { "idempotency-key": "two" });
-    expect(error).toMatchObject({ code: -32602, data: { name: "invalid-params" } });
-  });
-
-  test.each(["", "é", "x".repeat(256), " two"])("is refused where it is none: %j", async (key) => {
-    const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.sendMessage", params: hello });
-    await using connection = await openConnection(gateway.url);
-    // As bytes: fetch would not send some of these. HTTP takes the blanks around a value away.
-    connection.write(requestText(RPC, { ...good, "idempotency-key": key }, text));
-    const { json } = await connection.reply(RPC);
-    if (key === " two") expect(json).toHaveProperty("result");
-    else expect(json).toMatchObject({ error: { code: -32602 }, id: 1 });
-  });
-
-  test("with a batch is 400, and nothing of it is done", async () => {
-    const call = { jsonrpc: "2.0", id: 1, method: "agent.sendMessage", params: { ...hello, sessionId: "batched" } };
-    const reply = await rpc.send([call], { headers: { "idempotency-key": "three" } });
-    expect([reply.status, reply.json]).toMatchObject([400, { error: { code: -32600 }, id: null }]);
-    expect(await gateway.gateway.store.getSession("batched")).toBeUndefined();
-  });
-
-  test("is no affair of calls that start nothing", async () => {
-    const reply = await rpc.send(LIST, { headers: { "idempotency-key": "" } });
-    expect(reply.json).toHaveProperty("result");
-  });
 });
 
 describe("the surface", () => {
@@ -194,34 +122,5 @@ describe("the surface", () => {
     expect((await client.send(LIST)).status).toBe(404);
     await turned.reload({});
     expect((await client.send(LIST)).status).toBe(200);
-  });
-
-  test("has a rate limit where one is set: each call of a batch counts, of each token by itself", async () => {
-    const rateLimit = { maxRequests: 3, windowMs: 60_000 };
-    await using limited = await startGateway({ config: { gateway: { rpc: { rateLimit } } } });
-    const client = createRpc(limited.url);
-    const batch = [1, 2, 3, 4].map((id) => ({ jsonrpc: "2.0", id, method: id === 2 ? "nothing" : "system.info" }));
-    const { json } = await client.send(batch);
-    const names = (json as unknown as { error?: { data: { name: string } } }[]).map(({ error }) => error?.data.name);
-    expect(names).toEqual([undefined, "method-not-found", undefined, "rate-limited"]);
-    const { error } = await client.call("agent.list");
-    expect(error).toMatchObject({ code: -32004, message: "Rate limit exceeded" });
-    expect(error?.data.retryAfterMs).toBeGreaterThan(50_000);
-    expect((await client.call("agent.list", {}, { token: SECRETS.consoleToken })).error).toBeUndefined();
-  });
-
-  test("tells a token that is named `console` from the console's own: in what it counts, and in what was sent before", async () => {
-    const tokens = [{ name: "console", token: "a-token-of-that-name", permissions: "*" as const }];
-    const rpc = { rateLimit: { maxRequests: 1, windowMs: 60_000 }, auth: { tokens } };
-    await using limited = await startGateway({ config: { gateway: { rpc } } });
-    const client = createRpc(limited.url);
-    const turnIds: unknown[] = [];
-    for (const token of [SECRETS.consoleToken, "a-token-of-that-name"]) {
-      const params = { ...hello, sessionId: "whose", idempotencyKey: "one" };
-      const { result } = await client.call("agent.sendMessage", params, { token });
-      turnIds.push(result.turnId);
-      expect((await client.call("agent.list", {}, { token })).error?.data.name).toBe("rate-limited");
-    }
-    expect(new Set(turnIds).size).toBe(2);
   });
 });

@@ -7,7 +7,6 @@ import type { RpcAnswer } from "#test/harness/rpc-contract.ts";
 import { agents, createGateways, failingStore, newSession, turnOf, whileStoreFails } from "#test/wire/call/provoked.ts";
 
 type Params = Record<string, unknown>;
-/** What to provoke an error with: a method, on one transport. */
 type Stage = {
   method: RpcMethod;
   /** The gateway of this name, made when it is first asked for. */
@@ -68,7 +67,7 @@ const send = (stage: Stage, gateway: TestGateway, params: Params): Promise<RpcAn
 const usual = ({ gatewayFor }: Stage) => gatewayFor("usual");
 
 const withFailingStore = async (error: Error, stage: Stage): Promise<RpcAnswer> => {
-  // Of its own for each: how the gateway is, it looks up at most four times a second.
+  // Each has a gateway of its own, as a gateway looks at its health at most four times a second.
   const gateway = await stage.gatewayFor(`failing store, ${stage.method}`, {
     wrapStore: (store) => failingStore(store, { memoryToo: true }),
   });
@@ -192,13 +191,13 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     const sessionId = newSession();
     await send(stage, gateway, { sessionId, wait: true });
     await send(stage, gateway, { agentName: "stuck" });
-    // Whoever closes the gateways waits for its end.
+    // The test that closes the gateways waits for its end.
     void gateway.gateway.drain("test", 1_000);
     return await ask(transport, stage.method, { ...USUAL[stage.method], sessionId });
   },
 };
 
-/** What no call can bring about, and why. */
+/** These errors cannot be brought about by a call; each says why. */
 export const impossible: Partial<Record<`${RpcMethod} ${ErrorName}` | ErrorName, string>> = {
   "idempotency-in-progress": "the memory engine stores in one step: nobody can come in between",
   "system.info internal": "it reads nothing that could fail",
