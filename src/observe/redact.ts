@@ -44,16 +44,14 @@ interface Redactor {
   longest(): number;
 }
 
-/** Finds nothing. */
-const NONE = /(?!)/g;
 const escaped = (text: string): string => text.replace(/[$()*+./?[\\\]^{|}-]/g, "\\$&");
 
 export const createRedactor = (): Redactor => {
   const known = new Set<string>();
-  let forms = NONE;
+  let forms: RegExp | undefined;
   let longest = 0;
 
-  const text = (value: string): string => value.replace(forms, HIDDEN);
+  const text = (value: string): string => (forms ? value.replace(forms, HIDDEN) : value);
   const hideIn = (_key: string, value: unknown): unknown => {
     if (typeof value === "string") return text(value);
     return typeof value === "number" && text(String(value)) !== String(value) ? HIDDEN : value;
@@ -71,7 +69,7 @@ export const createRedactor = (): Redactor => {
       for (const form of [...known].slice(0, -MOST_FORMS)) known.delete(form);
       const all = [...known].sort((a, b) => b.length - a.length); // the longest first: one secret may begin with another
       longest = all[0]?.length ?? 0;
-      forms = all.length === 0 ? NONE : new RegExp(all.map(escaped).join("|"), "g");
+      forms = all.length === 0 ? undefined : new RegExp(all.map(escaped).join("|"), "g");
     },
     text,
     jsonLine: (line) => {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hashOf } from "#kit/secrets.ts";
@@ -14,10 +15,18 @@ export const bearerOf = (req: IncomingMessage): string | undefined => {
   return header.slice(7).trim() || undefined;
 };
 
+/** A connection sends the same token again and again: the hash of its last one is kept with it. */
+const hashes = new WeakMap<Socket, { token: string; hash: Buffer }>();
+
 /** The hash of the token that a request carries; undefined when it carries none. */
 export const tokenHashOf = (req: IncomingMessage): Buffer | undefined => {
   const token = bearerOf(req);
-  return token === undefined ? undefined : hashOf(token);
+  if (token === undefined) return undefined;
+  const last = hashes.get(req.socket);
+  if (last?.token === token) return last.hash;
+  const hash = hashOf(token);
+  hashes.set(req.socket, { token, hash });
+  return hash;
 };
 
 /** The hash of the token in `x-gateway-token`, for use behind a proxy that needs Authorization for itself. */

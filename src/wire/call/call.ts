@@ -39,6 +39,8 @@ export class WireCall {
   turnId: string | undefined = undefined;
   /** A call of RPC starts or changes something. */
   changes = false;
+  /** Its place among the calls under way. */
+  at = -1;
   keyHash: Buffer | undefined = undefined;
   readonly #parts: CallParts;
   readonly #began: number;

@@ -1,6 +1,8 @@
 import type { ServerResponse } from "node:http";
 
 type Call = {
+  /** Its place in the list of calls. */
+  at: number;
   readonly res: ServerResponse;
   readonly keyHash: Buffer | undefined;
   endStream(): void;
@@ -9,17 +11,23 @@ type Call = {
 
 /** The calls that have begun and are not answered yet. */
 export const createUnderWay = () => {
-  const calls = new Set<Call>();
+  // In no order. A Set would leave a table behind for every few calls, and these keep calls that have ended alive.
+  const calls: Call[] = [];
   let closing = false;
   let whenNone = () => {};
   return {
     add(call: Call): void {
-      calls.add(call);
+      call.at = calls.push(call) - 1;
       if (closing) call.res.shouldKeepAlive = false;
     },
     delete(call: Call): void {
-      calls.delete(call);
-      if (calls.size === 0) whenNone();
+      if (calls[call.at] !== call) return;
+      const last = calls.pop() as Call;
+      if (last !== call) {
+        calls[call.at] = last;
+        last.at = call.at;
+      }
+      if (calls.length === 0) whenNone();
     },
     /** From now on an answer ends its connection: the caller's next request is for another gateway. */
     closeAfterwards(): void {
@@ -28,7 +36,7 @@ export const createUnderWay = () => {
     },
     /** Resolves when every call is answered, or after `ms`. */
     async answered(ms: number): Promise<void> {
-      if (calls.size === 0) return;
+      if (calls.length === 0) return;
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         whenNone = resolve;
@@ -38,11 +46,11 @@ export const createUnderWay = () => {
     },
     /** Ends the streams of calls whose key is not known any more. */
     recheckKeys(isKnown: (hash: Buffer) => boolean): void {
-      for (const call of calls) if (call.keyHash && !isKnown(call.keyHash)) call.endStream();
+      for (const call of [...calls]) if (call.keyHash && !isKnown(call.keyHash)) call.endStream();
     },
     /** Ends every wait: a waiting caller gets the result so far, and streams end. */
     endWaits(): void {
-      for (const call of calls) call.endWait();
+      for (const call of [...calls]) call.endWait();
     },
   };
 };
