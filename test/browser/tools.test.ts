@@ -70,6 +70,19 @@ browserTests(({ open }) => {
       expect(command).toContain('authorization: Bearer $WEBHOOK_TOKEN"');
     });
 
+    it("MUST teach a command on Usage before the first use, and show the numbers once there are some", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/usage" });
+      const { page, complaints } = opened;
+      const command = page.locator(".empty .command code");
+      expect(await command.textContent()).toContain(`curl '${gateway.url}/api/v1/chat/send'`);
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByRole("cell", { name: "main" }).waitFor();
+      expect(await command.count()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+
     it("MUST show how old each token is, and how much of each rate limit is used", async () => {
       const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
       const token = [
