@@ -48,6 +48,26 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST take a value that its address cannot have for none, on each page", async () => {
+      await using gateway = await startPages();
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await using opened = await open(gateway, { path: "/console/activity?surface=x&outcome=y&hours=9e99" });
+      const { page, complaints } = opened;
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      for (const days of ["-1", "letters", "0.5"]) {
+        await page.goto(`${gateway.url}/console/usage?days=${days}&by=x`);
+        await page.getByRole("cell", { name: "main" }).waitFor();
+        expect(await page.getByLabel("Span").inputValue()).toBe("7");
+      }
+      await page.goto(`${gateway.url}/console/settings/configuration?origin=x`);
+      await page.getByRole("cell", { name: "agents.main.backend", exact: true }).waitFor();
+      await page.goto(`${gateway.url}/console/api?surface=x`);
+      await page.getByRole("link", { name: "chat.send", exact: true }).waitFor();
+      await page.goto(`${gateway.url}/console/events?status=x`);
+      await page.getByText("No event waits.").waitFor();
+      expect(complaints).toEqual([]);
+    });
+
     it("MUST replay by key after a confirmation, and link both ways", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "a", state: "b" });

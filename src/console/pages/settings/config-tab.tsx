@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { rpc } from "#console/app/api.ts";
-import { query } from "#console/app/router.ts";
+import { choiceOf, query } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { type ConfigReply, type ConfigValue, originText, sectionsOf, valueText } from "#console/lib/config-view.ts";
 import { plural } from "#console/lib/format.ts";
@@ -91,7 +91,7 @@ const COLUMNS: readonly Column<ConfigValue>[] = [
 
 /** Every value, by section. */
 const Values = ({ config: { values } }: { config: ConfigReply }) => {
-  const sections = sectionsOf(values, query.value.get("find") ?? "", query.value.get("origin") ?? "");
+  const sections = sectionsOf(values, query.value.get("find") ?? "", choiceOf(query.value, "origin", ORIGINS));
   return (
     <>
       <Filters names={["find", "origin"]}>

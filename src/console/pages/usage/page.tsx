@@ -1,6 +1,6 @@
 import { rpc } from "#console/app/api.ts";
 import { hold, onPush } from "#console/app/live.ts";
-import { query, setQuery } from "#console/app/router.ts";
+import { type Choices, choiceOf, query, setQuery } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { zone } from "#console/app/settings.ts";
 import { count, duration, exact, money } from "#console/lib/format.ts";
@@ -31,8 +31,8 @@ const GROUPS = [
 
 /** Usage by day, and by agent, model, caller or surface. */
 const Page = () => {
-  const days = Number(query.value.get("days") ?? 7) || 7;
-  const by = (query.value.get("by") ?? "agent") as GroupBy;
+  const days = Number(choiceOf(query.value, "days", DAYS) ?? 7);
+  const by: GroupBy = choiceOf(query.value, "by", GROUPS) ?? "agent";
   const step = days <= 1 ? "hour" : "day";
   const loaded = useLoaded(async () => {
     if (!isConsole.peek()) return undefined;
@@ -122,10 +122,10 @@ const Page = () => {
   );
 };
 
-type Choices = { name: string; word: string; value: string; values: readonly (readonly [string, string])[] };
+type Choosing = { name: string; word: string; value: string; values: Choices };
 
 /** A choice that always has a value, kept in the address. */
-const Choice = ({ name, word, value, values }: Choices) => (
+const Choice = ({ name, word, value, values }: Choosing) => (
   <label class="usage-choice">
     <span>{word}</span>
     <select value={value} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
