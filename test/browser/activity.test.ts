@@ -48,6 +48,17 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST show the status beside the outcome where there is one, and nothing in its place where there is none", async () => {
+      await using gateway = await startPages();
+      const { rest, stranger } = callers(gateway);
+      await rest("/api/v1/chat/send", { message: "Hello" });
+      await stranger("/hooks/wake", { text: "Let me in" });
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const outcomes = opened.page.locator("td[data-name='Outcome']");
+      const texts = async () => (await outcomes.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " "));
+      await expect.poll(texts).toEqual(["⊘ refused 401", "● completed"]);
+    });
+
     it("MUST take a value that its address cannot have for none, on each page", async () => {
       await using gateway = await startPages();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });

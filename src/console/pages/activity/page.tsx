@@ -93,16 +93,14 @@ const COLUMNS: readonly Column<Row>[] = [
   },
   {
     name: "Outcome",
-    width: "128px",
+    width: "152px",
     narrow: "first",
-    cell: ({ outcome }) => <State of={outcome} />,
-  },
-  {
-    name: "Status",
-    width: "64px",
-    align: "end",
-    narrow: "none",
-    cell: ({ status }) => <span class="mono">{status ?? "–"}</span>,
+    // Many have no status: that of a call is decided by its turn, after the call was recorded.
+    cell: ({ outcome, status }) => (
+      <>
+        <State of={outcome} /> {status !== null && <span class="mono faint">{status}</span>}
+      </>
+    ),
   },
   { name: "Caller", width: "18%", cell: ({ caller, address }) => caller ?? <span class="faint">{address}</span> },
   { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
