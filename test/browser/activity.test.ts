@@ -79,6 +79,24 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST draw the phases of a request beside each other in true lengths", async () => {
+      await using gateway = await startPages({ agents: { main: { backend: "echo", echo: { delayMs: 300 } } } });
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await using opened = await open(gateway, { path: "/console/activity" });
+      await opened.page.getByRole("link", { name: /chat\/send/ }).click();
+      const phases = opened.page.locator(".phase");
+      await opened.page.locator(".phase-names", { hasText: "ran" }).waitFor();
+      const drawn = await phases.evaluateAll((all) =>
+        all.map((phase) => ({
+          width: phase.getBoundingClientRect().width,
+          share: Number((phase as unknown as { style: { flexGrow: string } }).style.flexGrow),
+        })),
+      );
+      const most = drawn.reduce((widest, one) => (one.width > widest.width ? one : widest));
+      for (const { width, share } of drawn)
+        expect(width).toBeCloseTo(Math.max(2, (share * most.width) / most.share), 0);
+    });
+
     it("MUST replay by key after a confirmation, and link both ways", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "a", state: "b" });
