@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
@@ -80,6 +82,36 @@ browserTests(({ open }) => {
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("cell", { name: "main" }).waitFor();
       expect(await command.count()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST show when Settings was read, and the last reload, taken or refused", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/settings" });
+      const { page, complaints } = opened;
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await page.getByText(/^Updated /).waitFor();
+      await page.getByRole("button", { name: "Read it again" }).waitFor();
+      await page.getByRole("tab", { name: "Configuration" }).click();
+      await page.getByText("It was not read again since the gateway started.").waitFor();
+      await page.getByRole("button", { name: "Reload now" }).click();
+      await page.getByText(/^Last reload .*, as somebody asked for it:/).waitFor();
+      await page.getByText("Nothing has changed in the file.").waitFor();
+      const file = join(gateway.folder, "gateway.json5");
+      const text = readFileSync(file, "utf8");
+      writeFileSync(file, text.replace("Repeats what it is told.", "Says it again."));
+      await page.getByText(/^Last reload .*, as a file changed:/).waitFor();
+      await page.getByText("The gateway read its configuration again.").waitFor();
+      writeFileSync(file, "{");
+      await page.getByText(/^Updated /).waitFor();
+      await expect
+        .poll(async () => {
+          await page.getByRole("button", { name: "Read it again" }).click();
+          return await page.getByText("The file has problems.").count();
+        })
+        .toBe(1);
+      await page.getByRole("tab", { name: "This browser" }).click();
+      expect(await page.getByRole("button", { name: "Read it again" }).count()).toBe(0);
       expect(complaints).toEqual([]);
     });
 

@@ -1,3 +1,4 @@
+import type { Signal } from "@preact/signals";
 import { rpc } from "#console/app/api.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { isAllowed, type RpcToken, tokensOf } from "#console/lib/config-view.ts";
@@ -7,6 +8,7 @@ import { State } from "#console/parts/state.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { readConfig } from "./read-config.ts";
+import { type ReadState, useReadState } from "./read-state.ts";
 
 /** All that is asked for: the methods, the surface, and the tokens where the configuration is told. */
 const readTokens = async (signal: AbortSignal) => {
@@ -16,8 +18,9 @@ const readTokens = async (signal: AbortSignal) => {
 };
 
 /** RPC tokens: what each may call. They are made in the configuration alone. */
-export const TokensTab = () => {
+export const TokensTab = ({ read }: { read: Signal<ReadState | undefined> }) => {
   const loaded = useLoaded(readTokens);
+  useReadState(read, [loaded]);
   const found = loaded.value.value;
   return (
     <section class="section" aria-label="RPC tokens">
