@@ -149,11 +149,8 @@ const LiveSign = () => {
     <span class="live-sign" data-state={state} data-reloaded={isReloaded} role="status" title={title}>
       <span class="live-dot" aria-hidden="true" />
       <span>
-        {state === "not-ready"
-          ? `${fault?.word}: no new work is taken`
-          : isReloaded
-            ? "Live. Reloaded, some may be missing"
-            : LIVE_WORDS[state]}
+        {state === "not-ready" ? fault?.word : isReloaded ? "Live. Reloaded, some may be missing" : LIVE_WORDS[state]}
+        {fault && <span class="narrow-word">: no new work is taken</span>}
         {state === "reconnecting" && <NextTry />}
       </span>
     </span>
