@@ -70,6 +70,9 @@ browserTests(({ open }) => {
       const command = await opened.page.locator(".empty .command code").textContent();
       expect(command).toContain(`curl '${gateway.url}/in/wake'`);
       expect(command).toContain('authorization: Bearer $WEBHOOK_TOKEN"');
+      await opened.page.getByRole("tab", { name: "Handled" }).click();
+      await opened.page.getByText("No event was handled lately.").waitFor();
+      await expect.poll(() => opened.page.locator(".empty .command code").textContent()).toBe(command);
     });
 
     it("MUST teach a command on Usage before the first use, and show the numbers once there are some", async () => {
@@ -77,12 +80,23 @@ browserTests(({ open }) => {
       await using opened = await open(gateway, { path: "/console/usage" });
       const { page, complaints } = opened;
       const command = page.locator(".empty .command code");
+      expect(await page.getByRole("button", { name: /^Download CSV/ }).getAttribute("title")).toMatch(/no usage/);
       expect(await command.textContent()).toContain(`curl '${gateway.url}/api/v1/chat/send'`);
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("cell", { name: "main" }).waitFor();
       expect(await command.count()).toBe(0);
       expect(complaints).toEqual([]);
+    });
+
+    it("MUST teach how to make an RPC token where there is none", async () => {
+      await using gateway = await startPages({
+        gateway: { console: { token: TOKENS.console } },
+        webhooks: { enabled: false },
+      });
+      await using opened = await open(gateway, { path: "/console/settings/tokens" });
+      await opened.page.getByText("The configuration has no RPC token.").waitFor();
+      expect(await opened.page.locator(".empty .command code").textContent()).toContain("rpc: { auth: { tokens:");
     });
 
     it("MUST show when Settings was read, and the last reload, taken or refused", async () => {

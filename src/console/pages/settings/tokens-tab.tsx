@@ -3,6 +3,7 @@ import { rpc } from "#console/app/api.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { isAllowed, type RpcToken, tokensOf } from "#console/lib/config-view.ts";
 import { plural } from "#console/lib/format.ts";
+import { Command } from "#console/parts/copy.tsx";
 import { Empty, Facts, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
@@ -55,7 +56,10 @@ export const TokensTab = ({ read }: { read: Signal<ReadState | undefined> }) => 
           {found.tokens === undefined ? (
             <Note>This gateway does not tell its tokens yet. They stand in its configuration file.</Note>
           ) : found.tokens.length === 0 ? (
-            <Empty title="The configuration has no RPC token." />
+            <Empty title="The configuration has no RPC token.">
+              <Command text={FIRST_TOKEN} />
+              <p class="muted">Put this into the configuration's file. The gateway takes the change over by itself.</p>
+            </Empty>
           ) : (
             <Grid tokens={found.tokens} methods={found.info.methods} />
           )}
@@ -64,6 +68,10 @@ export const TokensTab = ({ read }: { read: Signal<ReadState | undefined> }) => 
     </section>
   );
 };
+
+const FIRST_TOKEN = `gateway: {
+  rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: "*" }] } },
+}`;
 
 /** Which token may call which method. */
 const Grid = ({ tokens, methods }: { tokens: readonly RpcToken[]; methods: readonly string[] }) => (

@@ -5,6 +5,7 @@ import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { zone } from "#console/app/settings.ts";
 import { count, duration, exact, money } from "#console/lib/format.ts";
 import { csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
+import { ActionButton } from "#console/parts/fields.tsx";
 import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
@@ -67,14 +68,12 @@ const Page = () => {
   return (
     <>
       <PageHead title="Usage" updated={loaded.at.value} refresh={() => void loaded.reload()}>
-        <button
-          type="button"
-          class="button"
-          disabled={!found || found.groups.length === 0}
+        <ActionButton
+          why={!found || found.groups.length === 0 ? "There is no usage to download." : undefined}
           onClick={() => found && download(csvOf(found.groups, by), `usage-by-${by}-${days}-days.csv`)}
         >
           Download CSV
-        </button>
+        </ActionButton>
       </PageHead>
       <div class="filters">
         <Choice name="days" word="Span" value={String(days)} values={DAYS} />
