@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { bindKeys } from "../app/keys.ts";
 import { type Choices, choiceOf, query, setQuery } from "../app/router.ts";
+import { Prose } from "./prose.tsx";
 
 type Choice = { name: string; word: string; values: Choices };
 
@@ -103,7 +104,7 @@ export const Field = ({
     {hint && <span class="hint">{hint}</span>}
     {error && (
       <span class="field-error" role="alert">
-        {error}
+        <Prose text={error} />
       </span>
     )}
   </label>

@@ -79,12 +79,14 @@ const LastReload = ({ of: last }: { of: ConfigReply["last_reload"] }) =>
   last === null ? (
     <p class="muted">It was not read again since the gateway started.</p>
   ) : (
-    <div class="section" role="status">
+    <>
       <p class="muted">
         Last reload <Ago at={last.at} />, as {CAUSES[last.cause]}:
       </p>
-      <ReloadResult {...last} needsRestart={last.needs_restart} />
-    </div>
+      <div role="status">
+        <ReloadResult {...last} needsRestart={last.needs_restart} />
+      </div>
+    </>
   );
 
 const COLUMNS: readonly Column<ConfigValue>[] = [
