@@ -173,7 +173,6 @@ browserTests(({ open }) => {
       await sign.waitFor();
       expect(await sign.textContent()).toContain("Not ready");
       expect(await sign.getAttribute("title")).toContain("The store does not answer.");
-      await page.locator("#page .note", { hasText: "The store does not answer." }).waitFor();
       await page.unroute("**/readyz");
       await isLive(page);
       expect(complaints).toEqual([]);
@@ -190,6 +189,8 @@ browserTests(({ open }) => {
       const sign = page.locator(".bottom .live-sign[data-state='not-ready']");
       await sign.waitFor();
       expect(await sign.textContent()).toContain("Draining");
+      await page.getByRole("navigation", { name: "Pages, short" }).getByRole("link", { name: "Live" }).click();
+      await page.getByText("The gateway takes no new work.").waitFor();
       gateway.kill("SIGKILL");
     });
 

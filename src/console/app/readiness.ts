@@ -3,12 +3,12 @@ import { rawFetch } from "./api.ts";
 import { liveState, onPush, onReturn } from "./live.ts";
 
 const LOOK_MS = 5_000;
-/** While it takes none, whoever waits for it wants to know soon. */
+/** While it is not, whoever waits for it wants to know soon. */
 const LOOK_AGAIN_MS = 1_000;
 
 type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
 
-/** Why the gateway takes no work now: a word, and the cause. Undefined while it does, or where nobody can tell. */
+/** Why the gateway is not ready for work: a word, and the cause. Undefined while it is, or where nobody can tell. */
 export const notReady = signal<{ word: string; detail: string } | undefined>(undefined);
 
 const look = async (): Promise<void> => {
@@ -22,11 +22,11 @@ const look = async (): Promise<void> => {
   } catch {
     // A gateway that drains closes its door, and keeps its streams until the last turn has ended.
     if (liveState.peek() !== "live") notReady.value = undefined;
-    else notReady.value ??= { word: "Draining", detail: "Its stream is open, but it takes no new connections." };
+    else notReady.value ??= { word: "Draining", detail: "It takes no new connections." };
   }
 };
 
-/** Looks now and then if the gateway takes work, and at once where a push says that its health is another. */
+/** Looks now and then if the gateway is ready, and at once where a push says that its health is another. */
 export const watchReadiness = (): (() => void) => {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isEnded = false;

@@ -137,7 +137,7 @@ const LiveSign = () => {
   const isReloaded = wasReset.value && liveState.value === "live" && !fault;
   const state = fault ? "not-ready" : newsWait.value && liveState.value === "live" ? "paused" : liveState.value;
   const title = fault
-    ? `The gateway takes no new work. ${fault.detail}`
+    ? fault.detail
     : isReloaded
       ? "The gateway could not go on where this page was, so the page was read again."
       : state === "paused"
@@ -150,7 +150,7 @@ const LiveSign = () => {
       <span class="live-dot" aria-hidden="true" />
       <span>
         {state === "not-ready" ? fault?.word : isReloaded ? "Live. Reloaded, some may be missing" : LIVE_WORDS[state]}
-        {fault && <span class="narrow-word">: no new work is taken</span>}
+        {fault && <span class="narrow-word">. {fault.detail}</span>}
         {state === "reconnecting" && <NextTry />}
       </span>
     </span>

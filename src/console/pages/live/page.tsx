@@ -221,9 +221,9 @@ const COLUMNS: readonly Column<StreamRow<Row, Turn>>[] = [
 /** The troubles, each with a link to its place. Nothing is shown where there are none. */
 const Troubles = ({ wrong, hasDead }: { wrong: readonly Wrong[]; hasDead: boolean }) => (
   <>
-    {notReady.value && (
+    {notReady.value?.word === "Draining" && (
       <Note tone="warning">
-        <strong>{notReady.value.word}: the gateway takes no new work.</strong> {notReady.value.detail}
+        <strong>The gateway takes no new work.</strong> {notReady.value.detail}
       </Note>
     )}
     {wrong.map(({ what, detail, path }) => (
