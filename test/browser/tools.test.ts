@@ -89,6 +89,15 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST leave the focus on the page when an empty page's button has made it a list", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const { page } = opened;
+      await page.getByRole("button", { name: "Send a test message" }).press("Enter");
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      expect(await page.evaluate("document.activeElement.id")).toBe("page");
+    });
+
     it("MUST teach how to make an RPC token where there is none", async () => {
       await using gateway = await startPages({
         gateway: { console: { token: TOKENS.console } },
