@@ -32,6 +32,7 @@ browserTests(({ open }) => {
       await field.fill(TOKENS.chat);
       await field.press("Enter");
       await page.getByText("This key has the scope").waitFor();
+      expect(await page.getByRole("alert").textContent()).not.toContain("`");
       await field.fill(TOKENS.console);
       await field.press("Enter");
       await page.getByRole("heading", { name: "Live" }).waitFor();

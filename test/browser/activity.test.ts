@@ -48,6 +48,55 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST show the status beside the outcome where there is one, and nothing in its place where there is none", async () => {
+      await using gateway = await startPages();
+      const { rest, stranger } = callers(gateway);
+      await rest("/api/v1/chat/send", { message: "Hello" });
+      await stranger("/hooks/wake", { text: "Let me in" });
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const outcomes = opened.page.locator("td[data-name='Outcome']");
+      const texts = async () => (await outcomes.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " "));
+      await expect.poll(texts).toEqual(["⊘ refused 401", "● completed"]);
+    });
+
+    it("MUST take a value that its address cannot have for none, on each page", async () => {
+      await using gateway = await startPages();
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await using opened = await open(gateway, { path: "/console/activity?surface=x&outcome=y&hours=9e99" });
+      const { page, complaints } = opened;
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      for (const days of ["-1", "letters", "0.5"]) {
+        await page.goto(`${gateway.url}/console/usage?days=${days}&by=x`);
+        await page.getByRole("cell", { name: "main" }).waitFor();
+        expect(await page.getByLabel("Span").inputValue()).toBe("7");
+      }
+      await page.goto(`${gateway.url}/console/settings/configuration?origin=x`);
+      await page.getByRole("cell", { name: "agents.main.backend", exact: true }).waitFor();
+      await page.goto(`${gateway.url}/console/api?surface=x`);
+      await page.getByRole("link", { name: "chat.send", exact: true }).waitFor();
+      await page.goto(`${gateway.url}/console/events?status=x`);
+      await page.getByText("No event waits.").waitFor();
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST draw the phases of a request beside each other in true lengths", async () => {
+      await using gateway = await startPages({ agents: { main: { backend: "echo", echo: { delayMs: 300 } } } });
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await using opened = await open(gateway, { path: "/console/activity" });
+      await opened.page.getByRole("link", { name: /chat\/send/ }).click();
+      const phases = opened.page.locator(".phase");
+      await opened.page.locator(".phase-names", { hasText: "ran" }).waitFor();
+      const drawn = await phases.evaluateAll((all) =>
+        all.map((phase) => ({
+          width: phase.getBoundingClientRect().width,
+          share: Number((phase as unknown as { style: { flexGrow: string } }).style.flexGrow),
+        })),
+      );
+      const most = drawn.reduce((widest, one) => (one.width > widest.width ? one : widest));
+      for (const { width, share } of drawn)
+        expect(width).toBeCloseTo(Math.max(2, (share * most.width) / most.share), 0);
+    });
+
     it("MUST replay by key after a confirmation, and link both ways", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "a", state: "b" });

@@ -162,6 +162,37 @@ browserTests(({ open }) => {
       expect(complaints).toEqual([]);
     });
 
+    it("MUST say on every page when the gateway takes no new work, and stop saying so", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway);
+      const { page, complaints } = opened;
+      await isLive(page);
+      const parts = { store: { ok: false, detail: "The store does not answer." }, intake: { ok: true } };
+      await page.route("**/readyz", (route) => route.fulfill({ status: 503, json: { ready: false, parts } }));
+      const sign = page.locator(".side .live-sign[data-state='not-ready']");
+      await sign.waitFor();
+      expect(await sign.textContent()).toContain("Not ready");
+      expect(await sign.getAttribute("title")).toContain("The store does not answer.");
+      await page.unroute("**/readyz");
+      await isLive(page);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST say that the gateway drains while its last turns run", async () => {
+      await using gateway = await startPages({ agents: { main: { backend: "echo", echo: { delayMs: 20_000 } } } });
+      const viewport = { width: 360, height: 740 };
+      await using opened = await open(gateway, { viewport });
+      const { page } = opened;
+      await page.locator(".bottom .live-sign[data-state='live']").waitFor({ state: "attached" });
+      await callers(gateway).rpc("agent.sendMessage", { agentName: "main", message: "Hello", channel: "test" });
+      gateway.kill("SIGTERM");
+      const sign = page.locator(".bottom .live-sign[data-state='not-ready']");
+      await sign.waitFor();
+      expect(await sign.textContent()).toContain("Draining");
+      await page.getByText("The gateway takes no new work.").waitFor();
+      gateway.kill("SIGKILL");
+    });
+
     it("MUST serve two tabs, and keep to what each asked for", async () => {
       await using gateway = await startPages();
       await using one = await open(gateway, { path: "/console/activity" });

@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
@@ -68,6 +70,72 @@ browserTests(({ open }) => {
       const command = await opened.page.locator(".empty .command code").textContent();
       expect(command).toContain(`curl '${gateway.url}/in/wake'`);
       expect(command).toContain('authorization: Bearer $WEBHOOK_TOKEN"');
+      await opened.page.getByRole("tab", { name: "Handled" }).click();
+      await opened.page.getByText("No event was handled lately.").waitFor();
+      await expect.poll(() => opened.page.locator(".empty .command code").textContent()).toBe(command);
+    });
+
+    it("MUST teach a command on Usage before the first use, and show the numbers once there are some", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/usage" });
+      const { page, complaints } = opened;
+      const command = page.locator(".empty .command code");
+      expect(await page.getByRole("button", { name: /^Download CSV/ }).getAttribute("title")).toMatch(/no usage/);
+      expect(await command.textContent()).toContain(`curl '${gateway.url}/api/v1/chat/send'`);
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
+      await page.getByRole("cell", { name: "main" }).waitFor();
+      expect(await command.count()).toBe(0);
+      expect(complaints).toEqual([]);
+    });
+
+    it("MUST leave the focus on the page when an empty page's button has made it a list", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/activity" });
+      const { page } = opened;
+      await page.getByRole("button", { name: "Send a test message" }).press("Enter");
+      await page.getByRole("link", { name: /chat\/send/ }).waitFor();
+      expect(await page.evaluate("document.activeElement.id")).toBe("page");
+    });
+
+    it("MUST teach how to make an RPC token where there is none", async () => {
+      await using gateway = await startPages({
+        gateway: { console: { token: TOKENS.console } },
+        webhooks: { enabled: false },
+      });
+      await using opened = await open(gateway, { path: "/console/settings/tokens" });
+      await opened.page.getByText("The configuration has no RPC token.").waitFor();
+      expect(await opened.page.locator(".empty .command code").textContent()).toContain("rpc: { auth: { tokens:");
+    });
+
+    it("MUST show when Settings was read, and the last reload, taken or refused", async () => {
+      await using gateway = await startPages();
+      await using opened = await open(gateway, { path: "/console/settings" });
+      const { page, complaints } = opened;
+      await page.locator(".live-sign[data-state='live']").first().waitFor();
+      await page.getByText(/^Updated /).waitFor();
+      await page.getByRole("button", { name: "Read it again" }).waitFor();
+      await page.getByRole("tab", { name: "Configuration" }).click();
+      await page.getByText("It was not read again since the gateway started.").waitFor();
+      await page.getByRole("button", { name: "Reload now" }).click();
+      await page.getByText(/^Last reload .*, as somebody asked for it:/).waitFor();
+      await page.getByText("Nothing has changed in the file.").waitFor();
+      const file = join(gateway.folder, "gateway.json5");
+      const text = readFileSync(file, "utf8");
+      writeFileSync(file, text.replace("Repeats what it is told.", "Says it again."));
+      await page.getByText(/^Last reload .*, as a file changed:/).waitFor();
+      await page.getByText("The gateway read its configuration again.").waitFor();
+      writeFileSync(file, "{");
+      await page.getByText(/^Updated /).waitFor();
+      await expect
+        .poll(async () => {
+          await page.getByRole("button", { name: "Read it again" }).click();
+          return await page.getByText("The file has problems.").count();
+        })
+        .toBe(1);
+      await page.getByRole("tab", { name: "This browser" }).click();
+      expect(await page.getByRole("button", { name: "Read it again" }).count()).toBe(0);
+      expect(complaints).toEqual([]);
     });
 
     it("MUST show how old each token is, and how much of each rate limit is used", async () => {

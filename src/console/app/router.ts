@@ -32,6 +32,16 @@ export const setQuery = (changes: Readonly<Record<string, string | undefined>>, 
   go(url.peek().pathname + (text && `?${text}`), { replace });
 };
 
+/** The values that a part of the query may have, each with its word. */
+export type Choices<Value extends string = string> = readonly (readonly [value: Value, word: string])[];
+
+/** The value of a part of the query. One that is not among `choices`, as anybody may write into an address, is none. */
+export const choiceOf = <Value extends string>(
+  given: URLSearchParams,
+  name: string,
+  choices: Choices<Value>,
+): Value | undefined => choices.find(([value]) => value === given.get(name))?.[0];
+
 /** The address of a path below `/console`, as a link has it. */
 export const hrefOf = (to: string): string => BASE + (to === "/" ? "" : to);
 

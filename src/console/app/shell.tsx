@@ -8,6 +8,7 @@ import { now } from "./clock.ts";
 import { activeKeys, bindKeys } from "./keys.ts";
 import { beginPage, hold, liveState, newsWait, nextTry, wasReset } from "./live.ts";
 import { type Page, type PageGroup, pageOf, pages } from "./pages.ts";
+import { notReady, watchReadiness } from "./readiness.ts";
 import { go, hrefOf, path } from "./router.ts";
 import { identity, isConsole, signOut } from "./session.ts";
 import { nextTheme } from "./settings.ts";
@@ -33,6 +34,7 @@ export const Shell = () => {
   );
   // Every page may say whether it is live; those that follow more hold more.
   useEffect(() => hold({ gateway: null }), [identity.value]);
+  useEffect(watchReadiness, []);
   useEffect(beginPage, [at?.page]);
   const close = () => {
     overlay.value = undefined;
@@ -131,20 +133,24 @@ const LIVE_WORDS = {
 
 /** The state of the live stream, as a dot and words. */
 const LiveSign = () => {
-  const isReloaded = wasReset.value && liveState.value === "live";
-  const state = newsWait.value && liveState.value === "live" ? "paused" : liveState.value;
-  const title = isReloaded
-    ? "The gateway could not go on where this page was, so the page was read again."
-    : state === "paused"
-      ? "New rows wait, so that nothing moves while you read."
-      : isConsole.value
-        ? undefined
-        : "The live stream needs the console token.";
+  const fault = liveState.value === "live" || liveState.value === "off" ? notReady.value : undefined;
+  const isReloaded = wasReset.value && liveState.value === "live" && !fault;
+  const state = fault ? "not-ready" : newsWait.value && liveState.value === "live" ? "paused" : liveState.value;
+  const title = fault
+    ? fault.detail
+    : isReloaded
+      ? "The gateway could not go on where this page was, so the page was read again."
+      : state === "paused"
+        ? "New rows wait, so that nothing moves while you read."
+        : isConsole.value
+          ? undefined
+          : "The live stream needs the console token.";
   return (
     <span class="live-sign" data-state={state} data-reloaded={isReloaded} role="status" title={title}>
       <span class="live-dot" aria-hidden="true" />
       <span>
-        {isReloaded ? "Live. Reloaded, some may be missing" : LIVE_WORDS[state]}
+        {state === "not-ready" ? fault?.word : isReloaded ? "Live. Reloaded, some may be missing" : LIVE_WORDS[state]}
+        {fault && <span class="narrow-word">. {fault.detail}</span>}
         {state === "reconnecting" && <NextTry />}
       </span>
     </span>

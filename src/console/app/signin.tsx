@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { Field } from "../parts/fields.tsx";
+import { Prose } from "../parts/prose.tsx";
 import { Note, TroubleNote } from "../parts/trouble.tsx";
 import { useAction } from "../parts/use.ts";
 import { identify } from "./api.ts";
@@ -27,7 +28,11 @@ export const SignIn = () => {
           <span class="mark" aria-hidden="true" /> Agent Gateway
         </p>
         <h1>Sign in</h1>
-        {signInReason.value && <Note tone="warning">{signInReason.value}</Note>}
+        {signInReason.value && (
+          <Note tone="warning">
+            <Prose text={signInReason.value} />
+          </Note>
+        )}
         <Field
           word="Console token"
           hint={

@@ -15,7 +15,7 @@ export type ConfigProblem = { file: string | null; line: number | null; column: 
 
 export type ConfigReload = {
   at: string;
-  cause: string;
+  cause: "file" | "signal" | "rpc";
   reloaded: boolean;
   changed: readonly string[];
   needs_restart: readonly string[];

@@ -2,16 +2,17 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { bindKeys } from "../app/keys.ts";
-import { query, setQuery } from "../app/router.ts";
+import { type Choices, choiceOf, query, setQuery } from "../app/router.ts";
+import { Prose } from "./prose.tsx";
 
-type Choice = { name: string; word: string; values: readonly (readonly [value: string, word: string])[] };
+type Choice = { name: string; word: string; values: Choices };
 
 /** A filter that stands in the address. */
 export const FilterSelect = ({ name, word, values }: Choice) => (
   <label class="filter">
     <span>{word}</span>
     <select
-      value={query.value.get(name) ?? ""}
+      value={choiceOf(query.value, name, values) ?? ""}
       onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
     >
       <option value="">Any</option>
@@ -103,7 +104,7 @@ export const Field = ({
     {hint && <span class="hint">{hint}</span>}
     {error && (
       <span class="field-error" role="alert">
-        {error}
+        <Prose text={error} />
       </span>
     )}
   </label>

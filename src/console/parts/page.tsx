@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { now } from "../app/clock.ts";
 import { zone } from "../app/settings.ts";
 import { clockTime } from "../lib/format.ts";
@@ -50,15 +50,23 @@ export const PageHead = ({ title, count, children, updated, refresh }: Head) => 
   );
 };
 
-/** An empty page: one sentence, and one thing to do. */
-export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
-  <div class="empty">
-    <p>
-      <strong>{title}</strong>
-    </p>
-    {children}
-  </div>
-);
+/** An empty page: one sentence, and one thing to do. Once that is done, whoever did it by the keyboard goes on at the page's start. */
+export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => {
+  useLayoutEffect(
+    () => () => {
+      if (document.activeElement?.closest(".empty")) document.getElementById("page")?.focus({ preventScroll: true });
+    },
+    [],
+  );
+  return (
+    <div class="empty">
+      <p>
+        <strong>{title}</strong>
+      </p>
+      {children}
+    </div>
+  );
+};
 
 /** Grey bars where content will be: nothing jumps when it comes. */
 export const Skeleton = ({ rows = 6 }: { rows?: number }) => (

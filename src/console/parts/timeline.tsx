@@ -31,31 +31,41 @@ export const Timeline = ({ steps, isOpen }: { steps: readonly Step[]; isOpen: bo
   );
 };
 
-/** Let in, matched, waited, ran, answered: how long each took. A long wait is cut short, and says so. */
+/**
+ * Let in, matched, waited, ran, answered: how long each took, beside each other in true lengths, with their names below. A long wait is
+ * cut short, and says so.
+ */
 const PhaseBar = ({ steps }: { steps: readonly Step[] }) => {
   const phases = phasesOf(steps).filter(({ ms }) => ms > 0);
   const all = phases.reduce((sum, { ms }) => sum + ms, 0);
   if (all === 0) return null;
-  const rest = (of: number) => all - of;
+  const shown = phases.map((phase) => {
+    const rest = Math.max(1, all - phase.ms);
+    const isCut = phase.name === "waited" && phase.ms > IDLE * rest && phases.length > 1;
+    return { ...phase, isCut, length: isCut ? rest : phase.ms };
+  });
   return (
     <div class="phases" role="img" aria-label={phases.map(({ name, ms }) => `${name} ${duration(ms)}`).join(", ")}>
-      {phases.map(({ name, ms, tone }) => {
-        const isCut = name === "waited" && ms > IDLE * Math.max(1, rest(ms)) && phases.length > 1;
-        return (
+      <div class="phase-bar">
+        {shown.map(({ name, ms, tone, isCut, length }) => (
           <div
             key={name}
             class="phase"
             data-tone={tone}
             data-cut={isCut}
-            style={{ flexGrow: isCut ? Math.max(1, rest(ms)) : ms }}
+            style={{ flexGrow: length }}
             title={`${name}: ${duration(ms)}`}
-          >
-            <span>
-              {name} <span class="mono">{isCut ? `⋯ ${duration(ms)} ⋯` : duration(ms)}</span>
-            </span>
-          </div>
-        );
-      })}
+          />
+        ))}
+      </div>
+      <div class="phase-names">
+        {shown.map(({ name, ms, tone, isCut }) => (
+          <span key={name} data-tone={tone}>
+            <span class="phase-sign" data-cut={isCut} /> {name}{" "}
+            <span class="mono">{isCut ? `⋯ ${duration(ms)} ⋯` : duration(ms)}</span>
+          </span>
+        ))}
+      </div>
     </div>
   );
 };

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { rest } from "#console/app/api.ts";
 import { chatCommand } from "#console/lib/curl.ts";
 import { Command } from "#console/parts/copy.tsx";
@@ -6,14 +7,17 @@ import { Empty } from "#console/parts/page.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
 
-/** The flight recorder before the first request: one command, and a button that does the same. */
-export const FirstRequest = ({ isLive, onSent }: { isLive: boolean; onSent: () => void }) => {
+type First = { title?: string; isLive: boolean; onSent: () => void; children?: ComponentChildren };
+
+/** A page before the first request: one command, and a button that does the same. */
+export const FirstRequest = ({ title = "No request has come in yet.", isLive, onSent, children }: First) => {
   const action = useAction(async () => {
     await rest().call("chat.send", { body: { message: "Hello from the console" } });
     onSent();
   });
   return (
-    <Empty title="No request has come in yet.">
+    <Empty title={title}>
+      {children}
       <Command text={chatCommand(location.origin, { message: "Hello" })} />
       <ActionButton kind="primary" onClick={() => void action.run()} isRunning={action.isRunning.value}>
         {action.isRunning.value ? "Sending…" : "Send a test message"}

@@ -2,7 +2,7 @@ import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import type { AnyPush } from "#console/app/live.ts";
-import { go, hrefOf, query } from "#console/app/router.ts";
+import { choiceOf, go, hrefOf, query } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
 import type { LiveList } from "#console/lib/live-list.ts";
@@ -15,7 +15,7 @@ import { ReplaySign, State } from "#console/parts/state.tsx";
 import type { Column } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
-import type { DeliveryOutcome, DeliverySurface } from "#generated/clients/rest.ts";
+import type { DeliveryOutcome } from "#generated/clients/rest.ts";
 import { FirstRequest } from "./first-request.tsx";
 import { Inspector, type Row } from "./inspector.tsx";
 import "./activity.css";
@@ -25,10 +25,12 @@ const SURFACES = [
   ["rest", "REST"],
   ["rpc", "RPC"],
 ] as const;
-const OUTCOMES: readonly DeliveryOutcome[] = [
-  ...(["refused", "unmatched", "challenge", "repeated", "queued", "running"] as const),
-  ...(["completed", "failed", "cancelled", "handled", "dead", "gone"] as const),
-];
+const OUTCOMES = (
+  [
+    ...(["refused", "unmatched", "challenge", "repeated", "queued", "running"] as const),
+    ...(["completed", "failed", "cancelled", "handled", "dead", "gone"] as const),
+  ] satisfies readonly DeliveryOutcome[]
+).map((one) => [one, one] as const);
 const HOURS = [
   ["1", "Last hour"],
   ["24", "Last day"],
@@ -38,12 +40,13 @@ const FILTERS = ["surface", "outcome", "mapping", "agent", "session", "hours", "
 
 /** The address's filters, as a query of the gateway. */
 const askedOf = (given: URLSearchParams) => {
-  const hours = Number(given.get("hours") ?? 0);
-  const names = ["surface", "outcome", "mapping", "agent", "session", "id"];
-  const [surface, outcome, mapping, agent, session, id] = names.map((name) => given.get(name));
+  const surface = choiceOf(given, "surface", SURFACES);
+  const outcome = choiceOf(given, "outcome", OUTCOMES);
+  const hours = Number(choiceOf(given, "hours", HOURS) ?? 0);
+  const [mapping, agent, session, id] = ["mapping", "agent", "session", "id"].map((name) => given.get(name));
   return {
-    ...(surface && { surface: surface as DeliverySurface }),
-    ...(outcome && { outcome: outcome as DeliveryOutcome }),
+    ...(surface && { surface }),
+    ...(outcome && { outcome }),
     ...(mapping && { mapping }),
     ...(agent && { agent }),
     ...(session && { session_id: session }),
@@ -90,16 +93,14 @@ const COLUMNS: readonly Column<Row>[] = [
   },
   {
     name: "Outcome",
-    width: "128px",
+    width: "152px",
     narrow: "first",
-    cell: ({ outcome }) => <State of={outcome} />,
-  },
-  {
-    name: "Status",
-    width: "64px",
-    align: "end",
-    narrow: "none",
-    cell: ({ status }) => <span class="mono">{status ?? "–"}</span>,
+    // Many have no status: that of a call is decided by its turn, after the call was recorded.
+    cell: ({ outcome, status }) => (
+      <>
+        <State of={outcome} /> {status !== null && <span class="mono faint">{status}</span>}
+      </>
+    ),
   },
   { name: "Caller", width: "18%", cell: ({ caller, address }) => caller ?? <span class="faint">{address}</span> },
   { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
@@ -128,7 +129,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
   const list = rows.list.value;
   const back = () => go(`/activity${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
-  const isFiltered = filters.trim() !== "";
+  const isFiltered = Object.keys(askedOf(given)).length > 0;
   const { items } = list;
   return (
     <>
@@ -143,7 +144,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
           <>
             <Filters names={FILTERS}>
               <FilterSelect name="surface" word="Surface" values={SURFACES} />
-              <FilterSelect name="outcome" word="Outcome" values={OUTCOMES.map((one) => [one, one] as const)} />
+              <FilterSelect name="outcome" word="Outcome" values={OUTCOMES} />
               <FilterSelect name="hours" word="When" values={HOURS} />
               <FilterText name="mapping" word="Mapping" />
               <FilterText name="agent" word="Agent" />

@@ -130,7 +130,9 @@ const Fault = ({ agentName, state }: Pick<Agent, "agentName" | "state">) => {
       </strong>
       {state === "failing" && (
         <p>
-          <a href={hrefOf("/activity?outcome=failed")}>Show the requests that failed</a>
+          <a href={hrefOf(`/activity?outcome=failed&agent=${encodeURIComponent(agentName)}`)}>
+            Show the requests that failed
+          </a>
         </p>
       )}
     </Note>

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { rawFetch } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
-import { hrefOf, query, setQuery } from "#console/app/router.ts";
+import { choiceOf, hrefOf, query, setQuery } from "#console/app/router.ts";
 import { identity } from "#console/app/session.ts";
 import { type ApiCall, restCalls, rpcCalls, whyNotCallable } from "#console/lib/api-calls.ts";
 import { plural } from "#console/lib/format.ts";
@@ -67,7 +67,8 @@ const holds = ({ id, path, summary, group }: ApiCall, text: string): boolean =>
 /** Every call of the gateway, to try with the signed-in identity. */
 const Page = () => {
   const loaded = useLoaded(readCalls);
-  const [chosen, surface, text] = ["call", "surface", "q"].map((name) => query.value.get(name) ?? "");
+  const [chosen, text] = ["call", "q"].map((name) => query.value.get(name) ?? "");
+  const surface = choiceOf(query.value, "surface", SURFACES);
   const back = () => setQuery({ call: undefined }, { replace: false });
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
   const calls = (loaded.value.value ?? []).filter(

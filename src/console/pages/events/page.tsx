@@ -99,7 +99,7 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
       {items.length === 0 && rows.isLoading.value ? (
         <Skeleton rows={6} />
       ) : items.length === 0 && rows.error.value === undefined ? (
-        <Empty title={none}>{status === "queued" && <FirstEvent />}</Empty>
+        <Empty title={none}>{status !== "dead" && <FirstEvent />}</Empty>
       ) : (
         <LiveTable
           label={`${status} events, newest first`}
@@ -153,7 +153,7 @@ const FirstEvent = () => {
   const body = JSON.stringify({ text: "The nightly build is green." });
   return (
     <>
-      <p class="muted">An event waits here until its agent's next beat. This queues one:</p>
+      <p class="muted">An event waits until its agent's next beat. This queues one:</p>
       <Command text={curlOfHook({ url: `${location.origin}${path}/wake`, verify: null, body })} />
     </>
   );

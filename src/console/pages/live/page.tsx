@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { rest, rpc } from "#console/app/api.ts";
 import { onPush } from "#console/app/live.ts";
+import { notReady } from "#console/app/readiness.ts";
 import { hrefOf } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
@@ -220,6 +221,11 @@ const COLUMNS: readonly Column<StreamRow<Row, Turn>>[] = [
 /** The troubles, each with a link to its place. Nothing is shown where there are none. */
 const Troubles = ({ wrong, hasDead }: { wrong: readonly Wrong[]; hasDead: boolean }) => (
   <>
+    {notReady.value?.word === "Draining" && (
+      <Note tone="warning">
+        <strong>The gateway takes no new work.</strong> {notReady.value.detail}
+      </Note>
+    )}
     {wrong.map(({ what, detail, path }) => (
       <Note key={what} tone="warning">
         <strong>{what}</strong>: {detail} <a href={hrefOf(path)}>Look there</a>

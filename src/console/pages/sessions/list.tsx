@@ -59,10 +59,11 @@ type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };
 export const SessionList = ({ rows, names, shown, agentsError, selected }: Listed) => {
   const { items } = shown;
   const agent = query.value.get("agent");
+  const agents = agent && !names.includes(agent) ? [...names, agent] : names;
   return (
     <>
       <Filters names={["agent"]}>
-        <FilterSelect name="agent" word="Agent" values={names.map((name) => [name, name] as const)} />
+        <FilterSelect name="agent" word="Agent" values={agents.map((name) => [name, name])} />
       </Filters>
       {agentsError.value !== undefined && <TroubleNote error={agentsError.value} />}
       {rows.error.value !== undefined && <TroubleNote error={rows.error.value} retry={() => void rows.reload()} />}

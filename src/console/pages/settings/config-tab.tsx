@@ -1,6 +1,7 @@
-import { useSignal } from "@preact/signals";
+import type { Signal } from "@preact/signals";
 import { rpc } from "#console/app/api.ts";
-import { query } from "#console/app/router.ts";
+import { onPush } from "#console/app/live.ts";
+import { choiceOf, query } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { type ConfigReply, type ConfigValue, originText, sectionsOf, valueText } from "#console/lib/config-view.ts";
 import { plural } from "#console/lib/format.ts";
@@ -11,13 +12,13 @@ import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
-import { useAction, useLoaded } from "#console/parts/use.ts";
+import { useAction, useHeld, useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/rpc.ts";
 import { readConfig } from "./read-config.ts";
+import { type ReadState, useReadState } from "./read-state.ts";
 import { ReloadResult } from "./reload-result.tsx";
 
 type Info = RpcMethods["system.info"]["result"];
-type Reload = RpcMethods["system.reload"]["result"];
 
 const ORIGINS = [
   ["file", "File"],
@@ -28,17 +29,21 @@ const ORIGINS = [
 ] as const;
 
 /** The configuration in force with the origin of each value, and a button that reads the file again. */
-export const ConfigTab = () => {
+export const ConfigTab = ({ read }: { read: Signal<ReadState | undefined> }) => {
   const config = useLoaded(readConfig);
   const info = useLoaded(() => (isConsole.peek() ? rpc().system.info() : Promise.resolve(undefined)));
-  const result = useSignal<Reload | undefined>(undefined);
+  useReadState(read, [config, info]);
+  const readAgain = () => Promise.all([config.reload(), info.reload()]);
   const action = useAction(async () => {
-    result.value = await rpc().system.reload();
-    await Promise.all([config.reload(), info.reload()]);
+    await rpc().system.reload();
+    await readAgain();
   });
+  useHeld(() => {
+    const stop = onPush(({ method }) => method === "system.reloaded" && void readAgain());
+    return () => void stop();
+  }, []);
   const why = isConsole.value ? undefined : RPC_REASON;
   const shown = config.value.value;
-  const last = shown?.last_reload;
   return (
     <section class="section" aria-label="Configuration">
       <header>
@@ -56,19 +61,7 @@ export const ConfigTab = () => {
       </header>
       {why && <Note tone="warning">{why}</Note>}
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
-      {result.value ? (
-        <ReloadResult {...result.value} />
-      ) : (
-        last &&
-        !last.reloaded && (
-          <>
-            <p class="muted">
-              Last reload (<span class="mono">{last.cause}</span>), <Ago at={last.at} />:
-            </p>
-            <ReloadResult {...last} needsRestart={last.needs_restart} />
-          </>
-        )
-      )}
+      {shown && <LastReload of={shown.last_reload} />}
       {info.error.value !== undefined && <TroubleNote error={info.error.value} retry={() => void info.reload()} />}
       {info.value.value && <InfoShown info={info.value.value} />}
       {config.error.value !== undefined && (
@@ -78,6 +71,23 @@ export const ConfigTab = () => {
     </section>
   );
 };
+
+const CAUSES = { file: "a file changed", signal: "SIGHUP came", rpc: "somebody asked for it" } as const;
+
+/** What came of the last time that the configuration was read again. */
+const LastReload = ({ of: last }: { of: ConfigReply["last_reload"] }) =>
+  last === null ? (
+    <p class="muted">It was not read again since the gateway started.</p>
+  ) : (
+    <>
+      <p class="muted">
+        Last reload <Ago at={last.at} />, as {CAUSES[last.cause]}:
+      </p>
+      <div role="status">
+        <ReloadResult {...last} needsRestart={last.needs_restart} />
+      </div>
+    </>
+  );
 
 const COLUMNS: readonly Column<ConfigValue>[] = [
   { name: "Setting", width: "38%", narrow: "first", cell: ({ path }) => <span class="mono break">{path}</span> },
@@ -91,7 +101,7 @@ const COLUMNS: readonly Column<ConfigValue>[] = [
 
 /** Every value, by section. */
 const Values = ({ config: { values } }: { config: ConfigReply }) => {
-  const sections = sectionsOf(values, query.value.get("find") ?? "", query.value.get("origin") ?? "");
+  const sections = sectionsOf(values, query.value.get("find") ?? "", choiceOf(query.value, "origin", ORIGINS));
   return (
     <>
       <Filters names={["find", "origin"]}>

@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { now } from "#console/app/clock.ts";
@@ -16,6 +16,7 @@ import type { KeyList, MintedKey } from "#generated/clients/rest.ts";
 import { Revoke, Rotate } from "./change-key.tsx";
 import { CreateKey } from "./create-key.tsx";
 import { NewKey } from "./new-key.tsx";
+import { type ReadState, useReadState } from "./read-state.ts";
 
 type Key = KeyList["keys"][number];
 
@@ -32,8 +33,9 @@ const readKeys = async (signal: AbortSignal): Promise<Key[]> => {
 };
 
 /** REST keys: who has one, and how to make and revoke one. */
-export const KeysTab = () => {
+export const KeysTab = ({ read }: { read: Signal<ReadState | undefined> }) => {
   const loaded = useLoaded((signal) => (isConsole.peek() ? readKeys(signal) : Promise.resolve([])));
+  useReadState(read, [loaded]);
   const isCreating = useSignal(false);
   const minted = useSignal<MintedKey | undefined>(undefined);
   const revoking = useSignal<Key | undefined>(undefined);

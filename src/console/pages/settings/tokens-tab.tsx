@@ -1,12 +1,15 @@
+import type { Signal } from "@preact/signals";
 import { rpc } from "#console/app/api.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { isAllowed, type RpcToken, tokensOf } from "#console/lib/config-view.ts";
 import { plural } from "#console/lib/format.ts";
+import { Command } from "#console/parts/copy.tsx";
 import { Empty, Facts, Skeleton } from "#console/parts/page.tsx";
 import { State } from "#console/parts/state.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 import { readConfig } from "./read-config.ts";
+import { type ReadState, useReadState } from "./read-state.ts";
 
 /** All that is asked for: the methods, the surface, and the tokens where the configuration is told. */
 const readTokens = async (signal: AbortSignal) => {
@@ -16,8 +19,9 @@ const readTokens = async (signal: AbortSignal) => {
 };
 
 /** RPC tokens: what each may call. They are made in the configuration alone. */
-export const TokensTab = () => {
+export const TokensTab = ({ read }: { read: Signal<ReadState | undefined> }) => {
   const loaded = useLoaded(readTokens);
+  useReadState(read, [loaded]);
   const found = loaded.value.value;
   return (
     <section class="section" aria-label="RPC tokens">
@@ -52,7 +56,10 @@ export const TokensTab = () => {
           {found.tokens === undefined ? (
             <Note>This gateway does not tell its tokens yet. They stand in its configuration file.</Note>
           ) : found.tokens.length === 0 ? (
-            <Empty title="The configuration has no RPC token." />
+            <Empty title="The configuration has no RPC token.">
+              <Command text={FIRST_TOKEN} />
+              <p class="muted">Put this into the configuration's file. The gateway takes the change over by itself.</p>
+            </Empty>
           ) : (
             <Grid tokens={found.tokens} methods={found.info.methods} />
           )}
@@ -61,6 +68,10 @@ export const TokensTab = () => {
     </section>
   );
 };
+
+const FIRST_TOKEN = `gateway: {
+  rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: "*" }] } },
+}`;
 
 /** Which token may call which method. */
 const Grid = ({ tokens, methods }: { tokens: readonly RpcToken[]; methods: readonly string[] }) => (

@@ -1,14 +1,17 @@
 import { rpc } from "#console/app/api.ts";
-import { query, setQuery } from "#console/app/router.ts";
+import { hold, onPush } from "#console/app/live.ts";
+import { type Choices, choiceOf, query, setQuery } from "#console/app/router.ts";
 import { isConsole, RPC_REASON } from "#console/app/session.ts";
 import { zone } from "#console/app/settings.ts";
 import { count, duration, exact, money } from "#console/lib/format.ts";
 import { csvOf, rowOf, rowsOf, type UsageRow, withGaps } from "#console/lib/usage-rows.ts";
-import { Empty, PageHead, Skeleton } from "#console/parts/page.tsx";
+import { ActionButton } from "#console/parts/fields.tsx";
+import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
-import { useLoaded } from "#console/parts/use.ts";
+import { useHeld, useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/rpc.ts";
+import { FirstRequest } from "../activity/first-request.tsx";
 import { Plot } from "./plot.tsx";
 import "./usage.css";
 
@@ -29,8 +32,8 @@ const GROUPS = [
 
 /** Usage by day, and by agent, model, caller or surface. */
 const Page = () => {
-  const days = Number(query.value.get("days") ?? 7) || 7;
-  const by = (query.value.get("by") ?? "agent") as GroupBy;
+  const days = Number(choiceOf(query.value, "days", DAYS) ?? 7);
+  const by: GroupBy = choiceOf(query.value, "by", GROUPS) ?? "agent";
   const step = days <= 1 ? "hour" : "day";
   const loaded = useLoaded(async () => {
     if (!isConsole.peek()) return undefined;
@@ -44,6 +47,16 @@ const Page = () => {
     return { time, groups: rowsOf(byGroup.groups, false), total: rowOf("total", byTime.total) };
   }, [days, by]);
   const found = loaded.value.value;
+  const isEmpty = found !== undefined && found.total.messages === 0 && found.total.total === 0;
+  // The first use turns the command into the numbers.
+  useHeld(() => {
+    if (!isEmpty) return undefined;
+    const release = hold({ gateway: null, deliveries: true });
+    const stop = onPush(({ method }) => {
+      if (method.startsWith("delivery.")) void loaded.reload();
+    });
+    return () => [release, stop].forEach((end) => void end());
+  }, [isEmpty]);
   if (!isConsole.value)
     return (
       <>
@@ -55,14 +68,12 @@ const Page = () => {
   return (
     <>
       <PageHead title="Usage" updated={loaded.at.value} refresh={() => void loaded.reload()}>
-        <button
-          type="button"
-          class="button"
-          disabled={!found || found.groups.length === 0}
+        <ActionButton
+          why={!found || found.groups.length === 0 ? "There is no usage to download." : undefined}
           onClick={() => found && download(csvOf(found.groups, by), `usage-by-${by}-${days}-days.csv`)}
         >
           Download CSV
-        </button>
+        </ActionButton>
       </PageHead>
       <div class="filters">
         <Choice name="days" word="Span" value={String(days)} values={DAYS} />
@@ -72,14 +83,14 @@ const Page = () => {
         <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />
       )}
       {!found && loaded.error.value === undefined && <Skeleton rows={8} />}
-      {found && found.total.messages === 0 && found.total.total === 0 && (
-        <Empty title="Nothing was used in this span.">
+      {isEmpty && (
+        <FirstRequest title="Nothing was used in this span." isLive onSent={() => void loaded.reload()}>
           <p class="muted">
-            Usage is counted by the hour and kept for 400 days. Choose a longer span, or send a message.
+            Usage is counted by the hour and kept for 400 days: choose a longer span, or send a message.
           </p>
-        </Empty>
+        </FirstRequest>
       )}
-      {found && (found.total.messages > 0 || found.total.total > 0) && (
+      {found && !isEmpty && (
         <>
           <Totals total={found.total} />
           <section class="section" aria-label={`Tokens by ${step}`}>
@@ -110,10 +121,10 @@ const Page = () => {
   );
 };
 
-type Choices = { name: string; word: string; value: string; values: readonly (readonly [string, string])[] };
+type Choosing = { name: string; word: string; value: string; values: Choices };
 
 /** A choice that always has a value, kept in the address. */
-const Choice = ({ name, word, value, values }: Choices) => (
+const Choice = ({ name, word, value, values }: Choosing) => (
   <label class="usage-choice">
     <span>{word}</span>
     <select value={value} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>

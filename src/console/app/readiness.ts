@@ -1,0 +1,45 @@
+import { signal } from "@preact/signals";
+import { rawFetch } from "./api.ts";
+import { liveState, onPush, onReturn } from "./live.ts";
+
+const LOOK_MS = 5_000;
+/** While it is not, whoever waits for it wants to know soon. */
+const LOOK_AGAIN_MS = 1_000;
+
+type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
+
+/** Why the gateway is not ready for work: a word, and the cause. Undefined while it is, or where nobody can tell. */
+export const notReady = signal<{ word: string; detail: string } | undefined>(undefined);
+
+const look = async (): Promise<void> => {
+  if (document.hidden) return;
+  try {
+    const response = await rawFetch("/readyz", { cache: "no-store" });
+    const { ready, parts } = (await response.json()) as Readiness;
+    const faults = Object.values(parts).filter(({ ok }) => !ok);
+    const detail = faults.map(({ detail: cause = "" }) => cause).join(" ");
+    notReady.value = ready ? undefined : { word: parts.intake?.ok === false ? "Draining" : "Not ready", detail };
+  } catch {
+    // A gateway that drains closes its door, and keeps its streams until the last turn has ended.
+    if (liveState.peek() !== "live") notReady.value = undefined;
+    else notReady.value ??= { word: "Draining", detail: "It takes no new connections." };
+  }
+};
+
+/** Looks now and then if the gateway is ready, and at once where a push says that its health is another. */
+export const watchReadiness = (): (() => void) => {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isEnded = false;
+  const beat = async () => {
+    await look();
+    if (!isEnded) timer = setTimeout(beat, notReady.peek() ? LOOK_AGAIN_MS : LOOK_MS);
+  };
+  void beat();
+  const stops = [onReturn(look), onPush(({ method }) => method === "health.changed" && void look())];
+  return () => {
+    isEnded = true;
+    clearTimeout(timer);
+    for (const stop of stops) stop();
+    notReady.value = undefined;
+  };
+};
