@@ -1,5 +1,7 @@
 import { migrations as known, type Migration } from "#store/sqlite/migrations/all.ts";
 
+export { start } from "#store/sqlite/migrations/all.ts";
+
 /** What a version that does not exist yet does to a file: another column with a default, another table, another index. */
 export const step = `
 ALTER TABLE sessions ADD COLUMN label TEXT NOT NULL DEFAULT 'none';
