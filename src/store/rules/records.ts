@@ -21,6 +21,7 @@ import type {
   GatewayEntry,
   Session,
   SessionRef,
+  Store,
   Summary,
   Surface,
   SystemEvent,
@@ -340,3 +341,12 @@ export interface Records {
 
 /** Work that an engine runs a piece of at a time, with other orders between the pieces. It only reads. */
 export type Pieces<T> = Generator<void, T, void>;
+
+/** The rule behind a method of the store: it has the same arguments and answer. */
+export type Rule<Name extends keyof Store> = Store[Name] extends (...args: infer Args) => infer Answer
+  ? (records: Records, ...args: Args) => Awaited<Answer>
+  : never;
+/** The same of a method that may have to look at a great many records. */
+export type RuleInPieces<Name extends keyof Store> = (
+  ...args: Parameters<Rule<Name>>
+) => Pieces<ReturnType<Rule<Name>>>;

@@ -4,7 +4,7 @@ import { dropCompactions } from "./compactions.ts";
 import { endDelivery, eraseContent } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { refOf } from "./journal.ts";
-import type { OpenTurnRecord, Records, SessionRecord, TurnRecord } from "./records.ts";
+import type { OpenTurnRecord, Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
 import { cancelledAt, finishTurn } from "./turn-ends.ts";
 import { countEnd, keepLateAttempt } from "./usage.ts";
 
@@ -13,11 +13,7 @@ const ENTRIES_AT_ONCE = 100;
 /** Why a turn that its session took along handled nothing. */
 const ERASED: TurnError = { name: "turn-failed", detail: "Its session was deleted." };
 
-export const deleteSession = (
-  records: Records,
-  sessionId: string,
-  now: number,
-): { turnsCancelled: number } | undefined => {
+export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now) => {
   const found = records.sessions.find(sessionId);
   if (!found) return undefined;
   const turnsCancelled = records.queue(found.session.ordinal).filter((of) => "turn" in of).length;

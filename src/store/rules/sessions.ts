@@ -1,7 +1,7 @@
 import { NO_USAGE } from "#kit/usages.ts";
 import { decodeCursor, encodeCursor } from "#store/cursors.ts";
-import type { Page, Session, TurnOrder } from "#store/store.ts";
-import type { Records, SessionRecord } from "./records.ts";
+import type { TurnOrder } from "#store/store.ts";
+import type { Records, Rule, SessionRecord } from "./records.ts";
 
 /** A session that is about to get its first turn; nothing is kept yet. */
 export const newSession = (records: Records, { session, now }: TurnOrder): SessionRecord => ({
@@ -24,13 +24,9 @@ export const newSession = (records: Records, { session, now }: TurnOrder): Sessi
   headDueAt: undefined,
 });
 
-export const getSession = (records: Records, sessionId: string): Session | undefined =>
-  records.sessions.find(sessionId)?.session;
+export const getSession: Rule<"getSession"> = ({ sessions }, sessionId) => sessions.find(sessionId)?.session;
 
-export const listSessions = (
-  records: Records,
-  { agent, limit, cursor }: { agent?: string; limit: number; cursor?: string },
-): Page<Session> => {
+export const listSessions: Rule<"listSessions"> = (records, { agent, limit, cursor }) => {
   const found = records.sessions.before(cursor === undefined ? Infinity : decodeCursor(cursor), limit + 1, agent);
   const items = found.slice(0, limit).map(({ session }) => session);
   const last = items.at(-1);
