@@ -247,7 +247,8 @@ export const readDeliveries = (
   });
 };
 
-const readBody = (body: KeptBody): Uint8Array | undefined => {
-  if (body === null) return undefined;
-  return typeof body === "string" ? Buffer.from(body, "latin1") : Buffer.from(body[0], "base64");
+/** As the worker keeps it: as text of a character for each byte. */
+const readBody = (body: KeptBody): Delivery["body"] => {
+  const text = Array.isArray(body) ? Buffer.from(body[0], "base64").toString("latin1") : body;
+  return (text ?? undefined) as unknown as Delivery["body"];
 };

@@ -1,11 +1,9 @@
 import type { AgentRecord, AnnouncementRecord, BeatRecord, KeyRecord, SummaryRecord } from "#store/rules/records.ts";
 import type { Announcement, ApiKey, UsageCount } from "#store/store.ts";
 import { COUNT_NAMES } from "#store/usage-counts.ts";
-import { withTextBody } from "../bodies.ts";
 import { freeBytesOf } from "../text.ts";
 import type { Database } from "../worker/database.ts";
-import { SqliteRecords } from "../worker/records.ts";
-import { newKept } from "../worker/state-row.ts";
+import { newKept, SqliteRecords } from "../worker/records.ts";
 import {
   type EntriesRow,
   named,
@@ -184,8 +182,7 @@ class Conversion {
       for (const record of readDeliveries(row, (place) => later.get(place))) {
         const { delivery, endedOrder } = record;
         const isOpen = this.#openDeliveries.has(delivery.deliveryId) && delivery.answer === "accepted";
-        const kept = { ...record, delivery: withTextBody(delivery), endedOrder: isOpen ? undefined : endedOrder };
-        this.#records.deliveries.put(kept);
+        this.#records.deliveries.put({ ...record, endedOrder: isOpen ? undefined : endedOrder });
       }
     }
   }
