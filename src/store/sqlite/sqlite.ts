@@ -1,9 +1,9 @@
 import type { Clock } from "#kit/clock.ts";
 import { rules, rulesInPieces } from "#store/rules/rules.ts";
 import type { AgentCounts, Delivery, RecordedDelivery, Store, StoreNotice } from "#store/store.ts";
+import { behindLink, exposureOf, makeOwn } from "./file.ts";
 import { Link, type StartThread } from "./link.ts";
 import { lockFile } from "./lock.ts";
-import { behindLink, exposureOf, makeOwn } from "./own-file.ts";
 
 /** The worker as it is built: beside the chunk that this file becomes. From sources it is the one of the last build. */
 const WORKER = new URL(

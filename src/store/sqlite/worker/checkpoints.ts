@@ -1,5 +1,5 @@
 import { parentPort, type Worker } from "node:worker_threads";
-import { openDriver } from "../driver.ts";
+import { openDriver } from "../file.ts";
 import { type Database, syncFile } from "./database.ts";
 import { kindOf } from "./failures.ts";
 
