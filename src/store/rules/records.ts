@@ -29,6 +29,7 @@ import type {
   TurnOrder,
   UsageCount,
   UsageCounts,
+  WorkIds,
 } from "#store/store.ts";
 
 /** The right of a node to work on something until `endsAt`, a monotonic time. */
@@ -117,14 +118,9 @@ export type AnnouncementRecord = {
   readonly lease: Lease | undefined;
 };
 
-export type DeliveryRecord = {
+export type DeliveryRecord = Readonly<WorkIds> & {
   readonly delivery: Delivery;
   readonly place: number;
-  readonly turnId: string | undefined;
-  readonly sessionId: string | undefined;
-  readonly messageId: string | undefined;
-  readonly eventId: string | undefined;
-  readonly agent: string | undefined;
   /** Its place among the deliveries that the recorder may let go; undefined while its work goes on. */
   readonly endedOrder: number | undefined;
 };

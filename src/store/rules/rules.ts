@@ -17,8 +17,7 @@ import { appendGatewayEntry, readGatewayEntries } from "./gateway.ts";
 import { readEntries, readMessages } from "./journal.ts";
 import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts";
 import type { Rule, RuleInPieces } from "./records.ts";
-import { deleteSession } from "./session-ends.ts";
-import { getSession, listSessions } from "./sessions.ts";
+import { deleteSession, getSession, listSessions } from "./sessions.ts";
 import { sweep } from "./sweep.ts";
 import { getTurn, listTurns } from "./turn-lookup.ts";
 import {

@@ -6,7 +6,7 @@ import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
 import { marksOf } from "./journal.ts";
 import type { Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
-import { eraseJournal, eraseTurn, forgetSession } from "./session-ends.ts";
+import { eraseJournal, eraseTurn, forgetSession } from "./sessions.ts";
 import { finishTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
 import { keepLateAttempt } from "./usage.ts";
