@@ -1,7 +1,7 @@
 import type { ClaimedAnnouncement } from "#store/store.ts";
 import { addDeliveryStep } from "./deliveries.ts";
-import { holds, leaseFor } from "./leases.ts";
-import type { AnnouncementRecord, OpenTurnRecord, Records, Rule } from "./records.ts";
+import { firstOf, holds, leaseFor } from "./leases.ts";
+import type { OpenTurnRecord, Records, Rule } from "./records.ts";
 
 /** The turn has completed: its reply goes to the channel that its order named, if any. */
 export const announceReply = (records: Records, { turn, ordinal, open }: OpenTurnRecord, createdAt: number): void => {
@@ -25,7 +25,11 @@ export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, 
   const freeOfChannels = new Map(records.announcements.readyChannels().map((channel) => [channel, freeOf(channel)]));
   const announcements: ClaimedAnnouncement[] = [];
   while (announcements.length < limit) {
-    const record = firstReady(records, freeOfChannels);
+    const record = firstOf(
+      freeOfChannels,
+      (channel) => records.announcements.firstReady(channel),
+      ({ place }) => place,
+    );
     if (!record) break;
     const { announcement } = record;
     const { channel, turnId } = announcement;
@@ -36,16 +40,6 @@ export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, 
   }
   const nextDueAt = records.announcements.nextDueAt();
   return { announcements, nextDueInMs: nextDueAt === undefined ? undefined : nextDueAt - time };
-};
-
-/** The oldest that can be claimed, of all channels that have a place free. */
-const firstReady = (records: Records, freeOfChannels: ReadonlyMap<string, number>): AnnouncementRecord | undefined => {
-  let first: AnnouncementRecord | undefined;
-  for (const [channel, free] of freeOfChannels) {
-    const record = free > 0 ? records.announcements.firstReady(channel) : undefined;
-    if (record && record.place < (first?.place ?? Infinity)) first = record;
-  }
-  return first;
 };
 
 export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retryInMs, step }) => {

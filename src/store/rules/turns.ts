@@ -6,7 +6,7 @@ import { keepDelivery } from "./deliveries.ts";
 import { findFreeEvents, takeEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
-import { holds, leaseFor } from "./leases.ts";
+import { firstOf, holds, leaseFor } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import {
   isOpen,
@@ -151,10 +151,12 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const freeOfAgents = new Map<string, number>();
   for (const agent of records.turns.readyAgents())
     freeOfAgents.set(agent, isPaused(records, agent) ? 0 : freeOf(agent));
+  const firstReady = (waited: boolean) =>
+    firstOf(freeOfAgents, (agent) => records.turns.firstReady(agent, waited), orderOf);
   const turns: ClaimedTurn[] = [];
   while (turns.length < free) {
     const { isWaitedNext } = records.bookmarks;
-    const record = firstReady(records, freeOfAgents, isWaitedNext) ?? firstReady(records, freeOfAgents, !isWaitedNext);
+    const record = firstReady(isWaitedNext) ?? firstReady(!isWaitedNext);
     if (!record) break;
     const { agent } = record.turn;
     records.setBookmarks({ isWaitedNext: !record.open.waited });
@@ -177,20 +179,6 @@ const wakeTurns = (records: Records): number | undefined => {
 
 const hasReady = (records: Records, agent: string): boolean =>
   (records.turns.firstReady(agent, true) ?? records.turns.firstReady(agent, false)) !== undefined;
-
-/** The turn of a kind that has been ready for longest, of all agents that have a place free. */
-const firstReady = (
-  records: Records,
-  freeOfAgents: ReadonlyMap<string, number>,
-  waited: boolean,
-): OpenTurnRecord | undefined => {
-  let first: OpenTurnRecord | undefined;
-  for (const [agent, free] of freeOfAgents) {
-    const record = free > 0 ? records.turns.firstReady(agent, waited) : undefined;
-    if (record && orderOf(record) < (first ? orderOf(first) : Infinity)) first = record;
-  }
-  return first;
-};
 
 const orderOf = ({ open }: OpenTurnRecord): number => open.readyOrder ?? Infinity;
 
