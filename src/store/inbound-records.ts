@@ -88,26 +88,20 @@ export type DeliveryOutcome =
   | "gone";
 
 /** The turn or event that a delivery has to do with. */
-export type DeliveryWork = {
-  turnId?: string | undefined;
-  eventId?: string | undefined;
-  /** The session of its turn. */
-  sessionId?: string | undefined;
-  /** The message of its turn. */
-  messageId?: string | undefined;
-  /** The agent of its turn or event. */
-  agent?: string | undefined;
-};
-
-/** A delivery with all that the recorder knows of it. */
-export type RecordedDelivery = Delivery & {
+export type WorkIds = {
   turnId: string | undefined;
   eventId: string | undefined;
+  /** The session of its turn. */
   sessionId: string | undefined;
+  /** The message of its turn. */
   messageId: string | undefined;
+  /** The agent of its turn or event. */
   agent: string | undefined;
-  outcome: DeliveryOutcome;
 };
+export type DeliveryWork = Partial<WorkIds>;
+
+/** A delivery with all that the recorder knows of it. */
+export type RecordedDelivery = Delivery & WorkIds & { outcome: DeliveryOutcome };
 
 export type DeliveryQuery = {
   surface?: Surface;

@@ -3,7 +3,7 @@ import { copyFileSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
-import { openDriver } from "#store/sqlite/driver.ts";
+import { openDriver } from "#store/sqlite/file.ts";
 import type { StartThread } from "#store/sqlite/link.ts";
 import { DAMAGE } from "#store/sqlite/text.ts";
 import { serve } from "#store/sqlite/worker/serve.ts";

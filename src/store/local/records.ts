@@ -38,7 +38,7 @@ import {
   TURNS,
   USAGE,
 } from "./layouts.ts";
-import { type Changed, type Layout, MemoryTable, type RecordTable } from "./tables.ts";
+import { type Changed, type Layout, MemoryTable, type Order, type RecordTable } from "./tables.ts";
 import {
   weighAnnouncement,
   weighCount,
@@ -134,7 +134,7 @@ export class LocalRecords implements Records {
     this.announcements = announcementRecords(this.#announcements);
     this.apiKeys = parts.live(API_KEYS);
     this.erasures = erasureRecords(parts.live(ERASURES));
-    this.compactions = compactionRecords(this.#compactions);
+    this.compactions = leased(this.#compactions);
     this.lateAttempts = parts.lateAttempts ?? lateAttemptRecords(new MemoryTable(LATE_ATTEMPTS));
   }
 
@@ -208,10 +208,9 @@ export class LocalRecords implements Records {
     });
     const { all, ofAgent } = SESSIONS.orders;
     return {
+      ...kept(table),
       find: (sessionId) => table.findUnique(sessionId),
       at: (ordinal) => table.find(ordinal),
-      put: (record) => table.put(record),
-      delete: ({ session }) => table.delete(session.ordinal),
       before: (below, limit, of) =>
         table.scan(of === undefined ? all : ofAgent, { of, below, limit, newestFirst: true }),
       after: (above, limit) => table.scan(all, { above, limit }),
@@ -227,8 +226,7 @@ export class LocalRecords implements Records {
       if (!before && after) add(this.#totals, after.counts);
     });
     return {
-      find: (agent) => table.find(agent),
-      put: (record) => table.put(record),
+      ...kept(table),
       // Counts are changed in their place: nobody has them but the table.
       count: (agent, change) => {
         const known = counts.find(agent);
@@ -285,11 +283,9 @@ const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnR
 const eventRecords = (table: RecordTable<EventRecord>): Records["events"] => {
   const { all, free, ended } = EVENTS.orders;
   return {
-    find: (eventId) => table.find(eventId),
-    put: (record) => table.put(record),
-    delete: ({ event }) => table.delete(event.eventId),
+    ...kept(table),
     free: (of, above, limit) => table.scan(free, { of, above, limit, isHeld: true }),
-    before: (below, limit) => table.scan(all, { below, limit, newestFirst: true }),
+    before: newestFirst(table, all),
     endedBefore: (below, limit) => table.scan(ended, { below, limit, isHeld: true }),
   };
 };
@@ -309,9 +305,7 @@ const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deli
   /** The ids of the oldest deliveries that may go, refused ones and others: a delivery that ends later goes later. */
   const oldest: [refused: string[], others: string[]] = [[], []];
   return {
-    find: (deliveryId) => table.find(deliveryId),
-    put: (record) => table.put(record),
-    delete: ({ delivery }) => table.delete(delivery.deliveryId),
+    ...kept(table),
     shelf: shelfOf,
     firstEnded: (of) => {
       if (shelfOf(of).ended === 0) return undefined;
@@ -324,14 +318,12 @@ const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deli
       ids.push(...found.map(({ delivery }) => delivery.deliveryId));
       return found[0];
     },
-    before: (below, limit) => table.scan(all, { below, limit, newestFirst: true }),
+    before: newestFirst(table, all),
   };
 };
 
 const keyRecords = (table: RecordTable<KeyRecord>): Records["keys"] => ({
-  find: (key) => table.find(key),
-  put: (record) => table.put(record),
-  delete: ({ key }) => table.delete(key),
+  ...kept(table),
   endedBy: (upTo, limit) => table.scan(KEYS.orders.byEnd, { upTo, limit, isHeld: true }),
 });
 
@@ -364,7 +356,6 @@ const announcementRecords = (table: MemoryTable<AnnouncementRecord>): Records["a
   const { ofSession, ready, due } = ANNOUNCEMENTS.orders;
   return {
     ...leased(table),
-    delete: ({ announcement }) => table.delete(announcement.turnId),
     ofSession: (of) => table.scan(ofSession, { of }),
     readyChannels: () => table.groups(ready) as string[],
     firstReady: (of) => table.scan(ready, { of, limit: 1 })[0],
@@ -373,15 +364,9 @@ const announcementRecords = (table: MemoryTable<AnnouncementRecord>): Records["a
   };
 };
 
-const compactionRecords = (table: MemoryTable<CompactionRecord>): Records["compactions"] => ({
-  ...leased(table),
-  delete: ({ compactionId }) => table.delete(compactionId),
-});
-
 const lateAttemptRecords = (table: MemoryTable<LateAttempt>): Records["lateAttempts"] => ({
+  ...kept(table),
   find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
-  put: (attempt) => table.put(attempt),
-  delete: ({ turnId, fence }) => table.delete(lateAttemptKey(turnId, fence)),
   endedBy: (time) => table.filter(({ endsAt }) => endsAt <= time),
 });
 
@@ -391,9 +376,20 @@ const erasureRecords = (table: MemoryTable<{ ordinal: number }>): Records["erasu
   delete: (ordinal) => table.delete(ordinal),
 });
 
-/** The part that all records with a lease share. */
-const leased = <R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) => ({
+/** The questions that all records share. */
+const kept = <R extends object>(table: RecordTable<R>) => ({
   find: (key: string) => table.find(key),
   put: (record: R) => table.put(record),
+  delete: (record: R) => table.delete(table.keyOf(record)),
+});
+
+const newestFirst =
+  <R extends object>(table: RecordTable<R>, order: Order) =>
+  (below: number, limit: number): R[] =>
+    table.scan(order, { below, limit, newestFirst: true });
+
+/** The questions that all records with a lease share. */
+const leased = <R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) => ({
+  ...kept(table),
   leaseEnded: (time: number) => table.filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
 });

@@ -36,6 +36,7 @@ export type Changed<R> = (before: R | undefined, after: R | undefined) => void;
 
 /** Records by their keys. A record that is put, deleted or changed was found before, or is new. */
 export interface RecordTable<R> {
+  readonly keyOf: (record: R) => Key;
   find(key: Key): R | undefined;
   /** By the other column that no two share. */
   findUnique(value: Key): R | undefined;
@@ -64,7 +65,7 @@ export const unpack = <R extends object>(kept: R | string): R =>
 export class MemoryTable<R extends object> implements RecordTable<R> {
   readonly #layout: Layout<R>;
   readonly #changed: Changed<R>;
-  readonly #keyOf: (record: R) => Key;
+  readonly keyOf: (record: R) => Key;
   readonly #rows = new Map<Key, R | string>();
   readonly #uniqueOf: ((record: R) => Field) | undefined;
   readonly #byUnique = new Map<Field, Key>();
@@ -73,7 +74,7 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   constructor(layout: Layout<R>, changed: Changed<R> = () => {}) {
     this.#layout = layout;
     this.#changed = changed;
-    this.#keyOf = keyField(layout);
+    this.keyOf = keyField(layout);
     this.#uniqueOf = layout.unique === undefined ? undefined : fieldOf(layout, layout.unique);
     this.#indexes = Object.values(layout.orders ?? {}).map((order) => new Index(layout, order));
   }
@@ -94,7 +95,7 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
 
   put(record: R): void {
     const { isPacked, copy } = this.#layout;
-    const key = this.#keyOf(record);
+    const key = this.keyOf(record);
     const before = isPacked ? undefined : this.find(key);
     const kept = before || !copy ? record : copy(record);
     this.#rows.set(key, isPacked ? pack(kept) : kept);

@@ -1,6 +1,6 @@
-import type { AgentCounts, Pause, Turn, TurnEnd } from "#store/store.ts";
+import type { AgentCounts, Turn, TurnEnd } from "#store/store.ts";
 import { appendNews } from "./gateway.ts";
-import type { AgentRecord, Records } from "./records.ts";
+import type { AgentRecord, Records, Rule } from "./records.ts";
 
 const agentOf = (records: Records, agent: string): AgentRecord =>
   records.agents.find(agent) ?? { agent, lastEndedAt: undefined, failing: false, pausedAt: undefined };
@@ -29,11 +29,7 @@ export const countEndOfTurn = (
   records.agents.count(turn.agent, isRunning ? { running: -1 } : { queued: -1 });
 };
 
-export const setPaused = (
-  records: Records,
-  agent: string,
-  { paused, now, streamKeep }: { paused: boolean; now: number; streamKeep: number },
-): Pause => {
+export const setPaused: Rule<"setPaused"> = (records, agent, { paused, now, streamKeep }) => {
   const before = agentOf(records, agent);
   if ((before.pausedAt !== undefined) === paused) return { pausedAt: before.pausedAt, isChanged: false };
   const pausedAt = paused ? now : undefined;

@@ -1,7 +1,7 @@
-import type { AnnouncementClaim, ClaimedAnnouncement, DeliveryStep, Store } from "#store/store.ts";
+import type { ClaimedAnnouncement } from "#store/store.ts";
 import { addDeliveryStep } from "./deliveries.ts";
-import { holds, leaseFor } from "./leases.ts";
-import type { AnnouncementRecord, OpenTurnRecord, Records } from "./records.ts";
+import { firstOf, holds, leaseFor } from "./leases.ts";
+import type { OpenTurnRecord, Records, Rule } from "./records.ts";
 
 /** The turn has completed: its reply goes to the channel that its order named, if any. */
 export const announceReply = (records: Records, { turn, ordinal, open }: OpenTurnRecord, createdAt: number): void => {
@@ -19,16 +19,17 @@ export const announceReply = (records: Records, { turn, ordinal, open }: OpenTur
   records.notify({ kind: "announcement" });
 };
 
-export const claimAnnouncements = (
-  records: Records,
-  { node, leaseMs, limit, freeOf }: Parameters<Store["claimAnnouncements"]>[0],
-): Awaited<ReturnType<Store["claimAnnouncements"]>> => {
+export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, leaseMs, limit, freeOf }) => {
   const { time } = records.moment;
   for (const record of records.announcements.dueBy(time)) records.announcements.put({ ...record, dueAt: undefined });
   const freeOfChannels = new Map(records.announcements.readyChannels().map((channel) => [channel, freeOf(channel)]));
   const announcements: ClaimedAnnouncement[] = [];
   while (announcements.length < limit) {
-    const record = firstReady(records, freeOfChannels);
+    const record = firstOf(
+      freeOfChannels,
+      (channel) => records.announcements.firstReady(channel),
+      ({ place }) => place,
+    );
     if (!record) break;
     const { announcement } = record;
     const { channel, turnId } = announcement;
@@ -41,21 +42,7 @@ export const claimAnnouncements = (
   return { announcements, nextDueInMs: nextDueAt === undefined ? undefined : nextDueAt - time };
 };
 
-/** The oldest that can be claimed, of all channels that have a place free. */
-const firstReady = (records: Records, freeOfChannels: ReadonlyMap<string, number>): AnnouncementRecord | undefined => {
-  let first: AnnouncementRecord | undefined;
-  for (const [channel, free] of freeOfChannels) {
-    const record = free > 0 ? records.announcements.firstReady(channel) : undefined;
-    if (record && record.place < (first?.place ?? Infinity)) first = record;
-  }
-  return first;
-};
-
-export const endAnnouncement = (
-  records: Records,
-  claim: AnnouncementClaim,
-  { retryInMs, step }: { retryInMs: number | undefined; step: DeliveryStep },
-): boolean => {
+export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retryInMs, step }) => {
   const record = records.announcements.find(claim.turnId);
   if (!record || !holds(claim, record.lease, record.fence)) return false;
   const { announcement } = record;

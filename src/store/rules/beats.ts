@@ -1,14 +1,10 @@
-import type { Beat, BeatClaim, Store } from "#store/store.ts";
+import type { BeatClaim } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { appendNews } from "./gateway.ts";
 import { holds, leaseFor } from "./leases.ts";
-import type { BeatRecord, Records } from "./records.ts";
+import type { BeatRecord, Records, Rule } from "./records.ts";
 
-export const planBeat = (
-  records: Records,
-  agent: string,
-  { delayMs, soonest }: { delayMs: number | undefined; soonest: boolean },
-): void => {
+export const planBeat: Rule<"planBeat"> = (records, agent, { delayMs, soonest }) => {
   const record = findBeat(records, agent);
   if (record.isAsked) return;
   const dueAt = delayMs === undefined ? undefined : records.moment.time + delayMs;
@@ -18,15 +14,12 @@ export const planBeat = (
   if (isSooner && !record.lease) records.notify({ kind: "beat" });
 };
 
-export const readBeat = (records: Records, agent: string): Beat => {
+export const readBeat: Rule<"readBeat"> = (records, agent) => {
   const record = findBeat(records, agent);
   return { agent, nextAt: wallTimeOf(records, record.dueAt), running: record.lease !== undefined };
 };
 
-export const claimBeats = (
-  records: Records,
-  { node, leaseMs, agents }: Parameters<Store["claimBeats"]>[0],
-): Awaited<ReturnType<Store["claimBeats"]>> => {
+export const claimBeats: Rule<"claimBeats"> = (records, { node, leaseMs, agents }) => {
   const { time } = records.moment;
   const beats: BeatClaim[] = [];
   let nextDueAt = Infinity;
@@ -46,17 +39,13 @@ export const claimBeats = (
   return { beats, nextDueInMs: nextDueAt === Infinity ? undefined : nextDueAt - time };
 };
 
-export const extendBeat = (records: Records, claim: BeatClaim, leaseMs: number): boolean => {
+export const extendBeat: Rule<"extendBeat"> = (records, claim, leaseMs) => {
   const record = beatOfClaim(records, claim);
   if (record) records.beats.put({ ...record, lease: leaseFor(records, claim.node, leaseMs) });
   return record !== undefined;
 };
 
-export const endBeat = (
-  records: Records,
-  claim: BeatClaim,
-  { now, delayMs, ran, streamKeep }: Parameters<Store["endBeat"]>[1],
-): Beat | false => {
+export const endBeat: Rule<"endBeat"> = (records, claim, { now, delayMs, ran, streamKeep }) => {
   const record = beatOfClaim(records, claim);
   if (!record) return false;
   const { time } = records.moment;

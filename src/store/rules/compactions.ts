@@ -1,17 +1,15 @@
-import type { Claim, Compacted, CompactionOrder, CompactionPlace, Summary } from "#store/store.ts";
+import type { Claim, Compacted } from "#store/store.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { holds, leaseFor } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
-import type { CompactionRecord, Records, SessionRecord } from "./records.ts";
+import type { CompactionRecord, Records, Rule, SessionRecord } from "./records.ts";
 import { passOn } from "./turn-ends.ts";
 
 /** A compaction is claimed once, when it is queued. */
 const FENCE = 1;
 
-export const queueCompaction = (
-  records: Records,
-  { sessionId, compactionId, node, leaseMs, limits }: CompactionOrder,
-): CompactionPlace => {
+export const queueCompaction: Rule<"queueCompaction"> = (records, order) => {
+  const { sessionId, compactionId, node, leaseMs, limits } = order;
   const found = records.sessions.find(sessionId);
   if (!found) throw refuse("session-not-found", `No session has the id ${sessionId}.`);
   const { ordinal, agent, lastSeq } = found.session;
@@ -27,11 +25,7 @@ export const queueCompaction = (
   return { claim: { turnId: compactionId, sessionId, node, fence: FENCE }, agent, seq: lastSeq, isFirst };
 };
 
-export const endCompaction = (
-  records: Records,
-  claim: Claim,
-  { now, compacted }: { now: number; compacted: Compacted | undefined },
-): boolean => {
+export const endCompaction: Rule<"endCompaction"> = (records, claim, { now, compacted }) => {
   const record = compactionOfClaim(records, claim);
   const session = record && records.sessions.at(record.ordinal);
   if (!record || !session) return false;
@@ -55,7 +49,7 @@ const keepSummary = (records: Records, before: SessionRecord, compacted: Compact
   appendEntries(records, record, now, [{ ...entry, before: sizeBefore, after: sizeAfter }]);
 };
 
-export const readSummary = (records: Records, sessionId: string): Summary | undefined => {
+export const readSummary: Rule<"readSummary"> = (records, sessionId) => {
   const found = records.sessions.find(sessionId);
   return found && records.summaries.find(found.session.ordinal)?.summary;
 };

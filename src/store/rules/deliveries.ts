@@ -2,14 +2,12 @@ import type {
   Delivery,
   DeliveryOutcome,
   DeliveryQuery,
-  DeliveryStep,
   DeliveryWork,
-  Page,
   RecordedDelivery,
   RecorderLimits,
 } from "#store/store.ts";
 import { scanBack } from "./pages.ts";
-import type { DeliveryRecord, Pieces, Records } from "./records.ts";
+import type { DeliveryRecord, Records, Rule, RuleInPieces } from "./records.ts";
 import { findTurn } from "./turn-lookup.ts";
 
 /** Strangers fill no more than this part of the recorder's bytes. */
@@ -43,12 +41,8 @@ export const keepDelivery = (
   else letGo(records, false, recorder.entries, recorder.bytes);
 };
 
-export const recordDelivery = (
-  records: Records,
-  delivery: Delivery,
-  recorder: RecorderLimits,
-  work: DeliveryWork = {},
-): void => keepDelivery(records, delivery, work, recorder, records.next("order"));
+export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, recorder, work = {}) =>
+  keepDelivery(records, delivery, work, recorder, records.next("order"));
 
 const isRefused = ({ answer }: Delivery): boolean => answer === "refused";
 
@@ -71,7 +65,7 @@ export const endDelivery = (records: Records, deliveryId: string | undefined): v
   }
 };
 
-export const addDeliveryStep = (records: Records, deliveryId: string, step: DeliveryStep): void => {
+export const addDeliveryStep: Rule<"addDeliveryStep"> = (records, deliveryId, step) => {
   const record = records.deliveries.find(deliveryId);
   if (!record || record.delivery.steps.length >= MOST_STEPS) return;
   const { delivery } = record;
@@ -90,7 +84,7 @@ const withoutContent = (delivery: Delivery): Delivery => ({
   steps: delivery.steps.map((step) => ({ ...step, detail: undefined })),
 });
 
-export const getDelivery = (records: Records, deliveryId: string): RecordedDelivery | undefined => {
+export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
   const record = records.deliveries.find(deliveryId);
   if (!record) return undefined;
   // Its session is gone: it will be erased soon, or repeats an earlier request.
@@ -109,7 +103,7 @@ const outcomeOf = (records: Records, { delivery, turnId, eventId }: DeliveryReco
   return (turnId === undefined ? undefined : findTurn(records, turnId)?.turn.status) ?? "gone";
 };
 
-export const listDeliveries = (records: Records, query: DeliveryQuery): Pieces<Page<RecordedDelivery>> =>
+export const listDeliveries: RuleInPieces<"listDeliveries"> = (records, query) =>
   scanBack({
     before: (place, limit) => records.deliveries.before(place, limit),
     placeOf: ({ place }) => place,

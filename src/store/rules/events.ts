@@ -1,23 +1,36 @@
-import { queuedEvent } from "#store/queued-event.ts";
-import type { EventOrder, EventStatus, GatewayNews, Page, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
+import type { GatewayNews, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
 import { askForBeat } from "./beats.ts";
 import { endDelivery, keepDelivery } from "./deliveries.ts";
 import { appendNews } from "./gateway.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { checkBytes, refuse } from "./limits.ts";
 import { scanBack } from "./pages.ts";
-import type { EventRecord, OpenTurnRecord, Pieces, Records } from "./records.ts";
+import type { EventRecord, OpenTurnRecord, Records, Rule, RuleInPieces } from "./records.ts";
 
 const EVENTS_A_LOOK = 100;
 
-export const queueEvent = (records: Records, order: EventOrder): { event: SystemEvent; replayed: boolean } => {
+export const queueEvent: Rule<"queueEvent"> = (records, order) => {
   const known = order.idempotency && findEventReplay(records, order.idempotency, order.now);
   if (known) return { event: known, replayed: true };
   const { now, agent, eventId, delivery, idempotency, limits, recorder, streamKeep } = order;
   const { eventsQueued } = records.totals;
   if (eventsQueued >= limits.events) throw refuse("gateway-busy", `${eventsQueued} events wait, limits.events.`);
   checkBytes(records, limits.storeBytes);
-  const event = queuedEvent(order, records.next("event"));
+  const event: SystemEvent = {
+    eventId,
+    agent,
+    text: order.text,
+    metadata: order.metadata,
+    caller: order.caller,
+    status: "queued",
+    attempts: 0,
+    createdAt: now,
+    endedAt: undefined,
+    turnId: undefined,
+    reason: undefined,
+    deliveryId: delivery?.deliveryId,
+    ordinal: records.next("event"),
+  };
   records.events.put({ event, isTaken: false });
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1 });
   if (delivery) keepDelivery(records, delivery, { eventId, agent }, recorder);
@@ -27,11 +40,7 @@ export const queueEvent = (records: Records, order: EventOrder): { event: System
   return { event, replayed: false };
 };
 
-export const findEventReplay = (
-  records: Records,
-  key: { key: string; hash: string },
-  now: number,
-): SystemEvent | undefined => {
+export const findEventReplay: Rule<"findEventReplay"> = (records, key, now) => {
   const known = findKey(records, key, now);
   if (!known) return undefined;
   if (known.eventId === undefined) throw refuse("idempotency-mismatch", "The key was used with another body.");
@@ -40,16 +49,7 @@ export const findEventReplay = (
   return record.event;
 };
 
-export const readQueuedEvents = (
-  records: Records,
-  {
-    agent,
-    after,
-    through,
-    limit,
-    bytes,
-  }: { agent: string; after: number; through: number; limit: number; bytes: number },
-): SystemEvent[] => {
+export const readQueuedEvents: Rule<"readQueuedEvents"> = (records, { agent, after, through, limit, bytes }) => {
   const events: SystemEvent[] = [];
   let left = bytes;
   for (const { event } of records.events.free(agent, after, limit)) {
@@ -60,16 +60,12 @@ export const readQueuedEvents = (
   return events;
 };
 
-export const getEvent = (records: Records, eventId: string): SystemEvent | undefined =>
-  records.events.find(eventId)?.event;
+export const getEvent: Rule<"getEvent"> = (records, eventId) => records.events.find(eventId)?.event;
 
 const bytesOf = ({ text, metadata }: SystemEvent): number =>
   Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
 
-export const listEvents = (
-  { events }: Records,
-  { agent, status, limit, cursor }: { agent?: string; status?: EventStatus; limit: number; cursor?: string },
-): Pieces<Page<SystemEvent>> =>
+export const listEvents: RuleInPieces<"listEvents"> = ({ events }, { agent, status, limit, cursor }) =>
   scanBack({
     before: (ordinal, most) => events.before(ordinal, most),
     placeOf: ({ event }) => event.ordinal,
@@ -81,11 +77,7 @@ export const listEvents = (
     cursor,
   });
 
-export const requeueEvent = (
-  records: Records,
-  eventId: string,
-  { now, beatNow, streamKeep }: { now: number; beatNow: boolean; streamKeep: number },
-): SystemEvent | undefined => {
+export const requeueEvent: Rule<"requeueEvent"> = (records, eventId, { now, beatNow, streamKeep }) => {
   const record = records.events.find(eventId);
   if (record?.event.status !== "dead") return record?.event;
   const { agent } = record.event;
@@ -98,12 +90,7 @@ export const requeueEvent = (
   return event;
 };
 
-export const failQueuedEvents = (
-  records: Records,
-  agent: string,
-  reason: string,
-  { now, streamKeep, limit }: { now: number; streamKeep: number; limit: number },
-): number => {
+export const failQueuedEvents: Rule<"failQueuedEvents"> = (records, agent, reason, { now, streamKeep, limit }) => {
   const news: GatewayNews[] = [];
   const taken = records.events.free(agent, 0, limit);
   for (const { event } of taken) {

@@ -1,5 +1,5 @@
 import type { GatewayEntry, GatewayNews } from "#store/store.ts";
-import type { Records } from "./records.ts";
+import type { Records, Rule } from "./records.ts";
 
 /** Appends to the gateway's stream, which keeps its newest `keep` entries. */
 export const appendNews = (
@@ -18,16 +18,10 @@ export const appendNews = (
   return entries;
 };
 
-export const appendGatewayEntry = (
-  records: Records,
-  news: GatewayNews,
-  { now, keep }: { now: number; keep: number },
-): GatewayEntry => appendNews(records, [news], now, keep)[0] as GatewayEntry;
+export const appendGatewayEntry: Rule<"appendGatewayEntry"> = (records, news, { now, keep }) =>
+  appendNews(records, [news], now, keep)[0] as GatewayEntry;
 
-export const readGatewayEntries = (
-  { gateway }: Records,
-  { after, limit }: { after: number; limit: number },
-): { entries: GatewayEntry[]; first: number; last: number } => ({
+export const readGatewayEntries: Rule<"readGatewayEntries"> = ({ gateway }, { after, limit }) => ({
   entries: gateway.after(after, limit),
   first: gateway.first,
   last: gateway.last,

@@ -1,5 +1,5 @@
-import type { Entry, Message, SessionRef, Store } from "#store/store.ts";
-import type { Pieces, Records, SessionRecord } from "./records.ts";
+import type { Entry, Message, SessionRef } from "#store/store.ts";
+import type { Records, Rule, RuleInPieces, SessionRecord } from "./records.ts";
 
 /** The `seq` of an entry that has no place in the journal yet. */
 export const NO_SEQ = 0;
@@ -35,22 +35,13 @@ export const refOf = ({ sessionId, agent, ordinal, contextBytes }: SessionRef): 
   contextBytes,
 });
 
-export const readEntries = (
-  records: Records,
-  sessionId: string,
-  { after, limit }: { after: number; limit: number },
-): Entry[] => {
+export const readEntries: Rule<"readEntries"> = (records, sessionId, { after, limit }) => {
   const found = records.sessions.find(sessionId);
   return found ? records.journal(found.session.ordinal).after(Math.max(after, 0), limit) : [];
 };
 
-type MessageQuery = Parameters<Store["readMessages"]>[1];
-
-export function* readMessages(
-  records: Records,
-  sessionId: string,
-  { before = Infinity, limit, characters = Infinity, includeCompacted = false }: MessageQuery,
-): Pieces<Message[]> {
+export const readMessages: RuleInPieces<"readMessages"> = function* (records, sessionId, query) {
+  const { before = Infinity, limit, characters = Infinity, includeCompacted = false } = query;
   const messages: Message[] = [];
   const found = records.sessions.find(sessionId);
   if (!found || limit < 1) return messages;
@@ -71,7 +62,7 @@ export function* readMessages(
     if (page.length < size) return messages;
     yield;
   }
-}
+};
 
 /** Tells of a session's messages by their `seq` whether its summary stands for them; it does for all below `lowest`. */
 export const marksOf = (records: Records, ordinal: number): { isCompacted(seq: number): boolean; lowest: number } => {

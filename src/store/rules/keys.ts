@@ -1,7 +1,6 @@
 import { GatewayError } from "#kit/errors.ts";
-import type { ApiKey } from "#store/store.ts";
 import { refuse } from "./limits.ts";
-import type { KeyRecord, Records } from "./records.ts";
+import type { KeyRecord, Records, Rule } from "./records.ts";
 
 /** The record of an idempotency key that has not ended. Another hash is refused. */
 export const findKey = (
@@ -21,14 +20,14 @@ export const keepKey = (
   { turnId, eventId }: { turnId?: string; eventId?: string },
 ): void => records.keys.put({ key, hash, expiresAt, turnId, eventId });
 
-export const listKeys = ({ apiKeys }: Records): ApiKey[] => apiKeys.all();
+export const listKeys: Rule<"listKeys"> = ({ apiKeys }) => apiKeys.all();
 
-export const createKey = ({ apiKeys }: Records, key: ApiKey): void => {
+export const createKey: Rule<"createKey"> = ({ apiKeys }, key) => {
   if (apiKeys.find(key.keyId)) throw new GatewayError("internal", "key id in use");
   apiKeys.put({ ...key });
 };
 
-export const replaceKey = ({ apiKeys }: Records, keyId: string, key: ApiKey, endsAt: number): boolean => {
+export const replaceKey: Rule<"replaceKey"> = ({ apiKeys }, keyId, key, endsAt) => {
   const old = apiKeys.find(keyId);
   if (!old || old.replacedBy !== undefined) return false;
   apiKeys.put({ ...old, replacedBy: key.keyId, expiresAt: Math.min(old.expiresAt ?? endsAt, endsAt) });
@@ -36,13 +35,13 @@ export const replaceKey = ({ apiKeys }: Records, keyId: string, key: ApiKey, end
   return true;
 };
 
-export const revokeKey = ({ apiKeys }: Records, keyId: string): boolean => {
+export const revokeKey: Rule<"revokeKey"> = ({ apiKeys }, keyId) => {
   const isKept = apiKeys.find(keyId) !== undefined;
   if (isKept) apiKeys.delete(keyId);
   return isKept;
 };
 
-export const touchKey = ({ apiKeys }: Records, keyId: string, now: number): void => {
+export const touchKey: Rule<"touchKey"> = ({ apiKeys }, keyId, now) => {
   const key = apiKeys.find(keyId);
   if (key) apiKeys.put({ ...key, lastUsedAt: Math.max(now, key.lastUsedAt ?? 0) });
 };

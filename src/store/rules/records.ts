@@ -21,6 +21,7 @@ import type {
   GatewayEntry,
   Session,
   SessionRef,
+  Store,
   Summary,
   Surface,
   SystemEvent,
@@ -28,6 +29,7 @@ import type {
   TurnOrder,
   UsageCount,
   UsageCounts,
+  WorkIds,
 } from "#store/store.ts";
 
 /** The right of a node to work on something until `endsAt`, a monotonic time. */
@@ -116,14 +118,9 @@ export type AnnouncementRecord = {
   readonly lease: Lease | undefined;
 };
 
-export type DeliveryRecord = {
+export type DeliveryRecord = Readonly<WorkIds> & {
   readonly delivery: Delivery;
   readonly place: number;
-  readonly turnId: string | undefined;
-  readonly sessionId: string | undefined;
-  readonly messageId: string | undefined;
-  readonly eventId: string | undefined;
-  readonly agent: string | undefined;
   /** Its place among the deliveries that the recorder may let go; undefined while its work goes on. */
   readonly endedOrder: number | undefined;
 };
@@ -340,3 +337,12 @@ export interface Records {
 
 /** Work that an engine runs a piece of at a time, with other orders between the pieces. It only reads. */
 export type Pieces<T> = Generator<void, T, void>;
+
+/** The rule behind a method of the store: it has the same arguments and answer. */
+export type Rule<Name extends keyof Store> = Store[Name] extends (...args: infer Args) => infer Answer
+  ? (records: Records, ...args: Args) => Awaited<Answer>
+  : never;
+/** The same of a method that may have to look at a great many records. */
+export type RuleInPieces<Name extends keyof Store> = (
+  ...args: Parameters<Rule<Name>>
+) => Pieces<ReturnType<Rule<Name>>>;

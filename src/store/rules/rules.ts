@@ -16,9 +16,8 @@ import {
 import { appendGatewayEntry, readGatewayEntries } from "./gateway.ts";
 import { readEntries, readMessages } from "./journal.ts";
 import { createKey, listKeys, replaceKey, revokeKey, touchKey } from "./keys.ts";
-import type { Pieces, Records } from "./records.ts";
-import { deleteSession } from "./session-ends.ts";
-import { getSession, listSessions } from "./sessions.ts";
+import type { Rule, RuleInPieces } from "./records.ts";
+import { deleteSession, getSession, listSessions } from "./sessions.ts";
 import { sweep } from "./sweep.ts";
 import { getTurn, listTurns } from "./turn-lookup.ts";
 import {
@@ -32,11 +31,6 @@ import {
   startTurn,
 } from "./turns.ts";
 import { countUsage, readUsage, sumUsage } from "./usage.ts";
-
-type Answer<Name extends keyof Store> = Store[Name] extends (...args: never[]) => infer R ? Awaited<R> : never;
-type Args<Name extends keyof Store> = Store[Name] extends (...args: infer A) => unknown ? A : never;
-type RuleOf<Name extends keyof Store> = (records: Records, ...args: Args<Name>) => Answer<Name>;
-type PiecesOf<Name extends keyof Store> = (records: Records, ...args: Args<Name>) => Pieces<Answer<Name>>;
 
 /** The rule behind each method of the store, each one transaction. */
 export const rules = {
@@ -82,7 +76,7 @@ export const rules = {
   addDeliveryStep,
   getDelivery,
   sweep,
-} satisfies { [Name in keyof Store]?: RuleOf<Name> };
+} satisfies { [Name in keyof Store]?: Rule<Name> };
 
 /** The same of methods that may have to look at a great many records: an engine runs them a piece at a time. */
 export const rulesInPieces = {
@@ -92,7 +86,7 @@ export const rulesInPieces = {
   listDeliveries,
   readUsage,
   sumUsage,
-} satisfies { [Name in keyof Store]?: PiecesOf<Name> };
+} satisfies { [Name in keyof Store]?: RuleInPieces<Name> };
 
 export type RuleName = keyof typeof rules;
 export type PiecesName = keyof typeof rulesInPieces;

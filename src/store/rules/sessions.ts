@@ -1,7 +1,19 @@
 import { NO_USAGE } from "#kit/usages.ts";
 import { decodeCursor, encodeCursor } from "#store/cursors.ts";
-import type { Page, Session, TurnOrder } from "#store/store.ts";
-import type { Records, SessionRecord } from "./records.ts";
+import type { TurnError, TurnOrder } from "#store/store.ts";
+import { countEndOfTurn } from "./agents.ts";
+import { dropCompactions } from "./compactions.ts";
+import { endDelivery, eraseContent } from "./deliveries.ts";
+import { endEvents } from "./events.ts";
+import { refOf } from "./journal.ts";
+import type { OpenTurnRecord, Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
+import { cancelledAt, finishTurn } from "./turn-ends.ts";
+import { countEnd, keepLateAttempt } from "./usage.ts";
+
+/** The most entries of a session that is erased at once. A sweep erases a longer one in pieces, as other calls would wait. */
+const ENTRIES_AT_ONCE = 100;
+/** Why a turn that its session took along handled nothing. */
+const ERASED: TurnError = { name: "turn-failed", detail: "Its session was deleted." };
 
 /** A session that is about to get its first turn; nothing is kept yet. */
 export const newSession = (records: Records, { session, now }: TurnOrder): SessionRecord => ({
@@ -24,15 +36,76 @@ export const newSession = (records: Records, { session, now }: TurnOrder): Sessi
   headDueAt: undefined,
 });
 
-export const getSession = (records: Records, sessionId: string): Session | undefined =>
-  records.sessions.find(sessionId)?.session;
+export const getSession: Rule<"getSession"> = ({ sessions }, sessionId) => sessions.find(sessionId)?.session;
 
-export const listSessions = (
-  records: Records,
-  { agent, limit, cursor }: { agent?: string; limit: number; cursor?: string },
-): Page<Session> => {
+export const listSessions: Rule<"listSessions"> = (records, { agent, limit, cursor }) => {
   const found = records.sessions.before(cursor === undefined ? Infinity : decodeCursor(cursor), limit + 1, agent);
   const items = found.slice(0, limit).map(({ session }) => session);
   const last = items.at(-1);
   return { items, next: found.length > limit && last ? encodeCursor(last.ordinal) : undefined };
+};
+
+export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now) => {
+  const found = records.sessions.find(sessionId);
+  if (!found) return undefined;
+  const turnsCancelled = records.queue(found.session.ordinal).filter((of) => "turn" in of).length;
+  forgetSession(records, found, now);
+  return { turnsCancelled };
+};
+
+/**
+ * Erases a session and all it held: its queued turns are cancelled, and a running one finds its claim gone. Answers the number of
+ * entries that it erased at once.
+ */
+export const forgetSession = (
+  records: Records,
+  { session: { sessionId, ordinal } }: SessionRecord,
+  now: number,
+): number => {
+  dropCompactions(records, ordinal);
+  const turns = records.queue(ordinal).filter((of) => "turn" in of);
+  for (const turn of turns.reverse()) {
+    if (turn.turn.status === "queued") finishTurn(records, turn, cancelledAt(now));
+  }
+  const [running] = records.queue(ordinal);
+  if (running && "turn" in running) abandonTurn(records, running, now);
+  for (const announcement of records.announcements.ofSession(ordinal)) records.announcements.delete(announcement);
+  records.summaries.delete(ordinal);
+  const last = records.sessions.find(sessionId) as SessionRecord;
+  records.sessions.delete(last);
+  records.erasures.add(ordinal);
+  const erased = eraseJournal(records, ordinal, ENTRIES_AT_ONCE);
+  if (running && "turn" in running) records.notify({ kind: "cancel", turnId: running.turn.turnId });
+  records.notify({ kind: "deleted", session: refOf(last.session), end: { seq: last.session.lastSeq + 1, at: now } });
+  return erased;
+};
+
+/** Takes a running turn from its runner, which is told by nothing but its claim and the end of its session. */
+const abandonTurn = (records: Records, record: OpenTurnRecord, now: number): void => {
+  const { turn, open } = record;
+  countEndOfTurn(records, turn, { now, status: "cancelled", error: undefined });
+  countEnd(records, now, turn, open.countedModel, "cancelled");
+  keepLateAttempt(records, record);
+  records.turns.put({ ...record, turn: { ...turn, status: "cancelled", endedAt: now }, open: undefined });
+  endDelivery(records, turn.deliveryId);
+  endEvents(records, record, { now, status: "failed", error: ERASED });
+};
+
+/** Erases the rest of a session that is gone, about `limit` entries of it. Answers the number of erased entries. */
+export const eraseJournal = (records: Records, ordinal: number, limit: number): number => {
+  const journal = records.journal(ordinal);
+  const entries = journal.after(0, limit);
+  for (const entry of entries) {
+    const turn = entry.name === "turn.queued" ? records.turns.find(entry.turnId) : undefined;
+    if (turn?.ordinal === ordinal) eraseTurn(records, turn);
+  }
+  journal.eraseBefore(entries.length < limit ? journal.last + 1 : (entries.at(-1)?.seq ?? 0) + 1);
+  if (journal.first > journal.last) records.erasures.delete(ordinal);
+  return entries.length;
+};
+
+/** Nobody finds the turn any more, and its recorded content is erased. */
+export const eraseTurn = (records: Records, record: TurnRecord): void => {
+  records.turns.delete(record);
+  eraseContent(records, record.turn.deliveryId);
 };

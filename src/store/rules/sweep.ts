@@ -5,8 +5,8 @@ import { dropCompaction } from "./compactions.ts";
 import { forgetEventsBefore } from "./events.ts";
 import { forgetNewsBefore } from "./gateway.ts";
 import { marksOf } from "./journal.ts";
-import type { Records, SessionRecord, TurnRecord } from "./records.ts";
-import { eraseJournal, eraseTurn, forgetSession } from "./session-ends.ts";
+import type { Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
+import { eraseJournal, eraseTurn, forgetSession } from "./sessions.ts";
 import { finishTurn, requeueTurn } from "./turn-ends.ts";
 import { bySession } from "./turns.ts";
 import { keepLateAttempt } from "./usage.ts";
@@ -20,7 +20,7 @@ const SESSIONS_A_LOOK = 50;
 type SweepRequest = Parameters<Store["sweep"]>[0];
 
 /** Handles all that is past its time. Answers true if there is more. */
-export const sweep = (records: Records, request: SweepRequest): boolean => {
+export const sweep: Rule<"sweep"> = (records, request) => {
   giveLostTurnsBack(records, request);
   for (const record of records.compactions.leaseEnded(records.moment.time)) dropCompaction(records, record);
   freeLostBeats(records);

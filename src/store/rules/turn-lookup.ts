@@ -1,15 +1,13 @@
+import { invalidCursor } from "#store/cursors.ts";
 import type { Page, Turn, TurnQuery } from "#store/store.ts";
-import {
-  decodeTurnCursor,
-  encodeTurnCursor,
-  isOpen,
-  LOOKED_AT_TOGETHER,
-  MOST_LOOKED_AT,
-  matchesTurn,
-} from "#store/turn-pages.ts";
-import type { Pieces, Records, TurnRecord } from "./records.ts";
+import type { Records, Rule, RuleInPieces, TurnRecord } from "./records.ts";
 
-export const getTurn = (records: Records, turnId: string): Turn | undefined => {
+/** The most turns that a page of a list looks at to find those that match. */
+export const MOST_LOOKED_AT = 10_000;
+/** The turns that are looked at together, before other work runs. */
+const LOOKED_AT_TOGETHER = 500;
+
+export const getTurn: Rule<"getTurn"> = (records, turnId) => {
   const record = findTurn(records, turnId);
   return record && withReply(records, record);
 };
@@ -27,9 +25,9 @@ export const findTurn = (records: Records, turnId: string): TurnRecord | undefin
   return record && records.sessions.at(record.ordinal) && record;
 };
 
-export function* listTurns(records: Records, query: TurnQuery): Pieces<Page<Turn>> {
-  const before = query.cursor === undefined ? undefined : decodeTurnCursor(query.cursor);
-  if (isOpen(query.status)) return listOpenTurns(records, query, before);
+export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
+  const before = query.cursor === undefined ? undefined : decodePlace(query.cursor);
+  if (query.status === "queued" || query.status === "running") return listOpenTurns(records, query, before);
   const items: Turn[] = [];
   let through = before;
   for (let looked = 0; looked < MOST_LOOKED_AT; looked += LOOKED_AT_TOGETHER) {
@@ -44,7 +42,7 @@ export function* listTurns(records: Records, query: TurnQuery): Pieces<Page<Turn
     if (found.length < LOOKED_AT_TOGETHER) return pageOf(items, undefined);
   }
   return pageOf(items, through);
-}
+};
 
 const listOpenTurns = (records: Records, query: TurnQuery, before: string | undefined): Page<Turn> => {
   const turns = records.turns
@@ -56,6 +54,19 @@ const listOpenTurns = (records: Records, query: TurnQuery, before: string | unde
   return pageOf(items, turns.length > query.limit ? items.at(-1)?.turnId : undefined);
 };
 
+const matchesTurn = ({ status, agent, sessionId }: TurnQuery, turn: Turn): boolean =>
+  (status === undefined || turn.status === status) &&
+  (agent === undefined || turn.agent === agent) &&
+  (sessionId === undefined || turn.sessionId === sessionId);
+
+const PREFIX = "turn_";
+
+/** `last`: the last turn of the page, or the last that was looked at. The cursor is its place in the order of ids. */
 const pageOf = (items: Turn[], last: string | undefined): Page<Turn> => {
-  return { items, next: last === undefined ? undefined : encodeTurnCursor(last) };
+  return { items, next: last === undefined ? undefined : `t${last.slice(PREFIX.length)}` };
+};
+
+const decodePlace = (cursor: string): string => {
+  if (!/^t[0-9A-Za-z]{1,40}$/.test(cursor)) throw invalidCursor();
+  return PREFIX + cursor.slice(1);
 };

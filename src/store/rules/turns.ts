@@ -1,33 +1,27 @@
 import { GatewayError } from "#kit/errors.ts";
-import type {
-  Claim,
-  ClaimedTurn,
-  ClaimRequest,
-  Entry,
-  Store,
-  StoreLimits,
-  Turn,
-  TurnEnd,
-  TurnError,
-  TurnOrder,
-  TurnStart,
-  UsageRow,
-} from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Entry, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { compactionOfClaim } from "./compactions.ts";
 import { keepDelivery } from "./deliveries.ts";
 import { findFreeEvents, takeEvents } from "./events.ts";
 import { appendEntries, NO_SEQ } from "./journal.ts";
 import { findKey, keepKey } from "./keys.ts";
-import { holds, leaseFor } from "./leases.ts";
+import { firstOf, holds, leaseFor } from "./leases.ts";
 import { checkBytes, refuse } from "./limits.ts";
-import { isOpen, type OpenTurnRecord, type Records, type SessionRecord, type TurnRecord } from "./records.ts";
+import {
+  isOpen,
+  type OpenTurnRecord,
+  type Records,
+  type Rule,
+  type SessionRecord,
+  type TurnRecord,
+} from "./records.ts";
 import { newSession } from "./sessions.ts";
 import { addUsed, cancelledAt, finishTurn, requeueTurn } from "./turn-ends.ts";
 import { findTurn, withReply } from "./turn-lookup.ts";
 import { countLateAttempt, countMessage } from "./usage.ts";
 
-export const startTurn = (records: Records, order: TurnOrder): TurnStart => {
+export const startTurn: Rule<"startTurn"> = (records, order) => {
   const replayed = order.idempotency && findReplay(records, order.idempotency, order.now);
   if (replayed) return { turn: replayed, replayed: true, claimed: undefined };
   const { now, turnId, text, idempotency, delivery, claim } = order;
@@ -61,14 +55,14 @@ export const startTurn = (records: Records, order: TurnOrder): TurnStart => {
   }
   if (events) takeEvents(records, events, turnId);
   if (claim && isClaimed) {
-    const claimed = claimTurn(records, record, claim);
+    const claimed = claimTurn(records, record, claim, claim.replyMessageId);
     return { turn: claimed.turn, replayed: false, claimed };
   }
   if (isFirst) records.notify({ kind: "work" });
   return { turn: record.turn, replayed: false, claimed: undefined };
 };
 
-export const findReplay = (records: Records, key: { key: string; hash: string }, now: number): Turn | undefined => {
+export const findReplay: Rule<"findReplay"> = (records, key, now) => {
   const known = findKey(records, key, now);
   if (!known) return undefined;
   if (known.turnId === undefined) throw refuse("idempotency-mismatch", "The key was used with another body.");
@@ -151,29 +145,23 @@ const newTurn = (records: Records, order: TurnOrder, { session }: SessionRecord,
   },
 });
 
-type ClaimTurns = Omit<ClaimRequest, "replyMessageId"> & {
-  free: number;
-  freeOf(agent: string): number;
-  newMessageId(): string;
-};
-
-export const claimTurns = (
-  records: Records,
-  { free, freeOf, newMessageId, ...request }: ClaimTurns,
-): Awaited<ReturnType<Store["claimTurns"]>> => {
+export const claimTurns: Rule<"claimTurns"> = (records, request) => {
+  const { free, freeOf } = request;
   const nextDueInMs = wakeTurns(records);
   const freeOfAgents = new Map<string, number>();
   for (const agent of records.turns.readyAgents())
     freeOfAgents.set(agent, isPaused(records, agent) ? 0 : freeOf(agent));
+  const firstReady = (waited: boolean) =>
+    firstOf(freeOfAgents, (agent) => records.turns.firstReady(agent, waited), orderOf);
   const turns: ClaimedTurn[] = [];
   while (turns.length < free) {
     const { isWaitedNext } = records.bookmarks;
-    const record = firstReady(records, freeOfAgents, isWaitedNext) ?? firstReady(records, freeOfAgents, !isWaitedNext);
+    const record = firstReady(isWaitedNext) ?? firstReady(!isWaitedNext);
     if (!record) break;
     const { agent } = record.turn;
     records.setBookmarks({ isWaitedNext: !record.open.waited });
     freeOfAgents.set(agent, (freeOfAgents.get(agent) ?? 0) - 1);
-    turns.push(claimTurn(records, record, { ...request, replyMessageId: newMessageId() }));
+    turns.push(claimTurn(records, record, request, request.newMessageId()));
   }
   return { turns, nextDueInMs };
 };
@@ -192,26 +180,13 @@ const wakeTurns = (records: Records): number | undefined => {
 const hasReady = (records: Records, agent: string): boolean =>
   (records.turns.firstReady(agent, true) ?? records.turns.firstReady(agent, false)) !== undefined;
 
-/** The turn of a kind that has been ready for longest, of all agents that have a place free. */
-const firstReady = (
-  records: Records,
-  freeOfAgents: ReadonlyMap<string, number>,
-  waited: boolean,
-): OpenTurnRecord | undefined => {
-  let first: OpenTurnRecord | undefined;
-  for (const [agent, free] of freeOfAgents) {
-    const record = free > 0 ? records.turns.firstReady(agent, waited) : undefined;
-    if (record && orderOf(record) < (first ? orderOf(first) : Infinity)) first = record;
-  }
-  return first;
-};
-
 const orderOf = ({ open }: OpenTurnRecord): number => open.readyOrder ?? Infinity;
 
 const claimTurn = (
   records: Records,
   before: OpenTurnRecord,
-  { now, node, leaseMs, replyMessageId }: ClaimRequest,
+  { now, node, leaseMs }: Omit<ClaimRequest, "replyMessageId">,
+  replyMessageId: string,
 ): ClaimedTurn => {
   const { ordinal } = before;
   const { turnId, sessionId, agent, seq } = before.turn;
@@ -259,7 +234,7 @@ const messageBefore = (entry: Entry | undefined): ClaimedTurn["message"] => {
   return { text, outside, context };
 };
 
-export const extendClaims = (records: Records, claims: readonly Claim[], leaseMs: number): Claim[] =>
+export const extendClaims: Rule<"extendClaims"> = (records, claims, leaseMs) =>
   claims.filter((claim) => {
     const lease = leaseFor(records, claim.node, leaseMs);
     const record = turnOfClaim(records, claim);
@@ -269,18 +244,14 @@ export const extendClaims = (records: Records, claims: readonly Claim[], leaseMs
     return !record && !compaction;
   });
 
-export const endTurn = (records: Records, claim: Claim, end: TurnEnd): boolean => {
+export const endTurn: Rule<"endTurn"> = (records, claim, end) => {
   const record = turnOfClaim(records, claim);
   if (record) finishTurn(records, record, end);
   else countLateAttempt(records, claim, end);
   return record !== undefined;
 };
 
-export const releaseTurn = (
-  records: Records,
-  claim: Claim,
-  { now, delayMs, usage }: { now: number; delayMs: number; usage: UsageRow | undefined },
-): boolean => {
+export const releaseTurn: Rule<"releaseTurn"> = (records, claim, { now, delayMs, usage }) => {
   const held = turnOfClaim(records, claim);
   if (!held) {
     countLateAttempt(records, claim, { now, usage });
@@ -295,7 +266,7 @@ const turnOfClaim = (records: Records, claim: Claim): OpenTurnRecord | undefined
   return record && isOpen(record) && holds(claim, record.open.lease, record.turn.attempt) ? record : undefined;
 };
 
-export const cancelTurn = (records: Records, turnId: string, now: number): Turn => {
+export const cancelTurn: Rule<"cancelTurn"> = (records, turnId, now) => {
   const record = findTurn(records, turnId);
   if (!record) throw refuse("turn-not-found", `No turn has the id ${turnId}.`);
   const { turn } = record;
@@ -306,7 +277,7 @@ export const cancelTurn = (records: Records, turnId: string, now: number): Turn 
   return turn;
 };
 
-export const failQueuedTurns = (records: Records, agent: string, error: TurnError, now: number): number => {
+export const failQueuedTurns: Rule<"failQueuedTurns"> = (records, agent, error, now) => {
   const queued = records.turns.open(agent).filter(({ turn }) => turn.status === "queued");
   for (const { turn } of queued.sort(bySession)) {
     // The end of one makes the next of its session ready.

@@ -1,6 +1,6 @@
 import type { Claim, Store, Surface, TurnEnd, UsageCount, UsageCounts, UsageRow } from "#store/store.ts";
 import { COUNT_NAMES, HOUR, NO_COUNTS } from "#store/usage-counts.ts";
-import type { OpenTurnRecord, Pieces, Records } from "./records.ts";
+import type { OpenTurnRecord, Pieces, Records, Rule, RuleInPieces } from "./records.ts";
 
 const DAY = 24 * HOUR;
 
@@ -63,10 +63,7 @@ export const countLateAttempt = (
   if (usage) countAttempt(records, now, late, usage);
 };
 
-export const countUsage = (
-  records: Records,
-  { now, agent, surface, caller, ...used }: Parameters<Store["countUsage"]>[0],
-): void => countAttempt(records, now, { agent, surface, caller }, used);
+export const countUsage: Rule<"countUsage"> = (records, used) => countAttempt(records, used.now, used, used);
 
 type UsageQuery = Parameters<Store["readUsage"]>[0];
 
@@ -90,17 +87,14 @@ function* readCounters(
   }
 }
 
-export function* readUsage(records: Records, query: UsageQuery): Pieces<UsageCount[]> {
+export const readUsage: RuleInPieces<"readUsage"> = function* (records, query) {
   const counts: UsageCount[] = [];
   yield* readCounters(records, query, (count) => counts.push(count));
   return counts;
-}
+};
 
 /** Adds counters up, grouped by the key `by`; the key of a day is the time at which it begins. */
-export function* sumUsage(
-  records: Records,
-  { by, ...query }: Parameters<Store["sumUsage"]>[0],
-): Pieces<Awaited<ReturnType<Store["sumUsage"]>>> {
+export const sumUsage: RuleInPieces<"sumUsage"> = function* (records, { by, ...query }) {
   const sums = new Map<string | number, { counts: UsageCounts; untold: number }>();
   yield* readCounters(records, query, (count) => {
     const key = by === "day" ? Math.floor(count.hour / DAY) * DAY : count[by];
@@ -110,4 +104,4 @@ export function* sumUsage(
     if (count.input === 0 && count.output === 0) sum.untold += count.completed;
   });
   return [...sums].map(([key, { counts, untold }]) => ({ key, counts, untold }));
-}
+};

@@ -1,7 +1,6 @@
 import { renameSync, rmSync, statSync } from "node:fs";
 import { newBareId } from "#kit/ids.ts";
-import { openDriver } from "./driver.ts";
-import { makeOwn } from "./own-file.ts";
+import { makeOwn, openDriver } from "./file.ts";
 
 /**
  * Copies the store in the file `from` to the new file `to`, as it is at one moment. A gateway that works with it goes on meanwhile. The

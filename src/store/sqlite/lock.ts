@@ -1,5 +1,5 @@
 import { existsSync, statSync } from "node:fs";
-import { type Driver, openDriver } from "./driver.ts";
+import { type Driver, openDriver } from "./file.ts";
 
 /** Holds a file for this process: a lock of the operating system, which ends with the process, however that ends. */
 export type FileLock = {

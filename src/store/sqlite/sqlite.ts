@@ -1,10 +1,9 @@
 import type { Clock } from "#kit/clock.ts";
 import { rules, rulesInPieces } from "#store/rules/rules.ts";
-import type { AgentCounts, RecordedDelivery, Store, StoreNotice } from "#store/store.ts";
-import { withBytesBody, withTextBody } from "./bodies.ts";
+import type { AgentCounts, Delivery, RecordedDelivery, Store, StoreNotice } from "#store/store.ts";
+import { behindLink, exposureOf, makeOwn } from "./file.ts";
 import { Link, type StartThread } from "./link.ts";
 import { lockFile } from "./lock.ts";
-import { behindLink, exposureOf, makeOwn } from "./own-file.ts";
 
 /** The worker as it is built: beside the chunk that this file becomes. From sources it is the one of the last build. */
 const WORKER = new URL(
@@ -116,3 +115,19 @@ const callsWithBodies = (link: Link): Pick<Store, "startTurn" | "queueEvent" | "
     return delivery && withBytesBody(delivery);
   },
 });
+
+/**
+ * A delivery whose body is text of a character for each byte: most bodies are JSON, and text costs least to send and to keep. In the
+ * worker all bodies are such texts, as the rules ask a body for nothing but its length.
+ */
+const withTextBody = <D extends Pick<Delivery, "body">>(delivery: D): D => {
+  const { body } = delivery;
+  const text = body && Buffer.from(body.buffer, body.byteOffset, body.length).toString("latin1");
+  return { ...delivery, body: text };
+};
+
+/** A delivery as it came from the worker, with its body as bytes again. */
+const withBytesBody = <D extends Pick<Delivery, "body">>(delivery: D): D => {
+  const text = delivery.body as unknown as string | undefined;
+  return { ...delivery, body: text === undefined ? undefined : Buffer.from(text, "latin1") };
+};

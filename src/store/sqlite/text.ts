@@ -24,9 +24,11 @@ export const toSql = (text: string): string | Buffer =>
  */
 export const bytesOf = (column: string): string => `CAST(${column} AS BLOB)`;
 
-/** A column that may hold the bytes that `toSql` makes. */
-export const freeBytesOf = (column: string): string =>
-  `CAST(CASE typeof(${column}) WHEN 'blob' THEN x'${UTF16.toString(16)}' || ${column} ELSE ${column} END AS BLOB)`;
+/** A column that may hold the bytes that `toSql` makes, or numbers. */
+export const freeBytesOf = (column: string): string => {
+  const marked = `CAST(x'${UTF16.toString(16)}' || ${column} AS BLOB)`;
+  return `CASE typeof(${column}) WHEN 'text' THEN ${bytesOf(column)} WHEN 'blob' THEN ${marked} ELSE ${column} END`;
+};
 
 export const fromBytes = (bytes: Buffer): string => {
   if (bytes[0] === UTF16) return bytes.toString("utf16le", 1);

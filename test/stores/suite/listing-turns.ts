@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { MOST_LOOKED_AT } from "#store/rules/turn-lookup.ts";
 import type { Turn, TurnQuery } from "#store/store.ts";
-import { MOST_LOOKED_AT } from "#store/turn-pages.ts";
 import { type Engine, openWorld, refusal, times, type World } from "../world.ts";
 
 const pagesOf = async ({ store }: World, query: TurnQuery): Promise<Turn[][]> => {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { migrations } from "#store/sqlite/migrations/all.ts";
+import { newestOf } from "#store/sqlite/worker/migrate.ts";
 import { currentSchemas, type Frozen, sqliteSchema } from "./schemas.ts";
 
 const FREEZE = "npx tsx test/stores/upgrade/freeze.ts";
@@ -11,10 +12,7 @@ const ADD = `A version that was released never changes: add a migration. Only wh
 const frozen = JSON.parse(readFileSync(join(import.meta.dirname, "frozen.json"), "utf8")) as Frozen;
 
 it("every version of the SQLite schema is what it was when it was frozen", () => {
-  expect(
-    frozen.sqlite.map(({ version }) => version),
-    ADD,
-  ).toEqual(migrations.map((_, n) => n + 1));
+  expect(frozen.sqlite.at(-1)?.version, ADD).toBe(newestOf(migrations));
   for (const { version, schema } of frozen.sqlite) expect(sqliteSchema(version), ADD).toEqual(schema);
 });
 

@@ -1,5 +1,7 @@
 import { migrations as known, type Migration } from "#store/sqlite/migrations/all.ts";
 
+export { start } from "#store/sqlite/migrations/all.ts";
+
 /** Migrates a file to a version that does not exist yet: a column with a default, a table, an index. */
 export const step = `
 ALTER TABLE sessions ADD COLUMN label TEXT NOT NULL DEFAULT 'none';

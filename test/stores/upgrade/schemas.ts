@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { FUNCTIONS, MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { migrations } from "#store/sqlite/migrations/all.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
-import { migrate } from "#store/sqlite/worker/migrate.ts";
+import { migrate, newestOf } from "#store/sqlite/worker/migrate.ts";
+import { makeOldFile } from "./old-sqlite.ts";
 
 /** Holds the schema of each version as it was released. */
 export type Frozen = {
@@ -17,13 +18,14 @@ export type Frozen = {
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
-/** A file as this version makes it: with the first `count` migrations. */
-export const sqliteSchema = (count: number): string[] => {
+/** A file of a version: the newest is a new file, and earlier ones are made as they were then. */
+export const sqliteSchema = (version: number): string[] => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-schema-"));
   try {
     const path = join(folder, "store.db");
-    const db = openDatabase(path);
-    migrate(db, path, 1, migrations.slice(0, count));
+    const isNewest = version === newestOf(migrations);
+    const db = isNewest ? openDatabase(path) : makeOldFile(path, version);
+    if (isNewest) migrate(db, path, 1);
     const rows = db
       .query("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC, name")
       .all<[string]>([]);
@@ -49,8 +51,8 @@ const signatures = (): string[] =>
 
 /** The schemas as they are now; versions that were frozen before stay as they were then. */
 export const currentSchemas = (before?: Frozen): Frozen => ({
-  sqlite: migrations.map((_, n) =>
-    before?.sqlite[n] && n < migrations.length - 1 ? before.sqlite[n] : { version: n + 1, schema: sqliteSchema(n + 1) },
+  sqlite: [0, ...migrations.keys()].map((_, n) =>
+    before?.sqlite[n] && n < migrations.length ? before.sqlite[n] : { version: n + 1, schema: sqliteSchema(n + 1) },
   ),
   postgres: MIGRATIONS.map((step, n) => {
     const known = before?.postgres[n];

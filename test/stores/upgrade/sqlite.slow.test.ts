@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { migrations } from "#store/sqlite/migrations/all.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
-import { migrate } from "#store/sqlite/worker/migrate.ts";
+import { migrate, newestOf } from "#store/sqlite/worker/migrate.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { runProcess, startProcess } from "#test/harness/process.ts";
 import { newPath, openSqlite } from "../sqlite-engine.ts";
@@ -13,7 +13,7 @@ import { startNext } from "./next-gateway.ts";
 import { step } from "./next-sqlite.ts";
 import { answerOf, chat, serving } from "./talk.ts";
 
-const VERSION = migrations.length;
+const VERSION = newestOf(migrations);
 
 /** Reads the version and the contents of a file. */
 const contentOf = (path: string) => {

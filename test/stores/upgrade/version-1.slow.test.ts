@@ -7,23 +7,20 @@ import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
 import { migrations } from "#store/sqlite/migrations/all.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
-import { migrate as migrateSqlite } from "#store/sqlite/worker/migrate.ts";
+import { newestOf } from "#store/sqlite/worker/migrate.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { postgresTests, type TestPostgres } from "#test/harness/postgres.ts";
 import { newPath, openSqlite } from "../sqlite-engine.ts";
 import { connect } from "../two-stores.ts";
 import { type Engine, openWorld, used, usedMore } from "../world.ts";
+import { makeOldFile } from "./old-sqlite.ts";
 
 const read = (name: string): string => readFileSync(join(import.meta.dirname, "version-1", name), "utf8");
 
 /** A file of version 1: a turn that ended, one that was given back behind it, and one that waits in a session of its own. */
 const sqliteOfVersion1 = (): string => {
   const path = newPath();
-  const db = openDatabase(path);
-  migrateSqlite(db, path, 1, migrations.slice(0, 1));
-  db.exec("DELETE FROM meta");
-  db.exec(read("sqlite.sql"));
-  db.close();
+  makeOldFile(path, 1, "version-1/sqlite.sql").close();
   return path;
 };
 
@@ -79,7 +76,7 @@ describe("a SQLite file of version 1", () => {
     const path = sqliteOfVersion1();
     await goesOn({ name: "sqlite", open: (clock) => openSqlite(clock, path) });
     const db = openDatabase(path);
-    expect(db.query("PRAGMA user_version").get([])).toEqual([migrations.length]);
+    expect(db.query("PRAGMA user_version").get([])).toEqual([newestOf(migrations)]);
     db.close();
   });
 });

@@ -1,23 +1,17 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { migrations } from "#store/sqlite/migrations/all.ts";
-import { openDatabase } from "#store/sqlite/worker/database.ts";
-import { migrate } from "#store/sqlite/worker/migrate.ts";
 import { newPath, openSqlite } from "../sqlite-engine.ts";
 import { LEASE_MS, openWorld } from "../world.ts";
 import { allAnswers } from "./all-answers.ts";
+import { makeOldFile } from "./old-sqlite.ts";
 
 const read = (name: string): string => readFileSync(join(import.meta.dirname, "version-3", name), "utf8");
 
 /** A file of version 3 with something of everything in it. */
 const fileOfVersion3 = (): string => {
   const path = newPath();
-  const db = openDatabase(path);
-  migrate(db, path, 1, migrations.slice(0, 3));
-  db.exec("DELETE FROM meta");
-  db.exec(read("sqlite.sql"));
-  db.close();
+  makeOldFile(path, 3, "version-3/sqlite.sql").close();
   return path;
 };
 

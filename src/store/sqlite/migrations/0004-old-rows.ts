@@ -1,27 +1,31 @@
 /** How rows were packed up to version 3: values by their places in JSON. Nothing else reads them. */
-import type { DeliveryRecord, EventRecord, OpenTurnRecord, SessionRecord, TurnRecord } from "#store/rules/records.ts";
+import type { DeliveryRecord, EventRecord, OpenTurn, SessionRecord, TurnRecord } from "#store/rules/records.ts";
 import type {
   Delivery,
-  DeliveryAnswer,
+  DeliveryStep,
   Entry,
   EventStatus,
   GatewayEntry,
   GatewayNews,
   MoreUsage,
-  Role,
-  Surface,
+  Session,
+  SystemEvent,
+  Turn,
   TurnError,
-  TurnOrder,
-  TurnStatus,
   Usage,
 } from "#store/store.ts";
-import { usageOf } from "#store/views.ts";
 
 const MINUTE = 60_000;
 /** In the place of a value, it stood for the one of the entry before. */
 const SAME = 0;
 
-type Packed = [kind: number, at: number, turnId: string | typeof SAME, ...rest: unknown[]];
+/** Gives values their names; null stood for a value that is not there. */
+export const named = <T>(names: string, values: readonly unknown[]): T =>
+  Object.fromEntries(names.split(" ").map((name, n) => [name, values[n] ?? undefined])) as T;
+
+const parsed = <T>(names: string, json: string): T => named<T>(names, JSON.parse(json) as unknown[]);
+
+type Packed = [kind: number, at: number, turnId: string | typeof SAME, ...values: unknown[]];
 
 /** Long texts stood behind the JSON, with their lengths in their places. */
 const unpack = (body: string): Packed[] => {
@@ -39,8 +43,10 @@ const unpack = (body: string): Packed[] => {
   return entries as Packed[];
 };
 
-/** The entries of a row of a journal, of which the last has `lastSeq`. */
-export const readEntries = (body: string, lastSeq: number): Entry[] => {
+/** A row of a journal or of the gateway's stream, of which the last entry has `lastSeq`. */
+export type EntriesRow = { lastSeq: number; body: string };
+
+export const readEntries = ({ lastSeq, body }: EntriesRow): Entry[] => {
   const packed = unpack(body);
   const entries: Entry[] = [];
   for (const [n, one] of packed.entries()) {
@@ -49,145 +55,112 @@ export const readEntries = (body: string, lastSeq: number): Entry[] => {
   return entries;
 };
 
-type More = { more?: MoreUsage; model?: string };
+/** The names of entries by their kinds, and the values that each had. */
+const ENTRIES: readonly [name: Entry["name"], values: string][] = [
+  ["message.created", "messageId role text outside context"],
+  ["message.completed", "messageId text"],
+  ["turn.queued", "attempt"],
+  ["turn.started", "attempt"],
+  ["turn.completed", "input output reply of"],
+  ["turn.failed", "input output error detail of"],
+  ["turn.cancelled", "input output reply of"],
+  ["session.compacted", "messages tokens messagesAfter tokensAfter"],
+];
+type EntryValues = Record<"input" | "output" | "messages" | "tokens" | "messagesAfter" | "tokensAfter", number> & {
+  outside: number;
+  error: TurnError["name"];
+  detail: string | undefined;
+  reply: string | typeof SAME;
+  of: { more?: MoreUsage; model?: string } | undefined;
+};
 
 const readEntry = ([kind, time, turn, ...rest]: Packed, seq: number, before: Entry | undefined): Entry => {
+  const [name, names] = ENTRIES[kind] as (typeof ENTRIES)[number];
   const at = time === SAME && before ? before.at : time;
   const base = { seq, at, turnId: turn === SAME ? (before?.turnId ?? "") : turn };
-  switch (kind) {
-    case 0: {
-      const [messageId, role, text, outside, context] = rest as [string, Role, string, number, string | null];
-      const of = { messageId, role, text, outside: outside === 1, context: context ?? undefined };
-      return { ...base, name: "message.created", ...of };
-    }
-    case 1: {
-      const [messageId, text] = rest as [string, string];
-      return { ...base, name: "message.completed", messageId, text };
-    }
-    case 2:
-      return { ...base, name: "turn.queued" };
-    case 3:
-      return { ...base, name: "turn.started", attempt: rest[0] as number };
-    case 5: {
-      const [input, output, name, detail, of] = rest as [number, number, TurnError["name"], string | null, More?];
-      const error = { name, detail: detail ?? undefined };
-      return { ...base, name: "turn.failed", usage: usageOf(input, output, of?.more), error, model: of?.model };
-    }
-    case 7: {
-      const [messages, tokens, messagesAfter, tokensAfter] = rest as [number, number, number, number];
-      const after = { messages: messagesAfter, tokens: tokensAfter };
-      return { ...base, name: "session.compacted", before: { messages, tokens }, after };
-    }
-    default: {
-      const [input, output, said, of] = rest as [number, number, string | typeof SAME, More?];
+  const values = named<EntryValues>(names, rest);
+  const { input, output, of } = values;
+  const end = { usage: { input, output, more: of?.more }, model: of?.model };
+  switch (name) {
+    case "message.created":
+      return { ...base, name, ...values, outside: values.outside === 1 } as unknown as Entry;
+    case "turn.queued":
+      return { ...base, name };
+    case "turn.failed":
+      return { ...base, name, ...end, error: { name: values.error, detail: values.detail } };
+    case "turn.completed":
+    case "turn.cancelled": {
       const text = before?.name === "message.completed" ? before.text : "";
-      const usage = usageOf(input, output, of?.more);
-      const reply = said === SAME ? text : said;
-      return { ...base, name: kind === 4 ? "turn.completed" : "turn.cancelled", usage, reply, model: of?.model };
+      return { ...base, name, ...end, reply: values.reply === SAME ? text : values.reply };
     }
+    case "session.compacted": {
+      const { messages, tokens, messagesAfter, tokensAfter } = values;
+      const after = { messages: messagesAfter, tokens: tokensAfter };
+      return { ...base, name, before: { messages, tokens }, after };
+    }
+    default:
+      return { ...base, name, ...values } as unknown as Entry;
   }
 };
 
-export type SessionRow = [ordinal: number, sessionId: string, agent: string, head: number | null, body: string];
-type SessionBody = [
-  ...[channel: string, userId: string, createdAt: number, updatedAt: number, firstSeq: number, lastSeq: number],
-  ...[messages: number, compacted: number, input: number, output: number, contextBytes: number, more?: MoreUsage],
-];
+export type SessionRow = { ordinal: number; sessionId: string; agent: string; head: number | undefined; body: string };
+const SESSION =
+  "channel userId createdAt updatedAt firstSeq lastSeq messageCount compactedCount input output contextBytes more";
 
-export const readSession = (
-  [ordinal, sessionId, agent, head, text]: SessionRow,
-  turnsQueued: number,
-): SessionRecord => {
-  const body = JSON.parse(text) as SessionBody;
-  const [channel, userId, createdAt, updatedAt, firstSeq, lastSeq, messageCount, compactedCount, ...rest] = body;
-  const [input, output, contextBytes, more] = rest;
-  const usage = usageOf(input, output, more);
-  const times = { createdAt, updatedAt, lastSeq, firstSeq };
-  const session = {
-    sessionId,
-    agent,
-    channel,
-    userId,
-    ...times,
-    messageCount,
-    turnsQueued,
-    usage,
-    ordinal,
-    contextBytes,
+export const readSession = (row: SessionRow, turnsQueued: number): SessionRecord => {
+  const { ordinal, sessionId, agent, head, body } = row;
+  const values = parsed<Session & Usage & Pick<SessionRecord, "compactedCount">>(SESSION, body);
+  const { compactedCount, input, output, more, ...session } = values;
+  return {
+    session: { ...session, sessionId, agent, turnsQueued, usage: { input, output, more }, ordinal },
+    compactedCount,
+    headDueAt: head === undefined ? undefined : head * MINUTE,
   };
-  return { session, compactedCount, headDueAt: head === null ? undefined : head * MINUTE };
 };
 
-type OfTurn = { sessionId: string; agent: string; ordinal: number };
-type OpenBody = [
-  ...[turnId: string, surface: Surface, caller: string, status: TurnStatus, attempt: number, createdAt: number],
-  ...[startedAt: number | null, model: string | null, skillIds: string[], messageId: string, seq: number],
-  ...[usage: Usage | null, deliveryId: string | null, waited: boolean, countedModel: string],
-  ...[announce: TurnOrder["announce"] | null, events: TakenEvents | null, replyMessageId: string, spentMs: number],
-  ...[due: number, node: string, cancelled: boolean],
-];
-type TakenEvents = { ordinals: number[]; maxAttempts: number; streamKeep: number };
+/** A row of a turn, with the id and the agent of its session. */
+export type TurnRow = { session: number; body: string; sessionId: string; agent: string };
+type Taken = { ordinals: number[]; maxAttempts: number; streamKeep: number };
+type OpenValues = Turn & Omit<OpenTurn, "events"> & { events: Taken | undefined; due: number; node: string };
+const OPEN_TURN =
+  "turnId surface caller status attempt createdAt startedAt model skillIds messageId seq usage deliveryId " +
+  "waited countedModel announce events replyMessageId spentMs due node isCancelled";
 
 export const takenBy = (body: string): { turnId: string; ordinals: readonly number[] } => {
-  const open = JSON.parse(body) as OpenBody;
-  return { turnId: open[0], ordinals: open[16]?.ordinals ?? [] };
+  const { turnId, events } = parsed<OpenValues>(OPEN_TURN, body);
+  return { turnId, ordinals: events?.ordinals ?? [] };
 };
 
 /** `idOf` tells the id of an event by its ordinal. */
 export const readOpenTurn = (
-  place: number,
-  { sessionId, agent, ordinal }: OfTurn,
-  body: string,
+  { place, session, body, sessionId, agent }: TurnRow & { place: number },
   idOf: (ordinal: number) => string,
-): OpenTurnRecord => {
-  const [turnId, surface, caller, status, attempt, createdAt, startedAt, model, skillIds, messageId, seq, ...rest] =
-    JSON.parse(body) as OpenBody;
-  const [usage, deliveryId, waited, countedModel, announce, events, ...run] = rest;
-  const [replyMessageId, spentMs, due, node, isCancelled] = run;
-  const taken = events ? { ...events, ids: events.ordinals.map(idOf) } : undefined;
+): TurnRecord & { open: OpenTurn } => {
+  const values = parsed<OpenValues>(OPEN_TURN, body);
+  const { waited, countedModel, announce, events, replyMessageId, spentMs, due, node, isCancelled, ...turn } = values;
+  const { ordinals = [], maxAttempts = 0, streamKeep = 0 } = events ?? {};
   return {
-    turn: {
-      ...{ turnId, sessionId, agent, surface, caller, status, attempt, createdAt, startedAt: startedAt ?? undefined },
-      ...{
-        endedAt: undefined,
-        model: model ?? undefined,
-        skillIds,
-        messageId,
-        seq,
-        reply: undefined,
-        error: undefined,
-      },
-      ...{ usage: usage ?? undefined, deliveryId: deliveryId ?? undefined },
-    },
-    ordinal,
+    turn: { ...turn, sessionId, agent, endedAt: undefined, reply: undefined, error: undefined },
+    ordinal: session,
     place,
     replySeq: 0,
     open: {
-      ...{ waited, countedModel, replyMessageId, spentMs, isCancelled, readyOrder: undefined },
-      announce: announce ?? undefined,
-      events: taken && { ids: taken.ids, maxAttempts: taken.maxAttempts, streamKeep: taken.streamKeep },
+      ...{ waited, countedModel, announce, replyMessageId, spentMs, isCancelled, readyOrder: undefined },
+      events: events && { ids: ordinals.map(idOf), maxAttempts, streamKeep },
       dueAt: due === 0 ? undefined : due,
-      lease: status === "running" ? { node, endsAt: 0 } : undefined,
+      lease: turn.status === "running" ? { node, endsAt: 0 } : undefined,
     },
   };
 };
 
-type EndedBody = [
-  ...[surface: Surface, caller: string, status: TurnStatus, attempt: number, createdAt: number],
-  ...[startedAt: number | null, endedAt: number | null, model: string | null, skillIds: string[], messageId: string],
-  ...[seq: number, replySeq: number, error: TurnError | null, usage: Usage | null, deliveryId: string | null],
-];
+const ENDED_TURN =
+  "surface caller status attempt createdAt startedAt endedAt model skillIds messageId seq replySeq error usage deliveryId";
 
-export const readEndedTurn = (turnId: string, { sessionId, agent, ordinal }: OfTurn, body: string): TurnRecord => {
-  const [surface, caller, status, attempt, createdAt, startedAt, endedAt, model, skillIds, messageId, ...rest] =
-    JSON.parse(body) as EndedBody;
-  const [seq, replySeq, error, usage, deliveryId] = rest;
-  const turn = {
-    ...{ turnId, sessionId, agent, surface, caller, status, attempt, createdAt, startedAt: startedAt ?? undefined },
-    ...{ endedAt: endedAt ?? undefined, model: model ?? undefined, skillIds, messageId, seq, reply: undefined },
-    ...{ error: error ?? undefined, usage: usage ?? undefined, deliveryId: deliveryId ?? undefined },
-  };
-  return { turn, ordinal, place: 0, replySeq, open: undefined };
+export const readEndedTurn = (row: TurnRow & { turnId: string }): TurnRecord => {
+  const { turnId, session, body, sessionId = "", agent = "" } = row;
+  const { replySeq, ...turn } = parsed<Turn & Pick<TurnRecord, "replySeq">>(ENDED_TURN, body);
+  const ended = { ...turn, turnId, sessionId, agent, reply: undefined };
+  return { turn: ended, ordinal: session, place: 0, replySeq, open: undefined };
 };
 
 const STATUSES: readonly EventStatus[] = ["queued", "handled", "dead"];
@@ -195,35 +168,28 @@ const STATUSES: readonly EventStatus[] = ["queued", "handled", "dead"];
 const GONE = 3;
 
 type EventHead = [ids: string[], agents: string | string[], deliveryIds: (string | null)[]];
-type EventBody = [text: string, metadata: string | null, caller: string, createdAt: number];
 /** Events that were alike shared a state; the length alone stood for the ones that wait as they came. */
-type EventStates = [
-  count: number,
-  state?: number,
-  attempts?: number,
-  endedAt?: number | null,
-  turnId?: string | null,
-  reason?: string | null,
-][];
+type EventState = Pick<SystemEvent, "endedAt" | "turnId" | "reason"> & { state?: number; attempts?: number };
 
 /** The events that were queued together. `takenOf` tells the turn that works on an event. */
 export const readEvents = (
-  [first, head, body, states]: [first: number, head: string, body: string, states: string],
+  { first, head, body, states }: { first: number; head: string; body: string; states: string },
   takenOf: (ordinal: number) => string | undefined,
 ): EventRecord[] => {
   const [ids, agents, deliveryIds] = JSON.parse(head) as EventHead;
-  const bodies = JSON.parse(body) as (EventBody | 0)[];
-  const all = (JSON.parse(states) as EventStates).flatMap((run) => Array.from({ length: run[0] }, () => run));
+  const bodies = JSON.parse(body) as (unknown[] | 0)[];
+  const runs = JSON.parse(states) as [count: number, ...unknown[]][];
+  const all = runs.flatMap(([count, ...state]) => Array.from({ length: count }, () => state));
   return ids.flatMap((eventId, n): EventRecord[] => {
-    const [, state = 0, attempts = 0, endedAt, turnId, reason] = all[n] ?? [1];
     const kept = bodies[n];
-    if (state === GONE || !kept) return [];
-    const [text, metadata, caller, createdAt] = kept;
+    const state = named<EventState>("state attempts endedAt turnId reason", all[n] ?? []);
+    if (state.state === GONE || !kept) return [];
     const taken = takenOf(first + n);
     const event = {
-      ...{ eventId, agent: typeof agents === "string" ? agents : (agents[n] as string), text },
-      ...{ metadata: metadata ?? undefined, caller, status: STATUSES[state] as EventStatus, attempts, createdAt },
-      ...{ endedAt: endedAt ?? undefined, turnId: taken ?? turnId ?? undefined, reason: reason ?? undefined },
+      ...{ eventId, agent: typeof agents === "string" ? agents : (agents[n] as string) },
+      ...named<Pick<SystemEvent, "text" | "metadata" | "caller" | "createdAt">>("text metadata caller createdAt", kept),
+      ...{ status: STATUSES[state.state ?? 0] as EventStatus, attempts: state.attempts ?? 0, endedAt: state.endedAt },
+      ...{ turnId: taken ?? state.turnId, reason: state.reason },
       ...{ deliveryId: deliveryIds[n] ?? undefined, ordinal: first + n },
     };
     return [{ event, isTaken: taken !== undefined }];
@@ -235,8 +201,7 @@ type KeptNews =
   | [at: number, eventIds: string[], agent: string, turnId: string]
   | ({ at: number } & GatewayNews);
 
-/** The entries of a row of the gateway's stream, of which the last has `lastSeq`. */
-export const readNews = (body: string, lastSeq: number): GatewayEntry[] => {
+export const readNews = ({ lastSeq, body }: EntriesRow): GatewayEntry[] => {
   const news = (JSON.parse(body) as KeptNews[]).flatMap((kept): ({ at: number } & GatewayNews)[] => {
     if (!Array.isArray(kept)) return [kept];
     const [at, of, agentName, turnId = ""] = kept;
@@ -246,70 +211,44 @@ export const readNews = (body: string, lastSeq: number): GatewayEntry[] => {
   return news.map((one, n) => ({ seq: lastSeq - news.length + 1 + n, ...one }));
 };
 
-type KeptStep = [at: number, name: string, detail: string | null];
 type KeptBody = string | [base64: string] | null;
-type Info = [
-  ...[deliveryId: string, at: number, surface: Surface, operation: string, method: string, path: string],
-  ...[address: string, requestId: string, caller: string, bytes: number, answer: DeliveryAnswer, status: number | null],
-  ...[mapping: string | null, replayOf: string | null, senderId: string | null],
-  ...[turnId: string | null, sessionId: string | null, eventId: string | null],
-];
-type Shared = [
-  ...[surface: Surface, operation: string, method: string, path: string, address: string, caller: string],
-  ...[answer: DeliveryAnswer, headers: string],
-];
-type Whole = [kind: number, info: Info, headers: string, steps: KeptStep[], body: KeptBody];
-type Own = [
-  kind: number,
-  own: [deliveryId: string, at: number, requestId: string, bytes: number, ...rest: unknown[]],
-  steps: KeptStep[],
-  body: KeptBody,
-];
-type Head = [ids: string[], kinds: number[], weights: number[], sharedAt?: number[], shared?: Shared[]];
+/** A delivery on its own, or one of several that shared some values. */
+type Whole = [kind: number, info: unknown[], headers: string, steps: unknown[][], body: KeptBody];
+type Own = [kind: number, info: unknown[], steps: unknown[][], body: KeptBody];
+type Head = [ids: string[], kinds: number[], weights: number[], sharedAt?: number[], shared?: unknown[][]];
+type DeliveryValues = Omit<Delivery, "body" | "steps"> & Pick<DeliveryRecord, "turnId" | "sessionId" | "eventId">;
 
-const wholeOf = (kept: Whole | Own, shared: Shared): Whole => {
-  if (kept.length === 5) return kept;
-  const [kind, [deliveryId, at, requestId, bytes, ...rest], steps, body] = kept;
-  const [surface, operation, method, path, address, caller, answer, headers] = shared;
-  const way = [surface, operation, method, path, address, requestId, caller, bytes, answer] as const;
-  return [kind, [deliveryId, at, ...way, ...rest] as Info, headers, steps, body];
-};
+const LATER = "status mapping replayOf senderId turnId sessionId eventId";
+const WHOLE = `deliveryId at surface operation method path address requestId caller bytes answer ${LATER}`;
+const OWN = `deliveryId at requestId bytes ${LATER}`;
+const SHARED = "surface operation method path address caller answer headers";
 
 /** The deliveries that were recorded together, without those that have gone. `stepsOf` tells the steps that were added later. */
 export const readDeliveries = (
-  [first, headText, bodyText]: [first: number, head: string, body: string],
-  gone: ReadonlySet<number>,
+  { first, head, body, places }: { first: number; head: string; body: string; places: string | undefined },
   stepsOf: (place: number) => string | undefined,
 ): DeliveryRecord[] => {
-  const [, , , sharedAt = [], shared = []] = JSON.parse(headText) as Head;
-  const bodies = JSON.parse(bodyText) as (Whole | Own | 0)[];
-  return bodies.flatMap((kept, n): DeliveryRecord[] => {
+  const gone = new Set(places === undefined ? [] : (JSON.parse(places) as number[]));
+  const [, , , sharedAt = [], shared = []] = JSON.parse(head) as Head;
+  return (JSON.parse(body) as (Whole | Own | 0)[]).flatMap((kept, n): DeliveryRecord[] => {
     const place = first + n;
     if (kept === 0 || gone.has(place)) return [];
-    const [, info, headers, steps, body] = wholeOf(kept, shared[sharedAt[n] as number] as Shared);
+    const values: DeliveryValues =
+      kept.length === 5
+        ? { ...named<DeliveryValues>(WHOLE, kept[1]), headers: kept[2] }
+        : { ...named<DeliveryValues>(SHARED, shared[sharedAt[n] as number] ?? []), ...named<object>(OWN, kept[1]) };
+    const { turnId, sessionId, eventId, ...of } = values;
     const later = stepsOf(place);
-    return [readDelivery(place, info, { headers, body, steps: later ? (JSON.parse(later) as KeptStep[]) : steps })];
+    const all = later === undefined ? (kept.at(-2) as unknown[][]) : (JSON.parse(later) as unknown[][]);
+    const steps = all.map((step) => named<DeliveryStep>("at name detail", step));
+    const delivery = { ...of, body: readBody(kept.at(-1) as KeptBody), steps };
+    const work = { turnId, sessionId, eventId, messageId: undefined, agent: undefined };
+    return [{ delivery, place, ...work, endedOrder: place }];
   });
 };
 
-const readDelivery = (
-  place: number,
-  info: Info,
-  { headers, body, steps }: { headers: string; body: KeptBody; steps: KeptStep[] },
-): DeliveryRecord => {
-  const [deliveryId, at, surface, operation, method, path, address, requestId, caller, bytes, answer, ...rest] = info;
-  const [status, mapping, replayOf, senderId, turnId, sessionId, eventId] = rest;
-  const delivery: Delivery = {
-    ...{ deliveryId, at, surface, operation, method, path, address, requestId, caller, headers, bytes, answer },
-    ...{ body: readBody(body), status: status ?? undefined, mapping: mapping ?? undefined },
-    ...{ replayOf: replayOf ?? undefined, senderId: senderId ?? undefined },
-    steps: steps.map(([time, name, detail]) => ({ at: time, name, detail: detail ?? undefined })),
-  };
-  const work = { turnId: turnId ?? undefined, sessionId: sessionId ?? undefined, eventId: eventId ?? undefined };
-  return { delivery, place, ...work, messageId: undefined, agent: undefined, endedOrder: place };
-};
-
-const readBody = (body: KeptBody): Uint8Array | undefined => {
-  if (body === null) return undefined;
-  return typeof body === "string" ? Buffer.from(body, "latin1") : Buffer.from(body[0], "base64");
+/** As the worker keeps it: as text of a character for each byte. */
+const readBody = (body: KeptBody): Delivery["body"] => {
+  const text = Array.isArray(body) ? Buffer.from(body[0], "base64").toString("latin1") : body;
+  return (text ?? undefined) as unknown as Delivery["body"];
 };

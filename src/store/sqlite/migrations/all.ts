@@ -1,7 +1,9 @@
 import type { Database } from "../worker/database.ts";
-import { first } from "./0001-first.ts";
-import { inbound } from "./0001-inbound.ts";
 import { records } from "./0004-records.ts";
+import { tables } from "./0004-tables.ts";
+
+/** A new file begins with this version. */
+export const start = { version: 4, sql: `CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;\n${tables}` };
 
 /** More counters: cached tokens, reasoning tokens, and costs in billionths. */
 const usage = `
@@ -16,5 +18,5 @@ const pauses = "ALTER TABLE agents ADD COLUMN paused_at INTEGER;";
 /** Statements, or a function that runs them and converts rows. */
 export type Migration = string | ((db: Database) => void);
 
-/** In order, and never changed once they were released: the first makes version 1 of an empty file. */
-export const migrations: readonly Migration[] = [first + inbound, usage, pauses, records];
+/** In order, and never changed once they were released: the first brings a file of version 1 to version 2. */
+export const migrations: readonly Migration[] = [usage, pauses, records];

@@ -1,5 +1,6 @@
-import type { Worker } from "node:worker_threads";
-import type { Database } from "./database.ts";
+import { parentPort, type Worker } from "node:worker_threads";
+import { openDriver } from "../file.ts";
+import { type Database, syncFile } from "./database.ts";
 import { kindOf } from "./failures.ts";
 
 /** Starts the thread that `serveCheckpoints` runs in. */
@@ -7,6 +8,7 @@ export type StartCheckpointer = () => Worker;
 
 /** Seldom enough that a page that changes with each batch is brought once for many, and before the log is so long that SQLite brings it itself. */
 const BATCHES = 128;
+const BUSY_MS = 1_000;
 
 /**
  * Keeps the log short. To bring it into the file takes tens of milliseconds, most of them the disk's: another thread does it, and
@@ -77,3 +79,31 @@ export class Checkpoints {
     if (kindOf(error) === "lost") this.#lose(error);
   }
 }
+
+/**
+ * The program of a thread beside the store's own. For each message it brings the content of the log into the file, while commits
+ * go on, and answers nothing, or the error. This content is on disk before the log may be written over.
+ */
+export const serveCheckpoints = (path: string): void => {
+  const driver = openDriver(path);
+  driver.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+  driver.exec("PRAGMA synchronous = NORMAL");
+  const checkpoint = driver.prepare("PRAGMA wal_checkpoint(PASSIVE)").raw();
+  parentPort?.on("message", (file: number | "close") => {
+    if (file === "close") {
+      driver.close();
+      parentPort?.close();
+      return;
+    }
+    let failure: Error | undefined;
+    try {
+      checkpoint.get([]);
+      // The driver syncs only a complete checkpoint, and the store's thread would then have to wait for that.
+      syncFile(() => file);
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error(String(error));
+    }
+    // The code tells the kind of an error, and does not survive the way by itself.
+    parentPort?.postMessage(failure && { message: failure.message, code: Reflect.get(failure, "code") });
+  });
+};

@@ -1,6 +1,6 @@
 import { closeSync, fdatasyncSync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { type Driver, openDriver } from "../driver.ts";
+import { type Driver, openDriver } from "../file.ts";
 import { fromBytes } from "../text.ts";
 import { failureOf } from "./failures.ts";
 

@@ -1,12 +1,15 @@
 import { newBareId } from "#kit/ids.ts";
-import { type Migration, migrations } from "../migrations/all.ts";
+import { type Migration, migrations, start } from "../migrations/all.ts";
 import type { Database } from "./database.ts";
 import { kindOf, OpenFailure } from "./failures.ts";
 
 /** Tells our files from those of other programs: "AgGw". */
-const APPLICATION_ID = 0x41674777;
+export const APPLICATION_ID = 0x41674777;
 /** The page size of a new file. It is twice the usual: a commit writes rows of many tables, each page with two calls. */
 const PAGE_BYTES = 8_192;
+
+/** The version that all migrations lead to. */
+export const newestOf = (all: readonly Migration[]): number => all.length + 1;
 
 /**
  * Brings the file to the newest version, each migration in a transaction: a failure leaves the file with the earlier migrations.
@@ -19,38 +22,40 @@ export const migrate = (db: Database, path: string, now: number, all: readonly M
   if (tables > 0 && application !== APPLICATION_ID) {
     throw new OpenFailure(`The SQLite file ${path} belongs to another program.`);
   }
-  if (version > all.length) {
+  if (version > newestOf(all)) {
     throw new OpenFailure(
-      `The SQLite file ${path} was written by a newer gateway: it has version ${version}, this one knows ${all.length}.`,
+      `The SQLite file ${path} was written by a newer gateway: it has version ${version}, this one knows ${newestOf(all)}.`,
     );
   }
   // It writes, so only now.
   db.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
   db.exec("PRAGMA journal_mode = WAL");
-  for (const [at, step] of all.entries()) {
-    if (at < version) continue;
-    db.begin();
-    try {
-      if (typeof step === "string") db.exec(step);
-      else step(db);
-      if (at === 0) {
-        db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-        db.run("INSERT INTO meta (name, value) VALUES (?, ?)")(["epoch", newBareId(now)]);
-      }
-      db.exec(`PRAGMA user_version = ${at + 1}`);
-      db.commit();
-    } catch (error) {
-      db.rollback();
-      throw kindOf(error) === "unexpected" ? stuck(path, at, error) : error;
-    }
+  if (version === 0) {
+    step(db, path, 0, start.version, () => {
+      db.exec(start.sql);
+      db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+      db.run("INSERT INTO meta (name, value) VALUES (?, ?)")(["epoch", newBareId(now)]);
+    });
   }
-  // A new file has the tables of earlier versions for a moment: it keeps no free pages of them.
-  if (version === 0) db.exec("VACUUM");
+  for (let at = version === 0 ? start.version : version; at < newestOf(all); at++) {
+    const migration = all[at - 1] as Migration;
+    step(db, path, at, at + 1, () => (typeof migration === "string" ? db.exec(migration) : migration(db)));
+  }
   return version;
 };
 
-const stuck = (path: string, version: number, error: unknown): OpenFailure =>
-  new OpenFailure(
-    `The SQLite file ${path} could not be brought from version ${version} to ${version + 1} (${(error as Error).message}): it is as it was, of version ${version}.`,
-    { cause: error },
-  );
+const step = (db: Database, path: string, from: number, to: number, run: () => void): void => {
+  db.begin();
+  try {
+    run();
+    db.exec(`PRAGMA user_version = ${to}`);
+    db.commit();
+  } catch (error) {
+    db.rollback();
+    if (kindOf(error) !== "unexpected") throw error;
+    throw new OpenFailure(
+      `The SQLite file ${path} could not be brought from version ${from} to ${to} (${(error as Error).message}): it is as it was, of version ${from}.`,
+      { cause: error },
+    );
+  }
+};

@@ -7,12 +7,12 @@ import { bytesOf } from "../text.ts";
 import { Batches } from "./batches.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { failureOf, OpenFailure } from "./failures.ts";
-import { migrate } from "./migrate.ts";
+import { migrate, newestOf } from "./migrate.ts";
 import { goOnWithClaims, type TakenOver, takeOver } from "./opening.ts";
 import { SqliteRecords } from "./records.ts";
 import { checkLog } from "./wal.ts";
 
-const VERSION = migrations.length;
+const VERSION = newestOf(migrations);
 
 /** Opens the file and answers calls until the port closes. `startCheckpointer`: see `checkpoints.ts`. */
 export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path: string) => Worker): void => {

@@ -19,7 +19,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   readonly #db: Database;
   readonly #layout: Layout<R>;
   readonly #changed: Changed<R>;
-  readonly #keyOf: (record: R) => Key;
+  readonly keyOf: (record: R) => Key;
   readonly #uniqueOf: ((record: R) => Key) | undefined;
   readonly #byKey: Query;
   readonly #byUnique: Query | undefined;
@@ -36,7 +36,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     this.#db = db;
     this.#layout = layout;
     this.#changed = changed;
-    this.#keyOf = keyField(layout);
+    this.keyOf = keyField(layout);
     this.#byKey = this.#select(`WHERE ${key} = ?`);
     if (unique !== undefined) {
       this.#uniqueOf = fieldOf(layout, unique) as (record: R) => Key;
@@ -59,11 +59,11 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     if (key !== undefined) return this.find(key);
     const row = this.#byUnique?.get<[string]>([toValue(value)]);
     const record = row && read<R>(row);
-    return record && !this.#deleted.has(this.#keyOf(record)) ? this.#hold(record) : undefined;
+    return record && !this.#deleted.has(this.keyOf(record)) ? this.#hold(record) : undefined;
   }
 
   put(record: R): void {
-    const key = this.#keyOf(record);
+    const key = this.keyOf(record);
     this.#changed(this.#held.get(key), record);
     this.#keep(key, record);
     this.#unwritten.add(key);
@@ -130,7 +130,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   }
 
   #hold(record: R): R {
-    const key = this.#keyOf(record);
+    const key = this.keyOf(record);
     const held = this.#held.get(key);
     if (held) return held;
     this.#keep(key, record);

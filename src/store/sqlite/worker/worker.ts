@@ -1,6 +1,6 @@
 import { Worker, workerData } from "node:worker_threads";
 import type { WorkerOrder } from "../messages.ts";
-import { serveCheckpoints } from "./checkpointer.ts";
+import { serveCheckpoints } from "./checkpoints.ts";
 import { serve } from "./serve.ts";
 
 /** The same program, told to do less. */

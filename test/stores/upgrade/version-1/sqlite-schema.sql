@@ -1,5 +1,44 @@
-/** Incoming work. Free text that the driver would spoil goes as bytes (see `text.ts`); JSON needs no such care. */
-export const inbound = `
+-- The tables of a SQLite file of version 1.
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+CREATE TABLE agents (agent TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE sessions (
+  ordinal INTEGER PRIMARY KEY,
+  session_id TEXT NOT NULL,
+  agent TEXT NOT NULL,
+  -- Of a webhook's session 1: these have a retention of their own.
+  webhook INTEGER NOT NULL,
+  -- The minute in which it was used last, and that at which the head of its journal may be cut.
+  used INTEGER NOT NULL,
+  head INTEGER,
+  body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX sessions_by_id ON sessions (session_id);
+CREATE INDEX sessions_by_agent ON sessions (agent, ordinal);
+CREATE INDEX sessions_by_use ON sessions (webhook, used);
+CREATE INDEX sessions_by_head ON sessions (webhook, head) WHERE head IS NOT NULL;
+
+-- Entries that were appended together; their seqs end with last_seq.
+CREATE TABLE journal (
+  session INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (session, last_seq)
+) WITHOUT ROWID;
+
+-- Sessions that are gone and of which some of the journal is left.
+CREATE TABLE erasing (session INTEGER PRIMARY KEY);
+
+CREATE TABLE summaries (session INTEGER PRIMARY KEY, body TEXT NOT NULL);
+
+-- Turns that have not ended, in the order of their coming.
+CREATE TABLE open_turns (place INTEGER PRIMARY KEY, session INTEGER NOT NULL, body TEXT NOT NULL);
+
+-- Turns that have ended.
+CREATE TABLE turns (turn_id TEXT PRIMARY KEY, session INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+
+-- Incoming work. Free text that the driver would spoil goes as bytes (see `text.ts`); JSON needs no such care.
 -- Events that were queued together, each with an ordinal of its own from first on. head: ids, agents and deliveries, body: what each holds;
 -- both are JSON, with an empty place for one that is gone. top: the greatest id in it and in those before it.
 CREATE TABLE events (first INTEGER PRIMARY KEY, top TEXT NOT NULL, head TEXT NOT NULL, body TEXT NOT NULL);
@@ -89,4 +128,3 @@ CREATE TABLE usage_counters (
 ) WITHOUT ROWID;
 
 CREATE TABLE api_keys (place INTEGER PRIMARY KEY, key_id TEXT NOT NULL UNIQUE, last_used_at INTEGER, body TEXT NOT NULL);
-`;

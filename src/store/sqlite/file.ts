@@ -1,5 +1,9 @@
 import { closeSync, existsSync, lstatSync, openSync, realpathSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
+import type Libsql from "libsql";
+
+export type Driver = InstanceType<typeof Libsql>;
 
 /** Makes a file that only its owner may read, where none is. SQLite gives the files beside a database the same mode. */
 export const makeOwn = (path: string): void => {
@@ -10,6 +14,13 @@ export const makeOwn = (path: string): void => {
   } catch {
     // Whoever opens the database says why it cannot be made.
   }
+};
+
+/** The driver is CommonJS, and an optional dependency: it is loaded only where a store of this kind is opened. Makes the file where none is. */
+export const openDriver = (path: string): Driver => {
+  const Driver = createRequire(import.meta.url)("libsql") as typeof Libsql;
+  makeOwn(path);
+  return new Driver(path);
 };
 
 /** The path of the file behind a link: its log and its lock lie beside the file itself, under any name. */
