@@ -84,10 +84,12 @@ export const createHttp2 = (parts: Http2Parts) => {
       drainingSince ??= performance.now();
       for (const connection of connections) connection.announceEnd();
     },
+    /** Ends every connection, and its streams first: their calls are then told of while the gateway still writes. */
+    destroy(): void {
+      for (const connection of connections) connection.destroy();
+    },
   };
 };
-
-export type Http2 = ReturnType<typeof createHttp2>;
 
 /** A stream whose head has come. */
 type Arrived = [stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, raw: readonly string[]];

@@ -158,6 +158,7 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       clearInterval(idleTimer);
       clearInterval(checks);
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      http2.destroy();
       for (const socket of open) socket.destroy();
       await closed;
     },
