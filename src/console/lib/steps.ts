@@ -19,6 +19,8 @@ export const stepWords = ({ name, detail }: Step): Told => {
       return { words: `It came from ${text(d.address)}, ${bytes(number("bytes"))}`, tone: "plain" };
     case "request.replayed":
       return { words: `${text(d.by)} sent ${text(d.replay_of)} again`, tone: "replay" };
+    case "request.sent-again":
+      return { words: `${text(d.by)} sent it again as ${text(d.delivery_id)}`, tone: "replay" };
     case "request.edited":
       return { words: `They gave it another body, ${bytes(number("bytes"))}`, tone: "replay" };
     case "token.accepted":

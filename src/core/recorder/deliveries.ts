@@ -27,6 +27,15 @@ export const createDeliveries = (parts: { store: Store; events: Events; settings
     return delivery;
   };
 
+  /** Never throws: a failure is logged, and the request is answered all the same. */
+  const keep = async (operation: string, kept: Promise<unknown>): Promise<void> => {
+    try {
+      await kept;
+    } catch (error) {
+      events.storeFailed({ operation, error });
+    }
+  };
+
   return {
     list: (query: DeliveryQuery): Promise<Page<RecordedDelivery>> => store.listDeliveries(query),
     read,
@@ -34,17 +43,11 @@ export const createDeliveries = (parts: { store: Store; events: Events; settings
       const delivery = await read(deliveryId);
       return { delivery, timeline: await readTimeline(store, delivery) };
     },
-    /**
-     * Records a request that started nothing; `work` is the work that a repeat belongs to. Never throws: a failure is logged, and
-     * the request is answered all the same. A caller that names the delivery in an answer waits for it.
-     */
-    async record(delivery: Delivery, work?: DeliveryWork): Promise<void> {
-      try {
-        await store.recordDelivery(delivery, settings().limits.recorder, work);
-      } catch (error) {
-        events.storeFailed({ operation: "record", error });
-      }
-    },
+    /** Records a request that started nothing; `work` is the work that a repeat belongs to. A caller that names the delivery in an answer waits for it. */
+    record: (delivery: Delivery, work?: DeliveryWork): Promise<void> =>
+      keep("record", store.recordDelivery(delivery, settings().limits.recorder, work)),
+    addStep: (deliveryId: string, step: DeliveryStep): Promise<void> =>
+      keep("addDeliveryStep", store.addDeliveryStep(deliveryId, step)),
   };
 };
 

@@ -41,8 +41,11 @@ export const replay = async (
     return replyOf(given, again, body);
   } catch (thrown) {
     if (again.answer === "unmatched") return replyOf(given, again, { message: "no mapping matched" });
-    recordRefusal(core, again, thrown);
+    await recordRefusal(core, again, thrown);
     throw thrown;
+  } finally {
+    const detail = JSON.stringify({ delivery_id: again.delivery().deliveryId, by: ctx.caller.name });
+    await core.deliveries.addStep(given.deliveryId, { at: core.clock.now(), name: "request.sent-again", detail });
   }
 };
 
@@ -119,10 +122,10 @@ const contextOf = (core: Core, given: RecordedDelivery, ctx: CallContext, keepBo
 };
 
 /** Records that it was refused. Its body is the given one's. */
-const recordRefusal = (core: Core, again: HookContext, thrown: unknown): void => {
+const recordRefusal = (core: Core, again: HookContext, thrown: unknown): Promise<void> => {
   const { name: error, detail } = GatewayError.from(thrown);
   const { status } = errors[error];
   again.answer = "refused";
   again.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
-  void core.deliveries.record({ ...again.delivery(), body: undefined, status });
+  return core.deliveries.record({ ...again.delivery(), body: undefined, status });
 };

@@ -44,6 +44,10 @@ describe("deliveries.replay", () => {
       replay_of: idOf(woken),
       by: "admin",
     });
+    expect(given.timeline.at(-1)).toMatchObject({
+      name: "request.sent-again",
+      detail: { delivery_id: json.delivery_id, by: "admin" },
+    });
   });
 
   test("for a hook for an agent starts its turn again, in the session that it named", async () => {
@@ -132,6 +136,10 @@ describe("deliveries.replay", () => {
     expect((await recorder.replay(delivery_id)).error).toBe("session-busy");
     const [replayed] = await recorder.list({ outcome: "refused" });
     expect(replayed).toMatchObject({ replay_of: delivery_id, status: 429, caller: "console" });
+    expect(await recorder.detailOf(delivery_id, "request.sent-again")).toEqual({
+      delivery_id: replayed?.delivery_id,
+      by: "console",
+    });
     expect(await recorder.detailOf(String(replayed?.delivery_id), "request.refused")).toMatchObject({
       error: "session-busy",
     });

@@ -25,13 +25,12 @@ const OPEN = new Set(["queued", "running"]);
 type InspectorOf = {
   id: string;
   back: () => void;
-  /** Its row in the list, and those of its replays, where the list has them. */
+  /** Its row in the list, where the list has it. */
   row: Row | undefined;
-  replays: readonly string[];
 };
 
 /** One request: what came in, what the gateway made of it, and how to do it again. */
-export const Inspector = ({ id, back, row, replays }: InspectorOf) => {
+export const Inspector = ({ id, back, row }: InspectorOf) => {
   const loaded = useLoaded((signal) => rest().call("deliveries.get", { path: { delivery_id: id } }, { signal }), [id]);
   const delivery = loaded.value.value;
   // The list follows what happens: once its row has changed, there is more to tell.
@@ -47,7 +46,7 @@ export const Inspector = ({ id, back, row, replays }: InspectorOf) => {
   if (loaded.error.value !== undefined && !delivery)
     return <Gone id={id} error={loaded.error.value} back={back} retry={loaded.reload} />;
   if (!delivery) return <Skeleton rows={10} />;
-  return <Shown delivery={delivery} replays={replays} back={back} isOpen={isOpen} />;
+  return <Shown delivery={delivery} back={back} isOpen={isOpen} />;
 };
 
 const Gone = ({ id, error, back, retry }: { id: string; error: unknown; back: () => void; retry: () => void }) =>
@@ -73,9 +72,9 @@ const BackLink = ({ back }: { back: () => void }) => (
   </button>
 );
 
-type ShownOf = Pick<InspectorOf, "back" | "replays"> & { delivery: Delivery; isOpen: boolean };
+type ShownOf = Pick<InspectorOf, "back"> & { delivery: Delivery; isOpen: boolean };
 
-const Shown = ({ delivery, replays, back, isOpen }: ShownOf) => {
+const Shown = ({ delivery, back, isOpen }: ShownOf) => {
   const steps = delivery.timeline as Step[];
   const attempts = steps.filter(({ name }) => name === "turn.started").length;
   return (
@@ -94,9 +93,11 @@ const Shown = ({ delivery, replays, back, isOpen }: ShownOf) => {
             <Ago at={delivery.at} />
           </span>
           {delivery.replay_of && <ReplayLink word="replay of" id={delivery.replay_of} />}
-          {replays.map((id) => (
-            <ReplayLink key={id} word="replayed as" id={id} />
-          ))}
+          {steps.map(({ name, detail }) =>
+            name === "request.sent-again" ? (
+              <ReplayLink key={detail?.delivery_id} word="replayed as" id={String(detail?.delivery_id)} />
+            ) : null,
+          )}
         </div>
         <Actions delivery={delivery} />
       </header>

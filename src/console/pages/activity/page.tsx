@@ -5,7 +5,6 @@ import type { AnyPush } from "#console/app/live.ts";
 import { choiceOf, go, hrefOf, query } from "#console/app/router.ts";
 import { isConsole } from "#console/app/session.ts";
 import { camelToSnake } from "#console/lib/case.ts";
-import type { LiveList } from "#console/lib/live-list.ts";
 import { FilterSelect, Filters, FilterText } from "#console/parts/fields.tsx";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { countOf, LiveTable } from "#console/parts/live-table.tsx";
@@ -71,10 +70,6 @@ const isWanted = (row: Row, given: URLSearchParams): boolean => {
 const idsOf = ({ delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id }: Row) => [
   ...[delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id],
 ];
-
-/** The replays of a delivery among the rows that the page has. */
-const replaysOf = ({ waiting, newer, items, older }: LiveList<Row>, id: string): string[] =>
-  [waiting, newer, items, older].flat().flatMap((row) => (row.replay_of === id ? [row.delivery_id] : []));
 
 const rowOf = ({ method, params }: AnyPush): Row | undefined => {
   if (method !== "delivery.recorded" && method !== "delivery.changed") return undefined;
@@ -185,7 +180,6 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
               id={delivery}
               back={back}
               row={items.find(({ delivery_id }) => delivery_id === delivery)}
-              replays={replaysOf(list, delivery)}
             />
           )
         }
