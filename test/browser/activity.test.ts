@@ -119,7 +119,7 @@ browserTests(({ open }) => {
       await page.waitForURL(new RegExp(String(deliveryId)));
       await page.getByText("replayed as").waitFor();
       // An edited body that no mapping takes starts nothing, and both sides of the dialog say so.
-      await page.keyboard.press("e");
+      await page.getByRole("button", { name: "Edit and replay" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByText("This starts a new turn").waitFor();
       await dialog.getByLabel("Payload").fill(JSON.stringify({ kind: "other" }));
