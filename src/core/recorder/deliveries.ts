@@ -28,9 +28,9 @@ export const createDeliveries = (parts: { store: Store; events: Events; settings
   };
 
   /** Never throws: a failure is logged, and the request is answered all the same. */
-  const keep = async (operation: string, kept: Promise<unknown>): Promise<void> => {
+  const keep = async (operation: string, write: () => Promise<unknown>): Promise<void> => {
     try {
-      await kept;
+      await write();
     } catch (error) {
       events.storeFailed({ operation, error });
     }
@@ -45,9 +45,9 @@ export const createDeliveries = (parts: { store: Store; events: Events; settings
     },
     /** Records a request that started nothing; `work` is the work that a repeat belongs to. A caller that names the delivery in an answer waits for it. */
     record: (delivery: Delivery, work?: DeliveryWork): Promise<void> =>
-      keep("record", store.recordDelivery(delivery, settings().limits.recorder, work)),
+      keep("record", () => store.recordDelivery(delivery, settings().limits.recorder, work)),
     addStep: (deliveryId: string, step: DeliveryStep): Promise<void> =>
-      keep("addDeliveryStep", store.addDeliveryStep(deliveryId, step)),
+      keep("addDeliveryStep", () => store.addDeliveryStep(deliveryId, step)),
   };
 };
 
