@@ -134,7 +134,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
       reply = mine;
       let response: PromptResponse | undefined;
       const asked: PromptRequest = { sessionId, prompt: [{ type: "text", text }], _meta: { [HOPS_KEY]: hops } };
-      // What comes after the answer belongs to no turn.
+      // Messages after the answer belong to no turn.
       const answered = peer.request("session/prompt", asked, mine.seal).then(
         (answer) => {
           response = Object(answer) as PromptResponse;

@@ -38,7 +38,7 @@ const RETRY_MS = 1_000;
 /** Streams that wait for one connection. A connection that lets more pile up is cut, and goes on by its cursors. */
 const MOST_BEHIND = 10_000;
 
-/** What one connection subscribes to, and the turns that it sent and that have not ended; made with the first. */
+/** The subscriptions of one connection, and the turns that it sent and that have not ended. It is made with the first of them. */
 export class Subscriber implements ReaderOwner {
   readonly sink: PushSink;
   readonly readers = new Map<string, Reader<SessionStream>>();

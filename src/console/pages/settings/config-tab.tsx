@@ -74,7 +74,7 @@ export const ConfigTab = ({ read }: { read: Signal<ReadState | undefined> }) => 
 
 const CAUSES = { file: "a file changed", signal: "SIGHUP came", rpc: "somebody asked for it" } as const;
 
-/** What came of the last time that the configuration was read again. */
+/** The result of the last reload of the configuration. */
 const LastReload = ({ of: last }: { of: ConfigReply["last_reload"] }) =>
   last === null ? (
     <p class="muted">It was not read again since the gateway started.</p>
