@@ -23,7 +23,6 @@ const openBatches = () => {
     records: new SqliteRecords(db),
     offset: 0,
     post: (message) => posted.push(message),
-    startThread: () => expect.unreachable("so few batches need no other thread"),
   });
   return { db, batches, answers: () => posted.at(-1) as Answers, posted };
 };
@@ -36,12 +35,12 @@ const refusalsOf = ({ answers }: Answers) =>
   answers.flatMap(({ refusal }, at) => (refusal ? [[at, refusal.name]] : []));
 const valuesOf = ({ answers }: Answers) => answers.map(({ value }) => value);
 
-/** Makes the next commit fail. */
-const failCommit = (db: Database, code: string): void => {
-  Object.defineProperty(db, "commit", {
+/** Makes the next commit fail, or the next checkpoint. */
+const failNext = (db: Database, method: "commit" | "checkpoint", code: string): void => {
+  Object.defineProperty(db, method, {
     configurable: true,
     value: () => {
-      Reflect.deleteProperty(db, "commit");
+      Reflect.deleteProperty(db, method);
       throw Object.assign(new Error("disk I/O error"), { code });
     },
   });
@@ -102,7 +101,7 @@ describe("a SQLite store whose disk is full", () => {
     const claim = { now: 1, node: "node_a", leaseMs: 1_000, replyMessageId: "msg_r" };
     const order = world.order({ claim });
     batches.run([call("startTurn", 1, order)]);
-    failCommit(db, "SQLITE_FULL");
+    failNext(db, "commit", "SQLITE_FULL");
     batches.run([starting(world, 2)]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     const held = { turnId: order.turnId, sessionId: "chat:a", node: "node_a", fence: 1 };
@@ -120,12 +119,27 @@ describe("a SQLite store whose disk fails", () => {
     it(`answers nothing of a batch whose commit failed with ${code}, and commits nothing on that connection again`, async () => {
       await using world = await openWorld(sqlite);
       const { db, batches, posted } = openBatches();
-      failCommit(db, code);
+      failNext(db, "commit", code);
       batches.run([starting(world, 1), reading(1)]);
       expect(posted).toEqual([{ kind: "lost", detail: "disk I/O error" }]);
       expect(batches.isLost).toBe(true);
     });
   }
+
+  it("goes on with a longer log when a checkpoint finds no room, and gives the connection up when the disk fails", async () => {
+    await using world = await openWorld(sqlite);
+    const { db, batches, answers, posted } = openBatches();
+    const runUntilCheckpoint = (code: string): void => {
+      failNext(db, "checkpoint", code);
+      while (Object.hasOwn(db, "checkpoint")) batches.run([starting(world, 1)]);
+    };
+    runUntilCheckpoint("SQLITE_FULL");
+    batches.run([starting(world, 1)]);
+    expect(refusalsOf(answers())).toEqual([]);
+    runUntilCheckpoint("SQLITE_IOERR_FSYNC");
+    expect(posted.at(-1)).toEqual({ kind: "lost", detail: "disk I/O error" });
+    expect(posted.at(-2)).toMatchObject({ answers: [{ value: expect.anything() }] });
+  });
 
   it("answers with store-unavailable while it is opened anew, goes on by itself, and holds on to its claims", async () => {
     const clock = createManualClock();

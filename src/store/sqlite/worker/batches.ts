@@ -4,7 +4,6 @@ import type { Pieces } from "#store/rules/records.ts";
 import type { StoreNotice } from "#store/store.ts";
 import type { Answer, Call, FromWorker, Refusal } from "../messages.ts";
 import { DAMAGE } from "../text.ts";
-import { Checkpoints, type StartCheckpointer } from "./checkpoints.ts";
 import type { Database } from "./database.ts";
 import { kindOf } from "./failures.ts";
 import { isPieces, methods } from "./methods.ts";
@@ -17,6 +16,8 @@ type Parked = { id: number; pieces: Pieces<unknown> };
 /** The time without writes after the disk was full: each try costs a rollback. */
 const FULL_MS = 250;
 const RETRY_MS = 1_000;
+/** Seldom enough that few calls wait for a checkpoint, and often enough that the log stays short. */
+const BATCHES_A_CHECKPOINT = 128;
 /** The bounds of a probe for free room: more bytes than a row, and at most as many as were refused. */
 const LEAST_PROBE = 32 * 1024;
 const MOST_PROBE = 16 * 1024 * 1024;
@@ -33,9 +34,9 @@ export class Batches {
   readonly #db: Database;
   readonly #post: (message: FromWorker) => void;
   readonly #offset: number;
-  readonly #checkpoints: Checkpoints;
   #records: SqliteRecords;
   #parked: Parked[] = [];
+  #sinceCheckpoint = 0;
   /** Answers to calls of earlier batches. */
   #late: Answer[] = [];
   #fullUntil = 0;
@@ -47,23 +48,12 @@ export class Batches {
 
   constructor(
     db: Database,
-    {
-      records,
-      offset,
-      post,
-      startThread,
-    }: {
-      records: SqliteRecords;
-      offset: number;
-      post: (message: FromWorker) => void;
-      startThread: StartCheckpointer;
-    },
+    { records, offset, post }: { records: SqliteRecords; offset: number; post: (message: FromWorker) => void },
   ) {
     this.#db = db;
     this.#records = records;
     this.#offset = offset;
     this.#post = post;
-    this.#checkpoints = new Checkpoints(db, startThread, (error) => this.#lose(error));
   }
 
   get hasParked(): boolean {
@@ -80,13 +70,13 @@ export class Batches {
       if (parked) this.#goOn(parked);
       this.#records.trim();
       this.#answer(answers, calls.length > 0);
+      if (this.#sinceCheckpoint >= BATCHES_A_CHECKPOINT) this.#checkpoint();
     } catch (error) {
       this.#lose(error);
     }
   }
 
-  async close(): Promise<void> {
-    await this.#checkpoints.close();
+  close(): void {
     if (this.isLost) return;
     try {
       this.#db.truncateLog();
@@ -116,7 +106,17 @@ export class Batches {
   }
 
   #commit(): void {
-    if (this.#db.commit()) this.#checkpoints.committed();
+    if (this.#db.commit()) this.#sinceCheckpoint++;
+  }
+
+  /** Without room in the file the log grows, and is read. */
+  #checkpoint(): void {
+    this.#sinceCheckpoint = 0;
+    try {
+      this.#db.checkpoint();
+    } catch (error) {
+      if (kindOf(error) === "lost") throw error;
+    }
   }
 
   /** Nothing is answered yet to a call that takes more than a piece. */

@@ -30,7 +30,6 @@ export class Database {
   readonly #path: string;
   /** The write-ahead log, which is the same file as long as the connection is open. */
   #log: number | undefined;
-  #file: number | undefined;
   readonly #begin: Statement;
   readonly #commit: Statement;
   readonly #passive: Statement;
@@ -61,11 +60,18 @@ export class Database {
     if (!this.#isBegun) return false;
     this.#commit.run([]);
     this.#isBegun = false;
-    syncFile(() => {
-      this.#log ??= openLog(this.#path);
-      return this.#log;
-    });
+    this.#syncLog();
     return true;
+  }
+
+  /** Throws as the driver would. */
+  #syncLog(): void {
+    try {
+      this.#log ??= openLog(this.#path);
+      fdatasyncSync(this.#log);
+    } catch (cause) {
+      throw Object.assign(new Error("A file could not be synced.", { cause }), { code: "SQLITE_IOERR_FSYNC" });
+    }
   }
 
   /** Quiet where the error has ended the transaction already. */
@@ -79,24 +85,9 @@ export class Database {
     this.query("PRAGMA wal_checkpoint(TRUNCATE)").get([]);
   }
 
-  /**
-   * Brings all commits into the file itself, as far as no reader is in the way. The log is on disk already, and the file is when
-   * this returns: nobody else may write into either, so that two slow syncs of the driver are left out.
-   */
+  /** Brings all commits into the file itself, as far as no reader is in the way. */
   checkpoint(): void {
-    this.exec("PRAGMA synchronous = OFF");
-    try {
-      this.#passive.get([]);
-    } finally {
-      this.exec("PRAGMA synchronous = NORMAL");
-    }
-    syncFile(() => this.file);
-  }
-
-  /** The file itself: to be synced, and to be closed by nobody else, as a process that closes a file loses its locks on it. */
-  get file(): number {
-    this.#file ??= openSync(this.#path, "r");
-    return this.#file;
+    this.#passive.get([]);
   }
 
   exec(sql: string): void {
@@ -133,7 +124,7 @@ export class Database {
 
   close(): void {
     this.#driver.close();
-    for (const file of [this.#log, this.#file]) if (file !== undefined) closeSync(file);
+    if (this.#log !== undefined) closeSync(this.#log);
   }
 }
 
@@ -181,15 +172,6 @@ const withTexts = <Row>(row: unknown): Row => {
   if (!Array.isArray(row)) return row as Row;
   for (let at = 0; at < row.length; at++) if (Buffer.isBuffer(row[at])) row[at] = fromBytes(row[at]);
   return row as Row;
-};
-
-/** Throws as the driver would. */
-export const syncFile = (open: () => number): void => {
-  try {
-    fdatasyncSync(open());
-  } catch (cause) {
-    throw Object.assign(new Error("A file could not be synced.", { cause }), { code: "SQLITE_IOERR_FSYNC" });
-  }
 };
 
 /** The log that the first commit has made, when its folder names it on disk. */

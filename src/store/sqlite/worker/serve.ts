@@ -1,5 +1,4 @@
 import { statSync } from "node:fs";
-import type { Worker } from "node:worker_threads";
 import type { StoreNotice } from "#store/store.ts";
 import type { Call, FromWorker, WorkerOrder } from "../messages.ts";
 import { migrations } from "../migrations/all.ts";
@@ -14,14 +13,13 @@ import { checkLog } from "./wal.ts";
 
 const VERSION = newestOf(migrations);
 
-/** Opens the file and answers calls until the port closes. `startCheckpointer`: see `checkpoints.ts`. */
-export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path: string) => Worker): void => {
+/** Opens the file and answers calls until the port closes. */
+export const serve = ({ port, ...order }: WorkerOrder): void => {
   const post = (message: FromWorker): void => port.postMessage(message);
   let batches: Batches;
   try {
     const { db, records, notices } = open(order);
-    const startThread = () => startCheckpointer(order.path);
-    batches = new Batches(db, { records, offset: order.offset, post, startThread });
+    batches = new Batches(db, { records, offset: order.offset, post });
     post({ kind: "opened", epoch: epochOf(db), totals: records.totals, agents: records.takeChangedAgents(), notices });
   } catch (error) {
     post({ kind: "refused", error: failureOf(error, order.path) });
@@ -38,7 +36,8 @@ export const serve = ({ port, ...order }: WorkerOrder, startCheckpointer: (path:
   port.on("message", (calls: Call[] | "close") => {
     if (batches.isLost) return;
     if (calls === "close") {
-      void batches.close().then(() => port.close());
+      batches.close();
+      port.close();
       return;
     }
     batches.run(calls);
