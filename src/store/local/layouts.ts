@@ -22,8 +22,7 @@ import type { Layout } from "./tables.ts";
 
 export const SESSIONS = {
   table: "sessions",
-  key: "ordinal",
-  unique: "session_id",
+  key: "session_id",
   columns: {
     ordinal: ({ session }) => session.ordinal,
     session_id: ({ session }) => session.sessionId,

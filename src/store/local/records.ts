@@ -209,8 +209,10 @@ export class LocalRecords implements Records {
     const { all, ofAgent } = SESSIONS.orders;
     return {
       ...kept(table),
-      find: (sessionId) => table.findUnique(sessionId),
-      at: (ordinal) => table.find(ordinal),
+      at: (ordinal, sessionId) => {
+        const found = table.find(sessionId);
+        return found?.session.ordinal === ordinal ? found : undefined;
+      },
       before: (below, limit, of) =>
         table.scan(of === undefined ? all : ofAgent, { of, below, limit, newestFirst: true }),
       after: (above, limit) => table.scan(all, { above, limit }),

@@ -15,8 +15,6 @@ export type Layout<R> = {
   key: string;
   /** The columns by which records are found, the key among them. */
   columns: { readonly [column: string]: (record: R) => Field };
-  /** Another column that no two records share. */
-  unique?: string;
   orders?: { readonly [name: string]: Order };
   /** A file's table: the number of its records that stay in memory between two batches. */
   held?: number;
@@ -38,8 +36,6 @@ export type Changed<R> = (before: R | undefined, after: R | undefined) => void;
 export interface RecordTable<R> {
   readonly keyOf: (record: R) => Key;
   find(key: Key): R | undefined;
-  /** By the other column that no two share. */
-  findUnique(value: Key): R | undefined;
   put(record: R): void;
   delete(key: Key): void;
   scan(order: Order, scan: Scan): R[];
@@ -67,15 +63,12 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   readonly #changed: Changed<R>;
   readonly keyOf: (record: R) => Key;
   readonly #rows = new Map<Key, R | string>();
-  readonly #uniqueOf: ((record: R) => Field) | undefined;
-  readonly #byUnique = new Map<Field, Key>();
   readonly #indexes: readonly Index<R>[];
 
   constructor(layout: Layout<R>, changed: Changed<R> = () => {}) {
     this.#layout = layout;
     this.#changed = changed;
     this.keyOf = keyField(layout);
-    this.#uniqueOf = layout.unique === undefined ? undefined : fieldOf(layout, layout.unique);
     this.#indexes = Object.values(layout.orders ?? {}).map((order) => new Index(layout, order));
   }
 
@@ -86,11 +79,6 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   find(key: Key): R | undefined {
     const kept = this.#rows.get(key);
     return kept === undefined ? undefined : unpack(kept);
-  }
-
-  findUnique(value: Key): R | undefined {
-    const key = this.#byUnique.get(value);
-    return key === undefined ? undefined : this.find(key);
   }
 
   put(record: R): void {
@@ -138,11 +126,6 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   }
 
   #move(key: Key, before: R | undefined, after: R | undefined): void {
-    if (this.#uniqueOf && !(before && after)) {
-      const value = this.#uniqueOf((before ?? after) as R);
-      if (after) this.#byUnique.set(value, key);
-      else this.#byUnique.delete(value);
-    }
     for (const index of this.#indexes) index.move(key, before, after);
     this.#changed(before, after);
   }

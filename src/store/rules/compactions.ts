@@ -27,7 +27,7 @@ export const queueCompaction: Rule<"queueCompaction"> = (records, order) => {
 
 export const endCompaction: Rule<"endCompaction"> = (records, claim, { now, compacted }) => {
   const record = compactionOfClaim(records, claim);
-  const session = record && records.sessions.at(record.ordinal);
+  const session = record && records.sessions.at(record.ordinal, claim.sessionId);
   if (!record || !session) return false;
   const isFirst = records.queue(record.ordinal)[0]?.place === record.place;
   if (compacted && isFirst) keepSummary(records, session, compacted, now);

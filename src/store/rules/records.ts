@@ -229,7 +229,8 @@ export interface Records {
   notify(news: News): void;
 
   readonly sessions: Kept<SessionRecord> & {
-    at(ordinal: number): SessionRecord | undefined;
+    /** The session of that ordinal, and no later one of the same id. */
+    at(ordinal: number, sessionId: string): SessionRecord | undefined;
     /** Sessions with a smaller ordinal, newest first; of one agent or of all. */
     before(ordinal: number, limit: number, agent?: string): SessionRecord[];
     /**

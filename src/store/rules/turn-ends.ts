@@ -17,7 +17,7 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
   const { now, status, usage, error, model } = end;
   const record = usage ? usedTurn(before, usage) : before;
   const { ordinal, turn, open } = record;
-  const known = records.sessions.at(ordinal) as SessionRecord;
+  const known = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   const session = usage ? usedSession(known, usage) : known;
   const isRunning = turn.status === "running";
   const reply = isRunning && (status === "completed" || end.reply !== "") ? end.reply : undefined;
@@ -73,7 +73,7 @@ const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string
 export const addUsed = (records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord => {
   const after = usedTurn(record, used);
   records.turns.put(after);
-  records.sessions.put(usedSession(records.sessions.at(record.ordinal) as SessionRecord, used));
+  records.sessions.put(usedSession(records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord, used));
   countAttempt(records, now, after.turn, used);
   return after;
 };
@@ -96,7 +96,7 @@ export const requeueTurn = (records: Records, record: OpenTurnRecord, now: numbe
     finishTurn(records, record, cancelledAt(now));
     return;
   }
-  const session = records.sessions.at(ordinal) as SessionRecord;
+  const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
   const after = { ...session, session: { ...session.session, turnsQueued: session.session.turnsQueued + 1 } };
   appendEntries(records, after, now, [entry]);

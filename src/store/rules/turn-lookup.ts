@@ -22,7 +22,7 @@ export const withReply = (records: Records, { turn, ordinal, replySeq }: TurnRec
 /** The turn, unless its session is gone: then it is about to be erased. */
 export const findTurn = (records: Records, turnId: string): TurnRecord | undefined => {
   const record = records.turns.find(turnId);
-  return record && records.sessions.at(record.ordinal) && record;
+  return record && records.sessions.at(record.ordinal, record.turn.sessionId) && record;
 };
 
 export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
@@ -35,7 +35,7 @@ export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
     const found = records.turns.before(through, LOOKED_AT_TOGETHER);
     for (const { turn, ordinal } of found) {
       through = turn.turnId;
-      if (!matchesTurn(query, turn) || !records.sessions.at(ordinal)) continue;
+      if (!matchesTurn(query, turn) || !records.sessions.at(ordinal, turn.sessionId)) continue;
       if (items.length === query.limit) return pageOf(items, items.at(-1)?.turnId);
       items.push({ ...turn, reply: undefined });
     }

@@ -193,7 +193,7 @@ const claimTurn = (
   const turn: Turn = { ...before.turn, status: "running", attempt: before.turn.attempt + 1, startedAt: now };
   const { attempt } = turn;
   const { open } = before;
-  const session = records.sessions.at(ordinal) as SessionRecord;
+  const session = records.sessions.at(ordinal, sessionId) as SessionRecord;
   const entries = [
     { seq: NO_SEQ, at: now, turnId, name: "turn.started", attempt } as const,
     replyEntry(turn, now, replyMessageId),

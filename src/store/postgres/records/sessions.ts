@@ -123,7 +123,7 @@ export class Sessions implements Part {
     this.#erasures = new Table(transaction, ERASURES);
   }
 
-  readonly records: Records["sessions"] = {
+  readonly records: Records["sessions"] & { at(ordinal: number): SessionRecord | undefined } = {
     find: (sessionId) => {
       const ordinal = this.#made.get(sessionId) ?? this.#ordinals.get(sessionId);
       if (ordinal !== undefined) return this.#row(ordinal)?.record;

@@ -2,7 +2,7 @@ import { AGENTS, BEATS, COUNTS } from "#store/local/layouts.ts";
 import { LocalRecords, newState, type State } from "#store/local/records.ts";
 import { countsOf } from "#store/rules/agents.ts";
 import type { AgentCounts, Entry } from "#store/store.ts";
-import { bytesOf } from "../text.ts";
+import { bytesOf, freeBytesOf } from "../text.ts";
 import type { Database, Rows } from "./database.ts";
 import { type GatewayEnds, gatewayStream, Journals } from "./journal.ts";
 import { LiveRows } from "./live-rows.ts";
@@ -72,15 +72,17 @@ export class SqliteRecords extends LocalRecords {
   /** A sweep looks at two columns of most sessions, and not at the whole. */
   #lookAtSessions(db: Database): void {
     const { sessions } = this;
-    const looked = db.query("SELECT ordinal, used, head FROM sessions WHERE ordinal > ? ORDER BY ordinal LIMIT ?");
+    const looked = db.query(
+      `SELECT ${freeBytesOf("session_id")}, used, head FROM sessions WHERE ordinal > ? ORDER BY ordinal LIMIT ?`,
+    );
     sessions.after = (ordinal, limit, unusedSince) => {
       this.flush();
-      const rows = looked.all<[ordinal: number, used: number, head: number | null]>([ordinal, ROWS_A_LOOK]);
+      const rows = looked.all<[sessionId: string, used: number, head: number | null]>([ordinal, ROWS_A_LOOK]);
       const found = rows.filter(([, used, head], n) => {
         const isLast = n === rows.length - 1;
         return isLast || used <= unusedSince || (head !== null && head <= unusedSince);
       });
-      return found.slice(0, limit).flatMap(([at]) => sessions.at(at) ?? []);
+      return found.slice(0, limit).flatMap(([sessionId]) => sessions.find(sessionId) ?? []);
     };
   }
 }

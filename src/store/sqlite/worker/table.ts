@@ -1,6 +1,5 @@
 import {
   type Changed,
-  fieldOf,
   type Key,
   keyField,
   type Layout,
@@ -20,28 +19,21 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   readonly #layout: Layout<R>;
   readonly #changed: Changed<R>;
   readonly keyOf: (record: R) => Key;
-  readonly #uniqueOf: ((record: R) => Key) | undefined;
   readonly #byKey: Query;
-  readonly #byUnique: Query | undefined;
   readonly #scans = new Map<string, Query>();
   readonly #rows: Rows;
   readonly #deletes: Rows;
   readonly #held = new Map<Key, R>();
-  readonly #heldUnique = new Map<Key, Key>();
   readonly #unwritten = new Set<Key>();
   readonly #deleted = new Set<Key>();
 
   constructor(db: Database, layout: Layout<R>, changed: Changed<R>) {
-    const { table, key, unique, columns } = layout;
+    const { table, key, columns } = layout;
     this.#db = db;
     this.#layout = layout;
     this.#changed = changed;
     this.keyOf = keyField(layout);
     this.#byKey = this.#select(`WHERE ${key} = ?`);
-    if (unique !== undefined) {
-      this.#uniqueOf = fieldOf(layout, unique) as (record: R) => Key;
-      this.#byUnique = this.#select(`WHERE ${unique} = ?`);
-    }
     const names = [...Object.keys(columns), "body"];
     this.#rows = db.rows(`INSERT OR REPLACE INTO ${table} (${names.join(", ")})`, names.length);
     this.#deletes = db.keys(`DELETE FROM ${table} WHERE ${key} IN`);
@@ -54,18 +46,10 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     return row && this.#hold(read(row));
   }
 
-  findUnique(value: Key): R | undefined {
-    const key = this.#heldUnique.get(value);
-    if (key !== undefined) return this.find(key);
-    const row = this.#byUnique?.get<[string]>([toValue(value)]);
-    const record = row && read<R>(row);
-    return record && !this.#deleted.has(this.keyOf(record)) ? this.#hold(record) : undefined;
-  }
-
   put(record: R): void {
     const key = this.keyOf(record);
     this.#changed(this.#held.get(key), record);
-    this.#keep(key, record);
+    this.#held.set(key, record);
     this.#unwritten.add(key);
     this.#deleted.delete(key);
   }
@@ -74,7 +58,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     const record = this.find(key);
     if (!record) return;
     this.#changed(record, undefined);
-    this.#letGo(key);
+    this.#held.delete(key);
     this.#unwritten.delete(key);
     this.#deleted.add(key);
   }
@@ -120,7 +104,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     const { held = 0 } = this.#layout;
     for (const key of this.#held.keys()) {
       if (this.#held.size <= held) return;
-      this.#letGo(key);
+      this.#held.delete(key);
     }
   }
 
@@ -131,21 +115,9 @@ export class StoredTable<R extends object> implements RecordTable<R> {
 
   #hold(record: R): R {
     const key = this.keyOf(record);
-    const held = this.#held.get(key);
-    if (held) return held;
-    this.#keep(key, record);
-    return record;
-  }
-
-  #keep(key: Key, record: R): void {
-    this.#held.set(key, record);
-    if (this.#uniqueOf) this.#heldUnique.set(this.#uniqueOf(record), key);
-  }
-
-  #letGo(key: Key): void {
-    const record = this.#held.get(key);
-    if (record && this.#uniqueOf) this.#heldUnique.delete(this.#uniqueOf(record));
-    this.#held.delete(key);
+    const held = this.#held.get(key) ?? record;
+    this.#held.set(key, held);
+    return held;
   }
 }
 
