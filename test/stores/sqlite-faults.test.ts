@@ -11,7 +11,7 @@ import { createManualClock } from "#test/harness/clock.ts";
 import { mortalWorker, newPath, sqlite } from "./sqlite-engine.ts";
 import { LOST, openWorld, sweepOrder, type World } from "./world.ts";
 
-const FULL_MS = 250;
+const REFUSED_MS = 250;
 
 /** The worker's half in this thread, with its database at hand. */
 const openBatches = () => {
@@ -62,14 +62,14 @@ describe("a SQLite store whose disk is full", () => {
     ]);
     expect(valuesOf(answers())[1]).toMatchObject({ lastSeq: 2 });
     expect(answers().answers.flatMap(({ news = [] }) => news)).toEqual([]);
-    batches.run([call("ping", 2 + FULL_MS), reading(2 + FULL_MS)]);
+    batches.run([starting(world, 2 + REFUSED_MS - 1), reading(2 + REFUSED_MS - 1)]);
+    expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
+    batches.run([call("ping", 2 + REFUSED_MS), reading(2 + REFUSED_MS)]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     db.exec("PRAGMA max_page_count = 1000000");
-    batches.run([starting(world, 2 + 2 * FULL_MS - 1), reading(2)]);
-    expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
-    batches.run([call("ping", 2 + 2 * FULL_MS)]);
+    batches.run([call("ping", 2 + 2 * REFUSED_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
-    batches.run([starting(world, 2 + 2 * FULL_MS, large), reading(2 + 2 * FULL_MS)]);
+    batches.run([starting(world, 2 + 2 * REFUSED_MS, large), reading(2 + 2 * REFUSED_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
     expect(valuesOf(answers())[1]).toMatchObject({ lastSeq: 4, turnsQueued: 2 });
     db.close();
@@ -83,13 +83,13 @@ describe("a SQLite store whose disk is full", () => {
     db.exec(`PRAGMA max_page_count = ${pages + 40}`);
     batches.run([starting(world, 1, "x".repeat(500_000))]);
     expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
-    for (const time of [1 + FULL_MS, 1 + 2 * FULL_MS]) {
+    for (const time of [1 + REFUSED_MS, 1 + 2 * REFUSED_MS]) {
       batches.run([call("ping", time), starting(world, time)]);
       expect(refusalsOf(answers())).toEqual([[0, "store-full"]]);
     }
     expect(notices()).toEqual(["unavailable"]);
     db.exec("PRAGMA max_page_count = 1000000");
-    batches.run([call("ping", 1 + 3 * FULL_MS)]);
+    batches.run([call("ping", 1 + 3 * REFUSED_MS)]);
     expect(refusalsOf(answers())).toEqual([]);
     expect(notices()).toEqual(["unavailable", "available"]);
     db.close();

@@ -11,10 +11,10 @@ import { keepLeases } from "./opening.ts";
 import { SqliteRecords } from "./records.ts";
 
 /** A call that is worked off in pieces. */
-type Parked = { id: number; pieces: Pieces<unknown> };
+type Parked = { id: number; name: string; pieces: Pieces<unknown> };
 
-/** The time without writes after the disk was full: each try costs a rollback. */
-const FULL_MS = 250;
+/** The time without writes after one was refused: each try costs a rollback. */
+const REFUSED_MS = 250;
 const RETRY_MS = 1_000;
 /** Seldom enough that few calls wait for a checkpoint, and often enough that the log stays short. */
 const BATCHES_A_CHECKPOINT = 128;
@@ -24,10 +24,16 @@ const MOST_PROBE = 16 * 1024 * 1024;
 const probeOf = (bytes: number): string =>
   `INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', zeroblob(${bytes}))`;
 
-const BUSY = refusal("store-unavailable", "Another process holds the SQLite file.");
-const FULL = refusal("store-full", "The disk that the store is on is full.");
-const DAMAGED = refusal("store-unavailable", DAMAGE);
+const refusal = (name: Refusal["name"], detail: string): Refusal => {
+  return { name, detail, extra: { retryAfterMs: RETRY_MS } };
+};
 const ROLLED_BACK = refusal("store-unavailable", "A write beside this call failed.");
+const REFUSALS = {
+  full: refusal("store-full", "The disk that the store is on is full."),
+  busy: refusal("store-unavailable", "Another process holds the SQLite file."),
+  damaged: refusal("store-unavailable", DAMAGE),
+};
+const PING = "ping";
 
 /** Runs the calls of a batch in one transaction, in their order, and answers them when it is kept. */
 export class Batches {
@@ -39,7 +45,8 @@ export class Batches {
   #sinceCheckpoint = 0;
   /** Answers to calls of earlier batches. */
   #late: Answer[] = [];
-  #fullUntil = 0;
+  /** The answer to calls that write, until a time. */
+  #refused = { refusal: ROLLED_BACK, until: 0 };
   /** The disk was full, and no ping has found room since for as much as was refused. Smaller writes still go through. */
   #isFull = false;
   #refusedBytes = LEAST_PROBE;
@@ -63,10 +70,9 @@ export class Batches {
   /** Runs them, and a piece of the work that was parked before. */
   run(calls: readonly Call[]): void {
     const parked = this.#parked.shift();
-    const isFull = this.#fullUntil > (calls.at(-1)?.time ?? 0);
     try {
-      if (this.#isFull && !isFull && calls.some(({ name }) => name === PING)) this.#probe();
-      const answers = this.#runOrRecover(calls, isFull ? FULL : undefined);
+      if (this.#isFull && calls.some(({ name, time }) => name === PING && time >= this.#refused.until)) this.#probe();
+      const answers = this.#runTogether(calls);
       if (parked) this.#goOn(parked);
       this.#records.trim();
       this.#answer(answers, calls.length > 0);
@@ -86,23 +92,19 @@ export class Batches {
     this.#db.close();
   }
 
-  #runOrRecover(calls: readonly Call[], refused: Refusal | undefined): Answer[] {
+  /** A batch that fails is rolled back, and its calls run again one by one. */
+  #runTogether(calls: readonly Call[]): Answer[] {
     try {
-      return this.#runTogether(calls, refused);
+      const answers = calls.flatMap((call) => this.#call(call));
+      this.#records.flush();
+      this.#commit();
+      return answers;
     } catch (error) {
-      return this.#recover(error, calls);
+      this.#recover(error, calls);
+      const [call] = calls;
+      if (call && calls.length === 1) return [{ id: call.id, refusal: refusalOf(error, call.name) }];
+      return calls.flatMap((one) => this.#runTogether([one]));
     }
-  }
-
-  /** `refused` is the answer to calls that write. */
-  #runTogether(calls: readonly Call[], refused?: Refusal): Answer[] {
-    const answers = calls.flatMap((call): Answer | [] => {
-      if (this.#isFull && call.name === PING) return { id: call.id, refusal: FULL };
-      return refused && methods[call.name]?.writes ? { id: call.id, refusal: refused } : this.#call(call);
-    });
-    this.#records.flush();
-    this.#commit();
-    return answers;
   }
 
   #commit(): void {
@@ -121,15 +123,17 @@ export class Batches {
 
   /** Nothing is answered yet to a call that takes more than a piece. */
   #call({ id, name, now, time, args }: Call): Answer | [] {
+    if (this.#isFull && name === PING) return { id, refusal: REFUSALS.full };
+    if (time < this.#refused.until && methods[name]?.writes) return { id, refusal: this.#refused.refusal };
     this.#records.moment = { now, time: time + this.#offset };
     try {
       const value = methods[name]?.run(this.#records, ...args);
-      if (isPieces(value)) return this.#runPiece({ id, pieces: value }) ?? [];
+      if (isPieces(value)) return this.#runPiece({ id, name, pieces: value }) ?? [];
       const news = this.#records.takeNews();
       return news.length > 0 ? { id, value, news } : { id, value };
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      return { id, refusal: refusalOf(error) };
+      return { id, refusal: refusalOf(error, name) };
     }
   }
 
@@ -140,41 +144,25 @@ export class Batches {
     return undefined;
   }
 
+  /** It only reads: where it fails, nothing of it is half done. */
   #goOn(parked: Parked): void {
+    const { id, name } = parked;
     try {
       const answer = this.#runPiece(parked);
       if (answer) this.#late.push(answer);
     } catch (error) {
-      // It only reads: nothing of it is half done.
-      const refused = error instanceof GatewayError ? refusalOf(error) : kindOf(error) === "damaged" && DAMAGED;
-      if (!refused) throw error;
-      this.#late.push({ id: parked.id, refusal: refused });
+      if (kindOf(error) === "lost") throw error;
+      this.#late.push({ id, refusal: refusalOf(error, name) });
     }
   }
 
-  /** The batch is rolled back: its calls are refused, or run again one by one when the fault is in one of them. */
-  #recover(error: unknown, calls: readonly Call[]): Answer[] {
+  #recover(error: unknown, calls: readonly Call[]): void {
     const kind = kindOf(error);
     if (kind === "lost") throw error;
     this.#reload(calls);
     if (kind === "full") this.#becomeFull(calls);
-    if (kind === "full" || kind === "busy") return this.#runTogether(calls, kind === "full" ? FULL : BUSY);
-    return calls.flatMap((call) => this.#runAlone(call));
-  }
-
-  #runAlone(call: Call): Answer[] {
-    try {
-      return this.#runTogether([call]);
-    } catch (error) {
-      const kind = kindOf(error);
-      if (kind === "lost") throw error;
-      this.#reload([call]);
-      const { id } = call;
-      if (kind === "full") return [{ id, refusal: FULL }];
-      if (kind === "busy") return [{ id, refusal: BUSY }];
-      if (kind === "damaged") return [{ id, refusal: DAMAGED }];
-      const cause = error instanceof Error ? error.message : String(error);
-      return [{ id, refusal: { name: "internal", detail: undefined, extra: { cause: `${call.name}: ${cause}` } } }];
+    if (kind === "full" || kind === "busy") {
+      this.#refused = { refusal: REFUSALS[kind], until: (calls.at(-1)?.time ?? 0) + REFUSED_MS };
     }
   }
 
@@ -182,7 +170,6 @@ export class Batches {
     if (!this.#isFull) this.#notice("unavailable", "The disk that the store is on is full: what is new is refused.");
     this.#isFull = true;
     this.#refusedBytes = Math.min(Math.max(this.#refusedBytes, serialize(calls).byteLength), MOST_PROBE);
-    this.#fullUntil = (calls.at(-1)?.time ?? 0) + FULL_MS;
   }
 
   /** Tries to write as much as was refused. */
@@ -233,10 +220,10 @@ export class Batches {
   }
 }
 
-const PING = "ping";
-
-const refusalOf = ({ name, detail, extra }: GatewayError): Refusal => ({ name, detail, extra });
-
-function refusal(name: Refusal["name"], detail: string): Refusal {
-  return { name, detail, extra: { retryAfterMs: RETRY_MS } };
-}
+const refusalOf = (error: unknown, call: string): Refusal => {
+  if (error instanceof GatewayError) return { name: error.name, detail: error.detail, extra: error.extra };
+  const kind = kindOf(error);
+  if (kind !== "unexpected" && kind !== "lost") return REFUSALS[kind];
+  const cause = error instanceof Error ? error.message : String(error);
+  return { name: "internal", detail: undefined, extra: { cause: `${call}: ${cause}` } };
+};

@@ -28,20 +28,17 @@ export const serve = ({ port, ...order }: WorkerOrder): void => {
   }
 
   /** Pieces of long calls go on when nothing else waits, and after each batch else. */
-  const goOn = (): void => {
-    if (batches.isLost || !batches.hasParked) return;
-    batches.run([]);
-    if (batches.hasParked) setImmediate(goOn);
+  const run = (calls: Call[]): void => {
+    if (!batches.isLost) batches.run(calls);
+    if (!batches.isLost && batches.hasParked) setImmediate(run, []);
   };
   port.on("message", (calls: Call[] | "close") => {
-    if (batches.isLost) return;
-    if (calls === "close") {
-      batches.close();
-      port.close();
+    if (calls !== "close") {
+      run(calls);
       return;
     }
-    batches.run(calls);
-    if (batches.hasParked) setImmediate(goOn);
+    batches.close();
+    port.close();
   });
 };
 
