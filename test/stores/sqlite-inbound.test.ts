@@ -43,7 +43,7 @@ describe("calls that share a transaction", () => {
 });
 
 describe("a file that is opened again", () => {
-  it("frees at once the beats and announcements that its last owner held, and shuts that one out", async () => {
+  it("frees with the first sweep the beats and announcements that its last owner held, and shuts that one out", async () => {
     await using world = await openWorld(sqlite);
     const { now } = world.clock;
     const agents = ["main"];
@@ -56,6 +56,7 @@ describe("a file that is opened again", () => {
     await world.end(await world.claimNext());
     const [sent] = (await claimAnnouncements()).announcements;
     await world.reopen();
+    await world.sweep();
     const [beat] = (await claimBeats()).beats;
     const [announcement] = (await claimAnnouncements()).announcements;
     expect(beat?.fence).toBeGreaterThan(held?.fence ?? Infinity);

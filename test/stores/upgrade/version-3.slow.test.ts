@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { newPath, openSqlite } from "../sqlite-engine.ts";
-import { LEASE_MS, openWorld } from "../world.ts";
+import { LEASE_MS, openWorld, sweepOrder } from "../world.ts";
 import { allAnswers } from "./all-answers.ts";
 import { makeOldFile } from "./old-sqlite.ts";
 
@@ -19,6 +19,7 @@ it("a SQLite file of version 3 has the same answers as before, and goes on", asy
   const path = fileOfVersion3();
   await using world = await openWorld({ name: "sqlite", open: (clock) => openSqlite(clock, path) });
   const { store } = world;
+  await store.sweep(sweepOrder(world.clock.now()));
   expect(await allAnswers(store)).toEqual(JSON.parse(read("answers.json")));
   for (let n = 0; n < 100; n++) world.newId("other");
   const { turns, nextDueInMs } = await world.claim();

@@ -1,10 +1,6 @@
-import type { OpenTurnRecord } from "#store/rules/records.ts";
-import { requeueTurn } from "#store/rules/turn-ends.ts";
-import { bySession } from "#store/rules/turns.ts";
+import type { Lease, OpenTurnRecord } from "#store/rules/records.ts";
 import type { SqliteRecords } from "./records.ts";
 
-/** A turn is tried three times: only `sweep` knows whether it may be tried more often. */
-const TRIES = 3;
 /** The time that a claim holds after its own lease is lost. */
 const LEASE_MS = 30_000;
 /** A clock that was set back while the gateway was down must not hold a turn for ever. */
@@ -19,21 +15,31 @@ export const goOnWithClaims = (records: SqliteRecords): void => {
 };
 
 /**
- * Another process had the file before: nobody runs the work that it had claimed. Turns without tries left wait for the first
- * sweep. Answers the numbers of turns, beats and announcements that were taken back.
+ * Another process had the file before: nobody runs the work that it had claimed, and the first sweep takes it back. Answers the
+ * numbers of turns, beats and announcements.
  */
 export const takeOver = (records: SqliteRecords): TakenOver => {
-  const { now, time } = records.moment;
-  const open = records.turns.open().sort(bySession);
+  const { time } = records.moment;
+  const open = records.turns.open();
   for (const record of open) shortenDelay(records, record, time + LONGEST_DELAY_MS);
   const running = open.filter(({ turn }) => turn.status === "running");
-  const [given, left] = [running.filter(mayRunAgain), running.filter((record) => !mayRunAgain(record))];
-  for (const record of given) requeueTurn(records, record, now, 0);
-  for (const record of left) setLease(records, record, time);
-  return { turns: given.length, beats: takeBeats(records), announcements: takeAnnouncements(records) };
+  for (const record of running) setLease(records, record, time);
+  return {
+    turns: running.length,
+    beats: endLeases(records.beats, time),
+    announcements: endLeases(records.announcements, time),
+  };
 };
 
-const mayRunAgain = ({ turn, open }: OpenTurnRecord): boolean => turn.attempt < TRIES || open.isCancelled;
+/** Ends the leases of all records that have one. Answers their number. */
+const endLeases = <R extends { readonly lease: Lease | undefined }>(
+  of: { leaseEnded(time: number): R[]; put(record: R): void },
+  endsAt: number,
+): number => {
+  const held = of.leaseEnded(Infinity);
+  for (const record of held) of.put({ ...record, lease: record.lease && { ...record.lease, endsAt } });
+  return held.length;
+};
 
 const shortenDelay = (records: SqliteRecords, record: OpenTurnRecord, latest: number): void => {
   const { open } = record;
@@ -44,19 +50,6 @@ const shortenDelay = (records: SqliteRecords, record: OpenTurnRecord, latest: nu
 const setLease = (records: SqliteRecords, record: OpenTurnRecord, endsAt: number): void => {
   const { open } = record;
   if (open.lease) records.turns.put({ ...record, open: { ...open, lease: { ...open.lease, endsAt } } });
-};
-
-const takeBeats = (records: SqliteRecords): number => {
-  const { now, time } = records.moment;
-  const held = records.beats.leaseEnded(Infinity);
-  for (const record of held) records.beats.put({ ...record, dueAt: time, nextAt: now, lease: undefined });
-  return held.length;
-};
-
-const takeAnnouncements = (records: SqliteRecords): number => {
-  const held = records.announcements.leaseEnded(Infinity);
-  for (const record of held) records.announcements.put({ ...record, lease: undefined });
-  return held.length;
 };
 
 /** A batch was rolled back, and leases are in memory alone. */
