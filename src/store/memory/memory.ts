@@ -2,8 +2,8 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import type { Clock } from "#kit/clock.ts";
 import { newBareId } from "#kit/ids.ts";
 import { countsOf } from "#store/rules/agents.ts";
-import type { Pieces } from "#store/rules/records.ts";
-import { type PiecesName, type RuleName, rules, rulesInPieces } from "#store/rules/rules.ts";
+import { isPieces, type Pieces } from "#store/rules/records.ts";
+import { type RuleName, rules } from "#store/rules/rules.ts";
 import { notifyWatcher } from "#store/rules/watchers.ts";
 import type { Store, StoreWatcher } from "#store/store.ts";
 import { MemoryRecords } from "./records.ts";
@@ -42,20 +42,17 @@ const methodsOf = (
   clock: Clock,
   records: MemoryRecords,
   watchers: ReadonlySet<StoreWatcher>,
-): Pick<Store, RuleName | PiecesName> => {
+): Pick<Store, RuleName> => {
   const methods: Record<string, Method> = {};
   for (const [name, rule] of Object.entries(rules)) {
     methods[name] = async (...args) => {
       records.moment = { now: clock.now(), time: clock.monotonic() };
       const answer = (rule as (...args: unknown[]) => unknown)(records, ...args);
       for (const news of records.takeNews()) for (const watcher of watchers) notifyWatcher(watcher, news);
-      return answer;
+      return isPieces(answer) ? runPieces(answer) : answer;
     };
   }
-  for (const [name, rule] of Object.entries(rulesInPieces)) {
-    methods[name] = (...args) => runPieces((rule as (...args: unknown[]) => Pieces<unknown>)(records, ...args));
-  }
-  return methods as Pick<Store, RuleName | PiecesName>;
+  return methods as Pick<Store, RuleName>;
 };
 
 /** Runs work that only reads a piece at a time, so that others run between. */

@@ -1,8 +1,8 @@
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
-import type { Pieces } from "#store/rules/records.ts";
-import { type PiecesName, type RuleName, rules, rulesInPieces } from "#store/rules/rules.ts";
+import { isPieces } from "#store/rules/records.ts";
+import { isReading, type RuleName, rules } from "#store/rules/rules.ts";
 import type { EventOrder, Store, StoreNotice, TurnEnd, TurnOrder, TurnStart } from "#store/store.ts";
 import { drop, Servers } from "./connect.ts";
 import { unavailable } from "./errors.ts";
@@ -27,23 +27,6 @@ export type PostgresParts = {
 };
 
 const CONNECTIONS = 8;
-
-/** The rules that change nothing. */
-const READING: ReadonlySet<string> = new Set<RuleName>([
-  "findReplay",
-  "getTurn",
-  "getSession",
-  "listSessions",
-  "readEntries",
-  "readSummary",
-  "readGatewayEntries",
-  "listKeys",
-  "findEventReplay",
-  "readQueuedEvents",
-  "getEvent",
-  "readBeat",
-  "getDelivery",
-]);
 
 /** The approximate size of an order's writes. */
 const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
@@ -92,9 +75,9 @@ export const createPostgresStore = async ({
   const intake = new Runner({ ...parts, telling, lock, atOnce: 1, pauseOf });
   const reader = new Runner({ ...parts, telling, lock: undefined, atOnce: Math.max(connections - 1, 1) });
   const methods = methodsOf((name) => {
-    if (READING.has(name)) return reader;
+    if (isReading(name)) return reader;
     return name === "queueEvent" ? intake : writer;
-  }, reader);
+  });
   let isBegun = false;
   const line = new Line(servers, node, {
     async connected(client) {
@@ -161,20 +144,16 @@ export const createPostgresStore = async ({
   };
 };
 
-type Methods = Pick<Store, RuleName | PiecesName>;
+type Methods = Pick<Store, RuleName>;
 
-const methodsOf = (runnerOf: (name: string) => Runner, reader: Runner) => {
+const methodsOf = (runnerOf: (name: string) => Runner) => {
   const methods: Record<string, (...args: never[]) => Promise<unknown>> = {};
   for (const [name, rule] of Object.entries(rules)) {
     const run = rule as (records: PostgresRecords, ...args: never[]) => unknown;
     const runner = runnerOf(name);
     const bytesOf = BYTES[name as RuleName];
     const start = name === "startTurn" ? startWithEvents : run;
-    methods[name] = (...args) => runner.run((records) => start(records, ...args), bytesOf?.(...args));
-  }
-  for (const [name, rule] of Object.entries(rulesInPieces)) {
-    const run = rule as (records: PostgresRecords, ...args: never[]) => Pieces<unknown>;
-    methods[name] = (...args) => reader.run((records) => runPieces(run(records, ...args)));
+    methods[name] = (...args) => runner.run((records) => answerOf(start(records, ...args)), bytesOf?.(...args));
   }
   return methods as {
     [Name in keyof Methods]: (...args: Parameters<Methods[Name]>) => Promise<Awaited<ReturnType<Methods[Name]>>>;
@@ -192,10 +171,11 @@ const startWithEvents = (records: PostgresRecords, order: TurnOrder): TurnStart 
 };
 
 /** Between two pieces the database is asked for more. */
-const runPieces = <T>(pieces: Pieces<T>): T => {
+const answerOf = (answer: unknown): unknown => {
   for (;;) {
-    const next = pieces.next();
-    if (next.done) return next.value;
+    if (!isPieces(answer)) return answer;
+    const { done, value } = answer.next();
+    if (done) return value;
   }
 };
 

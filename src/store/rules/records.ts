@@ -339,6 +339,9 @@ export interface Records {
 /** Work that an engine runs a piece of at a time, with other orders between the pieces. It only reads. */
 export type Pieces<T> = Generator<void, T, void>;
 
+export const isPieces = (answer: unknown): answer is Pieces<unknown> =>
+  typeof answer === "object" && answer !== null && Symbol.iterator in answer && "next" in answer;
+
 /** The rule behind a method of the store: it has the same arguments and answer. */
 export type Rule<Name extends keyof Store> = Store[Name] extends (...args: infer Args) => infer Answer
   ? (records: Records, ...args: Args) => Awaited<Answer>

@@ -32,41 +32,53 @@ import {
 } from "./turns.ts";
 import { countUsage, readUsage, sumUsage } from "./usage.ts";
 
-/** The rule behind each method of the store, each one transaction. */
-export const rules = {
-  startTurn,
+type Rules = { [Name in keyof Store]?: Rule<Name> | RuleInPieces<Name> };
+
+/** The rules that change nothing. */
+const reading = {
   findReplay,
+  findEventReplay,
+  getTurn,
+  listTurns,
+  getSession,
+  listSessions,
+  readEntries,
+  readMessages,
+  readSummary,
+  readUsage,
+  sumUsage,
+  readGatewayEntries,
+  listKeys,
+  readQueuedEvents,
+  getEvent,
+  listEvents,
+  readBeat,
+  getDelivery,
+  listDeliveries,
+} satisfies Rules;
+
+const writing = {
+  startTurn,
   claimTurns,
   extendClaims,
   endTurn,
   releaseTurn,
   cancelTurn,
   failQueuedTurns,
-  getTurn,
-  getSession,
-  listSessions,
-  readEntries,
   queueCompaction,
   endCompaction,
-  readSummary,
   deleteSession,
   countUsage,
   setPaused,
   appendGatewayEntry,
-  readGatewayEntries,
-  listKeys,
   createKey,
   replaceKey,
   revokeKey,
   touchKey,
   queueEvent,
-  findEventReplay,
-  readQueuedEvents,
-  getEvent,
   requeueEvent,
   failQueuedEvents,
   planBeat,
-  readBeat,
   claimBeats,
   extendBeat,
   endBeat,
@@ -74,19 +86,12 @@ export const rules = {
   endAnnouncement,
   recordDelivery,
   addDeliveryStep,
-  getDelivery,
   sweep,
-} satisfies { [Name in keyof Store]?: Rule<Name> };
+} satisfies Rules;
 
-/** The same of methods that may have to look at a great many records: an engine runs them a piece at a time. */
-export const rulesInPieces = {
-  listTurns,
-  readMessages,
-  listEvents,
-  listDeliveries,
-  readUsage,
-  sumUsage,
-} satisfies { [Name in keyof Store]?: RuleInPieces<Name> };
+/** The rule behind each method of the store, each one transaction. */
+export const rules = { ...reading, ...writing };
 
 export type RuleName = keyof typeof rules;
-export type PiecesName = keyof typeof rulesInPieces;
+
+export const isReading = (name: string): boolean => name in reading;

@@ -1,5 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
-import { rules, rulesInPieces } from "#store/rules/rules.ts";
+import { type RuleName, rules } from "#store/rules/rules.ts";
 import type { AgentCounts, Delivery, RecordedDelivery, Store, StoreNotice } from "#store/store.ts";
 import { behindLink, exposureOf, makeOwn } from "./file.ts";
 import { Link, type StartThread } from "./link.ts";
@@ -70,15 +70,11 @@ const NO_COUNTS: AgentCounts = {
 
 const isOpen = ({ queued, running, waitingEvents }: AgentCounts): boolean => queued + running + waitingEvents > 0;
 
-type Rules = Pick<Store, keyof typeof rules | keyof typeof rulesInPieces>;
-
 /** Each method runs its rule in the worker. */
-const rulesOf = (link: Link): Rules => {
-  const names = [...Object.keys(rules), ...Object.keys(rulesInPieces)];
-  return Object.fromEntries(
-    names.map((name) => [name, (...args: unknown[]) => link.call(name, ...args)]),
-  ) as unknown as Rules;
-};
+const rulesOf = (link: Link): Pick<Store, RuleName> =>
+  Object.fromEntries(
+    Object.keys(rules).map((name) => [name, (...args: unknown[]) => link.call(name, ...args)]),
+  ) as unknown as Pick<Store, RuleName>;
 
 /** A function cannot go to another thread: it is called here, for all that it may be asked about. */
 const callsWithFunctions = (link: Link): Pick<Store, "claimTurns" | "claimAnnouncements"> => ({

@@ -1,12 +1,12 @@
 import { serialize } from "node:v8";
 import { GatewayError } from "#kit/errors.ts";
-import type { Pieces } from "#store/rules/records.ts";
+import { isPieces, type Pieces } from "#store/rules/records.ts";
 import type { StoreNotice } from "#store/store.ts";
 import type { Answer, Call, FromWorker, Refusal } from "../messages.ts";
 import { DAMAGE } from "../text.ts";
 import type { Database } from "./database.ts";
 import { kindOf } from "./failures.ts";
-import { isPieces, methods } from "./methods.ts";
+import { methods, writes } from "./methods.ts";
 import { keepLeases } from "./opening.ts";
 import { SqliteRecords } from "./records.ts";
 
@@ -124,10 +124,10 @@ export class Batches {
   /** Nothing is answered yet to a call that takes more than a piece. */
   #call({ id, name, now, time, args }: Call): Answer | [] {
     if (this.#isFull && name === PING) return { id, refusal: REFUSALS.full };
-    if (time < this.#refused.until && methods[name]?.writes) return { id, refusal: this.#refused.refusal };
+    if (time < this.#refused.until && writes(name)) return { id, refusal: this.#refused.refusal };
     this.#records.moment = { now, time: time + this.#offset };
     try {
-      const value = methods[name]?.run(this.#records, ...args);
+      const value = methods[name]?.(this.#records, ...args);
       if (isPieces(value)) return this.#runPiece({ id, name, pieces: value }) ?? [];
       const news = this.#records.takeNews();
       return news.length > 0 ? { id, value, news } : { id, value };
