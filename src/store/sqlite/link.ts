@@ -22,8 +22,8 @@ type LinkStart = {
 
 const RETRY_MS = 1_000;
 const REOPEN_MS = [100, 250, 500, 1_000] as const;
-/** Events that come at once wait for one another: the most events, and the longest wait. */
-const EVENTS_AT_ONCE = 64;
+/** Calls that come at once wait for one another: the most calls, and the longest wait. */
+const CALLS_AT_ONCE = 64;
 const HELD_MS = 2;
 
 /** The main side's end of the worker: calls go there together, answers and news come back together. */
@@ -43,9 +43,8 @@ export class Link {
   #isPlanned = false;
   /** A message is on its way: calls that come meanwhile go with the next, and share a commit. */
   #isBusy = false;
-  /** The number of calls at the last look, and whether all are events. */
+  /** The number of calls at the last look. */
   #seen = 0;
-  #areEvents = true;
   /** All calls that are not answered, by their ids. */
   readonly #waiting = new Map<number, Pending>();
   #lastId = 0;
@@ -106,7 +105,6 @@ export class Link {
       }
       const id = ++this.#lastId;
       this.#calls.push({ id, name, now: this.clock.now(), time: this.clock.monotonic(), args });
-      this.#areEvents &&= name === "queueEvent";
       this.#waiting.set(id, { resolve, reject });
       this.#plan();
     });
@@ -144,14 +142,11 @@ export class Link {
     setImmediate(this.#sendPlanned);
   }
 
-  /**
-   * Events are collected as long as each turn of the event loop brings more. Any other call has a turn or a beat behind it: it waits for
-   * one turn of the loop, as the calls that follow the end of a turn come in that, and share its commit.
-   */
+  /** Calls are collected, to share a commit, as long as each turn of the event loop brings more. */
   readonly #sendPlanned = (): void => {
     const { length } = this.#calls;
-    const mayWait = this.#areEvents ? length < EVENTS_AT_ONCE && this.#heldMs() < HELD_MS : this.#seen === 0;
-    if (mayWait && length > this.#seen) {
+    const heldMs = this.clock.monotonic() - (this.#calls[0]?.time ?? 0);
+    if (length > this.#seen && length < CALLS_AT_ONCE && heldMs < HELD_MS) {
       this.#seen = length;
       setImmediate(this.#sendPlanned);
       return;
@@ -160,18 +155,12 @@ export class Link {
     this.#send();
   };
 
-  /** The time that the first call has waited. */
-  #heldMs(): number {
-    return this.clock.monotonic() - (this.#calls[0]?.time ?? 0);
-  }
-
   #send(): void {
     if (this.#calls.length === 0 || !this.#port) return;
     this.#port.postMessage(this.#calls);
     this.#isBusy = true;
     this.#calls = [];
     this.#seen = 0;
-    this.#areEvents = true;
   }
 
   #take(message: FromWorker): void {
