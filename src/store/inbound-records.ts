@@ -131,8 +131,8 @@ export type Delivery = {
   caller: string;
   /** A line `name: value` for each header, names in small letters, without those that are secret. One text, as there are many. */
   headers: string;
-  /** As it came; undefined where bodies are switched off, or after its session was deleted. An engine that keeps it keeps a copy. */
-  body: Uint8Array | undefined;
+  /** As it came, with a character for each byte; undefined where bodies are switched off, or after its session was deleted. */
+  body: string | undefined;
   bytes: number;
   answer: DeliveryAnswer;
   /** The HTTP status of the answer, where that was given before it was recorded. */

@@ -61,7 +61,7 @@ describe("whether a delivery can be sent again", () => {
   it("holds for a webhook whose body is kept, whatever came of it", () => {
     for (const answer of ["accepted", "repeated", "unmatched", "refused"] as const)
       expect(whyNotReplayable({ ...hook, answer })).toBeUndefined();
-    expect(whyNotReplayable({ ...hook, body: new Uint8Array() })).toBeUndefined();
+    expect(whyNotReplayable({ ...hook, body: "" })).toBeUndefined();
   });
 
   it.each([

@@ -261,7 +261,7 @@ export const deliveryOf = (deliveryId: string, body = "{}"): Delivery => ({
   requestId: "req_1",
   caller: "ci",
   headers: "content-type: application/json",
-  body: Buffer.from(body),
+  body,
   bytes: body.length,
   answer: "accepted",
   status: undefined,

@@ -61,9 +61,9 @@ const deliveryOf = (delivery: RecordedDelivery, timeline: readonly TimelineStep[
   timeline: timeline.map(({ at, name, detail = null }) => ({ at: timeOf(at), name: name as StepName, detail })),
 });
 
-const bodyOf = (body: Uint8Array | undefined): Pick<RestReplies["deliveries.get"], "body" | "body_encoding"> => {
+const bodyOf = (body: string | undefined): Pick<RestReplies["deliveries.get"], "body" | "body_encoding"> => {
   if (body === undefined) return { body: null, body_encoding: null };
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const bytes = Buffer.from(body, "latin1");
   if (!isUtf8(bytes)) return { body: bytes.toString("base64"), body_encoding: "base64" };
   return { body: withoutSecrets(bytes.toString("utf8")), body_encoding: "utf-8" };
 };

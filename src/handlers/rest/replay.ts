@@ -33,8 +33,9 @@ export const replay = async (
 ): Promise<RestReplies["deliveries.replay"]> => {
   const why = whyNotReplayable(given);
   if (why !== undefined || given.body === undefined) throw new GatewayError("delivery-not-replayable", why);
-  const raw = edited === undefined ? Buffer.from(given.body) : bytesOfEdited(edited, given.body);
-  const again = contextOf(core, { ...given, body: raw, bytes: raw.length }, ctx, recordBodies());
+  const kept = Buffer.from(given.body, "latin1");
+  const raw = edited === undefined ? kept : bytesOfEdited(edited, kept);
+  const again = contextOf(core, { ...given, body: raw.toString("latin1"), bytes: raw.length }, ctx, recordBodies());
   if (edited !== undefined) again.note("request.edited", JSON.stringify({ bytes: raw.length }));
   try {
     const { body } = await callHook(placeOf(given), raw, again);
@@ -49,13 +50,13 @@ export const replay = async (
   }
 };
 
-const bytesOfEdited = (edited: object, kept: Uint8Array): Buffer =>
+const bytesOfEdited = (edited: object, kept: Buffer): Buffer =>
   Buffer.from(JSON.stringify(withKeptSecrets(edited, jsonOf(kept))));
 
 /** Undefined for a body that is no JSON: no field of it was shown as hidden. */
-const jsonOf = (body: Uint8Array): unknown => {
+const jsonOf = (body: Buffer): unknown => {
   try {
-    return JSON.parse(Buffer.from(body).toString("utf8"));
+    return JSON.parse(body.toString("utf8"));
   } catch {
     return undefined;
   }

@@ -74,10 +74,6 @@ export const DELIVERIES = {
   },
   orders: { all: { by: "place" }, ended: { by: "ended_order", of: "refused" } },
   held: 100,
-  copy: (record) => {
-    const { delivery } = record;
-    return delivery.body ? { ...record, delivery: { ...delivery, body: Buffer.from(delivery.body) } } : record;
-  },
 } satisfies Layout<DeliveryRecord>;
 
 export const KEYS = {

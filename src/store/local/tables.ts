@@ -22,8 +22,6 @@ export type Layout<R> = {
   isSaved?(before: R, after: R): boolean;
   /** A table in memory: its records are over. Each is put once, and kept as text. */
   isPacked?: boolean;
-  /** A table in memory: a new record as it is kept, where parts of it are the caller's to change. */
-  copy?(record: R): R;
 };
 
 /** `isHeld`: the records that are found are changed soon. */
@@ -82,12 +80,11 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   }
 
   put(record: R): void {
-    const { isPacked, copy } = this.#layout;
+    const { isPacked } = this.#layout;
     const key = this.keyOf(record);
     const before = isPacked ? undefined : this.find(key);
-    const kept = before || !copy ? record : copy(record);
-    this.#rows.set(key, isPacked ? pack(kept) : kept);
-    this.#move(key, before, kept);
+    this.#rows.set(key, isPacked ? pack(record) : record);
+    this.#move(key, before, record);
   }
 
   delete(key: Key): void {

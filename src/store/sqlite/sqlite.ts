@@ -1,6 +1,6 @@
 import type { Clock } from "#kit/clock.ts";
 import { type RuleName, rules } from "#store/rules/rules.ts";
-import type { AgentCounts, Delivery, RecordedDelivery, Store, StoreNotice } from "#store/store.ts";
+import type { AgentCounts, Store, StoreNotice } from "#store/store.ts";
 import { behindLink, exposureOf, makeOwn } from "./file.ts";
 import { Link, type StartThread } from "./link.ts";
 import { lockFile } from "./lock.ts";
@@ -47,7 +47,6 @@ export const createSqliteStore = async ({
     ping: () => link.call("ping"),
     ...rulesOf(link),
     ...callsWithFunctions(link),
-    ...callsWithBodies(link),
     stats: () => ({ ...link.totals, bytes: link.totals.bytes + link.totals.deliveryBytes }),
     agentCounts: (agent) => link.agents.get(agent) ?? NO_COUNTS,
     openAgents: async () => [...link.agents].flatMap(([agent, counts]) => (isOpen(counts) ? agent : [])),
@@ -99,31 +98,3 @@ const callsWithFunctions = (link: Link): Pick<Store, "claimTurns" | "claimAnnoun
     return await link.call("claimAnnouncements", { ...request, freeOf });
   },
 });
-
-/** Bodies go to the worker, and come back, as text. */
-const callsWithBodies = (link: Link): Pick<Store, "startTurn" | "queueEvent" | "recordDelivery" | "getDelivery"> => ({
-  startTurn: (order) => link.call("startTurn", { ...order, delivery: order.delivery && withTextBody(order.delivery) }),
-  queueEvent: (order) =>
-    link.call("queueEvent", { ...order, delivery: order.delivery && withTextBody(order.delivery) }),
-  recordDelivery: (delivery, ...others) => link.call("recordDelivery", withTextBody(delivery), ...others),
-  getDelivery: async (deliveryId) => {
-    const delivery = await link.call<RecordedDelivery | undefined>("getDelivery", deliveryId);
-    return delivery && withBytesBody(delivery);
-  },
-});
-
-/**
- * A delivery whose body is text of a character for each byte: most bodies are JSON, and text costs least to send and to keep. In the
- * worker all bodies are such texts, as the rules ask a body for nothing but its length.
- */
-const withTextBody = <D extends Pick<Delivery, "body">>(delivery: D): D => {
-  const { body } = delivery;
-  const text = body && Buffer.from(body.buffer, body.byteOffset, body.length).toString("latin1");
-  return { ...delivery, body: text };
-};
-
-/** A delivery as it came from the worker, with its body as bytes again. */
-const withBytesBody = <D extends Pick<Delivery, "body">>(delivery: D): D => {
-  const text = delivery.body as unknown as string | undefined;
-  return { ...delivery, body: text === undefined ? undefined : Buffer.from(text, "latin1") };
-};

@@ -50,8 +50,7 @@ export const deliveryOf = (request: Request, { now, caller, body, keepBody }: Gi
   requestId: request.requestId,
   caller,
   headers: request.headers,
-  // May be a part of a larger read: a keeper of the body makes a copy.
-  body: keepBody ? body : undefined,
+  body: keepBody ? body?.toString("latin1") : undefined,
   bytes: body?.length ?? 0,
   answer: "accepted",
   status: undefined,

@@ -63,7 +63,7 @@ describe("a message that is answered whole", () => {
     const delivery = await echo.gateway.store.getDelivery(String(turn.delivery_id));
     expect(delivery).toMatchObject({ surface: "rest", operation: "chat.send", caller: "tests", address: "127.0.0.1" });
     expect(Object.keys(delivery?.headers ?? {})).not.toContain("authorization");
-    expect(Buffer.from(delivery?.body ?? []).toString()).toBe('{"message":"hi","model":"any-model"}');
+    expect(delivery?.body).toBe('{"message":"hi","model":"any-model"}');
   });
 
   test("is tried again where that can help", async () => {

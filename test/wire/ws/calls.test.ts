@@ -124,6 +124,6 @@ describe("calls", () => {
     });
     expect(delivery?.headers).toContain("user-agent: a test");
     expect(delivery?.headers).not.toContain(gateway.rpcToken);
-    expect(JSON.parse(String(Buffer.from(delivery?.body ?? [])))).toMatchObject(message);
+    expect(JSON.parse(delivery?.body ?? "")).toMatchObject(message);
   });
 });

@@ -27,12 +27,13 @@ type Encoded = { record: string; steps: string | undefined; body: string | undef
 const TEXT = "t";
 const BASE64 = "b";
 
-const keepBody = (bytes: Uint8Array): string => {
-  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+const keepBody = (bytes: string): string => {
+  const body = Buffer.from(bytes, "latin1");
   return isUtf8(body) && !body.includes(0) ? TEXT + body.toString() : BASE64 + body.toString("base64");
 };
 
-const readBody = (kept: string): Buffer => Buffer.from(kept.slice(1), kept.startsWith(TEXT) ? "utf8" : "base64");
+const readBody = (kept: string): string =>
+  Buffer.from(kept.slice(1), kept.startsWith(TEXT) ? "utf8" : "base64").toString("latin1");
 
 const encoded = new WeakMap<Delivery, Encoded>();
 

@@ -247,8 +247,5 @@ export const readDeliveries = (
   });
 };
 
-/** As the worker keeps it: as text of a character for each byte. */
-const readBody = (body: KeptBody): Delivery["body"] => {
-  const text = Array.isArray(body) ? Buffer.from(body[0], "base64").toString("latin1") : body;
-  return (text ?? undefined) as unknown as Delivery["body"];
-};
+const readBody = (body: KeptBody): string | undefined =>
+  Array.isArray(body) ? Buffer.from(body[0], "base64").toString("latin1") : (body ?? undefined);
