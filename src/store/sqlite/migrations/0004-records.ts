@@ -67,7 +67,7 @@ const writeState = (db: Database): void => {
     numbers: { session, event, place: lastOf("turns"), order: lastOf("deliveries") },
     gateway: { first: news.at(-1)?.firstSeq ?? 1, last: before, firstInFile: before + 1 },
   };
-  db.run("INSERT INTO meta (name, value) VALUES ('state', ?)")([JSON.stringify(state)]);
+  db.run("INSERT INTO meta (name, value) VALUES ('state', ?)")(JSON.stringify(state));
 };
 
 /** Writes the rows of the old tables as records. */

@@ -16,8 +16,9 @@ export type Query = {
   each<Row extends readonly unknown[]>(values: readonly Value[]): Iterable<Row>;
 };
 
-/** The numbers of rows that one statement takes, the greatest that fits first. */
-const ROWS_AT_ONCE = [64, 32, 16, 8, 4, 2, 1] as const;
+/** Runs a statement that answers nothing. */
+export type Run = (...values: readonly Value[]) => void;
+
 const BUSY_MS = 1_000;
 /** The most memory that pages of the file take. Other pages are read again, mostly from the system's own cache. */
 const CACHE_KIB = 16_384;
@@ -106,65 +107,16 @@ export class Database {
     };
   }
 
-  run(sql: string): (values: readonly Value[]) => number {
+  run(sql: string): Run {
     const statement = this.#driver.prepare(sql);
-    return (values) => statement.run(values).changes;
-  }
-
-  /** Rows that wait to be written to a table together. `sql` ends before VALUES; `conflict` may follow them. */
-  rows(sql: string, columns: number, conflict = ""): Rows {
-    const row = `(${new Array(columns).fill("?").join(",")})`;
-    return new Rows(columns, (count) => this.run(`${sql} VALUES ${new Array(count).fill(row).join(",")} ${conflict}`));
-  }
-
-  /** Keys of rows that wait to be deleted together. `sql` ends with IN. */
-  keys(sql: string): Rows {
-    return new Rows(1, (count) => this.run(`${sql} (${new Array(count).fill("?").join(",")})`));
+    return (...values) => {
+      statement.run(values);
+    };
   }
 
   close(): void {
     this.#driver.close();
     if (this.#log !== undefined) closeSync(this.#log);
-  }
-}
-
-/** The rows that wait to be inserted or deleted. A reader of the table flushes them first. */
-export class Rows {
-  readonly #columns: number;
-  readonly #prepare: (count: number) => (values: readonly Value[]) => number;
-  readonly #statements = new Map<number, (values: readonly Value[]) => number>();
-  #values: Value[] = [];
-
-  constructor(columns: number, prepare: (count: number) => (values: readonly Value[]) => number) {
-    this.#columns = columns;
-    this.#prepare = prepare;
-  }
-
-  /** Adds one row. */
-  add(...values: Value[]): void {
-    for (const value of values) this.#values.push(value);
-  }
-
-  flush(): void {
-    const values = this.#values;
-    if (values.length === 0) return;
-    this.#values = [];
-    let at = 0;
-    for (const count of ROWS_AT_ONCE) {
-      const width = count * this.#columns;
-      for (; values.length - at >= width; at += width) {
-        this.#statement(count)(width === values.length ? values : values.slice(at, at + width));
-      }
-    }
-  }
-
-  #statement(count: number): (values: readonly Value[]) => number {
-    let statement = this.#statements.get(count);
-    if (!statement) {
-      statement = this.#prepare(count);
-      this.#statements.set(count, statement);
-    }
-    return statement;
   }
 }
 

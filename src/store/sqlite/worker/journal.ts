@@ -2,7 +2,7 @@ import { weighEntry } from "#store/local/weights.ts";
 import type { Stream } from "#store/rules/records.ts";
 import type { Entry, GatewayEntry } from "#store/store.ts";
 import { bytesOf } from "../text.ts";
-import type { Database, Query, Rows } from "./database.ts";
+import type { Database, Query, Run } from "./database.ts";
 
 /** The gateway's stream is kept like the journal of a session that has no such ordinal. */
 const GATEWAY = 0;
@@ -20,16 +20,16 @@ export class Journals {
   readonly #db: Database;
   /** The weight of all that is kept. */
   readonly #state: { bytes: number };
-  readonly #rows: Rows;
+  readonly #insert: Run;
   readonly #after: Query;
   readonly #before: Query;
-  readonly #delete: ReturnType<Database["run"]>;
+  readonly #delete: Run;
   readonly #unwritten = new Map<number, AnyEntry[]>();
 
   constructor(db: Database, state: { bytes: number }) {
     this.#db = db;
     this.#state = state;
-    this.#rows = db.rows("INSERT INTO journal (session, first_seq, body)", 3);
+    this.#insert = db.run("INSERT INTO journal (session, first_seq, body) VALUES (?, ?, ?)");
     const read = `SELECT first_seq, ${bytesOf("body")} FROM journal WHERE session = ?`;
     const from = "SELECT max(first_seq) FROM journal WHERE session = ? AND first_seq <= ?";
     this.#after = db.query(`${read} AND first_seq >= ifnull((${from}), 0) ORDER BY first_seq LIMIT ${ROWS_A_LOOK}`);
@@ -59,16 +59,15 @@ export class Journals {
     this.flush();
     this.#db.begin();
     const [row] = this.#after.all<Row>([session, session, seq]);
-    this.#delete([session, row?.[0] ?? seq]);
+    this.#delete(session, row?.[0] ?? seq);
   }
 
   flush(): void {
     if (this.#unwritten.size === 0) return;
     this.#db.begin();
     for (const [session, entries] of this.#unwritten) {
-      this.#rows.add(session, (entries[0] as AnyEntry).seq, encode(entries));
+      this.#insert(session, (entries[0] as AnyEntry).seq, encode(entries));
     }
-    this.#rows.flush();
     this.#unwritten.clear();
   }
 
@@ -122,10 +121,9 @@ export class Journals {
       this.#db.begin();
       const entries = rows.flatMap(([, body]) => decode(body));
       for (const entry of entries) if (entry.seq < seq) this.#state.bytes -= weighEntry(entry as Entry);
-      this.#delete([session, Math.min(seq, (entries.at(-1)?.seq ?? 0) + 1)]);
+      this.#delete(session, Math.min(seq, (entries.at(-1)?.seq ?? 0) + 1));
       const left = entries.filter((entry) => entry.seq >= seq);
-      if (left.length > 0) this.#rows.add(session, seq, encode(left));
-      this.#rows.flush();
+      if (left.length > 0) this.#insert(session, seq, encode(left));
     }
   }
 

@@ -1,6 +1,6 @@
 import { type Changed, keyField, type Layout, MemoryTable } from "#store/local/tables.ts";
 import { bytesOf, freeBytesOf, toSql } from "../text.ts";
-import type { Database, Query, Rows } from "./database.ts";
+import type { Database, Query, Run } from "./database.ts";
 
 type Change = { kind: string; id: string; record: object | undefined };
 
@@ -12,8 +12,8 @@ export class LiveRows {
   readonly #db: Database;
   readonly #changed: (kind: string, id: string) => void;
   readonly #read: Query;
-  readonly #rows: Rows;
-  readonly #delete: ReturnType<Database["run"]>;
+  readonly #put: Run;
+  readonly #delete: Run;
   readonly #stored = new Set<string>();
   readonly #changes = new Map<string, Change>();
 
@@ -22,11 +22,8 @@ export class LiveRows {
     this.#db = db;
     this.#changed = changed;
     this.#read = db.query(`SELECT ${freeBytesOf("id")}, ${bytesOf("body")} FROM live WHERE kind = ? ORDER BY place`);
-    this.#rows = db.rows(
-      "INSERT INTO live (kind, id, body)",
-      3,
-      "ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body",
-    );
+    const inPlace = "ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body";
+    this.#put = db.run(`INSERT INTO live (kind, id, body) VALUES (?, ?, ?) ${inPlace}`);
     this.#delete = db.run("DELETE FROM live WHERE kind = ? AND id = ?");
   }
 
@@ -55,13 +52,12 @@ export class LiveRows {
     this.#db.begin();
     for (const [name, { kind, id, record }] of this.#changes) {
       if (record) {
-        this.#rows.add(kind, toSql(id), JSON.stringify(record));
+        this.#put(kind, toSql(id), JSON.stringify(record));
         this.#stored.add(name);
       } else if (this.#stored.delete(name)) {
-        this.#delete([kind, toSql(id)]);
+        this.#delete(kind, toSql(id));
       }
     }
-    this.#rows.flush();
     this.#changes.clear();
   }
 }

@@ -34,7 +34,7 @@ export const migrate = (db: Database, path: string, now: number, all: readonly M
     step(db, path, 0, start.version, () => {
       db.exec(start.sql);
       db.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-      db.run("INSERT INTO meta (name, value) VALUES (?, ?)")(["epoch", newBareId(now)]);
+      db.run("INSERT INTO meta (name, value) VALUES (?, ?)")("epoch", newBareId(now));
     });
   }
   for (let at = version === 0 ? start.version : version; at < newestOf(all); at++) {

@@ -3,7 +3,7 @@ import { LocalRecords, newState, type State } from "#store/local/records.ts";
 import { countsOf } from "#store/rules/agents.ts";
 import type { AgentCounts, Entry } from "#store/store.ts";
 import { bytesOf, freeBytesOf } from "../text.ts";
-import type { Database, Rows } from "./database.ts";
+import type { Database, Run } from "./database.ts";
 import { type GatewayEnds, gatewayStream, Journals } from "./journal.ts";
 import { LiveRows } from "./live-rows.ts";
 import { StoredTable } from "./table.ts";
@@ -95,14 +95,14 @@ export const newKept = (): Kept => ({ ...newState(), gateway: { first: 1, last: 
 export class StateRow {
   readonly kept: Kept;
   readonly #db: Database;
-  readonly #row: Rows;
+  readonly #put: Run;
   #written: string;
 
   constructor(db: Database) {
     const [text] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'state'`).get<[string]>([]) ?? [];
     this.kept = text === undefined ? newKept() : (JSON.parse(text) as Kept);
     this.#db = db;
-    this.#row = db.rows("INSERT OR REPLACE INTO meta (name, value)", 2);
+    this.#put = db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('state', ?)");
     this.#written = text ?? "";
   }
 
@@ -110,8 +110,7 @@ export class StateRow {
     const text = JSON.stringify(this.kept);
     if (text === this.#written) return;
     this.#db.begin();
-    this.#row.add("state", text);
-    this.#row.flush();
+    this.#put(text);
     this.#written = text;
   }
 }

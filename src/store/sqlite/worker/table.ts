@@ -8,7 +8,7 @@ import {
   type Scan,
 } from "#store/local/tables.ts";
 import { bytesOf, toSql } from "../text.ts";
-import type { Database, Query, Rows, Value } from "./database.ts";
+import type { Database, Query, Run, Value } from "./database.ts";
 
 /**
  * Records as rows: the columns by which they are found, and the whole of each as JSON. The ones that were used last are held in memory.
@@ -21,8 +21,8 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   readonly keyOf: (record: R) => Key;
   readonly #byKey: Query;
   readonly #scans = new Map<string, Query>();
-  readonly #rows: Rows;
-  readonly #deletes: Rows;
+  readonly #insert: Run;
+  readonly #delete: Run;
   readonly #held = new Map<Key, R>();
   readonly #unwritten = new Set<Key>();
   readonly #deleted = new Set<Key>();
@@ -35,8 +35,9 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     this.keyOf = keyField(layout);
     this.#byKey = this.#select(`WHERE ${key} = ?`);
     const names = [...Object.keys(columns), "body"];
-    this.#rows = db.rows(`INSERT OR REPLACE INTO ${table} (${names.join(", ")})`, names.length);
-    this.#deletes = db.keys(`DELETE FROM ${table} WHERE ${key} IN`);
+    const places = names.map(() => "?").join(", ");
+    this.#insert = db.run(`INSERT OR REPLACE INTO ${table} (${names.join(", ")}) VALUES (${places})`);
+    this.#delete = db.run(`DELETE FROM ${table} WHERE ${key} = ?`);
   }
 
   find(key: Key): R | undefined {
@@ -87,14 +88,12 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   flush(): void {
     if (this.#unwritten.size + this.#deleted.size === 0) return;
     this.#db.begin();
-    for (const key of this.#deleted) this.#deletes.add(toValue(key));
-    this.#deletes.flush();
+    for (const key of this.#deleted) this.#delete(toValue(key));
     const fields = Object.values(this.#layout.columns);
     for (const key of this.#unwritten) {
       const record = this.#held.get(key) as R;
-      this.#rows.add(...fields.map((field) => toValue(field(record))), JSON.stringify(record));
+      this.#insert(...fields.map((field) => toValue(field(record))), JSON.stringify(record));
     }
-    this.#rows.flush();
     this.#unwritten.clear();
     this.#deleted.clear();
   }
