@@ -15,8 +15,40 @@ import type {
   SummaryRecord,
   TurnRecord,
 } from "#store/rules/records.ts";
-import type { ApiKey, UsageCount } from "#store/store.ts";
+import type { ApiKey, Entry, UsageCount } from "#store/store.ts";
+import { COUNT_BYTES } from "#store/usage-counts.ts";
 import type { Layout } from "./tables.ts";
+
+// The memory of records without their texts, as `npm run bench` measures it (P10).
+const SESSION_BYTES = 800;
+const TURN_BYTES = 640;
+const OPEN_BYTES = 200;
+const ENTRY_BYTES = 110;
+const ANNOUNCEMENT_BYTES = 500;
+const EVENT_BYTES = 400;
+const SUMMARY_BYTES = 200;
+const KEY_BYTES = 200;
+const DELIVERY_BYTES = 500;
+const STEP_BYTES = 100;
+
+const textBytes = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text));
+
+/** The end of a turn names the reply that the entry before it holds. */
+export const weighEntry = (entry: Entry): number => {
+  if (entry.name === "message.created") return ENTRY_BYTES + textBytes(entry.text) + textBytes(entry.context);
+  if (entry.name !== "message.completed") return ENTRY_BYTES;
+  return ENTRY_BYTES + textBytes(entry.text) + textBytes(entry.toolCalls && JSON.stringify(entry.toolCalls));
+};
+
+/** Its reply is an entry's text. */
+const weighTurn = ({ turn, open }: TurnRecord): number =>
+  TURN_BYTES + textBytes(turn.error?.detail) + (open ? OPEN_BYTES : 0);
+
+export const weighDelivery = ({ delivery: { headers, path, body, steps } }: DeliveryRecord): number => {
+  // Headers have characters of one byte each.
+  const bytes = DELIVERY_BYTES + headers.length + textBytes(path) + (body?.length ?? 0);
+  return steps.reduce((sum, { detail }) => sum + STEP_BYTES + textBytes(detail), bytes);
+};
 
 // Tables with a great many records, which an engine may keep in a file.
 
@@ -31,7 +63,8 @@ export const SESSIONS = {
     head: ({ headDueAt }) => headDueAt,
   },
   orders: { all: { by: "ordinal" }, ofAgent: { by: "ordinal", of: "agent" } },
-  held: 10_000,
+  weigh: ({ session: { sessionId, channel, userId } }) =>
+    SESSION_BYTES + sessionId.length + channel.length + userId.length,
 } satisfies Layout<SessionRecord>;
 
 /** Turns that have ended, without their replies, which the journal has. */
@@ -40,11 +73,10 @@ export const TURNS = {
   key: "turn_id",
   columns: { turn_id: ({ turn }) => turn.turnId },
   orders: { all: { by: "turn_id" } },
-  held: 100,
   isPacked: true,
+  weigh: weighTurn,
 } satisfies Layout<TurnRecord>;
 
-/** The events that a turn takes were read a moment before. */
 export const EVENTS = {
   table: "events",
   key: "event_id",
@@ -60,7 +92,7 @@ export const EVENTS = {
     free: { by: "ordinal", of: "agent", only: "is_free" },
     ended: { by: "ended_at" },
   },
-  held: 100,
+  weigh: ({ event }) => EVENT_BYTES + textBytes(event.text) + textBytes(event.metadata) + textBytes(event.reason),
 } satisfies Layout<EventRecord>;
 
 export const DELIVERIES = {
@@ -73,7 +105,6 @@ export const DELIVERIES = {
     ended_order: ({ endedOrder }) => endedOrder,
   },
   orders: { all: { by: "place" }, ended: { by: "ended_order", of: "refused" } },
-  held: 100,
 } satisfies Layout<DeliveryRecord>;
 
 export const KEYS = {
@@ -81,14 +112,14 @@ export const KEYS = {
   key: "key",
   columns: { key: ({ key }) => key, expires_at: ({ expiresAt }) => expiresAt },
   orders: { byEnd: { by: "expires_at" } },
-  held: 100,
+  weigh: ({ key, hash }) => KEY_BYTES + textBytes(key) + textBytes(hash),
 } satisfies Layout<KeyRecord>;
 
 export const SUMMARIES = {
   table: "summaries",
   key: "session",
   columns: { session: ({ ordinal }) => ordinal },
-  held: 100,
+  weigh: ({ summary, except }) => SUMMARY_BYTES + textBytes(summary.text) + except.length * 8,
 } satisfies Layout<SummaryRecord>;
 
 type CounterOf = Parameters<Records["usage"]["add"]>[0];
@@ -101,7 +132,7 @@ export const USAGE = {
   key: "counter",
   columns: { counter: counterOf, hour: ({ hour }) => hour },
   orders: { byHour: { by: "hour" } },
-  held: 100,
+  weigh: () => COUNT_BYTES,
 } satisfies Layout<UsageCount>;
 
 // Tables that are held in memory whole: unfinished work, and kinds with few records.
@@ -133,6 +164,7 @@ export const OPEN_TURNS = {
     unwaited: { by: "ready", of: "agent", only: "unwaited" },
     due: { by: "due" },
   },
+  weigh: weighTurn,
   isSaved: (before, after) => !isOnlyExtended(before, after),
 } satisfies Layout<OpenTurnRecord>;
 
@@ -183,6 +215,7 @@ export const ANNOUNCEMENTS = {
     ready: { by: "place", of: "channel", only: "ready" },
     due: { by: "due" },
   },
+  weigh: () => ANNOUNCEMENT_BYTES,
 } satisfies Layout<AnnouncementRecord>;
 
 export const API_KEYS = { table: "key", key: "id", columns: { id: ({ keyId }) => keyId } } satisfies Layout<ApiKey>;

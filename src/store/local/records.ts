@@ -37,18 +37,9 @@ import {
   SUMMARIES,
   TURNS,
   USAGE,
+  weighDelivery,
 } from "./layouts.ts";
 import { type Changed, type Layout, MemoryTable, type Order, type RecordTable } from "./tables.ts";
-import {
-  weighAnnouncement,
-  weighCount,
-  weighDelivery,
-  weighEvent,
-  weighKey,
-  weighSession,
-  weighSummary,
-  weighTurn,
-} from "./weights.ts";
 
 /** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be let go. */
 type Shelf = { size: number; bytes: number; ended: number };
@@ -118,22 +109,24 @@ export class LocalRecords implements Records {
 
   constructor(parts: Parts) {
     this.#state = parts.state;
-    this.#openTurns = parts.live(OPEN_TURNS, this.#weighedBy(weighTurn));
-    this.#announcements = parts.live(ANNOUNCEMENTS, this.#weighedBy(weighAnnouncement));
+    const table = <R extends object>(layout: Layout<R>) => parts.table(layout, this.#weighing(layout));
+    const live = <R extends object>(layout: Layout<R>) => parts.live(layout, this.#weighing(layout));
+    this.#openTurns = live(OPEN_TURNS);
+    this.#announcements = live(ANNOUNCEMENTS);
     this.journal = parts.journal;
     this.gateway = parts.gateway;
     this.sessions = this.#sessionRecords(parts);
-    this.turns = turnRecords(this.#openTurns, parts.table(TURNS, this.#weighedBy(weighTurn)));
-    this.events = eventRecords(parts.table(EVENTS, this.#weighedBy(weighEvent)));
+    this.turns = turnRecords(this.#openTurns, table(TURNS));
+    this.events = eventRecords(table(EVENTS));
     this.deliveries = deliveryRecords(parts, this.#state.shelves);
-    this.keys = keyRecords(parts.table(KEYS, this.#weighedBy(weighKey)));
-    this.summaries = parts.table(SUMMARIES, this.#weighedBy(weighSummary));
-    this.usage = usageRecords(parts.table(USAGE, this.#weighedBy(weighCount)));
+    this.keys = keyRecords(table(KEYS));
+    this.summaries = table(SUMMARIES);
+    this.usage = usageRecords(table(USAGE));
     this.agents = this.#agentRecords(parts);
-    this.beats = leased(parts.live(BEATS));
+    this.beats = leased(live(BEATS));
     this.announcements = announcementRecords(this.#announcements);
-    this.apiKeys = parts.live(API_KEYS);
-    this.erasures = erasureRecords(parts.live(ERASURES));
+    this.apiKeys = live(API_KEYS);
+    this.erasures = erasureRecords(live(ERASURES));
     this.compactions = leased(this.#compactions);
     this.lateAttempts = parts.lateAttempts ?? lateAttemptRecords(new MemoryTable(LATE_ATTEMPTS));
   }
@@ -193,7 +186,7 @@ export class LocalRecords implements Records {
     return [...new Set(this.#announcements.all().map(({ announcement }) => announcement.channel))];
   }
 
-  #weighedBy<R>(weigh: (record: R) => number): Changed<R> {
+  #weighing<R>({ weigh = () => 0 }: Layout<R>): Changed<R> {
     const state = this.#state;
     return (before, after) => {
       state.bytes += (after ? weigh(after) : 0) - (before ? weigh(before) : 0);
@@ -201,7 +194,7 @@ export class LocalRecords implements Records {
   }
 
   #sessionRecords(parts: Parts): Records["sessions"] {
-    const weigh = this.#weighedBy(weighSession);
+    const weigh = this.#weighing(SESSIONS);
     const table = parts.table(SESSIONS, (before, after) => {
       this.#state.sessions += (after ? 1 : 0) - (before ? 1 : 0);
       weigh(before, after);

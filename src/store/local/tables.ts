@@ -16,8 +16,8 @@ export type Layout<R> = {
   /** The columns by which records are found, the key among them. */
   columns: { readonly [column: string]: (record: R) => Field };
   orders?: { readonly [name: string]: Order };
-  /** A file's table: the number of its records that stay in memory between two batches. */
-  held?: number;
+  /** The bytes that a record counts for in the limit on the store. Without it: none. */
+  weigh?(record: R): number;
   /** A table in memory that is kept in a file, too: tells if a change is. Without it all are. */
   isSaved?(before: R, after: R): boolean;
   /** A table in memory: its records are over. Each is put once, and kept as text. */

@@ -1,6 +1,6 @@
+import { weighEntry } from "#store/local/layouts.ts";
 import { LocalRecords, newState } from "#store/local/records.ts";
 import { MemoryTable } from "#store/local/tables.ts";
-import { weighEntry } from "#store/local/weights.ts";
 import type { Entry, GatewayEntry } from "#store/store.ts";
 import { ArrayStream } from "./stream.ts";
 

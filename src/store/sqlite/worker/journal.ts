@@ -1,4 +1,4 @@
-import { weighEntry } from "#store/local/weights.ts";
+import { weighEntry } from "#store/local/layouts.ts";
 import type { Stream } from "#store/rules/records.ts";
 import type { Entry, GatewayEntry } from "#store/store.ts";
 import { bytesOf } from "../text.ts";

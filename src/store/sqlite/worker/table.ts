@@ -10,6 +10,9 @@ import {
 import { bytesOf, toSql } from "../text.ts";
 import type { Database, Query, Run, Value } from "./database.ts";
 
+/** The number of a table's records that stay in memory between two batches. */
+const HELD = 250;
+
 /**
  * Records as rows: the columns by which they are found, and the whole of each as JSON. The ones that were used last are held in memory.
  * `flush` writes the records that were put, each once, even if it was put several times.
@@ -100,9 +103,8 @@ export class StoredTable<R extends object> implements RecordTable<R> {
 
   /** Lets the oldest go of the records that are held. All are written. */
   trim(): void {
-    const { held = 0 } = this.#layout;
     for (const key of this.#held.keys()) {
-      if (this.#held.size <= held) return;
+      if (this.#held.size <= HELD) return;
       this.#held.delete(key);
     }
   }
