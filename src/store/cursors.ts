@@ -1,5 +1,8 @@
 import { GatewayError } from "#kit/errors.ts";
 
+/** `next` is the `cursor` of the next page. */
+export type Page<T> = { items: T[]; next: string | undefined };
+
 /** A place in a list, as its `next` names it: the ordinal of the last row of a page. */
 export const encodeCursor = (ordinal: number): string => `c${ordinal.toString(36)}`;
 

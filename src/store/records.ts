@@ -1,9 +1,10 @@
 /** The records that the store keeps and the orders that it takes; `store.ts` says how they are used. */
 import type { ErrorName } from "#kit/errors.ts";
 import type { Usage, UsageCounts } from "#kit/usages.ts";
-import type { Delivery, RecorderLimits, Surface } from "./inbound-records.ts";
+import type { Delivery, RecorderLimits, Surface } from "./inbound.ts";
 
 export type { MoreUsage, Usage, UsageCounts } from "#kit/usages.ts";
+export type { Page } from "./cursors.ts";
 export type Role = "user" | "assistant" | "system" | "tool";
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
 
@@ -271,5 +272,3 @@ export type TurnQuery = {
   limit: number;
   cursor?: string | undefined;
 };
-
-export type Page<T> = { items: T[]; next: string | undefined };

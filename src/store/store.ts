@@ -8,8 +8,7 @@
  * - A refusal is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
-import type { Surface } from "./inbound-records.ts";
-import type { InboundStore } from "./inbound-store.ts";
+import type { InboundStore, Surface } from "./inbound.ts";
 import type {
   AgentCounts,
   ApiKey,
@@ -40,7 +39,7 @@ import type {
 } from "./records.ts";
 import type { SharedStore } from "./shared-store.ts";
 
-export type * from "./inbound-records.ts";
+export type * from "./inbound.ts";
 export type * from "./records.ts";
 export type * from "./shared-store.ts";
 

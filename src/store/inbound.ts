@@ -1,0 +1,263 @@
+/** The records of incoming work, and the part of `store.ts` for it: system events and their beats, announcements, the flight recorder. */
+import type { Page } from "./cursors.ts";
+
+/** The interface that a request came through. */
+export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";
+
+/** The status of an event that `/hooks/wake` queued for an agent. It stays `queued` while a turn works on the event. */
+export type EventStatus = "queued" | "handled" | "dead";
+export type SystemEvent = {
+  eventId: string;
+  agent: string;
+  text: string;
+  /** The data beside the text, as JSON. */
+  metadata: string | undefined;
+  /** The name of the token that sent it. */
+  caller: string;
+  status: EventStatus;
+  /** The number of turns that tried it and failed. */
+  attempts: number;
+  createdAt: number;
+  /** The time when it was handled or given up. */
+  endedAt: number | undefined;
+  /** The turn that works on it, or the last that did. */
+  turnId: string | undefined;
+  /** Why the last turn that failed did. */
+  reason: string | undefined;
+  deliveryId: string | undefined;
+  /** Its place among all events: grows with each that is queued, also when a dead one is queued again. */
+  ordinal: number;
+};
+
+/** A request to queue an event. */
+export type EventOrder = {
+  now: number;
+  eventId: string;
+  agent: string;
+  text: string;
+  metadata: string | undefined;
+  caller: string;
+  /** The agent's next beat is due at once. */
+  beatNow: boolean;
+  idempotency: { key: string; hash: string; expiresAt: number } | undefined;
+  delivery: Delivery | undefined;
+  limits: { events: number; storeBytes: number };
+  recorder: RecorderLimits;
+  /** Entries that the gateway's stream keeps. */
+  streamKeep: number;
+};
+
+/** An agent's beat. `nextAt` is the time when the next one is due; undefined when none is planned. */
+export type Beat = { agent: string; nextAt: number | undefined; running: boolean };
+
+/** The right to hold an agent's beat until its lease ends. It takes events up to `through`. */
+export type BeatClaim = { agent: string; node: string; fence: number; through: number };
+
+/** A reply on its way to a channel; one for each turn that asked for it and completed. */
+export type Announcement = {
+  turnId: string;
+  sessionId: string;
+  agent: string;
+  channel: string;
+  /** The number of announcements in the chain that started the turn. */
+  hops: number;
+  deliveryId: string | undefined;
+  createdAt: number;
+  /** The number of earlier attempts. */
+  attempts: number;
+};
+export type AnnouncementClaim = { turnId: string; node: string; fence: number };
+export type ClaimedAnnouncement = { claim: AnnouncementClaim; announcement: Announcement };
+
+/** A step of a delivery's timeline that no journal tells: `detail` is data as JSON, or undefined. */
+export type DeliveryStep = { at: number; name: string; detail: string | undefined };
+
+/** How a request was answered, where no turn and no event tells it. */
+export type DeliveryAnswer = "accepted" | "repeated" | "unmatched" | "refused" | "challenge";
+
+/** The outcome of a delivery, derived from its answer and its work. */
+export type DeliveryOutcome =
+  | Exclude<DeliveryAnswer, "accepted">
+  | "queued"
+  | "running"
+  | "completed"
+  | "failed"
+  | "cancelled"
+  | "handled"
+  | "dead"
+  /** Its work is not kept any more. */
+  | "gone";
+
+/** The turn or event that a delivery has to do with. */
+export type WorkIds = {
+  turnId: string | undefined;
+  eventId: string | undefined;
+  /** The session of its turn. */
+  sessionId: string | undefined;
+  /** The message of its turn. */
+  messageId: string | undefined;
+  /** The agent of its turn or event. */
+  agent: string | undefined;
+};
+export type DeliveryWork = Partial<WorkIds>;
+
+/** A delivery with all that the recorder knows of it. */
+export type RecordedDelivery = Delivery & WorkIds & { outcome: DeliveryOutcome };
+
+export type DeliveryQuery = {
+  surface?: Surface;
+  outcome?: DeliveryOutcome;
+  mapping?: string;
+  agent?: string;
+  sessionId?: string;
+  /** The range of its arrival time: [from, to). */
+  from?: number;
+  to?: number;
+  /** Any id that it has: its own, the request's, the message's, the turn's, the event's, the session's, the sender's. */
+  id?: string;
+  limit: number;
+  cursor?: string;
+};
+
+/** One inbound request, as the flight recorder keeps it. */
+export type Delivery = {
+  deliveryId: string;
+  at: number;
+  surface: Surface;
+  operation: string;
+  method: string;
+  path: string;
+  address: string;
+  requestId: string;
+  caller: string;
+  /** A line `name: value` for each header, names in small letters, without those that are secret. One text, as there are many. */
+  headers: string;
+  /** As it came, with a character for each byte; undefined where bodies are switched off, or after its session was deleted. */
+  body: string | undefined;
+  bytes: number;
+  answer: DeliveryAnswer;
+  /** The HTTP status of the answer, where that was given before it was recorded. */
+  status: number | undefined;
+  mapping: string | undefined;
+  /** The delivery that this one sends again. */
+  replayOf: string | undefined;
+  /** The id under which its sender knows it. */
+  senderId: string | undefined;
+  /** The steps of its way in, then the later steps that no journal tells; in order. */
+  steps: readonly DeliveryStep[];
+};
+
+/** `refused` is the number of requests of refused strangers that are kept beside the others. */
+export type RecorderLimits = { entries: number; bytes: number; refused: number };
+
+/** `store.ts` states the guarantees of all methods. */
+export interface InboundStore {
+  /**
+   * Stores the event, its idempotency key, its delivery and the entry of the gateway's stream. A known key answers the first event
+   * (`replayed`), with another hash it is `idempotency-mismatch`, and `event-not-found` when that event is not kept any more. Full:
+   * `gateway-busy` (limits.events have not ended), `store-full`.
+   */
+  queueEvent(order: EventOrder): Promise<{ event: SystemEvent; replayed: boolean }>;
+  /** The answer that `queueEvent` would give to a repeat, as in `findReplay`. */
+  findEventReplay(key: { key: string; hash: string }, now: number): Promise<SystemEvent | undefined>;
+  /**
+   * Events of the agent that are queued and that no turn works on, with `after` < ordinal <= `through`, oldest first: at most `limit`,
+   * and at most `bytes` of UTF-8 text and metadata, but always the first.
+   */
+  readQueuedEvents(query: {
+    agent: string;
+    after: number;
+    through: number;
+    limit: number;
+    bytes: number;
+  }): Promise<SystemEvent[]>;
+  /** Kept until retention removes it: while it waits, and as long as `sweep` leaves it after its end. */
+  getEvent(eventId: string): Promise<SystemEvent | undefined>;
+  /** Newest queued first; `cursor` as with sessions. A page ends early once it holds a MiB of texts and metadata. */
+  listEvents(query: {
+    agent?: string;
+    status?: EventStatus;
+    limit: number;
+    cursor?: string;
+  }): Promise<Page<SystemEvent>>;
+  /**
+   * Queues a dead event again, behind all others and with no attempt counted; with `beatNow` the agent's next beat is due at once.
+   * Undefined when there is none; another state changes nothing.
+   */
+  requeueEvent(
+    eventId: string,
+    requeue: { now: number; beatNow: boolean; streamKeep: number },
+  ): Promise<SystemEvent | undefined>;
+  /** Gives up queued events of an agent that no turn works on, the oldest, at most `limit`. Answers their number. */
+  failQueuedEvents(
+    agent: string,
+    reason: string,
+    end: { now: number; streamKeep: number; limit: number },
+  ): Promise<number>;
+
+  /**
+   * Plans the agent's next beat `delayMs` from now. With `soonest` one that is planned for sooner stays; undefined plans none. One that
+   * `beatNow` asked for and that has not begun stays due at once, under any plan.
+   */
+  planBeat(agent: string, plan: { now: number; delayMs: number | undefined; soonest: boolean }): Promise<void>;
+  readBeat(agent: string): Promise<Beat>;
+  /**
+   * Claims the beats that are due, of these agents: no agent's beat is held twice at a time, and one whose lease ended is due again.
+   * `through` is the newest event's ordinal then. `nextDueInMs` is the time until the next of them is due.
+   */
+  claimBeats(request: {
+    now: number;
+    node: string;
+    leaseMs: number;
+    agents: readonly string[];
+  }): Promise<{ beats: BeatClaim[]; nextDueInMs: number | undefined }>;
+  /** False when the claim does not hold any more. */
+  extendBeat(claim: BeatClaim, leaseMs: number): Promise<boolean>;
+  /**
+   * Ends a beat and plans the next `delayMs` from now (undefined: none), or at once when `beatNow` came meanwhile; `ran` goes to the
+   * gateway's stream. Answers when the next is due; false, and nothing kept, when the claim does not hold any more.
+   */
+  endBeat(
+    claim: BeatClaim,
+    end: {
+      now: number;
+      delayMs: number | undefined;
+      ran: { events: number; turnIds: readonly string[] } | undefined;
+      streamKeep: number;
+    },
+  ): Promise<Beat | false>;
+
+  /**
+   * Claims announcements that can be tried now, at most `freeOf(channel)` of a channel (0: none), oldest first. `nextDueInMs` is
+   * the time until one that was given back with a delay can be tried.
+   */
+  claimAnnouncements(request: {
+    node: string;
+    leaseMs: number;
+    limit: number;
+    freeOf(channel: string): number;
+  }): Promise<{ announcements: ClaimedAnnouncement[]; nextDueInMs: number | undefined }>;
+  /**
+   * Ends an announcement, or with `retryInMs` gives it back with an attempt more; `step` goes on its delivery's timeline. False, and
+   * nothing kept, when the claim does not hold any more or the session was deleted.
+   */
+  endAnnouncement(
+    claim: AnnouncementClaim,
+    end: { retryInMs: number | undefined; step: DeliveryStep },
+  ): Promise<boolean>;
+
+  /**
+   * Records a request that started nothing. `refused` ones have a ring of their own, of `recorder.refused` entries and an eighth of
+   * `recorder.bytes`, so that strangers push out nothing else. `work` is the turn or event that it repeats, if any.
+   */
+  recordDelivery(delivery: Delivery, recorder: RecorderLimits, work?: DeliveryWork): Promise<void>;
+  /** Adds a step to the timeline of a delivery that is still kept, unless that has two hundred. */
+  addDeliveryStep(deliveryId: string, step: DeliveryStep): Promise<void>;
+  /**
+   * One that the recorder still keeps: the newest within its limits, and all whose turn or event has not ended. The others are let go in
+   * the order of their ends: of turns that end at once one turn after another, each before the events it had.
+   */
+  getDelivery(deliveryId: string): Promise<RecordedDelivery | undefined>;
+  /** Newest first, headers, bodies and steps left out; `cursor` as with sessions. Never works for more than a few milliseconds at a stretch. */
+  listDeliveries(query: DeliveryQuery): Promise<Page<RecordedDelivery>>;
+}
