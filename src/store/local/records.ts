@@ -133,6 +133,7 @@ export class LocalRecords implements Records {
 
   get totals(): Records["totals"] {
     const { sessions, bytes, shelves } = this.#state;
+    const deliveryBytes = shelves.refused.bytes + shelves.others.bytes;
     const { queued, running, openEvents, deadEvents } = this.#totals;
     return {
       sessions,
@@ -142,8 +143,8 @@ export class LocalRecords implements Records {
       eventsDead: deadEvents,
       announcements: this.#announcements.size,
       deliveries: shelves.refused.size + shelves.others.size,
-      bytes,
-      deliveryBytes: shelves.refused.bytes + shelves.others.bytes,
+      bytes: bytes + deliveryBytes,
+      deliveryBytes,
     };
   }
 

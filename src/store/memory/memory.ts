@@ -25,10 +25,7 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
     },
     ping: async () => {},
     ...methodsOf(clock, records, watchers),
-    stats: () => {
-      const { totals } = records;
-      return { ...totals, bytes: totals.bytes + totals.deliveryBytes };
-    },
+    stats: () => records.totals,
     agentCounts: (agent) => countsOf(records, agent),
     openAgents: async () => records.agents.open(),
     [Symbol.asyncDispose]: async () => watchers.clear(),

@@ -53,10 +53,7 @@ export class Mirror {
     if (known?.version === version - 1) this.#beats.set(agent, { ...known, version, pausedAt });
   }
 
-  readonly stats: Store["stats"] = () => {
-    const totals = totalsOf((name) => this.of(name));
-    return { ...totals, bytes: totals.bytes + totals.deliveryBytes };
-  };
+  readonly stats: Store["stats"] = () => totalsOf((name) => this.of(name));
 
   readonly agentCounts = (agent: string): AgentCounts => {
     const { nextAt, pausedAt } = this.#beats.get(agent) ?? {};

@@ -8,12 +8,9 @@ const PASSING: ReadonlySet<ErrorName> = new Set<ErrorName>(["session-busy", "gat
 export const refuse = (name: ErrorName, detail: string): GatewayError =>
   new GatewayError(name, detail, PASSING.has(name) ? { retryAfterMs: BUSY_HINT_MS } : {});
 
-/** The bytes that count for `limits.storeBytes`. The recorder adds only the part past its own limit, whose work is unfinished. */
-export const bytesForLimit = ({ totals, bookmarks, deliveries }: Records): number =>
-  totals.bytes + Math.max(0, deliveries.shelf(false).bytes - bookmarks.recorderBytes);
-
-/** Refuses a write when the store is full. */
-export const checkBytes = (records: Records, storeBytes: number): void => {
-  const bytes = bytesForLimit(records);
+/** Refuses a write when the store is full. The recorder's bytes count only past its own limit, when its work is unfinished. */
+export const checkBytes = ({ totals, bookmarks, deliveries }: Records, storeBytes: number): void => {
+  const unfinished = Math.max(0, deliveries.shelf(false).bytes - bookmarks.recorderBytes);
+  const bytes = totals.bytes - totals.deliveryBytes + unfinished;
   if (bytes >= storeBytes) throw refuse("store-full", `The store holds ${bytes} bytes, limits.storeBytes.`);
 };

@@ -150,18 +150,7 @@ export type AgentRecord = { readonly agent: string } & Pick<AgentCounts, "lastEn
 /** The changes of an agent's counts: its turns, and its events that wait for a turn, that have not ended, and that are dead. */
 export type CountChange = Partial<Record<"queued" | "running" | "waitingEvents" | "openEvents" | "deadEvents", number>>;
 
-export type Totals = {
-  readonly sessions: number;
-  readonly turnsQueued: number;
-  readonly turnsRunning: number;
-  readonly eventsQueued: number;
-  readonly eventsDead: number;
-  readonly announcements: number;
-  readonly deliveries: number;
-  /** The weight of all records but the recorder's, and the weight of those. */
-  readonly bytes: number;
-  readonly deliveryBytes: number;
-};
+export type Totals = ReturnType<Store["stats"]>;
 
 /** The memory of the rules from one order to the next. It belongs to the process: an engine need not keep it. */
 export type Bookmarks = {

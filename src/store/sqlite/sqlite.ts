@@ -47,7 +47,7 @@ export const createSqliteStore = async ({
     ping: () => link.call("ping"),
     ...rulesOf(link),
     ...callsWithFunctions(link),
-    stats: () => ({ ...link.totals, bytes: link.totals.bytes + link.totals.deliveryBytes }),
+    stats: () => link.totals,
     agentCounts: (agent) => link.agents.get(agent) ?? NO_COUNTS,
     openAgents: async () => [...link.agents].flatMap(([agent, counts]) => (isOpen(counts) ? agent : [])),
     [Symbol.asyncDispose]: async () => {

@@ -41,8 +41,13 @@ const TOTALS = {
 const REFUSED = ["refused", "refusedBytes"] as const;
 export type Total = (typeof TOTALS)[keyof Totals] | (typeof REFUSED)[number];
 
-export const totalsOf = (counted: (name: Total) => number): Totals =>
-  Object.fromEntries(Object.entries(TOTALS).map(([name, counter]) => [name, counted(counter)])) as Totals;
+export const totalsOf = (counted: (name: Total) => number): Totals => {
+  const totals = Object.fromEntries(
+    Object.entries(TOTALS).map(([name, counter]) => [name, counted(counter)]),
+  ) as Totals;
+  totals.bytes += totals.deliveryBytes;
+  return totals;
+};
 
 /** Gateways of the version before count in lanes of their own. */
 const COUNTED = sql`select name, sum(value)::bigint as value from counts
