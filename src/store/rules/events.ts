@@ -7,8 +7,6 @@ import { checkBytes, refuse } from "./limits.ts";
 import { scanBack } from "./pages.ts";
 import type { EventRecord, OpenTurnRecord, Records, Rule, RuleInPieces } from "./records.ts";
 
-const EVENTS_A_LOOK = 100;
-
 export const queueEvent: Rule<"queueEvent"> = (records, order) => {
   const known = order.idempotency && findEventReplay(records, order.idempotency, order.now);
   if (known) return { event: known, replayed: true };
@@ -41,10 +39,9 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
 };
 
 export const findEventReplay: Rule<"findEventReplay"> = (records, key, now) => {
-  const known = findKey(records, key, now);
-  if (!known) return undefined;
-  if (known.eventId === undefined) throw refuse("idempotency-mismatch", "The key was used with another body.");
-  const record = records.events.find(known.eventId);
+  const eventId = findKey(records, key, now, "eventId");
+  if (eventId === undefined) return undefined;
+  const record = records.events.find(eventId);
   if (!record) throw refuse("event-not-found", "The event of this idempotency key is not kept any more.");
   return record.event;
 };
@@ -159,17 +156,12 @@ const endEvent = (records: Records, event: SystemEvent, status: "handled" | "dea
     : { name: "event.dead", eventId, agentName, attempts, reason };
 };
 
-/** Lets go of events that ended before `time`. Answers the number that it looked at. */
+/** Lets go of the first `limit` events that ended before `time`. Answers their number. */
 export const forgetEventsBefore = (records: Records, time: number, limit: number): number => {
-  let left = limit;
-  while (left > 0) {
-    const ended = records.events.endedBefore(time, Math.min(left, EVENTS_A_LOOK));
-    for (const record of ended) {
-      records.events.delete(record);
-      if (record.event.status === "dead") records.agents.count(record.event.agent, { deadEvents: -1 });
-    }
-    if (ended.length === 0) break;
-    left -= ended.length;
+  const ended = records.events.endedBefore(time, limit);
+  for (const record of ended) {
+    records.events.delete(record);
+    if (record.event.status === "dead") records.agents.count(record.event.agent, { deadEvents: -1 });
   }
-  return limit - left;
+  return ended.length;
 };

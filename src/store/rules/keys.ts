@@ -1,17 +1,21 @@
 import { GatewayError } from "#kit/errors.ts";
 import { refuse } from "./limits.ts";
-import type { KeyRecord, Records, Rule } from "./records.ts";
+import type { Records, Rule } from "./records.ts";
 
-/** The record of an idempotency key that has not ended. Another hash is refused. */
+/** The turn or event of an idempotency key that has not ended. Another hash, or other work, is refused. */
 export const findKey = (
   records: Records,
   { key, hash }: { key: string; hash: string },
   now: number,
-): KeyRecord | undefined => {
+  work: "turnId" | "eventId",
+): string | undefined => {
   const known = records.keys.find(key);
   if (!known || known.expiresAt <= now) return undefined;
-  if (known.hash !== hash) throw refuse("idempotency-mismatch", "The key was used with another body.");
-  return known;
+  const id = known[work];
+  if (known.hash !== hash || id === undefined) {
+    throw refuse("idempotency-mismatch", "The key was used with another body.");
+  }
+  return id;
 };
 
 export const keepKey = (

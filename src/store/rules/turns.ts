@@ -63,10 +63,9 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
 };
 
 export const findReplay: Rule<"findReplay"> = (records, key, now) => {
-  const known = findKey(records, key, now);
-  if (!known) return undefined;
-  if (known.turnId === undefined) throw refuse("idempotency-mismatch", "The key was used with another body.");
-  const record = findTurn(records, known.turnId);
+  const turnId = findKey(records, key, now, "turnId");
+  if (turnId === undefined) return undefined;
+  const record = findTurn(records, turnId);
   if (!record) throw refuse("turn-not-found", "The turn of this idempotency key is not kept any more.");
   return withReply(records, record);
 };
