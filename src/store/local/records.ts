@@ -69,7 +69,6 @@ type Parts = {
   table<R extends object>(layout: Layout<R>, changed: Changed<R>): RecordTable<R>;
   /** Makes a table that is held in memory whole. Each record that is already in its file counts as a change. */
   live<R extends object>(layout: Layout<R>, changed?: Changed<R>): MemoryTable<R>;
-  lateAttempts?: Records["lateAttempts"] | undefined;
   journal(ordinal: number): Stream<Entry>;
   gateway: Stream<GatewayEntry>;
 };
@@ -128,7 +127,7 @@ export class LocalRecords implements Records {
     this.apiKeys = live(API_KEYS);
     this.erasures = erasureRecords(live(ERASURES));
     this.compactions = leased(this.#compactions);
-    this.lateAttempts = parts.lateAttempts ?? lateAttemptRecords(new MemoryTable(LATE_ATTEMPTS));
+    this.lateAttempts = lateAttemptRecords(live(LATE_ATTEMPTS));
   }
 
   get totals(): Records["totals"] {
@@ -280,9 +279,9 @@ const eventRecords = (table: RecordTable<EventRecord>): Records["events"] => {
   const { all, free, ended } = EVENTS.orders;
   return {
     ...kept(table),
-    free: (of, above, limit) => table.scan(free, { of, above, limit, isHeld: true }),
+    free: (of, above, limit) => table.scan(free, { of, above, limit }),
     before: newestFirst(table, all),
-    endedBefore: (below, limit) => table.scan(ended, { below, limit, isHeld: true }),
+    endedBefore: (below, limit) => table.scan(ended, { below, limit }),
   };
 };
 
@@ -310,7 +309,7 @@ const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deli
         const first = table.find(ids[0]);
         if (first) return first;
       }
-      const found = table.scan(ended, { of, limit: ENDED_TOGETHER, isHeld: true });
+      const found = table.scan(ended, { of, limit: ENDED_TOGETHER });
       ids.push(...found.map(({ delivery }) => delivery.deliveryId));
       return found[0];
     },
@@ -320,7 +319,7 @@ const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deli
 
 const keyRecords = (table: RecordTable<KeyRecord>): Records["keys"] => ({
   ...kept(table),
-  endedBy: (upTo, limit) => table.scan(KEYS.orders.byEnd, { upTo, limit, isHeld: true }),
+  endedBy: (upTo, limit) => table.scan(KEYS.orders.byEnd, { upTo, limit }),
 });
 
 const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
@@ -340,7 +339,7 @@ const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
         .map((count) => ({ ...count })),
     deleteEndedBy: (time) => {
       for (;;) {
-        const ended = table.scan(byHour, { upTo: time - HOUR, limit: COUNTERS_TOGETHER, isHeld: true });
+        const ended = table.scan(byHour, { upTo: time - HOUR, limit: COUNTERS_TOGETHER });
         for (const count of ended) table.delete(counterOf(count));
         if (ended.length < COUNTERS_TOGETHER) return;
       }

@@ -24,8 +24,7 @@ export type Layout<R> = {
   isPacked?: boolean;
 };
 
-/** `isHeld`: the records that are found are changed soon. */
-export type Scan = Range<Key> & { of?: Key | boolean; isHeld?: true };
+export type Scan = Range<Key> & { of?: Key | boolean };
 
 /** Called with each change of a record, as it was and as it is. */
 export type Changed<R> = (before: R | undefined, after: R | undefined) => void;

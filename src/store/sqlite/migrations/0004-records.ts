@@ -65,7 +65,7 @@ const writeState = (db: Database): void => {
   const state = {
     ...newKept(),
     numbers: { session, event, place: lastOf("turns"), order: lastOf("deliveries") },
-    gateway: { first: news.at(-1)?.firstSeq ?? 1, last: before, firstInFile: before + 1 },
+    gateway: { first: news.at(-1)?.firstSeq ?? 1, last: before },
   };
   db.run("INSERT INTO meta (name, value) VALUES ('state', ?)")(JSON.stringify(state));
 };

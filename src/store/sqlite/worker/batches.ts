@@ -195,7 +195,7 @@ export class Batches {
   #reload(calls: readonly Call[]): void {
     this.#db.rollback();
     const before = this.#records;
-    this.#records = new SqliteRecords(this.#db, before);
+    this.#records = new SqliteRecords(this.#db);
     keepLeases(this.#records, before);
     const ids = new Set(calls.map(({ id }) => id));
     for (const { id } of this.#parked) if (!ids.has(id)) this.#late.push({ id, refusal: ROLLED_BACK });

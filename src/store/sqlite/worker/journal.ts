@@ -164,7 +164,7 @@ const textOf = (entry: AnyEntry | undefined): string | undefined =>
 const GONE_TOGETHER = 1_000;
 
 /** The range of the entries that the gateway's stream keeps. */
-export type GatewayEnds = { first: number; last: number; firstInFile: number };
+export type GatewayEnds = { first: number; last: number };
 
 /** The gateway's stream, whose oldest entries go with nearly each that comes: their rows are deleted many at a time. */
 export const gatewayStream = (journals: Journals, ends: GatewayEnds): Stream<GatewayEntry> => {
@@ -183,10 +183,10 @@ export const gatewayStream = (journals: Journals, ends: GatewayEnds): Stream<Gat
     after: (seq, limit) => rows.after(Math.max(seq, ends.first - 1), limit),
     before: (seq, limit) => rows.before(seq, limit).filter((entry) => entry.seq >= ends.first),
     eraseBefore: (seq) => {
-      ends.first = Math.max(ends.first, Math.min(seq, ends.last + 1));
-      if (ends.first - ends.firstInFile < GONE_TOGETHER && ends.first <= ends.last) return;
-      ends.firstInFile = ends.first;
-      journals.dropRows(GATEWAY, ends.first);
+      const before = ends.first;
+      ends.first = Math.max(before, Math.min(seq, ends.last + 1));
+      const isRound = Math.floor(before / GONE_TOGETHER) < Math.floor(ends.first / GONE_TOGETHER);
+      if (isRound || ends.first > ends.last) journals.dropRows(GATEWAY, ends.first);
     },
   };
 };

@@ -22,7 +22,7 @@ export class SqliteRecords extends LocalRecords {
   readonly #held: readonly { trim(): void }[];
   readonly #changedAgents: Set<string>;
 
-  constructor(db: Database, before?: SqliteRecords) {
+  constructor(db: Database) {
     const changedAgents = new Set<string>();
     const state = new StateRow(db);
     const { bytes } = state.kept;
@@ -39,8 +39,6 @@ export class SqliteRecords extends LocalRecords {
         return table;
       },
       live: (layout, changed) => live.table(layout, changed),
-      // They end with the process: nobody else runs them.
-      lateAttempts: before?.lateAttempts,
       journal: (ordinal) => journals.of<Entry>(ordinal),
       gateway: gatewayStream(journals, state.kept.gateway),
     });
@@ -89,7 +87,7 @@ export class SqliteRecords extends LocalRecords {
 
 type Kept = State & { gateway: GatewayEnds };
 
-export const newKept = (): Kept => ({ ...newState(), gateway: { first: 1, last: 0, firstInFile: 1 } });
+export const newKept = (): Kept => ({ ...newState(), gateway: { first: 1, last: 0 } });
 
 /** The numbers about the whole store go into the file with each batch. */
 export class StateRow {

@@ -67,7 +67,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     this.#deleted.add(key);
   }
 
-  scan({ by, of, only }: Order, { of: group, above, below, upTo, limit = Infinity, newestFirst, isHeld }: Scan): R[] {
+  scan({ by, of, only }: Order, { of: group, above, below, upTo, limit = Infinity, newestFirst }: Scan): R[] {
     const conditions = only === undefined ? [] : [`${only} = 1`];
     const values: Value[] = [];
     const where = (condition: string, value: Key | boolean | undefined): void => {
@@ -84,8 +84,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     const query = this.#scans.get(sql) ?? this.#select(sql);
     this.#scans.set(sql, query);
     this.flush();
-    const records = query.all<[string]>([...values, toValue(limit)]).map(read<R>);
-    return isHeld ? records.map((record) => this.#hold(record)) : records;
+    return query.all<[string]>([...values, toValue(limit)]).map((row) => this.#hold(read(row)));
   }
 
   flush(): void {
