@@ -1,12 +1,15 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { Clock } from "#kit/clock.ts";
 import { newBareId } from "#kit/ids.ts";
+import { weighEntry } from "#store/local/layouts.ts";
+import { LocalRecords, newState } from "#store/local/records.ts";
+import { MemoryTable } from "#store/local/tables.ts";
 import { countsOf } from "#store/rules/agents.ts";
 import { isPieces, type Pieces } from "#store/rules/records.ts";
 import { type RuleName, rules } from "#store/rules/rules.ts";
 import { notifyWatcher } from "#store/rules/watchers.ts";
-import type { Store, StoreWatcher } from "#store/store.ts";
-import { MemoryRecords } from "./records.ts";
+import type { Entry, GatewayEntry, Store, StoreWatcher } from "#store/store.ts";
+import { ArrayStream } from "./stream.ts";
 
 /**
  * The default engine and the reference for the others: everything in this process, gone with it. Each method runs its rule in one
@@ -31,6 +34,34 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
     [Symbol.asyncDispose]: async () => watchers.clear(),
   };
 };
+
+/** The records of one memory store: all tables and streams are in memory. */
+class MemoryRecords extends LocalRecords {
+  constructor() {
+    const state = newState();
+    const journals = new Map<number, ArrayStream<Entry>>();
+    const weigh = (entry: Entry, by: 1 | -1): void => {
+      state.bytes += by * weighEntry(entry);
+    };
+    super({
+      state,
+      table: (layout, changed) => new MemoryTable(layout, changed),
+      live: (layout, changed) => new MemoryTable(layout, changed),
+      journal: (ordinal) => {
+        const journal = journals.get(ordinal) ?? new ArrayStream<Entry>(weigh);
+        journals.set(ordinal, journal);
+        return journal;
+      },
+      gateway: new ArrayStream<GatewayEntry>(() => {}),
+    });
+    const { erasures } = this;
+    const { delete: endErasure } = erasures;
+    erasures.delete = (ordinal) => {
+      endErasure(ordinal);
+      journals.delete(ordinal);
+    };
+  }
+}
 
 type Method = (...args: unknown[]) => Promise<unknown>;
 
