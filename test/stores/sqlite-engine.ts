@@ -1,24 +1,23 @@
+import { EventEmitter } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Worker } from "node:worker_threads";
 import { buildSync } from "esbuild";
 import { onTestFinished } from "vitest";
 import type { Clock } from "#kit/clock.ts";
 import type { StartThread } from "#store/sqlite/link.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
+import { serve } from "#store/sqlite/worker/serve.ts";
 import type { Store } from "#store/store.ts";
-import { recycledThreads } from "./sqlite-threads.ts";
 import type { Engine } from "./world.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 const built = join(root, "node_modules/.cache/sqlite-worker");
 export const workerUrl = pathToFileURL(join(built, "worker.js"));
 const { outputFiles } = buildSync({
-  entryPoints: {
-    worker: join(root, "src/store/sqlite/worker/worker.ts"),
-    thread: join(root, "test/stores/sqlite-thread.ts"),
-  },
+  entryPoints: { worker: join(root, "src/store/sqlite/worker/worker.ts") },
   outdir: built,
   write: false,
   bundle: true,
@@ -34,7 +33,6 @@ for (const { path, contents } of outputFiles) {
   writeFileSync(`${path}.${process.pid}`, contents);
   renameSync(`${path}.${process.pid}`, path);
 }
-const startThread = recycledThreads(pathToFileURL(join(built, "thread.js")));
 
 /** Memory, where the system has some for files: what the suite says of a store does not hang on a disk's pace. */
 const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
@@ -48,6 +46,14 @@ export const newPath = (): string => {
   return join(folder, "store.db");
 };
 
+/** The store's thread, without a thread: to start one takes longer than most tests, and a process that its driver ends is this one. */
+export const inThisThread: StartThread = (order) => {
+  const thread = Object.assign(new EventEmitter(), { terminate: async () => 0 });
+  order.port.once("close", () => thread.emit("exit", 0));
+  serve(order);
+  return thread as unknown as Worker;
+};
+
 /** Opens a store with the worker as its sources are now; in a thread of its own unless told. */
 export const openSqlite = async (clock: Clock, path: string, worker: URL | StartThread = workerUrl): Promise<Store> => {
   const store = await createSqliteStore({ clock, path, worker });
@@ -57,11 +63,11 @@ export const openSqlite = async (clock: Clock, path: string, worker: URL | Start
 
 export const sqlite: Engine = {
   name: "sqlite",
-  open: (clock) => openSqlite(clock, newPath(), startThread),
+  open: (clock) => openSqlite(clock, newPath(), inThisThread),
   reopen: async (store, clock) => {
     const path = pathOf(store);
     await store[Symbol.asyncDispose]();
-    return await openSqlite(clock, path, startThread);
+    return await openSqlite(clock, path, inThisThread);
   },
 };
 
@@ -78,7 +84,8 @@ export const mortalWorker = (): URL => {
   writeFileSync(
     url,
     `import { workerData } from "node:worker_threads";
-    import { existsSync, rmSync } from "node:fs";
+    import { EventEmitter } from "node:events";
+import { existsSync, rmSync } from "node:fs";
     const end = workerData.path + ".end";
     workerData.port.on("message", () => {
       if (!existsSync(end)) return;
