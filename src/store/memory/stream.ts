@@ -7,7 +7,7 @@ const CHUNK = 32;
 /** Numbered entries in an array, of which the oldest are packed, and go. */
 export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   readonly #weigh: (entry: E, by: 1 | -1) => void;
-  /** The `seq` of the first entry of the first chunk. That one, or its next ones, may have been erased. */
+  /** The `seq` of the first entry of the first chunk, which stays whole until all of it is erased. */
   #start = 1;
   #chunks: string[] = [];
   #newest: E[] = [];
@@ -45,14 +45,9 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
     const chunks = Math.min(Math.floor((this.first - this.#start) / CHUNK), this.#chunks.length);
     this.#chunks.splice(0, chunks);
     this.#start += chunks * CHUNK;
-    const erased = this.first - this.#start;
-    const [chunk] = this.#chunks;
-    if (chunk) {
-      this.#chunks[0] = pack(unpack<(E | null)[]>(chunk).fill(null, 0, erased));
-    } else {
-      this.#newest.splice(0, erased);
-      this.#start = this.first;
-    }
+    if (this.#chunks.length > 0) return;
+    this.#newest.splice(0, this.first - this.#start);
+    this.#start = this.first;
   }
 
   get #unpackedFrom(): number {
@@ -65,8 +60,8 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
     const start = Math.max(from, this.first);
     const firstChunk = Math.floor((start - this.#start) / CHUNK);
     for (let at = firstChunk; at < this.#chunks.length && this.#start + at * CHUNK < end; at++) {
-      const entries = unpack<(E | null)[]>(this.#chunks[at] as string);
-      for (const entry of entries) if (entry && entry.seq >= start && entry.seq < end) found.push(entry);
+      const entries = unpack<E[]>(this.#chunks[at] as string);
+      found.push(...entries.filter((entry) => entry.seq >= start && entry.seq < end));
     }
     const unpacked = this.#unpackedFrom;
     found.push(...this.#newest.slice(Math.max(start - unpacked, 0), Math.max(end - unpacked, 0)));
