@@ -14,7 +14,6 @@ export class LiveRows {
   readonly #read: Query;
   readonly #put: Run;
   readonly #delete: Run;
-  readonly #stored = new Set<string>();
   readonly #changes = new Map<string, Change>();
 
   /** `changed` is told of each record that is loaded or changed. */
@@ -39,10 +38,8 @@ export class LiveRows {
       const isChange = isLoaded && !(before && after && !isSaved(before, after));
       if (isChange) this.#changes.set(`${kind} ${id}`, { kind, id, record: after });
     });
-    for (const [id, body] of this.#read.all<[id: string, body: string]>([kind])) {
-      this.#stored.add(`${kind} ${id}`);
-      table.put(JSON.parse(body) as R);
-    }
+    // An id is read to see that it is text.
+    for (const [, body] of this.#read.all<[id: string, body: string]>([kind])) table.put(JSON.parse(body) as R);
     isLoaded = true;
     return table;
   }
@@ -50,13 +47,9 @@ export class LiveRows {
   flush(): void {
     if (this.#changes.size === 0) return;
     this.#db.begin();
-    for (const [name, { kind, id, record }] of this.#changes) {
-      if (record) {
-        this.#put(kind, toSql(id), JSON.stringify(record));
-        this.#stored.add(name);
-      } else if (this.#stored.delete(name)) {
-        this.#delete(kind, toSql(id));
-      }
+    for (const { kind, id, record } of this.#changes.values()) {
+      if (record) this.#put(kind, toSql(id), JSON.stringify(record));
+      else this.#delete(kind, toSql(id));
     }
     this.#changes.clear();
   }

@@ -27,8 +27,8 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   readonly #insert: Run;
   readonly #delete: Run;
   readonly #held = new Map<Key, R>();
+  /** The keys of records that were put or deleted: a deleted one is not held. */
   readonly #unwritten = new Set<Key>();
-  readonly #deleted = new Set<Key>();
 
   constructor(db: Database, layout: Layout<R>, changed: Changed<R>) {
     const { table, key, columns } = layout;
@@ -45,7 +45,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
 
   find(key: Key): R | undefined {
     const held = this.#held.get(key);
-    if (held || this.#deleted.has(key)) return held;
+    if (held || this.#unwritten.has(key)) return held;
     const row = this.#byKey.get<[string]>([toValue(key)]);
     return row && this.#hold(read(row));
   }
@@ -55,7 +55,6 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     this.#changed(this.#held.get(key), record);
     this.#held.set(key, record);
     this.#unwritten.add(key);
-    this.#deleted.delete(key);
   }
 
   delete(key: Key): void {
@@ -63,8 +62,7 @@ export class StoredTable<R extends object> implements RecordTable<R> {
     if (!record) return;
     this.#changed(record, undefined);
     this.#held.delete(key);
-    this.#unwritten.delete(key);
-    this.#deleted.add(key);
+    this.#unwritten.add(key);
   }
 
   scan({ by, of, only }: Order, { of: group, above, below, upTo, limit = Infinity, newestFirst }: Scan): R[] {
@@ -88,16 +86,15 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   }
 
   flush(): void {
-    if (this.#unwritten.size + this.#deleted.size === 0) return;
+    if (this.#unwritten.size === 0) return;
     this.#db.begin();
-    for (const key of this.#deleted) this.#delete(toValue(key));
     const fields = Object.values(this.#layout.columns);
     for (const key of this.#unwritten) {
-      const record = this.#held.get(key) as R;
-      this.#insert(...fields.map((field) => toValue(field(record))), JSON.stringify(record));
+      const record = this.#held.get(key);
+      if (record) this.#insert(...fields.map((field) => toValue(field(record))), JSON.stringify(record));
+      else this.#delete(toValue(key));
     }
     this.#unwritten.clear();
-    this.#deleted.clear();
   }
 
   /** Lets the oldest go of the records that are held. All are written. */
