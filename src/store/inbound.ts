@@ -1,5 +1,7 @@
 /** The records of incoming work, and the part of `store.ts` for it: system events and their beats, announcements, the flight recorder. */
-import type { Page } from "./cursors.ts";
+
+/** `next` is the `cursor` of the next page. */
+export type Page<T> = { items: T[]; next: string | undefined };
 
 /** The interface that a request came through. */
 export type Surface = "rest" | "rpc" | "hooks" | "heartbeat";

@@ -4,7 +4,6 @@ import type { Usage, UsageCounts } from "#kit/usages.ts";
 import type { Delivery, RecorderLimits, Surface } from "./inbound.ts";
 
 export type { MoreUsage, Usage, UsageCounts } from "#kit/usages.ts";
-export type { Page } from "./cursors.ts";
 export type Role = "user" | "assistant" | "system" | "tool";
 export type TurnStatus = "queued" | "running" | "completed" | "failed" | "cancelled";
 

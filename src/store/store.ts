@@ -8,7 +8,7 @@
  * - A refusal is a GatewayError, and changes nothing. An engine that cannot answer throws `store-unavailable`.
  * - Records that are handed out are the caller's to read, never to change.
  */
-import type { InboundStore, Surface } from "./inbound.ts";
+import type { InboundStore, Page, Surface } from "./inbound.ts";
 import type {
   AgentCounts,
   ApiKey,
@@ -22,7 +22,6 @@ import type {
   GatewayEntry,
   GatewayNews,
   Message,
-  Page,
   Pause,
   Session,
   SessionRef,

@@ -5,9 +5,8 @@ import { weighEntry } from "#store/local/layouts.ts";
 import { LocalRecords, newState } from "#store/local/records.ts";
 import { MemoryTable } from "#store/local/tables.ts";
 import { countsOf } from "#store/rules/agents.ts";
-import { isPieces, type Pieces } from "#store/rules/records.ts";
+import { isPieces, notifyWatcher, type Pieces } from "#store/rules/records.ts";
 import { type RuleName, rules } from "#store/rules/rules.ts";
-import { notifyWatcher } from "#store/rules/watchers.ts";
 import type { Entry, GatewayEntry, Store, StoreWatcher } from "#store/store.ts";
 import { ArrayStream } from "./stream.ts";
 

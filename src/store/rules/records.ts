@@ -22,6 +22,7 @@ import type {
   Session,
   SessionRef,
   Store,
+  StoreWatcher,
   Summary,
   Surface,
   SystemEvent,
@@ -185,6 +186,16 @@ export type News =
   | { kind: "cancel"; turnId: string }
   | { kind: "compaction"; compactionId: string }
   | { kind: "work" | "beat" | "announcement" };
+
+/** Tells a watcher the news of a rule, once its changes are kept. */
+export const notifyWatcher = (watcher: StoreWatcher, news: News): void => {
+  if (news.kind === "entries") watcher.entries(news.session, news.entries);
+  else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);
+  else if (news.kind === "gateway") watcher.gatewayEntries(news.entries);
+  else if (news.kind === "cancel") watcher.cancel(news.turnId);
+  else if (news.kind === "compaction") watcher.compaction(news.compactionId);
+  else watcher[news.kind]();
+};
 
 /** Records by their keys. */
 interface Kept<R, K = string> {

@@ -1,11 +1,11 @@
 import { NO_USAGE } from "#kit/usages.ts";
-import { decodeCursor, encodeCursor } from "#store/cursors.ts";
 import type { TurnError, TurnOrder } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
 import { dropCompactions } from "./compactions.ts";
 import { endDelivery, eraseContent } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { refOf } from "./journal.ts";
+import { decodeCursor, encodeCursor } from "./pages.ts";
 import type { OpenTurnRecord, Records, Rule, SessionRecord, TurnRecord } from "./records.ts";
 import { cancelledAt, finishTurn } from "./turn-ends.ts";
 import { countEnd, keepLateAttempt } from "./usage.ts";

@@ -1,5 +1,5 @@
-import { invalidCursor } from "#store/cursors.ts";
 import type { Page, Turn, TurnQuery } from "#store/store.ts";
+import { invalidCursor } from "./pages.ts";
 import type { Records, Rule, RuleInPieces, TurnRecord } from "./records.ts";
 
 /** The most turns that a page of a list looks at to find those that match. */

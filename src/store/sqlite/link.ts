@@ -1,8 +1,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Totals } from "#store/rules/records.ts";
-import { notifyWatcher } from "#store/rules/watchers.ts";
+import { notifyWatcher, type Totals } from "#store/rules/records.ts";
 import type { AgentCounts, StoreNotice, StoreWatcher } from "#store/store.ts";
 import type { Answer, Call, FromWorker, WorkerOrder } from "./messages.ts";
 
