@@ -71,9 +71,9 @@ export const sqlite: Engine = {
   },
 };
 
-/** Where a store has its file; `world.ts` hands out stores that inherit from the engine's. */
+/** Where a store has its file. */
 export const pathOf = (store: Store): string => {
-  const path = paths.get(store) ?? paths.get(Object.getPrototypeOf(store) as Store);
+  const path = paths.get(store);
   if (path === undefined) throw new Error("no store of this engine");
   return path;
 };

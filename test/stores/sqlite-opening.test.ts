@@ -5,7 +5,7 @@ import { migrations } from "#store/sqlite/migrations/all.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
 import { migrate, newestOf } from "#store/sqlite/worker/migrate.ts";
-import type { Store, StoreNotice } from "#store/store.ts";
+import type { StoreNotice } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { newPath, openSqlite, pathOf, sqlite, workerUrl } from "./sqlite-engine.ts";
 import { makeOldFile } from "./upgrade/old-sqlite.ts";
@@ -168,7 +168,7 @@ describe("F02: the log of a SQLite store that was not closed", () => {
     await using world = await openWorld(sqlite);
     for (let n = 0; n < 20; n++) await world.start({ text: `message ${n}` });
     const path = newPath();
-    const from = pathOf(world.store as unknown as Store);
+    const from = pathOf(world.store);
     copyFileSync(from, path);
     writeFileSync(`${path}-wal`, change(readFileSync(`${from}-wal`)));
     return path;

@@ -4,7 +4,6 @@ import type {
   ClaimedTurn,
   Delivery,
   Entry,
-  EventOrder,
   GatewayEntry,
   MoreUsage,
   RecorderLimits,
@@ -124,23 +123,10 @@ export const sweepOrder = (now: number, past: Partial<SweepOrder> = {}): SweepOr
   ...past,
 });
 
-/** Every call answers with a promise here, as the suite is for every engine. */
-const awaited = (store: Store) =>
-  Object.assign(
-    Object.create(store) as Omit<Store, "startTurn" | "endTurn" | "releaseTurn" | "queueEvent" | "recordDelivery">,
-    {
-      startTurn: async (order: TurnOrder) => store.startTurn(order),
-      endTurn: async (...of: Parameters<Store["endTurn"]>) => store.endTurn(...of),
-      releaseTurn: async (...of: Parameters<Store["releaseTurn"]>) => store.releaseTurn(...of),
-      queueEvent: async (order: EventOrder) => store.queueEvent(order),
-      recordDelivery: async (...of: Parameters<Store["recordDelivery"]>) => store.recordDelivery(...of),
-    },
-  );
-
 /** A store with a clock that a test moves, everything that a watcher was told, and short ways to say what the suite says often. */
 export const openWorld = async (engine: Engine) => {
   const clock = createManualClock();
-  const world = { clock, store: awaited(await engine.open(clock)) };
+  const world = { clock, store: await engine.open(clock) };
   let made = 0;
   const newId = (prefix: string): string => `${prefix}_${String(++made).padStart(6, "0")}`;
 
@@ -241,7 +227,7 @@ export const openWorld = async (engine: Engine) => {
     /** The same, after the engine was ended and opened again. */
     async reopen(): Promise<void> {
       if (!engine.reopen) throw new Error(`${engine.name} keeps nothing`);
-      world.store = awaited(await engine.reopen(world.store, clock));
+      world.store = await engine.reopen(world.store, clock);
       watch(world.store);
     },
     [Symbol.asyncDispose]: () => world.store[Symbol.asyncDispose](),
