@@ -10,7 +10,7 @@ import { createHealth } from "./health.ts";
 import { createHeartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents } from "./heartbeat/system-events.ts";
 import { createKeys } from "./keys.ts";
-import { createMappings } from "./mappings.ts";
+import type { CoreParts } from "./parts.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
 import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
 import { createCompactions } from "./sessions/compactions.ts";
@@ -27,7 +27,7 @@ import { createUsageStats } from "./usage.ts";
 
 const REPLY_WAIT_MS = 90_000;
 
-type CoreParts = {
+type CoreOptions = {
   settings: CoreSettings;
   store: Store;
   clock: Clock;
@@ -40,7 +40,7 @@ type CoreParts = {
 };
 
 /** The gateway's agents, sessions, turns and other state, over one store. */
-export const createCore = async (parts: CoreParts) => {
+export const createCore = async (parts: CoreOptions) => {
   const { store, clock, events } = parts;
   const settings = createSettings(parts.settings);
   const { current } = settings;
@@ -100,25 +100,27 @@ type Nouns = ReturnType<typeof createNouns>;
 
 /** The parts of the core, each with the others that it needs. */
 const createNouns = (
-  { store, clock, events, admit, processHealth = () => [] }: CoreParts,
+  { store, clock, events, admit, processHealth = () => [] }: CoreOptions,
   settings: Settings["current"],
 ) => {
   const { shared } = store;
-  const first = settings();
-  const agents = createAgents(first.agents, first.defaultAgent);
-  const journal = createJournal();
   const sharedReplies = shared && createSharedReplies({ shared, clock, events });
-  const live = sharedReplies?.live ?? createLiveReplies();
-  const common = { store, clock, events, admit, settings, agents, journal, live, skills: createSkills() };
-  const background = { ...common, inBackground: createBackground() };
+  const common: CoreParts = {
+    ...{ store, clock, events, admit, settings },
+    agents: createAgents(settings),
+    skills: createSkills(),
+    journal: createJournal(),
+    live: sharedReplies?.live ?? createLiveReplies(),
+    inBackground: createBackground(),
+  };
   const runner = createRunner({ ...common, retries: createRetryBudget() });
   const { node } = runner;
   const turns = createTurns({ ...common, runner });
-  const compactions = createCompactions({ ...background, node });
+  const compactions = createCompactions({ ...common, node });
   const announcements = createAnnouncements({ ...common, node });
-  const systemEvents = createSystemEvents(background);
-  const heartbeat = createHeartbeat({ ...background, turns, node, makeRoom: compactions.makeRoom });
-  const keys = createKeys({ ...common, configured: first.keys });
+  const systemEvents = createSystemEvents(common);
+  const heartbeat = createHeartbeat({ ...common, turns, node, makeRoom: compactions.makeRoom });
+  const keys = createKeys({ ...common, configured: settings().keys });
   const gatewayStream = createGatewayStream(common);
   const health = createHealth({
     ...{ ...common, node, stream: gatewayStream, process: processHealth },
@@ -129,7 +131,7 @@ const createNouns = (
   });
   return {
     ...{ ...common, sharedReplies, runner, turns, compactions, announcements, systemEvents, heartbeat, keys },
-    ...{ gatewayStream, health, mappings: createMappings(first.mappings) },
+    ...{ gatewayStream, health },
     removedAgents: createRemovedAgents({ ...common, systemEvents }),
     deliveries: createDeliveries(common),
     deliveryFeed: createDeliveryFeed(common),
@@ -178,15 +180,13 @@ const loadSkills = async (nouns: Nouns, settings: CoreSettings): Promise<Invalid
 };
 
 const takeOver = async (nouns: Nouns, settings: Settings, next: CoreSettings, inForce: () => void): Promise<void> => {
-  const { store, agents, keys, announcements, mappings, removedAgents } = nouns;
+  const { store, keys, announcements, removedAgents } = nouns;
   const { take } = await readSkills(nouns, next);
-  if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
+  if (store.shared) await removedAgents.expect([...next.agents.keys()]);
   settings.put(next);
   take();
   keys.configure(next.keys);
   announcements.reconfigured();
-  mappings.replace(next.mappings);
-  agents.replace(next.agents, next.defaultAgent);
   inForce();
 };
 

@@ -1,11 +1,10 @@
 import type { Health } from "#generated/rpc-types.ts";
 import { type Clock, rest } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Events } from "#observe/events.ts";
 import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
-import { type Agent, type Agents, restMsOf } from "./agents/agents.ts";
+import { type Agent, restMsOf } from "./agents/agents.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
-import type { CoreSettings } from "./settings.ts";
+import type { CoreParts } from "./parts.ts";
 import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "./token-ages.ts";
 
 const FRESH_MS = 250;
@@ -16,15 +15,10 @@ const BEAT_MS = 5_000;
 
 export type HealthReport = Pick<Health, "status" | "parts" | "store" | "nodeId">;
 
-type HealthParts = {
+type HealthParts = CoreParts & {
   /** This process, among those that share the store. */
   node: string;
-  store: Store;
-  agents: Agents;
-  clock: Clock;
-  events: Events;
   stream: GatewayStream;
-  settings: () => CoreSettings;
   /** System events that were refused for want of room since this process started. */
   eventsRefused: () => number;
   /** Why the events of an agent cannot be handed over now, if they cannot. */

@@ -115,14 +115,12 @@ export type MappingsSettings = {
   recordBodies: boolean;
 };
 
-/** The mappings of the configuration. A reload replaces them whole. */
-export const createMappings = (first: MappingsSettings) => {
-  let settings = first;
-  let all = compileAll(first);
-  let shared = withoutVerify(all);
-  const find = (name: string): Mapping | undefined => all.get(name);
+/** The mappings of a configuration. */
+export const createMappings = (settings: MappingsSettings) => {
+  const all = new Map(settings.mappings.map((mapping) => [mapping.name, compileMapping(mapping)]));
+  const shared = [...all.values()].filter(({ verify }) => verify === undefined);
   const get = (name: string): Mapping => {
-    const mapping = find(name);
+    const mapping = all.get(name);
     if (mapping) return mapping;
     throw new GatewayError(
       "mapping-not-found",
@@ -130,7 +128,7 @@ export const createMappings = (first: MappingsSettings) => {
     );
   };
   return {
-    find,
+    find: (name: string): Mapping | undefined => all.get(name),
     /** All of them in the order in which they are tried, each with the template of its message. */
     list: (): { mapping: Mapping; message: string; match: Record<string, readonly string[]> }[] =>
       settings.mappings.map(({ name, message }) => {
@@ -147,23 +145,12 @@ export const createMappings = (first: MappingsSettings) => {
         tryMapping(mapping, request, settings.longestMessage),
       ),
     /** Where webhooks are received. */
-    path: (): string => settings.path,
+    path: settings.path,
     noteOf: (choice: Choice): string => noteOf(choice, settings.recordBodies),
-    replace(next: MappingsSettings): void {
-      settings = next;
-      all = compileAll(next);
-      shared = withoutVerify(all);
-    },
   };
 };
 
 export type Mappings = ReturnType<typeof createMappings>;
-
-const compileAll = ({ mappings }: MappingsSettings): Map<string, Mapping> =>
-  new Map(mappings.map((mapping) => [mapping.name, compileMapping(mapping)]));
-
-const withoutVerify = (all: ReadonlyMap<string, Mapping>): Mapping[] =>
-  [...all.values()].filter(({ verify }) => verify === undefined);
 
 const TOLD = 20;
 const TOLD_TEXTS = 5;

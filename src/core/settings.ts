@@ -1,17 +1,15 @@
 import type { Channel } from "#channels/channel.ts";
 import type { EventOrder, RecorderLimits, StoreLimits } from "#store/store.ts";
-import type { Agent } from "./agents/agents.ts";
+import type { AgentTable } from "./agents/agents.ts";
 import type { ConfiguredKey } from "./keys.ts";
-import type { MappingsSettings } from "./mappings.ts";
+import type { Mappings } from "./mappings.ts";
 import type { DatedToken } from "./token-ages.ts";
 
 /** The parts of the configuration that the core uses; a reload gives new ones. */
-export type CoreSettings = {
-  agents: readonly Agent[];
-  defaultAgent: string | undefined;
+export type CoreSettings = AgentTable & {
   keys: readonly ConfiguredKey[];
   skillDirs: readonly string[];
-  mappings: MappingsSettings;
+  mappings: Mappings;
   /** Where announcements can go, and where those go that name no channel. */
   channels: ReadonlyMap<string, Channel>;
   announceTo: string | undefined;

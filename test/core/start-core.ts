@@ -1,6 +1,7 @@
 import type { Backend } from "#backends/backend.ts";
 import type { Agent } from "#core/agents/agents.ts";
 import { createCore } from "#core/core.ts";
+import { createMappings } from "#core/mappings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import type { FollowTurn, StepMark, TurnStep } from "#core/turns/turn-events.ts";
 import type { TurnWish } from "#core/turns/turns.ts";
@@ -42,11 +43,11 @@ export const startCore = async (options: CoreOptions = {}) => {
     },
   });
   const settingsWith = (agents: CoreOptions["agents"] = [{ name: "main" }]): CoreSettings => ({
-    agents: agents.map((agent) => ({ ...agentOf(backend), ...agent })),
+    agents: new Map(agents.map((agent) => [agent.name, { ...agentOf(backend), ...agent }])),
     defaultAgent: agents[0]?.name,
     keys: [],
     skillDirs: [],
-    mappings: { mappings: [], path: "/hooks", longestMessage: 1024 ** 2, recordBodies: true },
+    mappings: createMappings({ mappings: [], path: "/hooks", longestMessage: 1024 ** 2, recordBodies: true }),
     concurrency: 4_096,
     limits: AMPLE,
     channels: new Map(),

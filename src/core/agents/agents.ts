@@ -31,27 +31,24 @@ export type Agent = AgentSettings & {
   readonly toolSource: ToolSource | undefined;
 };
 
-/** The agents by name, in the configuration's order. A reload replaces them whole; running turns keep the one they began with. */
-export const createAgents = (first: readonly Agent[], defaultAgent: string | undefined) => {
-  let agents = new Map(first.map((agent) => [agent.name, agent]));
-  let fallback = defaultAgent;
-  const find = (name: string): Agent | undefined => agents.get(name);
-  const noAgent = (name: string): GatewayError =>
-    new GatewayError("agent-not-found", `No agent is named ${quoted(name)}.${suggest(name, [...agents.keys()])}`);
+/** The agents by name, in the configuration's order. */
+export type AgentTable = { agents: ReadonlyMap<string, Agent>; defaultAgent: string | undefined };
+
+/** The agents of the settings in force. Running turns keep the one they began with. */
+export const createAgents = (settings: () => AgentTable) => {
+  const find = (name: string): Agent | undefined => settings().agents.get(name);
   return {
     find,
     /** The named agent, or the default one. */
     get(name: string | undefined): Agent {
-      const agent = find(name ?? fallback ?? "");
+      const { agents, defaultAgent } = settings();
+      const agent = agents.get(name ?? defaultAgent ?? "");
       if (agent) return agent;
-      throw name === undefined ? new GatewayError("agent-not-found", "There is no default agent.") : noAgent(name);
+      if (name === undefined) throw new GatewayError("agent-not-found", "There is no default agent.");
+      const meant = suggest(name, [...agents.keys()]);
+      throw new GatewayError("agent-not-found", `No agent is named ${quoted(name)}.${meant}`);
     },
-    list: (): readonly Agent[] => [...agents.values()],
-    /** Swaps all at once. */
-    replace(next: readonly Agent[], nextDefault: string | undefined): void {
-      agents = new Map(next.map((agent) => [agent.name, agent]));
-      fallback = nextDefault;
-    },
+    list: (): readonly Agent[] => [...settings().agents.values()],
   };
 };
 

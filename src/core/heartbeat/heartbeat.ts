@@ -1,4 +1,4 @@
-import type { Agent, Agents } from "#core/agents/agents.ts";
+import type { Agent } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
 import { BATCH, type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
@@ -17,7 +17,7 @@ const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes:
 /** The result of a wish that an agent beats now. `waitingEvents` are in no turn. */
 export type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
-type HeartbeatParts = BeatParts & { agents: Agents; node: string };
+type HeartbeatParts = BeatParts & { node: string };
 
 /**
  * The beats of all agents: when one is due, whichever node claims it hands over the agent's events. No agent's beats overlap, and those

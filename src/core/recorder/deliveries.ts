@@ -1,9 +1,8 @@
+import type { CoreParts } from "#core/parts.ts";
 import { isTurnEnd, type TurnEndEntry } from "#core/sessions/journal.ts";
-import type { CoreSettings } from "#core/settings.ts";
 import { isEnded } from "#core/turns/turns.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { NO_USAGE, showCompleted, showUsage } from "#kit/usages.ts";
-import type { Events } from "#observe/events.ts";
 import type {
   Delivery,
   DeliveryQuery,
@@ -18,9 +17,7 @@ import type {
 } from "#store/store.ts";
 
 /** The flight recorder, read and written: requests that came in, and their results. */
-export const createDeliveries = (parts: { store: Store; events: Events; settings: () => CoreSettings }) => {
-  const { store, events, settings } = parts;
-
+export const createDeliveries = ({ store, events, settings }: CoreParts) => {
   const read = async (deliveryId: string): Promise<RecordedDelivery> => {
     const delivery = await store.getDelivery(deliveryId);
     if (!delivery) throw new GatewayError("delivery-not-found", `The recorder has no delivery ${deliveryId}.`);

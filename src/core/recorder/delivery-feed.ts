@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import { type Clock, rest } from "#kit/clock.ts";
-import type { Events } from "#observe/events.ts";
+import type { CoreParts } from "#core/parts.ts";
+import { rest } from "#kit/clock.ts";
 import type { DeliveryOutcome, RecordedDelivery, Store } from "#store/store.ts";
 import { statusOfDelivery } from "./deliveries.ts";
 
@@ -34,8 +34,7 @@ const LATE_LOOKS = 2;
  * Tells followers the deliveries of the flight recorder, and their results. It reads the recorder twice a second while somebody
  * follows: so recording costs nothing more, and the records of other gateways on the same store are told alike.
  */
-export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: Pick<Events, "storeFailed"> }) => {
-  const { store, clock, events } = parts;
+export const createDeliveryFeed = ({ store, clock, events }: Pick<CoreParts, "store" | "clock" | "events">) => {
   const followers = new Set<DeliveryFollower>();
   /** Ids, oldest first, with the look that found them. */
   const known = new Map<string, number>();

@@ -1,15 +1,12 @@
 import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
-import { type Agent, type Agents, countedModel, labelOfModel } from "#core/agents/agents.ts";
-import type { CoreSettings } from "#core/settings.ts";
+import { type Agent, countedModel, labelOfModel } from "#core/agents/agents.ts";
+import type { CoreParts } from "#core/parts.ts";
 import { createWorker, leaseOfClaims } from "#core/worker.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
 import { orAborted } from "#kit/abort.ts";
-import type { InBackground } from "#kit/background.ts";
-import type { Clock } from "#kit/clock.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { addUsage, modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
-import type { Events } from "#observe/events.ts";
 import type {
   Claim,
   Compacted,
@@ -40,16 +37,6 @@ const PART_CHARACTERS = 16 * 1024 * 1024;
 /** A summary that is longer is a backend gone wrong. */
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
 
-type CompactionParts = {
-  store: Store;
-  agents: Agents;
-  clock: Clock;
-  events: Events;
-  node: string;
-  settings: () => CoreSettings;
-  inBackground: InBackground;
-};
-
 /** A compaction that has its place in a session's queue, or is about to get it. `begin` is called when the place is the first. */
 type Queued = { sessionId: string; stop: AbortController; begin: () => void };
 /** One that has its place, which it holds until it is `done`. */
@@ -68,7 +55,7 @@ const ITSELF: CompactionWish["payer"] = { surface: "heartbeat", caller: "compact
 type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
-export const createCompactions = (parts: CompactionParts) => {
+export const createCompactions = (parts: CoreParts & { node: string }) => {
   const { store, agents, clock, events, node, settings, inBackground } = parts;
   const lease = leaseOfClaims<Placed>(store);
   const queued = new Map<string, Queued>();

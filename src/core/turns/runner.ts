@@ -1,21 +1,17 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { BackendTurn } from "#backends/backend.ts";
-import { type Agent, type Agents, labelOfModel } from "#core/agents/agents.ts";
+import { type Agent, labelOfModel } from "#core/agents/agents.ts";
+import type { CoreParts } from "#core/parts.ts";
 import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.ts";
-import type { Journal } from "#core/sessions/journal.ts";
-import type { CoreSettings } from "#core/settings.ts";
 import { skillTools } from "#core/skills/skill-tools.ts";
-import { hasSkill, type Skills } from "#core/skills/skills.ts";
+import { hasSkill } from "#core/skills/skills.ts";
 import { createWorker, keepTrying, leaseOfClaims, type Worker } from "#core/worker.ts";
-import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { abortSignalOf, Stop } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type { Events } from "#observe/events.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Store, UsageRow } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
-import type { LiveReplies } from "./live-replies.ts";
 import { type Note, type Outcome, runTurn, type StopReason, TurnWatch } from "./run-turn.ts";
 
 export const MAX_ATTEMPTS = 3;
@@ -27,17 +23,7 @@ const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-
 /** The time that a stop waits for a run that is about to begin; it may be meant for another node. */
 const EARLY_STOP_MS = 5_000;
 
-type RunParts = {
-  store: Store;
-  agents: Agents;
-  skills: Skills;
-  journal: Journal;
-  live: LiveReplies;
-  clock: Clock;
-  events: Events;
-  retries: RetryBudget;
-};
-export type RunnerParts = RunParts & { settings: () => CoreSettings };
+type RunParts = CoreParts & { retries: RetryBudget };
 
 /** A turn that runs here. */
 type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
@@ -49,7 +35,7 @@ export type Place = { claim: ClaimRequest; free: () => void };
  * Claims turns and runs them: one at a time in a session (the store sees to that), at most `concurrency` in all and as many of an
  * agent as the agent says. A full agent makes only its own turns wait.
  */
-export const createRunner = (parts: RunnerParts) => {
+export const createRunner = (parts: RunParts) => {
   const { store, agents, clock } = parts;
   const concurrency = () => parts.settings().concurrency;
   const node = newId("node", clock.now());

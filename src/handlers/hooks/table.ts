@@ -44,7 +44,8 @@ export const hooksHandlers = (core: Core): HooksHandlers<HookContext> => ({
 });
 
 /** The mapping that takes the request, and on the request's timeline why the others did not. */
-const choose = ({ mappings }: Core, body: unknown, ctx: HookContext, name?: string): Choice => {
+const choose = (core: Core, body: unknown, ctx: HookContext, name?: string): Choice => {
+  const { mappings } = core.settings();
   const choice = mappings.choose({ headers: ctx.headers, body }, name);
   ctx.note("mapping.tried", mappings.noteOf(choice));
   return choice;

@@ -1,6 +1,6 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { Mapping, Trial } from "#core/mappings.ts";
+import type { Mapping, Mappings, Trial } from "#core/mappings.ts";
 import { daysSince, OLD_DAYS } from "#core/token-ages.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { timeOrNull } from "./present.ts";
@@ -23,10 +23,13 @@ export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
     const use = await hooksUse();
     const now = core.clock.now();
     return {
-      mappings: core.mappings.list().map((one) => ({
-        ...configuredOf(core, one),
-        rate_limit: rateLimitOf(use.mappings.get(one.mapping.name), now),
-      })),
+      mappings: core
+        .settings()
+        .mappings.list()
+        .map((one) => ({
+          ...configuredOf(core, one),
+          rate_limit: rateLimitOf(use.mappings.get(one.mapping.name), now),
+        })),
       tokens: use.tokens.map(({ name, since, rate }) => ({
         name,
         since: since ?? null,
@@ -39,7 +42,7 @@ export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
   },
   "mappings.dryRun": async ({ body: { name, headers, body } }) => {
     const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
-    const trials = core.mappings.tryAll({ headers: sent, body }, name);
+    const trials = core.settings().mappings.tryAll({ headers: sent, body }, name);
     // By its own path a mapping is reached with its signature; by the path of all, only those without.
     const takes = trials.find((trial) => "message" in trial && (name !== undefined || !trial.mapping.verify));
     return { starts: takes?.mapping.name ?? null, mappings: trials.map((trial) => triedOf(core, trial)) };
@@ -48,7 +51,7 @@ export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
 
 const configuredOf = (
   core: Core,
-  { mapping, message, match }: ReturnType<Core["mappings"]["list"]>[number],
+  { mapping, message, match }: ReturnType<Mappings["list"]>[number],
 ): Omit<Configured, "rate_limit"> => {
   const { name, session, model, verify } = mapping;
   return {
@@ -73,7 +76,7 @@ const rateLimitOf = (rate: Rate, now: number): Configured["rate_limit"] =>
       }
     : null;
 
-const pathOf = (core: Core, { name }: Mapping): string => `${core.mappings.path()}/${name}`;
+const pathOf = (core: Core, { name }: Mapping): string => `${core.settings().mappings.path}/${name}`;
 
 /** The agent that a mapping starts, and where the reply goes. */
 const targetOf = (core: Core, { agent, delivery, channel }: Mapping) => ({
