@@ -87,7 +87,7 @@ async function* readSteps(
       wake();
     },
   });
-  const unhear = live.read(turn, () => wake());
+  const unhear = live.read(sessionId, () => wake());
   left.addEventListener("abort", () => wake());
   try {
     for (;;) {
@@ -120,8 +120,8 @@ async function* readSteps(
         }
         continue;
       }
-      const reply = live.get(turnId);
-      if (reply && reply.seq <= read) {
+      const reply = live.ofSession(sessionId);
+      if (reply?.turnId === turnId && reply.seq <= read) {
         // Past all that was ever written: a mark that this stream never gave.
         if (offset > reply.length && !reply.isCopy) offset = 0;
         replySeq = reply.seq;
