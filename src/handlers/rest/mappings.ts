@@ -1,6 +1,7 @@
+import { announceOf } from "#core/announcements.ts";
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { Mapping, Mappings, Trial } from "#core/mappings.ts";
+import { type Mapping, matchOf, type Trial } from "#core/mappings.ts";
 import { daysSince, OLD_DAYS } from "#core/token-ages.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { timeOrNull } from "./present.ts";
@@ -28,7 +29,7 @@ export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
         .mappings.list()
         .map((one) => ({
           ...configuredOf(core, one),
-          rate_limit: rateLimitOf(use.mappings.get(one.mapping.name), now),
+          rate_limit: rateLimitOf(use.mappings.get(one.name), now),
         })),
       tokens: use.tokens.map(({ name, since, rate }) => ({
         name,
@@ -49,22 +50,16 @@ export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
   },
 });
 
-const configuredOf = (
-  core: Core,
-  { mapping, message, match }: ReturnType<Mappings["list"]>[number],
-): Omit<Configured, "rate_limit"> => {
-  const { name, session, model, verify } = mapping;
-  return {
-    name,
-    path: pathOf(core, mapping),
-    match: Object.fromEntries(Object.entries(match).map(([path, texts]) => [path, [...texts]])),
-    message,
-    ...targetOf(core, mapping),
-    session: session ?? null,
-    model: model ?? null,
-    verify: verify ?? null,
-  };
-};
+const configuredOf = (core: Core, mapping: Mapping): Omit<Configured, "rate_limit"> => ({
+  name: mapping.name,
+  path: pathOf(core, mapping),
+  match: matchOf(mapping),
+  message: mapping.message,
+  ...targetOf(core, mapping),
+  session: mapping.session ?? null,
+  model: mapping.model ?? null,
+  verify: mapping.verify ?? null,
+});
 
 const rateLimitOf = (rate: Rate, now: number): Configured["rate_limit"] =>
   rate
@@ -81,7 +76,7 @@ const pathOf = (core: Core, { name }: Mapping): string => `${core.settings().map
 /** The agent that a mapping starts, and where the reply goes. */
 const targetOf = (core: Core, { agent, delivery, channel }: Mapping) => ({
   ...{ agent, delivery, channel: channel ?? null },
-  announce_to: core.announce({ delivery, channel, hops: 0 })?.channel ?? null,
+  announce_to: announceOf(core.settings(), { delivery, channel, hops: 0 })?.channel ?? null,
 });
 
 const triedOf = (core: Core, trial: Trial): Tried => {
