@@ -23,7 +23,7 @@ const MOST_ATTEMPTS = 100;
  * Sends replies to their channels, each at least once: a claimed announcement that is not ended comes back when its lease ends. A
  * channel that fails is asked again for a day, and neither the turn nor another channel waits for it.
  */
-export const createAnnouncements = (parts: CoreParts & { node: string }) => {
+export const createAnnouncements = (parts: CoreParts) => {
   const { store, clock, events, node, settings } = parts;
   /** Channels whose last attempt failed, how, and until when they asked to be left alone. */
   const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }> & { restsUntil: number }>();

@@ -10,6 +10,8 @@ import type { LiveReplies } from "./turns/live-replies.ts";
 
 /** The parts that all nouns of the core share; each takes those that it needs. */
 export type CoreParts = {
+  /** This process, among those that share the store. */
+  node: string;
   store: Store;
   clock: Clock;
   events: Events;

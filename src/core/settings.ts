@@ -23,23 +23,3 @@ export type CoreSettings = AgentTable & {
   /** Since which day each webhook token is in use, where the configuration says so. */
   datedTokens: readonly DatedToken[];
 };
-
-/** The settings in force. They change one after another, each as a whole. */
-export const createSettings = (first: CoreSettings) => {
-  let current = first;
-  let changed: Promise<unknown> = Promise.resolve();
-  return {
-    current: () => current,
-    put(next: CoreSettings): void {
-      current = next;
-    },
-    /** Does work after the changes that came before it. */
-    inTurn<T>(work: () => Promise<T>): Promise<T> {
-      const done = changed.then(work);
-      changed = done.catch(() => {});
-      return done;
-    },
-  };
-};
-
-export type Settings = ReturnType<typeof createSettings>;

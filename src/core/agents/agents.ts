@@ -80,11 +80,11 @@ export const checkModel = (agent: Agent, model: string | undefined): void => {
   throw new GatewayError("unknown-model", `The agent ${agent.name} takes ${known.join(", ") || "no model by name"}.`);
 };
 
-type PauseParts = { store: Store; agents: Agents; clock: Clock; events: Events };
+type AgentParts = { store: Store; agents: Agents; skills: Skills; clock: Clock; events: Events };
 
 /** Pauses an agent, or resumes it; answers since when it is paused then. The store keeps what waits. Throws `agent-not-found`. */
 export const setPaused = async (
-  { store, agents, clock, events }: PauseParts,
+  { store, agents, clock, events }: AgentParts,
   name: string,
   paused: boolean,
   caller: string,
@@ -100,35 +100,34 @@ export const setPaused = async (
   return pausedAt;
 };
 
-/** The agents as callers see them. */
-export const createAgentViews = ({ agents, skills, store }: { agents: Agents; skills: Skills; store: Store }) => {
-  const viewOf = (agent: Agent): AgentView => {
-    const counts = store.agentCounts(agent.name);
-    const { pausedAt } = counts;
-    return {
-      agentName: agent.name,
-      description: agent.description,
-      backend: agent.backend.kind,
-      model: agent.model ?? null,
-      state: stateOf(counts),
-      paused: pausedAt !== undefined,
-      pausedAt: textOf(pausedAt),
-      running: counts.running,
-      queued: counts.queued,
-      waitingEvents: counts.waitingEvents,
-      skills: skillsOf(skills, agent),
-      heartbeat: {
-        every: spanOf(agent.heartbeatMs),
-        nextAt: pausedAt === undefined ? textOf(counts.nextBeatAt) : null,
-      },
-      lastTurnAt: textOf(counts.lastEndedAt),
-    };
-  };
+/** The agents as callers see them, in the order of the configuration. */
+export const agentList = (parts: AgentParts): AgentList => ({
+  agents: parts.agents.list().map((agent) => viewOf(parts, agent)),
+});
+
+/** Throws `agent-not-found`. */
+export const agentView = (parts: AgentParts, name: string): AgentView => viewOf(parts, parts.agents.get(name));
+
+const viewOf = ({ store, skills }: AgentParts, agent: Agent): AgentView => {
+  const counts = store.agentCounts(agent.name);
+  const { pausedAt } = counts;
   return {
-    /** Throws `agent-not-found`. */
-    agentView: (name: string): AgentView => viewOf(agents.get(name)),
-    /** In the order of the configuration. */
-    agentList: (): AgentList => ({ agents: agents.list().map(viewOf) }),
+    agentName: agent.name,
+    description: agent.description,
+    backend: agent.backend.kind,
+    model: agent.model ?? null,
+    state: stateOf(counts),
+    paused: pausedAt !== undefined,
+    pausedAt: textOf(pausedAt),
+    running: counts.running,
+    queued: counts.queued,
+    waitingEvents: counts.waitingEvents,
+    skills: skillsOf(skills, agent),
+    heartbeat: {
+      every: spanOf(agent.heartbeatMs),
+      nextAt: pausedAt === undefined ? textOf(counts.nextBeatAt) : null,
+    },
+    lastTurnAt: textOf(counts.lastEndedAt),
   };
 };
 

@@ -5,7 +5,7 @@ import { IDEMPOTENCY_MS } from "#core/turns/turns.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, isLoop, loopWords } from "#kit/hops.ts";
 import { idLike, newId } from "#kit/ids.ts";
-import type { EventOrder, EventStatus, Page, SystemEvent } from "#store/store.ts";
+import type { EventOrder, SystemEvent } from "#store/store.ts";
 
 /** The request of a surface that queues an event. */
 export type EventWish = Pick<EventOrder, "text" | "metadata" | "caller" | "delivery"> & {
@@ -63,13 +63,6 @@ export const createSystemEvents = ({ store, agents, clock, events, settings, adm
     },
 
     get,
-
-    list: (query: {
-      agent?: string;
-      status?: EventStatus;
-      limit: number;
-      cursor?: string;
-    }): Promise<Page<SystemEvent>> => store.listEvents(query),
 
     /** Queues a dead event again; where the agent's heartbeat is off it beats now, as it would never do otherwise. */
     async replay(eventId: string, by: string): Promise<SystemEvent> {

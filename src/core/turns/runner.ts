@@ -36,9 +36,8 @@ export type Place = { claim: ClaimRequest; free: () => void };
  * agent as the agent says. A full agent makes only its own turns wait.
  */
 export const createRunner = (parts: RunParts) => {
-  const { store, agents, clock } = parts;
+  const { store, agents, clock, node } = parts;
   const concurrency = () => parts.settings().concurrency;
-  const node = newId("node", clock.now());
   const lease = leaseOfClaims<Run>(store);
   const leaseMs = lease.ms;
   const runningOf = new Map<string, number>();
@@ -100,7 +99,6 @@ export const createRunner = (parts: RunParts) => {
   };
 
   return {
-    node,
     /** A place for a turn of this agent, when there is one that no claim under way may take. */
     reserve(agent: string): Place | undefined {
       const least = worker.isBehind() ? CLAIMED_AT_ONCE : 0;
@@ -154,7 +152,7 @@ const runClaimed = async (parts: RunParts, run: Run, agent: Agent | undefined): 
     if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
     else parts.events.unexpectedError({ error, where: "runner" });
     // A store that is away comes back, but room has to be made by somebody.
-    if (name === "store-full") parts.journal.turnUnkept(turn.turnId);
+    if (name === "store-full") parts.journal.turnUnkept(turn);
   }
 };
 

@@ -8,7 +8,7 @@ import { checkSkills } from "#core/skills/skills.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type { Page, Turn, TurnOrder, TurnQuery, TurnStart } from "#store/store.ts";
+import type { Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
 type Wished = "outside" | "context" | "events" | "announce" | "model" | "skillIds" | "delivery";
@@ -106,9 +106,6 @@ export const createTurns = (parts: TurnParts) => {
     },
 
     get,
-
-    /** Without their replies, newest first. */
-    list: (query: TurnQuery): Promise<Page<Turn>> => store.listTurns(query),
 
     wait: (turn: Turn, ms: number, gone?: TurnWish["gone"]): Promise<Turn> => wait(turn, ms, gone),
 
