@@ -1,20 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import { type Agent, type AgentTable, checkModel, createAgents, labelOfModel } from "#core/agents/agents.ts";
+import { agentWith } from "./start-core.ts";
 
 const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
+  ...agentWith(createEchoBackend()),
   name,
-  description: "",
-  instructions: undefined,
-  model: undefined,
-  skills: [],
-  concurrency: 1,
-  heartbeatMs: undefined,
-  deadlineMs: 1,
-  firstByteMs: 1,
-  silenceMs: 1,
-  backend: createEchoBackend(),
-  toolSource: undefined,
   ...more,
 });
 

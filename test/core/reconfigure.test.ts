@@ -49,7 +49,6 @@ it("a configuration waits for none whose leftovers the store is slow to give up"
   const slow = new Promise<void>((resolve) => (answer = resolve));
   await using core = await startCore({
     wrapStore: (store) => ({
-      ...store,
       failQueuedTurns: async (...of) => {
         await slow;
         return store.failQueuedTurns(...of);

@@ -13,16 +13,17 @@ import type { Store, Turn } from "#store/store.ts";
 import { createScriptedBackend } from "#test/backends/scripted.ts";
 import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
 
+export type WrapStore = (store: Store) => Partial<Store>;
+
 export type CoreOptions = {
   agents?: readonly (Partial<Agent> & { name: string })[];
   backend?: Backend;
   settings?: Partial<CoreSettings>;
-  /** Puts something between the core and its store: a slow engine, one that fails. */
-  wrapStore?: (store: Store) => Store;
+  /** Methods in the place of the store's: of a slow engine, of one that fails. */
+  wrapStore?: WrapStore;
   admit?: () => void;
   processHealth?: Parameters<typeof createCore>[0]["processHealth"];
   clock?: ManualClock;
-  /** How much beats of this process have handed over before; what it is in truth without it. */
 };
 
 export const AMPLE: CoreSettings["limits"] = {
@@ -43,7 +44,7 @@ export const startCore = async (options: CoreOptions = {}) => {
     },
   });
   const settingsWith = (agents: CoreOptions["agents"] = [{ name: "main" }]): CoreSettings => ({
-    agents: new Map(agents.map((agent) => [agent.name, { ...agentOf(backend), ...agent }])),
+    agents: new Map(agents.map((agent) => [agent.name, { ...agentWith(backend), ...agent }])),
     defaultAgent: agents[0]?.name,
     keys: [],
     skillDirs: [],
@@ -61,7 +62,7 @@ export const startCore = async (options: CoreOptions = {}) => {
   });
   const registry = createRegistry();
   const memory = createMemoryStore({ clock });
-  const store = options.wrapStore?.(memory) ?? memory;
+  const store: Store = { ...memory, ...options.wrapStore?.(memory) };
   const core = await createCore({
     settings: settingsWith(options.agents),
     store,
@@ -113,7 +114,8 @@ export const startCore = async (options: CoreOptions = {}) => {
 
 export type TestCore = Awaited<ReturnType<typeof startCore>>;
 
-const agentOf = (backend: Backend): Omit<Agent, "name"> => ({
+/** The settings of an agent that a test says nothing about. */
+export const agentWith = (backend: Backend): Omit<Agent, "name"> => ({
   description: "",
   instructions: undefined,
   model: undefined,
