@@ -219,6 +219,26 @@ export interface components {
          */
         Timestamp: string;
         /**
+         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none.
+         * @example [
+         *       {
+         *         "tool": "find_order",
+         *         "ok": true,
+         *         "ms": 120
+         *       }
+         *     ]
+         */
+        ToolCalls: {
+            /** @description The tool's name. */
+            tool: string;
+            /** @description `false` if the call failed or was refused. */
+            ok: boolean;
+            /** @description How long it took, in milliseconds. */
+            ms: number;
+            /** @description Why it failed, where `ok` is `false`. */
+            reason?: string;
+        }[];
+        /**
          * @description Why a turn failed.
          * @example {
          *       "name": "turn-failed",
@@ -340,6 +360,7 @@ export interface components {
             messageId: components["schemas"]["MessageId"];
             /** @description The whole reply. */
             text: string;
+            toolCalls?: components["schemas"]["ToolCalls"];
         };
         "push.turn.queued": {
             seq: components["schemas"]["Seq"];
@@ -520,6 +541,7 @@ export type StreamCursor = components["schemas"]["StreamCursor"];
 export type Subscribe = components["schemas"]["Subscribe"];
 export type Subscribed = components["schemas"]["Subscribed"];
 export type Timestamp = components["schemas"]["Timestamp"];
+export type ToolCalls = components["schemas"]["ToolCalls"];
 export type TurnError = components["schemas"]["TurnError"];
 export type TurnId = components["schemas"]["TurnId"];
 export type Unsubscribe = components["schemas"]["Unsubscribe"];

@@ -1720,6 +1720,7 @@ export interface components {
                 message_id: components["schemas"]["MessageId"];
                 seq: components["schemas"]["Seq"];
                 text: string;
+                tool_calls?: components["schemas"]["ToolCalls"];
             };
         };
         /** @description The next piece of the reply. Joining inside a reply gives one piece with all so far. */
@@ -2104,6 +2105,26 @@ export interface components {
          * @example 2026-11-21T08:54:31.123Z
          */
         Timestamp: string;
+        /**
+         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none.
+         * @example [
+         *       {
+         *         "tool": "find_order",
+         *         "ok": true,
+         *         "ms": 120
+         *       }
+         *     ]
+         */
+        ToolCalls: {
+            /** @description The tool's name. */
+            tool: string;
+            /** @description `false` if the call failed or was refused. */
+            ok: boolean;
+            /** @description How long it took, in milliseconds. */
+            ms: number;
+            /** @description Why it failed, where `ok` is `false`. */
+            reason?: string;
+        }[];
         /** @description What one mapping makes of the request. */
         TriedMapping: {
             mapping: components["schemas"]["MappingName"];
@@ -5076,6 +5097,7 @@ export type SystemEvent = components["schemas"]["SystemEvent"];
 export type SystemEventList = components["schemas"]["SystemEventList"];
 export type TimelineStep = components["schemas"]["TimelineStep"];
 export type Timestamp = components["schemas"]["Timestamp"];
+export type ToolCalls = components["schemas"]["ToolCalls"];
 export type TriedMapping = components["schemas"]["TriedMapping"];
 export type Turn = components["schemas"]["Turn"];
 export type TurnCancelledEvent = components["schemas"]["TurnCancelledEvent"];

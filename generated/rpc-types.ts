@@ -235,6 +235,7 @@ export interface components {
             createdAt: components["schemas"]["Timestamp"];
             /** @description `true` if the summary stands for it, so that the agent no longer reads it. */
             compacted: boolean;
+            toolCalls?: components["schemas"]["ToolCalls"];
         };
         /**
          * @description One entry of a session.
@@ -433,6 +434,26 @@ export interface components {
          * @example 2026-11-21T08:54:31.123Z
          */
         Timestamp: string;
+        /**
+         * @description The tools that the agent called to write this reply, in the order in which they answered: the first 100. Absent where it called none.
+         * @example [
+         *       {
+         *         "tool": "find_order",
+         *         "ok": true,
+         *         "ms": 120
+         *       }
+         *     ]
+         */
+        ToolCalls: {
+            /** @description The tool's name. */
+            tool: string;
+            /** @description `false` if the call failed or was refused. */
+            ok: boolean;
+            /** @description How long it took, in milliseconds. */
+            ms: number;
+            /** @description Why it failed, where `ok` is `false`. */
+            reason?: string;
+        }[];
         /**
          * @description One run of an agent on a session.
          * @example turn_01M7YN0XEMM1B7E5S8YF3GKP2N
@@ -777,6 +798,7 @@ export type StoreHealth = components["schemas"]["StoreHealth"];
 export type Surface = components["schemas"]["Surface"];
 export type SystemReload = components["schemas"]["SystemReload"];
 export type Timestamp = components["schemas"]["Timestamp"];
+export type ToolCalls = components["schemas"]["ToolCalls"];
 export type TurnId = components["schemas"]["TurnId"];
 export type Uptime = components["schemas"]["Uptime"];
 export type Usage = components["schemas"]["Usage"];

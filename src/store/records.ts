@@ -44,12 +44,17 @@ export type Message = {
   outside: boolean;
   /** The data for the agent beside the text, as JSON. */
   context: string | undefined;
+  /** The tools that its agent called to write it; undefined where it called none. */
+  toolCalls?: ToolCall[] | undefined;
   /** The summary stands for it: later turns do not read it. */
   compacted: boolean;
 };
 
 /** The size of the part of a session that its agent reads with the next turn. */
 export type SessionSize = { messages: number; tokens: number };
+
+/** A call of a tool. A call that failed has its `reason`. */
+export type ToolCall = { tool: string; ok: boolean; ms: number; reason?: string | undefined };
 
 export type TurnError = { name: ErrorName; detail: string | undefined };
 
@@ -91,7 +96,7 @@ export type Entry = { seq: number; at: number; turnId: string } & (
       outside: boolean;
       context?: string | undefined;
     }
-  | { name: "message.completed"; messageId: string; text: string }
+  | { name: "message.completed"; messageId: string; text: string; toolCalls?: ToolCall[] | undefined }
   | { name: "turn.queued" }
   | { name: "turn.started"; attempt: number }
   | ({ name: "turn.completed"; reply: string } & EntryOfEnd)
@@ -176,6 +181,8 @@ export type TurnEnd = {
   status: "completed" | "failed" | "cancelled";
   /** The reply as far as it was written; kept unless it is empty and the turn did not complete. */
   reply: string;
+  /** Kept with the reply. */
+  toolCalls?: ToolCall[] | undefined;
   error: TurnError | undefined;
   /** The model that answered, where it is not the turn's; told only with `usage`. */
   model?: string | undefined;

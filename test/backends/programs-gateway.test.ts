@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, type onTestFinished } from "vitest";
 import { startProcess } from "#test/harness/process.ts";
 import { createRest } from "#test/harness/rest.ts";
+import { createRpc } from "#test/harness/rpc.ts";
 import { AGENTS, type Agent, configOf, gatewayWith, sendToDeaf } from "./programs-agents.ts";
 import { isAlive, untilGone } from "./stand-ins/programs.ts";
 
@@ -29,8 +30,14 @@ describe.concurrent("a gateway with agents that are programs", () => {
     expect(await gateway.rest.call("chat.send", { body })).toMatchObject({ status: 200, json: { reply: "Hello 🙂" } });
     const events = await (await gateway.rest.stream("chat.send", { body })).all();
     expect(events.at(-1)?.event).toBe("turn.completed");
-    const sent = await gateway.rest.call("chat.send", { body: { message: "do: tool" } });
-    expect(sent.json).toMatchObject({ reply: "Let me look.\n\nIt was reject_once." });
+    const stream = await gateway.rest.stream("chat.send", { body: { message: "do: tool", session_id: "b" } });
+    const call = { tool: "Read /etc/motd", ok: false, reason: expect.stringContaining("permissions") };
+    expect((await stream.all()).find(({ event }) => event === "message.completed")?.data).toMatchObject({
+      text: "Let me look.\n\nIt was reject_once.",
+      tool_calls: [call],
+    });
+    const { result } = await createRpc(gateway.url).call("session.get", { sessionId: "b" });
+    expect(result?.messages[0]).toMatchObject({ role: "assistant", toolCalls: [call] });
     const listed = await gateway.console.call("deliveries.list", { query: { limit: "1" } });
     const [{ delivery_id }] = (listed.json as { deliveries: { delivery_id: string }[] }).deliveries as [
       { delivery_id: string },

@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
+import { agentProgram } from "#test/backends/stand-ins/acp.ts";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
 const outcomes = (page: Page): Promise<string[]> => page.locator("td[data-name='Outcome']").allTextContents();
@@ -225,6 +226,18 @@ browserTests(({ open }) => {
       await page.reload();
       await expect.poll(() => messages.count()).toBe(4);
       expect(complaints).toEqual([]);
+    });
+
+    it("MUST fold the calls of tools, and say how each went", async () => {
+      await using gateway = await startPages({ agents: { main: { backend: "acp", acp: { run: agentProgram() } } } });
+      const { session_id } = await callers(gateway).rest("/api/v1/chat/send", { message: "do: tool", user_id: "ada" });
+      await using opened = await open(gateway, { path: `/console/s/${encodeURIComponent(String(session_id))}` });
+      const calls = opened.page.locator(".tool-calls");
+      expect(await calls.locator("summary").textContent()).toBe("1 tool call, 1 failed");
+      expect(await calls.getByText("Read /etc/motd").isVisible()).toBe(false);
+      await calls.locator("summary").click();
+      await calls.getByText("Read /etc/motd").waitFor();
+      await expect.poll(() => calls.textContent()).toContain("failed");
     });
 
     it("MUST show hostile text as text, also as Markdown", async () => {

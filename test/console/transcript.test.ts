@@ -40,6 +40,13 @@ describe("a live transcript", () => {
     expect(openTurns(done)).toEqual([]);
   });
 
+  test("has the calls of tools with the reply that they led to", () => {
+    const toolCalls = [{ tool: "find_order", ok: true, ms: 12 }];
+    const message = { turnId: "a", seq: 4, messageId: "a-reply", text: "Found it.", toolCalls };
+    const done = replayed([asked("a", 1), begun("a", 3), push("message.completed", message)]);
+    expect(done.messages.at(-1)).toMatchObject({ text: "Found it.", toolCalls });
+  });
+
   test("is the same when pushes come again", () => {
     const pushes = [
       asked("a", 1),

@@ -110,6 +110,7 @@ type Params = {
   reply: string;
   usage: Usage;
   error: TranscriptTurn["error"];
+  toolCalls: Message["toolCalls"];
 };
 type Change = (transcript: Transcript, params: Params) => Transcript;
 
@@ -144,9 +145,10 @@ const delta: Change = (transcript, params) => {
 };
 const blank = { role: "assistant", text: "", compacted: false, isOpen: true, hasGap: false } as const;
 
-const completed: Change = (transcript, { messageId, turnId, seq, at, text }) => {
+const completed: Change = (transcript, { messageId, turnId, seq, at, text, toolCalls }) => {
   const known = transcript.messages.find((one) => one.messageId === messageId);
-  const whole = { ...blank, createdAt: at, ...known, messageId, turnId, text, isOpen: false, hasGap: false };
+  const calls = toolCalls && { toolCalls };
+  const whole = { ...blank, createdAt: at, ...known, messageId, turnId, text, ...calls, isOpen: false, hasGap: false };
   const others = transcript.messages.filter((one) => one.messageId !== messageId);
   // It keeps the place at which it began.
   const messages = inOrder([...others, { ...whole, seq: known?.seq ?? seq }]);

@@ -1,6 +1,6 @@
 import { signal, useSignal } from "@preact/signals";
 import { hrefOf } from "../app/router.ts";
-import { count } from "../lib/format.ts";
+import { count, duration, plural } from "../lib/format.ts";
 import { hasEnded, type TranscriptMessage, type TranscriptTurn } from "../lib/transcript.ts";
 import { CopyButton } from "./copy.tsx";
 import { Markdown, Plain } from "./markdown.tsx";
@@ -44,7 +44,7 @@ export const Messages = ({ messages, turns, agentName }: Conversation) => (
 type Line = { message: TranscriptMessage; turn: TranscriptTurn | undefined; agentName: string };
 
 const MessageLine = ({ message, turn, agentName }: Line) => {
-  const { role, createdAt, compacted, isOpen, hasGap, text, turnId } = message;
+  const { role, createdAt, compacted, isOpen, hasGap, text, turnId, toolCalls } = message;
   const who = role === "assistant" ? agentName : { user: "User", system: "System", tool: "Tool" }[role];
   return (
     <li class="message" data-role={role} data-compacted={compacted}>
@@ -66,14 +66,8 @@ const MessageLine = ({ message, turn, agentName }: Line) => {
           <CopyButton text={text} what="Copy the message" />
         </span>
       </header>
-      {role === "tool" ? (
-        <details>
-          <summary>What the tool answered, {count(text.length)} characters</summary>
-          <Plain text={text} />
-        </details>
-      ) : (
-        <Text text={text} />
-      )}
+      {toolCalls && <ToolCalls calls={toolCalls} />}
+      <Text text={text} />
       {isOpen && (hasGap || !turn) && (
         <p class="message-open" role="status">
           {hasGap ? "Some of it was left out. The whole appears when it is finished." : "Writing…"}
@@ -81,6 +75,29 @@ const MessageLine = ({ message, turn, agentName }: Line) => {
       )}
       {turn && <TurnLine turn={turn} />}
     </li>
+  );
+};
+
+/** The tools that the agent called before it answered, folded. */
+const ToolCalls = ({ calls }: { calls: NonNullable<TranscriptMessage["toolCalls"]> }) => {
+  const failed = calls.filter(({ ok }) => !ok).length;
+  return (
+    <details class="tool-calls">
+      <summary>
+        {plural(calls.length, "tool call")}
+        {failed > 0 && `, ${count(failed)} failed`}
+      </summary>
+      <ol>
+        {calls.map(({ tool, ok, ms, reason }, n) => (
+          <li key={n}>
+            <State of={ok ? "ok" : "failed"} />
+            <code>{tool}</code>
+            <span class="faint">{duration(ms)}</span>
+            {reason && <span>{reason}</span>}
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 };
 

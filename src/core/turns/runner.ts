@@ -10,7 +10,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { abortSignalOf, Stop } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, UsageRow } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, ToolCall, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import { type Note, type Outcome, runTurn, type StopReason, TurnWatch } from "./run-turn.ts";
 
@@ -22,6 +22,8 @@ const CLAIMED_AT_ONCE = 64;
 const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
 /** The time that a stop waits for a run that is about to begin; it may be meant for another node. */
 const EARLY_STOP_MS = 5_000;
+/** Calls of tools that are kept with a reply. */
+const MOST_TOOL_CALLS = 100;
 
 type RunParts = CoreParts & { retries: RetryBudget };
 
@@ -165,19 +167,22 @@ const runAttempt = async (parts: RunParts, { claimed, stop }: Run, agent: Agent)
   events.turnStarted({ turnId: turn.turnId, agent: turn.agent, attempt: turn.attempt, queuedMs });
   const reply = live.open(turn.turnId, turn.sessionId, claimed.replyMessageId, claimed.replySeq);
   const watch = new TurnWatch(clock, agent, claimed.spentMs, stop);
+  let toolCalls: ToolCall[] | undefined;
+  const note = (note: Note): void => {
+    if (note.name === "usage.unknown") events.usageUnknown({ agent: agent.name });
+    if (note.name === "tool.called") toolCalls = withCall(toolCalls, note.detail);
+    noteOn(parts, claimed, note);
+  };
   try {
-    const outcome = await runTurn(agent.backend, askedTurn(parts, claimed, agent, watch), stop, {
+    const outcome = await runTurn(agent.backend, askedTurn(parts, claimed, agent, watch, note), stop, {
       written: reply,
       text: (text) => live.append(reply, text),
-      note: (note) => {
-        if (note.name === "usage.unknown") events.usageUnknown({ agent: agent.name });
-        noteOn(parts, claimed, note);
-      },
+      note,
       alive: () => watch.alive(),
       anew: () => watch.anew(),
     });
     watch.stop();
-    await keepEnd(parts, claimed, agent, outcome, clock.monotonic() - began);
+    await keepEnd(parts, claimed, agent, outcome, toolCalls, clock.monotonic() - began);
   } finally {
     watch.stop();
     live.close(reply);
@@ -190,6 +195,7 @@ const keepEnd = async (
   claimed: ClaimedTurn,
   agent: Agent,
   outcome: Outcome,
+  toolCalls: ToolCall[] | undefined,
   ms: number,
 ): Promise<void> => {
   const { store, clock, events } = parts;
@@ -205,7 +211,7 @@ const keepEnd = async (
   events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: outcome.usage });
   const isOurs = await keepTrying(parts, "endTurn", () =>
     retryInMs === undefined
-      ? store.endTurn(claim, { now: clock.now(), status, reply, error, model, usage })
+      ? store.endTurn(claim, { now: clock.now(), status, reply, toolCalls, error, model, usage })
       : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage }),
   );
   if (!isOurs) return await tellLost(parts, turn);
@@ -215,6 +221,14 @@ const keepEnd = async (
   // The journal does not tell why an attempt was given back.
   const reason = outcome.status === "handed-back" ? "the gateway stopped" : error?.detail;
   noteOn(parts, claimed, { name: "turn.returned", detail: { attempt, reason, delay_ms: delayMs } });
+};
+
+/** With a call as its note tells it. The names and reasons may be somebody else's, of any length. */
+const withCall = (calls: ToolCall[] = [], { tool, ok, ms, reason }: Note["detail"]): ToolCall[] => {
+  const call = { tool: String(tool).slice(0, 200), ok: ok === true, ms: Number(ms) };
+  if (calls.length < MOST_TOOL_CALLS)
+    calls.push(typeof reason === "string" ? { ...call, reason: reason.slice(0, 500) } : call);
+  return calls;
 };
 
 /** The turn's session was deleted, or its lease ended and it goes on elsewhere. */
@@ -277,7 +291,13 @@ export const createRetryBudget = () => {
 export type RetryBudget = ReturnType<typeof createRetryBudget>;
 
 /** A turn as its backend gets it. The watch must not take for silence that a tool is at work. */
-const askedTurn = (parts: RunParts, claimed: ClaimedTurn, agent: Agent, watch: TurnWatch): BackendTurn => {
+const askedTurn = (
+  parts: RunParts,
+  claimed: ClaimedTurn,
+  agent: Agent,
+  watch: TurnWatch,
+  note: (note: Note) => void,
+): BackendTurn => {
   const { store, skills, retries } = parts;
   const { turn, message, hops } = claimed;
   return {
@@ -300,27 +320,27 @@ const askedTurn = (parts: RunParts, claimed: ClaimedTurn, agent: Agent, watch: T
       const own = skillTools(skills, agent);
       const theirs = agent.toolSource && (await watch.pause(agent.toolSource.tools(abortSignalOf(signal), hops)));
       for (const { server, reason } of theirs?.missing ?? [])
-        noteOn(parts, claimed, { name: "tool.unavailable", detail: { server, reason } });
-      return [...own, ...(theirs?.tools ?? [])].map((tool) => notedTool(parts, claimed, watch, tool));
+        note({ name: "tool.unavailable", detail: { server, reason } });
+      return [...own, ...(theirs?.tools ?? [])].map((tool) => notedTool(parts.clock, watch, note, tool));
     },
   };
 };
 
-/** The tool, each call of which goes on the turn's timeline. */
-const notedTool = (parts: RunParts, claimed: ClaimedTurn, watch: TurnWatch, tool: Tool): Tool => ({
+/** The tool, each call of which is noted. */
+const notedTool = (clock: Clock, watch: TurnWatch, note: (note: Note) => void, tool: Tool): Tool => ({
   ...tool,
   call: async (args, signal) => {
-    const began = parts.clock.monotonic();
-    const note = (detail: object) => {
-      const ms = Math.round(parts.clock.monotonic() - began);
-      noteOn(parts, claimed, { name: "tool.called", detail: { tool: tool.name, ms, ...detail } });
+    const began = clock.monotonic();
+    const noteCall = (detail: object) => {
+      const ms = Math.round(clock.monotonic() - began);
+      note({ name: "tool.called", detail: { tool: tool.name, ms, ...detail } });
     };
     try {
       const answer = await watch.pause(tool.call(args, signal));
-      note({ ok: true, characters: answer.length });
+      noteCall({ ok: true, characters: answer.length });
       return answer;
     } catch (error) {
-      note({ ok: false, reason: error instanceof ToolError ? error.message : "the tool failed" });
+      noteCall({ ok: false, reason: error instanceof ToolError ? error.message : "the tool failed" });
       throw error;
     }
   },

@@ -78,8 +78,10 @@ export const eventsOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnSte
     case "turn.started":
       return [{ event: "turn.started", id, data: { ...ids, attempt: entry.attempt } }];
     case "message.completed": {
-      const { messageId: message_id, text } = entry;
-      return [{ event: "message.completed", id, data: { turn_id, message_id, seq, text } }];
+      const { messageId: message_id, text, toolCalls: tool_calls } = entry;
+      return [
+        { event: "message.completed", id, data: { turn_id, message_id, seq, text, ...(tool_calls && { tool_calls }) } },
+      ];
     }
     case "turn.completed": {
       const { reply, usage } = entry;

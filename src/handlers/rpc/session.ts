@@ -71,7 +71,7 @@ const sessionOf = (session: Session): SessionView => ({
   usage: showUsage(session.usage),
 });
 
-const messageOf = ({ messageId, role, text, turnId, seq, createdAt, compacted }: Message): MessageView => ({
+const messageOf = ({ messageId, role, text, turnId, seq, createdAt, compacted, toolCalls }: Message): MessageView => ({
   messageId,
   role,
   text,
@@ -79,4 +79,5 @@ const messageOf = ({ messageId, role, text, turnId, seq, createdAt, compacted }:
   seq,
   createdAt: timeOf(createdAt),
   compacted,
+  ...(toolCalls && { toolCalls }),
 });

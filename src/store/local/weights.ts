@@ -33,7 +33,8 @@ export const weighTurn = ({ turn, open }: TurnRecord): number =>
 /** The end of a turn names the reply that the entry before it holds. */
 export const weighEntry = (entry: Entry): number => {
   if (entry.name === "message.created") return ENTRY_BYTES + textBytes(entry.text) + textBytes(entry.context);
-  return ENTRY_BYTES + (entry.name === "message.completed" ? textBytes(entry.text) : 0);
+  if (entry.name !== "message.completed") return ENTRY_BYTES;
+  return ENTRY_BYTES + textBytes(entry.text) + textBytes(entry.toolCalls && JSON.stringify(entry.toolCalls));
 };
 
 export const weighSummary = ({ summary, except }: SummaryRecord): number =>

@@ -79,8 +79,8 @@ const messageOf = (entry: Entry, compacted: boolean): Message | undefined => {
   const { seq, at: createdAt, turnId } = entry;
   const of = { turnId, seq, createdAt, compacted };
   if (entry.name === "message.completed") {
-    const { messageId, text } = entry;
-    return { messageId, role: "assistant", text, ...of, outside: false, context: undefined };
+    const { messageId, text, toolCalls } = entry;
+    return { messageId, role: "assistant", text, ...of, outside: false, context: undefined, toolCalls };
   }
   if (entry.name !== "message.created" || entry.role === "assistant") return undefined;
   const { messageId, role, text, outside, context } = entry;

@@ -56,10 +56,10 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
 
 /** The entries that the end of a turn appends to the journal. `turn` is the ended one. */
 const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string, end: TurnEnd): Entry[] => {
-  const { now: at, status, model } = end;
+  const { now: at, status, model, toolCalls } = end;
   const entries: Entry[] = [];
   if (reply !== undefined) {
-    entries.push({ seq: NO_SEQ, at, turnId, name: "message.completed", messageId, text: reply });
+    entries.push({ seq: NO_SEQ, at, turnId, name: "message.completed", messageId, text: reply, toolCalls });
   }
   if (status === "failed") {
     entries.push({ seq: NO_SEQ, at, turnId, name: "turn.failed", usage, model, error: end.error as TurnError });

@@ -35,8 +35,10 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
           const { messageId, role, text } = entry;
           return frameOf(entry.name, { ...base, messageId, role, text });
         }
-        case "message.completed":
-          return frameOf(entry.name, { ...base, messageId: entry.messageId, text: entry.text });
+        case "message.completed": {
+          const { messageId, text, toolCalls } = entry;
+          return frameOf(entry.name, { ...base, messageId, text, ...(toolCalls && { toolCalls }) });
+        }
         case "turn.queued":
           return frameOf(entry.name, base);
         case "turn.started":

@@ -35,6 +35,18 @@ export const endingTests = (engine: Engine): void => {
       expect(await world.store.getSession("chat:a")).toMatchObject(session);
     });
 
+    it("keeps the calls of tools with the reply", async () => {
+      await using world = await openWorld(engine);
+      await world.start();
+      const toolCalls = [
+        { tool: "find_order", ok: true, ms: 12 },
+        { tool: "refund", ok: false, ms: 3, reason: "of \u0000 none" },
+      ];
+      await world.end(await world.claimNext(), { reply: "hi", toolCalls });
+      expect((await world.entries())[4]).toMatchObject({ name: "message.completed", text: "hi", toolCalls });
+      expect(await world.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ text: "hi", toolCalls }]);
+    });
+
     it("keeps an empty reply of a completed turn", async () => {
       await using world = await openWorld(engine);
       const { turnId } = await world.start();

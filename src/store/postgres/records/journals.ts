@@ -1,5 +1,5 @@
 import type { Records, Stream } from "#store/rules/records.ts";
-import type { Entry, Role, SessionSize, TurnError } from "#store/store.ts";
+import type { Entry, Role, SessionSize, ToolCall, TurnError } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
 import { moreOf, usageOf } from "./fields.ts";
 import type { Sessions } from "./sessions.ts";
@@ -30,6 +30,8 @@ const COLUMNS: readonly (readonly [name: string, type: string])[] = [
 ];
 const NAMES = COLUMNS.map(([name]) => name).join(", ");
 
+const keepCalls = (calls: ToolCall[] | undefined) => keepOptional(calls && JSON.stringify(calls));
+
 /** `before` is the entry before it, of the same turn's end. */
 const keepEntry = (session: number, entry: Entry, before: Entry | undefined): object => {
   const { seq, at, turnId, name } = entry;
@@ -47,7 +49,7 @@ const keepEntry = (session: number, entry: Entry, before: Entry | undefined): ob
       };
     }
     case "message.completed":
-      return { ...of, message_id: entry.messageId, text: keepText(entry.text) };
+      return { ...of, message_id: entry.messageId, text: keepText(entry.text), context: keepCalls(entry.toolCalls) };
     case "turn.started":
       return { ...of, attempt: entry.attempt };
     case "session.compacted":
@@ -67,6 +69,8 @@ const keepEntry = (session: number, entry: Entry, before: Entry | undefined): ob
   }
 };
 
+const readCalls = (calls: string | undefined) => (calls === undefined ? undefined : (JSON.parse(calls) as ToolCall[]));
+
 const NOTHING: SessionSize = { messages: 0, tokens: 0 };
 
 /** The reply that the end of a turn tells is the text of the entry `before`, where there is one. */
@@ -84,7 +88,7 @@ const readEntry = (row: Row, before: Row | undefined): Entry => {
       return { ...of, name, messageId, role: (row.role ?? "user") as Role, text, ...rest };
     }
     case "message.completed":
-      return { ...of, name, ...message };
+      return { ...of, name, ...message, toolCalls: readCalls(optionalText(row.context)) };
     case "turn.queued":
       return { ...of, name };
     case "turn.started":
@@ -106,7 +110,8 @@ const weigh = (entry: Entry): number => {
   if (entry.name === "message.created") {
     return ENTRY_BYTES + Buffer.byteLength(entry.text) + Buffer.byteLength(entry.context ?? "");
   }
-  return ENTRY_BYTES + (entry.name === "message.completed" ? Buffer.byteLength(entry.text) : 0);
+  if (entry.name !== "message.completed") return ENTRY_BYTES;
+  return ENTRY_BYTES + Buffer.byteLength(entry.text) + Buffer.byteLength(keepCalls(entry.toolCalls) ?? "");
 };
 
 /** The journals of sessions. */
