@@ -6,6 +6,7 @@ import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.t
 import { skillTools } from "#core/skills/skill-tools.ts";
 import { hasSkill } from "#core/skills/skills.ts";
 import { createWorker, keepTrying, leaseOfClaims, type Worker } from "#core/worker.ts";
+import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { abortSignalOf, Stop } from "#kit/stop-signal.ts";
