@@ -1,11 +1,9 @@
 import type { Outcome } from "#channels/channel.ts";
-import type { CoreSettings } from "#core/settings.ts";
+import type { CoreParts } from "#core/parts.ts";
 import { createWorker, keepTrying, type Worker } from "#core/worker.ts";
-import type { Clock } from "#kit/clock.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import { NO_USAGE } from "#kit/usages.ts";
-import type { Events } from "#observe/events.ts";
-import type { Announcement, ClaimedAnnouncement, DeliveryStep, HealthPart, Store, TurnOrder } from "#store/store.ts";
+import type { Announcement, ClaimedAnnouncement, DeliveryStep, HealthPart, TurnOrder } from "#store/store.ts";
 
 /** A channel's call is over sooner (channels/channel.ts), so that no lease is extended. */
 const LEASE_MS = 60_000;
@@ -25,13 +23,7 @@ const MOST_ATTEMPTS = 100;
  * Sends replies to their channels, each at least once: a claimed announcement that is not ended comes back when its lease ends. A
  * channel that fails is asked again for a day, and neither the turn nor another channel waits for it.
  */
-export const createAnnouncements = (parts: {
-  store: Store;
-  clock: Clock;
-  events: Events;
-  node: string;
-  settings: () => Pick<CoreSettings, "channels">;
-}) => {
+export const createAnnouncements = (parts: CoreParts) => {
   const { store, clock, events, node, settings } = parts;
   /** Channels whose last attempt failed, how, and until when they asked to be left alone. */
   const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }> & { restsUntil: number }>();

@@ -1,24 +1,25 @@
 import { createBackground } from "#kit/background.ts";
 import type { Clock } from "#kit/clock.ts";
+import { newId } from "#kit/ids.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
-import { createAgents, createAgentViews, setPaused } from "./agents/agents.ts";
+import { createAgents } from "./agents/agents.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
-import { announceOf, createAnnouncements } from "./announcements.ts";
+import { createAnnouncements } from "./announcements.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import { createHeartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents } from "./heartbeat/system-events.ts";
 import { createKeys } from "./keys.ts";
-import { createMappings } from "./mappings.ts";
+import type { CoreParts } from "./parts.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
 import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
 import { createCompactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
 import { startSweeps } from "./sessions/sweeps.ts";
-import { type CoreSettings, createSettings, type Settings } from "./settings.ts";
+import type { CoreSettings } from "./settings.ts";
 import { createSkills, type InvalidSkill, type Skills } from "./skills/skills.ts";
-import { agesOf, countEndingKeys, NEAR_END, tellOldTokens } from "./token-ages.ts";
+import { agesOf, countEndingKeys, tellOldTokens } from "./token-ages.ts";
 import { createLiveReplies, createSharedReplies } from "./turns/live-replies.ts";
 import { createRetryBudget, createRunner } from "./turns/runner.ts";
 import { createTurnSteps } from "./turns/turn-events.ts";
@@ -27,7 +28,7 @@ import { createUsageStats } from "./usage.ts";
 
 const REPLY_WAIT_MS = 90_000;
 
-type CoreParts = {
+type CoreOptions = {
   settings: CoreSettings;
   store: Store;
   clock: Clock;
@@ -40,44 +41,60 @@ type CoreParts = {
 };
 
 /** The gateway's agents, sessions, turns and other state, over one store. */
-export const createCore = async (parts: CoreParts) => {
-  const { store, clock, events } = parts;
-  const settings = createSettings(parts.settings);
-  const { current } = settings;
-  const nouns = createNouns(parts, current);
-  const { announcements, deliveryFeed, heartbeat, keys, removedAgents } = nouns;
+export const createCore = async (options: CoreOptions) => {
+  const { store, clock, events } = options;
+  let current = options.settings;
+  const settings = () => current;
+  const nouns = createNouns(options, settings);
+  const { announcements, deliveryFeed, heartbeat, keys, removedAgents, runner } = nouns;
+  let changed: Promise<unknown> = Promise.resolve();
+  /** Changes of settings and skills come one after another, each as a whole. */
+  const inTurn = <T>(change: () => Promise<T>): Promise<T> => {
+    const done = changed.then(change);
+    changed = done.catch(() => {});
+    return done;
+  };
+  const reloadSkills = (): Promise<InvalidSkill[]> =>
+    inTurn(async () => {
+      const { invalid, take } = await readSkills(nouns, current);
+      take();
+      return invalid;
+    });
   const unwatch = watchStore(store, nouns);
-  await Promise.all([keys.load(), settings.inTurn(() => loadSkills(nouns, current())), heartbeat.reconfigure()]);
+  await Promise.all([keys.load(), reloadSkills(), heartbeat.reconfigure()]);
   await removedAgents.begin();
   // Work that was left to do begins only when all skills are read.
-  nouns.runner.wake();
+  runner.wake();
   announcements.wake();
-  const expiringKeys = () => keys.expiring(NEAR_END);
-  const tokens = () => current().datedTokens;
-  const stopTelling = tellOldTokens({ tokens, keys: expiringKeys, clock, events });
-  const stopSweeps = startSweeps({ store, clock, events, settings: current });
+  const stopTelling = tellOldTokens({ tokens: () => current.datedTokens, keys: keys.ending, clock, events });
+  const stopSweeps = startSweeps({ store, clock, events, settings });
 
   return {
     ...nouns,
-    ...createAgentViews(nouns),
-    /** How a turn is started whose reply may be announced. */
-    announce: (wish: Parameters<typeof announceOf>[1]) => announceOf(current(), wish),
-    /** Pauses an agent, or resumes it; answers since when it is paused then. Throws `agent-not-found`. */
-    setPaused: (name: string, paused: boolean, caller: string) => setPaused(nouns, name, paused, caller),
-    replyWaitMs: parts.replyWaitMs ?? REPLY_WAIT_MS,
+    replyWaitMs: options.replyWaitMs ?? REPLY_WAIT_MS,
     /**
      * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the
      * old one. Several that overlap are taken over one after another. Resolves when the work of agents that are gone is given up, too.
      */
     async reconfigure(next: CoreSettings, inForce = () => {}): Promise<void> {
-      await settings.inTurn(() => takeOver(nouns, settings, next, inForce));
-      await giveUpGone(nouns);
+      await inTurn(async () => {
+        const { take } = await readSkills(nouns, next);
+        if (store.shared) await removedAgents.expect([...next.agents.keys()]);
+        current = next;
+        take();
+        keys.configure(next.keys);
+        announcements.reconfigured();
+        inForce();
+      });
+      await removedAgents.left();
+      await heartbeat.reconfigure();
+      runner.wake();
     },
     /** Reads the skills again, after the configuration that is being taken over; answers the folders that were left out. */
-    reloadSkills: (): Promise<InvalidSkill[]> => settings.inTurn(() => loadSkills(nouns, current())),
+    reloadSkills,
     giveUpQueued: () => giveUpQueued(nouns),
-    tokenAges: () => agesOf(tokens(), clock.now()),
-    endingKeys: () => countEndingKeys(expiringKeys(), clock.now()),
+    tokenAges: () => agesOf(current.datedTokens, clock.now()),
+    endingKeys: () => countEndingKeys(keys.ending(), clock.now()),
     async close(): Promise<void> {
       stopSweeps();
       stopTelling();
@@ -100,36 +117,32 @@ type Nouns = ReturnType<typeof createNouns>;
 
 /** The parts of the core, each with the others that it needs. */
 const createNouns = (
-  { store, clock, events, admit, processHealth = () => [] }: CoreParts,
-  settings: Settings["current"],
+  { store, clock, events, admit, processHealth = () => [] }: CoreOptions,
+  settings: () => CoreSettings,
 ) => {
   const { shared } = store;
-  const first = settings();
-  const agents = createAgents(first.agents, first.defaultAgent);
-  const journal = createJournal();
   const sharedReplies = shared && createSharedReplies({ shared, clock, events });
-  const live = sharedReplies?.live ?? createLiveReplies();
-  const common = { store, clock, events, admit, settings, agents, journal, live, skills: createSkills() };
-  const background = { ...common, inBackground: createBackground() };
+  const common: CoreParts = {
+    ...{ store, clock, events, admit, settings, node: newId("node", clock.now()) },
+    agents: createAgents(settings),
+    skills: createSkills(),
+    journal: createJournal(),
+    live: sharedReplies?.live ?? createLiveReplies(),
+    inBackground: createBackground(),
+  };
   const runner = createRunner({ ...common, retries: createRetryBudget() });
-  const { node } = runner;
   const turns = createTurns({ ...common, runner });
-  const compactions = createCompactions({ ...background, node });
-  const announcements = createAnnouncements({ ...common, node });
-  const systemEvents = createSystemEvents(background);
-  const heartbeat = createHeartbeat({ ...background, turns, node, makeRoom: compactions.makeRoom });
-  const keys = createKeys({ ...common, configured: first.keys });
+  const compactions = createCompactions(common);
+  const announcements = createAnnouncements(common);
+  const systemEvents = createSystemEvents(common);
+  const heartbeat = createHeartbeat({ ...common, turns, makeRoom: compactions.makeRoom });
+  const keys = createKeys({ ...common, configured: settings().keys });
   const gatewayStream = createGatewayStream(common);
-  const health = createHealth({
-    ...{ ...common, node, stream: gatewayStream, process: processHealth },
-    eventsRefused: systemEvents.refused,
-    endingKeys: () => keys.expiring(NEAR_END),
-    eventsDelayedBy: heartbeat.delayedBy,
-    channels: announcements.health,
-  });
+  const process = processHealth;
+  const health = createHealth({ ...common, gatewayStream, systemEvents, heartbeat, keys, announcements, process });
   return {
     ...{ ...common, sharedReplies, runner, turns, compactions, announcements, systemEvents, heartbeat, keys },
-    ...{ gatewayStream, health, mappings: createMappings(first.mappings) },
+    ...{ gatewayStream, health },
     removedAgents: createRemovedAgents({ ...common, systemEvents }),
     deliveries: createDeliveries(common),
     deliveryFeed: createDeliveryFeed(common),
@@ -169,31 +182,6 @@ const readSkills = async ({ skills, events }: Nouns, { skillDirs }: CoreSettings
   const found = await skills.read(skillDirs);
   for (const { dir, reason } of found.invalid) events.skillRefused({ skill: dir, reason });
   return found;
-};
-
-const loadSkills = async (nouns: Nouns, settings: CoreSettings): Promise<InvalidSkill[]> => {
-  const { invalid, take } = await readSkills(nouns, settings);
-  take();
-  return invalid;
-};
-
-const takeOver = async (nouns: Nouns, settings: Settings, next: CoreSettings, inForce: () => void): Promise<void> => {
-  const { store, agents, keys, announcements, mappings, removedAgents } = nouns;
-  const { take } = await readSkills(nouns, next);
-  if (store.shared) await removedAgents.expect(next.agents.map(({ name }) => name));
-  settings.put(next);
-  take();
-  keys.configure(next.keys);
-  announcements.reconfigured();
-  mappings.replace(next.mappings);
-  agents.replace(next.agents, next.defaultAgent);
-  inForce();
-};
-
-const giveUpGone = async ({ removedAgents, heartbeat, runner }: Nouns): Promise<void> => {
-  await removedAgents.left();
-  await heartbeat.reconfigure();
-  runner.wake();
 };
 
 /** Work that still waits in a store that forgets will never run: callers who wait for it are told. */

@@ -1,11 +1,14 @@
 import type { Health } from "#generated/rpc-types.ts";
 import { type Clock, rest } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { Events } from "#observe/events.ts";
 import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
-import { type Agent, type Agents, restMsOf } from "./agents/agents.ts";
+import { type Agent, restMsOf } from "./agents/agents.ts";
+import type { Announcements } from "./announcements.ts";
 import type { GatewayStream } from "./gateway-stream.ts";
-import type { CoreSettings } from "./settings.ts";
+import type { Heartbeat } from "./heartbeat/heartbeat.ts";
+import type { SystemEvents } from "./heartbeat/system-events.ts";
+import type { Keys } from "./keys.ts";
+import type { CoreParts } from "./parts.ts";
 import { agesOf, type DatedToken, type EndingKey, isOld, needingAnother } from "./token-ages.ts";
 
 const FRESH_MS = 250;
@@ -16,30 +19,19 @@ const BEAT_MS = 5_000;
 
 export type HealthReport = Pick<Health, "status" | "parts" | "store" | "nodeId">;
 
-type HealthParts = {
-  /** This process, among those that share the store. */
-  node: string;
-  store: Store;
-  agents: Agents;
-  clock: Clock;
-  events: Events;
-  stream: GatewayStream;
-  settings: () => CoreSettings;
-  /** System events that were refused for want of room since this process started. */
-  eventsRefused: () => number;
-  /** Why the events of an agent cannot be handed over now, if they cannot. */
-  eventsDelayedBy: (agent: string) => string | undefined;
-  /** The REST keys that end soon, or have just ended. */
-  endingKeys: () => readonly EndingKey[];
-  /** The channels of announcements. */
-  channels: () => readonly HealthPart[];
+type HealthParts = CoreParts & {
+  gatewayStream: GatewayStream;
+  systemEvents: SystemEvents;
+  heartbeat: Heartbeat;
+  keys: Keys;
+  announcements: Announcements;
   /** Parts of the process: memory, the event loop. */
   process: () => readonly HealthPart[];
 };
 
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
 export const createHealth = (parts: HealthParts) => {
-  const { node: nodeId, store, agents, clock, events, stream, channels, process } = parts;
+  const { node: nodeId, store, agents, clock, events, gatewayStream: stream } = parts;
   const ping = createPing(store, clock);
   let told = "";
   /** The look that runs, or ran last. */
@@ -52,12 +44,12 @@ export const createHealth = (parts: HealthParts) => {
     const all = [
       await storePart(store, ping, limits.store),
       queuePart(store, limits.store),
-      eventsPart(store, limits.store, parts.eventsRefused()),
-      ...process(),
-      ...agents.list().map((agent) => agentPart(store, agent, parts.eventsDelayedBy(agent.name))),
-      ...channels(),
+      eventsPart(store, limits.store, parts.systemEvents.refused()),
+      ...parts.process(),
+      ...agents.list().map((agent) => agentPart(store, agent, parts.heartbeat.delayedBy(agent.name))),
+      ...parts.announcements.health(),
       ...tokenParts(datedTokens, clock.now()),
-      ...keyParts(parts.endingKeys(), clock.now()),
+      ...keyParts(parts.keys.ending(), clock.now()),
     ];
     const status = all.some((part) => part.status === "degraded") ? "degraded" : "ok";
     return { status, parts: all, store: { type: store.kind, durable: store.durable }, nodeId };

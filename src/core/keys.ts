@@ -31,6 +31,7 @@ const RETRY_MS = 500;
 const SHOWN_MS = 30 * 86_400_000;
 /** The longest wait until keys are looked through again: the clock may be set meanwhile. */
 const LOOK_MS = 3_600_000;
+const WEEK_MS = 7 * 86_400_000;
 const TEN_YEARS_MS = 10 * 366 * 86_400_000;
 /** The time that a start waits for a database. */
 const START_MS = 10_000;
@@ -179,11 +180,11 @@ export const createKeys = (parts: {
     async revoke(keyId: string): Promise<void> {
       if (!(await forget(keyId))) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
     },
-    /** Keys that expire within `ahead` ms, or did so at most `ago` ms before. */
-    expiring({ ahead, ago }: { ahead: number; ago: number }): EndingKey[] {
+    /** Keys that expire within two weeks, or did so in the last one. */
+    ending(): EndingKey[] {
       const now = clock.now();
       return all().flatMap(({ keyId, name, expiresAt, replacedBy }) =>
-        expiresAt !== undefined && expiresAt - now <= ahead && now - expiresAt <= ago
+        expiresAt !== undefined && expiresAt - now <= 2 * WEEK_MS && now - expiresAt <= WEEK_MS
           ? [{ name, expiresAt, replacedBy, isConfigured: keyId === undefined }]
           : [],
       );

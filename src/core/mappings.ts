@@ -29,7 +29,7 @@ type Pair = {
   /** The compared value may be a secret, as its name says: it is never told. */
   hidden: boolean;
 };
-export type Mapping = Omit<MappingSettings, "match" | "message"> & { pairs: readonly Pair[]; template: Template };
+export type Mapping = Omit<MappingSettings, "match"> & { pairs: readonly Pair[]; template: Template };
 
 /** Why a mapping does not match: the pair that failed first. The path `message` means what it would have said. */
 export type Miss = { path: string; expected: readonly string[]; found: string | null };
@@ -38,14 +38,14 @@ export type Miss = { path: string; expected: readonly string[]; found: string | 
 export type Trial = { mapping: Mapping } & ({ message: string } | { miss: Miss; tooLong: boolean });
 
 /** A mapping ready to be matched. Settings come checked: one that cannot be compiled throws. */
-export const compileMapping = ({ match, message, ...rest }: MappingSettings): Mapping => {
+export const compileMapping = ({ match, ...rest }: MappingSettings): Mapping => {
   const pairs = Object.entries(match).map(([path, expected]): Pair => {
     const lookup = sound(parseLookup(path), path);
     const mayBeJson = expected.some((text) => text[0] === "{" || text[0] === "[");
     const hidden = lookup.in === "body" && lookup.steps.some((step) => isSecretHeader(step.toLowerCase()));
     return { path, lookup, expected, mayBeJson, hidden };
   });
-  return { ...rest, pairs, template: sound(parseTemplate(message), message) };
+  return { ...rest, pairs, template: sound(parseTemplate(rest.message), rest.message) };
 };
 
 const sound = <T extends object>(parsed: T | { flaw: string }, written: string): T => {
@@ -66,6 +66,10 @@ export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss |
   }
   return undefined;
 };
+
+/** The expected values of a mapping by their paths, as they may be shown. */
+export const matchOf = ({ pairs }: Mapping): Record<string, string[]> =>
+  Object.fromEntries(pairs.map(({ path, hidden, expected }) => [path, hidden ? [HIDDEN] : [...expected]]));
 
 const HIDDEN = "[hidden]";
 
@@ -115,14 +119,12 @@ export type MappingsSettings = {
   recordBodies: boolean;
 };
 
-/** The mappings of the configuration. A reload replaces them whole. */
-export const createMappings = (first: MappingsSettings) => {
-  let settings = first;
-  let all = compileAll(first);
-  let shared = withoutVerify(all);
-  const find = (name: string): Mapping | undefined => all.get(name);
+/** The mappings of a configuration. */
+export const createMappings = (settings: MappingsSettings) => {
+  const all = new Map(settings.mappings.map((mapping) => [mapping.name, compileMapping(mapping)]));
+  const shared = [...all.values()].filter(({ verify }) => verify === undefined);
   const get = (name: string): Mapping => {
-    const mapping = find(name);
+    const mapping = all.get(name);
     if (mapping) return mapping;
     throw new GatewayError(
       "mapping-not-found",
@@ -130,14 +132,9 @@ export const createMappings = (first: MappingsSettings) => {
     );
   };
   return {
-    find,
-    /** All of them in the order in which they are tried, each with the template of its message. */
-    list: (): { mapping: Mapping; message: string; match: Record<string, readonly string[]> }[] =>
-      settings.mappings.map(({ name, message }) => {
-        const mapping = get(name);
-        const told = mapping.pairs.map(({ path, expected, hidden }) => [path, hidden ? [HIDDEN] : expected] as const);
-        return { mapping, message, match: Object.fromEntries(told) };
-      }),
+    find: (name: string): Mapping | undefined => all.get(name),
+    /** In the order in which they are tried. */
+    list: (): Mapping[] => [...all.values()],
     /** The mapping that takes a request: the named one or, of those that the shared token reaches, the first that matches. */
     choose: (request: MappedRequest, name?: string): Choice =>
       chooseMapping(name === undefined ? shared : [get(name)], request, settings.longestMessage),
@@ -147,23 +144,12 @@ export const createMappings = (first: MappingsSettings) => {
         tryMapping(mapping, request, settings.longestMessage),
       ),
     /** Where webhooks are received. */
-    path: (): string => settings.path,
+    path: settings.path,
     noteOf: (choice: Choice): string => noteOf(choice, settings.recordBodies),
-    replace(next: MappingsSettings): void {
-      settings = next;
-      all = compileAll(next);
-      shared = withoutVerify(all);
-    },
   };
 };
 
 export type Mappings = ReturnType<typeof createMappings>;
-
-const compileAll = ({ mappings }: MappingsSettings): Map<string, Mapping> =>
-  new Map(mappings.map((mapping) => [mapping.name, compileMapping(mapping)]));
-
-const withoutVerify = (all: ReadonlyMap<string, Mapping>): Mapping[] =>
-  [...all.values()].filter(({ verify }) => verify === undefined);
 
 const TOLD = 20;
 const TOLD_TEXTS = 5;

@@ -1,37 +1,27 @@
 import type { AgentReload, Problems, SystemReload } from "#generated/rpc-types.ts";
-import type { Events } from "#observe/events.ts";
 import type { GatewayNews } from "#store/store.ts";
-import type { Agents } from "./agents/agents.ts";
-import type { GatewayStream } from "./gateway-stream.ts";
-import { changedSkills, hasSkill, type InvalidSkill, type Skills } from "./skills/skills.ts";
+import type { Core } from "./core.ts";
+import { changedSkills, hasSkill } from "./skills/skills.ts";
 
 /**
  * Reads the configuration again; with an agent's name, takes over that agent's part alone. Its result is in force when it
  * resolves. It never throws for a bad file.
  */
-export type ReadConfig = (agent?: string) => Promise<{
+export type ReadConfig = (agent?: string) => Promise<ConfigReload>;
+
+export type ConfigReload = {
   reloaded: boolean;
   changed: readonly string[];
   needsRestart: readonly string[];
-  problems: readonly Problem[];
-}>;
-
-type Problem = Omit<Problems[number], "file"> & { file: string | null };
-
-type ReloadParts = {
-  readConfig: ReadConfig;
-  agents: Agents;
-  skills: Skills;
-  reloadSkills: () => Promise<InvalidSkill[]>;
-  stream: GatewayStream;
-  events: Events;
+  problems: readonly (Omit<Problems[number], "file"> & { file: string | null })[];
 };
 
 /** The key that stands for skills that are different, though no key of the configuration is. */
 const SKILLS = "skills";
 
 /** Configuration and skills, read again because somebody asked. Differences are told on the gateway's stream. */
-export const createReloads = ({ readConfig, agents, skills, reloadSkills, stream, events }: ReloadParts) => {
+export const createReloads = (core: Core, readConfig: ReadConfig) => {
+  const { agents, skills, reloadSkills, gatewayStream: stream, events } = core;
   const read = async (agent: string | undefined) => {
     const before = skills.list();
     const { reloaded, changed, needsRestart, problems } = await readConfig(agent);

@@ -1,17 +1,15 @@
 import type { Channel } from "#channels/channel.ts";
 import type { EventOrder, RecorderLimits, StoreLimits } from "#store/store.ts";
-import type { Agent } from "./agents/agents.ts";
+import type { AgentTable } from "./agents/agents.ts";
 import type { ConfiguredKey } from "./keys.ts";
-import type { MappingsSettings } from "./mappings.ts";
+import type { Mappings } from "./mappings.ts";
 import type { DatedToken } from "./token-ages.ts";
 
 /** The parts of the configuration that the core uses; a reload gives new ones. */
-export type CoreSettings = {
-  agents: readonly Agent[];
-  defaultAgent: string | undefined;
+export type CoreSettings = AgentTable & {
   keys: readonly ConfiguredKey[];
   skillDirs: readonly string[];
-  mappings: MappingsSettings;
+  mappings: Mappings;
   /** Where announcements can go, and where those go that name no channel. */
   channels: ReadonlyMap<string, Channel>;
   announceTo: string | undefined;
@@ -25,23 +23,3 @@ export type CoreSettings = {
   /** Since which day each webhook token is in use, where the configuration says so. */
   datedTokens: readonly DatedToken[];
 };
-
-/** The settings in force. They change one after another, each as a whole. */
-export const createSettings = (first: CoreSettings) => {
-  let current = first;
-  let changed: Promise<unknown> = Promise.resolve();
-  return {
-    current: () => current,
-    put(next: CoreSettings): void {
-      current = next;
-    },
-    /** Does work after the changes that came before it. */
-    inTurn<T>(work: () => Promise<T>): Promise<T> {
-      const done = changed.then(work);
-      changed = done.catch(() => {});
-      return done;
-    },
-  };
-};
-
-export type Settings = ReturnType<typeof createSettings>;

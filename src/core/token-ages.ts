@@ -31,7 +31,6 @@ export type EndingKey = {
   /** It is in the configuration, so it cannot be rotated. */
   isConfigured: boolean;
 };
-export const NEAR_END = { ahead: 14 * DAY_MS, ago: 7 * DAY_MS };
 
 /** Keys whose clients need another one: a key that was replaced is meant to end. */
 export const needingAnother = (keys: readonly EndingKey[]): EndingKey[] =>

@@ -1,8 +1,7 @@
 import type { UsageCounts as Counts, RpcMethods, UsageStats } from "#generated/rpc-types.ts";
-import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { COUNT_NAMES, moreOf, NO_COUNTS, showCompleted, showUsage, type UsageCounts } from "#kit/usages.ts";
-import type { Store } from "#store/store.ts";
+import type { CoreParts } from "./parts.ts";
 
 export type UsageQuery = RpcMethods["usage.stats"]["params"];
 
@@ -11,7 +10,7 @@ export const USAGE_KEPT_MS = 400 * 24 * HOUR;
 
 /** Totals of a span of time, whole hours, and the same split by a key. */
 export const createUsageStats =
-  ({ store, clock }: { store: Store; clock: Clock }) =>
+  ({ store, clock }: CoreParts) =>
   async ({ from: begin, to: end, agentName: agent, groupBy }: UsageQuery): Promise<UsageStats> => {
     const now = clock.now();
     const from = hourOf(begin === undefined ? now - USAGE_KEPT_MS : timeOf("from", begin));

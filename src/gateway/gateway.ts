@@ -123,8 +123,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     await taken;
     return reload;
   };
-  const { agents, skills, reloadSkills, gatewayStream: stream } = core;
-  const reloads = createReloads({ readConfig, agents, skills, reloadSkills, stream, events });
+  const reloads = createReloads(core, readConfig);
   const { file, values, loadedAt } = loaded;
   const atStart = { file, values, loadedAt, lastReload: undefined };
   const doors = createDoors({

@@ -3,7 +3,9 @@ import type { Channel } from "#channels/channel.ts";
 import type { Post } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
-import type { ChannelConfig, Config } from "#config/config.ts";
+import type { AgentConfig, ChannelConfig, Config } from "#config/config.ts";
+import type { AgentSettings } from "#core/agents/agents.ts";
+import { createMappings, type Mappings } from "#core/mappings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { systemClock } from "#kit/clock.ts";
 import { once } from "#kit/once.ts";
@@ -20,20 +22,12 @@ const openChannel = (channel: ChannelConfig): Channel =>
 
 /** The settings of the core, from the configuration. */
 export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSettings => ({
-  agents: Object.entries(config.agents).map(([name, agent]) => ({
-    name,
-    description: agent.description,
-    instructions: agent.instructions || undefined,
-    // The first of its models answers where nobody names one: its usage is counted under its name.
-    model: agent.model ?? (agent.backend === "model" ? agent.models[0] : undefined),
-    skills: agent.skills,
-    concurrency: agent.concurrency,
-    deadlineMs: agent.deadline,
-    heartbeatMs: agent.heartbeat.every,
-    firstByteMs: agent.timeouts.firstByte,
-    silenceMs: agent.timeouts.silence,
-    ...answering(name, agent, config),
-  })),
+  agents: new Map(
+    Object.entries(config.agents).map(([name, agent]) => [
+      name,
+      { ...agentSettingsOf(name, agent), ...answering(name, agent, config) },
+    ]),
+  ),
   defaultAgent: config.gateway.defaultAgent,
   keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes, expiresAt }) => {
     const ends = expiresAt === undefined ? undefined : Date.parse(expiresAt);
@@ -57,17 +51,32 @@ export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSet
   ),
 });
 
+const agentSettingsOf = (name: string, agent: AgentConfig): AgentSettings => ({
+  name,
+  description: agent.description,
+  instructions: agent.instructions || undefined,
+  // The first of its models answers where nobody names one: its usage is counted under its name.
+  model: agent.model ?? (agent.backend === "model" ? agent.models[0] : undefined),
+  skills: agent.skills,
+  concurrency: agent.concurrency,
+  deadlineMs: agent.deadline,
+  heartbeatMs: agent.heartbeat.every,
+  firstByteMs: agent.timeouts.firstByte,
+  silenceMs: agent.timeouts.silence,
+});
+
 /** Requests of refused strangers that the recorder keeps: enough to see who knocks. */
 const REFUSED_KEPT = 1_000;
 
 /** The least that a mapping's message may have, whatever a webhook's body may. */
 const LONGEST_MESSAGE = 1024 ** 2;
 
-const mappingsOf = ({ webhooks, limits, recorder }: Config): CoreSettings["mappings"] => ({
-  mappings: Object.entries(webhooks.mappings).map(([name, { verify, ...mapping }]) => {
-    return { ...mapping, name, verify: verify?.type };
-  }),
-  path: webhooks.path,
-  longestMessage: Math.max(LONGEST_MESSAGE, limits.webhookBody),
-  recordBodies: recorder.bodies,
-});
+const mappingsOf = ({ webhooks, limits, recorder }: Config): Mappings =>
+  createMappings({
+    mappings: Object.entries(webhooks.mappings).map(([name, { verify, ...mapping }]) => {
+      return { ...mapping, name, verify: verify?.type };
+    }),
+    path: webhooks.path,
+    longestMessage: Math.max(LONGEST_MESSAGE, limits.webhookBody),
+    recordBodies: recorder.bodies,
+  });

@@ -201,7 +201,7 @@ const infoOf = ({ core, config, version, isServed }: SurfaceParts, startedAt: st
     name: "agent-gateway",
     version,
     // This process, among those that share a store.
-    node: { id: core.runner.node, runtime: `node ${process.version}` },
+    node: { id: core.node, runtime: `node ${process.version}` },
     startedAt,
     surfaces: [
       { name: "rest", enabled: isServed("rest"), path: "/api/v1" },

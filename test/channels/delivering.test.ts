@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 import { createPost } from "#channels/post.ts";
 import { createSlackChannel } from "#channels/slack.ts";
 import { createWebhookChannel } from "#channels/webhook.ts";
-import { startAnnouncing, storeWith } from "#test/core/start-announcing.ts";
+import { startAnnouncing } from "#test/core/start-announcing.ts";
+import type { WrapStore } from "#test/core/start-core.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { SECRET } from "./channel-under-test.ts";
 import { answer, type Behaviour, hang, reset, startReceiver } from "./receiver.ts";
@@ -20,14 +21,14 @@ const startDelivering = async (kind: keyof typeof kinds, behave: readonly Behavi
   const channel = kinds[kind](receiver.url, { post: createPost({ clock }), clock });
   let ends = 0;
   let look = () => {};
-  const spied = storeWith((store) => ({
+  const spied: WrapStore = (store) => ({
     endAnnouncement: async (...args) => {
       const isOurs = await store.endAnnouncement(...args);
       ends++;
       look();
       return isOurs;
     },
-  }));
+  });
   const core = await startAnnouncing({ ops: { channel, calls: [], waiting: new Set() } }, { clock, wrapStore: spied });
   return {
     ...core,

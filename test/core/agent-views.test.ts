@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { agentView, setPaused } from "#core/agents/agents.ts";
 import { BackendError } from "#kit/errors.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { startCore } from "./start-core.ts";
@@ -12,7 +13,7 @@ describe("an agent as callers see it", () => {
     await using core = await startCore({
       agents: [{ name: "main", description: "Helps.", model: "small", heartbeatMs: 5_400_000 }],
     });
-    expect(core.core.agentView("main")).toEqual({
+    expect(agentView(core, "main")).toEqual({
       agentName: "main",
       description: "Helps.",
       backend: "scripted",
@@ -38,23 +39,23 @@ describe("an agent as callers see it", () => {
     [86_400_000, "1d"],
   ])("writes a pause of %d ms as %s", async (heartbeatMs, every) => {
     await using core = await startCore({ agents: [{ name: "main", heartbeatMs }] });
-    expect(core.core.agentView("main").heartbeat.every).toBe(every);
+    expect(agentView(core, "main").heartbeat.every).toBe(every);
   });
 
   it("is paused since when, with no next beat, until it is resumed", async () => {
     await using core = await startCore();
-    await core.core.setPaused("main", true, "ada");
+    await setPaused(core, "main", true, "ada");
     const paused = { paused: true, pausedAt: "2026-11-21T08:00:00.000Z", state: "idle" };
-    expect(core.core.agentView("main")).toMatchObject({ ...paused, heartbeat: { nextAt: null } });
-    await core.core.setPaused("main", false, "ada");
-    const { heartbeat, ...view } = core.core.agentView("main");
+    expect(agentView(core, "main")).toMatchObject({ ...paused, heartbeat: { nextAt: null } });
+    await setPaused(core, "main", false, "ada");
+    const { heartbeat, ...view } = agentView(core, "main");
     expect([view.paused, view.pausedAt, heartbeat.nextAt]).toEqual([false, null, expect.any(String)]);
   });
 
   it("is busy while a turn runs, and counts what runs and what waits", async () => {
     await using core = await startCore();
     for (const session of ["chat:a", "chat:a", "chat:b"]) await core.start({ session });
-    expect(core.core.agentView("main")).toMatchObject({ state: "busy", running: 2, queued: 1 });
+    expect(agentView(core, "main")).toMatchObject({ state: "busy", running: 2, queued: 1 });
   });
 
   it("knows when its last turn ended", async () => {
@@ -64,7 +65,7 @@ describe("an agent as callers see it", () => {
     await core.clock.advance(1_500);
     run.end();
     await core.ended(turn);
-    const { state, lastTurnAt } = core.core.agentView("main");
+    const { state, lastTurnAt } = agentView(core, "main");
     expect([state, lastTurnAt]).toEqual(["idle", "2026-11-21T08:00:01.500Z"]);
   });
 
@@ -73,13 +74,13 @@ describe("an agent as callers see it", () => {
     const first = await core.start();
     (await core.scripted.next()).fail(new BackendError("no"));
     await core.ended(first);
-    expect(core.core.agentView("main").state).toBe("failing");
+    expect(agentView(core, "main").state).toBe("failing");
     const second = await core.start();
     const run = await core.scripted.next();
-    expect(core.core.agentView("main").state).toBe("busy");
+    expect(agentView(core, "main").state).toBe("busy");
     run.end();
     await core.ended(second);
-    expect(core.core.agentView("main").state).toBe("idle");
+    expect(agentView(core, "main").state).toBe("idle");
   });
 
   it("lists its skills by name, and those of a new configuration at once", async () => {
@@ -87,10 +88,10 @@ describe("an agent as callers see it", () => {
       agents: [{ name: "all" }, { name: "some", skills: ["mango"] }],
       settings: { skillDirs: [SKILLS] },
     });
-    expect(core.core.agentView("all").skills).toEqual(["apple", "mango", "zebra"]);
-    expect(core.core.agentView("some").skills).toEqual(["mango"]);
+    expect(agentView(core, "all").skills).toEqual(["apple", "mango", "zebra"]);
+    expect(agentView(core, "some").skills).toEqual(["mango"]);
     await core.core.reconfigure(core.settingsWith([{ name: "some", skills: ["zebra", "none"], description: "New." }]));
-    expect(core.core.agentView("some")).toMatchObject({ skills: ["zebra"], description: "New." });
-    expect(() => core.core.agentView("all")).toThrow(expect.objectContaining({ name: "agent-not-found" }));
+    expect(agentView(core, "some")).toMatchObject({ skills: ["zebra"], description: "New." });
+    expect(() => agentView(core, "all")).toThrow(expect.objectContaining({ name: "agent-not-found" }));
   });
 });

@@ -1,39 +1,35 @@
 import { describe, expect, it } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
-import { type Agent, checkModel, createAgents, labelOfModel } from "#core/agents/agents.ts";
+import { type Agent, type AgentTable, checkModel, createAgents, labelOfModel } from "#core/agents/agents.ts";
+import { agentWith } from "./start-core.ts";
 
 const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
+  ...agentWith(createEchoBackend()),
   name,
-  description: "",
-  instructions: undefined,
-  model: undefined,
-  skills: [],
-  concurrency: 1,
-  heartbeatMs: undefined,
-  deadlineMs: 1,
-  firstByteMs: 1,
-  silenceMs: 1,
-  backend: createEchoBackend(),
-  toolSource: undefined,
   ...more,
+});
+
+const tableOf = (...names: string[]): AgentTable => ({
+  agents: new Map(names.map((name) => [name, agentOf(name)])),
+  defaultAgent: undefined,
 });
 
 describe("agents", () => {
   it("are listed in the configuration's order and found by name", () => {
-    const agents = createAgents([agentOf("zoe"), agentOf("ada")], "zoe");
+    const agents = createAgents(() => tableOf("zoe", "ada"));
     expect(agents.list().map(({ name }) => name)).toEqual(["zoe", "ada"]);
     expect(agents.find("ada")?.name).toBe("ada");
     expect(agents.find("bob")).toBeUndefined();
   });
 
   it("have a default, which is taken when none is named", () => {
-    const agents = createAgents([agentOf("zoe"), agentOf("ada")], "ada");
+    const agents = createAgents(() => ({ ...tableOf("zoe", "ada"), defaultAgent: "ada" }));
     expect(agents.get(undefined).name).toBe("ada");
     expect(agents.get("zoe").name).toBe("zoe");
   });
 
   it("refuse a name that is not there, the empty one too, and say so when there is no default", () => {
-    const agents = createAgents([agentOf("zoe")], undefined);
+    const agents = createAgents(() => tableOf("zoe"));
     const refusal = (name: string | undefined) => {
       try {
         return agents.get(name).name;
@@ -46,17 +42,6 @@ describe("agents", () => {
     expect(refusal(undefined)).toBe("agent-not-found: There is no default agent.");
     expect(refusal("")).toBe("agent-not-found: No agent is named ``. There is `zoe`.");
     expect(refusal("constructor")).toBe("agent-not-found: No agent is named `constructor`. There is `zoe`.");
-  });
-
-  it("are replaced all at once", () => {
-    const agents = createAgents([agentOf("a"), agentOf("b"), agentOf("c")], "a");
-    const old = agents.get("b");
-    agents.replace([agentOf("d"), agentOf("b", { description: "new" })], "d");
-    expect(agents.list().map(({ name }) => name)).toEqual(["d", "b"]);
-    expect(agents.get(undefined).name).toBe("d");
-    expect(agents.get("b").description).toBe("new");
-    expect(old.description).toBe("");
-    expect(agents.find("a")).toBeUndefined();
   });
 });
 

@@ -3,7 +3,8 @@ import type { Outcome } from "#channels/channel.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
 import { createPlayedChannel, DELIVERED, failing } from "#test/channels/played.ts";
 import { createManualClock } from "#test/harness/clock.ts";
-import { startAnnouncing, storeWith } from "./start-announcing.ts";
+import { startAnnouncing } from "./start-announcing.ts";
+import type { WrapStore } from "./start-core.ts";
 
 const HOUR = 3_600_000;
 
@@ -24,7 +25,7 @@ describe("a gateway that stops", () => {
 
   it("leaves to the next one what a store that remembers still holds", async () => {
     const ops = createPlayedChannel();
-    const durable = storeWith(() => ({ durable: true }));
+    const durable = () => ({ durable: true });
     await using core = await startAnnouncing({ ops }, { wrapStore: durable });
     for (let n = 0; n < 6; n++) await core.announce({ session: `webhook:${n}` });
     const drained = core.core.announcements.drain(30_000);
@@ -56,11 +57,12 @@ describe("a gateway that stops", () => {
     const clock = createManualClock();
     const hanging = createPlayedChannel();
     let isDead = false;
-    const mortal = storeWith((store) => ({
-      claimAnnouncements: (request) => (isDead ? new Promise(() => {}) : store.claimAnnouncements(request)),
-    }));
     const memory = createMemoryStore({ clock });
-    const first = await startAnnouncing({ ops: hanging }, { clock, wrapStore: () => mortal(memory) });
+    const mortal: WrapStore = () => ({
+      ...memory,
+      claimAnnouncements: (request) => (isDead ? new Promise(() => {}) : memory.claimAnnouncements(request)),
+    });
+    const first = await startAnnouncing({ ops: hanging }, { clock, wrapStore: mortal });
     const { turnId, deliveryId } = await first.announce();
     isDead = true;
     const ops = createPlayedChannel([DELIVERED]);
@@ -101,7 +103,7 @@ describe("a gateway that stops", () => {
   });
 
   it("stops, too, when the store does not answer", async () => {
-    const silent = storeWith(() => ({ claimAnnouncements: () => new Promise(() => {}) }));
+    const silent: WrapStore = () => ({ claimAnnouncements: () => new Promise(() => {}) });
     const core = await startAnnouncing(undefined, { wrapStore: silent });
     const drained = core.core.announcements.drain(0);
     await core.clock.advance(1_000);

@@ -1,17 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { LONGEST_CALL_MS } from "#channels/channel.ts";
 import { createPlayedChannel, DELIVERED } from "#test/channels/played.ts";
-import { startAnnouncing, storeWith } from "./start-announcing.ts";
+import { startAnnouncing } from "./start-announcing.ts";
+import type { WrapStore } from "./start-core.ts";
 
 describe("a store that fails", () => {
-  const brokenFor = (times: number) => {
+  const brokenFor = (times: number): WrapStore => {
     let left = times;
-    return storeWith((store) => ({
+    return (store) => ({
       endAnnouncement: async (...args) => {
         if (left-- > 0) throw new Error("the store is away");
         return store.endAnnouncement(...args);
       },
-    }));
+    });
   };
 
   it("is told again of what was delivered, a few times", async () => {
@@ -36,12 +37,12 @@ describe("a store that fails", () => {
   it("holds announcements up only as long as it fails", async () => {
     const ops = createPlayedChannel([DELIVERED]);
     let isAway = true;
-    const away = storeWith((store) => ({
+    const away: WrapStore = (store) => ({
       claimAnnouncements: async (...args) => {
         if (isAway) throw new Error("the store is away");
         return store.claimAnnouncements(...args);
       },
-    }));
+    });
     await using core = await startAnnouncing({ ops }, { wrapStore: away });
     await core.announce();
     await core.clock.advance(3_000);
@@ -53,12 +54,12 @@ describe("a store that fails", () => {
 
   it("keeps a lease for longer than any call lasts", async () => {
     const leases: number[] = [];
-    const spied = storeWith((store) => ({
+    const spied: WrapStore = (store) => ({
       claimAnnouncements: (request) => {
         leases.push(request.leaseMs);
         return store.claimAnnouncements(request);
       },
-    }));
+    });
     await using core = await startAnnouncing(undefined, { wrapStore: spied });
     await core.announce();
     // And for what the store takes to hear of the end.

@@ -91,15 +91,14 @@ describe("a compaction that fails", () => {
 
   it("says so when its place was lost", async () => {
     const extendClaims: Store["extendClaims"] = async (claims) => [...claims];
-    await using core = await startOne({ wrapStore: (store) => ({ ...store, extendClaims }) });
+    await using core = await startOne({ wrapStore: () => ({ extendClaims }) });
     await core.clock.advance(10_000);
     await expect(core.done).rejects.toMatchObject({ name: "turn-failed", detail: expect.stringContaining("place") });
   });
 
   it("keeps nothing when the store does not answer, and gives its place up in time", async () => {
     let isDown = false;
-    const wrapStore = (store: Store): Store => ({
-      ...store,
+    const wrapStore = (store: Store): Partial<Store> => ({
       endCompaction: (claim, end) =>
         isDown ? Promise.reject(new Error("the store is down")) : store.endCompaction(claim, end),
     });

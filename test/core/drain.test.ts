@@ -3,7 +3,7 @@ import { BackendError } from "#kit/errors.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
 /** A memory store that says it outlives the process: what waits in it is left to whoever opens it next. */
-const startDurable = () => startCore({ wrapStore: (store) => ({ ...store, durable: true }) });
+const startDurable = () => startCore({ wrapStore: () => ({ durable: true }) });
 
 /** Begins to drain; tells whether that has ended, and with what. */
 const drain = ({ runner, clock }: TestCore, ms: number) => {
@@ -144,7 +144,6 @@ describe("closing", () => {
     let goOn = () => {};
     const core = await startCore({
       wrapStore: (store) => ({
-        ...store,
         sweep: async (request) => {
           sweeps++;
           await new Promise<void>((resolve) => (goOn = resolve));

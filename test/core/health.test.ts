@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { setPaused } from "#core/agents/agents.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import type { HealthPart, Store } from "#store/store.ts";
 import { AMPLE, type CoreOptions, startCore, type TestCore } from "./start-core.ts";
@@ -21,7 +22,7 @@ const startWithPing = async (options: CoreOptions = {}) => {
     pings.count++;
     return pings.answer();
   };
-  const core = await startCore({ ...options, wrapStore: (store: Store) => ({ ...store, ping }) });
+  const core = await startCore({ ...options, wrapStore: () => ({ ping }) });
   return Object.assign(core, { pings });
 };
 
@@ -40,13 +41,13 @@ describe("health", () => {
       status: "ok",
       parts: ["store", "queue", "events", "agents.main", "agents.other"].map((name) => ({ name, ...OK })),
       store: { type: "memory", durable: false },
-      nodeId: core.core.runner.node,
+      nodeId: core.core.node,
     });
   });
 
   it("tells of an agent that is paused, and of what waits for it, as no failure", async () => {
     await using core = await startCore();
-    await core.core.setPaused("main", true, "ada");
+    await setPaused(core, "main", true, "ada");
     await core.start();
     expect(await degraded(core)).toEqual([]);
     expect(await partOf(core, "agents.main")).toEqual({
@@ -227,7 +228,7 @@ describe("a change of health", () => {
         seq: 1,
         at: expect.any(Number),
         name: "health.changed",
-        nodeId: core.core.runner.node,
+        nodeId: core.core.node,
         status: "degraded",
         parts: [part],
       },
@@ -244,8 +245,7 @@ describe("a change of health", () => {
 
   it("is pushed later when the store could not keep it", async () => {
     let isDown = true;
-    const wrapStore = (store: Store): Store => ({
-      ...store,
+    const wrapStore = (store: Store): Partial<Store> => ({
       appendGatewayEntry: (...args) => (isDown ? Promise.reject(new Error("down")) : store.appendGatewayEntry(...args)),
     });
     await using core = await startCore({ wrapStore });

@@ -28,7 +28,6 @@ describe("a turn that cannot be started now", () => {
     let refusals = 4;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        ...store,
         startTurn: (order) => {
           if (refusals-- > 0) throw new GatewayError(name);
           return store.startTurn(order);
@@ -45,7 +44,7 @@ describe("a turn that cannot be started now", () => {
 
   it("waits longer from try to try, up to half a minute", async () => {
     await using core = await startBeating({
-      wrapStore: (store) => ({ ...store, startTurn: () => Promise.reject(NO_ROOM) }),
+      wrapStore: () => ({ startTurn: () => Promise.reject(NO_ROOM) }),
     });
     await core.queue("one");
     await core.beat();
@@ -61,7 +60,6 @@ describe("a turn that cannot be started now", () => {
     let calls = 0;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        ...store,
         startTurn: (order) => {
           // The sixth is taken, and what is refused after it comes back sooner than the fifth did.
           if (++calls !== 6) throw NO_ROOM;
@@ -82,7 +80,6 @@ describe("a turn that cannot be started now", () => {
     let isDown = true;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        ...store,
         startTurn: async (order) => {
           const started = await store.startTurn({ ...order, claim: undefined });
           if (!isDown || order.session.sessionId !== MAIN) return started;
@@ -144,7 +141,6 @@ describe("a turn that cannot be started now", () => {
     let failures = 1;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        ...store,
         startTurn: (order) => {
           if (failures-- > 0) throw new TypeError("a bug");
           return store.startTurn(order);

@@ -7,8 +7,7 @@ import { type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
 describe("a store that fails", () => {
   const failing = (method: "claimBeats" | "readQueuedEvents" | "endBeat" | "planBeat" | "getTurn", times: number) => {
     const failures = { left: times };
-    const wrapStore = (store: Store): Store => ({
-      ...store,
+    const wrapStore = (store: Store): Partial<Store> => ({
       [method]: async (...of: unknown[]) => {
         if (failures.left-- > 0) throw new GatewayError("store-unavailable");
         return await (store[method] as (...of: unknown[]) => Promise<unknown>)(...of);
@@ -82,7 +81,6 @@ describe("a beat that is held", () => {
   ])("%s", async (_, isOurs) => {
     await using core = await startBeating({
       wrapStore: (store) => ({
-        ...store,
         startTurn: async (order) => {
           if (order.events) throw new GatewayError("internal", "An event is not there to be taken.");
           return await store.startTurn(order);
@@ -100,7 +98,6 @@ describe("a beat that is held", () => {
     let isLate = true;
     await using core = await startBeating({
       wrapStore: (store) => ({
-        ...store,
         startTurn: async (order) => {
           const { events } = order;
           if (events && isLate) {
@@ -129,7 +126,6 @@ describe("a beat that is held", () => {
     let isCut = true;
     await using first = await startBeating({
       wrapStore: (store) => ({
-        ...store,
         durable: true,
         extendBeat: async (...of) => {
           if (isCut) throw new GatewayError("store-unavailable");
@@ -162,7 +158,7 @@ describe("a beat that is held", () => {
   it("notices within seconds that its turn has ended when nobody told it", async () => {
     await using core = await startBeating({
       // Another node ran the turn, and its news got lost.
-      wrapStore: (store) => ({ ...store, watch: (watcher) => store.watch({ ...watcher, entries: () => {} }) }),
+      wrapStore: (store) => ({ watch: (watcher) => store.watch({ ...watcher, entries: () => {} }) }),
     });
     await core.queueMany(101);
     await core.beat();

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { agentView } from "#core/agents/agents.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { A_BEAT, type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
 
@@ -82,7 +83,7 @@ describe("when an agent beats", () => {
 
   it("is what agent.status shows", async () => {
     await using core = await startBeating();
-    const view = () => core.core.agentView("main");
+    const view = () => agentView(core, "main");
     expect(view().heartbeat).toEqual({ every: "30m", nextAt: new Date(core.nextAt() as number).toISOString() });
     await core.queueMany(3);
     expect(view().waitingEvents).toBe(3);
@@ -136,7 +137,7 @@ describe("an agent whose heartbeat is off", () => {
 
   it("never beats by itself", async () => {
     await using core = await startBeating({ agents: off });
-    expect(core.core.agentView("main").heartbeat).toEqual({ every: "off", nextAt: null });
+    expect(agentView(core, "main").heartbeat).toEqual({ every: "off", nextAt: null });
     await core.clock.advance(2 * EVERY);
     expect(await beatsOf(core)).toBe(0);
   });
@@ -147,7 +148,7 @@ describe("an agent whose heartbeat is off", () => {
     await core.settle();
     await core.endAll();
     expect(core.handed()).toEqual([["now"]]);
-    expect(core.core.agentView("main").heartbeat.nextAt).toBeNull();
+    expect(agentView(core, "main").heartbeat.nextAt).toBeNull();
     await core.clock.advance(2 * EVERY);
     expect(await beatsOf(core)).toBe(1);
   });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { agentView } from "#core/agents/agents.ts";
 import type { SystemEvent } from "#store/store.ts";
 import { type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
 
@@ -35,7 +36,7 @@ describe("a reload", () => {
     await reload(core, { name: "main", heartbeatMs: undefined });
     await core.clock.advance(2 * EVERY);
     expect(core.handed()).toEqual([]);
-    expect(core.core.agentView("main")).toMatchObject({ waitingEvents: 1, heartbeat: { every: "off", nextAt: null } });
+    expect(agentView(core, "main")).toMatchObject({ waitingEvents: 1, heartbeat: { every: "off", nextAt: null } });
     await reload(core, { name: "main", heartbeatMs: EVERY });
     await core.beat();
     expect(core.handed()).toEqual([["waits"]]);
@@ -67,7 +68,6 @@ describe("a reload", () => {
     let keepEnd = () => {};
     await using core = await startBeating({
       wrapStore: (store) => ({
-        ...store,
         endBeat: async (...of) => {
           await new Promise<void>((resolve) => (keepEnd = resolve));
           return await store.endBeat(...of);

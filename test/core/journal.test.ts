@@ -81,10 +81,10 @@ it("reads a reply from any place on, while it grows", () => {
 it("wakes the readers of a reply that grows, until they have had enough", () => {
   const live = createLiveReplies();
   const heard: string[] = [];
-  const stop = live.read({ turnId: "turn_1", sessionId: "chat:a" }, () => heard.push("first"));
-  live.read({ turnId: "turn_1", sessionId: "chat:a" }, () => heard.push("second"));
-  live.read({ turnId: "turn_2", sessionId: "chat:b" }, () => heard.push("other"));
-  const reply = live.open("turn_1", "session_1", "msg_1", 4);
+  const stop = live.read("chat:a", () => heard.push("first"));
+  live.read("chat:a", () => heard.push("second"));
+  live.read("chat:b", () => heard.push("other"));
+  const reply = live.open("turn_1", "chat:a", "msg_1", 4);
   live.append(reply, "x");
   stop();
   live.append(reply, "y");
@@ -96,7 +96,7 @@ it("closes the reply of an attempt, and not that of the next one", () => {
   const first = live.open("turn_1", "session_1", "msg_1", 4);
   const second = live.open("turn_1", "session_1", "msg_2", 7);
   live.close(first);
-  expect(live.get("turn_1")).toBe(second);
+  expect(live.ofSession("session_1")).toBe(second);
   live.close(second);
-  expect(live.get("turn_1")).toBeUndefined();
+  expect(live.ofSession("session_1")).toBeUndefined();
 });

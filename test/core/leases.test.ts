@@ -88,7 +88,6 @@ describe("a store that fails", () => {
     let failures = 2;
     await using core = await startCore({
       wrapStore: (store) => ({
-        ...store,
         endTurn: async (claim, end) => {
           if (failures-- > 0) throw new GatewayError("store-unavailable");
           return await store.endTurn(claim, end);
@@ -108,7 +107,6 @@ describe("a store that fails", () => {
     let isFull = true;
     await using core = await startCore({
       wrapStore: (store) => ({
-        ...store,
         endTurn: async (claim, end) => {
           if (isFull) throw new GatewayError("store-full");
           return await store.endTurn(claim, end);
@@ -135,7 +133,6 @@ describe("a store that fails", () => {
     await using core = await startCore({
       agents: [{ name: "main", concurrency: 1 }],
       wrapStore: (store) => ({
-        ...store,
         claimTurns: async (request) => {
           if (isDown) throw new GatewayError("store-unavailable");
           return await store.claimTurns(request);

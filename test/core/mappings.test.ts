@@ -203,15 +203,6 @@ describe("of several mappings", () => {
       untold: 0,
     });
   });
-
-  it("a reload takes their place whole", () => {
-    const changing = createMappings(all(settings("old")));
-    changing.replace({ ...all(settings("new", { match: { "body.v": ["1"] } })), path: "/in", longestMessage: 3 });
-    expect(changing.find("old")).toBeUndefined();
-    expect(nameOf(changing.choose(request({})))).toBeUndefined();
-    expect(changing.path()).toBe("/in");
-    expect(() => changing.choose(request({ v: 1 }))).toThrow(expect.objectContaining({ name: "too-large" }));
-  });
 });
 
 describe("what the timeline tells", () => {

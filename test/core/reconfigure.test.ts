@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { createMappings } from "#core/mappings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 import { startCore, type TestCore } from "./start-core.ts";
@@ -9,17 +10,17 @@ const SKILLS = skillsFolder({ apple: skillText("apple", "Peels apples.") });
 const settingsOf = (core: TestCore, name: string): CoreSettings => {
   const mapping = { name, match: {}, message: "hi", agent: name, session: undefined, model: undefined };
   const rest = { channel: undefined, delivery: "none", verify: undefined } as const;
-  const settings = core.settingsWith([{ name, backend: core.scripted.backend }]);
+  const mappings = [{ ...mapping, ...rest }];
   return {
-    ...settings,
+    ...core.settingsWith([{ name, backend: core.scripted.backend }]),
     skillDirs: [SKILLS],
-    mappings: { ...settings.mappings, mappings: [{ ...mapping, ...rest }] },
+    mappings: createMappings({ mappings, path: "/hooks", longestMessage: 100, recordBodies: true }),
   };
 };
 
 const inForce = ({ core }: TestCore) => ({
   agents: core.agents.list().map(({ name }) => name),
-  mapping: core.mappings.choose({ headers: {}, body: {} }, undefined).chosen?.mapping.name,
+  mapping: core.settings().mappings.choose({ headers: {}, body: {} }, undefined).chosen?.mapping.name,
   skills: core.skills.ids(),
 });
 
@@ -48,7 +49,6 @@ it("a configuration waits for none whose leftovers the store is slow to give up"
   const slow = new Promise<void>((resolve) => (answer = resolve));
   await using core = await startCore({
     wrapStore: (store) => ({
-      ...store,
       failQueuedTurns: async (...of) => {
         await slow;
         return store.failQueuedTurns(...of);

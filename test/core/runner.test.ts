@@ -85,7 +85,6 @@ describe("which turns run", () => {
     await using core = await startCore({
       agents: [{ name: "main", concurrency: 1 }],
       wrapStore: (store) => ({
-        ...store,
         // Another node stores the first one between this look and the start.
         findReplay: async () => undefined,
         startTurn: async (order) => {

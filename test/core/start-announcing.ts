@@ -1,6 +1,8 @@
 import { createEchoBackend } from "#backends/echo.ts";
-import type { Delivery, DeliveryStep, Store } from "#store/store.ts";
+import { announceOf } from "#core/announcements.ts";
+import type { DeliveryStep } from "#store/store.ts";
 import { createPlayedChannel, type PlayedChannel } from "#test/channels/played.ts";
+import { deliveryOf } from "#test/stores/world.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
 /** A step of the timeline, its detail read. */
@@ -19,7 +21,7 @@ export const startAnnouncing = async (
   /** Starts a turn that is announced; answers its id and that of its delivery. */
   const announce = async ({ channel = "ops", hops = 0, session = "webhook:a", text = "hello" } = {}) => {
     const delivery = deliveryOf(`dlv_${String(++turns).padStart(4, "0")}`);
-    const announced = core.core.announce({ delivery: "announce", channel, hops });
+    const announced = announceOf(core.settings(), { delivery: "announce", channel, hops });
     const { turnId } = await core.start({ surface: "hooks", session, text, announce: announced, delivery });
     await core.clock.settle();
     return { turnId, deliveryId: delivery.deliveryId };
@@ -50,32 +52,3 @@ export const startAnnouncing = async (
 
 const channelsOf = (channels: Record<string, PlayedChannel>) =>
   new Map(Object.entries(channels).map(([name, { channel }]) => [name, channel]));
-
-/** A store that `over` changes some methods of. */
-export const storeWith =
-  (over: (store: Store) => Partial<Store>) =>
-  (store: Store): Store =>
-    new Proxy(store, {
-      get: (target, name) => Reflect.get(over(store), name) ?? Reflect.get(target, name),
-    });
-
-const deliveryOf = (deliveryId: string): Delivery => ({
-  deliveryId,
-  at: 0,
-  surface: "hooks",
-  operation: "hooks.agent",
-  method: "POST",
-  path: "/hooks/agent",
-  address: "127.0.0.1",
-  requestId: "req_1",
-  caller: "shared",
-  headers: "",
-  body: undefined,
-  bytes: 0,
-  answer: "accepted",
-  status: undefined,
-  mapping: undefined,
-  replayOf: undefined,
-  senderId: undefined,
-  steps: [],
-});

@@ -1,6 +1,7 @@
 import type { Backend } from "#backends/backend.ts";
 import type { Agent } from "#core/agents/agents.ts";
 import { createCore } from "#core/core.ts";
+import { createMappings } from "#core/mappings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import type { FollowTurn, StepMark, TurnStep } from "#core/turns/turn-events.ts";
 import type { TurnWish } from "#core/turns/turns.ts";
@@ -12,16 +13,17 @@ import type { Store, Turn } from "#store/store.ts";
 import { createScriptedBackend } from "#test/backends/scripted.ts";
 import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
 
+export type WrapStore = (store: Store) => Partial<Store>;
+
 export type CoreOptions = {
   agents?: readonly (Partial<Agent> & { name: string })[];
   backend?: Backend;
   settings?: Partial<CoreSettings>;
-  /** Puts something between the core and its store: a slow engine, one that fails. */
-  wrapStore?: (store: Store) => Store;
+  /** Methods in the place of the store's: of a slow engine, of one that fails. */
+  wrapStore?: WrapStore;
   admit?: () => void;
   processHealth?: Parameters<typeof createCore>[0]["processHealth"];
   clock?: ManualClock;
-  /** How much beats of this process have handed over before; what it is in truth without it. */
 };
 
 export const AMPLE: CoreSettings["limits"] = {
@@ -42,11 +44,11 @@ export const startCore = async (options: CoreOptions = {}) => {
     },
   });
   const settingsWith = (agents: CoreOptions["agents"] = [{ name: "main" }]): CoreSettings => ({
-    agents: agents.map((agent) => ({ ...agentOf(backend), ...agent })),
+    agents: new Map(agents.map((agent) => [agent.name, { ...agentWith(backend), ...agent }])),
     defaultAgent: agents[0]?.name,
     keys: [],
     skillDirs: [],
-    mappings: { mappings: [], path: "/hooks", longestMessage: 1024 ** 2, recordBodies: true },
+    mappings: createMappings({ mappings: [], path: "/hooks", longestMessage: 1024 ** 2, recordBodies: true }),
     concurrency: 4_096,
     limits: AMPLE,
     channels: new Map(),
@@ -60,7 +62,7 @@ export const startCore = async (options: CoreOptions = {}) => {
   });
   const registry = createRegistry();
   const memory = createMemoryStore({ clock });
-  const store = options.wrapStore?.(memory) ?? memory;
+  const store: Store = { ...memory, ...options.wrapStore?.(memory) };
   const core = await createCore({
     settings: settingsWith(options.agents),
     store,
@@ -112,7 +114,8 @@ export const startCore = async (options: CoreOptions = {}) => {
 
 export type TestCore = Awaited<ReturnType<typeof startCore>>;
 
-const agentOf = (backend: Backend): Omit<Agent, "name"> => ({
+/** The settings of an agent that a test says nothing about. */
+export const agentWith = (backend: Backend): Omit<Agent, "name"> => ({
   description: "",
   instructions: undefined,
   model: undefined,

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { startSweeps } from "#core/sessions/sweeps.ts";
+import type { CoreSettings } from "#core/settings.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
@@ -17,7 +18,7 @@ const countSweeps = async (gateways?: number): Promise<number> => {
     logger: createLogger({ level: "error", write: () => {} }),
     registry: createRegistry(),
   });
-  const kept = () => ({ retentionMs: 1e15, webhookRetentionMs: 1e15, eventRetentionMs: 1e15 });
+  const kept = () => ({ retentionMs: 1e15, webhookRetentionMs: 1e15, eventRetentionMs: 1e15 }) as CoreSettings;
   const stop = startSweeps({ store, clock, events, settings: kept });
   for (let second = 0; second < 30; second++) await clock.advance(1_000);
   stop();
@@ -35,7 +36,7 @@ const startAgeing = () => {
   const texts: string[] = [];
   const logger = createLogger({ level: "info", format: "json", write: (text) => texts.push(text) });
   const events = createEvents({ logger, registry: createRegistry() });
-  const kept = () => ({ retentionMs: DAY, webhookRetentionMs: DAY, eventRetentionMs: DAY });
+  const kept = () => ({ retentionMs: DAY, webhookRetentionMs: DAY, eventRetentionMs: DAY }) as CoreSettings;
   const stop = startSweeps({ store, clock, events, settings: kept });
   const erases = async (): Promise<boolean> => {
     await clock.advance(1_000);

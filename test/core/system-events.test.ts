@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { agentView } from "#core/agents/agents.ts";
 import { GatewayError } from "#kit/errors.ts";
-import type { HealthPart, Store } from "#store/store.ts";
+import type { HealthPart } from "#store/store.ts";
 import { deliveryOf } from "#test/stores/world.ts";
 import { type BeatingCore, startBeating } from "./beating-core.ts";
 import { AMPLE } from "./start-core.ts";
@@ -50,7 +51,7 @@ describe("queueing an event", () => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "other" }] });
     expect(await core.queue("a")).toMatchObject({ agent: "main" });
     expect(await core.queue("b", { agent: "other" })).toMatchObject({ agent: "other" });
-    expect(core.core.agentView("other").waitingEvents).toBe(1);
+    expect(agentView(core, "other").waitingEvents).toBe(1);
   });
 
   it.each([
@@ -119,7 +120,7 @@ describe("a full queue", () => {
     "of a store that answers later (%s) is counted too",
     async (name) => {
       const queueEvent = () => Promise.reject(new GatewayError(name));
-      await using core = await startBeating({ wrapStore: (store) => ({ ...store, queueEvent }) });
+      await using core = await startBeating({ wrapStore: () => ({ queueEvent }) });
       expect(await nameOf(() => core.queueFully())).toBe(name);
       expect(core.core.systemEvents.refused()).toBe(1);
     },
@@ -183,7 +184,7 @@ describe("a dead event", () => {
 
   it("is queued again also when that cannot be noted", async () => {
     const addDeliveryStep = () => Promise.reject(new GatewayError("store-unavailable"));
-    await using core = await startWithDead({ wrapStore: (store: Store) => ({ ...store, addDeliveryStep }) });
+    await using core = await startWithDead({ wrapStore: () => ({ addDeliveryStep }) });
     expect(await core.core.systemEvents.replay(core.event.eventId, "ada")).toMatchObject({ status: "queued" });
   });
 

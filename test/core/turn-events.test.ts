@@ -188,7 +188,6 @@ describe("the steps of a turn", () => {
     let isSlow = true;
     await using core = await startCore({
       wrapStore: (store) => ({
-        ...store,
         readEntries: async (...query) => {
           const entries = await store.readEntries(...query);
           const waits = isSlow;

@@ -22,8 +22,7 @@ describe("a reader", () => {
 
   it("is told when the turn has aged out before it was read", async () => {
     let mayRead: Promise<void> | undefined;
-    const wrapStore = (store: Store): Store => ({
-      ...store,
+    const wrapStore = (store: Store): Partial<Store> => ({
       readEntries: async (...query) => {
         await mayRead;
         return store.readEntries(...query);

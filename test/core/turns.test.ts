@@ -63,7 +63,6 @@ describe("waiting for a reply", () => {
     await using core = await startCore({
       agents: [{ name: "main", concurrency: 1 }],
       wrapStore: (store) => ({
-        ...store,
         startTurn: async (order) => {
           const started = await store.startTurn({ ...order, claim: undefined });
           await hold();
@@ -122,7 +121,6 @@ describe("waiting for a reply", () => {
     let isSlow = false;
     await using core = await startCore({
       wrapStore: (store) => ({
-        ...store,
         getTurn: async (turnId) => {
           const turn = await store.getTurn(turnId);
           const waits = isSlow;

@@ -31,27 +31,24 @@ export type Agent = AgentSettings & {
   readonly toolSource: ToolSource | undefined;
 };
 
-/** The agents by name, in the configuration's order. A reload replaces them whole; running turns keep the one they began with. */
-export const createAgents = (first: readonly Agent[], defaultAgent: string | undefined) => {
-  let agents = new Map(first.map((agent) => [agent.name, agent]));
-  let fallback = defaultAgent;
-  const find = (name: string): Agent | undefined => agents.get(name);
-  const noAgent = (name: string): GatewayError =>
-    new GatewayError("agent-not-found", `No agent is named ${quoted(name)}.${suggest(name, [...agents.keys()])}`);
+/** The agents by name, in the configuration's order. */
+export type AgentTable = { agents: ReadonlyMap<string, Agent>; defaultAgent: string | undefined };
+
+/** The agents of the settings in force. Running turns keep the one they began with. */
+export const createAgents = (settings: () => AgentTable) => {
+  const find = (name: string): Agent | undefined => settings().agents.get(name);
   return {
     find,
     /** The named agent, or the default one. */
     get(name: string | undefined): Agent {
-      const agent = find(name ?? fallback ?? "");
+      const { agents, defaultAgent } = settings();
+      const agent = agents.get(name ?? defaultAgent ?? "");
       if (agent) return agent;
-      throw name === undefined ? new GatewayError("agent-not-found", "There is no default agent.") : noAgent(name);
+      if (name === undefined) throw new GatewayError("agent-not-found", "There is no default agent.");
+      const meant = suggest(name, [...agents.keys()]);
+      throw new GatewayError("agent-not-found", `No agent is named ${quoted(name)}.${meant}`);
     },
-    list: (): readonly Agent[] => [...agents.values()],
-    /** Swaps all at once. */
-    replace(next: readonly Agent[], nextDefault: string | undefined): void {
-      agents = new Map(next.map((agent) => [agent.name, agent]));
-      fallback = nextDefault;
-    },
+    list: (): readonly Agent[] => [...settings().agents.values()],
   };
 };
 
@@ -83,11 +80,11 @@ export const checkModel = (agent: Agent, model: string | undefined): void => {
   throw new GatewayError("unknown-model", `The agent ${agent.name} takes ${known.join(", ") || "no model by name"}.`);
 };
 
-type PauseParts = { store: Store; agents: Agents; clock: Clock; events: Events };
+type AgentParts = { store: Store; agents: Agents; skills: Skills; clock: Clock; events: Events };
 
 /** Pauses an agent, or resumes it; answers since when it is paused then. The store keeps what waits. Throws `agent-not-found`. */
 export const setPaused = async (
-  { store, agents, clock, events }: PauseParts,
+  { store, agents, clock, events }: AgentParts,
   name: string,
   paused: boolean,
   caller: string,
@@ -103,35 +100,34 @@ export const setPaused = async (
   return pausedAt;
 };
 
-/** The agents as callers see them. */
-export const createAgentViews = ({ agents, skills, store }: { agents: Agents; skills: Skills; store: Store }) => {
-  const viewOf = (agent: Agent): AgentView => {
-    const counts = store.agentCounts(agent.name);
-    const { pausedAt } = counts;
-    return {
-      agentName: agent.name,
-      description: agent.description,
-      backend: agent.backend.kind,
-      model: agent.model ?? null,
-      state: stateOf(counts),
-      paused: pausedAt !== undefined,
-      pausedAt: textOf(pausedAt),
-      running: counts.running,
-      queued: counts.queued,
-      waitingEvents: counts.waitingEvents,
-      skills: skillsOf(skills, agent),
-      heartbeat: {
-        every: spanOf(agent.heartbeatMs),
-        nextAt: pausedAt === undefined ? textOf(counts.nextBeatAt) : null,
-      },
-      lastTurnAt: textOf(counts.lastEndedAt),
-    };
-  };
+/** The agents as callers see them, in the order of the configuration. */
+export const agentList = (parts: AgentParts): AgentList => ({
+  agents: parts.agents.list().map((agent) => viewOf(parts, agent)),
+});
+
+/** Throws `agent-not-found`. */
+export const agentView = (parts: AgentParts, name: string): AgentView => viewOf(parts, parts.agents.get(name));
+
+const viewOf = ({ store, skills }: AgentParts, agent: Agent): AgentView => {
+  const counts = store.agentCounts(agent.name);
+  const { pausedAt } = counts;
   return {
-    /** Throws `agent-not-found`. */
-    agentView: (name: string): AgentView => viewOf(agents.get(name)),
-    /** In the order of the configuration. */
-    agentList: (): AgentList => ({ agents: agents.list().map(viewOf) }),
+    agentName: agent.name,
+    description: agent.description,
+    backend: agent.backend.kind,
+    model: agent.model ?? null,
+    state: stateOf(counts),
+    paused: pausedAt !== undefined,
+    pausedAt: textOf(pausedAt),
+    running: counts.running,
+    queued: counts.queued,
+    waitingEvents: counts.waitingEvents,
+    skills: skillsOf(skills, agent),
+    heartbeat: {
+      every: spanOf(agent.heartbeatMs),
+      nextAt: pausedAt === undefined ? textOf(counts.nextBeatAt) : null,
+    },
+    lastTurnAt: textOf(counts.lastEndedAt),
   };
 };
 

@@ -1,8 +1,5 @@
 import type { SystemEvents } from "#core/heartbeat/system-events.ts";
-import type { Clock } from "#kit/clock.ts";
-import type { Events } from "#observe/events.ts";
-import type { Store } from "#store/store.ts";
-import type { Agents } from "./agents.ts";
+import type { CoreParts } from "#core/parts.ts";
 
 /** The pause between two reports of its agents by a gateway that shares its store, and between two looks after a change. */
 const EVERY_MS = 2_000;
@@ -13,13 +10,7 @@ const NOW_MS = 10_000;
 const AWAY_MS = 3_600_000;
 const LOOK_MS = 60_000;
 
-type RemovedParts = {
-  store: Store;
-  agents: Agents;
-  systemEvents: Pick<SystemEvents, "giveUp">;
-  clock: Clock;
-  events: Events;
-};
+type RemovedParts = CoreParts & { systemEvents: SystemEvents };
 
 /**
  * Gives up the work of an agent that left the configuration: also if it left while no gateway ran, and also work that comes back

@@ -1,13 +1,12 @@
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import type { CoreParts } from "#core/parts.ts";
 import { mainSessionOf } from "#core/sessions/sessions.ts";
 import { isEnded, type Turns, type TurnWish } from "#core/turns/turns.ts";
 import { leaseMsOf } from "#core/worker.ts";
-import type { InBackground } from "#kit/background.ts";
-import { type Clock, rest } from "#kit/clock.ts";
+import { rest } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
-import type { Events } from "#observe/events.ts";
-import type { BeatClaim, Store, SystemEvent, Turn } from "#store/store.ts";
+import type { BeatClaim, SystemEvent, Turn } from "#store/store.ts";
 
 /** The most that one turn is given; the bytes are those of texts and metadata. */
 export const BATCH = { limit: 100, bytes: 64 * 1024 };
@@ -21,12 +20,8 @@ const LATE_TAKERS = 3;
 const LOOK_MS = 10_000;
 const RETRY_MS = 1_000;
 
-export type BeatParts = {
-  store: Store;
-  turns: Pick<Turns, "start" | "wait">;
-  clock: Clock;
-  events: Events;
-  inBackground: InBackground;
+export type BeatParts = CoreParts & {
+  turns: Turns;
   /** Makes room in a full session; false when it could not. */
   makeRoom: (sessionId: string) => Promise<boolean>;
 };

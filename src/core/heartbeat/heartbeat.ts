@@ -1,4 +1,4 @@
-import type { Agent, Agents } from "#core/agents/agents.ts";
+import type { Agent } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
 import { BATCH, type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
@@ -9,7 +9,6 @@ const AGAIN_MS = 60_000;
 const LONGEST_WAIT_MS = 3_600_000;
 const LAST_ENDS_MS = 1_000;
 const JITTER = 0.1;
-const RETRY_MS = 1_000;
 /** Stands for the pause of an agent that does not beat by itself. */
 const OFF = 0;
 const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes: 1 };
@@ -17,13 +16,11 @@ const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes:
 /** The result of a wish that an agent beats now. `waitingEvents` are in no turn. */
 export type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
-type HeartbeatParts = BeatParts & { agents: Agents; node: string };
-
 /**
  * The beats of all agents: when one is due, whichever node claims it hands over the agent's events. No agent's beats overlap, and those
  * that were missed are one.
  */
-export const createHeartbeat = (parts: HeartbeatParts) => {
+export const createHeartbeat = (parts: BeatParts) => {
   const { store, agents, clock, events, node, inBackground } = parts;
   const leaseMs = leaseMsOf(store);
   let isRunning = true;
@@ -44,9 +41,8 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       events.beatRan({ agent, events: beat.events, turns: beat.turnIds.length, returned: beat.returned, ms });
       const every = agents.find(agent)?.heartbeatMs;
       await endBeat(parts, beat);
-      // The end may have planned the next beat by the configuration before.
+      // The end may have planned the next beat by the configuration before: then the next claim plans it anew.
       planned.set(agent, every ?? OFF);
-      if (agents.find(agent)?.heartbeatMs !== every) void plan();
     },
     // The rest is for the node that has the beat now, or claims it next.
     giveBack: leaveBeat,
@@ -56,6 +52,7 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       operation: "claimBeats",
       hasRoom: () => isRunning,
       claim: async () => {
+        await plan();
         // In the next turn of the loop: all that ask until then share a beat.
         const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inBackground(claimDue);
         const works = beats.map((claim) => holdBeat(claim, clock.monotonic()));
@@ -74,10 +71,9 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
 
   /** The pause that each agent's next beat was planned with. */
   const planned = new Map<string, number>();
-  let planning = Promise.resolve();
-  let stopRetry = () => {};
 
-  const planAll = async (): Promise<void> => {
+  /** Plans the configured beats that were not planned yet. */
+  const plan = async (): Promise<void> => {
     for (const { name, heartbeatMs: every } of agents.list()) {
       const before = planned.get(name);
       if (before === (every ?? OFF)) continue;
@@ -92,22 +88,10 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       if (!store.shared) await store.planBeat(name, { now: clock.now(), delayMs: undefined, soonest: false });
       planned.delete(name);
     }
-    worker.wake();
-  };
-
-  /** Plans the configured beats that were not planned yet. Never throws: after a failure of the store it plans again. */
-  const plan = (): Promise<void> => {
-    planning = planning.then(planAll).catch((error: unknown) => {
-      events.storeFailed({ operation: "planBeat", error });
-      stopRetry();
-      if (isRunning) stopRetry = clock.after(RETRY_MS, () => void plan());
-    });
-    return planning;
   };
 
   const stop = (): void => {
     isRunning = false;
-    stopRetry();
     for (const beat of worker.all()) beat.stop.abort();
   };
 
@@ -132,8 +116,11 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
       return { outcome: "started", waitingEvents };
     },
 
-    /** Takes the agents over as they are now; resolves when their beats are planned. */
-    reconfigure: plan,
+    /** Takes the agents over as they are now; resolves when their beats are planned. What the store fails to plan the next claim plans. */
+    async reconfigure(): Promise<void> {
+      await plan().catch((error: unknown) => events.storeFailed({ operation: "planBeat", error }));
+      worker.wake();
+    },
 
     /** Why the events of an agent cannot be handed over now; undefined when they can. */
     delayedBy: (agent: string): string | undefined => worker.get(agent)?.delayedBy,
@@ -152,7 +139,7 @@ export const createHeartbeat = (parts: HeartbeatParts) => {
 export type Heartbeat = ReturnType<typeof createHeartbeat>;
 
 /** Keeps a beat's end, and when the next one is due. Where the store could not, its lease ends, and it is due again then. */
-const endBeat = async (parts: HeartbeatParts, beat: HeldBeat): Promise<void> => {
+const endBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
   const { store, agents, clock } = parts;
   const { events, turnIds, claim } = beat;
   const delayMs = delayAfter(beat, agents.find(claim.agent), store.agentCounts(claim.agent).waitingEvents);

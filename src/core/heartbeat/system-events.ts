@@ -1,14 +1,11 @@
-import type { Agents } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
+import type { CoreParts } from "#core/parts.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { IDEMPOTENCY_MS } from "#core/turns/turns.ts";
-import type { InBackground } from "#kit/background.ts";
-import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, isLoop, loopWords } from "#kit/hops.ts";
 import { idLike, newId } from "#kit/ids.ts";
-import type { Events } from "#observe/events.ts";
-import type { EventOrder, EventStatus, Page, Store, SystemEvent } from "#store/store.ts";
+import type { EventOrder, SystemEvent } from "#store/store.ts";
 
 /** The request of a surface that queues an event. */
 export type EventWish = Pick<EventOrder, "text" | "metadata" | "caller" | "delivery"> & {
@@ -26,17 +23,7 @@ export type QueuedEvent = { event: SystemEvent; replayed: boolean };
 const GIVEN_UP = 100;
 
 /** The events that wait for an agent's heartbeat. */
-export const createSystemEvents = (parts: {
-  store: Store;
-  agents: Agents;
-  clock: Clock;
-  events: Events;
-  settings: () => CoreSettings;
-  /** Throws when the gateway takes no new work. */
-  admit: () => void;
-  inBackground: InBackground;
-}) => {
-  const { store, agents, clock, events, settings, admit, inBackground } = parts;
+export const createSystemEvents = ({ store, agents, clock, events, settings, admit, inBackground }: CoreParts) => {
   let refused = 0;
 
   const queueNew = async (wish: EventWish): Promise<QueuedEvent> => {
@@ -76,13 +63,6 @@ export const createSystemEvents = (parts: {
     },
 
     get,
-
-    list: (query: {
-      agent?: string;
-      status?: EventStatus;
-      limit: number;
-      cursor?: string;
-    }): Promise<Page<SystemEvent>> => store.listEvents(query),
 
     /** Queues a dead event again; where the agent's heartbeat is off it beats now, as it would never do otherwise. */
     async replay(eventId: string, by: string): Promise<SystemEvent> {

@@ -1,16 +1,15 @@
+import { setImmediate as nextTick } from "node:timers/promises";
+import type { CoreParts } from "#core/parts.ts";
 import { isTurnEnd, type TurnEndEntry } from "#core/sessions/journal.ts";
-import type { CoreSettings } from "#core/settings.ts";
 import { isEnded } from "#core/turns/turns.ts";
+import type { Pushes } from "#generated/push-types.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { NO_USAGE, showCompleted, showUsage } from "#kit/usages.ts";
-import type { Events } from "#observe/events.ts";
+import { showCompleted, showUsage } from "#kit/usages.ts";
 import type {
   Delivery,
-  DeliveryQuery,
   DeliveryStep,
   DeliveryWork,
   Entry,
-  Page,
   RecordedDelivery,
   Store,
   SystemEvent,
@@ -18,9 +17,7 @@ import type {
 } from "#store/store.ts";
 
 /** The flight recorder, read and written: requests that came in, and their results. */
-export const createDeliveries = (parts: { store: Store; events: Events; settings: () => CoreSettings }) => {
-  const { store, events, settings } = parts;
-
+export const createDeliveries = ({ store, events, settings }: CoreParts) => {
   const read = async (deliveryId: string): Promise<RecordedDelivery> => {
     const delivery = await store.getDelivery(deliveryId);
     if (!delivery) throw new GatewayError("delivery-not-found", `The recorder has no delivery ${deliveryId}.`);
@@ -37,7 +34,6 @@ export const createDeliveries = (parts: { store: Store; events: Events; settings
   };
 
   return {
-    list: (query: DeliveryQuery): Promise<Page<RecordedDelivery>> => store.listDeliveries(query),
     read,
     async get(deliveryId: string): Promise<{ delivery: RecordedDelivery; timeline: TimelineStep[] }> {
       const delivery = await read(deliveryId);
@@ -63,8 +59,35 @@ export const whyNotReplayable = ({ surface, answer, body, bytes, caller }: Deliv
   return "Its body is not kept: recorder.bodies was off, or its session was deleted.";
 };
 
+/** A delivery as lists and pushes show it. */
+export type ShownDelivery = Pushes["delivery.recorded"]["delivery"];
+
+export const showDelivery = (delivery: RecordedDelivery): ShownDelivery => ({
+  deliveryId: delivery.deliveryId,
+  at: new Date(delivery.at).toISOString(),
+  // Heartbeats begin in the gateway, and bring no request.
+  surface: delivery.surface as ShownDelivery["surface"],
+  operation: delivery.operation,
+  method: delivery.method,
+  path: delivery.path,
+  address: delivery.address,
+  requestId: delivery.requestId,
+  caller: delivery.caller === "" ? null : delivery.caller,
+  bytes: delivery.bytes,
+  outcome: delivery.outcome,
+  status: statusOf(delivery) ?? null,
+  mapping: delivery.mapping ?? null,
+  replayOf: delivery.replayOf ?? null,
+  senderId: delivery.senderId ?? null,
+  agent: delivery.agent ?? null,
+  messageId: delivery.messageId ?? null,
+  sessionId: delivery.sessionId ?? null,
+  turnId: delivery.turnId ?? null,
+  eventId: delivery.eventId ?? null,
+});
+
 /** The HTTP status of its answer. A webhook that was stored with its work is answered 200, right after it. */
-export const statusOfDelivery = ({ surface, answer, status }: Delivery): number | undefined =>
+const statusOf = ({ surface, answer, status }: Delivery): number | undefined =>
   status ?? (surface === "hooks" && answer === "accepted" ? 200 : undefined);
 
 /** The kept headers by their names. Repeated headers are joined, as Node does. */
@@ -122,39 +145,19 @@ const stepsOfTurn = async (store: TimelineStore, turn: Turn, noted: readonly Tim
     return why ? { ...step, detail: why.detail } : step;
   });
 
-const PAGE = 32;
-/** Between a turn's beginning and its end lie the turns before it. Past this number of pages its record tells the rest. */
-const PAGES = 40;
+const PAGE = 200;
 
-/** The journal's entries of a turn, from its beginning to its end. */
-const readTurnEntries = async (store: Pick<Store, "readEntries">, turn: Turn): Promise<Entry[]> => {
+/** The journal's entries of a turn, from its beginning to its end; between them lie those of the turns before it. */
+const readTurnEntries = async (store: TimelineStore, turn: Turn): Promise<Entry[]> => {
   const found: Entry[] = [];
-  let after = turn.seq - 1;
-  for (let page = 0; page < PAGES; page++) {
+  for (let after = turn.seq - 1; ; ) {
     const entries = await store.readEntries(turn.sessionId, { after, limit: PAGE });
-    for (const entry of entries) {
-      if (entry.turnId !== turn.turnId) continue;
-      found.push(entry);
-      if (isTurnEnd(entry)) return found;
-    }
-    if (entries.length < PAGE) return found;
-    after = (entries.at(-1) as Entry).seq;
+    found.push(...entries.filter(({ turnId }) => turnId === turn.turnId));
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < PAGE || found.some(isTurnEnd)) return found;
+    after = last.seq;
+    await nextTick();
   }
-  return [...found, ...unreadOf(turn, found)];
-};
-
-/** The entries that were not read: the beginning of the latest attempt, and the end. */
-const unreadOf = (turn: Turn, found: readonly Entry[]): Entry[] => {
-  const { turnId, seq, startedAt, endedAt, attempt, status, reply = "", error, usage = NO_USAGE } = turn;
-  const isRead = found.some((entry) => entry.name === "turn.started" && entry.attempt === attempt);
-  const unread: Entry[] = [];
-  if (startedAt !== undefined && !isRead) unread.push({ seq, at: startedAt, turnId, name: "turn.started", attempt });
-  if (endedAt === undefined) return unread;
-  const end = { seq, at: endedAt, turnId, usage };
-  if (status === "completed") unread.push({ ...end, name: "turn.completed", reply });
-  else if (status === "cancelled") unread.push({ ...end, name: "turn.cancelled", reply });
-  else if (error) unread.push({ ...end, name: "turn.failed", error });
-  return unread;
 };
 
 /** The same as steps: how long it waited each time, each attempt, why and when it ended, and its usage. */

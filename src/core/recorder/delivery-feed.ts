@@ -1,11 +1,11 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import { type Clock, rest } from "#kit/clock.ts";
-import type { Events } from "#observe/events.ts";
+import type { CoreParts } from "#core/parts.ts";
+import { rest } from "#kit/clock.ts";
 import type { DeliveryOutcome, RecordedDelivery, Store } from "#store/store.ts";
-import { statusOfDelivery } from "./deliveries.ts";
+import { type ShownDelivery, showDelivery } from "./deliveries.ts";
 
-/** A delivery that was recorded, or whose outcome is another; its `status` is that of its answer wherever this is known. */
-export type DeliveryNews = { name: "delivery.recorded" | "delivery.changed"; at: number; delivery: RecordedDelivery };
+/** A delivery that was recorded, or whose outcome is another. */
+export type DeliveryNews = { name: "delivery.recorded" | "delivery.changed"; at: number; delivery: ShownDelivery };
 
 export type DeliveryFollower = {
   /** Called after every look at the recorder, also when there is nothing new; all followers are given the same array. */
@@ -34,8 +34,7 @@ const LATE_LOOKS = 2;
  * Tells followers the deliveries of the flight recorder, and their results. It reads the recorder twice a second while somebody
  * follows: so recording costs nothing more, and the records of other gateways on the same store are told alike.
  */
-export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: Pick<Events, "storeFailed"> }) => {
-  const { store, clock, events } = parts;
+export const createDeliveryFeed = ({ store, clock, events }: Pick<CoreParts, "store" | "clock" | "events">) => {
   const followers = new Set<DeliveryFollower>();
   /** Ids, oldest first, with the look that found them. */
   const known = new Map<string, number>();
@@ -52,7 +51,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
     const delivery = { ...before, outcome };
     keepOpen(delivery);
     if (before.outcome === outcome) return [];
-    return [{ name: "delivery.changed", at: clock.now(), delivery }];
+    return [{ name: "delivery.changed", at: clock.now(), delivery: showDelivery(delivery) }];
   };
 
   /** The newest deliveries down to one that was found several looks ago, newest first. */
@@ -63,7 +62,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
       const { items, next } = await store.listDeliveries({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
       for (const delivery of items) {
         if ((known.get(delivery.deliveryId) ?? look) <= look - LATE_LOOKS) return { found, isWhole: true };
-        found.push({ ...delivery, status: statusOfDelivery(delivery) });
+        found.push(delivery);
       }
       if (next === undefined) return { found, isWhole: true };
       cursor = next;
@@ -83,7 +82,7 @@ export const createDeliveryFeed = (parts: { store: Store; clock: Clock; events: 
       // The next look must not go on below those that were left out. Further down than a page nothing comes late.
       keepNewest(known, MOST_KNOWN, id, isWhole || n < PAGE ? look : look - LATE_LOOKS);
       keepOpen(delivery);
-      return [{ name: "delivery.recorded", at: clock.now(), delivery }];
+      return [{ name: "delivery.recorded", at: clock.now(), delivery: showDelivery(delivery) }];
     });
 
   /** Looks up the work of some that have not ended. */

@@ -1,15 +1,13 @@
 import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
-import { type Agent, type Agents, countedModel, labelOfModel } from "#core/agents/agents.ts";
-import type { CoreSettings } from "#core/settings.ts";
+import { type Agent, countedModel, labelOfModel } from "#core/agents/agents.ts";
+import type { CoreParts } from "#core/parts.ts";
 import { createWorker, leaseOfClaims } from "#core/worker.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
 import { orAborted } from "#kit/abort.ts";
-import type { InBackground } from "#kit/background.ts";
-import type { Clock } from "#kit/clock.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
+import { createLatch } from "#kit/latch.ts";
 import { addUsage, modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
-import type { Events } from "#observe/events.ts";
 import type {
   Claim,
   Compacted,
@@ -40,16 +38,6 @@ const PART_CHARACTERS = 16 * 1024 * 1024;
 /** A summary that is longer is a backend gone wrong. */
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
 
-type CompactionParts = {
-  store: Store;
-  agents: Agents;
-  clock: Clock;
-  events: Events;
-  node: string;
-  settings: () => CoreSettings;
-  inBackground: InBackground;
-};
-
 /** A compaction that has its place in a session's queue, or is about to get it. `begin` is called when the place is the first. */
 type Queued = { sessionId: string; stop: AbortController; begin: () => void };
 /** One that has its place, which it holds until it is `done`. */
@@ -68,7 +56,7 @@ const ITSELF: CompactionWish["payer"] = { surface: "heartbeat", caller: "compact
 type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
-export const createCompactions = (parts: CompactionParts) => {
+export const createCompactions = (parts: CoreParts) => {
   const { store, agents, clock, events, node, settings, inBackground } = parts;
   const lease = leaseOfClaims<Placed>(store);
   const queued = new Map<string, Queued>();
@@ -95,13 +83,12 @@ export const createCompactions = (parts: CompactionParts) => {
     const now = clock.now();
     const compactionId = newId("cmp", now);
     const stop = new AbortController();
-    let begin = () => {};
-    const begun = new Promise<void>((resolve) => (begin = resolve));
-    queued.set(compactionId, { sessionId, stop, begin });
+    const begun = createLatch<void>();
+    queued.set(compactionId, { sessionId, stop, begin: begun.open });
     try {
       const order = { now, compactionId, sessionId, node, leaseMs: lease.ms, limits: settings().limits.store };
       const place = await store.queueCompaction(order);
-      const done = workInPlace(place, wish, begun, stop.signal);
+      const done = workInPlace(place, wish, begun.promise, stop);
       worker.begin({ claim: place.claim, stop, done });
       return await done;
     } finally {
@@ -114,9 +101,10 @@ export const createCompactions = (parts: CompactionParts) => {
     place: CompactionPlace,
     wish: CompactionWish,
     begun: Promise<void>,
-    signal: AbortSignal,
+    stop: AbortController,
   ): Promise<SessionCompaction> => {
     const { claim } = place;
+    const { signal } = stop;
     const { sessionId } = claim;
     const end = (compacted: Compacted | undefined) => store.endCompaction(claim, { now: clock.now(), compacted });
     try {
@@ -127,7 +115,7 @@ export const createCompactions = (parts: CompactionParts) => {
       const { before, compact } = await planCompaction(store, agent.backend, place, wish);
       signal.throwIfAborted();
       const began = clock.monotonic();
-      const compacted = compact && (await inTurn(agent.name, signal, () => write(agent, claim, wish, signal, compact)));
+      const compacted = compact && (await inTurn(agent.name, signal, () => write(agent, claim, wish, stop, compact)));
       const ms = Math.round(clock.monotonic() - began);
       if (!(await end(compacted))) throw (await store.getSession(sessionId)) ? lostPlace() : notFound(sessionId);
       if (!compacted)
@@ -158,29 +146,27 @@ export const createCompactions = (parts: CompactionParts) => {
     agent: Agent,
     { turnId }: Claim,
     { payer }: CompactionWish,
-    outer: AbortSignal,
+    stop: AbortController,
     compact: Compact,
   ): Promise<Compacted> => {
     const began = clock.monotonic();
     let usage = NO_USAGE;
     let model = countedModel(agent, undefined);
-    const late = new AbortController();
-    const signal = AbortSignal.any([outer, late.signal]);
-    const stop = clock.after(agent.deadlineMs, () => {
-      late.abort(new GatewayError("turn-timeout", `The summary took longer than ${agent.deadlineMs} ms.`));
+    const stopTimer = clock.after(agent.deadlineMs, () => {
+      stop.abort(new GatewayError("turn-timeout", `The summary took longer than ${agent.deadlineMs} ms.`));
     });
     try {
-      return await compact(signal, (used, answered) => {
+      return await compact(stop.signal, (used, answered) => {
         usage = addUsage(usage, usageOf(used));
         model = modelNamed(answered ?? "") ?? model;
       });
     } catch (error) {
-      if (signal.aborted) throw signal.reason;
+      if (stop.signal.aborted) throw stop.signal.reason;
       events.backendFailed({ turnId, agent: agent.name, error });
       const detail = error instanceof BackendError ? error.message : "The backend could not write the summary.";
       throw new GatewayError("turn-failed", detail, { cause: error });
     } finally {
-      stop();
+      stopTimer();
       const latencyMs = clock.monotonic() - began;
       events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, model), usage });
       const used = { now: clock.now(), agent: agent.name, ...payer, model, usage, latencyMs };

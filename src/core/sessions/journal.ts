@@ -14,20 +14,20 @@ export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 /** Fans the store's entries out to a session's followers, and wakes the waiters for the end of a turn. */
 export const createJournal = () => {
   const followers: Listeners<JournalListener> = new Map();
-  const ends: Listeners<EndListener> = new Map();
-  /** The waiters by session, which hear of its deletion. */
-  const awaited: Listeners<EndListener> = new Map();
+  const waiters: Listeners<{ turnId: string; end: EndListener }> = new Map();
+  const tellEnd = ({ turnId, sessionId }: TurnPlace, end: Parameters<EndListener>[0]): void =>
+    tellListeners(waiters, sessionId, (one) => one.turnId === turnId && one.end(end));
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries({ sessionId }, entries) {
-      if (ends.size > 0) {
-        for (const entry of entries) if (isTurnEnd(entry)) tellListeners(ends, entry.turnId, (end) => end(entry));
+      if (waiters.size > 0) {
+        for (const entry of entries) if (isTurnEnd(entry)) tellEnd({ turnId: entry.turnId, sessionId }, entry);
       }
       if (followers.size > 0) tellListeners(followers, sessionId, (listener) => listener.entries(entries));
     },
     sessionDeleted({ sessionId }) {
       tellListeners(followers, sessionId, (listener) => listener.deleted());
-      tellListeners(awaited, sessionId, (end) => end("erased"));
+      tellListeners(waiters, sessionId, ({ end }) => end("erased"));
     },
   };
 
@@ -35,18 +35,12 @@ export const createJournal = () => {
     watcher,
     /** Entries of a session from now on. */
     follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
-    onTurnEnd({ turnId, sessionId }: TurnPlace, end: EndListener): () => void {
-      const leave = addListener(ends, turnId, end);
-      const leaveSession = addListener(awaited, sessionId, end);
-      return () => {
-        leave();
-        leaveSession();
-      };
-    },
-    turnUnkept: (turnId: string): void => tellListeners(ends, turnId, (end) => end("unkept")),
+    onTurnEnd: ({ turnId, sessionId }: TurnPlace, end: EndListener): (() => void) =>
+      addListener(waiters, sessionId, { turnId, end }),
+    turnUnkept: (turn: TurnPlace): void => tellEnd(turn, "unkept"),
     /** Somebody follows this session, or waits for one of its turns. */
     wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
-      followers.has(sessionId) || awaited.has(sessionId),
+      followers.has(sessionId) || waiters.has(sessionId),
   };
 };
 

@@ -40,8 +40,5 @@ export const placeOfChat = (wish: SessionWish, caller: string, now: number): Ses
 export const mainSessionOf = (agent: string): string => `agent:${encode(agent)}:main`;
 
 // No encoded part begins with the tilde of a hash. toWellFormed: encodeURIComponent throws on half a surrogate pair.
-const encode = (part: string): string =>
-  isPlain(part) ? part : encodeURIComponent(toWellFormed(part)).replace(/^~/, "%7E");
-const isPlain = (part: string): boolean => /^(?!~)[A-Za-z0-9_.~-]*$/.test(part);
+const encode = (part: string): string => encodeURIComponent(part.toWellFormed()).replace(/^~/, "%7E");
 const hash = (part: string): string => `~${createHash("sha256").update(part).digest("base64url")}`;
-const toWellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");

@@ -1,10 +1,9 @@
 import { GATEWAY_KEPT_MS } from "#core/gateway-stream.ts";
-import type { CoreSettings } from "#core/settings.ts";
+import type { CoreParts } from "#core/parts.ts";
 import { MAX_ATTEMPTS } from "#core/turns/runner.ts";
 import { USAGE_KEPT_MS } from "#core/usage.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
-import type { Store } from "#store/store.ts";
 
 const EVERY_MS = 1_000;
 const MORE_MS = 10;
@@ -14,16 +13,10 @@ const MOST_BY_TURNS = 3;
 /** The wall clock may move this far against the monotonic clock. After a larger jump it must run evenly for this long. */
 const JUMP_MS = 3_600_000;
 
-type Kept = Pick<CoreSettings, "retentionMs" | "webhookRetentionMs" | "eventRetentionMs">;
+type SweepParts = Pick<CoreParts, "store" | "clock" | "events" | "settings">;
 
 /** Has the store put right what time has done, a slice at a time; the returned function ends it. */
-export const startSweeps = (parts: {
-  store: Store;
-  clock: Clock;
-  events: Events;
-  settings: () => Kept;
-}): (() => void) => {
-  const { store, clock, events, settings } = parts;
+export const startSweeps = ({ store, clock, events, settings }: SweepParts): (() => void) => {
   let isStopped = false;
   let stopTimer = () => {};
   const isSteady = watchJumps(clock, events);

@@ -1,4 +1,4 @@
-import { isTurnEnd, type TurnPlace } from "#core/sessions/journal.ts";
+import { isTurnEnd } from "#core/sessions/journal.ts";
 import { type Clock, rest } from "#kit/clock.ts";
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
 import type { Events } from "#observe/events.ts";
@@ -24,17 +24,17 @@ export type LiveReply = {
 /** At this number, pieces are joined: each takes tens of bytes beside its text. */
 const MOST_PIECES = 1024;
 
-/** Replies that are being written, by turn. Readers pull what is past their offset, so that a slow one costs no memory. */
+/**
+ * Replies that are being written, by session: it runs one turn at a time. Readers pull what is past their offset, so that a slow one costs
+ * no memory.
+ */
 export const createLiveReplies = () => {
   const replies = new Map<string, LiveReply>();
-  /** A session runs one turn at a time. */
-  const ofSession = new Map<string, LiveReply>();
   const readers: Listeners<() => void> = new Map();
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number, isCopy = false): LiveReply {
       const reply: LiveReply = { turnId, sessionId, messageId, seq, length: 0, pieces: [], isCopy };
-      replies.set(turnId, reply);
-      ofSession.set(sessionId, reply);
+      replies.set(sessionId, reply);
       return reply;
     },
     append(reply: LiveReply, text: string): void {
@@ -42,18 +42,16 @@ export const createLiveReplies = () => {
       reply.length += text.length;
       if (reply.pieces.length === MOST_PIECES) reply.pieces.push(reply.pieces.splice(0).join(""));
       // An attempt that lost its turn writes nothing that anybody reads.
-      if (replies.get(reply.turnId) === reply) tellListeners(readers, reply.turnId, (wake) => wake());
+      if (replies.get(reply.sessionId) === reply) tellListeners(readers, reply.sessionId, (wake) => wake());
     },
     close(reply: LiveReply): void {
-      if (replies.get(reply.turnId) === reply) replies.delete(reply.turnId);
-      if (ofSession.get(reply.sessionId) === reply) ofSession.delete(reply.sessionId);
+      if (replies.get(reply.sessionId) === reply) replies.delete(reply.sessionId);
     },
-    get: (turnId: string): LiveReply | undefined => replies.get(turnId),
-    ofSession: (sessionId: string): LiveReply | undefined => ofSession.get(sessionId),
+    ofSession: (sessionId: string): LiveReply | undefined => replies.get(sessionId),
     textSince: readSince,
-    /** Calls `wake` when the turn's reply grows; the returned function ends it. */
-    read: ({ turnId }: TurnPlace, wake: () => void): (() => void) => addListener(readers, turnId, wake),
-    /** Calls `found` when a reply comes up that is being written in this session already; the returned function ends it. */
+    /** Calls `wake` when a reply of the session grows; the returned function ends it. */
+    read: (sessionId: string, wake: () => void): (() => void) => addListener(readers, sessionId, wake),
+    /** Calls `found` when a reply comes up, or grows, that is being written in this session already; the returned function ends it. */
     seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,
   };
 };
@@ -85,25 +83,23 @@ export const createSharedReplies = (parts: Parts) => {
   const elsewhere = createRepliesElsewhere({ ...parts, live });
   const forOthers = createRepliesForOthers({ ...parts, live });
 
-  const all: LiveReplies = {
-    ...live,
-    read(turn, wake) {
-      const leave = live.read(turn, wake);
-      const leaveElsewhere = elsewhere.read(turn.sessionId);
+  const follow =
+    (isReading: boolean): LiveReplies["read"] =>
+    (sessionId, wake) => {
+      const leave = live.read(sessionId, wake);
+      const leaveElsewhere = elsewhere.want(sessionId, isReading);
       return () => {
         leave();
         leaveElsewhere();
       };
-    },
-    seek: elsewhere.seek,
-  };
+    };
   const watcher: Required<Pick<StoreWatcher, "entries" | "textsAsked" | "textsPut">> = {
     entries: ({ sessionId }, entries) => elsewhere.entries(sessionId, entries),
     textsAsked: forOthers.textsAsked,
     textsPut: elsewhere.textsPut,
   };
   return {
-    live: all,
+    live: { ...live, read: follow(true), seek: follow(false) },
     watcher,
     close(): void {
       elsewhere.close();
@@ -118,8 +114,9 @@ const FIRST_ASK_MS = 50;
 const ASK_EVERY_MS = 3_000;
 
 type Wanted = {
+  followers: number;
+  /** Followers that go on asking. The others are content with a reply that is being written as they come. */
   readers: number;
-  readonly seekers: Set<() => void>;
   /** The copy of the reply that another gateway writes. */
   reply: LiveReply | undefined;
   /** Replies up to this `seq` are over. */
@@ -164,21 +161,9 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
     stopFirst ??= clock.after(FIRST_ASK_MS, askFresh);
   };
 
-  const want = (sessionId: string): Wanted => {
-    const known = wanted.get(sessionId);
-    if (known) return known;
-    const one: Wanted = { readers: 0, seekers: new Set(), reply: undefined, over: 0 };
-    wanted.set(sessionId, one);
-    return one;
-  };
   const close = (one: Wanted): void => {
     if (one.reply) live.close(one.reply);
     one.reply = undefined;
-  };
-  const forgetIdle = (sessionId: string, one: Wanted): void => {
-    if (one.readers > 0 || one.seekers.size > 0) return;
-    close(one);
-    if (wanted.get(sessionId) === one) wanted.delete(sessionId);
   };
 
   /** Reads what was put; of sessions that are told of while it reads, once more afterwards. */
@@ -210,28 +195,21 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
     one.reply ??= live.open(turnId, sessionId, messageId, seq, true);
     const news = text.slice(one.reply.length - offset);
     if (news !== "") live.append(one.reply, news);
-    if (isNew) for (const found of [...one.seekers]) found();
   };
 
   return {
-    /** Somebody reads replies in this session; the returned function ends it. */
-    read(sessionId: string): () => void {
-      const one = want(sessionId);
-      one.readers++;
+    /** Somebody follows the replies of this session, and reads one if `isReading`; the returned function ends it. */
+    want(sessionId: string, isReading: boolean): () => void {
+      const one = wanted.get(sessionId) ?? { followers: 0, readers: 0, reply: undefined, over: 0 };
+      wanted.set(sessionId, one);
+      one.followers++;
+      if (isReading) one.readers++;
       if (!one.reply) askFor(sessionId);
       return () => {
-        one.readers--;
-        forgetIdle(sessionId, one);
-      };
-    },
-
-    /** Calls `found` when a reply of the session comes up. */
-    seek(sessionId: string, found: () => void): () => void {
-      const one = want(sessionId);
-      one.seekers.add(found);
-      askFor(sessionId);
-      return () => {
-        if (one.seekers.delete(found)) forgetIdle(sessionId, one);
+        if (isReading) one.readers--;
+        if (--one.followers > 0) return;
+        close(one);
+        if (wanted.get(sessionId) === one) wanted.delete(sessionId);
       };
     },
 

@@ -1,21 +1,18 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { BackendTurn } from "#backends/backend.ts";
-import { type Agent, type Agents, labelOfModel } from "#core/agents/agents.ts";
+import { type Agent, labelOfModel } from "#core/agents/agents.ts";
+import type { CoreParts } from "#core/parts.ts";
 import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.ts";
-import type { Journal } from "#core/sessions/journal.ts";
-import type { CoreSettings } from "#core/settings.ts";
 import { skillTools } from "#core/skills/skill-tools.ts";
-import { hasSkill, type Skills } from "#core/skills/skills.ts";
+import { hasSkill } from "#core/skills/skills.ts";
 import { createWorker, keepTrying, leaseOfClaims, type Worker } from "#core/worker.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { abortSignalOf, Stop } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type { Events } from "#observe/events.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Store, ToolCall, UsageRow } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, ToolCall, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
-import type { LiveReplies } from "./live-replies.ts";
 import { type Note, type Outcome, runTurn, type StopReason, TurnWatch } from "./run-turn.ts";
 
 export const MAX_ATTEMPTS = 3;
@@ -29,17 +26,7 @@ const EARLY_STOP_MS = 5_000;
 /** Calls of tools that are kept with a reply. */
 const MOST_TOOL_CALLS = 100;
 
-type RunParts = {
-  store: Store;
-  agents: Agents;
-  skills: Skills;
-  journal: Journal;
-  live: LiveReplies;
-  clock: Clock;
-  events: Events;
-  retries: RetryBudget;
-};
-export type RunnerParts = RunParts & { settings: () => CoreSettings };
+type RunParts = CoreParts & { retries: RetryBudget };
 
 /** A turn that runs here. */
 type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
@@ -51,10 +38,9 @@ export type Place = { claim: ClaimRequest; free: () => void };
  * Claims turns and runs them: one at a time in a session (the store sees to that), at most `concurrency` in all and as many of an
  * agent as the agent says. A full agent makes only its own turns wait.
  */
-export const createRunner = (parts: RunnerParts) => {
-  const { store, agents, clock } = parts;
+export const createRunner = (parts: RunParts) => {
+  const { store, agents, clock, node } = parts;
   const concurrency = () => parts.settings().concurrency;
-  const node = newId("node", clock.now());
   const lease = leaseOfClaims<Run>(store);
   const leaseMs = lease.ms;
   const runningOf = new Map<string, number>();
@@ -116,7 +102,6 @@ export const createRunner = (parts: RunnerParts) => {
   };
 
   return {
-    node,
     /** A place for a turn of this agent, when there is one that no claim under way may take. */
     reserve(agent: string): Place | undefined {
       const least = worker.isBehind() ? CLAIMED_AT_ONCE : 0;
@@ -170,7 +155,7 @@ const runClaimed = async (parts: RunParts, run: Run, agent: Agent | undefined): 
     if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
     else parts.events.unexpectedError({ error, where: "runner" });
     // A store that is away comes back, but room has to be made by somebody.
-    if (name === "store-full") parts.journal.turnUnkept(turn.turnId);
+    if (name === "store-full") parts.journal.turnUnkept(turn);
   }
 };
 

@@ -1,7 +1,8 @@
-import { isTurnEnd, type Journal } from "#core/sessions/journal.ts";
+import type { CoreParts } from "#core/parts.ts";
+import { isTurnEnd } from "#core/sessions/journal.ts";
 import { Stop, type StopSignal } from "#kit/stop-signal.ts";
-import type { Entry, Store, Turn } from "#store/store.ts";
-import { type LiveReplies, readSince } from "./live-replies.ts";
+import type { Entry, Turn } from "#store/store.ts";
+import { readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
 
 /** A place in a turn's stream: after the entry `seq`, and after `offset` code units of the reply that was being written then. */
@@ -21,8 +22,6 @@ export type TurnSteps<T = TurnStep> = AsyncIterableIterator<T, undefined> & {
 type Show<T> = (step: TurnStep) => readonly T[];
 
 export type FollowTurn = <T>(turn: Turn, from: StepMark | undefined, show: Show<T>) => TurnSteps<T>;
-
-type Parts = { store: Store; journal: Journal; live: LiveReplies };
 
 const PAGE = 200;
 const DONE = { done: true, value: undefined } as const;
@@ -44,7 +43,7 @@ export const leavable = <T>(steps: AsyncGenerator<T, undefined>, leave: () => vo
  * reply, however often a reader comes back with the mark of the last step it saw. A slow reader gets larger pieces, not more of them.
  */
 export const createTurnSteps =
-  (parts: Parts): FollowTurn =>
+  (parts: CoreParts): FollowTurn =>
   (turn, from, show) => {
     const left = new Stop();
     return leavable(showSteps(readSteps(parts, turn, from, left), show), () => left.abort(undefined));
@@ -55,7 +54,7 @@ async function* showSteps<T>(steps: AsyncGenerator<TurnStep, undefined>, show: S
 }
 
 async function* readSteps(
-  { store, journal, live }: Parts,
+  { store, journal, live }: CoreParts,
   turn: Turn,
   from: StepMark | undefined,
   left: StopSignal,
@@ -88,7 +87,7 @@ async function* readSteps(
       wake();
     },
   });
-  const unhear = live.read(turn, () => wake());
+  const unhear = live.read(sessionId, () => wake());
   left.addEventListener("abort", () => wake());
   try {
     for (;;) {
@@ -121,8 +120,8 @@ async function* readSteps(
         }
         continue;
       }
-      const reply = live.get(turnId);
-      if (reply && reply.seq <= read) {
+      const reply = live.ofSession(sessionId);
+      if (reply?.turnId === turnId && reply.seq <= read) {
         // Past all that was ever written: a mark that this stream never gave.
         if (offset > reply.length && !reply.isCopy) offset = 0;
         replySeq = reply.seq;

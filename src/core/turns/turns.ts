@@ -1,14 +1,14 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import { type Agent, type Agents, checkModel, countedModel, requireAwake } from "#core/agents/agents.ts";
-import type { Journal, TurnEndEntry } from "#core/sessions/journal.ts";
+import { type Agent, checkModel, countedModel, requireAwake } from "#core/agents/agents.ts";
+import type { CoreParts } from "#core/parts.ts";
+import type { TurnEndEntry } from "#core/sessions/journal.ts";
 import type { SessionPlace } from "#core/sessions/sessions.ts";
 import type { CoreSettings } from "#core/settings.ts";
-import { checkSkills, type Skills } from "#core/skills/skills.ts";
-import type { Clock } from "#kit/clock.ts";
+import { checkSkills } from "#core/skills/skills.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type { Page, Store, Turn, TurnOrder, TurnQuery, TurnStart } from "#store/store.ts";
+import type { Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
 type Wished = "outside" | "context" | "events" | "announce" | "model" | "skillIds" | "delivery";
@@ -37,17 +37,7 @@ export const IDEMPOTENCY_MS = 24 * 3_600_000;
 const CANCEL_WAIT_MS = 1_000;
 const SIGNAL_AFTER_MS = 100;
 
-type TurnParts = {
-  store: Store;
-  agents: Agents;
-  skills: Skills;
-  journal: Journal;
-  runner: Runner;
-  clock: Clock;
-  settings: () => CoreSettings;
-  /** Throws when the gateway takes no new work: it drains, or memory is short. */
-  admit: () => void;
-};
+type TurnParts = CoreParts & { runner: Runner };
 
 export const createTurns = (parts: TurnParts) => {
   const { store, clock } = parts;
@@ -116,9 +106,6 @@ export const createTurns = (parts: TurnParts) => {
     },
 
     get,
-
-    /** Without their replies, newest first. */
-    list: (query: TurnQuery): Promise<Page<Turn>> => store.listTurns(query),
 
     wait: (turn: Turn, ms: number, gone?: TurnWish["gone"]): Promise<Turn> => wait(turn, ms, gone),
 

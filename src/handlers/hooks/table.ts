@@ -1,3 +1,4 @@
+import { announceOf } from "#core/announcements.ts";
 import { factsOf, type HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { Choice } from "#core/mappings.ts";
@@ -44,7 +45,8 @@ export const hooksHandlers = (core: Core): HooksHandlers<HookContext> => ({
 });
 
 /** The mapping that takes the request, and on the request's timeline why the others did not. */
-const choose = ({ mappings }: Core, body: unknown, ctx: HookContext, name?: string): Choice => {
+const choose = (core: Core, body: unknown, ctx: HookContext, name?: string): Choice => {
+  const { mappings } = core.settings();
   const choice = mappings.choose({ headers: ctx.headers, body }, name);
   ctx.note("mapping.tried", mappings.noteOf(choice));
   return choice;
@@ -82,7 +84,7 @@ const startHook = async (core: Core, wish: HookTurn, ctx: HookContext): Promise<
   const { session, model, channel, delivery, text, context } = wish;
   // A named agent may have left the configuration: a repeat is answered all the same, and turns.start refuses the rest.
   const agent = wish.agent ?? core.agents.get(undefined).name;
-  const announce = core.announce({ delivery, channel, hops: ctx.hops });
+  const announce = announceOf(core.settings(), { delivery, channel, hops: ctx.hops });
   const isUnaddressed = delivery === "announce" && !announce;
   if (isUnaddressed) ctx.note("announcement.unaddressed", JSON.stringify({ channel }));
   const { turn, replayed } = await core.turns.start({

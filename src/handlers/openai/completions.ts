@@ -79,7 +79,7 @@ const begin = async (
   const waited = new AbortController();
   const lasted = rest(clock, Math.min(FIRST_PIECE_MS, replyWaitMs), signal, waited.signal);
   await Promise.race([first, lasted]).finally(() => waited.abort());
-  return chunksOf(chunks.begin(), first, steps);
+  return chunksOf(chunks.begin, first, steps);
 };
 
 /** A request's conversation: the message that starts a turn, and the earlier messages. */

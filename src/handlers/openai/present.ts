@@ -11,7 +11,7 @@ type Choice = ChatCompletionChunk["choices"][number];
 export const createChunks = (turn: Turn, model: string, includeUsage: boolean) => {
   const head = headOf(turn, model, "chat.completion.chunk");
   const noUsage = includeUsage ? { usage: null } : {};
-  let hasBegun = false;
+  const { turnId, sessionId } = turn;
   let told = 0;
 
   const chunk = (delta: Choice["delta"], finish_reason: Choice["finish_reason"] = null): ChatCompletionChunk => ({
@@ -19,29 +19,18 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
     choices: [{ index: 0, delta, logprobs: null, finish_reason }],
     ...noUsage,
   });
-  const begin = (): ChatCompletionChunk[] => {
-    if (hasBegun) return [];
-    hasBegun = true;
-    const { turnId: turn_id, sessionId: session_id } = turn;
-    return [{ ...chunk({ role: "assistant", content: "" }), turn_id, session_id }];
-  };
   const say = (content: string): ChatCompletionChunk[] => {
     told += content.length;
-    return [...begin(), chunk({ content })];
+    return [chunk({ content })];
   };
-  const end = (usage: Usage): ChatCompletionChunk[] => [
-    ...begin(),
-    chunk({}, "stop"),
-    ...(includeUsage ? [{ ...head, choices: [], usage: usageOf(usage) }] : []),
-  ];
 
   return {
-    begin,
+    /** Comes before all others. */
+    begin: { ...chunk({ role: "assistant", content: "" }), turn_id: turnId, session_id: sessionId },
     /** The chunks of a step for the reader. */
     of(step: TurnStep): ChatCompletionChunk[] {
       if (step.kind === "delta") return say(step.text);
       const { entry } = step;
-      const { turnId } = turn;
       switch (entry.name) {
         case "message.created":
           if (told === 0 || entry.role !== "assistant") return [];
@@ -50,7 +39,7 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
           // A reader that comes after it was written gets it in one piece.
           return told < entry.text.length ? say(entry.text.slice(told)) : [];
         case "turn.completed":
-          return end(entry.usage);
+          return [chunk({}, "stop"), ...(includeUsage ? [{ ...head, choices: [], usage: usageOf(entry.usage) }] : [])];
         case "turn.failed":
           throw failureOf({ turnId, status: "failed", error: entry.error }, false);
         case "turn.cancelled":
@@ -62,14 +51,14 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
   };
 };
 
-/** The chunks that have begun, then those of the steps. */
+/** The chunk that begins a stream, then those of the steps. */
 export const chunksOf = (
-  begun: readonly ChatCompletionChunk[],
+  begin: ChatCompletionChunk,
   first: ReturnType<TurnSteps<ChatCompletionChunk>["next"]>,
   steps: TurnSteps<ChatCompletionChunk>,
 ): TurnSteps<ChatCompletionChunk> => {
   async function* all(): AsyncGenerator<ChatCompletionChunk, undefined> {
-    yield* begun;
+    yield begin;
     const { done, value } = await first;
     if (done) return;
     yield value;

@@ -1,27 +1,17 @@
 import type { CallContext } from "#core/call.ts";
-import { nameOf } from "#core/reload.ts";
+import { type ConfigReload, nameOf } from "#core/reload.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { timeOf } from "./present.ts";
 
 type Shown = RestReplies["config.get"];
 type Last = NonNullable<Shown["last_reload"]>;
-type Problem = Omit<Last["problems"][number], "file"> & { file: string | null };
 
 /** The configuration in force, and the last time that it was read again. */
 export type ConfigState = {
   file: string | null;
   loadedAt: number;
   values: readonly (Omit<Shown["values"][number], "value"> & { value: unknown })[];
-  lastReload:
-    | {
-        at: number;
-        cause: Last["cause"];
-        reloaded: boolean;
-        changed: readonly string[];
-        needsRestart: readonly string[];
-        problems: readonly Problem[];
-      }
-    | undefined;
+  lastReload: (ConfigReload & { at: number; cause: Last["cause"] }) | undefined;
 };
 
 export type ConfigParts = { configState: () => ConfigState };
@@ -38,16 +28,10 @@ export const config = ({ configState }: ConfigParts): Pick<RestHandlers<CallCont
   },
 });
 
-const lastReloadOf = ({
-  at,
-  needsRestart,
-  changed,
-  problems,
-  ...rest
-}: NonNullable<ConfigState["lastReload"]>): Last => ({
-  at: timeOf(at),
-  ...rest,
-  changed: [...changed],
+const lastReloadOf = ({ needsRestart, ...last }: NonNullable<ConfigState["lastReload"]>): Last => ({
+  ...last,
+  at: timeOf(last.at),
+  changed: [...last.changed],
   needs_restart: [...needsRestart],
-  problems: problems.map((problem) => ({ ...problem, file: nameOf(problem.file) })),
+  problems: last.problems.map((problem) => ({ ...problem, file: nameOf(problem.file) })),
 });

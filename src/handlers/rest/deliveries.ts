@@ -1,10 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import { headersOf, statusOfDelivery, type TimelineStep, whyNotReplayable } from "#core/recorder/deliveries.ts";
+import { headersOf, showDelivery, type TimelineStep, whyNotReplayable } from "#core/recorder/deliveries.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import type { RecordedDelivery } from "#store/store.ts";
-import { momentOf, pageOf, timeOf } from "./present.ts";
+import { momentOf, pageOf, snakeCased, timeOf } from "./present.ts";
 import { HIDDEN, type ReplayParts, replay } from "./replay.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "deliveries.list" | "deliveries.get" | "deliveries.replay">;
@@ -12,7 +12,7 @@ type Bodies = Pick<RestHandlers<CallContext>, "deliveries.list" | "deliveries.ge
 export const deliveries = (core: Core, parts: ReplayParts): Bodies => ({
   "deliveries.list": async ({ query: { session_id: sessionId, from, to, ...rest } }) => {
     const between = { from: momentOf("query:from", from), to: momentOf("query:to", to) };
-    const { items, next } = await pageOf(core.deliveries.list({ ...rest, sessionId, ...between }));
+    const { items, next } = await pageOf(core.store.listDeliveries({ ...rest, sessionId, ...between }));
     return { deliveries: items.map(summaryOf), next_cursor: next ?? null };
   },
   "deliveries.get": async ({ path }) => {
@@ -27,30 +27,7 @@ export const deliveries = (core: Core, parts: ReplayParts): Bodies => ({
 type StepName = RestReplies["deliveries.get"]["timeline"][number]["name"];
 type Summary = RestReplies["deliveries.list"]["deliveries"][number];
 
-/** A delivery as a list shows it. */
-const summaryOf = (delivery: RecordedDelivery): Summary => ({
-  delivery_id: delivery.deliveryId,
-  at: timeOf(delivery.at),
-  // Heartbeats begin in the gateway, and bring no request.
-  surface: delivery.surface as Summary["surface"],
-  operation: delivery.operation,
-  method: delivery.method,
-  path: delivery.path,
-  address: delivery.address,
-  request_id: delivery.requestId,
-  caller: delivery.caller === "" ? null : delivery.caller,
-  bytes: delivery.bytes,
-  outcome: delivery.outcome,
-  status: statusOfDelivery(delivery) ?? null,
-  mapping: delivery.mapping ?? null,
-  replay_of: delivery.replayOf ?? null,
-  sender_id: delivery.senderId ?? null,
-  agent: delivery.agent ?? null,
-  message_id: delivery.messageId ?? null,
-  session_id: delivery.sessionId ?? null,
-  turn_id: delivery.turnId ?? null,
-  event_id: delivery.eventId ?? null,
-});
+const summaryOf = (delivery: RecordedDelivery): Summary => snakeCased(showDelivery(delivery));
 
 /** The same with all that is known of it. */
 const deliveryOf = (delivery: RecordedDelivery, timeline: readonly TimelineStep[]): RestReplies["deliveries.get"] => ({

@@ -6,9 +6,9 @@ import { pageOf, timeOf, timeOrNull } from "./present.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "events.list" | "events.get" | "events.replay">;
 
-export const events = ({ systemEvents }: Core): Bodies => ({
+export const events = ({ store, systemEvents }: Core): Bodies => ({
   "events.list": async ({ query }) => {
-    const { items, next } = await pageOf(systemEvents.list(query));
+    const { items, next } = await pageOf(store.listEvents(query));
     return { events: items.map(eventOf), next_cursor: next ?? null };
   },
   "events.get": async ({ path }) => eventOf(await systemEvents.get(path.event_id)),

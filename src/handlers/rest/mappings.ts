@@ -1,6 +1,7 @@
+import { announceOf } from "#core/announcements.ts";
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
-import type { Mapping, Trial } from "#core/mappings.ts";
+import { type Mapping, matchOf, type Trial } from "#core/mappings.ts";
 import { daysSince, OLD_DAYS } from "#core/token-ages.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { timeOrNull } from "./present.ts";
@@ -23,10 +24,13 @@ export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
     const use = await hooksUse();
     const now = core.clock.now();
     return {
-      mappings: core.mappings.list().map((one) => ({
-        ...configuredOf(core, one),
-        rate_limit: rateLimitOf(use.mappings.get(one.mapping.name), now),
-      })),
+      mappings: core
+        .settings()
+        .mappings.list()
+        .map((one) => ({
+          ...configuredOf(core, one),
+          rate_limit: rateLimitOf(use.mappings.get(one.name), now),
+        })),
       tokens: use.tokens.map(({ name, since, rate }) => ({
         name,
         since: since ?? null,
@@ -39,29 +43,23 @@ export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
   },
   "mappings.dryRun": async ({ body: { name, headers, body } }) => {
     const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
-    const trials = core.mappings.tryAll({ headers: sent, body }, name);
+    const trials = core.settings().mappings.tryAll({ headers: sent, body }, name);
     // By its own path a mapping is reached with its signature; by the path of all, only those without.
     const takes = trials.find((trial) => "message" in trial && (name !== undefined || !trial.mapping.verify));
     return { starts: takes?.mapping.name ?? null, mappings: trials.map((trial) => triedOf(core, trial)) };
   },
 });
 
-const configuredOf = (
-  core: Core,
-  { mapping, message, match }: ReturnType<Core["mappings"]["list"]>[number],
-): Omit<Configured, "rate_limit"> => {
-  const { name, session, model, verify } = mapping;
-  return {
-    name,
-    path: pathOf(core, mapping),
-    match: Object.fromEntries(Object.entries(match).map(([path, texts]) => [path, [...texts]])),
-    message,
-    ...targetOf(core, mapping),
-    session: session ?? null,
-    model: model ?? null,
-    verify: verify ?? null,
-  };
-};
+const configuredOf = (core: Core, mapping: Mapping): Omit<Configured, "rate_limit"> => ({
+  name: mapping.name,
+  path: pathOf(core, mapping),
+  match: matchOf(mapping),
+  message: mapping.message,
+  ...targetOf(core, mapping),
+  session: mapping.session ?? null,
+  model: mapping.model ?? null,
+  verify: mapping.verify ?? null,
+});
 
 const rateLimitOf = (rate: Rate, now: number): Configured["rate_limit"] =>
   rate
@@ -73,12 +71,12 @@ const rateLimitOf = (rate: Rate, now: number): Configured["rate_limit"] =>
       }
     : null;
 
-const pathOf = (core: Core, { name }: Mapping): string => `${core.mappings.path()}/${name}`;
+const pathOf = (core: Core, { name }: Mapping): string => `${core.settings().mappings.path}/${name}`;
 
 /** The agent that a mapping starts, and where the reply goes. */
 const targetOf = (core: Core, { agent, delivery, channel }: Mapping) => ({
   ...{ agent, delivery, channel: channel ?? null },
-  announce_to: core.announce({ delivery, channel, hops: 0 })?.channel ?? null,
+  announce_to: announceOf(core.settings(), { delivery, channel, hops: 0 })?.channel ?? null,
 });
 
 const triedOf = (core: Core, trial: Trial): Tried => {

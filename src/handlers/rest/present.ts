@@ -9,6 +9,19 @@ import type { Page, Turn } from "#store/store.ts";
 export const timeOf = (ms: number): string => new Date(ms).toISOString();
 export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : timeOf(ms));
 
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Name;
+
+/** The same record with REST's names: `turnId` is `turn_id`. */
+export const snakeCased = <T extends object>(record: T) =>
+  Object.fromEntries(
+    Object.entries(record).map(([name, value]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      value,
+    ]),
+  ) as { [Name in keyof T & string as SnakeCase<Name>]: T[Name] };
+
 /**
  * A time that a request names; the contract sees to its form. `Date` takes the 31st of February for the 3rd of March: a text that it writes
  * otherwise is no moment of the calendar.

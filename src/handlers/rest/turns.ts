@@ -10,7 +10,7 @@ type Bodies = Pick<RestHandlers<CallContext>, "turns.list" | "turns.get" | "turn
 
 export const turns = (core: Core): Bodies => ({
   "turns.list": async ({ query: { session_id: sessionId, ...rest } }) => {
-    const { items, next } = await pageOf(core.turns.list({ ...rest, sessionId }));
+    const { items, next } = await pageOf(core.store.listTurns({ ...rest, sessionId }));
     return { turns: items.map(turnSummaryOf), next_cursor: next ?? null };
   },
   "turns.get": async ({ path }) => turnOf(await core.turns.get(path.turn_id)),

@@ -1,3 +1,4 @@
+import { agentList, agentView } from "#core/agents/agents.ts";
 import { type CallContext, factsOf } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { Reloads } from "#core/reload.ts";
@@ -11,8 +12,8 @@ import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 type AgentMethods = "agent.list" | "agent.status" | "agent.reload" | "agent.sendMessage";
 
 export const agent = (core: Core, reloads: Reloads): Pick<RpcHandlers<CallContext>, AgentMethods> => ({
-  "agent.list": () => core.agentList(),
-  "agent.status": ({ agentName }) => core.agentView(agentName),
+  "agent.list": () => agentList(core),
+  "agent.status": ({ agentName }) => agentView(core, agentName),
   "agent.reload": ({ agentName }) => reloads.agent(agentName),
   "agent.sendMessage": async ({ agentName, channel, userId, sessionId, message, model, wait, stream, hops }, ctx) => {
     const { follow, caller } = ctx;

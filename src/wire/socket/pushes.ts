@@ -76,7 +76,7 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
 
     delivery({ name, at, delivery }: DeliveryNews, seq: number): string {
       const cursor = gatewayCursor(seq);
-      return frameOf(name, { seq, cursor, at: timeOf(at), delivery: showDelivery(delivery) });
+      return frameOf(name, { seq, cursor, at: timeOf(at), delivery });
     },
 
     reset: (cursor: string, sessionId: string | undefined): string =>
@@ -85,30 +85,6 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
 };
 
 export type PushFrames = ReturnType<typeof createPushFrames>;
-
-/** A delivery as REST lists it, with the names in the style of RPC. Heartbeats begin in the gateway, and bring no request. */
-const showDelivery = (delivery: DeliveryNews["delivery"]): Pushes["delivery.recorded"]["delivery"] => ({
-  deliveryId: delivery.deliveryId,
-  at: timeOf(delivery.at),
-  surface: delivery.surface as Pushes["delivery.recorded"]["delivery"]["surface"],
-  operation: delivery.operation,
-  method: delivery.method,
-  path: delivery.path,
-  address: delivery.address,
-  requestId: delivery.requestId,
-  caller: delivery.caller === "" ? null : delivery.caller,
-  bytes: delivery.bytes,
-  outcome: delivery.outcome,
-  status: delivery.status ?? null,
-  mapping: delivery.mapping ?? null,
-  replayOf: delivery.replayOf ?? null,
-  senderId: delivery.senderId ?? null,
-  agent: delivery.agent ?? null,
-  messageId: delivery.messageId ?? null,
-  sessionId: delivery.sessionId ?? null,
-  turnId: delivery.turnId ?? null,
-  eventId: delivery.eventId ?? null,
-});
 
 const timeOf = (ms: number): string => new Date(ms).toISOString();
 

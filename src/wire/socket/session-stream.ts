@@ -153,8 +153,8 @@ export class SessionStream extends Stream<Entry> {
 
   #sendText(): void {
     const { live } = this.#parts;
-    const reply = this.#turnId === undefined ? undefined : live.get(this.#turnId);
-    if (!reply || this.ordinal === 0) return;
+    const reply = live.ofSession(this.sessionId);
+    if (!reply || reply.turnId !== this.#turnId || this.ordinal === 0) return;
     for (const reader of this.readers)
       if (reader.isSubscribed || reader.streamerOf(reply.turnId))
         this.#pushPiece(
@@ -190,7 +190,7 @@ export class SessionStream extends Stream<Entry> {
     if (this.#turnId === turnId) return;
     this.#stopReading();
     this.#turnId = turnId;
-    this.#stopReading = this.#parts.live.read({ turnId, sessionId: this.sessionId }, this.#sendTextSoon);
+    this.#stopReading = this.#parts.live.read(this.sessionId, this.#sendTextSoon);
   }
 
   #stopListening(): void {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
+import { showDelivery } from "#core/recorder/deliveries.ts";
 import { createDeliveryFeed, type DeliveryFollower } from "#core/recorder/delivery-feed.ts";
 import type { Pushes } from "#generated/push-types.ts";
 import { createPuppet } from "#test/harness/backends.ts";
@@ -298,11 +299,11 @@ describe("a subscription to deliveries", () => {
       {
         name: "delivery.recorded",
         at: 0,
-        delivery: {
+        delivery: showDelivery({
           ...{ ...SOME, turnId: undefined, eventId: undefined, sessionId: undefined, messageId: undefined },
           agent: undefined,
           outcome: "unmatched",
-        },
+        }),
       },
     ] as const;
     const look = async (more: typeof news | readonly []) => {
