@@ -80,13 +80,9 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
     },
   });
 
-  let stopped: Promise<void> | undefined;
-  let tellGone = () => {};
-  const gone = new Promise<void>((resolve) => (tellGone = resolve));
   const stop = (graceMs?: number): Promise<void> => {
     isAlive = false;
-    stopped ??= program.stop(graceMs).finally(tellGone);
-    return stopped;
+    return program.stop(graceMs);
   };
   /** Resolves with the reason when the program can no longer be reached. */
   const broken = peer.closed.then(async (failure) => {
@@ -174,7 +170,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
       chooseModel: choose,
       prompt,
       stop: () => stop(),
-      gone,
+      gone: program.gone,
     };
   } catch (error) {
     void stop();
