@@ -15,8 +15,7 @@ import type { Events } from "#observe/events.ts";
 import type { Chunk } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
 import { tokensIn, untold } from "../used.ts";
-import { answerPermission, asRefusal, reasonOf, usageOf, within } from "./answers.ts";
-import { createModelChoice } from "./models.ts";
+import { answerPermission, asRefusal, createModelChoice, reasonOf, usageOf, within } from "./answers.ts";
 import { openPeer } from "./peer.ts";
 import { createReply, type Reply } from "./reply.ts";
 
