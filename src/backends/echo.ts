@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { BackendError } from "#kit/errors.ts";
-import type { StopSignal } from "#kit/stop-signal.ts";
+import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "./backend.ts";
 import { isLowSurrogate } from "./characters.ts";
 import { digestOf } from "./summary.ts";
@@ -36,9 +37,10 @@ async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettin
   if (failTimes === 0 && fail !== undefined) throw new BackendError(fail);
   const { text } = turn.message;
   const input = countTokens(text);
+  const aborted = delayMs > 0 ? abortSignalOf(signal) : undefined;
   let sent = 0;
   for (const piece of chunks > 1 ? split(text, chunks) : [text]) {
-    if (delayMs > 0) await sleep(delayMs, signal);
+    if (aborted) await sleep(delayMs, undefined, { signal: aborted }).catch(() => signal.throwIfAborted());
     yield { text: piece };
     sent += piece.length;
     // After each piece, so that a cancelled turn has booked its output.
@@ -59,17 +61,3 @@ const split = (text: string, count: number): string[] => {
   }
   return pieces;
 };
-
-const sleep = (ms: number, signal: StopSignal): Promise<void> =>
-  new Promise((resolve, reject) => {
-    signal.throwIfAborted();
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    signal.addEventListener("abort", stop, { once: true });
-  });

@@ -1,18 +1,11 @@
+import type { ConfigValue } from "#generated/rest-types.ts";
 import { type CheckedConfig, surfacesOn } from "./config.ts";
 import { dotted, type Path, type Source, valueAt } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
 import { isSecretName, secretsOf } from "./secrets.ts";
 
 /** A value of the configuration in force. A secret is never in it, nor its hash. */
-export type EffectiveValue = {
-  /** Keys and indexes, with dots between them. */
-  path: string;
-  value: unknown;
-  origin: "file" | "environment" | "flag" | "default" | "try-out";
-  line: number | null;
-  column: number | null;
-  variable: string | null;
-};
+export type EffectiveValue = Omit<ConfigValue, "value"> & { value: unknown };
 
 /** Where an address comes from that the file does not give. */
 export type Override = { value: string | number; origin: "flag" | "environment"; variable: string | null };

@@ -1,4 +1,5 @@
 import bundled from "#generated/config.schema.json" with { type: "json" };
+import { demandOf } from "#kit/fault-words.ts";
 import { nearest } from "#kit/nearest.ts";
 import { dotted, type Fault, type Path, valueAt } from "./problems.ts";
 import { meantReference } from "./references.ts";
@@ -77,19 +78,17 @@ function faultOf(error: SchemaError, root: unknown, written: unknown): Fault {
         ? { path: [...path, tag], on: "key", message: `is missing. It must be ${choice(tags, given)}` }
         : { path: [...path, tag], on: "value", message: `must be ${choice(tags, given)}` };
     }
-    case "minimum":
-      return here(`must be at least ${params.limit}.`);
-    case "maximum":
-      return here(`must be at most ${params.limit}.`);
     case "minLength":
     case "minItems":
     case "minProperties":
-      if (Number(params.limit) > 1) return here(`must have at least ${counted(error)}.`);
       return here(`must not be empty${holdsMany(schemas) ? ": add at least one" : ""}${example(schemas)}.`);
+    case "maxProperties":
+      return here(`must have at most ${params.limit} keys.`);
+    case "minimum":
+    case "maximum":
     case "maxLength":
     case "maxItems":
-    case "maxProperties":
-      return here(`must have at most ${counted(error)}.`);
+      return here(`must ${demandOf(error)}.`);
     case "uniqueItems":
       return here("has the same entry twice: remove one of them.");
     case "pattern": {
@@ -180,15 +179,6 @@ function choice(names: readonly string[], written: unknown): string {
   const meant = typeof written === "string" ? nearest(written, names) : undefined;
   const all = joined(names.map((name) => `\`${name}\``));
   return meant === undefined ? `${all}.` : `${all}; did you mean \`${meant}\`?`;
-}
-
-function counted({ keyword, params }: SchemaError): string {
-  const nouns: Record<string, [string, string]> = {
-    Length: ["character", "characters"],
-    Items: ["entry", "entries"],
-    Properties: ["key", "keys"],
-  };
-  return `${params.limit} ${nouns[keyword.slice(3)]?.[params.limit === 1 ? 0 : 1]}`;
 }
 
 function example(schemas: readonly Schema[]): string {

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "#kit/clock.ts";
-import { createToolServer, type ServerSettings } from "#tools/mcp/server.ts";
-import { createToolSource } from "#tools/mcp/source.ts";
+import type { ServerSettings } from "#tools/mcp/server.ts";
+import { openToolServers } from "#tools/mcp/source.ts";
 import type { Tool } from "#tools/tool.ts";
 
 /** Of a turn that nobody stops. */
@@ -13,11 +13,11 @@ export const open = (reach: ServerSettings["reach"], more: More = {}) => {
   const { wanted = ["files/*"], callMs = 5_000, output = 1_000, clock = systemClock } = more;
   const said: string[] = [];
   const failures: string[] = [];
-  const server = createToolServer(
-    { name: "files", version: "1.0.0", reach, callMs, outputCharacters: output },
-    { clock, say: ({ line }) => void said.push(line), failed: (reason) => void failures.push(reason) },
+  const server = { name: "files", version: "1.0.0", reach, callMs, outputCharacters: output };
+  const source = openToolServers(
+    { servers: [server], wanted },
+    { clock, say: (_, { line }) => void said.push(line), failed: (_, reason) => void failures.push(reason) },
   );
-  const source = createToolSource([server], wanted);
   const tools = async (hops = 0) => (await source.tools(signal, hops)).tools;
   return {
     source,

@@ -11,8 +11,7 @@ import { Breaker } from "../breaker.ts";
 import { digestOf } from "../summary.ts";
 import { NOTHING, untold } from "../used.ts";
 import { cardAddress, createCards, WHO } from "./card.ts";
-import { failureOf } from "./failure.ts";
-import { createFetch } from "./fetch.ts";
+import { createFetch, failureOf } from "./fetch.ts";
 import { contextOf, messageOf } from "./message.ts";
 import { Reply } from "./reply.ts";
 

@@ -15,8 +15,7 @@ import type { Events } from "#observe/events.ts";
 import type { Chunk } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
 import { tokensIn, untold } from "../used.ts";
-import { answerPermission, asRefusal, reasonOf, usageOf, within } from "./answers.ts";
-import { createModelChoice } from "./models.ts";
+import { answerPermission, asRefusal, createModelChoice, reasonOf, usageOf, within } from "./answers.ts";
 import { openPeer } from "./peer.ts";
 import { createReply, type Reply } from "./reply.ts";
 
@@ -80,13 +79,9 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
     },
   });
 
-  let stopped: Promise<void> | undefined;
-  let tellGone = () => {};
-  const gone = new Promise<void>((resolve) => (tellGone = resolve));
   const stop = (graceMs?: number): Promise<void> => {
     isAlive = false;
-    stopped ??= program.stop(graceMs).finally(tellGone);
-    return stopped;
+    return program.stop(graceMs);
   };
   /** Resolves with the reason when the program can no longer be reached. */
   const broken = peer.closed.then(async (failure) => {
@@ -174,7 +169,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
       chooseModel: choose,
       prompt,
       stop: () => stop(),
-      gone,
+      gone: program.gone,
     };
   } catch (error) {
     void stop();

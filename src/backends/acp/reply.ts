@@ -5,9 +5,7 @@ import { BackendError } from "#kit/errors.ts";
 import type { Chunk } from "../backend.ts";
 import { createJoiner } from "../characters.ts";
 
-/** The amount of unread reply at which the agent must wait for the reader. */
-const MOST_WAITING = 1024 * 1024;
-/** The number of tool calls, and of unread chunks, that one turn may have at once. */
+/** The number of tool calls that one turn may have at once. */
 const MOST_TOOLS = 1_000;
 
 /** A reason for the timeline that names the setting to change. */
@@ -17,15 +15,14 @@ type Tool = { name: string; began: number; isRefused: boolean };
 
 /** The reply of an agent to one prompt, built from its updates. */
 export const createReply = (clock: Clock, aliveMs: number) => {
+  /** What the reader has not taken yet: of one update, with signs of life and notes. */
   const waiting: Chunk[] = [];
   const tools = new Map<string, Tool>();
   const whole = createJoiner();
-  let weight = 0;
   let characters = 0;
   let outcome: { error?: unknown } | undefined;
   let wake = () => {};
-  let makeRoom: (() => void) | undefined;
-  let room: Promise<void> | undefined;
+  let tellTaken = () => {};
   let message: string | undefined;
   let last = "";
   let isApart = false;
@@ -53,10 +50,7 @@ export const createReply = (clock: Clock, aliveMs: number) => {
     message = messageId;
     last = said;
     characters += said.length;
-    weight += said.length;
-    const newest = waiting.at(-1);
-    if (newest && "text" in newest) waiting[waiting.length - 1] = { text: newest.text + said };
-    else push({ text: said });
+    push({ text: said });
   };
   const note = (tool: Tool, ok: boolean): void => {
     const ms = Math.round(clock.monotonic() - tool.began);
@@ -82,13 +76,12 @@ export const createReply = (clock: Clock, aliveMs: number) => {
     if (outcome && "error" in outcome) return;
     outcome = { error };
     waiting.length = 0;
-    makeRoom?.();
+    tellTaken();
     wake();
   };
-  const isBehind = () => weight > MOST_WAITING || waiting.length > MOST_TOOLS;
 
   return {
-    /** Takes an update of the session. Returns a promise if the reader must catch up first. */
+    /** Takes an update of the session. Returns a promise if the reader must take it before the next one comes. */
     take(update: SessionUpdate): Promise<void> | undefined {
       if (outcome || isSealed) return undefined;
       if (update.sessionUpdate === "agent_message_chunk") {
@@ -97,8 +90,7 @@ export const createReply = (clock: Clock, aliveMs: number) => {
         else alive();
       } else if (update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update") use(update);
       else alive();
-      if (isBehind()) room ??= new Promise((resolve) => (makeRoom = resolve));
-      return room;
+      return waiting.length > 0 ? new Promise((resolve) => (tellTaken = resolve)) : undefined;
     },
     /** The agent was denied this tool call, which it need not have announced before. */
     refuse({ toolCallId, title }: Pick<ToolUpdate, "toolCallId" | "title">): void {
@@ -130,13 +122,8 @@ export const createReply = (clock: Clock, aliveMs: number) => {
     characters: () => characters,
     async *chunks(): AsyncGenerator<Chunk, void> {
       for (;;) {
-        for (let next = waiting.shift(); next; next = waiting.shift()) {
-          if ("text" in next) weight -= next.text.length;
-          yield next;
-        }
-        makeRoom?.();
-        room = undefined;
-        makeRoom = undefined;
+        for (let next = waiting.shift(); next; next = waiting.shift()) yield next;
+        tellTaken();
         if (outcome && "error" in outcome) throw outcome.error;
         if (waiting.length > 0) continue;
         if (outcome) return;

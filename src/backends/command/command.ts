@@ -1,6 +1,5 @@
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
-import { createLatch } from "#kit/latch.ts";
 import { outputOf } from "#kit/programs/output.ts";
 import type { Program } from "#kit/programs/program.ts";
 import { type ProgramEnd, type RunningProgram, startProgram } from "#kit/programs/start.ts";
@@ -23,14 +22,13 @@ export type CommandSettings = Program & {
 
 /** The longest output: a longer one is no reply. */
 const OUTPUT_BYTES = 16 * 1024 * 1024;
-const GRACE_MS = 1_000;
 /** The time that a program may take to tidy up after the end of its output. */
 const END_MS = 2_000;
 
 /** Runs a program for each turn: the turn on its standard input, as JSON, the reply on its standard output. */
 export const createCommandBackend = (settings: CommandSettings): Backend => {
   /** The running programs, each until no process of it is left. */
-  const running = new Set<Promise<unknown>>();
+  const running = new Set<RunningProgram>();
   return {
     kind: "command",
     asksOutside: true,
@@ -48,7 +46,7 @@ export const createCommandBackend = (settings: CommandSettings): Backend => {
       return summary;
     },
     async close() {
-      await Promise.all(running);
+      await Promise.all([...running].map(({ gone }) => gone));
     },
   };
 };
@@ -62,19 +60,14 @@ async function* answer(
   settings: CommandSettings,
   document: TurnDocument,
   signal: StopSignal,
-  running: Set<Promise<unknown>>,
+  running: Set<RunningProgram>,
 ): AsyncGenerator<Chunk> {
   signal.throwIfAborted();
   const { clock, output } = settings;
   const program = await begin(settings, document.turnId);
-  const gone = createLatch<void>();
-  running.add(gone.promise);
-  const stop = () => {
-    void program.stop(GRACE_MS).finally(() => {
-      running.delete(gone.promise);
-      gone.open();
-    });
-  };
+  running.add(program);
+  void program.gone.then(() => running.delete(program));
+  const stop = () => void program.stop();
   signal.addEventListener("abort", stop, { once: true });
   try {
     // The turn may have been aborted while the program was started.
@@ -114,14 +107,12 @@ const begin = async (settings: CommandSettings, turnId: string | null): Promise<
   }
 };
 
-const endOf = async ({ ended }: RunningProgram, clock: Clock): Promise<ProgramEnd> => {
-  const late = createLatch<undefined>();
-  const forget = clock.after(END_MS, () => late.open(undefined));
-  const end = await Promise.race([ended, late.promise]);
-  forget();
-  if (end === undefined) throw new BackendError("the agent's program closed its output and did not end");
-  return end;
-};
+const endOf = ({ ended }: RunningProgram, clock: Clock): Promise<ProgramEnd> =>
+  new Promise((resolve, reject) => {
+    const late = new BackendError("the agent's program closed its output and did not end");
+    const forget = clock.after(END_MS, () => reject(late));
+    void ended.then(resolve).finally(forget);
+  });
 
 /**
  * The usage of a run: as the program reports it, or counted in characters. It is sent with each piece, so that it is already

@@ -33,34 +33,26 @@ type Part = LanguageModelV3StreamPart;
 type Request = Parameters<typeof ask>[2];
 
 /** Sends a request for a stream. An error status, or a body that is no stream, becomes a BackendError. */
-export type Send = (
-  request: Request,
-  signal: AbortSignal | null | undefined,
-  call: Call | undefined,
-) => Promise<Answer>;
+export type Send = (request: Request, signal: AbortSignal | null | undefined, call: Call) => Promise<Answer>;
 
 export const createSend =
   (agent: Agent, clock: Clock): Send =>
   async (request, signal, call) => {
-    if (call) call.wasSent = true;
+    call.wasSent = true;
     const answer = await ask(agent, WHO, request, signal);
     if (answer.status !== 200 || NO_STREAM.test(typeOf(answer))) throw await refusalOf(answer, clock);
     return answer;
   };
 
-/**
- * `fetch` for the SDKs of providers. The state of a call is found by its signal, which SDKs hand on as it is.
- */
+/** `fetch` for the SDK of a provider, for one call. */
 export const createModelFetch =
-  (send: Send, calls: WeakMap<AbortSignal, Call>): typeof fetch =>
+  (send: Send, call: Call): typeof fetch =>
   async (input, init) => {
-    const signal = init?.signal;
-    const call = signal ? calls.get(signal) : undefined;
     try {
-      const answer = await send(requestOf(input, init), signal, call);
+      const answer = await send(requestOf(input, init), init?.signal, call);
       return responseOf(answer, piecesOf(answer, call));
     } catch (error) {
-      if (call) call.failure ??= error;
+      call.failure ??= error;
       throw error;
     }
   };
@@ -68,22 +60,20 @@ export const createModelFetch =
 const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
 
 /** The pieces of an answer: whole events if it is a stream of events, else its bytes as they are. */
-async function* piecesOf(answer: Answer, call: Call | undefined): AsyncGenerator<Uint8Array, void> {
+async function* piecesOf(answer: Answer, call: Call): AsyncGenerator<Uint8Array, void> {
   const watch = (event: Sent) => {
-    if (event === "comment") call?.onComment();
-    else if (call) {
-      call.hasEvents = true;
-      call.hasEnded ||= event.data === "[DONE]";
-    }
+    if (event === "comment") return call.onComment();
+    call.hasEvents = true;
+    call.hasEnded ||= event.data === "[DONE]";
   };
   try {
     if (isEventStream(answer)) return yield* rewritten(answer, { all: ANSWER_BYTES, one: EVENT_BYTES }, watch);
     for (let piece = await answer.next(ANSWER_BYTES); piece; piece = await answer.next(ANSWER_BYTES)) {
-      if (call) call.hasEvents = true;
+      call.hasEvents = true;
       yield piece;
     }
   } catch (failure) {
-    if (call) call.failure ??= failure;
+    call.failure ??= failure;
     throw failure;
   } finally {
     answer.discard();

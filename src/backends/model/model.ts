@@ -1,10 +1,11 @@
 import type { Clock } from "#kit/clock.ts";
+import type { Tool } from "#tools/tool.ts";
 import type { Backend } from "../backend.ts";
 import { summaryOf } from "../summary.ts";
 import { firstOf, knownOf, type ModelTable } from "./known.ts";
-import { createModels } from "./models.ts";
 import { promptOf, summaryPromptOf } from "./prompt.ts";
-import { type Asking, reply } from "./reply.ts";
+import { createModels } from "./providers.ts";
+import { type AskedTurn, reply } from "./reply.ts";
 
 export type ModelBackendSettings = {
   /** The models behind the agent's model names, in its order. */
@@ -32,33 +33,25 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
   return {
     ...knownOf(settings),
     run(turn, signal) {
-      const asking: Asking = {
-        names: order(turn.model ?? own),
-        wanted: turn.model,
-        steps,
-        aside: (work) => turn.aside(work),
-        mayRetry: () => turn.mayRetry(),
-        whenLate: (goesOn) => turn.whenLate(goesOn),
-        tools: () => turn.tools(signal),
-        prompt: async (tools) => promptOf(turn, await turn.history(), tools),
-      };
-      return reply(parts, asking, signal);
+      const prompt = async (tools: readonly Tool[]) => promptOf(turn, await turn.history(), tools);
+      return reply(parts, { turn, names: order(turn.model ?? own), steps, prompt }, signal);
     },
     async summarise(messages, signal, used) {
       if (messages.length === 0) return "";
-      const asking: Asking = {
-        names: order(summaryModel ?? own),
-        wanted: undefined,
-        steps: 1,
-        aside: (work) => work,
-        mayRetry: () => false,
-        whenLate: () => {},
-        tools: () => [],
-        prompt: () => summaryPromptOf(messages),
-      };
-      return await summaryOf(reply(parts, asking, signal), used);
+      const prompt = () => summaryPromptOf(messages);
+      const names = order(summaryModel ?? own);
+      return await summaryOf(reply(parts, { turn: NO_TURN, names, steps: 1, prompt }, signal), used);
     },
     restMs: (model) => Math.min(...order(model ?? own).map(models.restMs)),
     close: () => models.close(),
   };
+};
+
+/** A summary is written in one step, without tools and another try. */
+const NO_TURN: AskedTurn = {
+  model: undefined,
+  aside: (work) => work,
+  mayRetry: () => false,
+  whenLate: () => {},
+  tools: () => [],
 };

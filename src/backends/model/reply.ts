@@ -3,10 +3,10 @@ import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
-import type { Chunk, Chunks, Used } from "../backend.ts";
+import type { BackendTurn, Chunk, Chunks, Used } from "../backend.ts";
 import { untold } from "../used.ts";
 import { type Again, noneLeft, RequestRefused } from "./failures.ts";
-import type { Models, OpenModel } from "./models.ts";
+import type { Models, OpenModel } from "./providers.ts";
 import { Spending } from "./spending.ts";
 import { askOnce, type Step } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
@@ -17,22 +17,15 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 30_000;
 const LATE = "the model did not begin its reply in time";
 
-/** The request of a turn: the models, the limits and the prompt. */
+/** The parts of a turn that a request needs beside its prompt. */
+export type AskedTurn = Pick<BackendTurn, "model" | "aside" | "mayRetry" | "whenLate" | "tools">;
+
+/** A request to the models. */
 export type Asking = {
+  turn: AskedTurn;
   /** The names of the models, in the order in which they are tried. */
   names: readonly string[];
-  /** The model that the turn asked for by name. */
-  wanted: string | undefined;
   steps: number;
-  /** Waits for work that is not the models'. */
-  aside<T>(work: Promise<T>): Promise<T>;
-  mayRetry(): boolean;
-  /**
-   * Sets the function that is called when the model gave no sign for too long. It returns true if it has ended the model's call:
-   * the turn then goes on.
-   */
-  whenLate(goesOn: () => boolean): void;
-  tools(): readonly Tool[] | Promise<readonly Tool[]>;
   prompt(tools: readonly Tool[]): LanguageModelV3Prompt | Promise<LanguageModelV3Prompt>;
 };
 
@@ -71,12 +64,12 @@ class Reply {
   }
 
   async *chunks(): AsyncGenerator<Chunk, void> {
-    const { steps } = this.#asking;
+    const { turn, names, steps } = this.#asking;
     this.#signal.throwIfAborted();
     this.#signal.addEventListener("abort", this.#onAbort, { once: true });
-    if (this.#asking.names.length > 1) this.#asking.whenLate(this.#leaveLate);
+    if (names.length > 1) turn.whenLate(this.#leaveLate);
     try {
-      const tools = steps > 1 ? await this.#asking.tools() : [];
+      const tools = steps > 1 ? await turn.tools(this.#signal) : [];
       const prompt = await this.#asking.prompt(tools);
       const told: LanguageModelV3Message[] = [];
       for (let step = 1; ; step++) {
@@ -132,15 +125,15 @@ class Reply {
     tools: readonly Tool[],
     isLast: boolean,
   ): AsyncGenerator<Chunk, Step> {
-    const { names, wanted, aside } = this.#asking;
+    const { names, turn } = this.#asking;
     let worthAnother: BackendError | undefined;
     for (let tries = 1; ; ) {
       const name = names[this.#at] as string;
       const next = names[this.#at + 1];
       try {
         const { models } = this.#parts;
-        const model = await aside(models.open(name));
-        this.#untold = name === wanted ? undefined : name;
+        const model = await turn.aside(models.open(name));
+        this.#untold = name === turn.model ? undefined : name;
         return yield* this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
       } catch (error) {
         if (error instanceof BackendError) error.model = name;
@@ -212,7 +205,7 @@ class Reply {
 
   async #mayTryAgain({ retryable, retryAfterMs }: BackendError, tries: number): Promise<boolean> {
     const pause = retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + Math.random() / 2);
-    if (!retryable || tries >= TRIES || pause > LONGEST_PAUSE_MS || !this.#asking.mayRetry()) return false;
+    if (!retryable || tries >= TRIES || pause > LONGEST_PAUSE_MS || !this.#asking.turn.mayRetry()) return false;
     await new Promise<void>((resolve) => {
       const stopTimer = this.#parts.clock.after(pause, resolve);
       this.#endPause = () => {

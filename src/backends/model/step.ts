@@ -9,7 +9,7 @@ import { isObject, jsonOf } from "../json.ts";
 import { isCount } from "../used.ts";
 import { brokeOff, FILTER_WORDS, failureOfCall, otherForm, RequestRefused } from "./failures.ts";
 import type { Asking, Call } from "./fetch.ts";
-import type { OpenModel } from "./models.ts";
+import type { OpenModel } from "./providers.ts";
 import { type Spending, toldIn } from "./spending.ts";
 
 type Part = LanguageModelV3StreamPart;

@@ -18,6 +18,8 @@ export type RunningProgram = {
   lastWords(): string | undefined;
   /** Asks the whole group to end, and after `graceMs` makes it. Resolves when none of it is left. */
   stop(graceMs?: number): Promise<void>;
+  /** Resolves when it was stopped and none of it is left. */
+  readonly gone: Promise<void>;
 };
 
 /** A program could not be started. The message is for the log: it names files. */
@@ -52,6 +54,8 @@ export const startProgram = async (
   const group = createGroup(pid, clock);
   const heard = readStderr(child.stderr, clock, say);
   let isStopping = false;
+  let tellGone = () => {};
+  const gone = new Promise<void>((resolve) => (tellGone = resolve));
   // The exit code tells of a program that ended before it had read all.
   child.stdin.on("error", () => {});
   const ended = new Promise<ProgramEnd>((resolve) => {
@@ -72,6 +76,7 @@ export const startProgram = async (
     stdout: child.stdout,
     ended,
     lastWords: heard.last,
+    gone,
     stop: async (graceMs = GRACE_MS) => {
       isStopping = true;
       child.stdin.destroy();
@@ -79,6 +84,7 @@ export const startProgram = async (
       await group.stop(graceMs);
       await ended;
       child.stderr.destroy();
+      tellGone();
     },
   };
 };

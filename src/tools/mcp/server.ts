@@ -11,7 +11,7 @@ import type { StderrLine } from "#kit/programs/stderr.ts";
 import { type Tool, ToolError } from "../tool.ts";
 import { openHttpTransport } from "./http.ts";
 import { type Listed, listTools, modelNameOf, textOfAnswer } from "./server-tools.ts";
-import { StdioTransport } from "./stdio.ts";
+import { openStdioTransport } from "./stdio.ts";
 
 export type ServerSettings = {
   name: string;
@@ -23,7 +23,8 @@ export type ServerSettings = {
 
 /** `failed` is called for each failed start: at most once in a pause. */
 type ServerParts = { clock: Clock; say: (said: StderrLine) => void; failed: (reason: string) => void };
-type Offered = { tools: Tool[]; large: readonly string[]; lacking: readonly string[] };
+/** `missing`: the reasons why wanted tools are not among them. */
+type Offered = { tools: Tool[]; missing: string[] };
 /** `calls`: the number of calls that wait for an answer. */
 type Connection = {
   client: Client;
@@ -170,18 +171,21 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
 
   return {
     name,
-    /**
-     * The current tools that `allows` lets through, the names of tools that are too large, and the names in `named` that it does
-     * not have. Throws with the reason why there are none.
-     */
-    async tools(allows: (tool: string) => boolean, named: readonly string[], hops: number): Promise<Offered> {
+    /** The current tools that `wanted` names; `*` stands for all. Never throws. */
+    async tools(wanted: readonly string[], hops: number): Promise<Offered> {
+      const isWanted = (tool: string): boolean => wanted.includes("*") || wanted.includes(tool);
       try {
         const { tools, large } = (await connection()).listed;
-        const mine = tools.filter((tool) => allows(tool.name)).map((tool) => offered(tool, hops));
-        const has = new Set(large.concat(tools.map((tool) => tool.name)));
-        return { tools: mine, large: large.filter(allows), lacking: named.filter((tool) => !has.has(tool)) };
+        const has = new Set(["*", ...large, ...tools.map((tool) => tool.name)]);
+        const lacking = wanted.filter((tool) => !has.has(tool));
+        const tooLarge = large.filter(isWanted);
+        const missing = [
+          ...(lacking.length > 0 ? [`none of its tools: ${lacking.join(", ")}`] : []),
+          ...(tooLarge.length > 0 ? [`too large for a model: ${tooLarge.join(", ")}`] : []),
+        ];
+        return { tools: tools.filter((tool) => isWanted(tool.name)).map((tool) => offered(tool, hops)), missing };
       } catch (error) {
-        throw new ToolError(reasonOf(error));
+        return { tools: [], missing: [reasonOf(error)] };
       }
     },
     async close(): Promise<void> {
@@ -190,8 +194,6 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
     },
   };
 };
-
-export type ToolServer = ReturnType<typeof createToolServer>;
 
 const connect = async (
   { reach, callMs, version }: ServerSettings,
@@ -227,10 +229,9 @@ const connect = async (
       .then(close);
     return ending;
   };
-  let isOver = false;
   const giveUp = () => void end();
   const stop = parts.clock.after(START_MS, () => {
-    isOver = true;
+    excess ??= "it did not answer in time";
     giveUp();
   });
   closing.addEventListener("abort", giveUp, { once: true });
@@ -255,8 +256,7 @@ const connect = async (
     return connection;
   } catch (error) {
     await end();
-    if (excess !== undefined) throw new ToolError(excess);
-    throw isOver ? new ToolError("it did not answer in time") : error;
+    throw excess === undefined ? error : new ToolError(excess);
   } finally {
     stop();
     closing.removeEventListener("abort", giveUp);
@@ -302,7 +302,7 @@ const openTransport = (
     const { transport, close } = openHttpTransport({ ...reach, ...parts, longestMs });
     return { transport: transport as Transport, close };
   }
-  const transport = new StdioTransport(reach, parts);
+  const transport = openStdioTransport(reach, parts);
   return { transport, close: () => transport.close() };
 };
 

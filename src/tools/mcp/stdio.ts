@@ -21,61 +21,50 @@ type StdioParts = {
 };
 
 /** The protocol over the standard input and output of a program. The transport starts the program and ends it. */
-export class StdioTransport implements Transport {
-  onclose?: () => void;
-  onerror?: (error: Error) => void;
-  onmessage?: (message: JSONRPCMessage) => void;
-  readonly #program: Program;
-  readonly #parts: StdioParts;
-  #running: RunningProgram | undefined;
-  #closing: Promise<void> | undefined;
+export const openStdioTransport = (program: Program, { clock, say, mayTell }: StdioParts): Transport => {
+  let running: RunningProgram | undefined;
+  let closing: Promise<void> | undefined;
 
-  constructor(program: Program, parts: StdioParts) {
-    this.#program = program;
-    this.#parts = parts;
-  }
-
-  async start(): Promise<void> {
-    const running = await startProgram(this.#program, this.#parts);
-    this.#running = running;
-    if (this.#closing) await running.stop();
-    else void this.#read(running);
-  }
-
-  async send(message: JSONRPCMessage): Promise<void> {
-    const input = this.#running?.stdin;
-    if (!input?.writable) throw new Error("the server does not run");
-    if (input.writableLength > UNREAD_BYTES) {
-      void this.close();
-      throw new Error("the server does not read what it is sent");
-    }
-    input.write(`${JSON.stringify(message)}\n`);
-  }
-
-  /** Ends all waiting calls at once. Resolves when no process of the program is left, which may take a while. */
-  close(): Promise<void> {
-    if (this.#closing) return this.#closing;
-    this.#closing = this.#running?.stop() ?? Promise.resolve();
-    this.onclose?.();
-    return this.#closing;
-  }
-
-  async #read(running: RunningProgram): Promise<void> {
+  const read = async (started: RunningProgram): Promise<void> => {
     const lines = createLineCutter(LINE_BYTES);
     try {
-      for await (const bytes of outputOf(running, this.#parts.clock)) {
+      for await (const bytes of outputOf(started, clock)) {
         for (const line of lines.push(bytes)) {
-          if (!this.#parts.mayTell()) return;
+          if (!mayTell()) return;
           const message = messageOf(line);
-          if (message) this.onmessage?.(message);
+          if (message) transport.onmessage?.(message);
         }
       }
-    } catch (error) {
-      this.onerror?.(error as Error);
+    } catch {
+      // A line that is too long is the end of the server.
     }
-    await this.close();
-  }
-}
+    await transport.close();
+  };
+  const transport: Transport = {
+    async start() {
+      running = await startProgram(program, { clock, say });
+      if (closing) await running.stop();
+      else void read(running);
+    },
+    async send(message) {
+      const input = running?.stdin;
+      if (!input?.writable) throw new Error("the server does not run");
+      if (input.writableLength > UNREAD_BYTES) {
+        void transport.close();
+        throw new Error("the server does not read what it is sent");
+      }
+      input.write(`${JSON.stringify(message)}\n`);
+    },
+    /** Ends all waiting calls at once. Resolves when no process of the program is left, which may take a while. */
+    close() {
+      if (closing) return closing;
+      closing = running?.stop() ?? Promise.resolve();
+      transport.onclose?.();
+      return closing;
+    },
+  };
+  return transport;
+};
 
 /** A message of the protocol; undefined for any other line, because programs often print other text. */
 const messageOf = (line: Buffer): JSONRPCMessage | undefined => {

@@ -114,6 +114,7 @@ const DEEDS = {
   },
   async flood() {
     for (let n = 0; n < 8_000; n++) await say("x".repeat(1_000));
+    process.stderr.write("all of it\n");
   },
   async paragraphs() {
     await say("one", "a");
