@@ -13,12 +13,9 @@ const types = {
     oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format),
 } as pg.CustomTypesConfig;
 
-/**
- * Each statement is planned once, mostly while the tables are empty, and for tables that grow: rows are looked up by an index, one by one.
- * Nobody waits for long for a gateway that was stopped.
- */
-const SETTINGS = `select set_config(name, case name when 'plan_cache_mode' then 'force_generic_plan' else 'off' end, false)
-    from pg_settings where name in ('plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit');
+/** For tables that grow: rows are looked up by an index, one by one. Nobody waits for long for a gateway that was stopped. */
+const SETTINGS = `select set_config(name, 'off', false) from pg_settings
+    where name in ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit');
   set idle_in_transaction_session_timeout = 10000`;
 
 /** A server that takes writes: the place of its address, and how late it is. */

@@ -4,7 +4,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { failureOf, unavailable } from "./errors.ts";
 import type { Pool } from "./pool.ts";
 import { type Kept, type Memory, openRecords, type PostgresRecords } from "./records/records.ts";
-import { type Row, Sql, sql } from "./records/sql.ts";
+import { type Row, type Sql, sql } from "./records/sql.ts";
 import { type Statement, Transaction } from "./records/transaction.ts";
 
 type Rule = (records: PostgresRecords) => unknown;
@@ -233,26 +233,9 @@ const outcomeOf = (order: Order, records: PostgresRecords): Outcome => {
   }
 };
 
-/** The names of the statements that each connection has planned, by their texts. */
-const plans = new WeakMap<pg.Client, Map<string, string>>();
-let planned = 0;
-
 /** The rows of each of several statements, which go together. */
-const query = async (client: pg.Client, statements: readonly (string | Sql)[]): Promise<Row[][]> => {
-  const known = plans.get(client) ?? new Map<string, string>();
-  plans.set(client, known);
-  const added = new Map<string, string>();
-  const sent = statements.flatMap((statement) => {
-    if (!(statement instanceof Sql)) return statement;
-    const { text, literals } = statement;
-    const name = known.get(text) ?? added.get(text);
-    const arguments_ = literals && `(${literals})`;
-    if (name) return `execute ${name}${arguments_}`;
-    added.set(text, `plan_${++planned}`);
-    return [`prepare plan_${planned} as ${text}`, `execute plan_${planned}${arguments_}`];
-  });
-  const answer: unknown = await client.query(sent.join(";\n"));
-  for (const [text, name] of added) known.set(text, name);
+const query = async (client: pg.Client, statements: readonly Sql[]): Promise<Row[][]> => {
+  const answer: unknown = await client.query(statements.join(";\n"));
   const answers = (Array.isArray(answer) ? answer : [answer]) as pg.QueryResult<Row>[];
-  return answers.filter(({ command }) => command !== "PREPARE").map(({ rows }) => rows);
+  return answers.map(({ rows }) => rows);
 };

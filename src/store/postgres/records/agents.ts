@@ -100,13 +100,7 @@ export class Agents {
   readonly beats: Records["beats"] = {
     find: (agent) => this.#beats.find(agent),
     put: (record) => this.#putBeat(record),
-    leaseEnded: (time) =>
-      this.#beats.scan({
-        where: sql`t.is_running and t.lease_ends <= ${this.#transaction.sqlTime}`,
-        order: "t.agent",
-        matches: ({ lease }) => lease !== undefined && lease.endsAt <= time,
-        compare: (a, b) => (a.agent < b.agent ? -1 : 1),
-      }),
+    leaseEnded: (upTo) => this.#beats.scan({ where: { is_running: true, lease_ends: { upTo } }, by: "agent" }),
   };
 
   readonly records: Records["agents"] = {

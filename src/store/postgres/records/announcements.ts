@@ -1,9 +1,8 @@
 import type { AnnouncementRecord, Records } from "#store/rules/records.ts";
 import type { Announcement } from "#store/store.ts";
-import { keepText } from "../texts.ts";
 import { fields, leaseColumns, readLease } from "./fields.ts";
-import { number, quote, sql, text } from "./sql.ts";
-import { layout, type Scan, Table } from "./table.ts";
+import { number, sql, text } from "./sql.ts";
+import { kept, layout, Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
 
 const ANNOUNCEMENT_BYTES = 500;
@@ -29,6 +28,10 @@ const ANNOUNCEMENTS = layout<AnnouncementRecord>({
     ["fence", "bigint", ({ fence }) => fence],
     ...leaseColumns<AnnouncementRecord>(({ lease }) => lease),
   ],
+  computed: {
+    place: [() => "t.ordinal", ({ place }) => place],
+    is_ready: [(now) => `not t.is_claimed and t.due <= ${now}`, ({ lease, dueAt }) => !lease && dueAt === undefined],
+  },
   read: (row, { time }) => ({
     announcement: ANNOUNCEMENT.read(row),
     ordinal: number(row.session_ordinal),
@@ -39,47 +42,22 @@ const ANNOUNCEMENTS = layout<AnnouncementRecord>({
   }),
 });
 
-const canBeClaimed = ({ lease, dueAt }: AnnouncementRecord): boolean => !lease && dueAt === undefined;
-const byPlace = (a: AnnouncementRecord, b: AnnouncementRecord): number => a.place - b.place;
-
 export const announcementRecords = (transaction: Transaction): Records["announcements"] => {
-  const table = new Table(transaction, ANNOUNCEMENTS);
+  const table = new Table(transaction, ANNOUNCEMENTS, (before, after) => {
+    const change = (after ? 1 : 0) - (before ? 1 : 0);
+    transaction.count("announcements", change);
+    transaction.count("bytes", change * ANNOUNCEMENT_BYTES);
+  });
   const channels = new Set<string>();
   return {
-    find: (turnId) => table.find(turnId),
-    put: (record) => {
-      if (!table.peek(record.announcement.turnId)) {
-        transaction.count("announcements", 1);
-        transaction.count("bytes", ANNOUNCEMENT_BYTES);
-      }
-      table.put(record);
-    },
-    delete: ({ announcement: { turnId } }) => {
-      transaction.count("announcements", -1);
-      transaction.count("bytes", -ANNOUNCEMENT_BYTES);
-      table.delete(turnId);
-    },
-    ofSession: (ordinal) =>
-      table.scan({
-        where: sql`t.session_ordinal = ${ordinal}`,
-        order: "t.ordinal",
-        matches: (record) => record.ordinal === ordinal,
-        compare: byPlace,
-      }),
+    ...kept(table),
+    ofSession: (ordinal) => table.scan({ where: { session_ordinal: ordinal }, by: "place" }),
     readyChannels: () => {
       const ready = sql`select distinct channel from announcements where not is_claimed and due <= ${transaction.sqlTime}`;
       for (const { channel } of transaction.read(ready)) channels.add(text(channel));
       return [...channels];
     },
-    firstReady: (channel) => {
-      const scan: Scan<AnnouncementRecord> = {
-        where: sql`t.channel = ${quote(keepText(channel))} and not t.is_claimed and t.due <= ${transaction.sqlTime}`,
-        order: "t.ordinal",
-        matches: (record) => canBeClaimed(record) && record.announcement.channel === channel,
-        compare: byPlace,
-      };
-      return table.scan(scan, 1, TOGETHER)[0];
-    },
+    firstReady: (channel) => table.scan({ where: { channel, is_ready: true }, by: "place", limit: 1 }, TOGETHER)[0],
     // One that is due is read as one that can be claimed.
     dueBy: () => [],
     nextDueAt: () => {
@@ -87,12 +65,6 @@ export const announcementRecords = (transaction: Transaction): Records["announce
       const [row] = transaction.read(sql`select min(due) as due from announcements where ${later}`);
       return (row?.due ?? undefined) as number | undefined;
     },
-    leaseEnded: (time) =>
-      table.scan({
-        where: sql`t.is_claimed and t.lease_ends <= ${transaction.sqlTime}`,
-        order: "t.ordinal",
-        matches: ({ lease }) => lease !== undefined && lease.endsAt <= time,
-        compare: byPlace,
-      }),
+    leaseEnded: (upTo) => table.scan({ where: { is_claimed: true, lease_ends: { upTo } }, by: "place" }),
   };
 };

@@ -70,6 +70,8 @@ const WORK = fields<Pick<DeliveryRecord, "turnId" | "sessionId" | "eventId">>({
   kept: ["sessionId"],
 });
 
+const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
+
 const layoutOf = (select: string, from?: string) =>
   layout<DeliveryRow>({
     table: "deliveries",
@@ -89,6 +91,11 @@ const layoutOf = (select: string, from?: string) =>
       ["body", "text", (row) => encode(row).body],
       ["bytes", "integer", ({ weight }) => weight],
     ],
+    computed: {
+      place: [() => "t.ordinal", ({ place }) => place],
+      is_refused: [() => "f.is_refused", isRefused],
+      end: [() => "f.place, each_of.n", ({ endedOrder }) => endedOrder],
+    },
     read: (row) => readDelivery(row),
   });
 
@@ -148,19 +155,8 @@ const CHANGED = layoutOf(CHANGING);
 const IN_LISTS = layoutOf(LISTED);
 const WITH_ENDS = layoutOf(ENDED, FINISHED);
 
-const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
+const endedOn = (isRefused: boolean): Scan => ({ where: { is_refused: isRefused }, by: "end" });
 const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
-
-const endedOn = (refused: boolean): Scan<DeliveryRow> => ({
-  where: sql`f.is_refused = ${refused}`,
-  order: "f.place, each_of.n",
-  matches: (record) => record.endedOrder !== undefined && isRefused(record) === refused,
-  compare: byEnd,
-});
-
-const ENDED_REFUSED = endedOn(true);
-const ENDED_OTHERS = endedOn(false);
-const endedOf = (refused: boolean): Scan<DeliveryRow> => (refused ? ENDED_REFUSED : ENDED_OTHERS);
 
 /** The recorder's deliveries. */
 export class Deliveries implements Part {
@@ -194,14 +190,13 @@ export class Deliveries implements Part {
       this.#added++;
       const refused = isRefused(record);
       // As many go as come.
-      if (this.#lettingGo.has(refused)) this.#ended.want(endedOf(refused), this.#added + TOGETHER);
+      if (this.#lettingGo.has(refused)) this.#ended.want(endedOn(refused), this.#added + TOGETHER);
     },
     delete: (record) => {
       const { deliveryId } = record.delivery;
       const { weight = 0 } = this.#table.peek(deliveryId) ?? this.#ended.peek(deliveryId) ?? {};
       // Whichever of the two has loaded it deletes it.
-      this.#table.delete(deliveryId);
-      this.#ended.delete(deliveryId);
+      for (const table of [this.#table, this.#ended]) table.delete({ ...record, weight: 0, bodyWeight: 0 });
       this.#count(record, -1, -weight);
     },
     shelf: (refused) => {
@@ -211,19 +206,12 @@ export class Deliveries implements Part {
     },
     firstEnded: (refused) => {
       this.#lettingGo.add(refused);
-      const of = endedOf(refused);
-      const [first] = this.#ended.scan(of, 1, this.#added + TOGETHER);
-      return first ?? this.#table.here(of.matches).sort(byEnd)[0];
+      const [first] = this.#ended.scan({ ...endedOn(refused), limit: 1 }, this.#added + TOGETHER);
+      if (first) return first;
+      const isEnded = (record: DeliveryRow) => record.endedOrder !== undefined && isRefused(record) === refused;
+      return this.#table.here(isEnded).sort(byEnd)[0];
     },
-    before: (place, limit) => {
-      const of: Scan<DeliveryRow> = {
-        where: sql`t.ordinal < ${bounded(place)}`,
-        order: "t.ordinal desc",
-        matches: (record) => record.place < place,
-        compare: (a, b) => b.place - a.place,
-      };
-      return this.#listed.scan(of, limit);
-    },
+    before: (below, limit) => this.#listed.scan({ where: { place: { below } }, by: "place", newestFirst: true, limit }),
   };
 
   /** The deliveries of turns that may end now, and of the events that these work on. */

@@ -1,9 +1,8 @@
 import type { EventRecord, Records } from "#store/rules/records.ts";
 import type { SystemEvent } from "#store/store.ts";
-import { keepText } from "../texts.ts";
 import { fields } from "./fields.ts";
-import { bounded, quote, type Sql, sql } from "./sql.ts";
-import { layout, type Scan, Table } from "./table.ts";
+import { type Sql, sql } from "./sql.ts";
+import { kept, layout, Table } from "./table.ts";
 import type { Statement, Transaction } from "./transaction.ts";
 
 const EVENT_BYTES = 350;
@@ -39,14 +38,18 @@ const EVENTS = layout<EventRecord>({
     ["size", "integer", sizeOf],
     ["is_recorded", "boolean", ({ event }) => event.deliveryId !== undefined && event.status === "queued"],
   ],
+  computed: {
+    is_free: [
+      () => "t.state = 'queued' and b.taken_by is null",
+      ({ event, isTaken }) => event.status === "queued" && !isTaken,
+    ],
+  },
   read: (row) => {
     const event = EVENT.read(row);
     if (row.taken_by === null) return { event, isTaken: false };
     return { event: { ...event, turnId: row.taken_by as string }, isTaken: true };
   },
 });
-
-const byOrdinal = ({ event: a }: EventRecord, { event: b }: EventRecord): number => a.ordinal - b.ordinal;
 
 /** The ordinals of the events that turns work on. */
 export const ordinalsOfTurns = (turnIds: Sql): Sql =>
@@ -58,50 +61,23 @@ export class Events {
 
   constructor(transaction: Transaction) {
     this.#transaction = transaction;
-    this.#table = new Table(transaction, EVENTS);
+    this.#table = new Table(transaction, EVENTS, (before, after) => {
+      const record = before ?? after;
+      const weight = record ? sizeOf(record) + EVENT_BYTES : 0;
+      transaction.count("bytes", (after ? weight : 0) - (before ? weight : 0));
+    });
   }
 
-  readonly records: Records["events"] = {
-    find: (eventId) => this.#table.find(eventId),
-    put: (record) => {
-      const before = this.#table.peek(record.event.eventId);
-      this.#transaction.count("bytes", before ? 0 : sizeOf(record) + EVENT_BYTES);
-      this.#table.put(record);
-    },
-    delete: (record) => {
-      this.#transaction.count("bytes", -sizeOf(record) - EVENT_BYTES);
-      this.#table.delete(record.event.eventId);
-    },
-    free: (agent, after, limit) => {
-      const ofAgent = quote(keepText(agent));
-      const scan: Scan<EventRecord> = {
-        where: sql`t.agent = ${ofAgent} and t.state = 'queued' and t.ordinal > ${bounded(after)} and b.taken_by is null`,
-        order: "t.ordinal",
-        matches: ({ event, isTaken }) =>
-          event.agent === agent && event.status === "queued" && !isTaken && event.ordinal > after,
-        compare: byOrdinal,
-      };
-      return this.#table.scan(scan, limit);
-    },
-    before: (ordinal, limit) => {
-      const scan: Scan<EventRecord> = {
-        where: sql`t.ordinal < ${bounded(ordinal)}`,
-        order: "t.ordinal desc",
-        matches: ({ event }) => event.ordinal < ordinal,
-        compare: (a, b) => byOrdinal(b, a),
-      };
-      return this.#table.scan(scan, limit);
-    },
-    endedBefore: (time, limit) => {
-      const scan: Scan<EventRecord> = {
-        where: sql`t.ended_at < ${bounded(time)}`,
-        order: "t.ended_at, t.ordinal",
-        matches: ({ event }) => event.endedAt !== undefined && event.endedAt < time,
-        compare: (a, b) => (a.event.endedAt ?? 0) - (b.event.endedAt ?? 0) || byOrdinal(a, b),
-      };
-      return this.#table.scan(scan, limit);
-    },
-  };
+  get records(): Records["events"] {
+    const table = this.#table;
+    return {
+      ...kept(table),
+      free: (agent, above, limit) =>
+        table.scan({ where: { agent, is_free: true, ordinal: { above } }, by: "ordinal", limit }),
+      before: (below, limit) => table.scan({ where: { ordinal: { below } }, by: "ordinal", newestFirst: true, limit }),
+      endedBefore: (below, limit) => table.scan({ where: { ended_at: { below } }, by: "ended_at", limit }),
+    };
+  }
 
   /** The events that turns work on. */
   ofTurns(turnIds: Sql): Statement {

@@ -2,8 +2,8 @@ import type { CompactionRecord, OpenTurnRecord, Records, SessionRecord, SummaryR
 import type { Session } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
 import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
-import { bounded, number, numberList, optional, quote, type Row, type Sql, sql, text, textList } from "./sql.ts";
-import { layout, Table } from "./table.ts";
+import { number, numberList, optional, type Row, type Sql, sql, text, textList } from "./sql.ts";
+import { layout, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
 /** A session, with the number of turns that wait or run in its queue, its weight, and its summary. */
@@ -30,7 +30,7 @@ const SESSION = fields<Omit<Session, "usage">>({
 const SESSIONS = layout<SessionRow>({
   table: "sessions",
   key: ["ordinal"],
-  keyOf: ({ record }) => String(record.session.ordinal),
+  keyOf: ({ record }) => record.session.ordinal,
   keyType: "bigint",
   select: "t.*, to_json(t.more) as more_used",
   fixed: ["session_id", "agent", "channel", "user_id", "created_at"],
@@ -48,6 +48,12 @@ const SESSIONS = layout<SessionRow>({
     ["summary_through", "integer", ({ summary }) => summary?.through ?? 0],
     ["summary_except", "integer[]", ({ summary }) => summary?.except ?? []],
   ],
+  computed: {
+    used: [
+      () => "least(t.updated_at, t.head_due)",
+      ({ record: { session, headDueAt = Infinity } }) => Math.min(session.updatedAt, headDueAt),
+    ],
+  },
   read: (row) => ({
     record: {
       session: { ...SESSION.read(row), usage: usageOf(row.input, row.output, row.more_used) },
@@ -77,6 +83,7 @@ const COMPACTIONS = layout<CompactionRow>({
     ["place", "integer", ({ behind }) => behind],
     ...leaseColumns<CompactionRow>(({ lease }) => lease),
   ],
+  computed: { place: [() => "t.ordinal", ({ place }) => place] },
   read: (row) => ({
     compactionId: row.compaction_id as string,
     ordinal: number(row.session),
@@ -91,11 +98,13 @@ const COMPACTIONS = layout<CompactionRow>({
 const ERASURES = layout<number>({
   table: "erased_sessions",
   key: ["session"],
-  keyOf: String,
+  keyOf: (ordinal) => ordinal,
   keyType: "bigint",
   columns: [["session", "bigint", (ordinal) => ordinal]],
   read: ({ session }) => number(session),
 });
+
+const weightOf = (row: SessionRow | undefined): number => (row ? row.bytes + SESSION_BYTES : 0);
 
 /** Sessions with their queues, summaries and compactions. A rule that asks for one gets all of it, and holds it. */
 export class Sessions implements Part {
@@ -118,8 +127,13 @@ export class Sessions implements Part {
     this.#turns = turns;
     this.#ofTurns = ofTurns;
     transaction.add(this);
-    this.#rows = new Table(transaction, SESSIONS);
-    this.#compactions = new Table(transaction, COMPACTIONS);
+    this.#rows = new Table(transaction, SESSIONS, (before, after) => {
+      transaction.count("sessions", (after ? 1 : 0) - (before ? 1 : 0));
+      transaction.count("bytes", weightOf(after) - weightOf(before));
+    });
+    this.#compactions = new Table(transaction, COMPACTIONS, (before, after) => {
+      this.addOpen((before ?? after)?.ordinal ?? 0, (after ? 1 : 0) - (before ? 1 : 0));
+    });
     this.#erasures = new Table(transaction, ERASURES);
   }
 
@@ -133,42 +147,24 @@ export class Sessions implements Part {
     at: (ordinal) => this.#row(ordinal)?.record,
     put: (record) => {
       const { sessionId, ordinal } = record.session;
-      const row = this.#rows.peek(String(ordinal));
-      if (!row) {
-        this.#made.set(sessionId, ordinal);
-        this.#transaction.count("sessions", 1);
-        this.#transaction.count("bytes", SESSION_BYTES);
-      }
+      const row = this.#rows.peek(ordinal);
+      if (!row) this.#made.set(sessionId, ordinal);
       this.#rows.put({ open: 0, bytes: 0, summary: undefined, ...row, record });
     },
-    delete: ({ session: { sessionId, ordinal } }) => {
-      this.#transaction.count("sessions", -1);
-      this.#transaction.count("bytes", -SESSION_BYTES - (this.#rows.peek(String(ordinal))?.bytes ?? 0));
+    delete: (record) => {
+      const { sessionId, ordinal } = record.session;
+      const row = this.#rows.peek(ordinal);
       this.#made.delete(sessionId);
-      this.#rows.delete(String(ordinal));
+      if (row) this.#rows.delete(row);
     },
-    before: (ordinal, limit, agent) => {
-      const ofAgent = agent === undefined ? "" : sql`and t.agent = ${quote(keepText(agent))}`;
-      const scan = {
-        where: sql`t.ordinal < ${bounded(ordinal)} ${ofAgent}`,
-        order: "t.ordinal desc",
-        matches: ({ record: { session } }: SessionRow) =>
-          session.ordinal < ordinal && (agent === undefined || session.agent === agent),
-        compare: (a: SessionRow, b: SessionRow) => b.record.session.ordinal - a.record.session.ordinal,
-      };
-      return this.#rows.scan(scan, limit).map(({ record }) => record);
+    before: (below, limit, agent) => {
+      const scan: Scan = { where: { ordinal: { below }, agent }, by: "ordinal", newestFirst: true, limit };
+      return this.#rows.scan(scan).map(({ record }) => record);
     },
-    after: (ordinal, limit, unusedSince) => {
-      const isOld = ({ record: { session, headDueAt = Infinity } }: SessionRow) =>
-        session.ordinal > ordinal && Math.min(session.updatedAt, headDueAt) <= unusedSince;
-      const scan = {
-        where: sql`t.ordinal > ${bounded(ordinal)} and least(t.updated_at, t.head_due) <= ${bounded(unusedSince)}`,
-        order: "t.ordinal",
-        matches: isOld,
-        compare: (a: SessionRow, b: SessionRow) => a.record.session.ordinal - b.record.session.ordinal,
-      };
+    after: (above, limit, unusedSince) => {
+      const scan: Scan = { where: { ordinal: { above }, used: { upTo: unusedSince } }, by: "ordinal", limit };
       // They are looked at with all that they have, and held.
-      return this.#rows.scan(scan, limit).flatMap(({ record }) => this.#row(record.session.ordinal)?.record ?? []);
+      return this.#rows.scan(scan).flatMap(({ record }) => this.#row(record.session.ordinal)?.record ?? []);
     },
   };
 
@@ -180,52 +176,35 @@ export class Sessions implements Part {
     },
     put: (record) => {
       const before = this.#compactions.peek(record.compactionId);
-      const behind = before?.behind ?? this.#rows.peek(String(record.ordinal))?.record.session.lastSeq ?? 0;
+      const behind = before?.behind ?? this.#rows.peek(record.ordinal)?.record.session.lastSeq ?? 0;
       this.#compactions.put({ ...record, behind });
-      if (!before) this.addOpen(record.ordinal, 1);
     },
-    delete: ({ compactionId, ordinal }) => {
-      this.#compactions.delete(compactionId);
-      this.addOpen(ordinal, -1);
-    },
-    leaseEnded: (time) => {
-      const scan = {
-        where: sql`t.lease_ends <= ${this.#transaction.sqlTime}`,
-        order: "t.ordinal",
-        matches: ({ lease }: CompactionRow) => lease.endsAt <= time,
-        compare: (a: CompactionRow, b: CompactionRow) => a.place - b.place,
-      };
-      return this.#compactions.scan(scan).filter(({ ordinal }) => this.#row(ordinal));
+    delete: (record) => this.#compactions.delete({ ...record, behind: 0 }),
+    leaseEnded: (upTo) => {
+      const ended = this.#compactions.scan({ where: { lease_ends: { upTo } }, by: "place" });
+      return ended.filter(({ ordinal }) => this.#row(ordinal));
     },
   };
 
   readonly summaries: Records["summaries"] = {
     find: (ordinal) => this.#row(ordinal)?.summary,
     put: (summary) => {
-      const row = this.#rows.peek(String(summary.ordinal));
+      const row = this.#rows.peek(summary.ordinal);
       if (!row) return;
       const { text: before = "" } = row.summary?.summary ?? {};
       this.#rows.put({ ...row, summary });
       this.weigh(summary.ordinal, Buffer.byteLength(summary.summary.text) - Buffer.byteLength(before));
     },
     delete: (ordinal) => {
-      const row = this.#rows.peek(String(ordinal));
+      const row = this.#rows.peek(ordinal);
       if (row) this.#rows.put({ ...row, summary: undefined });
     },
   };
 
   readonly erasures: Records["erasures"] = {
-    first: () => {
-      const all = {
-        where: sql`true`,
-        order: "t.session",
-        matches: () => true,
-        compare: (a: number, b: number) => a - b,
-      };
-      return this.#erasures.scan(all, 1, ERASED_TOGETHER)[0];
-    },
+    first: () => this.#erasures.scan({ by: "session", limit: 1 }, ERASED_TOGETHER)[0],
     add: (ordinal) => this.#erasures.put(ordinal),
-    delete: (ordinal) => this.#erasures.delete(String(ordinal)),
+    delete: (ordinal) => this.#erasures.delete(ordinal),
   };
 
   queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[] {
@@ -242,20 +221,19 @@ export class Sessions implements Part {
 
   /** One more, or one less, waits or runs in the session. */
   addOpen(ordinal: number, change: number): void {
-    const row = this.#rows.peek(String(ordinal));
-    if (row) this.#rows.put({ ...row, open: row.open + change });
+    const row = this.#rows.peek(ordinal);
+    if (row && change !== 0) this.#rows.put({ ...row, open: row.open + change });
   }
 
   /** Adds `bytes` to the weight of a session's content. It goes with the session. */
   weigh(ordinal: number, bytes: number): void {
-    const row = this.#rows.peek(String(ordinal));
+    const row = this.#rows.peek(ordinal);
     if (!row || bytes === 0) return;
     this.#rows.put({ ...row, bytes: row.bytes + bytes });
-    this.#transaction.count("bytes", bytes);
   }
 
   #row(ordinal: number): SessionRow | undefined {
-    const row = this.#rows.peek(String(ordinal));
+    const row = this.#rows.peek(ordinal);
     if (!this.#known.has(ordinal) && !this.#transaction.isNewSession(ordinal)) this.#wanted.add(ordinal);
     return row;
   }
@@ -276,7 +254,7 @@ export class Sessions implements Part {
     const take = (rows: readonly Row[]): void => {
       for (const id of ids) this.#ordinals.set(id, undefined);
       for (const ordinal of ordinals) this.#known.add(ordinal);
-      for (const { record } of this.#rows.take(rows, ordinals.map(String))) {
+      for (const { record } of this.#rows.take(rows, ordinals)) {
         this.#ordinals.set(record.session.sessionId, record.session.ordinal);
         this.#known.add(record.session.ordinal);
       }

@@ -2,20 +2,20 @@ import type { KeyRecord, LateAttempt, Records } from "#store/rules/records.ts";
 import type { ApiKey } from "#store/store.ts";
 import { keepKey } from "../texts.ts";
 import { fields } from "./fields.ts";
-import { bounded, sql, textList } from "./sql.ts";
-import { layout, Table } from "./table.ts";
+import { sql, textList } from "./sql.ts";
+import { kept, layout, Table } from "./table.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
 const KEY_BYTES = 150;
 
-const KEY = fields<KeyRecord>({ text: ["key", "hash", "turnId", "eventId"], bigint: ["expiresAt"] });
+const KEY = fields<Omit<KeyRecord, "key">>({ text: ["hash", "turnId", "eventId"], bigint: ["expiresAt"] });
 const KEYS = layout<KeyRecord>({
   table: "idempotency_keys",
   key: ["key"],
-  keyOf: ({ key }) => key,
+  keyOf: ({ key }) => keepKey(key),
   keepKey,
-  columns: KEY.columns((record) => record),
-  read: KEY.read,
+  columns: [["key", "text", ({ key }) => keepKey(key)], ...KEY.columns<KeyRecord>((record) => record)],
+  read: (row) => ({ key: row.key as string, ...KEY.read(row) }),
 });
 
 /** A key is kept as one that an index takes. */
@@ -32,33 +32,18 @@ export const keyRecords = (transaction: Transaction): Records["keys"] => {
     },
   };
   transaction.add(locks);
-  const table = new Table(transaction, KEYS);
-  const weigh = (key: string): number => Buffer.byteLength(key) + KEY_BYTES;
+  const table = new Table(transaction, KEYS, (before, after) => {
+    const weight = Buffer.byteLength(keepKey((before ?? after)?.key ?? "")) + KEY_BYTES;
+    transaction.count("bytes", (after ? weight : 0) - (before ? weight : 0));
+  });
   return {
+    ...kept(table),
     find: (key) => {
-      const kept = keepKey(key);
-      if (!table.knows(kept)) wanted.add(kept);
-      return table.find(kept);
+      const wantedKey = keepKey(key);
+      if (!table.knows(wantedKey)) wanted.add(wantedKey);
+      return table.find(wantedKey);
     },
-    put: (record) => {
-      const key = keepKey(record.key);
-      if (!table.peek(key)) transaction.count("bytes", weigh(key));
-      table.put({ ...record, key });
-    },
-    delete: ({ key }) => {
-      transaction.count("bytes", -weigh(key));
-      table.delete(key);
-    },
-    endedBy: (time, limit) =>
-      table.scan(
-        {
-          where: sql`t.expires_at <= ${bounded(time)}`,
-          order: "t.expires_at, t.key",
-          matches: ({ expiresAt }) => expiresAt <= time,
-          compare: (a, b) => a.expiresAt - b.expiresAt || (a.key < b.key ? -1 : 1),
-        },
-        limit,
-      ),
+    endedBy: (upTo, limit) => table.scan({ where: { expires_at: { upTo } }, by: "expires_at", limit }),
   };
 };
 
@@ -83,16 +68,9 @@ const LATE_ATTEMPTS = layout<LateAttempt>({
 export const lateAttemptRecords = (transaction: Transaction): Records["lateAttempts"] => {
   const table = new Table(transaction, LATE_ATTEMPTS);
   return {
+    ...kept(table),
     find: (turnId, fence) => table.find(`${turnId} ${fence}`),
-    put: (attempt) => table.put(attempt),
-    delete: ({ turnId, fence }) => table.delete(`${turnId} ${fence}`),
-    endedBy: (time) =>
-      table.scan({
-        where: sql`t.until <= ${transaction.sqlTime}`,
-        order: "t.until, t.turn_id",
-        matches: ({ endsAt }) => endsAt <= time,
-        compare: (a, b) => a.endsAt - b.endsAt,
-      }),
+    endedBy: (upTo) => table.scan({ where: { until: { upTo } }, by: "until" }),
   };
 };
 
@@ -107,6 +85,7 @@ const API_KEYS = layout<ApiKey>({
   key: ["key_id"],
   keyOf: ({ keyId }) => keyId,
   columns: API_KEY.columns((record) => record),
+  computed: { place: [() => "t.ordinal", () => 0] },
   read: API_KEY.read,
 });
 
@@ -115,10 +94,13 @@ export const apiKeyRecords = (transaction: Transaction): Records["apiKeys"] & { 
   const table = new Table(transaction, API_KEYS);
   return {
     // In the order of the table: it is not asked for in a transaction that makes some.
-    all: () => table.scan({ where: sql`true`, order: "t.ordinal", matches: () => true, compare: () => 0 }),
+    all: () => table.scan({ by: "place" }),
     find: (keyId) => table.find(keyId),
     put: (key) => table.put(key),
-    delete: (keyId) => table.delete(keyId),
+    delete: (keyId) => {
+      const key = table.peek(keyId);
+      if (key) table.delete(key);
+    },
     areChanged: () => [...table.changes()].length > 0,
   };
 };

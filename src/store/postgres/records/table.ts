@@ -1,10 +1,13 @@
 import { keepText } from "../texts.ts";
-import { bounded, json, type Row, type Sql, sql, textList } from "./sql.ts";
+import { bounded, json, quote, type Row, type Sql, sql, textList } from "./sql.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
 /** The clocks of a transaction. */
 export type Moment = { readonly now: number; readonly time: number };
 export type Column<R> = readonly [name: string, type: string, value: (record: R, moment: Moment) => unknown];
+type Key = string | number;
+/** A column that a query computes for a row `t`, with the transaction's time in SQL, and its value in a record. */
+type Computed<R> = readonly [sql: (now: Sql) => Sql, value: (record: R, moment: Moment) => unknown];
 
 /** How records are rows of a table. */
 type Definition<R> = {
@@ -12,12 +15,13 @@ type Definition<R> = {
   /** The columns that no two rows share. */
   key: readonly string[];
   /** The key of a record, and that of a row `t` in SQL. */
-  keyOf(record: R): string;
+  keyOf(record: R): Key;
   keySql?: string;
   keyType?: string;
   /** The key as the table has it, if not as other texts. */
   keepKey?(key: string): string;
   columns: readonly Column<R>[];
+  computed?: { readonly [name: string]: Computed<R> };
   /** Columns beside the key that never change. */
   fixed?: readonly string[];
   /** A column that never becomes true again. */
@@ -33,21 +37,28 @@ type Definition<R> = {
 
 /** A definition, with the texts around the rows that an update and an insert save. */
 export type Layout<R> = Required<Pick<Definition<R>, "keySql">> &
-  Definition<R> & { changing: readonly Column<R>[]; update: readonly string[]; insert: readonly string[] };
+  Definition<R> & {
+    found: ReadonlyMap<string, Computed<R>>;
+    changing: readonly Column<R>[];
+    update: readonly string[];
+    insert: readonly string[];
+  };
 
 export const layout = <R>(definition: Definition<R>): Layout<R> => {
-  const { table, key, columns, fixed = [], falling } = definition;
+  const { table, key, columns, computed = {}, fixed = [], falling } = definition;
+  const own = columns.map(([name, , value]): [string, Computed<R>] => [name, [() => `t.${name}`, value]]);
   const keys = columns.filter(([name]) => key.includes(name));
   const changes = columns.filter(([name]) => !key.includes(name) && !fixed.includes(name));
   const changing = [...keys, ...changes];
-  const set = (to: string, own: string) =>
-    changes.map(([name]) => `${name} = ${name === falling ? `${own}.${name} and ` : ""}${to}.${name}`).join(", ");
+  const set = (to: string, row: string) =>
+    changes.map(([name]) => `${name} = ${name === falling ? `${row}.${name} and ` : ""}${to}.${name}`).join(", ");
   const typesOf = (of: readonly Column<R>[]) => of.map(([name, type]) => `${name} ${type}`).join(", ");
   const isOf = key.map((name) => `t.${name} = of.${name}`).join(" and ");
   const names = columns.map(([name]) => name).join(", ");
   return {
     keySql: `t.${key[0]}`,
     ...definition,
+    found: new Map([...own, ...Object.entries(computed)]),
     changing,
     update: [
       `update ${table} t set ${set("of", "t")} from json_to_recordset(`,
@@ -60,53 +71,74 @@ export const layout = <R>(definition: Definition<R>): Layout<R> => {
   };
 };
 
-/** Records in an order: `where` selects them in the database, and `matches` here. */
-export type Scan<R> = { where: Sql; order: string; matches(record: R): boolean; compare(a: R, b: R): number };
+type Range = { above?: Key | undefined; below?: Key | undefined; upTo?: Key };
+/**
+ * Records with these values in their columns, in the order of the column `by`. A bound that is the transaction's time is the database's
+ * as it answers.
+ */
+export type Scan = {
+  by: string;
+  /** A column that is undefined here may have any value. */
+  where?: { readonly [column: string]: Key | boolean | Range | undefined };
+  newestFirst?: boolean;
+  limit?: number;
+};
+/** Called with each change of a record, as it was and as it is. */
+export type Changed<R> = (before: R | undefined, after: R | undefined) => void;
 
 /** The part of a scan that was loaded. `last` is the last record of one that has more. */
-type Window<R> = { readonly keys: ReadonlySet<string>; readonly size: number; readonly last: R | undefined };
+type Window<R> = { readonly keys: ReadonlySet<Key>; readonly size: number; readonly last: R | undefined };
 
 /** The records of a table that a transaction has loaded, and its changes of them. */
 export class Table<R> implements Part {
   readonly #layout: Layout<R>;
   readonly #transaction: Transaction;
-  readonly #loaded = new Map<string, R | undefined>();
-  readonly #changed = new Map<string, R | undefined>();
-  readonly #wanted = new Set<string>();
-  readonly #scans = new Map<string, Window<R>>();
-  readonly #wantedScans = new Map<string, Statement>();
+  readonly #changedBy: Changed<R>;
+  readonly #loaded = new Map<Key, R | undefined>();
+  readonly #changed = new Map<Key, R | undefined>();
+  readonly #wanted = new Set<Key>();
+  readonly #scans = new Map<Sql, Window<R>>();
+  readonly #wantedScans = new Map<Sql, Statement>();
 
-  constructor(transaction: Transaction, layout: Layout<R>) {
+  /** `changedBy` is called with each change of a record, as it was and as it is. */
+  constructor(transaction: Transaction, layout: Layout<R>, changedBy: Changed<R> = () => {}) {
     this.#transaction = transaction;
     this.#layout = layout;
+    this.#changedBy = changedBy;
     transaction.add(this);
   }
 
-  find(key: string): R | undefined {
+  find(key: Key): R | undefined {
     if (!this.knows(key)) this.#wanted.add(key);
     return this.peek(key);
   }
 
   /** Tells if it is known here that the record is there, or is not. */
-  knows(key: string): boolean {
+  knows(key: Key): boolean {
     return this.#changed.has(key) || this.#loaded.has(key);
   }
 
   /** The record, if it is here already. */
-  peek(key: string): R | undefined {
+  peek(key: Key): R | undefined {
     return this.#changed.has(key) ? this.#changed.get(key) : this.#loaded.get(key);
   }
 
   put(record: R): void {
-    this.#changed.set(this.#layout.keyOf(record), record);
+    this.#change(this.#layout.keyOf(record), record);
   }
 
-  delete(key: string): void {
-    this.#changed.set(key, undefined);
+  delete(record: R): void {
+    this.#change(this.#layout.keyOf(record), undefined);
+  }
+
+  #change(key: Key, after: R | undefined): void {
+    const before = this.peek(key);
+    this.#changed.set(key, after);
+    this.#changedBy(before, after);
   }
 
   /** Takes rows that were loaded. A key of `keys` without a row has no record. */
-  take(rows: readonly Row[], keys: Iterable<string> = []): R[] {
+  take(rows: readonly Row[], keys: Iterable<Key> = []): R[] {
     for (const key of keys) this.#loaded.set(key, undefined);
     return rows.map((row) => {
       const record = this.#layout.read(row, this.#transaction);
@@ -131,37 +163,79 @@ export class Table<R> implements Part {
   }
 
   /** Has a scan loaded that will be asked for. */
-  want(of: Scan<R>, size: number): void {
-    if (!this.#scans.has(idOf(of))) this.#wantScan(of, size);
+  want(scan: Scan, size: number): void {
+    const id = this.#idOf(scan);
+    if (!this.#scans.has(id)) this.#wantScan(id, size);
   }
 
-  scan(of: Scan<R>, limit = Infinity, window = limit): R[] {
-    const known = this.#scans.get(idOf(of));
+  /** `window` is the number of records to load at first. */
+  scan(scan: Scan, window = scan.limit ?? Infinity): R[] {
+    const { limit = Infinity } = scan;
+    const id = this.#idOf(scan);
+    const known = this.#scans.get(id);
     if (!known) {
-      this.#wantScan(of, window);
+      this.#wantScan(id, window);
       return [];
     }
     const { last } = known;
     const found: R[] = [];
-    for (const record of this.#changed.values()) if (record !== undefined && of.matches(record)) found.push(record);
+    for (const record of this.#changed.values())
+      if (record !== undefined && this.#matches(scan, record)) found.push(record);
     const isInOrder = found.length === 0;
     for (const key of known.keys) {
       if (isInOrder && found.length === limit) return found;
       const record = this.#changed.has(key) ? undefined : this.#loaded.get(key);
-      if (record !== undefined && of.matches(record)) found.push(record);
+      if (record !== undefined && this.#matches(scan, record)) found.push(record);
     }
-    if (!isInOrder) found.sort(of.compare);
+    if (!isInOrder) found.sort((a, b) => this.#compare(scan, a, b));
     if (last === undefined) return found.slice(0, limit);
-    const before = found.filter((record) => of.compare(record, last) <= 0);
-    if (before.length < limit) this.#wantScan(of, Math.max(known.size * 2, limit));
+    const before = found.filter((record) => this.#compare(scan, record, last) <= 0);
+    if (before.length < limit) this.#wantScan(id, Math.max(known.size * 2, limit));
     return before.slice(0, limit);
   }
 
-  /** Takes the first `size` rows of a scan that were loaded otherwise. */
-  takeScan(of: Scan<R>, rows: readonly Row[], size: number): void {
-    const records = this.take(rows);
-    const keys = new Set(records.map(this.#layout.keyOf));
-    this.#scans.set(idOf(of), { keys, size, last: rows.length < size ? undefined : records.at(-1) });
+  #sqlOf(column: string): Sql {
+    return this.#layout.found.get(column)?.[0](this.#transaction.sqlTime) ?? column;
+  }
+
+  #valueOf(column: string, record: R): unknown {
+    return this.#layout.found.get(column)?.[1](record, this.#transaction);
+  }
+
+  #idOf({ by, where = {}, newestFirst }: Scan): Sql {
+    const conditions = Object.entries(where).flatMap(([column, value]) => {
+      const field = this.#sqlOf(column);
+      if (value === undefined) return [];
+      if (typeof value === "boolean") return `${value ? "" : "not "}(${field})`;
+      if (typeof value !== "object") return `${field} = ${this.#literal(value)}`;
+      const { above, below, upTo } = value;
+      return [
+        ...(above === undefined ? [] : [`${field} > ${this.#literal(above)}`]),
+        ...(below === undefined ? [] : [`${field} < ${this.#literal(below)}`]),
+        ...(upTo === undefined ? [] : [`${field} <= ${this.#literal(upTo)}`]),
+      ];
+    });
+    return sql`where ${conditions.join(" and ") || "true"} order by ${this.#sqlOf(by)} ${newestFirst ? "desc" : ""}`;
+  }
+
+  #literal(value: Key): Sql {
+    if (typeof value === "string") return quote(keepText(value));
+    return value === this.#transaction.time ? this.#transaction.sqlTime : bounded(value);
+  }
+
+  #matches({ where = {} }: Scan, record: R): boolean {
+    for (const column in where) {
+      const [value, wanted] = [this.#valueOf(column, record), where[column]];
+      if (typeof wanted === "object" ? !isWithin(value as Key | undefined, wanted) : value !== (wanted ?? value))
+        return false;
+    }
+    return true;
+  }
+
+  #compare({ by, newestFirst = false }: Scan, a: R, b: R): number {
+    const [first, second] = [this.#valueOf(by, a) as Key, this.#valueOf(by, b) as Key];
+    if (first === second) return 0;
+    return first < second === newestFirst ? 1 : -1;
   }
 
   /** A query for all that is read of some rows `t`. */
@@ -191,51 +265,58 @@ export class Table<R> implements Part {
   }
 
   saved(): Sql[] {
-    const gone: string[] = [];
-    const kept: R[] = [];
+    const { table, keySql, columns, changing, update, insert, from, isSaved = () => true } = this.#layout;
+    const gone: Key[] = [];
+    const known: object[] = [];
+    const added: object[] = [];
     for (const [key, record] of this.#changed) {
-      if (record !== undefined) kept.push(record);
-      else if (this.#loaded.get(key) !== undefined) gone.push(key);
+      const before = this.#loaded.get(key);
+      if (record === undefined) {
+        if (before !== undefined) gone.push(key);
+      } else if (isSaved(record, before)) {
+        if (from === undefined && before !== undefined) known.push(this.#rowOf(record, changing));
+        else added.push(this.#rowOf(record, columns));
+      }
     }
-    const { table, keySql } = this.#layout;
     const deleted = sql`delete from ${table} t where ${keySql} = any (${this.#keyList(gone)})`;
-    return [...(gone.length > 0 ? [deleted] : []), ...this.#saving(kept)];
-  }
-
-  #keyList(keys: readonly string[]): Sql {
-    const { keepKey = keepText, keyType = "text" } = this.#layout;
-    return sql`${textList(keys.map((key) => keepKey(key)))}::${keyType}[]`;
-  }
-
-  #saving(changed: readonly R[]): Sql[] {
-    const { keyOf, columns, changing, update, insert, from, isSaved = () => true } = this.#layout;
-    const before = (record: R): R | undefined => this.#loaded.get(keyOf(record));
-    const records = changed.filter((record) => isSaved(record, before(record)));
-    const isKnown = (record: R): boolean => from === undefined && before(record) !== undefined;
-    const known = this.#rowsOf(records.filter(isKnown), changing);
-    const added = this.#rowsOf(
-      records.filter((record) => !isKnown(record)),
-      columns,
-    );
     return [
-      ...(known.length > 0 ? [sql(update, json(known))] : []),
-      ...(added.length > 0 ? [sql(insert, json(added))] : []),
+      ...(gone.length > 0 ? [deleted] : []),
+      ...(known.length > 0 ? [update.join(json(known))] : []),
+      ...(added.length > 0 ? [insert.join(json(added))] : []),
     ];
   }
 
-  #rowsOf(records: readonly R[], columns: readonly Column<R>[]): object[] {
-    return records.map((record) => {
-      const row: Record<string, unknown> = {};
-      for (const [name, , value] of columns) row[name] = value(record, this.#transaction);
-      return row;
-    });
+  #keyList(keys: readonly Key[]): Sql {
+    const { keepKey = keepText, keyType = "text" } = this.#layout;
+    return `${textList(keys.map((key) => keepKey(String(key))))}::${keyType}[]`;
   }
 
-  #wantScan(of: Scan<R>, size: number): void {
-    const limit = size === Infinity ? "" : sql`limit ${bounded(size)}`;
-    const found = sql`where ${of.where} order by ${of.order} ${limit}`;
-    this.#wantedScans.set(idOf(of), { sql: this.query(found), take: (rows) => this.takeScan(of, rows, size) });
+  #rowOf(record: R, columns: readonly Column<R>[]): object {
+    const row: Record<string, unknown> = {};
+    for (const [name, , value] of columns) row[name] = value(record, this.#transaction);
+    return row;
+  }
+
+  #wantScan(id: Sql, size: number): void {
+    const limit = size === Infinity ? "" : `limit ${bounded(size)}`;
+    const take = (rows: readonly Row[]): void => {
+      const records = this.take(rows);
+      const keys = new Set(records.map(this.#layout.keyOf));
+      this.#scans.set(id, { keys, size, last: rows.length < size ? undefined : records.at(-1) });
+    };
+    this.#wantedScans.set(id, { sql: this.query(sql`${id} ${limit}`), take });
   }
 }
 
-const idOf = ({ where, order }: Scan<never>): string => `${where.id} ${order}`;
+const isWithin = (value: Key | undefined, { above, below, upTo }: Range): boolean =>
+  value !== undefined &&
+  (above === undefined || value > above) &&
+  (below === undefined || value < below) &&
+  (upTo === undefined || value <= upTo);
+
+/** The questions that all records share. */
+export const kept = <R>(table: Table<R>) => ({
+  find: (key: Key) => table.find(key),
+  put: (record: R) => table.put(record),
+  delete: (record: R) => table.delete(record),
+});

@@ -75,7 +75,7 @@ export class Transaction {
   }
 
   /** Rows of a statement, which is run once; none until then. */
-  read(sql: Sql, id = sql.id): readonly Row[] {
+  read(sql: Sql, id = sql): readonly Row[] {
     const rows = this.#rows.get(id);
     if (!rows) this.#wanted.set(id, { sql, take: (taken) => this.#rows.set(id, taken) });
     return rows ?? [];

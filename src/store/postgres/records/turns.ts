@@ -3,7 +3,7 @@ import type { Turn, TurnError } from "#store/store.ts";
 import { keepOptional, keepText } from "../texts.ts";
 import { fields, leaseColumns, moreOf, readLease, usageOf } from "./fields.ts";
 import type { OpenTurns, Sessions } from "./sessions.ts";
-import { json, number, optional, optionalText, quote, type Row, type Sql, sql, text, textList } from "./sql.ts";
+import { json, number, optional, optionalText, type Row, type Sql, sql, text, textList } from "./sql.ts";
 import { layout, type Moment, type Scan, Table } from "./table.ts";
 import type { Part, Statement, Transaction } from "./transaction.ts";
 
@@ -74,6 +74,15 @@ const layoutOf = (select: string) =>
       // Since when it can be claimed, or from when on.
       ["ready_at", "double precision", ({ open }, { time }) => (open?.readyOrder === undefined ? open?.dueAt : time)],
     ],
+    computed: {
+      is_open: [() => "t.ended_at is null", ({ open }) => open !== undefined],
+      is_ready: [
+        (now) => `t.ready_at <= ${now} and t.ready_order is not null`,
+        ({ open }) => open?.readyOrder !== undefined,
+      ],
+      is_delayed: [() => "t.ready_order is null", ({ open }) => open?.dueAt !== undefined],
+      ready: [() => "t.ready_at, t.ready_order", ({ open }) => open?.readyOrder],
+    },
     read: (row, moment) => ({
       turn: {
         ...TURN.read(row),
@@ -108,22 +117,15 @@ const openOf = (row: Row, { time }: Moment): OpenTurn => {
 const WHOLE_TURNS = layoutOf(WHOLE);
 const LISTED_TURNS = layoutOf(LISTED);
 
-/** The turns of each agent and kind that come first, of all that can be claimed. */
-const firstOfAll = (time: Sql): Sql => sql`(
-    with recursive agents as (
-      (select agent from turns where ready_at is not null order by agent limit 1)
-      union all
-      select (select t.agent from turns t where t.ready_at is not null and t.agent > a.agent order by t.agent limit 1)
-      from agents a where a.agent is not null
-    )
-    select first.* from agents cross join (values (true), (false)) as kinds (waited) cross join lateral (
-      select * from turns t where t.agent = agents.agent and t.waited = kinds.waited and t.ready_at <= ${time} and t.ready_order is not null
-      order by t.ready_at, t.ready_order limit ${READY_TOGETHER}
-    ) as first) as t`;
-
-const byOrder = ({ open: a }: TurnRecord, { open: b }: TurnRecord): number =>
-  (a?.readyOrder ?? 0) - (b?.readyOrder ?? 0);
-const byPlace = (a: TurnRecord, b: TurnRecord): number => a.ordinal - b.ordinal || a.place - b.place;
+/** The agents of turns that can be claimed: each is found by the one before it. */
+const readyAgents = (now: Sql): Sql => sql`with recursive agents as (
+    (select agent from turns where ready_at is not null order by agent limit 1)
+    union all
+    select (select t.agent from turns t where t.ready_at is not null and t.agent > a.agent order by t.agent limit 1)
+    from agents a where a.agent is not null
+  )
+  select agent from agents where exists (
+    select from turns t where t.agent = agents.agent and t.ready_at <= ${now} and t.ready_order is not null)`;
 
 export class Turns implements Part, OpenTurns {
   readonly #transaction: Transaction;
@@ -135,8 +137,6 @@ export class Turns implements Part, OpenTurns {
 
   /** Turns whose sessions were asked for ahead of their claims. */
   readonly #ahead = new Set<string>();
-  #isReadyWanted = false;
-  #readyAgents: Set<string> | undefined;
 
   /** `ordinalsOf` tells the ordinals of events that are here. */
   constructor(
@@ -150,7 +150,11 @@ export class Turns implements Part, OpenTurns {
     this.#journal = journal;
     this.#ordinalsOf = ordinalsOf;
     transaction.add(this);
-    this.#whole = new Table(transaction, WHOLE_TURNS);
+    this.#whole = new Table(transaction, WHOLE_TURNS, (before, after) => {
+      const ordinal = (before ?? after)?.ordinal ?? 0;
+      sessions().addOpen(ordinal, (after?.open ? 1 : 0) - (before?.open ? 1 : 0));
+      sessions().weigh(ordinal, (after ? TURN_BYTES : 0) - (before ? TURN_BYTES : 0));
+    });
     this.#listed = new Table(transaction, LISTED_TURNS);
   }
 
@@ -161,76 +165,41 @@ export class Turns implements Part, OpenTurns {
       if (record) this.#sessions().records.at(record.ordinal);
       return record;
     },
-    put: (record) => {
-      const before = this.#whole.peek(record.turn.turnId);
-      this.#whole.put(record);
-      const change = Number(record.open !== undefined) - Number(before?.open !== undefined);
-      if (change !== 0) this.#sessions().addOpen(record.ordinal, change);
-      if (!before) this.#sessions().weigh(record.ordinal, TURN_BYTES);
-    },
-    delete: ({ turn, ordinal }) => {
-      this.#whole.delete(turn.turnId);
-      this.#sessions().weigh(ordinal, -TURN_BYTES);
-    },
-    open: (agent) => {
-      const isOf = ({ turn, open }: TurnRecord) => open !== undefined && (agent === undefined || turn.agent === agent);
-      const where = sql`t.ended_at is null ${agent === undefined ? "" : sql`and t.agent = ${quote(keepText(agent))}`}`;
-      return this.#held(this.#whole.scan({ where, order: "t.session, t.seq", matches: isOf, compare: byPlace }));
-    },
-    before: (turnId, limit) => {
-      const scan = {
-        where: turnId === undefined ? sql`true` : sql`t.turn_id < ${quote(turnId)}`,
-        order: "t.turn_id desc",
-        matches: ({ turn }: TurnRecord) => turnId === undefined || turn.turnId < turnId,
-        compare: (a: TurnRecord, b: TurnRecord) => (a.turn.turnId < b.turn.turnId ? 1 : -1),
-      };
-      const found = this.#listed.scan(scan, limit);
+    put: (record) => this.#whole.put(record),
+    delete: (record) => this.#whole.delete(record),
+    open: (agent) => this.#held({ where: { is_open: true, agent }, by: "session" }),
+    before: (below, limit) => {
+      const found = this.#listed.scan({ where: { turn_id: { below } }, by: "turn_id", newestFirst: true, limit });
       for (const { ordinal } of found) this.#sessions().records.at(ordinal);
       return found;
     },
     readyAgents: () => {
-      this.#isReadyWanted = true;
-      const agents = new Set(this.#readyAgents);
+      const ready = this.#transaction.read(readyAgents(this.#transaction.sqlTime));
+      const agents = new Set(ready.map(({ agent }) => agent as string));
       for (const [record] of this.#whole.changes())
         if (record?.open?.readyOrder !== undefined) agents.add(record.turn.agent);
       return [...agents];
     },
     firstReady: (agent, waited) => {
-      const of = this.#ready(agent, waited);
+      const ready: Scan = { where: { agent, waited, is_ready: true }, by: "ready" };
       // A claim goes on with those behind it: twice as many each time.
-      const together = Math.max(READY_TOGETHER, this.#ahead.size);
-      for (const { turn, ordinal } of this.#whole.scan(of, together, READY_TOGETHER)) {
+      const limit = Math.max(READY_TOGETHER, this.#ahead.size);
+      for (const { turn, ordinal } of this.#whole.scan({ ...ready, limit }, READY_TOGETHER)) {
         if (this.#ahead.has(turn.turnId)) continue;
         this.#ahead.add(turn.turnId);
         this.#sessions().records.at(ordinal);
         this.#journal(ordinal).after(turn.seq - 2, 1);
       }
-      return this.#whole.scan(of, 1).filter(isOpen)[0];
+      return this.#whole.scan({ ...ready, limit: 1 }).filter(isOpen)[0];
     },
-    dueBy: (time) => {
-      const scan = {
-        where: sql`t.ready_order is null and t.ready_at <= ${this.#transaction.sqlTime}`,
-        order: "t.ready_at",
-        matches: ({ open }: TurnRecord) => open?.dueAt !== undefined && open.dueAt <= time,
-        compare: ({ open: a }: TurnRecord, { open: b }: TurnRecord) => (a?.dueAt ?? 0) - (b?.dueAt ?? 0),
-      };
-      return this.#held(this.#whole.scan(scan));
-    },
+    dueBy: (upTo) => this.#held({ where: { is_delayed: true, ready_at: { upTo } }, by: "ready_at" }),
     nextDueAt: () => {
       const later = sql`ready_order is null and ready_at > ${this.#transaction.sqlTime}`;
       const rows = this.#transaction.read(sql`select min(ready_at) as due from turns where ${later}`);
       const due = [optional(rows[0]?.due), ...[...this.#whole.changes()].map(([record]) => record?.open?.dueAt)];
       return due.reduce((first, at) => (at === undefined || at >= (first ?? Infinity) ? first : at), undefined);
     },
-    leaseEnded: (time) => {
-      const scan = {
-        where: sql`t.status = 'running' and t.lease_ends <= ${this.#transaction.sqlTime}`,
-        order: "t.session, t.seq",
-        matches: ({ open }: TurnRecord) => open?.lease !== undefined && open.lease.endsAt <= time,
-        compare: byPlace,
-      };
-      return this.#held(this.#whole.scan(scan));
-    },
+    leaseEnded: (upTo) => this.#held({ where: { status: "running", lease_ends: { upTo } }, by: "session" }),
   };
 
   ofSession(ordinal: number): OpenTurnRecord[] {
@@ -243,34 +212,10 @@ export class Turns implements Part, OpenTurns {
   }
 
   /** Turns whose sessions this transaction holds: of others it asks for them. */
-  #held(found: readonly TurnRecord[]): OpenTurnRecord[] {
+  #held(scan: Scan): OpenTurnRecord[] {
+    const found = this.#whole.scan(scan);
     for (const { ordinal } of found) this.#sessions().records.at(ordinal);
     return found.filter(isOpen);
-  }
-
-  #ready(agent: string, waited: boolean): Scan<TurnRecord> {
-    return {
-      where: sql`t.agent = ${quote(keepText(agent))} and t.waited = ${waited} and t.ready_at <= ${this.#transaction.sqlTime}
-        and t.ready_order is not null`,
-      order: "t.ready_at, t.ready_order",
-      matches: ({ turn, open }) => open?.readyOrder !== undefined && open.waited === waited && turn.agent === agent,
-      compare: byOrder,
-    };
-  }
-
-  wanted(): Statement[] {
-    if (!this.#isReadyWanted || this.#readyAgents) return [];
-    const first = sql`select ${WHOLE} from ${firstOfAll(this.#transaction.sqlTime)}`;
-    const take = (rows: readonly Row[]): void => {
-      this.#readyAgents = new Set(rows.map(({ agent }) => agent as string));
-      for (const agent of this.#readyAgents) {
-        for (const waited of [true, false]) {
-          const first = rows.filter((row) => row.agent === agent && row.waited === waited);
-          this.#whole.takeScan(this.#ready(agent, waited), first, READY_TOGETHER);
-        }
-      }
-    };
-    return [{ sql: first, take }];
   }
 
   /** The events that turns work on: a row for all of a turn. */
