@@ -1,12 +1,16 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A way to a server that is open, closed, open for one connection alone, on which every answer takes a while, or held: who comes hears nothing. */
+/**
+ * A way to a server that is open, closed, open for one connection alone, on which every answer takes a while, held: who comes hears
+ * nothing, or silent: nobody does, and nothing is closed, as when a cable is pulled.
+ */
 export const createDoor = async (url: string) => {
   const through = new URL(url);
   const port = Number(through.port);
   const sockets = new Set<Socket>();
-  let mode: "open" | "closed" | "one" | "held" = "open";
+  const beyond = new Set<Socket>();
+  let mode: "open" | "closed" | "one" | "held" | "silent" = "open";
   let refused = 0;
   let held = 0;
   let cut: string | undefined;
@@ -19,19 +23,22 @@ export const createDoor = async (url: string) => {
     }
     const delayMs = mode === "one" ? 60 : 0;
     sockets.add(near);
-    if (mode === "held") {
-      held++;
-      return;
-    }
+    if (mode === "held") held++;
+    if (mode === "held" || mode === "silent") return;
     const far = connect(port, "127.0.0.1").on("error", () => near.destroy());
     near.on("data", (bytes) => {
+      if (mode === "silent") return;
       if (cut === undefined || !bytes.includes(cut)) return far.write(bytes);
       cut = undefined;
       near.destroy();
     });
-    near.on("close", () => far.destroy());
-    far.on("data", (bytes) => setTimeout(() => near.writable && near.write(bytes), delayMs));
-    far.on("close", () => near.destroy());
+    beyond.add(far);
+    near.on("close", () => mode === "silent" || far.destroy());
+    far.on("data", (bytes) => setTimeout(() => mode !== "silent" && near.writable && near.write(bytes), delayMs));
+    far.on("close", () => {
+      beyond.delete(far);
+      if (mode !== "silent") near.destroy();
+    });
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   through.port = String((server.address() as AddressInfo).port);
@@ -42,8 +49,10 @@ export const createDoor = async (url: string) => {
     /** How many connections hear nothing. */
     held: () => held,
     set(next: typeof mode): void {
+      const wasSilent = mode === "silent";
       mode = next;
-      if (mode === "closed") for (const socket of sockets) socket.destroy();
+      // What was lost is lost.
+      if (mode === "closed" || wasSilent) for (const socket of [...sockets, ...beyond]) socket.destroy();
     },
     /** Ends the first connection that asks this. */
     cutAt(words: string): void {
@@ -51,7 +60,7 @@ export const createDoor = async (url: string) => {
     },
     [Symbol.dispose]() {
       server.close();
-      for (const socket of sockets) socket.destroy();
+      for (const socket of [...sockets, ...beyond]) socket.destroy();
     },
   };
 };

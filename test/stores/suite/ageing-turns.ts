@@ -1,11 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { age, compact, endCompaction, isKept, queueCompaction, SESSION, seqs, talk, texts } from "../journals.ts";
-import { deliveryOf, type Engine, openWorld, refusal } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { deliveryOf, type Engine, refusal } from "../world.ts";
 
 export const ageingTurnsTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("the head of a journal, by its turns", () => {
-    it("stays from the first turn on of which a message is not compacted", async () => {
-      await using world = await openWorld(engine);
+    it("stays from the first turn on of which a message is not compacted", async ({ world }) => {
       const turnIds = await talk(world, ["one", "two", "three"]);
       await compact(world, ["re two"]);
       await age(world);
@@ -14,8 +15,7 @@ export const ageingTurnsTests = (engine: Engine): void => {
       expect(await texts(world, false)).toEqual(["later", "re two"]);
     });
 
-    it("stays from the first turn on that ended later", async () => {
-      await using world = await openWorld(engine);
+    it("stays from the first turn on that ended later", async ({ world }) => {
       const first = await talk(world, ["one"]);
       const sessionsBefore = world.clock.now();
       const { turnId } = await world.start();
@@ -31,8 +31,7 @@ export const ageingTurnsTests = (engine: Engine): void => {
     });
 
     for (const how of ["queued", "running", "given back"]) {
-      it(`stays from a turn on that is ${how}`, async () => {
-        await using world = await openWorld(engine);
+      it(`stays from a turn on that is ${how}`, async ({ world }) => {
         const [ended = ""] = await talk(world, ["one"]);
         const place = await queueCompaction(world);
         const { turnId } = await world.start();
@@ -47,8 +46,7 @@ export const ageingTurnsTests = (engine: Engine): void => {
       });
     }
 
-    it("stays from a turn on whose announcement is on its way", async () => {
-      await using world = await openWorld(engine);
+    it("stays from a turn on whose announcement is on its way", async ({ world }) => {
       const [first = ""] = await talk(world, ["one"]);
       const [announced = ""] = await talk(world, ["two"], { announce: { channel: "ops", hops: 0 } });
       await compact(world);
@@ -68,8 +66,7 @@ export const ageingTurnsTests = (engine: Engine): void => {
       expect(await isKept(world, [announced])).toEqual([false]);
     });
 
-    it("takes a turn along with its first entry, and leaves the rest of it behind what is kept", async () => {
-      await using world = await openWorld(engine);
+    it("takes a turn along with its first entry, and leaves the rest of it behind what is kept", async ({ world }) => {
       const { turnId: first } = await world.start({ text: "one", key: "k1", delivery: deliveryOf("dlv_1", "secret") });
       const claimed = await world.claimNext();
       const { turnId: second } = await world.start({ text: "two" });

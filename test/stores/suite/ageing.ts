@@ -1,11 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { age, compact, isKept, queueCompaction, SESSION, seqs, talk, texts } from "../journals.ts";
-import { deliveryOf, type Engine, openWorld, refusal } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { deliveryOf, type Engine, refusal } from "../world.ts";
 
 export const ageingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("the head of a journal", () => {
-    it("is erased when it is compacted and past its time, and the rest stays as it is", async () => {
-      await using world = await openWorld(engine);
+    it("is erased when it is compacted and past its time, and the rest stays as it is", async ({ world }) => {
       const turnIds = await talk(world, ["one", "two", "three"]);
       await compact(world, ["three", "re three"]);
       const before = await world.store.getSession(SESSION);
@@ -27,8 +28,7 @@ export const ageingTests = (engine: Engine): void => {
       expect(world.told.every((what) => what.kind === "work" || what.kind === "entries")).toBe(true);
     });
 
-    it("goes on where it was, and is read from wherever one begins", async () => {
-      await using world = await openWorld(engine);
+    it("goes on where it was, and is read from wherever one begins", async ({ world }) => {
       await talk(world, ["one", "two"]);
       await compact(world, ["two", "re two"]);
       await age(world);
@@ -45,16 +45,14 @@ export const ageingTests = (engine: Engine): void => {
       expect(older).toEqual([]);
     });
 
-    it("stays where no summary stands for it, however old", async () => {
-      await using world = await openWorld(engine);
+    it("stays where no summary stands for it, however old", async ({ world }) => {
       const turnIds = await talk(world, ["one", "two"]);
       await age(world);
       expect(await world.store.getSession(SESSION)).toMatchObject({ firstSeq: 1 });
       expect(await isKept(world, turnIds)).toEqual([true, true]);
     });
 
-    it("goes also where it begins with no message", async () => {
-      await using world = await openWorld(engine);
+    it("goes also where it begins with no message", async ({ world }) => {
       await talk(world, ["one"]);
       const ended = world.clock.now();
       await world.clock.advance(1_000);
@@ -67,8 +65,7 @@ export const ageingTests = (engine: Engine): void => {
       expect((await seqs(world))[0]).toBe(8);
     });
 
-    it("is all there was, where all may go but what is later", async () => {
-      await using world = await openWorld(engine);
+    it("is all there was, where all may go but what is later", async ({ world }) => {
       const turnIds = await talk(world, ["one", "two"]);
       const sessionsBefore = world.clock.now();
       await world.clock.advance(1);
@@ -82,8 +79,7 @@ export const ageingTests = (engine: Engine): void => {
       expect(await texts(world, false)).toEqual(["re three", "three"]);
     });
 
-    it("is the whole journal, where only a compaction that waits keeps the session", async () => {
-      await using world = await openWorld(engine);
+    it("is the whole journal, where only a compaction that waits keeps the session", async ({ world }) => {
       await talk(world, ["one"]);
       await compact(world);
       await queueCompaction(world);
@@ -94,8 +90,7 @@ export const ageingTests = (engine: Engine): void => {
       expect(await seqs(world)).toEqual([8, 9]);
     });
 
-    it("is gone for who repeats its key, and for its delivery, as a deleted session is", async () => {
-      await using world = await openWorld(engine);
+    it("is gone for who repeats its key, and for its delivery, as a deleted session is", async ({ world }) => {
       const { turnId } = await world.start({ key: "k1", delivery: deliveryOf("dlv_1", "secret") });
       await world.end(await world.claimNext());
       await compact(world);
@@ -110,8 +105,7 @@ export const ageingTests = (engine: Engine): void => {
       expect((await world.store.listDeliveries({ outcome: "gone", limit: 9 })).items).toHaveLength(1);
     });
 
-    it("goes by the retention of webhooks where the session is one", async () => {
-      await using world = await openWorld(engine);
+    it("goes by the retention of webhooks where the session is one", async ({ world }) => {
       for (const session of [SESSION, "webhook:a"]) {
         await talk(world, ["one"], { session });
         await compact(world, [], session);
@@ -127,8 +121,7 @@ export const ageingTests = (engine: Engine): void => {
       expect(await firsts()).toEqual([8, 8]);
     });
 
-    it("is erased to its end where it is long, also when it grows meanwhile", async () => {
-      await using world = await openWorld(engine);
+    it("is erased to its end where it is long, also when it grows meanwhile", async ({ world }) => {
       const count = 300;
       const turnIds = await talk(
         world,
@@ -146,8 +139,7 @@ export const ageingTests = (engine: Engine): void => {
       expect(await seqs(world)).toEqual(Array.from({ length: lastSeq - from + 1 }, (_, n) => from + n));
     });
 
-    it("goes again and again in a session that never rests, and with the session what is left", async () => {
-      await using world = await openWorld(engine);
+    it("goes again and again in a session that never rests, and with the session what is left", async ({ world }) => {
       const kept: string[] = [];
       for (let round = 0; round < 5; round++) {
         const [turnId = ""] = (await talk(world, [`${round} a`, `${round} b`])).slice(-1);

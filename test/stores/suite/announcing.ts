@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { ClaimedAnnouncement, DeliveryStep } from "#store/store.ts";
-import { deliveryOf, type Engine, LEASE_MS, openWorld, type Wish, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { deliveryOf, type Engine, LEASE_MS, type Wish, type World } from "../world.ts";
 
 const STEP: DeliveryStep = { at: 5, name: "announcement.delivered", detail: "{}" };
 
@@ -27,9 +28,9 @@ const end = (world: World, of: ClaimedAnnouncement, retryInMs?: number) =>
   world.store.endAnnouncement(of.claim, { retryInMs, step: STEP });
 
 export const announcingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("announcing replies", () => {
-    it("leaves an announcement when a turn completes that asked for it, and tells who watches", async () => {
-      await using world = await openWorld(engine);
+    it("leaves an announcement when a turn completes that asked for it, and tells who watches", async ({ world }) => {
       const wish = { session: "webhook:a", agent: "other", delivery: deliveryOf("dlv_1") };
       world.told.length = 0;
       const turnId = await announce(world, { ...wish, announce: { channel: "ops ü", hops: 2 } });
@@ -44,8 +45,7 @@ export const announcingTests = (engine: Engine): void => {
       expect(await claimed(world)).toEqual([]);
     });
 
-    it("leaves none when the turn did not ask for it, or did not complete", async () => {
-      await using world = await openWorld(engine);
+    it("leaves none when the turn did not ask for it, or did not complete", async ({ world }) => {
       await announce(world, { announce: undefined });
       for (const status of ["failed", "cancelled"] as const) {
         await world.start({ announce: { channel: "ops", hops: 0 } });
@@ -57,8 +57,7 @@ export const announcingTests = (engine: Engine): void => {
       expect(world.store.stats().announcements).toBe(0);
     });
 
-    it("leaves one however often the turn was tried, and none for who ends it late", async () => {
-      await using world = await openWorld(engine);
+    it("leaves one however often the turn was tried, and none for who ends it late", async ({ world }) => {
       await world.start({ announce: { channel: "ops", hops: 0 } });
       const slow = await world.claimNext();
       await world.clock.advance(LEASE_MS);
@@ -69,8 +68,7 @@ export const announcingTests = (engine: Engine): void => {
       expect(world.store.stats().announcements).toBe(1);
     });
 
-    it("gives the oldest first, as many as are asked for and as their channels have room for", async () => {
-      await using world = await openWorld(engine);
+    it("gives the oldest first, as many as are asked for and as their channels have room for", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 6; n++) {
         ids.push(await announce(world, { announce: { channel: n % 3 === 0 ? "slow" : "ops", hops: 0 } }));
@@ -82,8 +80,7 @@ export const announcingTests = (engine: Engine): void => {
       expect(await claimed(world)).toEqual([ids[3], ids[5]]);
     });
 
-    it("gives each to one of those who claim at once", async () => {
-      await using world = await openWorld(engine);
+    it("gives each to one of those who claim at once", async ({ world }) => {
       for (let n = 0; n < 20; n++) await announce(world);
       const answers = await Promise.all(
         Array.from({ length: 8 }, (_, n) => claimed(world, { limit: 5, node: `n${n}` })),
@@ -93,8 +90,7 @@ export const announcingTests = (engine: Engine): void => {
       expect(new Set(ids).size).toBe(20);
     });
 
-    it("is gone when it ends, and its delivery tells of it", async () => {
-      await using world = await openWorld(engine);
+    it("is gone when it ends, and its delivery tells of it", async ({ world }) => {
       await announce(world, {
         delivery: { ...deliveryOf("dlv_1"), steps: [{ at: 1, name: "first", detail: undefined }] },
       });
@@ -110,8 +106,9 @@ export const announcingTests = (engine: Engine): void => {
       expect((await world.store.getDelivery("dlv_1"))?.steps).toHaveLength(2);
     });
 
-    it("comes back after its delay with an attempt more, behind no younger one that waits as well", async () => {
-      await using world = await openWorld(engine);
+    it("comes back after its delay with an attempt more, behind no younger one that waits as well", async ({
+      world,
+    }) => {
       const first = await announce(world, { delivery: deliveryOf("dlv_1") });
       const of = await claimNext(world);
       expect(await end(world, of, 1_000)).toBe(true);
@@ -134,8 +131,7 @@ export const announcingTests = (engine: Engine): void => {
       expect((await world.store.getDelivery("dlv_1"))?.steps).toEqual([STEP]);
     });
 
-    it("can be claimed again when its lease has ended, and shuts out the one that had it", async () => {
-      await using world = await openWorld(engine);
+    it("can be claimed again when its lease has ended, and shuts out the one that had it", async ({ world }) => {
       const turnId = await announce(world);
       const slow = await claimNext(world);
       await world.clock.advance(LEASE_MS - 1);
@@ -151,8 +147,7 @@ export const announcingTests = (engine: Engine): void => {
       expect(await end(world, again)).toBe(true);
     });
 
-    it("goes with its session when that is deleted, waiting, delayed or claimed", async () => {
-      await using world = await openWorld(engine);
+    it("goes with its session when that is deleted, waiting, delayed or claimed", async ({ world }) => {
       for (const session of ["chat:claimed", "chat:delayed", "chat:waiting", "chat:kept"])
         await announce(world, { session });
       const of = await claimNext(world);
@@ -168,8 +163,7 @@ export const announcingTests = (engine: Engine): void => {
       expect(announcements.map(({ announcement }) => announcement.sessionId)).toEqual(["chat:kept"]);
     });
 
-    it("keeps its session from ageing out until it has ended", async () => {
-      await using world = await openWorld(engine);
+    it("keeps its session from ageing out until it has ended", async ({ world }) => {
       await announce(world);
       await announce(world, { session: "chat:b", announce: undefined });
       const before = { sessionsBefore: world.clock.now() };

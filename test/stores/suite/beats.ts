@@ -1,7 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { BeatClaim } from "#store/store.ts";
 import { failEvent, news, queueEvent, STREAM_KEEP } from "../inbound.ts";
-import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, type World } from "../world.ts";
 
 const plan = (world: World, delayMs: number | undefined, soonest = false, agent = "main") =>
   world.store.planBeat(agent, { now: world.clock.now(), delayMs, soonest });
@@ -27,9 +28,9 @@ const dueIn = async (world: World): Promise<number | undefined> => {
 const isToldOfBeat = (world: World): boolean => world.told.some(({ kind }) => kind === "beat");
 
 export const beatsTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("beats", () => {
-    it("is due when the time is over that it was planned for, and not before", async () => {
-      await using world = await openWorld(engine);
+    it("is due when the time is over that it was planned for, and not before", async ({ world }) => {
       await plan(world, 1_000);
       const nextAt = world.clock.now() + 1_000;
       expect(await world.store.readBeat("main")).toEqual({ agent: "main", nextAt, running: false });
@@ -44,8 +45,7 @@ export const beatsTests = (engine: Engine): void => {
       expect(world.store.agentCounts("main").nextBeatAt).toBe(nextAt);
     });
 
-    it("claims those of the agents that are asked for, and says when the next of them is due", async () => {
-      await using world = await openWorld(engine);
+    it("claims those of the agents that are asked for, and says when the next of them is due", async ({ world }) => {
       for (const [agent, delayMs] of [
         ["a", 0],
         ["b", 0],
@@ -60,8 +60,7 @@ export const beatsTests = (engine: Engine): void => {
       expect((await claim(world, ["a", "b", "c", "d"])).beats.map(({ agent }) => agent)).toEqual(["b"]);
     });
 
-    it("plans a later one instead of a sooner, but not where the soonest is wanted", async () => {
-      await using world = await openWorld(engine);
+    it("plans a later one instead of a sooner, but not where the soonest is wanted", async ({ world }) => {
       await plan(world, 1_000);
       await plan(world, 5_000, true);
       expect(await dueIn(world)).toBe(1_000);
@@ -78,8 +77,7 @@ export const beatsTests = (engine: Engine): void => {
       expect(await dueIn(world)).toBe(300);
     });
 
-    it("is held by one at a time, however many claim it at once", async () => {
-      await using world = await openWorld(engine);
+    it("is held by one at a time, however many claim it at once", async ({ world }) => {
       await plan(world, 0);
       const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => claim(world, ["main"], `node_${n}`)));
       expect(answers.flatMap(({ beats }) => beats)).toHaveLength(1);
@@ -87,8 +85,7 @@ export const beatsTests = (engine: Engine): void => {
       expect((await claim(world)).beats).toEqual([]);
     });
 
-    it("takes events up to the newest at its claim", async () => {
-      await using world = await openWorld(engine);
+    it("takes events up to the newest at its claim", async ({ world }) => {
       await plan(world, 0);
       await queueEvent(world);
       const { ordinal } = await queueEvent(world, { agent: "other" });
@@ -98,8 +95,7 @@ export const beatsTests = (engine: Engine): void => {
       expect(held.through).toBeLessThan(later.ordinal);
     });
 
-    it("is due again when its lease ends, and shuts out the one that held it", async () => {
-      await using world = await openWorld(engine);
+    it("is due again when its lease ends, and shuts out the one that held it", async ({ world }) => {
       await plan(world, 0);
       const slow = await claimOne(world);
       await world.clock.advance(LEASE_MS - 1);
@@ -121,8 +117,7 @@ export const beatsTests = (engine: Engine): void => {
       });
     });
 
-    it("is given back by a sweep when its lease has ended, and who watches is told", async () => {
-      await using world = await openWorld(engine);
+    it("is given back by a sweep when its lease has ended, and who watches is told", async ({ world }) => {
       await plan(world, 0);
       const slow = await claimOne(world);
       await world.clock.advance(LEASE_MS - 1);
@@ -138,8 +133,7 @@ export const beatsTests = (engine: Engine): void => {
       expect((await claim(world)).beats).toHaveLength(1);
     });
 
-    it("plans the next from its end, and tells of what it did", async () => {
-      await using world = await openWorld(engine);
+    it("plans the next from its end, and tells of what it did", async ({ world }) => {
       await plan(world, 0);
       const held = await claimOne(world);
       await world.clock.advance(5_000);
@@ -153,8 +147,7 @@ export const beatsTests = (engine: Engine): void => {
       expect(await world.store.extendBeat(held, LEASE_MS)).toBe(false);
     });
 
-    it("tells of nothing when there was nothing, and plans none when none is wanted", async () => {
-      await using world = await openWorld(engine);
+    it("tells of nothing when there was nothing, and plans none when none is wanted", async ({ world }) => {
       await plan(world, 0);
       const endWithout = async (ran: { events: number; turnIds: readonly string[] } | undefined) =>
         world.store.endBeat(await claimOne(world), {
@@ -171,8 +164,7 @@ export const beatsTests = (engine: Engine): void => {
       expect(await news(world)).toMatchObject([{ name: "heartbeat.ran", nextAt: null }]);
     });
 
-    it("is due at once when an event wants it so, and stays so whatever is planned", async () => {
-      await using world = await openWorld(engine);
+    it("is due at once when an event wants it so, and stays so whatever is planned", async ({ world }) => {
       await plan(world, 60_000);
       await queueEvent(world);
       expect(await dueIn(world)).toBe(60_000);
@@ -190,14 +182,12 @@ export const beatsTests = (engine: Engine): void => {
       expect((await claim(world)).beats).toHaveLength(1);
     });
 
-    it("is due at once also for an agent that has none planned", async () => {
-      await using world = await openWorld(engine);
+    it("is due at once also for an agent that has none planned", async ({ world }) => {
       await queueEvent(world, { beatNow: true });
       expect((await claim(world)).beats).toHaveLength(1);
     });
 
-    it("comes at once after the one that is held when an event wanted it meanwhile, once", async () => {
-      await using world = await openWorld(engine);
+    it("comes at once after the one that is held when an event wanted it meanwhile, once", async ({ world }) => {
       await plan(world, 0);
       const first = await claimOne(world);
       const due = world.store.agentCounts("main").nextBeatAt;
@@ -215,8 +205,7 @@ export const beatsTests = (engine: Engine): void => {
       expect(await end(world, await claimOne(world))).toMatchObject({ nextAt: world.clock.now() + 60_000 });
     });
 
-    it("is due at once when a dead event is queued again and wants it so", async () => {
-      await using world = await openWorld(engine);
+    it("is due at once when a dead event is queued again and wants it so", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       await failEvent(world, eventId, 3);
       const requeue = (beatNow: boolean) =>
@@ -229,8 +218,7 @@ export const beatsTests = (engine: Engine): void => {
       expect(await dueIn(world)).toBe(0);
     });
 
-    it("tells who watches whenever one is due sooner than before, and not when it is due later", async () => {
-      await using world = await openWorld(engine);
+    it("tells who watches whenever one is due sooner than before, and not when it is due later", async ({ world }) => {
       const isTold = async (delayMs: number | undefined, soonest = false): Promise<boolean> => {
         world.told.length = 0;
         await plan(world, delayMs, soonest);
@@ -246,8 +234,7 @@ export const beatsTests = (engine: Engine): void => {
       expect(await isTold(undefined)).toBe(false);
     });
 
-    it("neither comes sooner nor is held for less when the wall clock jumps", async () => {
-      await using world = await openWorld(engine);
+    it("neither comes sooner nor is held for less when the wall clock jumps", async ({ world }) => {
       await plan(world, 1_000);
       for (const ms of [3_600_000, -7_200_000]) {
         world.clock.jump(ms);

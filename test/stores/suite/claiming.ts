@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { type Engine, LEASE_MS, openWorld, used, type World } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, used, type World } from "../world.ts";
 
 const claimOneByOne = async (world: World, count: number): Promise<string[]> => {
   const turnIds: string[] = [];
@@ -8,9 +9,9 @@ const claimOneByOne = async (world: World, count: number): Promise<string[]> => 
 };
 
 export const claimingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("claiming turns", () => {
-    it("hands out a turn with its message, as running, with the entries that say so", async () => {
-      await using world = await openWorld(engine);
+    it("hands out a turn with its message, as running, with the entries that say so", async ({ world }) => {
       const { turnId, seq } = await world.start({ text: "hello" });
       await world.clock.advance(100);
       const claimed = await world.claimNext({ node: "node_b" });
@@ -25,8 +26,9 @@ export const claimingTests = (engine: Engine): void => {
       expect(await world.store.getSession("chat:a")).toMatchObject({ turnsQueued: 0 });
     });
 
-    it("tells at every attempt through how many hops came what started the turn, whether its reply goes on or not", async () => {
-      await using world = await openWorld(engine);
+    it("tells at every attempt through how many hops came what started the turn, whether its reply goes on or not", async ({
+      world,
+    }) => {
       for (const [session, channel] of [
         ["chat:a", undefined],
         ["chat:b", "ops"],
@@ -44,8 +46,7 @@ export const claimingTests = (engine: Engine): void => {
       expect((await world.claimNext()).hops).toBe(0);
     });
 
-    it("hands out only the head of a session's queue, and the next when that has ended", async () => {
-      await using world = await openWorld(engine);
+    it("hands out only the head of a session's queue, and the next when that has ended", async ({ world }) => {
       const [first, second] = [await world.start(), await world.start()];
       const { turns } = await world.claim();
       expect(turns.map(({ turn }) => turn.turnId)).toEqual([first.turnId]);
@@ -54,16 +55,16 @@ export const claimingTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn.turnId).toBe(second.turnId);
     });
 
-    it("hands out at most as many as are free", async () => {
-      await using world = await openWorld(engine);
+    it("hands out at most as many as are free", async ({ world }) => {
       for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
       expect((await world.claim({ free: 2 })).turns).toHaveLength(2);
       expect((await world.claim({ free: 2 })).turns).toHaveLength(1);
       expect((await world.claim({ free: 2 })).turns).toHaveLength(0);
     });
 
-    it("hands out at most as many of an agent as that agent has free, and the others' all the same", async () => {
-      await using world = await openWorld(engine);
+    it("hands out at most as many of an agent as that agent has free, and the others' all the same", async ({
+      world,
+    }) => {
       const free: Record<string, number> = { full: 0, small: 2, large: 9 };
       for (const agent of Object.keys(free)) {
         for (let n = 0; n < 4; n++) await world.start({ agent, session: `chat:${agent}${n}` });
@@ -73,8 +74,7 @@ export const claimingTests = (engine: Engine): void => {
       expect([count("full"), count("small"), count("large")]).toEqual([0, 2, 4]);
     });
 
-    it("asks for the places of each agent whose turns it could hand out", async () => {
-      await using world = await openWorld(engine);
+    it("asks for the places of each agent whose turns it could hand out", async ({ world }) => {
       await world.start({ agent: "one", session: "chat:1" });
       await world.start({ agent: "two", session: "chat:2" });
       const asked = new Set<string>();
@@ -82,8 +82,9 @@ export const claimingTests = (engine: Engine): void => {
       expect([...asked].sort()).toEqual(["one", "two"]);
     });
 
-    it("hands out the oldest first whosever they are, so that no agent's turns wait behind all of another's", async () => {
-      await using world = await openWorld(engine);
+    it("hands out the oldest first whosever they are, so that no agent's turns wait behind all of another's", async ({
+      world,
+    }) => {
       const expected: string[] = [];
       for (const [n, agent] of ["busy", "busy", "quiet", "busy", "busy"].entries()) {
         expected.push((await world.start({ agent, session: `chat:${n}` })).turnId);
@@ -92,22 +93,19 @@ export const claimingTests = (engine: Engine): void => {
       expect(await claimOneByOne(world, 5)).toEqual(expected);
     });
 
-    it("takes those that are waited for by turns with those that are not, one by one", async () => {
-      await using world = await openWorld(engine);
+    it("takes those that are waited for by turns with those that are not, one by one", async ({ world }) => {
       const isWaited = await startBothKinds(world);
       const order = (await claimOneByOne(world, 6)).map((turnId) => isWaited.get(turnId));
       expect(order.filter((waited, n) => waited === order[n - 1])).toEqual([]);
     });
 
-    it("takes those that are waited for by turns with those that are not, all at once", async () => {
-      await using world = await openWorld(engine);
+    it("takes those that are waited for by turns with those that are not, all at once", async ({ world }) => {
       const isWaited = await startBothKinds(world);
       const { turns } = await world.claim({ free: 4 });
       expect(turns.filter(({ turn }) => isWaited.get(turn.turnId))).toHaveLength(2);
     });
 
-    it("raises the fence and the attempt with each claim of a turn", async () => {
-      await using world = await openWorld(engine);
+    it("raises the fence and the attempt with each claim of a turn", async ({ world }) => {
       const { turnId } = await world.start();
       const fences: number[] = [];
       for (const attempt of [1, 2, 3]) {
@@ -119,8 +117,7 @@ export const claimingTests = (engine: Engine): void => {
       expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
     });
 
-    it("gives every attempt a reply message of its own", async () => {
-      await using world = await openWorld(engine);
+    it("gives every attempt a reply message of its own", async ({ world }) => {
       await world.start();
       const first = await world.claimNext();
       await world.release(first);
@@ -129,8 +126,7 @@ export const claimingTests = (engine: Engine): void => {
       expect(second.replySeq).toBeGreaterThan(first.replySeq);
     });
 
-    it("tells how long the attempts before it ran", async () => {
-      await using world = await openWorld(engine);
+    it("tells how long the attempts before it ran", async ({ world }) => {
       await world.start();
       for (const spentMs of [0, 400, 800]) {
         const claimed = await world.claimNext();
@@ -143,8 +139,7 @@ export const claimingTests = (engine: Engine): void => {
       }
     });
 
-    it("extends the leases of claims that hold and answers those that do not", async () => {
-      await using world = await openWorld(engine);
+    it("extends the leases of claims that hold and answers those that do not", async ({ world }) => {
       for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
       const { turns } = await world.claim();
       const [held, ended, released] = turns as [(typeof turns)[0], (typeof turns)[0], (typeof turns)[0]];

@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { Compacted } from "#store/store.ts";
-import { type Engine, LEASE_MS, openWorld, refusal, type Wish, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, refusal, type Wish, type World } from "../world.ts";
 
 const queue = (
   world: World,
@@ -43,15 +44,14 @@ const mayBegin = (world: World, { claim }: Place) =>
   world.told.some((what) => what.kind === "compaction" && what.compactionId === claim.turnId);
 
 export const compactingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("a compaction's place in the queue", () => {
-    it("is the first where nothing waits, with the agent and the last seq", async () => {
-      await using world = await openWorld(engine);
+    it("is the first where nothing waits, with the agent and the last seq", async ({ world }) => {
       await talk(world, ["one"]);
       expect(await queue(world)).toMatchObject({ agent: "main", seq: 6, isFirst: true });
     });
 
-    it("comes after the turns that wait, and before those that come later", async () => {
-      await using world = await openWorld(engine);
+    it("comes after the turns that wait, and before those that come later", async ({ world }) => {
       const [first, second] = [await world.start(), await world.start()];
       const place = await queue(world);
       const third = await world.start();
@@ -69,8 +69,7 @@ export const compactingTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn.turnId).toBe(third.turnId);
     });
 
-    it("lets no turn begin at once that comes after it", async () => {
-      await using world = await openWorld(engine);
+    it("lets no turn begin at once that comes after it", async ({ world }) => {
       await talk(world, ["one"]);
       await queue(world);
       const claim = { now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, replyMessageId: "msg_r" };
@@ -78,8 +77,7 @@ export const compactingTests = (engine: Engine): void => {
       expect((await world.store.startTurn(world.order({ claim, session: "chat:b" }))).claimed).toBeDefined();
     });
 
-    it("is the first when the turn before it is cancelled, or fails with its agent", async () => {
-      await using world = await openWorld(engine);
+    it("is the first when the turn before it is cancelled, or fails with its agent", async ({ world }) => {
       const { turnId } = await world.start();
       const place = await queue(world);
       await world.store.cancelTurn(turnId, world.clock.now());
@@ -90,8 +88,7 @@ export const compactingTests = (engine: Engine): void => {
       await world.hears(() => mayBegin(world, other));
     });
 
-    it("stays behind a turn that is given back", async () => {
-      await using world = await openWorld(engine);
+    it("stays behind a turn that is given back", async ({ world }) => {
       await world.start();
       const claimed = await world.claimNext();
       const place = await queue(world);
@@ -103,8 +100,7 @@ export const compactingTests = (engine: Engine): void => {
       await world.hears(() => mayBegin(world, place));
     });
 
-    it("is taken one after another", async () => {
-      await using world = await openWorld(engine);
+    it("is taken one after another", async ({ world }) => {
       await talk(world, ["one"]);
       const [first, second] = [await queue(world), await queue(world)];
       expect([first.isFirst, second.isFirst]).toEqual([true, false]);
@@ -112,8 +108,7 @@ export const compactingTests = (engine: Engine): void => {
       await world.hears(() => mayBegin(world, second));
     });
 
-    it("can be given up before it is the first", async () => {
-      await using world = await openWorld(engine);
+    it("can be given up before it is the first", async ({ world }) => {
       await world.start();
       const place = await queue(world);
       const { turnId } = await world.start();
@@ -123,8 +118,7 @@ export const compactingTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn.turnId).toBe(turnId);
     });
 
-    it("is lost when its lease ends, and what waits behind it goes on", async () => {
-      await using world = await openWorld(engine);
+    it("is lost when its lease ends, and what waits behind it goes on", async ({ world }) => {
       await talk(world, ["one"]);
       const place = await queue(world);
       const { turnId } = await world.start();
@@ -141,8 +135,7 @@ export const compactingTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn.turnId).toBe(turnId);
     });
 
-    it("is refused for a session that is not there, a full queue and a full store", async () => {
-      await using world = await openWorld(engine);
+    it("is refused for a session that is not there, a full queue and a full store", async ({ world }) => {
       expect(await refusal(queue(world))).toBe("session-not-found");
       await talk(world, ["one"]);
       await queue(world);
@@ -152,8 +145,7 @@ export const compactingTests = (engine: Engine): void => {
       expect((await queue(world, { limits: { turnsPerSession: 3 } })).isFirst).toBe(false);
     });
 
-    it("goes with its session, which can begin anew", async () => {
-      await using world = await openWorld(engine);
+    it("goes with its session, which can begin anew", async ({ world }) => {
       await world.start();
       const place = await queue(world);
       expect(await world.store.deleteSession("chat:a", world.clock.now())).toEqual({ turnsCancelled: 1 });
@@ -165,8 +157,7 @@ export const compactingTests = (engine: Engine): void => {
   });
 
   describe("compacting a session", () => {
-    it("keeps the summary, marks the messages and appends the entry", async () => {
-      await using world = await openWorld(engine);
+    it("keeps the summary, marks the messages and appends the entry", async ({ world }) => {
       await talk(world, ["one", "two"]);
       const place = await queue(world);
       const at = world.clock.now();
@@ -184,8 +175,7 @@ export const compactingTests = (engine: Engine): void => {
       expect(await world.store.getSession("chat:a")).toMatchObject({ messageCount: 4, lastSeq: 13, updatedAt: at });
     });
 
-    it("changes nothing when there is nothing to compact", async () => {
-      await using world = await openWorld(engine);
+    it("changes nothing when there is nothing to compact", async ({ world }) => {
       await talk(world, ["one"]);
       const before = await world.everything(["chat:a"]);
       await end(world, await queue(world));
@@ -193,8 +183,7 @@ export const compactingTests = (engine: Engine): void => {
       expect(await world.store.readSummary("chat:a")).toBeUndefined();
     });
 
-    it("keeps nothing of one that is not the first, or that has ended", async () => {
-      await using world = await openWorld(engine);
+    it("keeps nothing of one that is not the first, or that has ended", async ({ world }) => {
       await talk(world, ["one"]);
       const [first, second] = [await queue(world), await queue(world)];
       expect(await end(world, second, through(6))).toBe(false);
@@ -207,8 +196,7 @@ export const compactingTests = (engine: Engine): void => {
       expect(await world.names()).not.toContain("session.compacted");
     });
 
-    it("leaves what comes later unmarked, also what came while it ran", async () => {
-      await using world = await openWorld(engine);
+    it("leaves what comes later unmarked, also what came while it ran", async ({ world }) => {
       await talk(world, ["one"]);
       const place = await queue(world);
       await world.start({ text: "meanwhile" });
@@ -218,8 +206,7 @@ export const compactingTests = (engine: Engine): void => {
       expect(await texts(world)).toEqual(["re later", "later", "re meanwhile", "meanwhile"]);
     });
 
-    it("puts a second summary in the place of the first, and marks what the first left", async () => {
-      await using world = await openWorld(engine);
+    it("puts a second summary in the place of the first, and marks what the first left", async ({ world }) => {
       for (const text of ["one", "two"]) await world.start({ text });
       for (const _ of [1, 2]) await world.end(await world.claimNext(), { reply: "re" });
       const seqOf = async (text: string) =>
@@ -235,8 +222,7 @@ export const compactingTests = (engine: Engine): void => {
       expect(await world.store.readSummary("chat:a")).toMatchObject({ text: "shorter" });
     });
 
-    it("pages through messages with and without those that are compacted", async () => {
-      await using world = await openWorld(engine);
+    it("pages through messages with and without those that are compacted", async ({ world }) => {
       await talk(world, ["1", "2", "3", "4"]);
       const all = await world.store.readMessages("chat:a", { limit: 100 });
       const kept = all.filter(({ text }) => text === "2" || text === "re 4");
@@ -248,8 +234,7 @@ export const compactingTests = (engine: Engine): void => {
       expect(await texts(world, { limit: 2, before: kept[0]?.seq, includeCompacted: true })).toEqual(["4", "re 3"]);
     });
 
-    it("counts in bytes what a turn reads, and makes room in a session that was full", async () => {
-      await using world = await openWorld(engine);
+    it("counts in bytes what a turn reads, and makes room in a session that was full", async ({ world }) => {
       await talk(world, ["ü"]);
       const bytes = async () => (await world.store.getSession("chat:a"))?.contextBytes;
       expect(await bytes()).toBe(2 + 5);
@@ -262,8 +247,7 @@ export const compactingTests = (engine: Engine): void => {
       expect(await refusal(world.start({ limits }))).toBe("session-full");
     });
 
-    it("is forgotten with its session", async () => {
-      await using world = await openWorld(engine);
+    it("is forgotten with its session", async ({ world }) => {
       await talk(world, ["one"]);
       await end(world, await queue(world), through(6, { summary: "x".repeat(10_000) }));
       const { bytes } = world.store.stats();

@@ -1,12 +1,13 @@
-import { describe, expect, it } from "vitest";
-import { type Engine, LEASE_MS, openWorld } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS } from "../world.ts";
 
 const FAILED = { status: "failed" } as const;
 
 export const countingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("counting an agent's turns", () => {
-    it("counts those that wait and those that run, of each agent, as they come and go", async () => {
-      await using world = await openWorld(engine);
+    it("counts those that wait and those that run, of each agent, as they come and go", async ({ world }) => {
       const counts = (agent = "main") => {
         const { queued, running } = world.store.agentCounts(agent);
         return [queued, running];
@@ -41,8 +42,7 @@ export const countingTests = (engine: Engine): void => {
       ]);
     });
 
-    it("knows when the last turn ended", async () => {
-      await using world = await openWorld(engine);
+    it("knows when the last turn ended", async ({ world }) => {
       await world.start();
       const claimed = await world.claimNext();
       await world.clock.advance(70);
@@ -50,8 +50,7 @@ export const countingTests = (engine: Engine): void => {
       expect(world.store.agentCounts("main").lastEndedAt).toBe(world.clock.now());
     });
 
-    it("is failing from the turn that its backend failed in to one that completes", async () => {
-      await using world = await openWorld(engine);
+    it("is failing from the turn that its backend failed in to one that completes", async ({ world }) => {
       const run = async (how: Parameters<typeof world.end>[1]) => {
         await world.start();
         await world.end(await world.claimNext(), how);

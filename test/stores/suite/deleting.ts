@@ -1,10 +1,13 @@
-import { describe, expect, it } from "vitest";
-import { type Engine, LEASE_MS, openWorld, used, usedMore } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, used, usedMore } from "../world.ts";
 
 export const deletingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("deleting a session", () => {
-    it("erases its record, its turns, its entries and its messages, and answers how many turns it ended", async () => {
-      await using world = await openWorld(engine);
+    it("erases its record, its turns, its entries and its messages, and answers how many turns it ended", async ({
+      world,
+    }) => {
       const ended = await world.start();
       await world.end(await world.claimNext());
       const queued = await world.start();
@@ -21,16 +24,16 @@ export const deletingTests = (engine: Engine): void => {
       expect(world.store.stats()).toMatchObject({ sessions: 1, turnsQueued: 1, turnsRunning: 0 });
     });
 
-    it("answers that there was none the second time", async () => {
-      await using world = await openWorld(engine);
+    it("answers that there was none the second time", async ({ world }) => {
       await world.start();
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(await world.store.deleteSession("chat:a", world.clock.now())).toBeUndefined();
       expect(await world.store.deleteSession("chat:unknown", world.clock.now())).toBeUndefined();
     });
 
-    it("tells of each queued turn's end and of the running one's, and then that the session is gone", async () => {
-      await using world = await openWorld(engine);
+    it("tells of each queued turn's end and of the running one's, and then that the session is gone", async ({
+      world,
+    }) => {
       const running = await world.start();
       await world.claimNext();
       const queued = [await world.start(), await world.start()];
@@ -48,8 +51,7 @@ export const deletingTests = (engine: Engine): void => {
       expect(world.told.at(-1)).toEqual({ kind: "deleted", sessionId: "chat:a", seq, at });
     });
 
-    it("keeps nothing that the running turn brings afterwards", async () => {
-      await using world = await openWorld(engine);
+    it("keeps nothing that the running turn brings afterwards", async ({ world }) => {
       await world.start();
       const claimed = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());
@@ -60,8 +62,7 @@ export const deletingTests = (engine: Engine): void => {
       expect((await world.claim()).turns).toEqual([]);
     });
 
-    it("lets its id begin anew, for any agent", async () => {
-      await using world = await openWorld(engine);
+    it("lets its id begin anew, for any agent", async ({ world }) => {
       await world.start();
       const late = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());
@@ -72,8 +73,7 @@ export const deletingTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn.turnId).toBe(turn.turnId);
     });
 
-    it("leaves those that begin after it alone, whatever still comes for it", async () => {
-      await using world = await openWorld(engine);
+    it("leaves those that begin after it alone, whatever still comes for it", async ({ world }) => {
       const { store, clock } = world;
       await world.start();
       await world.end(await world.claimNext());
@@ -109,8 +109,7 @@ export const deletingTests = (engine: Engine): void => {
       expect(claimed.map(({ turn }) => turn.turnId).sort()).toEqual([...turns].sort());
     });
 
-    it("keeps what its turns used", async () => {
-      await using world = await openWorld(engine);
+    it("keeps what its turns used", async ({ world }) => {
       await world.start();
       await world.end(await world.claimNext(), { usage: used(4, 2) });
       const before = await world.store.readUsage({ from: 0, to: Infinity });
@@ -119,8 +118,7 @@ export const deletingTests = (engine: Engine): void => {
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual(before);
     });
 
-    it("counts what its running turn used until it was deleted, once, and the turn as cancelled", async () => {
-      await using world = await openWorld(engine);
+    it("counts what its running turn used until it was deleted, once, and the turn as cancelled", async ({ world }) => {
       await world.start();
       const claimed = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());

@@ -1,18 +1,19 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { DeliveryOutcome, DeliveryStep } from "#store/store.ts";
 import { hookOf, list, record, STEPS } from "../deliveries.ts";
 import { failEvent, queueEvent, takeEvents } from "../inbound.ts";
-import { deliveryOf, type Engine, openWorld, RECORDER, refusal, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { deliveryOf, type Engine, RECORDER, refusal, type World } from "../world.ts";
 
 const outcomeOf = async (world: World, deliveryId: string): Promise<DeliveryOutcome | undefined> =>
   (await world.store.getDelivery(deliveryId))?.outcome;
 
 export const deliveriesTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("recorded requests", () => {
-    it.each(["repeated", "unmatched", "refused", "challenge"] as const)(
+    it.for(["repeated", "unmatched", "refused", "challenge"] as const)(
       "keeps all of one that started nothing, as it was answered: %s",
-      async (answer) => {
-        await using world = await openWorld(engine);
+      async (answer, { world }) => {
         const delivery = hookOf("dlv_1", { answer, body: "\0\xff\x80" });
         await record(world, delivery);
         const nothing = { turnId: undefined, sessionId: undefined, eventId: undefined };
@@ -22,16 +23,14 @@ export const deliveriesTests = (engine: Engine): void => {
       },
     );
 
-    it("keeps one that has nothing of what only some have", async () => {
-      await using world = await openWorld(engine);
+    it("keeps one that has nothing of what only some have", async ({ world }) => {
       const none = { mapping: undefined, senderId: undefined, replayOf: undefined, status: undefined, body: undefined };
       const delivery = hookOf("dlv_1", { ...none, steps: [], headers: "", answer: "refused", caller: "" });
       await record(world, delivery);
       expect(await world.store.getDelivery("dlv_1")).toMatchObject(delivery);
     });
 
-    it("shows the turn or event that one repeats", async () => {
-      await using world = await openWorld(engine);
+    it("shows the turn or event that one repeats", async ({ world }) => {
       const { turnId } = await world.start();
       const { eventId } = await queueEvent(world);
       const of = [{ turnId, sessionId: "chat:a" }, { eventId }];
@@ -43,8 +42,7 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await list(world, { id: eventId })).toEqual(["dlv_1"]);
     });
 
-    it("keeps refused ones in a ring of their own, so that strangers push out nothing else", async () => {
-      await using world = await openWorld(engine);
+    it("keeps refused ones in a ring of their own, so that strangers push out nothing else", async ({ world }) => {
       await record(world, hookOf("dlv_kept", { answer: "unmatched" }), 3, 1);
       for (let n = 0; n < 5; n++) await record(world, hookOf(`dlv_${n}`, { answer: "refused" }), 3, 1);
       expect(await list(world)).toEqual(["dlv_4", "dlv_3", "dlv_2", "dlv_kept"]);
@@ -53,8 +51,7 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(world.store.stats().deliveries).toBe(4);
     });
 
-    it("keeps no more bytes of refused ones than a part of all", async () => {
-      await using world = await openWorld(engine);
+    it("keeps no more bytes of refused ones than a part of all", async ({ world }) => {
       const body = "x".repeat(10_000);
       const limits = { entries: 1_000, bytes: 200_000, refused: 1_000 };
       for (let n = 0; n < 100; n++) {
@@ -64,8 +61,7 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await list(world, { limit: 1 })).toEqual(["dlv_99"]);
     });
 
-    it("tells what became of its turn, at every step", async () => {
-      await using world = await openWorld(engine);
+    it("tells what became of its turn, at every step", async ({ world }) => {
       const told: (string | undefined)[] = [];
       const start = async (n: number) => {
         await world.start({ session: `chat:${n}`, delivery: hookOf(`dlv_${n}`) });
@@ -84,8 +80,9 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await world.store.getDelivery("dlv_0")).toMatchObject({ turnId: turn, sessionId: "chat:0" });
     });
 
-    it("tells what became of its event, also when that is queued again, until it is not kept any more", async () => {
-      await using world = await openWorld(engine);
+    it("tells what became of its event, also when that is queued again, until it is not kept any more", async ({
+      world,
+    }) => {
       const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_1") });
       const told = [await outcomeOf(world, "dlv_1")];
       const claimed = await takeEvents(world, [eventId]);
@@ -104,8 +101,7 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await world.store.getDelivery("dlv_1")).toMatchObject({ eventId, turnId: undefined, answer: "accepted" });
     });
 
-    it("goes in the order of ends, though its event was queued again meanwhile", async () => {
-      await using world = await openWorld(engine);
+    it("goes in the order of ends, though its event was queued again meanwhile", async ({ world }) => {
       const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_1") });
       await failEvent(world, eventId, 3);
       const unmatched = (id: string) => hookOf(id, { answer: "unmatched" });
@@ -119,8 +115,7 @@ export const deliveriesTests = (engine: Engine): void => {
       expect((await Promise.all(left)).filter(Boolean)).toEqual(["dlv_3", "dlv_4"]);
     });
 
-    it("adds steps behind those that it came with, whatever has become of it", async () => {
-      await using world = await openWorld(engine);
+    it("adds steps behind those that it came with, whatever has become of it", async ({ world }) => {
       const steps = Array.from({ length: 3 }, (_, n) => ({
         at: 10 + n,
         name: "announcement.retried",
@@ -143,8 +138,7 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await list(world)).toEqual(["dlv_2", "dlv_1"]);
     });
 
-    it("keeps both of two steps that are added at once", async () => {
-      await using world = await openWorld(engine);
+    it("keeps both of two steps that are added at once", async ({ world }) => {
       await world.start({ delivery: deliveryOf("dlv_1") });
       const add = (at: number) => world.store.addDeliveryStep("dlv_1", { at, name: "a.b", detail: undefined });
       await Promise.all([1, 2, 3, 4, 5].map(add));
@@ -152,16 +146,16 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(steps.map(({ at }) => at).sort()).toEqual([1, 2, 3, 4, 5]);
     });
 
-    it("keeps no more than two hundred steps of one", async () => {
-      await using world = await openWorld(engine);
+    it("keeps no more than two hundred steps of one", async ({ world }) => {
       await world.start({ delivery: deliveryOf("dlv_1") });
       for (let at = 0; at < 210; at++)
         await world.store.addDeliveryStep("dlv_1", { at, name: "a.b", detail: undefined });
       expect((await world.store.getDelivery("dlv_1"))?.steps).toHaveLength(200);
     });
 
-    it("says that its work is gone when its session is deleted, and keeps nothing of what came or was made of it", async () => {
-      await using world = await openWorld(engine);
+    it("says that its work is gone when its session is deleted, and keeps nothing of what came or was made of it", async ({
+      world,
+    }) => {
       await world.start({ delivery: hookOf("dlv_ended", { body: "secret" }) });
       await world.end(await world.claimNext());
       const { turnId } = await world.start({ delivery: hookOf("dlv_running", { body: "secret" }) });
@@ -185,8 +179,7 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await world.store.getDelivery("dlv_other")).toMatchObject(deliveryOf("dlv_other", "other"));
     });
 
-    it("keeps no byte of what it erased", async () => {
-      await using world = await openWorld(engine);
+    it("keeps no byte of what it erased", async ({ world }) => {
       const large = "x".repeat(10_000);
       await record(world, hookOf("dlv_other", { answer: "unmatched" }));
       const { deliveryBytes } = world.store.stats();
@@ -199,8 +192,7 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(world.store.stats().deliveryBytes).toBeLessThan(deliveryBytes + 6_000);
     });
 
-    it("says so at once of a session that was long, too", async () => {
-      await using world = await openWorld(engine);
+    it("says so at once of a session that was long, too", async ({ world }) => {
       const count = 300;
       for (let n = 0; n < count; n++) {
         await world.start({ delivery: hookOf(`dlv_${n}`, { body: "secret" }) });
@@ -219,8 +211,9 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await outcomeOf(world, "dlv_new")).toBe("queued");
     });
 
-    it("counts what it holds past its bytes against the store's, as the work of so much is unfinished", async () => {
-      await using world = await openWorld(engine);
+    it("counts what it holds past its bytes against the store's, as the work of so much is unfinished", async ({
+      world,
+    }) => {
       const recorder = { entries: 1_000, bytes: 50_000, refused: 10 };
       const limits = { storeBytes: world.store.stats().bytes + 100_000 };
       const body = "x".repeat(20_000);

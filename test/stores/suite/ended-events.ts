@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { failEvent, news, queueEvent, STREAM_KEEP, takeEvents, waiting } from "../inbound.ts";
-import { deliveryOf, type Engine, LOST, openWorld, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { deliveryOf, type Engine, LOST, type World } from "../world.ts";
 
 const requeue = (world: World, eventId: string, beatNow = false) =>
   world.store.requeueEvent(eventId, { now: world.clock.now(), beatNow, streamKeep: STREAM_KEEP });
@@ -13,9 +14,9 @@ const giveUp = (world: World, agent: string, limit = 100) =>
   });
 
 export const endedEventsTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("events that ended", () => {
-    it("is queued again when it is dead, behind all others and with no attempt counted", async () => {
-      await using world = await openWorld(engine);
+    it("is queued again when it is dead, behind all others and with no attempt counted", async ({ world }) => {
       const event = await queueEvent(world);
       const behind = await queueEvent(world);
       await failEvent(world, event.eventId, 3);
@@ -34,8 +35,7 @@ export const endedEventsTests = (engine: Engine): void => {
       expect(await world.store.getEvent(event.eventId)).toBeUndefined();
     });
 
-    it("changes nothing when one is to be queued again that is not dead", async () => {
-      await using world = await openWorld(engine);
+    it("changes nothing when one is to be queued again that is not dead", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const told = async () => [await news(world), await world.store.readBeat("main")];
       const before = await told();
@@ -47,8 +47,7 @@ export const endedEventsTests = (engine: Engine): void => {
       expect(await waiting(world)).toEqual([]);
     });
 
-    it("gives up the oldest of an agent that wait, so many at a time, and says why", async () => {
-      await using world = await openWorld(engine);
+    it("gives up the oldest of an agent that wait, so many at a time, and says why", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 4; n++) ids.push((await queueEvent(world)).eventId);
       const other = await queueEvent(world, { agent: "other" });
@@ -68,8 +67,7 @@ export const endedEventsTests = (engine: Engine): void => {
       );
     });
 
-    it("can be read after its end until it is past its time, and while it waits for ever", async () => {
-      await using world = await openWorld(engine);
+    it("can be read after its end until it is past its time, and while it waits for ever", async ({ world }) => {
       const [handled, dead, open, taken] = [
         await queueEvent(world),
         await queueEvent(world),
@@ -92,8 +90,7 @@ export const endedEventsTests = (engine: Engine): void => {
       expect((await world.store.listEvents({ limit: 9 })).items).toHaveLength(2);
     });
 
-    it("works off any number that ended in slices", async () => {
-      await using world = await openWorld(engine);
+    it("works off any number that ended in slices", async ({ world }) => {
       const ids: string[] = [];
       while (ids.length < 1_200) {
         const queued = await Promise.all(Array.from({ length: 100 }, () => queueEvent(world)));
@@ -105,8 +102,7 @@ export const endedEventsTests = (engine: Engine): void => {
       expect((await world.store.listEvents({ limit: 9 })).items).toEqual([last]);
     });
 
-    it("keeps the deliveries of events that have not ended, and lets them go after it", async () => {
-      await using world = await openWorld(engine);
+    it("keeps the deliveries of events that have not ended, and lets them go after it", async ({ world }) => {
       const recorder = { entries: 2, bytes: 1e9, refused: 2 };
       const ids: string[] = [];
       for (let n = 0; n < 5; n++) {
@@ -127,8 +123,9 @@ export const endedEventsTests = (engine: Engine): void => {
       expect(world.store.stats().deliveries).toBe(2);
     });
 
-    it("lets the deliveries of turns that end at once go turn by turn, each turn's before those of its events", async () => {
-      await using world = await openWorld(engine);
+    it("lets the deliveries of turns that end at once go turn by turn, each turn's before those of its events", async ({
+      world,
+    }) => {
       const recorder = { entries: 6, bytes: 1e9, refused: 2 };
       for (const turn of ["one", "two"]) {
         const [first, second] = [
@@ -154,8 +151,7 @@ export const endedEventsTests = (engine: Engine): void => {
       }
     });
 
-    it("lets a delivery go once, though its event ended twice", async () => {
-      await using world = await openWorld(engine);
+    it("lets a delivery go once, though its event ended twice", async ({ world }) => {
       const recorder = { entries: 3, bytes: 1e9, refused: 2 };
       const { eventId } = await queueEvent(world, { delivery: deliveryOf("dlv_1"), recorder });
       await failEvent(world, eventId, 3);

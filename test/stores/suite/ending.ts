@@ -1,12 +1,13 @@
-import { describe, expect, it } from "vitest";
-import { type Engine, NO_USAGE, openWorld, refusal, used } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, NO_USAGE, refusal, used } from "../world.ts";
 
 const REMOVED = { name: "agent-removed", detail: "gone" } as const;
 
 export const endingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("ending a turn", () => {
-    it("keeps the reply, the usage and the entries of a completed turn", async () => {
-      await using world = await openWorld(engine);
+    it("keeps the reply, the usage and the entries of a completed turn", async ({ world }) => {
       const { turnId } = await world.start();
       const claimed = await world.claimNext();
       await world.clock.advance(70);
@@ -35,8 +36,7 @@ export const endingTests = (engine: Engine): void => {
       expect(await world.store.getSession("chat:a")).toMatchObject(session);
     });
 
-    it("keeps the calls of tools with the reply", async () => {
-      await using world = await openWorld(engine);
+    it("keeps the calls of tools with the reply", async ({ world }) => {
       await world.start();
       const toolCalls = [
         { tool: "find_order", ok: true, ms: 12 },
@@ -47,8 +47,7 @@ export const endingTests = (engine: Engine): void => {
       expect(await world.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ text: "hi", toolCalls }]);
     });
 
-    it("keeps an empty reply of a completed turn", async () => {
-      await using world = await openWorld(engine);
+    it("keeps an empty reply of a completed turn", async ({ world }) => {
       const { turnId } = await world.start();
       await world.end(await world.claimNext(), { reply: "" });
       expect(await world.store.getTurn(turnId)).toMatchObject({ status: "completed", reply: "", usage: NO_USAGE });
@@ -56,8 +55,7 @@ export const endingTests = (engine: Engine): void => {
     });
 
     for (const status of ["failed", "cancelled"] as const) {
-      it(`keeps what was written of a ${status} turn's reply`, async () => {
-        await using world = await openWorld(engine);
+      it(`keeps what was written of a ${status} turn's reply`, async ({ world }) => {
         const { turnId } = await world.start();
         await world.end(await world.claimNext(), { status, reply: "half a re", usage: used(3, 2) });
         const turn = await world.store.getTurn(turnId);
@@ -66,8 +64,7 @@ export const endingTests = (engine: Engine): void => {
         expect(await world.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ text: "half a re" }]);
       });
 
-      it(`makes no message of a ${status} turn that wrote nothing`, async () => {
-        await using world = await openWorld(engine);
+      it(`makes no message of a ${status} turn that wrote nothing`, async ({ world }) => {
         const { turnId } = await world.start();
         await world.end(await world.claimNext(), { status });
         expect((await world.store.getTurn(turnId))?.reply).toBeUndefined();
@@ -76,8 +73,7 @@ export const endingTests = (engine: Engine): void => {
       });
     }
 
-    it("keeps why a turn failed, in the turn and its entry", async () => {
-      await using world = await openWorld(engine);
+    it("keeps why a turn failed, in the turn and its entry", async ({ world }) => {
       const { turnId } = await world.start();
       const error = { name: "turn-timeout", detail: "too slow" } as const;
       await world.end(await world.claimNext(), { status: "failed", error });
@@ -85,8 +81,7 @@ export const endingTests = (engine: Engine): void => {
       expect((await world.entries()).at(-1)).toMatchObject({ name: "turn.failed", error });
     });
 
-    it("keeps nothing of a claim that does not hold any more", async () => {
-      await using world = await openWorld(engine);
+    it("keeps nothing of a claim that does not hold any more", async ({ world }) => {
       const { turnId } = await world.start();
       const first = await world.claimNext();
       await world.release(first);
@@ -108,8 +103,7 @@ export const endingTests = (engine: Engine): void => {
   });
 
   describe("cancelling a turn", () => {
-    it("ends a queued turn at once, and lets the next of its session go on", async () => {
-      await using world = await openWorld(engine);
+    it("ends a queued turn at once, and lets the next of its session go on", async ({ world }) => {
       const [first, second, third] = [await world.start(), await world.start(), await world.start()];
       const at = world.clock.now();
       const answer = await world.store.cancelTurn(first.turnId, at);
@@ -121,8 +115,7 @@ export const endingTests = (engine: Engine): void => {
       expect((await world.names()).filter((name) => name === "turn.cancelled")).toHaveLength(2);
     });
 
-    it("answers a running turn as it is, and leaves its end to the one that runs it", async () => {
-      await using world = await openWorld(engine);
+    it("answers a running turn as it is, and leaves its end to the one that runs it", async ({ world }) => {
       const { turnId } = await world.start();
       const claimed = await world.claimNext();
       expect(await world.store.cancelTurn(turnId, world.clock.now())).toMatchObject({ turnId, status: "running" });
@@ -130,8 +123,7 @@ export const endingTests = (engine: Engine): void => {
       expect(await world.store.getTurn(turnId)).toMatchObject({ status: "cancelled", reply: "half" });
     });
 
-    it("refuses a turn that has ended, and one that is not there", async () => {
-      await using world = await openWorld(engine);
+    it("refuses a turn that has ended, and one that is not there", async ({ world }) => {
       const now = world.clock.now();
       const { turnId } = await world.start();
       await world.end(await world.claimNext());
@@ -144,8 +136,7 @@ export const endingTests = (engine: Engine): void => {
   });
 
   describe("failing an agent's queued turns", () => {
-    it("fails every one of them and answers how many, and no running one or another agent's", async () => {
-      await using world = await openWorld(engine);
+    it("fails every one of them and answers how many, and no running one or another agent's", async ({ world }) => {
       const running = await world.start({ agent: "gone", session: "chat:1" });
       await world.claimNext();
       const behind = await world.start({ agent: "gone", session: "chat:1" });
@@ -163,8 +154,7 @@ export const endingTests = (engine: Engine): void => {
       expect(await world.store.failQueuedTurns("gone", REMOVED, world.clock.now())).toBe(0);
     });
 
-    it("fails one that was given back with a delay", async () => {
-      await using world = await openWorld(engine);
+    it("fails one that was given back with a delay", async ({ world }) => {
       const { turnId } = await world.start();
       await world.release(await world.claimNext(), 1_000);
       expect(await world.store.failQueuedTurns("main", REMOVED, world.clock.now())).toBe(1);

@@ -1,10 +1,11 @@
-import { describe, expect, it } from "vitest";
-import { type Engine, openWorld, used } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, used } from "../world.ts";
 
 export const givingBackTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("giving a turn back", () => {
-    it("queues it again, before the others of its session", async () => {
-      await using world = await openWorld(engine);
+    it("queues it again, before the others of its session", async ({ world }) => {
       const first = await world.start();
       await world.start();
       expect(await world.release(await world.claimNext())).toBe(true);
@@ -16,8 +17,9 @@ export const givingBackTests = (engine: Engine): void => {
       expect(turns.map(({ turn: { turnId, attempt } }) => [turnId, attempt])).toEqual([[first.turnId, 2]]);
     });
 
-    it("lets nobody claim it, or one behind it, before its delay has passed, and says how long that is", async () => {
-      await using world = await openWorld(engine);
+    it("lets nobody claim it, or one behind it, before its delay has passed, and says how long that is", async ({
+      world,
+    }) => {
       const first = await world.start();
       await world.start();
       await world.release(await world.claimNext(), 500);
@@ -28,8 +30,9 @@ export const givingBackTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn).toMatchObject({ turnId: first.turnId, attempt: 2 });
     });
 
-    it("says how long until the earliest of several is due, in whatever order they were given back", async () => {
-      await using world = await openWorld(engine);
+    it("says how long until the earliest of several is due, in whatever order they were given back", async ({
+      world,
+    }) => {
       for (const session of ["chat:a", "chat:b", "chat:c"]) await world.start({ session });
       const { turns } = await world.claim();
       for (const [n, delayMs] of [700, 300, 500].entries()) await world.release(turns[n] as (typeof turns)[0], delayMs);
@@ -45,8 +48,7 @@ export const givingBackTests = (engine: Engine): void => {
       }
     });
 
-    it("measures the delay by a clock that does not jump", async () => {
-      await using world = await openWorld(engine);
+    it("measures the delay by a clock that does not jump", async ({ world }) => {
       await world.start();
       await world.release(await world.claimNext(), 500);
       world.clock.jump(3_600_000);
@@ -56,8 +58,7 @@ export const givingBackTests = (engine: Engine): void => {
       expect((await world.claim()).turns).toHaveLength(1);
     });
 
-    it("adds up what all attempts of a turn used", async () => {
-      await using world = await openWorld(engine);
+    it("adds up what all attempts of a turn used", async ({ world }) => {
       const { turnId } = await world.start();
       await world.release(await world.claimNext(), 0, used(2, 0));
       expect((await world.store.getTurn(turnId))?.usage).toEqual({ input: 2, output: 0 });
@@ -70,8 +71,7 @@ export const givingBackTests = (engine: Engine): void => {
       expect((await world.store.getSession("chat:a"))?.usage).toEqual(usage);
     });
 
-    it("ends it as cancelled when that was asked for while it ran", async () => {
-      await using world = await openWorld(engine);
+    it("ends it as cancelled when that was asked for while it ran", async ({ world }) => {
       const { turnId } = await world.start();
       const next = await world.start();
       const claimed = await world.claimNext();
@@ -82,8 +82,7 @@ export const givingBackTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn.turnId).toBe(next.turnId);
     });
 
-    it("cancels one whose delay has not passed, and lets the next of its session go on", async () => {
-      await using world = await openWorld(engine);
+    it("cancels one whose delay has not passed, and lets the next of its session go on", async ({ world }) => {
       const { turnId } = await world.start();
       const next = await world.start();
       await world.release(await world.claimNext(), 500);

@@ -1,15 +1,16 @@
-import { describe, expect, it } from "vitest";
-import type { GatewayNews } from "#store/store.ts";
+import { describe, expect } from "vitest";
+import type { ClaimedTurn, GatewayNews } from "#store/store.ts";
 import { failEvent, news, queueEvent, takeEvents, toldNews, waiting } from "../inbound.ts";
-import { type Engine, LEASE_MS, LOST, openWorld, refusal, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, LOST, refusal, type World } from "../world.ts";
 
 const ofEvent = async (world: World, eventId: string): Promise<GatewayNews[]> =>
   (await news(world)).filter((one) => "eventId" in one && one.eventId === eventId);
 
 export const handlingEventsTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("handling events", () => {
-    it("binds events to the turn that takes them, so that no other turn can", async () => {
-      await using world = await openWorld(engine);
+    it("binds events to the turn that takes them, so that no other turn can", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const { turnId } = (await takeEvents(world, [eventId])).claim;
       const taken = { status: "queued", attempts: 0, turnId, endedAt: undefined };
@@ -18,9 +19,9 @@ export const handlingEventsTests = (engine: Engine): void => {
       expect(await waiting(world)).toEqual([]);
     });
 
-    it.each([
+    it.for<[string, (world: World, eventId: string) => Promise<string[]>]>([
       ["is not there", async () => ["evt_unknown"]],
-      ["comes twice", async (_: World, eventId: string) => [eventId, eventId]],
+      ["comes twice", async (_, eventId) => [eventId, eventId]],
       ["is another agent's", async (world: World) => [(await queueEvent(world, { agent: "other" })).eventId]],
       [
         "ended",
@@ -30,8 +31,7 @@ export const handlingEventsTests = (engine: Engine): void => {
           return [eventId];
         },
       ],
-    ])("starts no turn, and takes nothing, when one of its events %s", async (_, idsOf) => {
-      await using world = await openWorld(engine);
+    ])("starts no turn, and takes nothing, when one of its events %s", async ([, idsOf], { world }) => {
       const { eventId } = await queueEvent(world);
       const ids = [eventId, ...(await idsOf(world, eventId))];
       const before = world.store.stats();
@@ -41,16 +41,14 @@ export const handlingEventsTests = (engine: Engine): void => {
       expect(await waiting(world)).toEqual([eventId]);
     });
 
-    it("takes each event for one of several turns that want it at once", async () => {
-      await using world = await openWorld(engine);
+    it("takes each event for one of several turns that want it at once", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const calls = Array.from({ length: 10 }, () => refusal(takeEvents(world, [eventId])));
       expect((await Promise.all(calls)).filter((outcome) => outcome === "not refused")).toHaveLength(1);
       expect(world.store.stats().turnsRunning).toBe(1);
     });
 
-    it("has handled them when the turn completes, in the same transaction", async () => {
-      await using world = await openWorld(engine);
+    it("has handled them when the turn completes, in the same transaction", async ({ world }) => {
       const ids = [(await queueEvent(world)).eventId, (await queueEvent(world)).eventId];
       const claimed = await takeEvents(world, ids);
       await world.clock.advance(1_000);
@@ -76,7 +74,7 @@ export const handlingEventsTests = (engine: Engine): void => {
       expect(world.store.stats().eventsQueued).toBe(0);
     });
 
-    it.each([
+    it.for([
       ["failed", { status: "failed", error: { name: "turn-timeout", detail: "too slow ü" } }, "too slow ü"],
       [
         "failed without a word",
@@ -84,20 +82,21 @@ export const handlingEventsTests = (engine: Engine): void => {
         "turn-timeout",
       ],
       ["was cancelled", { status: "cancelled" }, "The turn was cancelled."],
-    ] as const)("goes back with an attempt more, to its old place, when its turn %s", async (_, how, reason) => {
-      await using world = await openWorld(engine);
-      const event = await queueEvent(world, { metadata: "{}" });
-      const behind = await queueEvent(world);
-      const claimed = await takeEvents(world, [event.eventId]);
-      await world.end(claimed, how);
-      const { turnId } = claimed.claim;
-      expect(await world.store.getEvent(event.eventId)).toEqual({ ...event, attempts: 1, turnId, reason });
-      expect(await waiting(world)).toEqual([event.eventId, behind.eventId]);
-      expect(await ofEvent(world, event.eventId)).toHaveLength(1);
-    });
+    ] as const)(
+      "goes back with an attempt more, to its old place, when its turn %s",
+      async ([, how, reason], { world }) => {
+        const event = await queueEvent(world, { metadata: "{}" });
+        const behind = await queueEvent(world);
+        const claimed = await takeEvents(world, [event.eventId]);
+        await world.end(claimed, how);
+        const { turnId } = claimed.claim;
+        expect(await world.store.getEvent(event.eventId)).toEqual({ ...event, attempts: 1, turnId, reason });
+        expect(await waiting(world)).toEqual([event.eventId, behind.eventId]);
+        expect(await ofEvent(world, event.eventId)).toHaveLength(1);
+      },
+    );
 
-    it("is dead after as many failed turns as it may have, and the stream says why", async () => {
-      await using world = await openWorld(engine);
+    it("is dead after as many failed turns as it may have, and the stream says why", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       await failEvent(world, eventId, 2);
       expect(await world.store.getEvent(eventId)).toMatchObject({ status: "queued", attempts: 2 });
@@ -113,8 +112,7 @@ export const handlingEventsTests = (engine: Engine): void => {
       expect(await refusal(takeEvents(world, [eventId]))).toBe("internal");
     });
 
-    it("stays with its turn while that waits to be tried again", async () => {
-      await using world = await openWorld(engine);
+    it("stays with its turn while that waits to be tried again", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const claimed = await takeEvents(world, [eventId]);
       await world.release(claimed, 1_000);
@@ -124,8 +122,7 @@ export const handlingEventsTests = (engine: Engine): void => {
       expect(await world.store.getEvent(eventId)).toMatchObject({ status: "handled", attempts: 0 });
     });
 
-    it("goes back once, whoever ends the turn late", async () => {
-      await using world = await openWorld(engine);
+    it("goes back once, whoever ends the turn late", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const slow = await takeEvents(world, [eventId]);
       await world.clock.advance(LEASE_MS);
@@ -136,39 +133,33 @@ export const handlingEventsTests = (engine: Engine): void => {
       expect(await waiting(world)).toEqual([eventId]);
     });
 
-    it.each([
-      [
-        "its session is deleted while it runs",
-        async (world: World, session: string) => {
-          await world.store.deleteSession(session, world.clock.now());
-        },
-      ],
+    it.for<[string, (world: World, claimed: ClaimedTurn) => Promise<unknown>]>([
+      ["its session is deleted while it runs", ({ store, clock }) => store.deleteSession("beat:1", clock.now())],
       [
         "its session is deleted while it waits",
-        async (world: World, session: string, release: () => Promise<unknown>) => {
-          await release();
-          await world.store.deleteSession(session, world.clock.now());
+        async (world, claimed) => {
+          await world.release(claimed);
+          await world.store.deleteSession("beat:1", world.clock.now());
         },
       ],
       [
         "it is cancelled while it waits",
-        async (world: World, _: string, release: () => Promise<unknown>, turnId: string) => {
-          await release();
-          await world.store.cancelTurn(turnId, world.clock.now());
+        async (world, claimed) => {
+          await world.release(claimed);
+          await world.store.cancelTurn(claimed.claim.turnId, world.clock.now());
         },
       ],
       [
         "its agent's turns are failed",
-        async (world: World, _: string, release: () => Promise<unknown>) => {
-          await release();
+        async (world, claimed) => {
+          await world.release(claimed);
           await world.store.failQueuedTurns("main", { name: "agent-removed", detail: "gone" }, world.clock.now());
         },
       ],
-    ])("is given back by a turn when %s", async (_, act) => {
-      await using world = await openWorld(engine);
+    ])("is given back by a turn when %s", async ([, act], { world }) => {
       const { eventId } = await queueEvent(world);
       const claimed = await takeEvents(world, [eventId], { session: "beat:1" });
-      await act(world, "beat:1", () => world.release(claimed), claimed.claim.turnId);
+      await act(world, claimed);
       const event = await world.store.getEvent(eventId);
       expect(event).toMatchObject({ status: "queued", attempts: 1, turnId: claimed.claim.turnId });
       expect(event?.reason).toEqual(expect.stringMatching(/./));
@@ -177,8 +168,7 @@ export const handlingEventsTests = (engine: Engine): void => {
       expect(await world.store.getEvent(eventId)).toEqual(event);
     });
 
-    it("dies with its turn's session where it may not be tried again, and who watches is told", async () => {
-      await using world = await openWorld(engine);
+    it("dies with its turn's session where it may not be tried again, and who watches is told", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       await takeEvents(world, [eventId], { session: "beat:1", maxAttempts: 1 });
       world.told.length = 0;

@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { ApiKey } from "#store/store.ts";
-import { type Engine, openWorld } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import type { Engine } from "../world.ts";
 
 const keyOf = (n: number): ApiKey => ({
   keyId: `key_${n}`,
@@ -15,15 +16,14 @@ const keyOf = (n: number): ApiKey => ({
 });
 
 export const keysTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("keeping keys", () => {
-    it("lists keys in the order of their making", async () => {
-      await using world = await openWorld(engine);
+    it("lists keys in the order of their making", async ({ world }) => {
       for (const n of [3, 1, 2]) await world.store.createKey(keyOf(n));
       expect(await world.store.listKeys()).toEqual([keyOf(3), keyOf(1), keyOf(2)]);
     });
 
-    it("revokes a key once, and only that one", async () => {
-      await using world = await openWorld(engine);
+    it("revokes a key once, and only that one", async ({ world }) => {
       for (const n of [1, 2]) await world.store.createKey(keyOf(n));
       expect(await world.store.revokeKey("key_1")).toBe(true);
       expect(await world.store.revokeKey("key_1")).toBe(false);
@@ -31,8 +31,7 @@ export const keysTests = (engine: Engine): void => {
       expect(await world.store.listKeys()).toEqual([keyOf(2)]);
     });
 
-    it("makes a key in the place of another, which ends no later than it would have", async () => {
-      await using world = await openWorld(engine);
+    it("makes a key in the place of another, which ends no later than it would have", async ({ world }) => {
       for (const n of [1, 2]) await world.store.createKey(keyOf(n));
       expect(await world.store.replaceKey("key_1", keyOf(3), 5_000)).toBe(true);
       expect(await world.store.replaceKey("key_2", keyOf(4), 99_000)).toBe(true);
@@ -44,8 +43,7 @@ export const keysTests = (engine: Engine): void => {
       ]);
     });
 
-    it("replaces a key once, and keeps nothing where it is not there", async () => {
-      await using world = await openWorld(engine);
+    it("replaces a key once, and keeps nothing where it is not there", async ({ world }) => {
       await world.store.createKey(keyOf(1));
       const both = [world.store.replaceKey("key_1", keyOf(3), 5_000), world.store.replaceKey("key_1", keyOf(5), 6_000)];
       expect((await Promise.all(both)).toSorted()).toEqual([false, true]);
@@ -53,8 +51,7 @@ export const keysTests = (engine: Engine): void => {
       expect(await world.store.listKeys()).toHaveLength(2);
     });
 
-    it("notes when a key was last used, and ignores one that is not there", async () => {
-      await using world = await openWorld(engine);
+    it("notes when a key was last used, and ignores one that is not there", async ({ world }) => {
       for (const n of [1, 2]) await world.store.createKey(keyOf(n));
       await world.store.touchKey("key_1", 5_000);
       await world.store.touchKey("key_9", 5_000);

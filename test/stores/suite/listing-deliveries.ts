@@ -1,8 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { DeliveryQuery } from "#store/store.ts";
 import { hookOf, list, record } from "../deliveries.ts";
 import { queueEvent, takeEvents } from "../inbound.ts";
-import { deliveryOf, type Engine, openWorld, RECORDER, refusal, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { deliveryOf, type Engine, RECORDER, refusal, type World } from "../world.ts";
 
 /** All that a list gives, page by page. */
 const pages = async (world: World, query: DeliveryQuery): Promise<string[]> => {
@@ -17,9 +18,9 @@ const pages = async (world: World, query: DeliveryQuery): Promise<string[]> => {
 };
 
 export const listingDeliveriesTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("listing recorded requests", () => {
-    it("gives the newest first, without their headers, bodies and steps", async () => {
-      await using world = await openWorld(engine);
+    it("gives the newest first, without their headers, bodies and steps", async ({ world }) => {
       await world.start({ delivery: hookOf("dlv_1") });
       await record(world, hookOf("dlv_2", { answer: "refused" }));
       const { eventId } = await queueEvent(world, { delivery: hookOf("dlv_3") });
@@ -33,8 +34,9 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       expect(next).toBeUndefined();
     });
 
-    it("gives those that match: by surface, outcome, mapping, session, time, and all of them together", async () => {
-      await using world = await openWorld(engine);
+    it("gives those that match: by surface, outcome, mapping, session, time, and all of them together", async ({
+      world,
+    }) => {
       await world.start({ session: "chat:a", delivery: { ...deliveryOf("dlv_rest"), at: 10 } });
       await world.end(await world.claimNext());
       await world.start({ session: "chat:b", delivery: hookOf("dlv_hook", { at: 20, mapping: "one" }) });
@@ -64,8 +66,9 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       expect(await list(world, { outcome: "handled" })).toEqual(["dlv_event"]);
     });
 
-    it("gives those of an agent: they started its turn, queued its event, or repeat one of these", async () => {
-      await using world = await openWorld(engine);
+    it("gives those of an agent: they started its turn, queued its event, or repeat one of these", async ({
+      world,
+    }) => {
       const turn = await world.start({ session: "chat:a", agent: "clerk", delivery: hookOf("dlv_turn") });
       await world.start({ session: "chat:b", delivery: hookOf("dlv_other") });
       const event = await queueEvent(world, { agent: "clerk", delivery: hookOf("dlv_event") });
@@ -85,8 +88,7 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       expect(await list(world, { agent: "clerk", outcome: "gone" })).toEqual(["dlv_turn"]);
     });
 
-    it("finds the few that match among many, also those that were erased", async () => {
-      await using world = await openWorld(engine);
+    it("finds the few that match among many, also those that were erased", async ({ world }) => {
       const end = async (status: "failed" | "completed") => world.end(await world.claimNext(), { status });
       await world.start({ session: "chat:erased", delivery: { ...deliveryOf("dlv_erased"), surface: "rpc" } });
       await end("completed");
@@ -107,8 +109,7 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       expect((await world.store.listTurns({ status: "failed", limit: 10 })).items).toHaveLength(1);
     });
 
-    it("finds one by any id that it has, and by nothing else", async () => {
-      await using world = await openWorld(engine);
+    it("finds one by any id that it has, and by nothing else", async ({ world }) => {
       const { turnId } = await world.start({
         session: "chat:ü",
         delivery: hookOf("dlv_turn", { senderId: "sender ü" }),
@@ -125,8 +126,7 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       expect(await list(world, { id: turnId, sessionId: "chat:other" })).toEqual([]);
     });
 
-    it("gives the same ones page by page, whatever comes meanwhile", async () => {
-      await using world = await openWorld(engine);
+    it("gives the same ones page by page, whatever comes meanwhile", async ({ world }) => {
       for (let n = 0; n < 9; n++) {
         await record(world, hookOf(`dlv_${n}`, { answer: n % 3 === 0 ? "refused" : "unmatched" }));
       }

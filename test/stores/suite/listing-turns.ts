@@ -1,7 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { MOST_LOOKED_AT } from "#store/rules/turn-lookup.ts";
 import type { Turn, TurnQuery } from "#store/store.ts";
-import { type Engine, openWorld, refusal, times, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, refusal, times, type World } from "../world.ts";
 
 const pagesOf = async ({ store }: World, query: TurnQuery): Promise<Turn[][]> => {
   const pages: Turn[][] = [];
@@ -34,9 +35,9 @@ const oneOfEach = async (world: World) => {
 };
 
 export const listingTurnsTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("listing turns", () => {
-    it("has them newest first, as getTurn answers them but for the reply", async () => {
-      await using world = await openWorld(engine);
+    it("has them newest first, as getTurn answers them but for the reply", async ({ world }) => {
       const turns = Object.values(await oneOfEach(world)).reverse();
       const { items, next } = await world.store.listTurns({ limit: 10 });
       expect(idsOf(items)).toEqual(idsOf(turns));
@@ -46,8 +47,7 @@ export const listingTurnsTests = (engine: Engine): void => {
       expect(next).toBeUndefined();
     });
 
-    it("finds by state, agent and session, alone and together", async () => {
-      await using world = await openWorld(engine);
+    it("finds by state, agent and session, alone and together", async ({ world }) => {
       const { completed, failed, running, cancelled, queued } = await oneOfEach(world);
       for (const turn of Object.entries({ completed, failed, running, cancelled, queued })) {
         const [status, { turnId }] = turn as [Turn["status"], Turn];
@@ -62,8 +62,7 @@ export const listingTurnsTests = (engine: Engine): void => {
       expect(await list(world, { status: "running", agent: "other" })).toEqual([]);
     });
 
-    it.each([1, 2, 3, 100])("pages by %i hold each once, whether it ended or not", async (limit) => {
-      await using world = await openWorld(engine);
+    it.for([1, 2, 3, 100])("pages by %i hold each once, whether it ended or not", async (limit, { world }) => {
       for (const n of times(5, (n) => n)) {
         await world.start({ session: `chat:${n % 2}`, text: "x" });
         await world.end(await world.claimNext());
@@ -87,8 +86,7 @@ export const listingTurnsTests = (engine: Engine): void => {
       }
     });
 
-    it("pages stay whole while turns start and end", async () => {
-      await using world = await openWorld(engine);
+    it("pages stay whole while turns start and end", async ({ world }) => {
       const before = (await Promise.all(times(6, (n) => world.start({ session: `chat:${n}`, text: "x" })))).map(
         ({ turnId }) => turnId,
       );
@@ -99,8 +97,7 @@ export const listingTurnsTests = (engine: Engine): void => {
       expect([...idsOf(first.items), ...idsOf(rest.items)].sort()).toEqual(before.sort());
     });
 
-    it("leaves out what was deleted", async () => {
-      await using world = await openWorld(engine);
+    it("leaves out what was deleted", async ({ world }) => {
       const { failed } = await oneOfEach(world);
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(await list(world)).toEqual([failed.turnId]);
@@ -112,8 +109,7 @@ export const listingTurnsTests = (engine: Engine): void => {
 
     it("looks at MOST_LOOKED_AT turns for a page, which may be empty and have a next", {
       timeout: 120_000,
-    }, async () => {
-      await using world = await openWorld(engine);
+    }, async ({ world }) => {
       const oldest = await world.start({ session: "chat:old", agent: "other", text: "x" });
       await world.end(await world.claimNext());
       for (let n = 0; n < MOST_LOOKED_AT; n += 500) {
@@ -125,10 +121,12 @@ export const listingTurnsTests = (engine: Engine): void => {
       expect(new Set(idsOf((await pagesOf(world, { limit: 500 })).flat())).size).toBe(MOST_LOOKED_AT + 1);
     });
 
-    it.each(["nonsense", "", "c0", "t", "turn_000001", "t'--", "\u0000"])("refuses the cursor %j", async (cursor) => {
-      await using world = await openWorld(engine);
-      expect(await refusal(world.store.listTurns({ limit: 10, cursor }))).toBe("invalid-params");
-      expect(await refusal(world.store.listTurns({ limit: 10, cursor, status: "queued" }))).toBe("invalid-params");
-    });
+    it.for(["nonsense", "", "c0", "t", "turn_000001", "t'--", "\u0000"])(
+      "refuses the cursor %j",
+      async (cursor, { world }) => {
+        expect(await refusal(world.store.listTurns({ limit: 10, cursor }))).toBe("invalid-params");
+        expect(await refusal(world.store.listTurns({ limit: 10, cursor, status: "queued" }))).toBe("invalid-params");
+      },
+    );
   });
 };

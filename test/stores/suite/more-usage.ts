@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { type Engine, openWorld, used, usedMore, type Wish, type World } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, used, usedMore, type Wish, type World } from "../world.ts";
 
 const NOTHING = { input: 0, output: 0 };
 
@@ -9,9 +10,11 @@ const run = async (world: World, wish: Wish, usage: ReturnType<typeof used>) => 
 };
 
 export const moreUsageTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("cached and reasoning tokens, costs, and which model answered", () => {
-    it("adds cached and reasoning tokens and costs up: in the turn, its entry, its session and the counters", async () => {
-      await using world = await openWorld(engine);
+    it("adds cached and reasoning tokens and costs up: in the turn, its entry, its session and the counters", async ({
+      world,
+    }) => {
       const { turnId } = await world.start();
       await world.release(await world.claimNext(), 0, usedMore(100, 0, 12_345));
       const first = { input: 101, output: 1, more: { cached: 100, reasoning: 0, cost: 12_345 } };
@@ -34,8 +37,7 @@ export const moreUsageTests = (engine: Engine): void => {
       expect(await world.store.sumUsage({ from: 0, to: Infinity, by: "model" })).toMatchObject([{ counts: counted }]);
     });
 
-    it("keeps them of a turn that failed, or was cancelled as it was given back", async () => {
-      await using world = await openWorld(engine);
+    it("keeps them of a turn that failed, or was cancelled as it was given back", async ({ world }) => {
       const failed = await world.start();
       await world.end(await world.claimNext(), { status: "failed", usage: usedMore(1, 2, 3) });
       const cancelled = await world.start();
@@ -49,8 +51,9 @@ export const moreUsageTests = (engine: Engine): void => {
       expect(ends).toMatchObject([{ usage: one }, { usage: other }]);
     });
 
-    it("has none of them where they are 0, and a session that begins anew has none of the one before", async () => {
-      await using world = await openWorld(engine);
+    it("has none of them where they are 0, and a session that begins anew has none of the one before", async ({
+      world,
+    }) => {
       await run(world, {}, usedMore(1, 1, 1));
       await world.store.deleteSession("chat:a", world.clock.now());
       const { turnId } = await world.start();
@@ -60,8 +63,7 @@ export const moreUsageTests = (engine: Engine): void => {
       expect((await world.entries()).at(-1)).toMatchObject({ usage: NOTHING });
     });
 
-    it("adds up costs that are as large as a number can be without a rounding", async () => {
-      await using world = await openWorld(engine);
+    it("adds up costs that are as large as a number can be without a rounding", async ({ world }) => {
       const half = (Number.MAX_SAFE_INTEGER - 1) / 2;
       await run(world, {}, usedMore(1, 1, half));
       await run(world, {}, usedMore(1, 1, half));
@@ -70,8 +72,9 @@ export const moreUsageTests = (engine: Engine): void => {
       expect(counts?.counts.cost).toBe(2 * half);
     });
 
-    it("names the model that answered once the turn has ended, in its entry and its counters too", async () => {
-      await using world = await openWorld(engine);
+    it("names the model that answered once the turn has ended, in its entry and its counters too", async ({
+      world,
+    }) => {
       const asked = await world.start({ model: "fast" });
       await world.release(await world.claimNext(), 0, used(1, 0, "small"));
       const again = await world.claimNext();

@@ -1,16 +1,17 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { Store } from "#store/store.ts";
-import { type Engine, openWorld, refusal, times, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, refusal, times, type World } from "../world.ts";
 
 export const overlappingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   const expectStats = async ({ store }: World, stats: Partial<ReturnType<Store["stats"]>>): Promise<void> => {
     if (engine.countsLater) await expect.poll(() => store.stats()).toMatchObject(stats);
     else expect(store.stats()).toMatchObject(stats);
   };
 
   describe("overlapping calls", () => {
-    it("starts one turn for any number of calls with the same key", async () => {
-      await using world = await openWorld(engine);
+    it("starts one turn for any number of calls with the same key", async ({ world }) => {
       const orders = times(20, (n) => world.order({ key: "k", session: `chat:${n}` }));
       const starts = await Promise.all(orders.map((order) => world.store.startTurn(order)));
       expect(starts.filter(({ replayed }) => !replayed)).toHaveLength(1);
@@ -18,8 +19,7 @@ export const overlappingTests = (engine: Engine): void => {
       await expectStats(world, { sessions: 1, turnsQueued: 1 });
     });
 
-    it("numbers the entries of starts that overlap without a gap, and tells of them in order", async () => {
-      await using world = await openWorld(engine);
+    it("numbers the entries of starts that overlap without a gap, and tells of them in order", async ({ world }) => {
       const turns = await Promise.all(times(50, () => world.start()));
       const entries = await world.entries();
       expect(entries.map(({ seq }) => seq)).toEqual(times(100, (n) => n + 1));
@@ -32,8 +32,7 @@ export const overlappingTests = (engine: Engine): void => {
       expect(told.map(({ seq }) => seq)).toEqual(times(100, (n) => n + 1));
     });
 
-    it("passes no limit when starts overlap", async () => {
-      await using world = await openWorld(engine);
+    it("passes no limit when starts overlap", async ({ world }) => {
       const limits = { turnsPerSession: 5 };
       const outcomes = await Promise.all(times(20, () => refusal(world.store.startTurn(world.order({ limits })))));
       expect(outcomes.filter((outcome) => outcome === "not refused")).toHaveLength(5);
@@ -41,8 +40,7 @@ export const overlappingTests = (engine: Engine): void => {
       expect((await world.store.getSession("chat:a"))?.turnsQueued).toBe(5);
     });
 
-    it("hands out each turn to one of those who claim at once, and never two of a session", async () => {
-      await using world = await openWorld(engine);
+    it("hands out each turn to one of those who claim at once, and never two of a session", async ({ world }) => {
       for (let n = 0; n < 40; n++) await world.start({ session: `chat:${n % 20}` });
       const claims = await Promise.all(times(8, (n) => world.claim({ free: 5, node: `node_${n}` })));
       const sessions = claims.flatMap(({ turns }) => turns.map(({ turn }) => turn.sessionId));
@@ -50,8 +48,7 @@ export const overlappingTests = (engine: Engine): void => {
       expect(sessions).toHaveLength(20);
     });
 
-    it("keeps one end of a turn for which several come at once", async () => {
-      await using world = await openWorld(engine);
+    it("keeps one end of a turn for which several come at once", async ({ world }) => {
       const { turnId } = await world.start();
       const claimed = await world.claimNext();
       const kept = await Promise.all(times(10, (n) => world.end(claimed, { reply: `reply ${n}` })));
@@ -60,8 +57,7 @@ export const overlappingTests = (engine: Engine): void => {
       expect((await world.names()).filter((name) => name === "turn.completed")).toHaveLength(1);
     });
 
-    it("ends a turn once when cancelling, claiming and deleting overlap", async () => {
-      await using world = await openWorld(engine);
+    it("ends a turn once when cancelling, claiming and deleting overlap", async ({ world }) => {
       for (let n = 0; n < 20; n++) {
         const session = `chat:${n}`;
         const { turnId } = await world.start({ session });
@@ -79,8 +75,7 @@ export const overlappingTests = (engine: Engine): void => {
       await expectStats(world, { turnsQueued: 0, turnsRunning: 0 });
     });
 
-    it("shows each call what every call before it has kept", async () => {
-      await using world = await openWorld(engine);
+    it("shows each call what every call before it has kept", async ({ world }) => {
       for (let n = 1; n <= 10; n++) {
         const { turnId } = await world.start();
         const reads = await Promise.all([

@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { queueEvent, STREAM_KEEP, toldNews } from "../inbound.ts";
-import { type Engine, LEASE_MS, openWorld, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, type World } from "../world.ts";
 
 const set = (world: World, paused: boolean, agent = "main") =>
   world.store.setPaused(agent, { paused, now: world.clock.now(), streamKeep: STREAM_KEEP });
@@ -21,9 +22,11 @@ const planBeat = (world: World, delayMs: number) =>
   world.store.planBeat("main", { now: world.clock.now(), delayMs, soonest: false });
 
 export const pausingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("pausing an agent", () => {
-    it("is told since when, and once on the gateway's stream; a second pause keeps the time of the first", async () => {
-      await using world = await openWorld(engine);
+    it("is told since when, and once on the gateway's stream; a second pause keeps the time of the first", async ({
+      world,
+    }) => {
       expect(world.store.agentCounts("main").pausedAt).toBeUndefined();
       const pausedAt = world.clock.now();
       expect(await pause(world)).toEqual({ pausedAt, isChanged: true });
@@ -39,14 +42,14 @@ export const pausingTests = (engine: Engine): void => {
       ]);
     });
 
-    it("resumes one that was never paused, or never heard of, without a word", async () => {
-      await using world = await openWorld(engine);
+    it("resumes one that was never paused, or never heard of, without a word", async ({ world }) => {
       expect(await resume(world, "nobody")).toEqual({ pausedAt: undefined, isChanged: false });
       expect(world.told).toEqual([]);
     });
 
-    it("takes turns, and hands out none of them until it is resumed; then all of them in their order", async () => {
-      await using world = await openWorld(engine);
+    it("takes turns, and hands out none of them until it is resumed; then all of them in their order", async ({
+      world,
+    }) => {
       const before = await world.start({ session: "chat:a" });
       await pause(world);
       const ids = [before.turnId];
@@ -74,8 +77,7 @@ export const pausingTests = (engine: Engine): void => {
       expect([...order].sort()).toEqual([...ids].sort());
     });
 
-    it("lets a turn that is claimed go on to its end, and nothing behind it begin", async () => {
-      await using world = await openWorld(engine);
+    it("lets a turn that is claimed go on to its end, and nothing behind it begin", async ({ world }) => {
       const running = await startAtOnce(world);
       const next = await world.start();
       await pause(world);
@@ -87,8 +89,7 @@ export const pausingTests = (engine: Engine): void => {
       expect(await claimedIds(world)).toEqual([next.turnId]);
     });
 
-    it("keeps a turn that was given back, or whose lease ended, until it is resumed", async () => {
-      await using world = await openWorld(engine);
+    it("keeps a turn that was given back, or whose lease ended, until it is resumed", async ({ world }) => {
       const [back, lost] = [
         await startAtOnce(world, { session: "chat:a" }),
         await startAtOnce(world, { session: "chat:b" }),
@@ -103,8 +104,7 @@ export const pausingTests = (engine: Engine): void => {
       expect((await claimedIds(world)).sort()).toEqual([back.turn.turnId, lost.turn.turnId].sort());
     });
 
-    it("makes only its own turns and beats wait", async () => {
-      await using world = await openWorld(engine);
+    it("makes only its own turns and beats wait", async ({ world }) => {
       await pause(world);
       await world.start();
       for (const agent of ["main", "other"]) {
@@ -116,8 +116,7 @@ export const pausingTests = (engine: Engine): void => {
       expect((await claimBeats(world, ["main", "other"])).beats.map(({ agent }) => agent)).toEqual(["other"]);
     });
 
-    it("lets its queued turns be cancelled, and fail with it", async () => {
-      await using world = await openWorld(engine);
+    it("lets its queued turns be cancelled, and fail with it", async ({ world }) => {
       await pause(world);
       const [one, two] = [await world.start({ session: "chat:a" }), await world.start({ session: "chat:b" })];
       expect((await world.store.cancelTurn(one.turnId, world.clock.now())).status).toBe("cancelled");
@@ -127,8 +126,9 @@ export const pausingTests = (engine: Engine): void => {
       expect(world.store.agentCounts("main").pausedAt).toBeDefined();
     });
 
-    it("takes events, and begins no beat, also where one is asked for; resumed, it is due at once", async () => {
-      await using world = await openWorld(engine);
+    it("takes events, and begins no beat, also where one is asked for; resumed, it is due at once", async ({
+      world,
+    }) => {
       await planBeat(world, 1_000);
       await pause(world);
       expect(await claimBeats(world)).toEqual({ beats: [], nextDueInMs: undefined });
@@ -142,8 +142,7 @@ export const pausingTests = (engine: Engine): void => {
       expect((await claimBeats(world)).beats).toMatchObject([{ agent: "main" }]);
     });
 
-    it("lets a beat that is held go on, and takes none whose lease has ended", async () => {
-      await using world = await openWorld(engine);
+    it("lets a beat that is held go on, and takes none whose lease has ended", async ({ world }) => {
       await planBeat(world, 0);
       const [held] = (await claimBeats(world)).beats;
       await pause(world);
@@ -157,8 +156,7 @@ export const pausingTests = (engine: Engine): void => {
       expect((await claimBeats(world)).beats).toHaveLength(1);
     });
 
-    it("lets a compaction go on", async () => {
-      await using world = await openWorld(engine);
+    it("lets a compaction go on", async ({ world }) => {
       await world.start();
       await world.end(await world.claimNext());
       await pause(world);
@@ -169,8 +167,7 @@ export const pausingTests = (engine: Engine): void => {
       expect(await world.store.endCompaction(place.claim, { now: world.clock.now(), compacted: undefined })).toBe(true);
     });
 
-    it("changes once, however many pause or resume at once", async () => {
-      await using world = await openWorld(engine);
+    it("changes once, however many pause or resume at once", async ({ world }) => {
       const paused = await Promise.all(Array.from({ length: 8 }, () => pause(world)));
       expect(paused.filter(({ isChanged }) => isChanged)).toHaveLength(1);
       const resumed = await Promise.all(Array.from({ length: 8 }, () => resume(world)));
@@ -178,8 +175,7 @@ export const pausingTests = (engine: Engine): void => {
       expect(toldNews(world)).toHaveLength(2);
     });
 
-    it("loses and doubles no turn while it is paused and resumed again and again", async () => {
-      await using world = await openWorld(engine);
+    it("loses and doubles no turn while it is paused and resumed again and again", async ({ world }) => {
       const started: string[] = [];
       const claimed: string[] = [];
       for (let n = 0; n < 20; n++) {
@@ -197,8 +193,9 @@ export const pausingTests = (engine: Engine): void => {
     });
 
     if (engine.reopen)
-      it("stays paused when the store is opened again, and so do its turns; resumed, it is not paused after that", async () => {
-        await using world = await openWorld(engine);
+      it("stays paused when the store is opened again, and so do its turns; resumed, it is not paused after that", async ({
+        world,
+      }) => {
         const { pausedAt } = await pause(world);
         await pause(world, "never-had-a-turn");
         const turn = await world.start();

@@ -1,13 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { eventOrder, news, queueEvent, takeEvents, toldNews, waiting } from "../inbound.ts";
-import { DAY, deliveryOf, type Engine, openWorld, refusal } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { DAY, deliveryOf, type Engine, refusal } from "../world.ts";
 
 const TEXTS = ["", "it happened", "ü 漢 🙂", "a\ud800b", "\u0000\r\n", "x".repeat(100_000)];
 
 export const queueingEventsTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("queueing events", () => {
-    it("keeps all of an event as it came, waiting, and answers it", async () => {
-      await using world = await openWorld(engine);
+    it("keeps all of an event as it came, waiting, and answers it", async ({ world }) => {
       const metadata = JSON.stringify({ source: "ci", ü: ["漢", null] });
       const order = eventOrder(world, { metadata, caller: "ops ü", delivery: deliveryOf("dlv_1") });
       const { event, replayed } = await world.store.queueEvent(order);
@@ -20,16 +21,14 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect(await world.store.getEvent("evt_unknown")).toBeUndefined();
     });
 
-    it.each(TEXTS)("keeps a text: %j", async (text) => {
-      await using world = await openWorld(engine);
+    it.for(TEXTS)("keeps a text: %j", async (text, { world }) => {
       for (const metadata of [undefined, "{}"]) {
         const event = await queueEvent(world, { text, metadata });
         expect(await world.store.getEvent(event.eventId)).toMatchObject({ text, metadata });
       }
     });
 
-    it("tells of it on the gateway's stream, and to who watches once it can be read", async () => {
-      await using world = await openWorld(engine);
+    it("tells of it on the gateway's stream, and to who watches once it can be read", async ({ world }) => {
       const { eventId } = await queueEvent(world);
       const queued = { name: "event.queued", eventId, agentName: "main" };
       expect(await news(world)).toEqual([queued]);
@@ -37,14 +36,12 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect(toldNews(world)).toEqual([{ seq: 1, at: world.clock.now(), ...queued }]);
     });
 
-    it("keeps no more of the gateway's stream than is asked for", async () => {
-      await using world = await openWorld(engine);
+    it("keeps no more of the gateway's stream than is asked for", async ({ world }) => {
       for (let n = 0; n < 5; n++) await queueEvent(world, { streamKeep: 2 });
       expect(await world.store.readGatewayEntries({ after: 0, limit: 9 })).toMatchObject({ first: 4, last: 5 });
     });
 
-    it("gives each a place behind all before it, whatever their agents and times", async () => {
-      await using world = await openWorld(engine);
+    it("gives each a place behind all before it, whatever their agents and times", async ({ world }) => {
       const ordinals: number[] = [];
       for (const agent of ["main", "other", "main"]) {
         world.clock.jump(-1_000);
@@ -55,8 +52,7 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect(new Set(ordinals).size).toBe(3);
     });
 
-    it("answers a repeat with the first event as it is now, and queues nothing", async () => {
-      await using world = await openWorld(engine);
+    it("answers a repeat with the first event as it is now, and queues nothing", async ({ world }) => {
       const { eventId } = await queueEvent(world, { key: "k", delivery: deliveryOf("dlv_1") });
       await world.end(await takeEvents(world, [eventId]));
       const order = eventOrder(world, { key: "k", delivery: deliveryOf("dlv_2") });
@@ -70,8 +66,7 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect(world.store.stats().eventsQueued).toBe(0);
     });
 
-    it("answers ahead what it would answer a repeat with", async () => {
-      await using world = await openWorld(engine);
+    it("answers ahead what it would answer a repeat with", async ({ world }) => {
       const find = (key: string, hash: string) => world.store.findEventReplay({ key, hash }, world.clock.now());
       const event = await queueEvent(world, { key: "k", hash: "one" });
       expect(await find("k", "one")).toEqual(event);
@@ -84,24 +79,21 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect((await find("k", "two"))?.eventId).not.toBe(event.eventId);
     });
 
-    it("takes no turn's key for an event's, and the other way about", async () => {
-      await using world = await openWorld(engine);
+    it("takes no turn's key for an event's, and the other way about", async ({ world }) => {
       await world.start({ key: "turn" });
       await queueEvent(world, { key: "event" });
       expect(await refusal(queueEvent(world, { key: "turn" }))).toBe("idempotency-mismatch");
       expect(await refusal(world.start({ key: "event" }))).toBe("idempotency-mismatch");
     });
 
-    it("says that the event of a key is not kept any more", async () => {
-      await using world = await openWorld(engine);
+    it("says that the event of a key is not kept any more", async ({ world }) => {
       const { eventId } = await queueEvent(world, { key: "k" });
       await world.end(await takeEvents(world, [eventId]));
       await world.sweep({ eventsBefore: world.clock.now() + 1 });
       expect(await refusal(queueEvent(world, { key: "k" }))).toBe("event-not-found");
     });
 
-    it("queues one event for any number of calls with the same key at once", async () => {
-      await using world = await openWorld(engine);
+    it("queues one event for any number of calls with the same key at once", async ({ world }) => {
       const calls = Array.from({ length: 20 }, () => world.store.queueEvent(eventOrder(world, { key: "k" })));
       const answers = await Promise.all(calls);
       expect(new Set(answers.map(({ event }) => event.eventId)).size).toBe(1);
@@ -109,8 +101,9 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect(await waiting(world)).toHaveLength(1);
     });
 
-    it("refuses when so many have not ended, whosoever they are, and those that a turn works on are among them", async () => {
-      await using world = await openWorld(engine);
+    it("refuses when so many have not ended, whosoever they are, and those that a turn works on are among them", async ({
+      world,
+    }) => {
       const limits = { events: 3 };
       const { eventId } = await queueEvent(world, { limits });
       const claimed = await takeEvents(world, [eventId]);
@@ -129,16 +122,14 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect((await world.store.queueEvent(refused)).replayed).toBe(false);
     });
 
-    it("passes no limit when calls overlap", async () => {
-      await using world = await openWorld(engine);
+    it("passes no limit when calls overlap", async ({ world }) => {
       const calls = Array.from({ length: 20 }, () => refusal(queueEvent(world, { limits: { events: 5 } })));
       const outcomes = await Promise.all(calls);
       expect(outcomes.filter((outcome) => outcome === "gateway-busy")).toHaveLength(15);
       expect(world.store.stats().eventsQueued).toBe(5);
     });
 
-    it("refuses when the store is full, of events too, until they have gone", async () => {
-      await using world = await openWorld(engine);
+    it("refuses when the store is full, of events too, until they have gone", async ({ world }) => {
       const { bytes } = world.store.stats();
       const limits = { storeBytes: bytes + 50_000 };
       const { eventId } = await queueEvent(world, { limits, text: "x".repeat(60_000) });

@@ -1,7 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { SystemEvent } from "#store/store.ts";
 import { failEvent, queueEvent, STREAM_KEEP, takeEvents, waiting } from "../inbound.ts";
-import { type Engine, openWorld, refusal, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, refusal, type World } from "../world.ts";
 
 const queueMany = async (world: World, count: number, agent = "main"): Promise<SystemEvent[]> => {
   const events: SystemEvent[] = [];
@@ -23,9 +24,9 @@ const listed = async (world: World, query: Omit<Parameters<World["store"]["listE
 };
 
 export const readingEventsTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("reading events", () => {
-    it("reads those of an agent that wait, oldest first, as many as are asked for", async () => {
-      await using world = await openWorld(engine);
+    it("reads those of an agent that wait, oldest first, as many as are asked for", async ({ world }) => {
       const events = await queueMany(world, 5);
       const others = await queueMany(world, 2, "other");
       expect(await waiting(world)).toEqual(idsOf(events));
@@ -37,8 +38,7 @@ export const readingEventsTests = (engine: Engine): void => {
       ).toEqual(events);
     });
 
-    it("reads those behind one place, up to another", async () => {
-      await using world = await openWorld(engine);
+    it("reads those behind one place, up to another", async ({ world }) => {
       const events = await queueMany(world, 5);
       const [, second, , fourth] = events;
       const range = { after: second?.ordinal ?? 0, through: fourth?.ordinal ?? 0 };
@@ -46,8 +46,7 @@ export const readingEventsTests = (engine: Engine): void => {
       expect(await waiting(world, { after: events[4]?.ordinal ?? 0 })).toEqual([]);
     });
 
-    it("reads at most so many bytes of text and metadata, but always the first", async () => {
-      await using world = await openWorld(engine);
+    it("reads at most so many bytes of text and metadata, but always the first", async ({ world }) => {
       const [first, second, third] = [
         await queueEvent(world, { text: "ü".repeat(50) }),
         await queueEvent(world, { text: "x".repeat(60), metadata: `"${"y".repeat(38)}"` }),
@@ -59,8 +58,7 @@ export const readingEventsTests = (engine: Engine): void => {
       expect(await waiting(world, { bytes: 201 })).toEqual(idsOf([first, second, third]));
     });
 
-    it("passes over those that a turn works on, and those that ended", async () => {
-      await using world = await openWorld(engine);
+    it("passes over those that a turn works on, and those that ended", async ({ world }) => {
       const events = await queueMany(world, 4);
       const [first, second, third, fourth] = idsOf(events) as [string, string, string, string];
       await world.end(await takeEvents(world, [first]));
@@ -68,8 +66,9 @@ export const readingEventsTests = (engine: Engine): void => {
       expect(await waiting(world)).toEqual([second, fourth]);
     });
 
-    it("lists all, newest queued first, page by page, with whatever state and agent is asked for", async () => {
-      await using world = await openWorld(engine);
+    it("lists all, newest queued first, page by page, with whatever state and agent is asked for", async ({
+      world,
+    }) => {
       const mine = idsOf(await queueMany(world, 5));
       const [first, second, third, fourth] = mine as [string, string, string, string];
       const others = idsOf(await queueMany(world, 2, "other"));
@@ -90,8 +89,7 @@ export const readingEventsTests = (engine: Engine): void => {
       ]);
     });
 
-    it("ends a page once it holds a MiB", async () => {
-      await using world = await openWorld(engine);
+    it("ends a page once it holds a MiB", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 30; n++) ids.unshift((await queueEvent(world, { text: "x".repeat(100_000) })).eventId);
       const listed: string[] = [];
@@ -105,8 +103,7 @@ export const readingEventsTests = (engine: Engine): void => {
       expect(listed).toEqual(ids);
     });
 
-    it("goes on behind a cursor whatever comes and goes meanwhile", async () => {
-      await using world = await openWorld(engine);
+    it("goes on behind a cursor whatever comes and goes meanwhile", async ({ world }) => {
       const [first, second, third] = idsOf(await queueMany(world, 3)) as [string, string, string];
       const { items, next } = await world.store.listEvents({ limit: 1 });
       expect(idsOf(items)).toEqual([third]);
@@ -119,8 +116,7 @@ export const readingEventsTests = (engine: Engine): void => {
       }
     });
 
-    it("lists one that was queued again as the newest", async () => {
-      await using world = await openWorld(engine);
+    it("lists one that was queued again as the newest", async ({ world }) => {
       const [first, second] = idsOf(await queueMany(world, 2)) as [string, string];
       await failEvent(world, first, 3);
       await world.store.requeueEvent(first, { now: world.clock.now(), beatNow: false, streamKeep: STREAM_KEEP });
@@ -128,8 +124,7 @@ export const readingEventsTests = (engine: Engine): void => {
       expect(await waiting(world)).toEqual([second, first]);
     });
 
-    it("counts those that have not ended, the dead, and of each agent those that wait", async () => {
-      await using world = await openWorld(engine);
+    it("counts those that have not ended, the dead, and of each agent those that wait", async ({ world }) => {
       const [first, second, third] = idsOf(await queueMany(world, 3)) as [string, string, string];
       await queueMany(world, 1, "other");
       const counts = () => {

@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { Entry, Session } from "#store/store.ts";
-import { type Engine, openWorld, refusal, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, refusal, type World } from "../world.ts";
 
 /** A session with `turns` ended turns: six entries each. */
 const fill = async (world: World, turns: number, session = "chat:a"): Promise<void> => {
@@ -30,9 +31,9 @@ const TEXTS = {
 const idsOf = (sessions: readonly Session[]) => sessions.map(({ sessionId }) => sessionId);
 
 export const readingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("reading", () => {
-    it("answers nothing for what is not there", async () => {
-      await using world = await openWorld(engine);
+    it("answers nothing for what is not there", async ({ world }) => {
       const { store } = world;
       expect(await store.getTurn("turn_unknown")).toBeUndefined();
       expect(await store.getSession("chat:unknown")).toBeUndefined();
@@ -46,8 +47,7 @@ export const readingTests = (engine: Engine): void => {
       await store.ping();
     });
 
-    it("reads the entries after a place, in order, as many as asked for", async () => {
-      await using world = await openWorld(engine);
+    it("reads the entries after a place, in order, as many as asked for", async ({ world }) => {
       await fill(world, 3);
       const all = await world.entries();
       const read = (after: number, limit: number): Promise<Entry[]> =>
@@ -59,8 +59,7 @@ export const readingTests = (engine: Engine): void => {
       expect(await read(999, 10)).toEqual([]);
     });
 
-    it("reads no more messages once their texts have as many characters as were asked for", async () => {
-      await using world = await openWorld(engine);
+    it("reads no more messages once their texts have as many characters as were asked for", async ({ world }) => {
       for (let n = 0; n < 4; n++) await world.start({ text: `${n}`.repeat(10) });
       const read = async (characters: number, before?: number) =>
         await world.store.readMessages("chat:a", { limit: 10, characters, ...(before !== undefined && { before }) });
@@ -72,8 +71,7 @@ export const readingTests = (engine: Engine): void => {
       expect((await read(10, (await read(11)).at(-1)?.seq)).map(({ text }) => text)).toEqual(["1".repeat(10)]);
     });
 
-    it("reads complete messages, newest first, below a place", async () => {
-      await using world = await openWorld(engine);
+    it("reads complete messages, newest first, below a place", async ({ world }) => {
       await fill(world, 2);
       await world.start({ text: "question 2" });
       await world.claimNext();
@@ -90,8 +88,7 @@ export const readingTests = (engine: Engine): void => {
       expect(await read({ before: 9_999, limit: 1 })).toEqual(messages.slice(0, 1));
     });
 
-    it("names for each message the entry that holds its text", async () => {
-      await using world = await openWorld(engine);
+    it("names for each message the entry that holds its text", async ({ world }) => {
       await fill(world, 3);
       const entries = await world.entries();
       for (const { seq, messageId, text } of await world.store.readMessages("chat:a", { limit: 10 })) {
@@ -99,8 +96,7 @@ export const readingTests = (engine: Engine): void => {
       }
     });
 
-    it("answers a turn that has ended as it was, whatever came between its entries", async () => {
-      await using world = await openWorld(engine);
+    it("answers a turn that has ended as it was, whatever came between its entries", async ({ world }) => {
       const { turnId } = await world.start({ text: "first", skillIds: ["a", "b"], model: "fast", caller: "ops" });
       for (let n = 0; n < 40; n++) await world.start({ text: `behind it ${n}` });
       await world.release(await world.claimNext());
@@ -115,8 +111,7 @@ export const readingTests = (engine: Engine): void => {
     });
 
     for (const [what, text] of Object.entries(TEXTS)) {
-      it(`keeps every text as it came: ${what}`, async () => {
-        await using world = await openWorld(engine);
+      it(`keeps every text as it came: ${what}`, async ({ world }) => {
         const detail = text.slice(0, 1_000);
         const { turnId } = await world.start({ text, caller: `ci ${detail}`, model: `m ${detail}` });
         const { turnId: failed } = await world.start();
@@ -133,8 +128,7 @@ export const readingTests = (engine: Engine): void => {
       });
     }
 
-    it("counts as many messages as can be read", async () => {
-      await using world = await openWorld(engine);
+    it("counts as many messages as can be read", async ({ world }) => {
       await fill(world, 2);
       await world.start();
       await world.end(await world.claimNext(), { status: "failed", reply: "half" });
@@ -147,8 +141,7 @@ export const readingTests = (engine: Engine): void => {
       expect(messages).toHaveLength(8);
     });
 
-    it("lists sessions newest first, a page at a time, all or one agent's", async () => {
-      await using world = await openWorld(engine);
+    it("lists sessions newest first, a page at a time, all or one agent's", async ({ world }) => {
       for (let n = 0; n < 7; n++) await world.start({ session: `chat:${n}`, agent: n % 3 === 0 ? "third" : "main" });
       expect((await pagesOf(world, 3)).map(idsOf)).toEqual([
         ["chat:6", "chat:5", "chat:4"],
@@ -160,16 +153,14 @@ export const readingTests = (engine: Engine): void => {
       expect((await pagesOf(world, 100))[0]?.[3]).toEqual(await world.store.getSession("chat:3"));
     });
 
-    it("lists newest created first, whichever was used last", async () => {
-      await using world = await openWorld(engine);
+    it("lists newest created first, whichever was used last", async ({ world }) => {
       await fill(world, 1, "chat:old");
       await fill(world, 1, "chat:new");
       await fill(world, 1, "chat:old");
       expect((await pagesOf(world, 10)).map(idsOf)).toEqual([["chat:new", "chat:old"]]);
     });
 
-    it("shows each session once, in pages between which others are made and deleted", async () => {
-      await using world = await openWorld(engine);
+    it("shows each session once, in pages between which others are made and deleted", async ({ world }) => {
       for (let n = 0; n < 9; n++) await world.start({ session: `chat:${n}` });
       const first = await world.store.listSessions({ limit: 3 });
       await world.start({ session: "chat:later" });
@@ -184,16 +175,14 @@ export const readingTests = (engine: Engine): void => {
       expect(third.next).toBeUndefined();
     });
 
-    it("refuses a cursor that no page gave", async () => {
-      await using world = await openWorld(engine);
+    it("refuses a cursor that no page gave", async ({ world }) => {
       for (const session of ["chat:a", "chat:b"]) await world.start({ session });
       for (const cursor of ["", "nonsense", "0", "-1", "null", "%00", "' or 1=1", "c".repeat(600)]) {
         expect(await refusal(world.store.listSessions({ limit: 1, cursor })), cursor).toBe("invalid-params");
       }
     });
 
-    it("counts what it holds", async () => {
-      await using world = await openWorld(engine);
+    it("counts what it holds", async ({ world }) => {
       expect(world.store.stats()).toMatchObject({ sessions: 0, turnsQueued: 0, turnsRunning: 0, deliveries: 0 });
       await world.start({ session: "chat:a" });
       await world.start({ session: "chat:a" });

@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { type Engine, openWorld, refusal, type Wish, type World } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, refusal, type Wish, type World } from "../world.ts";
 
 const CASES: { name: string; why: string; prepare?: (world: World) => Promise<unknown>; wish: Wish }[] = [
   {
@@ -36,10 +37,10 @@ const CASES: { name: string; why: string; prepare?: (world: World) => Promise<un
 ];
 
 export const refusingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("refusing a turn", () => {
     for (const { name, why, prepare, wish } of CASES) {
-      it(`refuses with ${name} when ${why}, and changes nothing`, async () => {
-        await using world = await openWorld(engine);
+      it(`refuses with ${name} when ${why}, and changes nothing`, async ({ world }) => {
         await world.start();
         await world.start();
         await prepare?.(world);
@@ -53,8 +54,7 @@ export const refusingTests = (engine: Engine): void => {
       });
     }
 
-    it("keeps no key of a refused turn", async () => {
-      await using world = await openWorld(engine);
+    it("keeps no key of a refused turn", async ({ world }) => {
       await world.start();
       const limits = { turnsPerSession: 1 };
       expect(await refusal(world.store.startTurn(world.order({ key: "k", hash: "one", limits })))).toBe("session-busy");
@@ -62,8 +62,7 @@ export const refusingTests = (engine: Engine): void => {
       expect(other.replayed).toBe(false);
     });
 
-    it("says when to come again where the same request may succeed later", async () => {
-      await using world = await openWorld(engine);
+    it("says when to come again where the same request may succeed later", async ({ world }) => {
       await world.start();
       for (const limits of [{ turnsPerSession: 1 }, { turns: 1 }, { storeBytes: 1 }]) {
         const call = world.store.startTurn(world.order({ limits }));
@@ -71,8 +70,7 @@ export const refusingTests = (engine: Engine): void => {
       }
     });
 
-    it("counts against a session's queue what waits, not what runs", async () => {
-      await using world = await openWorld(engine);
+    it("counts against a session's queue what waits, not what runs", async ({ world }) => {
       const limits = { turnsPerSession: 1, turns: 1 };
       await world.start({ limits });
       await world.claimNext();
@@ -80,8 +78,7 @@ export const refusingTests = (engine: Engine): void => {
       expect(await refusal(world.store.startTurn(world.order({ limits })))).toBe("session-busy");
     });
 
-    it("takes a turn again when the queue has become shorter", async () => {
-      await using world = await openWorld(engine);
+    it("takes a turn again when the queue has become shorter", async ({ world }) => {
       const { turnId } = await world.start();
       const limits = { turnsPerSession: 1, turns: 1 };
       expect(await refusal(world.store.startTurn(world.order({ limits })))).toBe("session-busy");
@@ -89,8 +86,7 @@ export const refusingTests = (engine: Engine): void => {
       expect((await world.start({ limits })).status).toBe("queued");
     });
 
-    it("counts replies as messages of a session", async () => {
-      await using world = await openWorld(engine);
+    it("counts replies as messages of a session", async ({ world }) => {
       await world.start();
       await world.end(await world.claimNext());
       expect(await refusal(world.store.startTurn(world.order({ limits: { messagesPerSession: 2 } })))).toBe(

@@ -1,13 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { ApiKey } from "#store/store.ts";
 import { failEvent, news, queueEvent, takeEvents, waiting } from "../inbound.ts";
-import { deliveryOf, type Engine, LEASE_MS, openWorld, usedMore } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { deliveryOf, type Engine, LEASE_MS, usedMore } from "../world.ts";
 
 /** For durable engines alone. */
 export const reopeningTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("opening again", () => {
-    it("keeps all that was acknowledged", async () => {
-      await using world = await openWorld(engine);
+    it("keeps all that was acknowledged", async ({ world }) => {
       expect(world.store.durable).toBe(true);
       const ended = await world.start({ key: "k", delivery: deliveryOf("dlv_1") });
       await world.release(await world.claimNext(), 0, usedMore(5, 0, 250));
@@ -41,8 +42,7 @@ export const reopeningTests = (engine: Engine): void => {
       expect((await world.claimNext()).hops).toBe(2);
     });
 
-    it("keeps events with what became of them, and the beats and announcements that are due", async () => {
-      await using world = await openWorld(engine);
+    it("keeps events with what became of them, and the beats and announcements that are due", async ({ world }) => {
       const ids: string[] = [];
       for (let n = 0; n < 5; n++) ids.push((await queueEvent(world, { delivery: deliveryOf(`dlv_${n}`) })).eventId);
       const [handled, dead, taken] = ids as [string, string, string];
@@ -78,16 +78,14 @@ export const reopeningTests = (engine: Engine): void => {
       ]);
     });
 
-    it("knows its idempotency keys", async () => {
-      await using world = await openWorld(engine);
+    it("knows its idempotency keys", async ({ world }) => {
       const first = await world.start({ key: "k" });
       await world.reopen();
       const again = await world.store.startTurn(world.order({ key: "k" }));
       expect(again).toEqual({ turn: first, replayed: true });
     });
 
-    it("hands out what was queued, and goes on with the sequence of each session", async () => {
-      await using world = await openWorld(engine);
+    it("hands out what was queued, and goes on with the sequence of each session", async ({ world }) => {
       const { turnId } = await world.start();
       await world.reopen();
       expect((await world.claimNext()).turn.turnId).toBe(turnId);

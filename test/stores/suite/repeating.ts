@@ -1,10 +1,11 @@
-import { describe, expect, it } from "vitest";
-import { DAY, deliveryOf, type Engine, openWorld, refusal } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { DAY, deliveryOf, type Engine, refusal } from "../world.ts";
 
 export const repeatingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("repeating with an idempotency key", () => {
-    it("starts nothing and answers the first turn", async () => {
-      await using world = await openWorld(engine);
+    it("starts nothing and answers the first turn", async ({ world }) => {
       const first = await world.start({ key: "k" });
       const before = await world.everything(["chat:a", "chat:b"], [first.turnId]);
       const order = world.order({ key: "k", session: "chat:b", text: "again", delivery: deliveryOf("dlv_2") });
@@ -15,15 +16,16 @@ export const repeatingTests = (engine: Engine): void => {
       expect(await world.store.getTurn(order.turnId)).toBeUndefined();
     });
 
-    it.each(["a\u0000b", "a\ud800b", "\u0001", "k".repeat(1_000)])("takes any text as a key: %j", async (key) => {
-      await using world = await openWorld(engine);
-      const first = await world.start({ key });
-      const again = await world.store.startTurn(world.order({ key, session: "chat:b" }));
-      expect(again).toMatchObject({ replayed: true, turn: { turnId: first.turnId } });
-    });
+    it.for(["a\u0000b", "a\ud800b", "\u0001", "k".repeat(1_000)])(
+      "takes any text as a key: %j",
+      async (key, { world }) => {
+        const first = await world.start({ key });
+        const again = await world.store.startTurn(world.order({ key, session: "chat:b" }));
+        expect(again).toMatchObject({ replayed: true, turn: { turnId: first.turnId } });
+      },
+    );
 
-    it("answers the first turn as it is by then, and claims nothing", async () => {
-      await using world = await openWorld(engine);
+    it("answers the first turn as it is by then, and claims nothing", async ({ world }) => {
       const claim = { now: world.clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_other" };
       await world.start({ key: "k" });
       await world.end(await world.claimNext(), { reply: "done" });
@@ -31,16 +33,14 @@ export const repeatingTests = (engine: Engine): void => {
       expect(again).toMatchObject({ replayed: true, claimed: undefined, turn: { status: "completed", reply: "done" } });
     });
 
-    it("answers the first turn even when the store has become full since", async () => {
-      await using world = await openWorld(engine);
+    it("answers the first turn even when the store has become full since", async ({ world }) => {
       const first = await world.start({ key: "k" });
       const limits = { turnsPerSession: 0, turns: 0, storeBytes: 0, messagesPerSession: 0 };
       const again = await world.store.startTurn(world.order({ key: "k", limits }));
       expect(again).toMatchObject({ replayed: true, turn: { turnId: first.turnId } });
     });
 
-    it("starts anew when the key has passed its time, swept or not", async () => {
-      await using world = await openWorld(engine);
+    it("starts anew when the key has passed its time, swept or not", async ({ world }) => {
       const first = await world.start({ key: "k" });
       await world.clock.advance(DAY - 1);
       expect((await world.store.startTurn(world.order({ key: "k" }))).replayed).toBe(true);
@@ -53,8 +53,9 @@ export const repeatingTests = (engine: Engine): void => {
       expect(third).toMatchObject({ replayed: true, turn: { turnId: second.turn.turnId } });
     });
 
-    it("keeps a key through a sweep whose `keysBefore` does not reach it, whatever the time is then", async () => {
-      await using world = await openWorld(engine);
+    it("keeps a key through a sweep whose `keysBefore` does not reach it, whatever the time is then", async ({
+      world,
+    }) => {
       const first = await world.start({ key: "k" });
       const { clock } = world;
       await world.sweep({ now: clock.now() + 2 * DAY, keysBefore: 0 });
@@ -63,8 +64,7 @@ export const repeatingTests = (engine: Engine): void => {
       expect((await world.store.startTurn(world.order({ key: "k" }))).replayed).toBe(false);
     });
 
-    it("says that the turn is gone when it was deleted with its session", async () => {
-      await using world = await openWorld(engine);
+    it("says that the turn is gone when it was deleted with its session", async ({ world }) => {
       await world.start({ key: "k" });
       await world.store.deleteSession("chat:a", world.clock.now());
       expect(await refusal(world.store.startTurn(world.order({ key: "k" })))).toBe("turn-not-found");

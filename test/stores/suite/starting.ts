@@ -1,10 +1,11 @@
-import { describe, expect, it } from "vitest";
-import { deliveryOf, type Engine, openWorld } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { deliveryOf, type Engine } from "../world.ts";
 
 export const startingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("starting a turn", () => {
-    it("keeps the turn, its session, its message, its entries and its delivery", async () => {
-      await using world = await openWorld(engine);
+    it("keeps the turn, its session, its message, its entries and its delivery", async ({ world }) => {
       const { store, clock } = world;
       const order = world.order({
         surface: "rpc",
@@ -64,8 +65,7 @@ export const startingTests = (engine: Engine): void => {
       expect(await store.getDelivery("dlv_1")).toMatchObject(deliveryOf("dlv_1"));
     });
 
-    it("goes on with a session that is there, and keeps its first channel and user", async () => {
-      await using world = await openWorld(engine);
+    it("goes on with a session that is there, and keeps its first channel and user", async ({ world }) => {
       await world.start();
       await world.clock.advance(5_000);
       const place = { sessionId: "chat:a", agent: "main", channel: "other", userId: "bob" };
@@ -76,8 +76,9 @@ export const startingTests = (engine: Engine): void => {
       expect((session?.updatedAt ?? 0) - (session?.createdAt ?? 0)).toBe(5_000);
     });
 
-    it("keeps what came beside the text, in its entry, its record and the claim, also when it is given back", async () => {
-      await using world = await openWorld(engine);
+    it("keeps what came beside the text, in its entry, its record and the claim, also when it is given back", async ({
+      world,
+    }) => {
       const context = JSON.stringify({ ü: "漢", list: [1, null] });
       await world.start({ context, text: "with" });
       await world.start({ text: "without" });
@@ -96,16 +97,16 @@ export const startingTests = (engine: Engine): void => {
       expect((await world.store.getSession("chat:a"))?.contextBytes).toBe("with".length + "without".length);
     });
 
-    it("keeps that a message came from outside, in its entry, its record and the claim", async () => {
-      await using world = await openWorld(engine);
+    it("keeps that a message came from outside, in its entry, its record and the claim", async ({ world }) => {
       await world.start({ outside: true, text: "from a stranger" });
       expect((await world.entries())[0]).toMatchObject({ name: "message.created", outside: true });
       expect(await world.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ outside: true }]);
       expect((await world.claimNext()).message).toEqual({ text: "from a stranger", outside: true });
     });
 
-    it("claims the turn in the same transaction when that is asked for and nothing of its session is before it", async () => {
-      await using world = await openWorld(engine);
+    it("claims the turn in the same transaction when that is asked for and nothing of its session is before it", async ({
+      world,
+    }) => {
       const { store, clock } = world;
       const request = { now: clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_reply" };
       const { turn, claimed } = await store.startTurn(world.order({ text: "now", claim: request }));
@@ -124,8 +125,7 @@ export const startingTests = (engine: Engine): void => {
       expect(await store.getSession("chat:a")).toMatchObject({ turnsQueued: 0, messageCount: 1 });
     });
 
-    it("does not claim a turn that has another of its session before it, whatever is asked for", async () => {
-      await using world = await openWorld(engine);
+    it("does not claim a turn that has another of its session before it, whatever is asked for", async ({ world }) => {
       const request = () => ({ now: world.clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_reply" });
       const first = await world.start();
       const second = await world.store.startTurn(world.order({ claim: request() }));

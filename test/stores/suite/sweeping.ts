@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { type Engine, LEASE_MS, LOST, openWorld, type World } from "../world.ts";
+import { describe, expect } from "vitest";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, LOST, type World } from "../world.ts";
 
 const sessionsOf = async (world: World): Promise<string[]> =>
   (await world.store.listSessions({ limit: 100 })).items.map(({ sessionId }) => sessionId).sort();
@@ -10,9 +11,9 @@ const endOne = async (world: World, session: string): Promise<void> => {
 };
 
 export const sweepingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("sweeping", () => {
-    it("gives a turn back when its lease has ended, and shuts out the one that ran it", async () => {
-      await using world = await openWorld(engine);
+    it("gives a turn back when its lease has ended, and shuts out the one that ran it", async ({ world }) => {
       const { turnId } = await world.start();
       const slow = await world.claimNext({ node: "node_slow" });
       await world.clock.advance(LEASE_MS - 1);
@@ -31,8 +32,7 @@ export const sweepingTests = (engine: Engine): void => {
       expect((await world.store.getTurn(turnId))?.reply).toBe("on time");
     });
 
-    it("gives it back to the head of its session's queue", async () => {
-      await using world = await openWorld(engine);
+    it("gives it back to the head of its session's queue", async ({ world }) => {
       const first = await world.start();
       await world.start();
       await world.claimNext();
@@ -41,8 +41,7 @@ export const sweepingTests = (engine: Engine): void => {
       expect((await world.claim()).turns.map(({ turn }) => turn.turnId)).toEqual([first.turnId]);
     });
 
-    it("gives several back session by session as they were made", async () => {
-      await using world = await openWorld(engine);
+    it("gives several back session by session as they were made", async ({ world }) => {
       const sessions = ["chat:b", "chat:a", "chat:c"];
       for (const session of sessions) await world.start({ session });
       // From then on it is the last of them that became ready.
@@ -53,8 +52,7 @@ export const sweepingTests = (engine: Engine): void => {
       expect((await world.claim()).turns.map(({ turn }) => turn.sessionId)).toEqual(sessions);
     });
 
-    it("fails a turn whose lease ended as often as it may be tried", async () => {
-      await using world = await openWorld(engine);
+    it("fails a turn whose lease ended as often as it may be tried", async ({ world }) => {
       const { turnId } = await world.start();
       const next = await world.start();
       for (const attempt of [1, 2]) {
@@ -66,10 +64,9 @@ export const sweepingTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn.turnId).toBe(next.turnId);
     });
 
-    it.each([1, 3])(
+    it.for([1, 3])(
       "cancels a turn whose lease ended when that was asked for while it ran, of %i attempts",
-      async (maxAttempts) => {
-        await using world = await openWorld(engine);
+      async (maxAttempts, { world }) => {
         const { turnId } = await world.start();
         await world.claimNext();
         await world.store.cancelTurn(turnId, world.clock.now());
@@ -79,8 +76,7 @@ export const sweepingTests = (engine: Engine): void => {
       },
     );
 
-    it("ends no lease early when the wall clock jumps", async () => {
-      await using world = await openWorld(engine);
+    it("ends no lease early when the wall clock jumps", async ({ world }) => {
       const { turnId } = await world.start();
       await world.claimNext();
       for (const ms of [3_600_000, -7_200_000]) {
@@ -93,8 +89,7 @@ export const sweepingTests = (engine: Engine): void => {
       expect(await world.store.getTurn(turnId)).toMatchObject({ status: "queued" });
     });
 
-    it("deletes sessions that nobody used since their retention began, webhooks' by their own", async () => {
-      await using world = await openWorld(engine);
+    it("deletes sessions that nobody used since their retention began, webhooks' by their own", async ({ world }) => {
       for (const session of ["chat:old", "webhook:old", "chat:used"]) await endOne(world, session);
       await world.clock.advance(1_000);
       const before = world.clock.now() - 1;
@@ -108,8 +103,7 @@ export const sweepingTests = (engine: Engine): void => {
       expect(world.told).toContainEqual(expect.objectContaining({ kind: "deleted", sessionId: "webhook:old" }));
     });
 
-    it("counts from the last use, whenever a sweep met the session before", async () => {
-      await using world = await openWorld(engine);
+    it("counts from the last use, whenever a sweep met the session before", async ({ world }) => {
       const MINUTE = 60_000;
       for (const session of ["chat:a", "chat:b"]) await endOne(world, session);
       const first = world.clock.now();
@@ -125,8 +119,7 @@ export const sweepingTests = (engine: Engine): void => {
       expect(await sessionsOf(world)).toEqual([]);
     });
 
-    it("keeps a session with an unfinished turn, however old", async () => {
-      await using world = await openWorld(engine);
+    it("keeps a session with an unfinished turn, however old", async ({ world }) => {
       for (const session of ["chat:running", "chat:queued", "chat:given-back"]) await world.start({ session });
       const { turns } = await world.claim();
       await world.release(turns[1] as (typeof turns)[0]);
@@ -136,8 +129,7 @@ export const sweepingTests = (engine: Engine): void => {
       expect(await sessionsOf(world)).toEqual(["chat:given-back", "chat:queued", "chat:running"]);
     });
 
-    it("works off any number in slices, and says when it is done", async () => {
-      await using world = await openWorld(engine);
+    it("works off any number in slices, and says when it is done", async ({ world }) => {
       const count = 1_200;
       await Promise.all(Array.from({ length: count }, (_, n) => world.start({ session: `chat:${n}`, key: `k${n}` })));
       const keptOne = await world.start({ session: "chat:kept" });

@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { START } from "#test/harness/clock.ts";
-import { type Engine, LEASE_MS, openWorld, used, type Wish, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, used, type Wish, type World } from "../world.ts";
 
 const HOUR = 3_600_000;
 
@@ -17,9 +18,9 @@ const run = async (
 const NO_MORE = { cached: 0, reasoning: 0, cost: 0 };
 
 export const usageTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("counting usage", () => {
-    it("counts by hour, agent, model, surface and caller", async () => {
-      await using world = await openWorld(engine);
+    it("counts by hour, agent, model, surface and caller", async ({ world }) => {
       const base = { session: "chat:a", agent: "main", surface: "rest", caller: "ci" } as const;
       await run(world, base, used(1, 2, "echo", 10));
       await run(world, base, used(3, 4, "echo", 30));
@@ -43,8 +44,7 @@ export const usageTests = (engine: Engine): void => {
       ]);
     });
 
-    it("reads the hours from one time to another, however far apart they are", async () => {
-      await using world = await openWorld(engine);
+    it("reads the hours from one time to another, however far apart they are", async ({ world }) => {
       const hours: number[] = [];
       for (const later of [0, HOUR, 47 * HOUR, HOUR, 24 * HOUR]) {
         await world.clock.advance(later);
@@ -58,8 +58,7 @@ export const usageTests = (engine: Engine): void => {
       expect(await read(hours[1] ?? 0, (hours[1] ?? 0) + 1)).toEqual(hours.slice(1, 2));
     });
 
-    it("counts how each turn ended, and every attempt: one that will be made again ends no turn", async () => {
-      await using world = await openWorld(engine);
+    it("counts how each turn ended, and every attempt: one that will be made again ends no turn", async ({ world }) => {
       await run(world, {}, used(1, 0), "completed");
       await run(world, {}, used(1, 0), "failed");
       await run(world, {}, used(1, 0), "cancelled");
@@ -70,8 +69,7 @@ export const usageTests = (engine: Engine): void => {
       expect(count).toMatchObject({ messages: 4, attempts: 5, completed: 2, failed: 1, cancelled: 1, input: 5 });
     });
 
-    it("changes no counters that it has handed out", async () => {
-      await using world = await openWorld(engine);
+    it("changes no counters that it has handed out", async ({ world }) => {
       await run(world, {});
       const before = await world.store.readUsage({ from: 0, to: Infinity });
       expect(before).toMatchObject([{ messages: 1, attempts: 1 }]);
@@ -79,8 +77,7 @@ export const usageTests = (engine: Engine): void => {
       expect(before).toMatchObject([{ messages: 1, attempts: 1 }]);
     });
 
-    it("counts the turn but no attempt where none reached a backend", async () => {
-      await using world = await openWorld(engine);
+    it("counts the turn but no attempt where none reached a backend", async ({ world }) => {
       await world.start();
       await world.end(await world.claimNext(), { status: "failed" });
       const { turnId } = await world.start();
@@ -90,8 +87,7 @@ export const usageTests = (engine: Engine): void => {
       ]);
     });
 
-    it("counts a message and a turn's end under the model that the order names for it", async () => {
-      await using world = await openWorld(engine);
+    it("counts a message and a turn's end under the model that the order names for it", async ({ world }) => {
       await world.start({ countedModel: "small" });
       await world.store.failQueuedTurns("main", { name: "agent-removed", detail: undefined }, world.clock.now());
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([
@@ -99,8 +95,7 @@ export const usageTests = (engine: Engine): void => {
       ]);
     });
 
-    it("counts an attempt once whose lease ended while it ran, however the turn went on", async () => {
-      await using world = await openWorld(engine);
+    it("counts an attempt once whose lease ended while it ran, however the turn went on", async ({ world }) => {
       await world.start();
       const slow = await world.claimNext();
       await world.clock.advance(LEASE_MS);
@@ -114,8 +109,7 @@ export const usageTests = (engine: Engine): void => {
       expect(await world.store.getSession("chat:a")).toMatchObject({ usage: { input: 2, output: 2 } });
     });
 
-    it("counts nothing that is told with somebody else's claim", async () => {
-      await using world = await openWorld(engine);
+    it("counts nothing that is told with somebody else's claim", async ({ world }) => {
       await world.start();
       const { claim } = await world.claimNext();
       await world.store.deleteSession("chat:a", world.clock.now());
@@ -125,8 +119,7 @@ export const usageTests = (engine: Engine): void => {
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toMatchObject([{ attempts: 0 }]);
     });
 
-    it("adds up by each of the keys", async () => {
-      await using world = await openWorld(engine);
+    it("adds up by each of the keys", async ({ world }) => {
       const base = { agent: "main", surface: "rest", caller: "ci" } as const;
       await run(world, { ...base, session: "chat:a" }, used(1, 2, "echo", 10));
       await run(
@@ -173,8 +166,7 @@ export const usageTests = (engine: Engine): void => {
       expect(one).toEqual({ key: "ops", counts: { ...rest, latencyMs: 50, input: 5, output: 6 }, untold: 0 });
     });
 
-    it("tells of a sum how many completed turns are of counters without tokens", async () => {
-      await using world = await openWorld(engine);
+    it("tells of a sum how many completed turns are of counters without tokens", async ({ world }) => {
       const base = { agent: "main", surface: "rest", caller: "ci" } as const;
       const untold = async (by: "agent" | "caller" | "hour") =>
         (await world.store.sumUsage({ from: 0, to: Infinity, by })).map((sum) => [sum.key, sum.untold]).sort();
@@ -197,16 +189,14 @@ export const usageTests = (engine: Engine): void => {
       ]);
     });
 
-    it("counts nothing for a repeat", async () => {
-      await using world = await openWorld(engine);
+    it("counts nothing for a repeat", async ({ world }) => {
       await run(world, { key: "k" });
       const before = await world.store.readUsage({ from: 0, to: Infinity });
       await world.start({ key: "k" });
       expect(await world.store.readUsage({ from: 0, to: Infinity })).toEqual(before);
     });
 
-    it("counts what a summary used as an attempt, and nothing else of it", async () => {
-      await using world = await openWorld(engine);
+    it("counts what a summary used as an attempt, and nothing else of it", async ({ world }) => {
       const of = { agent: "main", surface: "rpc", caller: "ops" } as const;
       const now = world.clock.now();
       await world.store.countUsage({ now, ...of, ...used(30, 4, "echo", 20) });
@@ -222,8 +212,7 @@ export const usageTests = (engine: Engine): void => {
       ]);
     });
 
-    it("forgets counters past their days when it sweeps", async () => {
-      await using world = await openWorld(engine);
+    it("forgets counters past their days when it sweeps", async ({ world }) => {
       await run(world, {});
       await world.clock.advance(HOUR);
       await run(world, {});

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { Entry, SessionRef } from "#store/store.ts";
-import { type Engine, LEASE_MS, openWorld, silent, type World } from "../world.ts";
+import { testsOn } from "../tests-on.ts";
+import { type Engine, LEASE_MS, silent, type World } from "../world.ts";
 
 const toldOf = (world: World, sessionId: string): Entry[] =>
   world.told.flatMap((what) => (what.kind === "entries" && what.sessionId === sessionId ? what.entries : []));
@@ -17,9 +18,9 @@ const expectWork = async (world: World, act: () => Promise<unknown>): Promise<vo
 const withoutGaps = (entry: Entry | undefined): unknown => JSON.parse(JSON.stringify(entry));
 
 export const watchingTests = (engine: Engine): void => {
+  const it = testsOn(engine);
   describe("watching", () => {
-    it("tells of each entry once, in order, in every session", async () => {
-      await using world = await openWorld(engine);
+    it("tells of each entry once, in order, in every session", async ({ world }) => {
       for (let n = 0; n < 3; n++) for (const session of ["chat:a", "chat:b"]) await world.start({ session });
       await world.end(await world.claimNext());
       await world.release(await world.claimNext());
@@ -35,8 +36,7 @@ export const watchingTests = (engine: Engine): void => {
       }
     });
 
-    it("tells of what is kept already: who is told can read it", async () => {
-      await using world = await openWorld(engine);
+    it("tells of what is kept already: who is told can read it", async ({ world }) => {
       const { store } = world;
       const reads: Promise<boolean>[] = [];
       store.watch({
@@ -66,8 +66,7 @@ export const watchingTests = (engine: Engine): void => {
       expect(results).not.toContain(false);
     });
 
-    it("tells which session it is: its agent, and which of those that had its id", async () => {
-      await using world = await openWorld(engine);
+    it("tells which session it is: its agent, and which of those that had its id", async ({ world }) => {
       const told: SessionRef[] = [];
       const keep = ({ sessionId, agent, ordinal, contextBytes }: SessionRef) =>
         told.push({ sessionId, agent, ordinal, contextBytes });
@@ -90,8 +89,7 @@ export const watchingTests = (engine: Engine): void => {
       expect(again?.ordinal).toBeGreaterThan(ordinal);
     });
 
-    it("tells that a turn can be claimed whenever that has become true", async () => {
-      await using world = await openWorld(engine);
+    it("tells that a turn can be claimed whenever that has become true", async ({ world }) => {
       await expectWork(world, () => world.start());
       await world.start();
       const first = await world.claimNext();
@@ -106,8 +104,7 @@ export const watchingTests = (engine: Engine): void => {
       await expectWork(world, () => world.sweep());
     });
 
-    it("tells of each running turn that should end, and of no queued one", async () => {
-      await using world = await openWorld(engine);
+    it("tells of each running turn that should end, and of no queued one", async ({ world }) => {
       const running = await world.start();
       await world.claimNext();
       const queued = await world.start();
@@ -116,8 +113,7 @@ export const watchingTests = (engine: Engine): void => {
       expect(world.told.filter(({ kind }) => kind === "cancel")).toEqual([{ kind: "cancel", turnId: running.turnId }]);
     });
 
-    it("tells every watcher, until it has had enough", async () => {
-      await using world = await openWorld(engine);
+    it("tells every watcher, until it has had enough", async ({ world }) => {
       const heard: string[] = [];
       const unwatch = world.store.watch({
         ...silent,
