@@ -6,7 +6,6 @@ import type { SessionCompaction } from "#generated/rpc-types.ts";
 import { orAborted } from "#kit/abort.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
-import { createLatch } from "#kit/latch.ts";
 import { addUsage, modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
 import type {
   Claim,
@@ -83,12 +82,15 @@ export const createCompactions = (parts: CoreParts) => {
     const now = clock.now();
     const compactionId = newId("cmp", now);
     const stop = new AbortController();
-    const begun = createLatch<void>();
-    queued.set(compactionId, { sessionId, stop, begin: begun.open });
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    queued.set(compactionId, { sessionId, stop, begin });
     try {
       const order = { now, compactionId, sessionId, node, leaseMs: lease.ms, limits: settings().limits.store };
       const place = await store.queueCompaction(order);
-      const done = workInPlace(place, wish, begun.promise, stop);
+      const done = workInPlace(place, wish, begun, stop);
       worker.begin({ claim: place.claim, stop, done });
       return await done;
     } finally {
