@@ -5,7 +5,7 @@ import type { AgentCounts, Entry } from "#store/store.ts";
 import { bytesOf, freeBytesOf } from "../text.ts";
 import type { Database } from "./database.ts";
 import { type GatewayEnds, gatewayStream, Journals } from "./journal.ts";
-import { LiveRows } from "./live-rows.ts";
+import { liveRows } from "./live-rows.ts";
 import { StoredTable } from "./table.ts";
 
 /** The number of rows that a sweep looks at to find sessions that may go. */
@@ -26,7 +26,7 @@ export class SqliteRecords extends LocalRecords {
     const changedAgents = new Set<string>();
     const state = stateRow(db);
     const { bytes } = state.kept;
-    const live = new LiveRows(db, (kind, id) => {
+    const live = liveRows(db, (kind, id) => {
       if (OF_AGENTS.has(kind)) changedAgents.add(id);
     });
     const journals = new Journals(db, state.kept);
