@@ -247,7 +247,7 @@ export const deliveryOf = (deliveryId: string, body = "{}"): Delivery => ({
   requestId: "req_1",
   caller: "ci",
   headers: "content-type: application/json",
-  body,
+  body: Buffer.from(body).toString("latin1"),
   bytes: body.length,
   answer: "accepted",
   status: undefined,

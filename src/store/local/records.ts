@@ -338,10 +338,8 @@ const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
         .filter((count) => agent === undefined || count.agent === agent)
         .map((count) => ({ ...count })),
     deleteEndedBy: (time) => {
-      for (;;) {
-        const ended = table.scan(byHour, { upTo: time - HOUR, limit: COUNTERS_TOGETHER });
-        for (const count of ended) table.delete(counterOf(count));
-        if (ended.length < COUNTERS_TOGETHER) return;
+      for (const count of table.scan(byHour, { upTo: time - HOUR, limit: COUNTERS_TOGETHER })) {
+        table.delete(counterOf(count));
       }
     },
   };

@@ -65,8 +65,3 @@ export const dropCompaction = (records: Records, record: CompactionRecord): void
   records.compactions.delete(record);
   if (isFirst) passOn(records, record.ordinal);
 };
-
-/** Drops the compactions of a session that is about to be erased: only the session's end tells of it. */
-export const dropCompactions = (records: Records, ordinal: number): void => {
-  for (const of of records.queue(ordinal).filter((of) => "compactionId" in of)) records.compactions.delete(of);
-};

@@ -323,7 +323,7 @@ export interface Records {
     nextHour(from: number): number | undefined;
     /** Counters whose hour lies in [from, to), by their hours. */
     between(from: number, to: number, agent?: string): UsageCount[];
-    /** Deletes counters whose hour ended at `time` or earlier. */
+    /** Deletes counters whose hour ended at `time` or earlier: all, or the first thousand. */
     deleteEndedBy(time: number): void;
   };
   readonly gateway: Stream<GatewayEntry>;

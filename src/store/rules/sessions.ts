@@ -1,7 +1,6 @@
 import { NO_USAGE } from "#kit/usages.ts";
 import type { TurnError, TurnOrder } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
-import { dropCompactions } from "./compactions.ts";
 import { endDelivery, eraseContent } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { refOf } from "./journal.ts";
@@ -62,10 +61,10 @@ export const forgetSession = (
   { session: { sessionId, ordinal } }: SessionRecord,
   now: number,
 ): number => {
-  dropCompactions(records, ordinal);
-  const turns = records.queue(ordinal).filter((of) => "turn" in of);
-  for (const turn of turns.reverse()) {
-    if (turn.turn.status === "queued") finishTurn(records, turn, cancelledAt(now));
+  // From the end of the queue, so that nothing behind what ends is told to begin.
+  for (const of of [...records.queue(ordinal)].reverse()) {
+    if ("compactionId" in of) records.compactions.delete(of);
+    else if (of.turn.status === "queued") finishTurn(records, of, cancelledAt(now));
   }
   const [running] = records.queue(ordinal);
   if (running && "turn" in running) abandonTurn(records, running, now);

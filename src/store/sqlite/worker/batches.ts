@@ -83,6 +83,7 @@ export class Batches {
   }
 
   close(): void {
+    this.#parked = [];
     if (this.isLost) return;
     try {
       this.#db.truncateLog();

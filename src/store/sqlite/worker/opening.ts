@@ -1,4 +1,5 @@
 import type { Lease, OpenTurnRecord } from "#store/rules/records.ts";
+import type { StoreNotice } from "#store/store.ts";
 import type { SqliteRecords } from "./records.ts";
 
 /** The time that a claim holds after its own lease is lost. */
@@ -6,29 +7,24 @@ const LEASE_MS = 30_000;
 /** A clock that was set back while the gateway was down must not hold a turn for ever. */
 const LONGEST_DELAY_MS = 3_600_000;
 
-export type TakenOver = { turns: number; beats: number; announcements: number };
-
 /** This process opens its file again: its claims go on. */
 export const goOnWithClaims = (records: SqliteRecords): void => {
   const endsAt = records.moment.time + LEASE_MS;
   for (const record of records.turns.open()) setLease(records, record, endsAt);
 };
 
-/**
- * Another process had the file before: nobody runs the work that it had claimed, and the first sweep takes it back. Answers the
- * numbers of turns, beats and announcements.
- */
-export const takeOver = (records: SqliteRecords): TakenOver => {
+/** Another process had the file before: nobody runs the work that it had claimed, and the first sweep takes it back. */
+export const takeOver = (records: SqliteRecords): StoreNotice[] => {
   const { time } = records.moment;
   const open = records.turns.open();
   for (const record of open) shortenDelay(records, record, time + LONGEST_DELAY_MS);
   const running = open.filter(({ turn }) => turn.status === "running");
   for (const record of running) setLease(records, record, time);
-  return {
-    turns: running.length,
-    beats: endLeases(records.beats, time),
-    announcements: endLeases(records.announcements, time),
-  };
+  const beats = endLeases(records.beats, time);
+  const announcements = endLeases(records.announcements, time);
+  if (running.length + beats + announcements === 0) return [];
+  const detail = `What the process before this one had left running goes on: turns ${running.length}, beats ${beats}, announcements ${announcements}.`;
+  return [{ name: "taken-over", detail }];
 };
 
 /** Ends the leases of all records that have one. Answers their number. */

@@ -3,9 +3,9 @@ import { LocalRecords, newState, type State } from "#store/local/records.ts";
 import { countsOf } from "#store/rules/agents.ts";
 import type { AgentCounts, Entry } from "#store/store.ts";
 import { bytesOf, freeBytesOf } from "../text.ts";
-import type { Database, Run } from "./database.ts";
+import type { Database } from "./database.ts";
 import { type GatewayEnds, gatewayStream, Journals } from "./journal.ts";
-import { LiveRows } from "./live-rows.ts";
+import { liveRows } from "./live-rows.ts";
 import { StoredTable } from "./table.ts";
 
 /** The number of rows that a sweep looks at to find sessions that may go. */
@@ -24,9 +24,9 @@ export class SqliteRecords extends LocalRecords {
 
   constructor(db: Database) {
     const changedAgents = new Set<string>();
-    const state = new StateRow(db);
+    const state = stateRow(db);
     const { bytes } = state.kept;
-    const live = new LiveRows(db, (kind, id) => {
+    const live = liveRows(db, (kind, id) => {
       if (OF_AGENTS.has(kind)) changedAgents.add(id);
     });
     const journals = new Journals(db, state.kept);
@@ -90,25 +90,16 @@ type Kept = State & { gateway: GatewayEnds };
 export const newKept = (): Kept => ({ ...newState(), gateway: { first: 1, last: 0 } });
 
 /** The numbers about the whole store go into the file with each batch. */
-export class StateRow {
-  readonly kept: Kept;
-  readonly #db: Database;
-  readonly #put: Run;
-  #written: string;
-
-  constructor(db: Database) {
-    const [text] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'state'`).get<[string]>([]) ?? [];
-    this.kept = text === undefined ? newKept() : (JSON.parse(text) as Kept);
-    this.#db = db;
-    this.#put = db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('state', ?)");
-    this.#written = text ?? "";
-  }
-
-  flush(): void {
-    const text = JSON.stringify(this.kept);
-    if (text === this.#written) return;
-    this.#db.begin();
-    this.#put(text);
-    this.#written = text;
-  }
-}
+const stateRow = (db: Database) => {
+  let [written = ""] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'state'`).get<[string]>([]) ?? [];
+  const kept = written === "" ? newKept() : (JSON.parse(written) as Kept);
+  const put = db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('state', ?)");
+  const flush = (): void => {
+    const text = JSON.stringify(kept);
+    if (text === written) return;
+    db.begin();
+    put(text);
+    written = text;
+  };
+  return { kept, flush };
+};

@@ -7,7 +7,7 @@ import { Batches } from "./batches.ts";
 import { type Database, openDatabase } from "./database.ts";
 import { failureOf, OpenFailure } from "./failures.ts";
 import { migrate, newestOf } from "./migrate.ts";
-import { goOnWithClaims, type TakenOver, takeOver } from "./opening.ts";
+import { goOnWithClaims, takeOver } from "./opening.ts";
 import { SqliteRecords } from "./records.ts";
 import { checkLog } from "./wal.ts";
 
@@ -59,17 +59,11 @@ const open = ({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "por
   const records = new SqliteRecords(db);
   records.moment = { now, time: time + offset };
   if (isOurs) goOnWithClaims(records);
-  else notices.push(...takenOver(takeOver(records)));
+  else notices.push(...takeOver(records));
   records.flush();
   db.commit();
   records.takeNews();
   return { db, records, notices };
-};
-
-const takenOver = ({ turns, beats, announcements }: TakenOver): StoreNotice[] => {
-  if (turns + beats + announcements === 0) return [];
-  const detail = `What the process before this one had left running goes on: turns ${turns}, beats ${beats}, announcements ${announcements}.`;
-  return [{ name: "taken-over", detail }];
 };
 
 const epochOf = (db: Database): string => {
