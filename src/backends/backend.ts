@@ -1,4 +1,5 @@
 import type { StopSignal } from "#kit/stop-signal.ts";
+import type { Used } from "#kit/usages.ts";
 import type { Tool } from "#tools/tool.ts";
 
 /**
@@ -82,18 +83,7 @@ export type BackendTurn = {
   offered(): readonly { skillId: string; description: string }[];
 };
 
-/**
- * `cached` is the part of `input` that the provider had read before. `reasoning` is the part of `output` that no reader sees.
- * `cost`, in billionths, is set by a backend that knows prices: the prices of the models that were asked, at the time of the
- * request.
- */
-export type Used = {
-  input: number;
-  output: number;
-  cached?: number | undefined;
-  reasoning?: number | undefined;
-  cost?: number | undefined;
-};
+export type { Used };
 
 /** `model` is the model that answered, if it is not the agent's. */
 export type TellUsed = (usage: Used, model?: string) => void;

@@ -9,7 +9,7 @@ type Place = { localUrl: string; urls: readonly string[] };
  */
 export const banner = (
   { localUrl: url, urls }: Place,
-  { restKey, rpcToken, webhookToken, consoleToken }: TryOut,
+  { REST_API_KEY, RPC_TOKEN, WEBHOOK_TOKEN, CONSOLE_TOKEN }: TryOut,
   folder: string,
 ): string => `
 No configuration was found: there is no gateway.json5 in ${folder}.
@@ -18,19 +18,19 @@ Write one there (docs/quickstart.md), or name another by --config FILE or $GATEW
 The gateway runs at ${url} with one agent, main, that repeats what it is told.${noteOf(url, urls)}
 Nothing is kept when it stops. These secrets are for this run alone:
 
-  REST_API_KEY   ${restKey}
-  RPC_TOKEN      ${rpcToken}
-  WEBHOOK_TOKEN  ${webhookToken}
-  CONSOLE_TOKEN  ${consoleToken}
+  REST_API_KEY   ${REST_API_KEY}
+  RPC_TOKEN      ${RPC_TOKEN}
+  WEBHOOK_TOKEN  ${WEBHOOK_TOKEN}
+  CONSOLE_TOKEN  ${CONSOLE_TOKEN}
 
 See what happens, and make keys, in a browser:
-  ${url}/console#token=${consoleToken}
+  ${url}/console#token=${CONSOLE_TOKEN}
 Send a message:
-  curl ${url}/api/v1/chat/send -H 'Authorization: Bearer ${restKey}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
+  curl ${url}/api/v1/chat/send -H 'Authorization: Bearer ${REST_API_KEY}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
 The same over JSON-RPC:
-  curl ${url}/rpc -H 'Authorization: Bearer ${rpcToken}' -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":"1","method":"agent.sendMessage","params":{"agentName":"main","message":"Hello","wait":true}}'
+  curl ${url}/rpc -H 'Authorization: Bearer ${RPC_TOKEN}' -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":"1","method":"agent.sendMessage","params":{"agentName":"main","message":"Hello","wait":true}}'
 Start a turn by a webhook:
-  curl ${url}/hooks/agent -H 'x-gateway-token: ${webhookToken}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
+  curl ${url}/hooks/agent -H 'x-gateway-token: ${WEBHOOK_TOKEN}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
 Read about every call, in a browser:
   ${url}/docs
 

@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
-import { type CheckedConfig, type Program, skillDirOf } from "./config.ts";
+import type { Program, ProgramFlaw } from "#kit/programs/program.ts";
+import { type CheckedConfig, skillDirOf } from "./config.ts";
 import { besideFile, unreadable } from "./files.ts";
 import { type Findings, listed, meantOrListed, notAmong, type Path, type Report } from "./problems.ts";
 
@@ -10,7 +11,7 @@ export type Built = {
   /** The command that installs the packages which these kinds need and this machine lacks; undefined when all are there. */
   missingPackages?: (kinds: readonly string[]) => string | undefined;
   /** Why a program cannot be started; undefined where nothing speaks against it. */
-  programFlaw?: (program: Program) => { at: "run" | "cwd"; message: string } | undefined;
+  programFlaw?: (program: Program) => ProgramFlaw | undefined;
 };
 
 /** An address whose scheme is another one than PostgreSQL's. */

@@ -13,8 +13,6 @@ export type ProviderConfig = Config["providers"][string];
 export type ToolServerConfig = Config["tools"][string];
 export type ChannelConfig = Config["channels"][string];
 export type StoreConfig = Config["store"];
-/** A program of this machine. It gets `env` and only the bare necessities of the gateway's environment. */
-export type Program = Frozen<ReturnType<typeof programOf>>;
 
 /** Nothing can be changed, and optional values are undefined. */
 export type Frozen<T> = T extends readonly (infer One)[]

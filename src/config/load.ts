@@ -38,9 +38,6 @@ export type LoadedConfig = {
   tryOut: TryOut | null;
 };
 
-/** The secrets that were made for a start without a configuration. Shown once, on the terminal. */
-export type TryOut = { restKey: string; rpcToken: string; webhookToken: string; consoleToken: string };
-
 export type LoadOptions = {
   /** `--config`. Else `$GATEWAY_CONFIG`, else ./gateway.json5 if it is there, else the try-out. */
   file?: string | undefined;
@@ -158,24 +155,23 @@ const VARIABLES = {
   "webhooks.token": "WEBHOOK_TOKEN",
 } as const;
 
+/** The secrets of a start without a configuration, by these variables. Shown once, on the terminal. */
+export type TryOut = Record<(typeof VARIABLES)[keyof typeof VARIABLES], string>;
+
 /** The configuration of a gateway that is given none: one echo agent in memory, and secrets that are new each time. */
 async function loadTryOut(options: LoadOptions): Promise<LoadedConfig> {
   const { env } = options;
-  const secret = (name: string): string => env[name]?.trim() || randomBytes(24).toString("base64url");
-  const tryOut: TryOut = {
-    restKey: secret("REST_API_KEY"),
-    rpcToken: secret("RPC_TOKEN"),
-    webhookToken: secret("WEBHOOK_TOKEN"),
-    consoleToken: secret("CONSOLE_TOKEN"),
-  };
+  const secretOf = (name: string): string => env[name]?.trim() || randomBytes(24).toString("base64url");
+  const secrets = Object.values(VARIABLES).map((name) => [name, secretOf(name)]);
+  const tryOut = Object.fromEntries(secrets) as TryOut;
   const name = "try-out";
   const value: ConfigFile = {
     gateway: {
-      rest: { auth: { keys: [{ name, key: tryOut.restKey }] } },
-      rpc: { auth: { tokens: [{ name, token: tryOut.rpcToken, permissions: "*" }] } },
-      console: { token: tryOut.consoleToken },
+      rest: { auth: { keys: [{ name, key: tryOut.REST_API_KEY }] } },
+      rpc: { auth: { tokens: [{ name, token: tryOut.RPC_TOKEN, permissions: "*" }] } },
+      console: { token: tryOut.CONSOLE_TOKEN },
     },
-    webhooks: { token: tryOut.webhookToken },
+    webhooks: { token: tryOut.WEBHOOK_TOKEN },
     agents: { main: { backend: "echo", description: "Repeats what it is told." } },
   };
   const given = Object.entries(VARIABLES).filter(([, variable]) => env[variable]?.trim());

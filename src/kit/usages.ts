@@ -1,3 +1,5 @@
+import type { Usage as ShownUsage } from "#generated/rest-types.ts";
+
 /** Usage and its arithmetic: whole numbers alone, so that sums never drift. Every room may use it. */
 
 /** The parts of a usage that are mostly 0. `cost` is in billionths of whatever currency the prices are in. */
@@ -5,17 +7,6 @@ export type MoreUsage = { cached: number; reasoning: number; cost: number };
 
 /** Tokens, and `more` only where any of it is not 0. */
 export type Usage = { input: number; output: number; more?: MoreUsage | undefined };
-
-/** Usage as callers see it: a `cached`, `reasoning` or `cost` of 0 is left out. `unknown` means that nobody told it. */
-export type ShownUsage = {
-  input: number;
-  output: number;
-  total: number;
-  cached?: number;
-  reasoning?: number;
-  cost?: number;
-  unknown?: true;
-};
 
 export const NO_USAGE: Usage = { input: 0, output: 0 };
 
@@ -38,7 +29,12 @@ export const COUNT_NAMES = Object.keys(NO_COUNTS) as (keyof UsageCounts)[];
 
 const BILLION = 1_000_000_000;
 
-type Told = {
+/**
+ * The usage that a backend reports. `cached` is the part of `input` that the provider had read before. `reasoning` is the part of
+ * `output` that no reader sees. `cost`, in billionths, is set by a backend that knows prices: the prices of the models that were
+ * asked, at the time of the request.
+ */
+export type Used = {
   input: number;
   output: number;
   cached?: number | undefined;
@@ -55,7 +51,7 @@ const MOST_COST = 1e15;
 export const modelNamed = (said: string): string | undefined => said.slice(0, LONGEST_NAME) || undefined;
 
 /** The usage that a backend told; its `input` and `output` are known to be counts. No part is more than its whole. */
-export const usageOf = (told: Told): Usage => {
+export const usageOf = (told: Used): Usage => {
   const { cached, reasoning, cost } = told;
   const input = Math.min(told.input, MOST_TOKENS);
   const output = Math.min(told.output, MOST_TOKENS);
@@ -86,6 +82,7 @@ export const addUsage = (one: Usage | undefined, other: Usage): Usage => {
   return one.more || other.more ? { input, output, more: addMore(one.more, other.more) } : { input, output };
 };
 
+/** Usage as callers see it: a `cached`, `reasoning` or `cost` of 0 is left out. */
 export const showUsage = ({ input, output, more }: Usage): ShownUsage => {
   const shown: ShownUsage = { input, output, total: input + output };
   if (!more) return shown;

@@ -2,9 +2,9 @@ import { inspect } from "node:util";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { type A2aSettings, createA2aBackend } from "#backends/a2a/a2a.ts";
 import { systemClock } from "#kit/clock.ts";
-import type { BackendError } from "#kit/errors.ts";
 import { type A2aForm, type Plan, startA2aAgent } from "./stand-ins/a2a-agent.ts";
 import { FAULTS, type Fault, HANGING, RAW } from "./stand-ins/faults.ts";
+import { failureOf } from "./stand-ins/programs.ts";
 import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 
 const never = new AbortController().signal;
@@ -42,11 +42,6 @@ const open = (url: string, more: Partial<A2aSettings> = {}) => {
 const say = (text: string, more = {}) => turnOf({ message: { text, outside: false, context: undefined }, ...more });
 const run = (url: string, turn = say("hi"), more: Partial<A2aSettings> = {}) =>
   collect(open(url, more).run(turn, never));
-const failureOf = (running: Promise<unknown>): Promise<BackendError | undefined> =>
-  running.then(
-    () => undefined,
-    (error: unknown) => error as BackendError,
-  );
 
 backendSuite({
   name: "a2a",
@@ -148,7 +143,7 @@ describe("a conversation with an A2A agent", () => {
 
   it("fails where more is asked for and nobody says what", async () => {
     plan = { says: [], ends: "INPUT_REQUIRED" };
-    expect((await failureOf(run(streamed.url)))?.message).toBe(
+    expect((await failureOf(run(streamed.url))).message).toBe(
       "the remote agent waits for more input and does not say for what",
     );
   });
@@ -244,7 +239,7 @@ describe("the card of an A2A agent", () => {
   ])("is refused with %s", async (_, more, words) => {
     await using other = await start({ binding: "JSONRPC", streaming: true });
     other.setCard(more);
-    expect((await failureOf(run(other.url)))?.message).toContain(words);
+    expect((await failureOf(run(other.url))).message).toContain(words);
   });
 });
 
@@ -262,9 +257,9 @@ describe("an A2A agent that goes wrong", () => {
         server.failNext(fault);
         const error = await failureOf(collect(backend.run(say("good morning to all of you"), never)));
         expect(error, server === whole ? "whole" : "streamed").toMatchObject({ name: "BackendError" });
-        expect(error?.message).toMatch(/^the remote agent /);
+        expect(error.message).toMatch(/^the remote agent /);
         for (const raw of [RAW, "raw-words", "sk-secret", "Bad Gateway", "169.254"])
-          expect(error?.message).not.toContain(raw);
+          expect(error.message).not.toContain(raw);
         // The log gets the cause, too.
         expect(inspect(error, { depth: 8 })).not.toContain("sk-secret");
         expect(textOf(await collect(backend.run(say("hi"), never)))).toBe("You said: hi That is all.");

@@ -1,6 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { failureOf, isAlive, pidsIn, replyOf, shell, untilGone } from "./stand-ins/programs.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
@@ -106,31 +103,6 @@ describe("a command leaves no child behind", () => {
     expect(told).toHaveLength(100);
     await untilGone(told.flatMap(pidsIn));
   });
-});
-
-describe("a gateway that is killed", () => {
-  it("takes its programs with it, those that mind neither the end of their input nor SIGTERM too", async () => {
-    const script = `
-      import { startProgram } from "#kit/programs/start.ts";
-      const run = ["sh", "-c", "trap '' TERM; sleep 60 & echo $$ $!.; wait"];
-      const { stdout } = await startProgram({ run, cwd: "/", env: {} }, { say: () => {} });
-      stdout.pipe(process.stdout);
-    `;
-    const root = join(import.meta.dirname, "../..");
-    const args = ["--import", "tsx", "--input-type=module", "-e", script];
-    const child = spawn(process.execPath, args, { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
-    onTestFinished(() => void child.kill("SIGKILL"));
-    let told = "";
-    for await (const text of child.stdout.setEncoding("utf8")) {
-      told += text;
-      if (told.includes(".")) break;
-    }
-    const pids = pidsIn(told);
-    expect(pids.filter(isAlive)).toHaveLength(2);
-    child.kill("SIGKILL");
-    await once(child, "exit");
-    await untilGone(pids);
-  }, 20_000);
 });
 
 describe("many turns of a command", () => {

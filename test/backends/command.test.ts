@@ -164,100 +164,40 @@ describe("what a command answers", () => {
 });
 
 describe("a command that", () => {
-  it.each<[string, () => Promise<unknown>, string | RegExp, boolean]>([
-    [
-      "exits with 3",
-      () => replyOf(shell("echo 'at x (/srv/a.js:1)' >&2; exit 3")),
-      "the agent's program ended with 3",
-      false,
-    ],
-    ["exits with 75", () => replyOf(shell("exit 75")), "the agent's program ended with 75", true],
-    ["is killed", () => replyOf(shell("kill -SEGV $$")), "the agent's program was ended by SIGSEGV", false],
-    ["is not there", () => replyOf(commandOf(["no-such-program"])), "the agent's program cannot be started", false],
-    ["may not be run", () => replyOf(commandOf(["/etc/passwd"])), "the agent's program cannot be started", false],
-    [
-      "has no folder",
-      () => replyOf(shell("true", { cwd: "/no/such" })),
-      "the agent's program cannot be started",
-      false,
-    ],
-    [
-      "is too much for the system",
-      () => replyOf(commandOf(["true", "x".repeat(3e6)])),
-      "the agent's program cannot be started",
-      false,
-    ],
-    [
-      "writes no UTF-8",
-      () => replyOf(shell("printf 'a\\377b'")),
-      "the agent's program wrote something that is not UTF-8",
-      false,
-    ],
-    [
-      "ends inside a character",
-      () => replyOf(shell("printf '\\303'")),
-      "the agent's program wrote something that is not UTF-8",
-      false,
-    ],
-    [
-      "writes 100 MB",
-      () => replyOf(shell("cat /dev/zero | tr '\\0' x | head -c 100000000")),
-      /more than 16 MiB/,
-      false,
-    ],
-    [
-      "writes a line without end",
-      () => replyOf(shell("cat /dev/zero | tr '\\0' x", { output: "json-lines" })),
-      /longer than 1 MiB/,
-      false,
-    ],
-    [
-      "writes no JSON",
-      () => replyOf(shell("echo '<html>'", { output: "json-lines" })),
-      "the agent's program wrote a line that is no JSON",
-      false,
-    ],
-    [
-      "writes half a line of JSON",
-      () => replyOf(shell(`printf '{"text":"a'`, { output: "json-lines" })),
-      "the agent's program wrote a line that is no JSON",
-      false,
-    ],
-    [
-      "writes something else",
-      () => replyOf(lines({ words: "a" })),
-      "the agent answered with something that is no piece of a reply",
-      false,
-    ],
-    [
-      "counts wrongly",
-      () => replyOf(lines({ usage: { input: -1, output: 2 } })),
-      "the agent answered with something that is no piece of a reply",
-      false,
-    ],
-    [
-      "says that it failed",
-      () => replyOf(lines({ error: { message: "no\u001b[31m such\nmodel" } })),
-      "no such model",
-      false,
-    ],
-    [
-      "says that it is busy",
-      () => replyOf(lines({ error: { message: "busy", retryable: true, retryAfterMs: 9 } })),
-      "busy",
-      true,
-    ],
-    ["does not say why", () => replyOf(lines({ error: {} })), "the agent failed and did not say why", false],
-  ])("%s fails the turn, in words for callers", async (_, run, message, retryable) => {
-    const error = await failureOf(run());
+  const NOT_STARTED = "the agent's program cannot be started";
+  const NOT_UTF8 = "the agent's program wrote something that is not UTF-8";
+  const NO_JSON = "the agent's program wrote a line that is no JSON";
+  const NO_PIECE = "the agent answered with something that is no piece of a reply";
+  const output = "json-lines";
+  const error = { message: "busy", retryable: true, retryAfterMs: 1234 };
+  it.each<[string, ReturnType<typeof commandOf>, string | RegExp]>([
+    ["exits with 3", shell("echo 'at x (/srv/a.js:1)' >&2; exit 3"), "the agent's program ended with 3"],
+    ["is killed", shell("kill -SEGV $$"), "the agent's program was ended by SIGSEGV"],
+    ["is not there", commandOf(["no-such-program"]), NOT_STARTED],
+    ["may not be run", commandOf(["/etc/passwd"]), NOT_STARTED],
+    ["has no folder", shell("true", { cwd: "/no/such" }), NOT_STARTED],
+    ["is too much for the system", commandOf(["true", "x".repeat(3e6)]), NOT_STARTED],
+    ["writes no UTF-8", shell("printf 'a\\377b'"), NOT_UTF8],
+    ["ends inside a character", shell("printf '\\303'"), NOT_UTF8],
+    ["writes 100 MB", shell("cat /dev/zero | tr '\\0' x | head -c 100000000"), /more than 16 MiB/],
+    ["writes a line without end", shell("cat /dev/zero | tr '\\0' x", { output }), /longer than 1 MiB/],
+    ["writes no JSON", shell("echo '<html>'", { output }), NO_JSON],
+    ["writes half a line of JSON", shell(`printf '{"text":"a'`, { output }), NO_JSON],
+    ["writes something else", lines({ words: "a" }), NO_PIECE],
+    ["counts wrongly", lines({ usage: { input: -1, output: 2 } }), NO_PIECE],
+    ["says that it failed", lines({ error: { message: "no\u001b[31m such\nmodel" } }), "no such model"],
+    ["does not say why", lines({ error: {} }), "the agent failed and did not say why"],
+  ])("%s fails the turn, in words for callers", async (_, backend, message) => {
+    const error = await failureOf(replyOf(backend));
     expect(error).toBeInstanceOf(BackendError);
     expect(error.message).toMatch(message);
-    expect(error.retryable).toBe(retryable);
+    expect(error.retryable).toBe(false);
   });
 
-  it("tells when to come again is believed", async () => {
-    const error = await failureOf(replyOf(lines({ error: { message: "busy", retryable: true, retryAfterMs: 1234 } })));
-    expect(error.retryAfterMs).toBe(1234);
+  it("exits with 75, or says that it is busy, is worth another try, when it says", async () => {
+    const exited = await failureOf(replyOf(shell("exit 75")));
+    expect(exited).toMatchObject({ message: "the agent's program ended with 75", retryable: true });
+    expect(await failureOf(replyOf(lines({ error })))).toMatchObject(error);
   });
 
   it("writes before it fails has said that, and its last words go to the log alone", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { countTokens, createEchoBackend, type EchoSettings } from "#backends/echo.ts";
-import type { BackendError } from "#kit/errors.ts";
 import { createRandom } from "#test/harness/random.ts";
+import { failureOf } from "./stand-ins/programs.ts";
 import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 
 backendSuite({
@@ -22,11 +22,7 @@ const run = async (text: string, settings: EchoSettings = {}, attempt = 1) =>
   );
 const piecesOf = async (text: string, chunks: number) =>
   (await run(text, { chunks })).flatMap((chunk) => ("text" in chunk ? [chunk.text] : []));
-const failureOf = (settings: EchoSettings, attempt: number): Promise<BackendError | undefined> =>
-  run("hello", settings, attempt).then(
-    () => undefined,
-    (error: unknown) => error as BackendError,
-  );
+const failureAt = (attempt: number, settings: EchoSettings) => failureOf(run("hello", settings, attempt));
 
 describe("what echo answers", () => {
   it("is the message, whole, and a token per four characters", async () => {
@@ -78,7 +74,7 @@ describe("what echo answers", () => {
 describe("echo told to fail", () => {
   it("fails every attempt with the words it was given, and not for another try", async () => {
     for (const attempt of [1, 2, 9]) {
-      expect(await failureOf({ fail: "out of order" }, attempt)).toMatchObject({
+      expect(await failureAt(attempt, { fail: "out of order" })).toMatchObject({
         message: "out of order",
         retryable: false,
       });
@@ -87,8 +83,8 @@ describe("echo told to fail", () => {
 
   it("fails the first attempts of each turn, in a way that is worth another try, and answers then", async () => {
     for (const attempt of [1, 2]) {
-      expect(await failureOf({ failTimes: 2 }, attempt)).toMatchObject({ retryable: true });
-      expect(await failureOf({ failTimes: 2, fail: "busy" }, attempt)).toMatchObject({ message: "busy" });
+      expect(await failureAt(attempt, { failTimes: 2 })).toMatchObject({ retryable: true });
+      expect(await failureAt(attempt, { failTimes: 2, fail: "busy" })).toMatchObject({ message: "busy" });
     }
     expect(textOf(await run("hello", { failTimes: 2 }, 3))).toBe("hello");
     expect(textOf(await run("hello", { failTimes: 2, fail: "busy" }, 3))).toBe("hello");

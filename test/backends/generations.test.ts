@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
 import type { AgentConfig } from "#config/config.ts";
 import { createAgentBackends, type Generation } from "#gateway/agent-backends.ts";
@@ -7,7 +6,7 @@ import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
 import { agentProgram } from "./stand-ins/acp.ts";
-import { untilGone } from "./stand-ins/programs.ts";
+import { isAlive, untilGone } from "./stand-ins/programs.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
 const SHARED = { providers: {}, tools: {} };
@@ -42,16 +41,13 @@ it("ends at once what a configuration had made that is not taken, and keeps what
   const gone = await pidOf(refused, { N: "2" });
   await refused.giveUp();
   await untilGone([gone]);
-  expect(isThere(kept)).toBe(true);
+  expect(isAlive(kept)).toBe(true);
 
   const second = backends.next();
   const seconds = await pidOf(second, { N: "3" });
   await second.settle();
   await untilGone([kept]);
-  expect(isThere(seconds)).toBe(true);
+  expect(isAlive(seconds)).toBe(true);
   await backends.close();
   await untilGone([seconds]);
 });
-
-const isThere = (pid: number): boolean =>
-  readdirSync("/proc").includes(String(pid)) && !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));

@@ -139,132 +139,44 @@ it("says so when nothing listens, and connects for no longer than it may", async
   });
 });
 
+const TOO_LONG = "the conversation is too long for the model";
+const NO_CREDIT = "the gateway's account with the provider has no credit left";
+const NO_MODEL = "the provider does not have the model, or not for the gateway";
+
 describe("what a provider says of its failure", () => {
   const told = (status: number | undefined, error: unknown) => failureOf({ status, error, retryAfterMs: undefined });
-  it.each([
-    [
-      "OpenAI",
-      429,
-      {
-        error: {
-          message: "You exceeded your current quota",
-          type: "insufficient_quota",
-          param: null,
-          code: "insufficient_quota",
-        },
-      },
-    ],
+  const inError = (message: string, more: object = {}) => ({ error: { message, ...more } });
+  const inWhole = (type: string, message: string) => ({ type: "error", ...inError(message, { type }) });
+  it.each<[who: string, words: string, status: number | undefined, body: unknown]>([
+    ["OpenAI", NO_CREDIT, 429, inError("You exceeded your current quota", { code: "insufficient_quota" })],
     [
       "Anthropic",
+      NO_CREDIT,
       400,
-      {
-        type: "error",
-        error: {
-          type: "invalid_request_error",
-          message: "Your credit balance is too low to access the Anthropic API.",
-        },
-      },
+      inWhole("invalid_request_error", "Your credit balance is too low to access the API."),
     ],
-  ])("is no credit: %s", (_who, status, body) => {
-    const error = told(status, body);
-    expect(error).not.toBeInstanceOf(RequestRefused);
-    expect(error).toMatchObject({
-      message: "the gateway's account with the provider has no credit left",
-      retryable: false,
-    });
-  });
-
-  it.each([
-    [
-      "OpenAI",
-      400,
-      {
-        error: {
-          message: "This model's maximum context length is 128000 tokens.",
-          type: "invalid_request_error",
-          param: "messages",
-          code: "context_length_exceeded",
-        },
-      },
-    ],
+    ["OpenAI", TOO_LONG, 400, inError("This model's maximum is 128000.", { code: "context_length_exceeded" })],
     [
       "Anthropic",
+      TOO_LONG,
       400,
-      {
-        type: "error",
-        error: { type: "invalid_request_error", message: "prompt is too long: 210000 tokens > 200000 maximum" },
-      },
+      inWhole("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
     ],
-    [
-      "Google",
-      400,
-      {
-        error: {
-          code: 400,
-          message: "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-          status: "INVALID_ARGUMENT",
-        },
-      },
-    ],
-  ])("is a conversation too long for it: %s", (_who, status, body) => {
-    expect(told(status, body)).toMatchObject({
-      message: "the conversation is too long for the model",
-      retryable: false,
-    });
-  });
-
-  it.each([
-    [
-      "Google",
-      400,
-      [
-        {
-          error: {
-            code: 400,
-            message: "API key not valid.",
-            status: "INVALID_ARGUMENT",
-            details: [{ reason: "API_KEY_INVALID" }],
-          },
-        },
-      ],
-    ],
-    [
-      "OpenAI",
-      401,
-      {
-        error: {
-          message: "Incorrect API key provided: sk-abcd****wxyz.",
-          type: "invalid_request_error",
-          code: "invalid_api_key",
-        },
-      },
-    ],
-  ])("is a key that it refuses: %s", (_who, status, body) => {
-    expect(told(status, body)).toMatchObject({ message: NO_KEY, retryable: false });
-  });
-
-  it.each([
-    ["Ollama", 404, { error: "model 'llama9' not found" }],
-    ["vLLM", 404, { object: "error", message: "The model `x` does not exist.", type: "NotFoundError", code: 404 }],
-    [
-      "Google",
-      404,
-      { error: { code: 404, message: "models/x is not found for API version v1beta", status: "NOT_FOUND" } },
-    ],
-  ])("is a model that it does not have: %s", (_who, status, body) => {
-    expect(told(status, body)).not.toBeInstanceOf(RequestRefused);
-    expect(told(status, body).message).toBe("the provider does not have the model, or not for the gateway");
-  });
-
-  it.each([
-    ["Ollama", 404, undefined],
-    ["vLLM", 404, { detail: "Not Found" }],
-    ["OpenAI", 404, { error: { message: "Invalid URL (POST /v1/v1/responses)", type: "invalid_request_error" } }],
-    ["LM Studio", 200, { error: "Unexpected endpoint or method. (POST /chat/completions). Returning 200 anyway" }],
-    ["a page's server", 405, undefined],
-  ])("is an address that has no models: %s", (_who, status, body) => {
-    expect(told(status, body)).not.toBeInstanceOf(RequestRefused);
-    expect(told(status, body)).toMatchObject({ message: NO_PLACE, retryable: false });
+    ["Google", TOO_LONG, 400, inError("The input token count (1200000) exceeds the maximum number of tokens.")],
+    ["Google", NO_KEY, 400, [inError("API key not valid.", { details: [{ reason: "API_KEY_INVALID" }] })]],
+    ["OpenAI", NO_KEY, 401, inError("Incorrect API key provided: sk-abcd****wxyz.", { code: "invalid_api_key" })],
+    ["Ollama", NO_MODEL, 404, { error: "model 'llama9' not found" }],
+    ["vLLM", NO_MODEL, 404, { object: "error", message: "The model `x` does not exist.", type: "NotFoundError" }],
+    ["Google", NO_MODEL, 404, inError("models/x is not found for API version v1beta", { status: "NOT_FOUND" })],
+    ["Ollama", NO_PLACE, 404, undefined],
+    ["vLLM", NO_PLACE, 404, { detail: "Not Found" }],
+    ["OpenAI", NO_PLACE, 404, inError("Invalid URL (POST /v1/v1/responses)", { type: "invalid_request_error" })],
+    ["LM Studio", NO_PLACE, 200, { error: "Unexpected endpoint or method. (POST /chat/completions)." }],
+    ["a page's server", NO_PLACE, 405, undefined],
+  ])("lasts, in words of ours: %s, %s", (_who, words, status, body) => {
+    expect(told(status, body)).toMatchObject({ message: words, retryable: false });
+    // After any but the request's own fault another model is asked.
+    expect(told(status, body) instanceof RequestRefused).toBe(words === TOO_LONG);
   });
 
   it("is how long to wait, where Google tells it in its own way", () => {

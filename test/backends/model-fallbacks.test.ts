@@ -24,6 +24,19 @@ describe("an agent with several models", () => {
   const run = async (backend: ReturnType<typeof open>, model?: string, more = {}) =>
     await collect(backend.run(turnOf({ model, ...more }), new AbortController().signal));
 
+  const calls: unknown[] = [];
+  const tool: Tool = {
+    name: "order",
+    description: "Orders.",
+    isOutside: false,
+    parameters: { type: "object" },
+    call: async (args) => {
+      calls.push(args);
+      return "ordered";
+    },
+  };
+  const tools = async () => [tool];
+
   it("takes models by the names of its table alone, and knows what each can be told", () => {
     const backend = open();
     expect(backend.models).toEqual(["good", "spare"]);
@@ -42,37 +55,18 @@ describe("an agent with several models", () => {
     expect(await run(open(), "good")).not.toContainEqual({ model: "good" });
   });
 
-  it.each(["529", "429 with Retry-After", "reset before the answer", "401", "404", "an empty body"] as const)(
-    "goes on with the next before the first text, and says so: %s",
-    async (fault) => {
-      first.fail(fault);
-      const chunks = await run(open({ fallbacks: ["spare"] }), "good");
-      expect(textOf(chunks)).toBe("I am the second.");
-      expect(chunks).toContainEqual({ model: "spare" });
-      const notes = chunks.flatMap((chunk) => ("note" in chunk ? [chunk.note] : []));
-      expect(notes).toEqual([
-        {
-          name: "model.unavailable",
-          detail: { model: "good", reason: expect.stringMatching(/^the provider /), next: "spare" },
-        },
-      ]);
-    },
-  );
-
   it.each([
-    "html",
-    "html under a good head",
-    "half JSON",
-    "redirect",
-    "no HTTP",
-    "an endless head",
-    "an endless line",
-    "a compression bomb",
-  ] as const)("F08: goes on with the next where what answers is no provider at all: %s", async (fault) => {
+    ...(["529", "429 with Retry-After", "reset before the answer", "401", "404", "an empty body"] as const),
+    ...(["html", "html under a good head", "half JSON", "redirect", "no HTTP", "an endless head"] as const),
+    ...(["an endless line", "a compression bomb"] as const),
+  ])("F08: goes on with the next before the first text, and says so: %s", async (fault) => {
     first.fail(fault);
     const chunks = await run(open({ fallbacks: ["spare"] }), "good");
     expect(textOf(chunks)).toBe("I am the second.");
     expect(chunks).toContainEqual({ model: "spare" });
+    const detail = { model: "good", reason: expect.stringMatching(/^the provider /), next: "spare" };
+    const notes = chunks.flatMap((chunk) => ("note" in chunk ? [chunk.note] : []));
+    expect(notes).toEqual([{ name: "model.unavailable", detail }]);
   });
 
   it.each(["400", "413"] as const)("does not, where the next would refuse the same: %s", async (fault) => {
@@ -134,19 +128,8 @@ describe("an agent with several models", () => {
   });
 
   it("asks again by itself once tools were called, for the turn cannot be begun anew, and takes the next then too", async () => {
-    const calls: unknown[] = [];
-    const tool: Tool = {
-      name: "order",
-      description: "Orders.",
-      isOutside: false,
-      parameters: { type: "object" },
-      call: async (args) => {
-        calls.push(args);
-        return "ordered";
-      },
-    };
+    calls.length = 0;
     const call = { thought: "I order.", calls: [{ name: "order", args: '{"n":1}' }] };
-    const tools = async () => [tool];
     first.say(call, {}, { text: ["Done."] });
     first.failNext(undefined, "503 with Retry-After");
     expect(textOf(await run(open(), "good", { tools }))).toBe("Done.");
@@ -172,17 +155,10 @@ describe("an agent with several models", () => {
   });
 
   it("F06: leaves one that hangs before it has said anything, and asks the next, after tools, too", async () => {
-    const tool: Tool = {
-      name: "order",
-      description: "Orders.",
-      isOutside: false,
-      parameters: { type: "object" },
-      call: async () => "ordered",
-    };
     first.say({ calls: [{ name: "order", args: "{}" }] });
     first.failNext(undefined, "hang before the first byte");
     let goesOn: (() => boolean) | undefined;
-    const more = { tools: async () => [tool], whenLate: (late: () => boolean) => (goesOn = late) };
+    const more = { tools, whenLate: (late: () => boolean) => (goesOn = late) };
     const running = run(open({ fallbacks: ["spare"] }), "good", more);
     await first.next();
     const hanging = await first.next();

@@ -6,6 +6,7 @@ import { startAnthropic } from "./stand-ins/anthropic.ts";
 import type { Fault } from "./stand-ins/faults.ts";
 import { startHttpAgent } from "./stand-ins/http-agent.ts";
 import { startChatCompletions } from "./stand-ins/openai.ts";
+import { stepsIn } from "./told.ts";
 
 const main = await startChatCompletions();
 const spare = await startAnthropic({ text: ["I am", " the spare."] });
@@ -42,13 +43,6 @@ const open = () =>
   });
 
 const send = ({ rest }: TestGateway, body: object) => rest.call("chat.send", { body });
-const stepsOf = async ({ rest, adminKey }: TestGateway, turnId: unknown, name: string) => {
-  const { json: turn } = await rest.call("turns.get", { path: { turn_id: String(turnId) } });
-  const path = { delivery_id: String(turn.delivery_id) };
-  const { json } = await rest.call("deliveries.get", { path, key: adminKey });
-  const steps = json.timeline as { name: string; detail: Record<string, unknown> | null }[];
-  return steps.flatMap((step) => (step.name === name ? [step.detail] : []));
-};
 
 describe("F06: a model that hangs, where another can be asked", () => {
   it.each(["hang before the first byte", "hang after the head"] satisfies Fault[])(
@@ -60,8 +54,8 @@ describe("F06: a model that hangs, where another can be asked", () => {
       expect(json.reply).toBe("I am the spare.");
       expect(main.seen).toHaveLength(1);
       expect(await main.seen[0]?.left).toBe(true);
-      expect(await stepsOf(gateway, json.turn_id, "turn.started")).toHaveLength(1);
-      expect(await stepsOf(gateway, json.turn_id, "model.unavailable")).toEqual([
+      expect(await stepsIn(gateway, json.turn_id, "turn.started")).toHaveLength(1);
+      expect(await stepsIn(gateway, json.turn_id, "model.unavailable")).toEqual([
         { model: "fast", reason: LATE, next: "spare" },
       ]);
     },
@@ -98,7 +92,7 @@ describe("F06: a model that hangs, where another can be asked", () => {
       { model: "fast", reason: LATE, next: "spare" },
       { model: "spare", reason: LATE },
     ];
-    expect(await stepsOf(gateway, problem.turn_id, "model.unavailable")).toEqual([...one, ...one, ...one]);
+    expect(await stepsIn(gateway, problem.turn_id, "model.unavailable")).toEqual([...one, ...one, ...one]);
   });
 });
 

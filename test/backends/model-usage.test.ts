@@ -12,17 +12,13 @@ const TELLS_INPUT: readonly KindName[] = ["anthropic", "google"];
 const lastUsage = (chunks: readonly Chunk[]) =>
   chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : [])).at(-1);
 
-/** The chunks of a run that is stopped as soon as one is what is waited for, with those that tell how it ended. */
-const collectUntil = async (
-  run: AsyncIterable<Chunk>,
-  isDue: (chunks: readonly Chunk[]) => boolean,
-  stop: () => void,
-) => {
+/** The chunks of a run that fails or is stopped. `onText` is called for each one with text. */
+const collectAll = async (run: AsyncIterable<Chunk>, onText = () => {}) => {
   const chunks: Chunk[] = [];
   try {
     for await (const chunk of run) {
       chunks.push(chunk);
-      if (isDue(chunks)) stop();
+      if ("text" in chunk) onText();
     }
   } catch {
     // It was stopped.
@@ -62,6 +58,7 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
         if (length >= 3 * PIECE.length) break;
       }
       await rest.call("turns.cancel", { path: { turn_id: turnId } });
+      expect(await standIn.seen.at(-1)?.left).toBe(true);
       const { json } = await rest.call("turns.get", { path: { turn_id: turnId } });
       const { status, reply, usage } = json as {
         status: string;
@@ -81,12 +78,8 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
     standIn.failNext("hang in the middle");
     const controller = new AbortController();
     const running = open().run(turnOf(), controller.signal);
-    const chunks = await collectUntil(
-      running,
-      (sofar) => sofar.some((chunk) => "text" in chunk),
-      // Its SDK reads what is no text a little later.
-      () => setTimeout(() => controller.abort("cancelled"), 50),
-    );
+    // Its SDK reads what is no text a little later.
+    const chunks = await collectAll(running, () => setTimeout(() => controller.abort("cancelled"), 50));
     const said = chunks.reduce((sum, chunk) => sum + ("text" in chunk ? chunk.text.length : 0), 0);
     // OpenAI keeps to itself what its models think.
     const thought = kind === "openai" ? 0 : 4_000;
@@ -97,11 +90,7 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
     standIn.say({ text: Array.from({ length: 14 }, () => PIECE) });
     standIn.failNext("reset in the middle");
     const running = open().run(turnOf(), new AbortController().signal);
-    const chunks = await collectUntil(
-      running,
-      () => false,
-      () => {},
-    );
+    const chunks = await collectAll(running);
     const said = chunks.reduce((sum, chunk) => sum + ("text" in chunk ? chunk.text.length : 0), 0);
     expect(running.used?.()?.output).toBe(Math.ceil(said / 4));
     if (TELLS_INPUT.includes(kind)) expect(running.used?.()?.input).toBe(USAGE.input);
@@ -110,15 +99,7 @@ describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to 
   it("is nothing of a call that never began, and what the provider counted of one that ended", async () => {
     standIn.failNext("reset before the answer");
     const running = open().run(turnOf(), new AbortController().signal);
-    expect(
-      lastUsage(
-        await collectUntil(
-          running,
-          () => false,
-          () => {},
-        ),
-      ),
-    ).toBeUndefined();
+    expect(lastUsage(await collectAll(running))).toBeUndefined();
     const whole = await collect(open().run(turnOf(), new AbortController().signal));
     expect(lastUsage(whole)).toMatchObject({ input: USAGE.input, output: USAGE.output });
   });

@@ -48,8 +48,6 @@ export const createScriptedBackend = (models?: readonly string[]) => {
   };
 };
 
-export type ScriptedBackend = ReturnType<typeof createScriptedBackend>;
-
 type Step = { chunk: unknown } | { error: unknown } | "end";
 
 const createRun = (turn: BackendTurn, signal: AbortSignal) => {

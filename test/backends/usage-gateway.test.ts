@@ -4,6 +4,7 @@ import { createRpc } from "#test/harness/rpc.ts";
 import { openSocket } from "../wire/ws/socket.ts";
 import { startAnthropic } from "./stand-ins/anthropic.ts";
 import { startChatCompletions } from "./stand-ins/openai.ts";
+import { turnIn } from "./told.ts";
 
 const main = await startChatCompletions();
 const spare = await startAnthropic({
@@ -48,8 +49,7 @@ const configOf = (fast: object = { price: FAST }): SomeConfig => ({
 const open = async (config = configOf()) => {
   const gateway = await startGateway({ config });
   const rpc = createRpc(gateway.url);
-  const turnOf = async (turnId: unknown) =>
-    (await gateway.rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as Record<string, unknown>;
+  const turnOf = (turnId: unknown) => turnIn(gateway, turnId);
   const stats = async (groupBy: "model" | "agent" | "token" | "surface") => {
     const { total, groups } = (await rpc.call("usage.stats", { groupBy })).result;
     return { total: total.tokens, groups: Object.fromEntries(groups.map(({ key, counts }) => [key, counts])) };
@@ -125,21 +125,6 @@ describe("what turns use, and what that costs", () => {
     expect(output).toBeGreaterThan(0);
     expect(cost).toBe((input + 2 * output) / 1e6);
     expect((await own.stats("model")).groups.fast?.tokens).toEqual({ input, output, total: input + output, cost });
-  });
-
-  it("is counted of a turn that is cancelled, as far as it came", async () => {
-    await using own = await open();
-    main.say({ text: Array.from({ length: 100 }, () => "word "), paceMs: 20 });
-    const stream = await own.gateway.rest.stream("chat.send", { body: { message: "one" } });
-    let turnId = "";
-    for await (const { event, data } of stream.events) {
-      turnId ||= String((data as { turn_id?: string }).turn_id ?? "");
-      if (event === "message.delta") break;
-    }
-    await own.gateway.rest.call("turns.cancel", { path: { turn_id: turnId } });
-    await expect.poll(async () => (await own.turnOf(turnId)).status).toBe("cancelled");
-    const { input, output, cost } = (await own.turnOf(turnId)).usage as { input: number; output: number; cost: number };
-    expect(cost).toBe((input + 2 * output) / 1e6);
   });
 
   it("is by the price that was in force as the turn began: one that runs as it changes keeps the old one", async () => {

@@ -7,6 +7,7 @@ import { agentProgram } from "./stand-ins/acp.ts";
 import { startHttpAgent } from "./stand-ins/http-agent.ts";
 import { startHttpStandIn } from "./stand-ins/http-stand-in.ts";
 import { sh } from "./stand-ins/programs.ts";
+import { stepsIn, turnIn } from "./told.ts";
 
 const http = await startHttpAgent("text");
 const telling = await startHttpAgent("json");
@@ -41,14 +42,6 @@ afterAll(async () => {
 
 const { rest } = gateway;
 const { call } = createRpc(gateway.url);
-const turnOf = async (turnId: unknown) =>
-  (await rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as Record<string, unknown>;
-const unknownIn = async (turnId: unknown) => {
-  const path = { delivery_id: String((await turnOf(turnId)).delivery_id) };
-  const { json } = await rest.call("deliveries.get", { path, key: gateway.adminKey });
-  const steps = json.timeline as { name: string; detail: unknown }[];
-  return steps.filter(({ name }) => name === "usage.unknown").map(({ detail }) => detail);
-};
 const NOTHING_TOLD = { input: 0, output: 0, total: 0, unknown: true };
 const ESTIMATE = { input: 2, output: expect.any(Number), total: expect.any(Number) };
 
@@ -62,8 +55,8 @@ describe("the usage of an agent that does not tell it", () => {
   ])("is said to be unknown: %s", async (agent, usage, detail) => {
     const sent = (await rest.call("chat.send", { body: { message: "Hello", agent } })).json;
     expect(sent.usage).toEqual(usage);
-    expect((await turnOf(sent.turn_id)).usage).toEqual(usage);
-    expect(await unknownIn(sent.turn_id)).toEqual([detail]);
+    expect((await turnIn(gateway, sent.turn_id)).usage).toEqual(usage);
+    expect(await stepsIn(gateway, sent.turn_id, "usage.unknown")).toEqual([detail]);
     const events = await (await rest.stream("chat.send", { body: { message: "Hello", agent } })).all();
     expect(events.at(-1)?.data).toMatchObject({ usage });
     using socket = await openSocket(gateway);
@@ -97,10 +90,13 @@ describe("the usage of an agent that does not tell it", () => {
   it("is not said to be unknown where it is told, or where a turn failed before anything was used", async () => {
     const sent = (await rest.call("chat.send", { body: { message: "Hello", agent: "telling" } })).json;
     expect(sent.usage).toEqual({ input: 7, output: 4, total: 11 });
-    expect(await unknownIn(sent.turn_id)).toEqual([]);
+    expect(await stepsIn(gateway, sent.turn_id, "usage.unknown")).toEqual([]);
     const failed = await rest.call("chat.send", { body: { message: "Hello", agent: "failing" } });
     const { turn_id } = failed.problem as { turn_id?: string };
-    expect(await turnOf(turn_id)).toMatchObject({ status: "failed", usage: { input: 0, output: 0, total: 0 } });
-    expect((await turnOf(turn_id)).usage).not.toHaveProperty("unknown");
+    expect(await turnIn(gateway, turn_id)).toMatchObject({
+      status: "failed",
+      usage: { input: 0, output: 0, total: 0 },
+    });
+    expect((await turnIn(gateway, turn_id)).usage).not.toHaveProperty("unknown");
   });
 });

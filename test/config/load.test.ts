@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hashOf } from "#config/config.ts";
 import { loadConfig } from "#config/load.ts";
-import { ConfigError } from "#config/problems.ts";
 import { built, folder, load, withSections } from "./configs.ts";
 
 const described = (description: string) => JSON.stringify({ agents: { main: { backend: "echo", description } } });
@@ -88,12 +87,12 @@ describe("without a configuration", () => {
     const again = await loadConfig(nowhere());
     const secrets = [...Object.values(tryOut ?? {}), ...Object.values(again.tryOut ?? {})];
     expect(new Set(secrets).size).toBe(8);
-    expect(config.gateway.rest.auth.keys[0]?.hash).toBe(hashOf(tryOut?.restKey ?? ""));
+    expect(config.gateway.rest.auth.keys[0]?.hash).toBe(hashOf(tryOut?.REST_API_KEY ?? ""));
     expect(config.gateway.rpc.auth.tokens).toEqual([
-      { name: "try-out", hash: hashOf(tryOut?.rpcToken ?? ""), permissions: ["*"] },
+      { name: "try-out", hash: hashOf(tryOut?.RPC_TOKEN ?? ""), permissions: ["*"] },
     ]);
-    expect(config.webhooks.token[0]?.hash).toBe(hashOf(tryOut?.webhookToken ?? ""));
-    expect(config.gateway.console.token).toBe(hashOf(tryOut?.consoleToken ?? ""));
+    expect(config.webhooks.token[0]?.hash).toBe(hashOf(tryOut?.WEBHOOK_TOKEN ?? ""));
+    expect(config.gateway.console.token).toBe(hashOf(tryOut?.CONSOLE_TOKEN ?? ""));
   });
 
   test("secrets of the environment stand in for the random ones", async () => {
@@ -104,8 +103,8 @@ describe("without a configuration", () => {
       CONSOLE_TOKEN: "short",
     };
     const { tryOut, warnings } = await loadConfig({ ...nowhere(), env });
-    expect(tryOut).toMatchObject({ restKey: env.REST_API_KEY, rpcToken: env.RPC_TOKEN, consoleToken: "short" });
-    expect(tryOut?.webhookToken).toHaveLength(32);
+    expect(tryOut).toMatchObject({ ...env, WEBHOOK_TOKEN: expect.any(String) });
+    expect(tryOut?.WEBHOOK_TOKEN).toHaveLength(32);
     expect(warnings).toEqual([expect.stringMatching(/^CONSOLE_TOKEN is shorter than 16 characters/)]);
   });
 
@@ -186,18 +185,4 @@ test("spans are milliseconds, sizes bytes, and off and 0 are none", async () => 
   expect(config.webhooks.rateLimit).toBeUndefined();
   expect(config.sessions).toMatchObject({ retention: 7_200_000, webhookRetention: 180_000 });
   expect(config.limits).toMatchObject({ storeBytes: 2 * 2 ** 30, restBody: 1000, rpcBody: 5 });
-});
-
-test("a refusal holds each problem with its place", async () => {
-  const error = await load("{ agents: { main: { backend: 'echo', deadlin: 1 } } }").catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(ConfigError);
-  expect((error as ConfigError).problems).toEqual([
-    {
-      file: expect.stringMatching(/gateway\.json5$/),
-      line: 1,
-      column: 38,
-      key: "agents.main.deadlin",
-      message: "is no key of agents.main; did you mean `deadline`?",
-    },
-  ]);
 });

@@ -27,12 +27,6 @@ describe("a configuration file", () => {
     ]);
   });
 
-  test("is not there: refused with what to do", async () => {
-    expect(await refusal("", { file: "nowhere/gateway.json5" })).toEqual([
-      "nowhere/gateway.json5: the file cannot be read: it is not there. Create it, or name another one.",
-    ]);
-  });
-
   test("is a folder: refused with what to do", async () => {
     expect(await refusal("", { file: "test" })).toEqual([
       "test: the file cannot be read: it is a folder. Name the file in it.",

@@ -1,19 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
 import { readFileSync } from "node:fs";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { load, refusal, withSections } from "./configs.ts";
-
-describe("a key that there is not", () => {
-  test("is refused with its place and the key that was meant", async () => {
-    expect(await refusal("{ agents: { main: { backend: 'echo' } },\n  webhooks: {\n    tokn: 'x' } }")).toEqual([
-      "gateway.json5:3:5: webhooks.tokn is no key of webhooks; did you mean `token`?",
-    ]);
-    expect(await refusal("agents: { main: { backend: echo } }\ngatewy: {}", { name: "gateway.yaml" })).toEqual([
-      "gateway.yaml:2:1: gatewy is no key of the configuration; did you mean `gateway`?",
-    ]);
-  });
-});
 
 test("every mistake is told at once, in the order of the file", async () => {
   const lines = await refusal(

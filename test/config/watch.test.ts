@@ -205,16 +205,6 @@ describe("a file that is broken keeps the last good one", () => {
 });
 
 describe("a reload that is asked for", () => {
-  test("says what changed", async () => {
-    const { file, watch } = await watched();
-    writeFileSync(file, described("second", { limits: { turns: 7 } }));
-    expect(await watch.reload("signal")).toMatchObject({
-      reloaded: true,
-      changed: ["agents.main.description", "limits.turns"],
-    });
-    expect(await watch.reload("signal")).toMatchObject({ reloaded: true, changed: [] });
-  });
-
   test("of one agent takes over that agent alone", async () => {
     const agent = (description: string) => ({ backend: "echo", description });
     const both = (description: string, turns: number) =>

@@ -91,21 +91,8 @@ const everything = `{
   .replaceAll("TLS/", `${process.cwd()}/test/config/tls/`)
   .replaceAll("FILES/", `${process.cwd()}/test/config/`);
 
-const names = Object.fromEntries(
-  [
-    "REST_API_KEY",
-    "RPC_TOKEN",
-    "RPC_READ_TOKEN",
-    "CONSOLE_TOKEN",
-    "WEBHOOK_TOKEN",
-    "OLD_WEBHOOK_TOKEN",
-    "GITHUB_SECRET",
-    "OPS_SECRET",
-    "AGENT_SECRET",
-    "OPENAI_API_KEY",
-  ].map((name, n) => [name, good(n)]),
-);
-const env = { ...names, SLACK_URL: "https://hooks.slack.com/services/T0/B0/x" };
+const variables = [...everything.matchAll(/\$\{(\w+)\}/g)].map(([, name = ""], n) => [name, good(n)] as const);
+const env = { ...Object.fromEntries(variables), SLACK_URL: "https://hooks.slack.com/services/T0/B0/x" };
 
 const built = { stores: ["memory"], backends: ["echo", "model", "http", "a2a", "command", "acp"] };
 

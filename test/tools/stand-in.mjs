@@ -11,59 +11,51 @@ else {
   const answers = [];
   let whenAnswered = () => {};
   if (how === "chatty") process.stdout.write("Welcome to the server!\n{\n");
-  createInterface({ input: process.stdin }).on("line", (line) => {
-    const message = JSON.parse(line);
-    if (message.method === "tools/call" && message.params.name === "crash") process.exit(1);
+  const write = (one) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...one })}\n`);
+  const say = (id, text) => write({ id, result: { content: [{ type: "text", text }] } });
+  const endless = () => process.stdout.write("x".repeat(65_536), () => setImmediate(endless));
+  /** The calls that go wrong; any other is answered as by a server over HTTP. */
+  const calls = {
+    crash: () => process.exit(1),
     // For good, and deaf to whatever else comes.
-    if (message.method === "tools/call" && message.params.name === "stuck") for (;;);
+    stuck() {
+      for (;;);
+    },
     // It says no more, and takes its time to end.
-    if (message.method === "tools/call" && message.params.name === "lingers") {
+    lingers() {
       process.on("SIGTERM", () => {});
       process.stdout.end();
       setInterval(() => {}, 1_000);
-      return;
-    }
-    if (message.method === "tools/call" && message.params.name === "endless") {
-      const more = () => process.stdout.write("x".repeat(65_536), () => setImmediate(more));
-      more();
-      return;
-    }
+    },
+    endless,
+    refuse: (id, code) => write({ id, error: { code: Number(code), message: "The quota is used up." } }),
+    other: (id) => say(id + 1_000, "not yours"),
+    ask(id, text) {
+      const [what, count] = text.split(" ");
+      for (let n = 0; n < Number(count); n++) process.stdout.write(`${requestOf(what, n)}\n`);
+      whenAnswered = () => answers.length === Number(count) && say(id, answers.join());
+    },
+    tell(id) {
+      for (let n = 0; n < 100_000; n++)
+        write({ method: "notifications/progress", params: { progressToken: id, progress: n } });
+      say(id, "enough");
+    },
+    flood(id) {
+      for (let n = 0; n < 5_000; n++) write({ method: "notifications/tools/list_changed" });
+      for (let n = 0; n < 5_000; n++) write({ method: "notifications/message", params: { level: "info", data: n } });
+      say(id, "enough");
+    },
+  };
+  createInterface({ input: process.stdin }).on("line", (line) => {
+    const message = JSON.parse(line);
     const { id, method, params } = message;
     if (method === undefined) {
       answers.push(message.error?.code ?? "answered");
       whenAnswered();
       return;
     }
-    const write = (one) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...one })}\n`);
-    if (method === "tools/call" && params.name === "refuse") {
-      write({ id, error: { code: Number(params.arguments.text), message: "The quota is used up." } });
-      return;
-    }
-    if (method === "tools/call" && params.name === "other") {
-      write({ id: id + 1_000, result: { content: [{ type: "text", text: "not yours" }] } });
-      return;
-    }
-    if (method === "tools/call" && params.name === "ask") {
-      const [what, count] = params.arguments.text.split(" ");
-      for (let n = 0; n < Number(count); n++) process.stdout.write(`${requestOf(what, n)}\n`);
-      whenAnswered = () => {
-        if (answers.length === Number(count))
-          write({ id, result: { content: [{ type: "text", text: answers.join() }] } });
-      };
-      return;
-    }
-    if (method === "tools/call" && params.name === "tell") {
-      for (let n = 0; n < 100_000; n++)
-        write({ method: "notifications/progress", params: { progressToken: id, progress: n } });
-      write({ id, result: { content: [{ type: "text", text: "enough" }] } });
-      return;
-    }
-    if (method === "tools/call" && params.name === "flood") {
-      for (let n = 0; n < 5_000; n++) write({ method: "notifications/tools/list_changed" });
-      for (let n = 0; n < 5_000; n++) write({ method: "notifications/message", params: { level: "info", data: n } });
-      write({ id, result: { content: [{ type: "text", text: "enough" }] } });
-      return;
-    }
+    const call = method === "tools/call" ? calls[params.name] : undefined;
+    if (call) return void call(id, params.arguments?.text);
     const answer = answerOf(message, how);
     if (answer) process.stdout.write(`${JSON.stringify(answer)}\n`);
   });

@@ -8,7 +8,6 @@ export type ProcessLimits = { idle: number; processes: number; clock: Clock };
 type Slot = {
   process: AgentProcess | undefined;
   isBusy: boolean;
-  idleSince: number;
   forget: () => void;
   waiting: (() => void)[];
 };
@@ -23,6 +22,7 @@ export const createProcesses = (
   { idle, processes, clock }: ProcessLimits,
   start: (signal: AbortSignal) => Promise<AgentProcess>,
 ) => {
+  /** Of those that are idle, the one that is so longest comes first. */
   const slots = new Map<string, Slot>();
   let isClosed = false;
 
@@ -41,16 +41,9 @@ export const createProcesses = (
     void slot.process?.stop();
     while (isThere(key, slot)) await changed(slot);
   };
-  const longestIdle = (): [string, Slot] | undefined => {
-    let found: [string, Slot] | undefined;
-    for (const entry of slots) {
-      if (!entry[1].isBusy && (!found || entry[1].idleSince < found[1].idleSince)) found = entry;
-    }
-    return found;
-  };
   const makeRoom = async (signal: AbortSignal): Promise<void> => {
     while (slots.size >= processes) {
-      const idleOne = longestIdle();
+      const idleOne = [...slots].find(([, { isBusy }]) => !isBusy);
       if (!idleOne) {
         const words = "all processes of the agent are busy";
         throw new BackendError(words, { retryable: true, retryAfterMs: BUSY_MS });
@@ -84,7 +77,7 @@ export const createProcesses = (
       const idleOne = await idleOf(key, signal);
       if (idleOne) return idleOne;
       await makeRoom(signal);
-      const slot: Slot = { process: undefined, isBusy: true, idleSince: 0, forget: () => {}, waiting: [] };
+      const slot: Slot = { process: undefined, isBusy: true, forget: () => {}, waiting: [] };
       slots.set(key, slot);
       try {
         const process = await start(signal);
@@ -100,7 +93,8 @@ export const createProcesses = (
       const slot = slots.get(key);
       if (!slot) return;
       slot.isBusy = false;
-      slot.idleSince = clock.monotonic();
+      slots.delete(key);
+      slots.set(key, slot);
       if (isClosed) void end(key, slot);
       else slot.forget = clock.after(idle, () => void end(key, slot));
       tell(slot);

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Writable } from "node:stream";
 import type { Clock } from "#kit/clock.ts";
+import { once } from "#kit/once.ts";
 
 /** The time that the system may take to clear away killed processes; a zombie that lasts longer has no parent that reaps it. */
 const BURIAL_MS = 2_000;
@@ -20,7 +21,6 @@ export const createGroup = (id: number, clock: Clock): Group => {
   watchGroup(id);
   let gone = false;
   let stopping: Promise<void> | undefined;
-  let killing: Promise<void> | undefined;
 
   /** Sends a signal; true if there was somebody to get it. Once there was nobody, the id may become another's. */
   const send = (signal: NodeJS.Signals | 0): boolean => {
@@ -43,15 +43,12 @@ export const createGroup = (id: number, clock: Clock): Group => {
     }
     return true;
   };
-  const kill = (): Promise<void> => {
-    killing ??= (async () => {
-      send("SIGKILL");
-      if (await goneWithin(BURIAL_MS)) return;
-      gone = true;
-      forgetGroup(id);
-    })();
-    return killing;
-  };
+  const kill = once(async () => {
+    send("SIGKILL");
+    if (await goneWithin(BURIAL_MS)) return;
+    gone = true;
+    forgetGroup(id);
+  });
   return {
     id,
     kill,

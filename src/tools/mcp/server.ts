@@ -5,6 +5,7 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { type Credit, createCredit } from "#kit/credit.ts";
 import { HOPS_KEY, isLoop, loopWords } from "#kit/hops.ts";
+import { once } from "#kit/once.ts";
 import type { Program } from "#kit/programs/program.ts";
 import { ProgramNotStarted } from "#kit/programs/start.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
@@ -221,14 +222,10 @@ const connect = async (
   client.onclose = onGone;
   // An error in a single message is no reason to end, and a call that waits for an answer has its own time limit.
   client.onerror = () => {};
-  let ending: Promise<void> | undefined;
-  const end = (): Promise<void> => {
-    ending ??= client
-      .close()
-      .catch(() => {})
-      .then(close);
-    return ending;
-  };
+  const end = once(async () => {
+    await client.close().catch(() => {});
+    await close();
+  });
   const giveUp = () => void end();
   const stop = parts.clock.after(START_MS, () => {
     excess ??= "it did not answer in time";
