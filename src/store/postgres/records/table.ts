@@ -84,7 +84,7 @@ export type Scan = {
   limit?: number;
 };
 /** Called with each change of a record, as it was and as it is. */
-export type Changed<R> = (before: R | undefined, after: R | undefined) => void;
+type Changed<R> = (before: R | undefined, after: R | undefined) => void;
 
 /** The part of a scan that was loaded. `last` is the last record of one that has more. */
 type Window<R> = { readonly keys: ReadonlySet<Key>; readonly size: number; readonly last: R | undefined };
@@ -160,12 +160,6 @@ export class Table<R> implements Part {
     }
     for (const record of this.#changed.values()) if (record !== undefined && matches(record)) found.push(record);
     return found;
-  }
-
-  /** Has a scan loaded that will be asked for. */
-  want(scan: Scan, size: number): void {
-    const id = this.#idOf(scan);
-    if (!this.#scans.has(id)) this.#wantScan(id, size);
   }
 
   /** `window` is the number of records to load at first. */
