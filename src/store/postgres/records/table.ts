@@ -6,7 +6,10 @@ import type { Part, Statement, Transaction } from "./transaction.ts";
 export type Moment = { readonly now: number; readonly time: number };
 export type Column<R> = readonly [name: string, type: string, value: (record: R, moment: Moment) => unknown];
 type Key = string | number;
-/** A column that a query computes for a row `t`, with the transaction's time in SQL, and its value in a record. */
+/**
+ * A column that a query computes for a row `t`, with the transaction's time in SQL, and its value in a record. A part of a table that
+ * has an index of its own is such a column: a plan does not know values.
+ */
 type Computed<R> = readonly [sql: (now: Sql) => Sql, value: (record: R, moment: Moment) => unknown];
 
 /** How records are rows of a table. */
