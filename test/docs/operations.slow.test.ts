@@ -8,7 +8,7 @@ import { migrate } from "#store/postgres/migrate.ts";
 import { postgresTests, systemBins } from "#test/harness/postgres.ts";
 import { type GatewayProcess, root, startProcess } from "#test/harness/process.ts";
 import { createRest } from "#test/harness/rest.ts";
-import { FUNCTIONS, MIGRATIONS } from "../stores/upgrade/next-postgres.ts";
+import { MIGRATIONS } from "../stores/upgrade/next-postgres.ts";
 import { type Block, blocksOf } from "./blocks.ts";
 
 const PAGE = "docs/operations.md";
@@ -130,7 +130,7 @@ await postgresTests((server) => {
       const upgrade = async () => {
         const client = new pg.Client(url);
         await client.connect();
-        const { steps } = await migrate(client, 1, { migrations: MIGRATIONS, functions: FUNCTIONS });
+        const { steps } = await migrate(client, 1, MIGRATIONS);
         await client.end();
         return steps;
       };

@@ -149,7 +149,7 @@ await postgresTests((server) => {
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBeUndefined();
     });
 
-    it("hear of a pause by its notification, before the next look at the database tells it", async () => {
+    it("hear of a pause by its notification", async () => {
       await using on = await openTwo();
       await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 60_000, soonest: false });
       await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
@@ -164,10 +164,6 @@ await postgresTests((server) => {
       await on.one.store.setPaused("main", { paused: true, now: 7, streamKeep: STREAM_KEEP });
       await expect.poll(() => heard).toHaveLength(1);
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBe(7);
-      // Another that the database knows nothing of.
-      const next = ["node_z", [], [], [["paused", [JSON.stringify(["main", 3, 9])]]]];
-      await other.query("select pg_notify($1, $2)", [channel, JSON.stringify(next)]);
-      await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBe(9);
     });
 
     it("wake nobody again and again for what waits for a paused agent", async () => {

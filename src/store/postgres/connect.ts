@@ -13,9 +13,12 @@ const types = {
     oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format),
 } as pg.CustomTypesConfig;
 
-/** For tables that grow: rows are looked up by an index, one by one. Nobody waits for long for a gateway that was stopped. */
-const SETTINGS = `select set_config(name, 'off', false) from pg_settings
-    where name in ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit');
+/**
+ * Each statement is planned once, mostly while the tables are empty, and for tables that grow: rows are looked up by an index, one by one.
+ * Nobody waits for long for a gateway that was stopped.
+ */
+const SETTINGS = `select set_config(name, case name when 'plan_cache_mode' then 'force_generic_plan' else 'off' end, false)
+    from pg_settings where name in ('plan_cache_mode', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit');
   set idle_in_transaction_session_timeout = 10000`;
 
 /** A server that takes writes: the place of its address, and how late it is. */
@@ -120,19 +123,18 @@ const open = async (connectionString: string, patienceMs: number, isOneOfSeveral
   client.on("error", () => {});
   try {
     await client.connect();
-    const patience = setTimeout(() => drop(client), patienceMs);
-    try {
-      const { rows } = await client.query("select pg_is_in_recovery() as standby");
-      if (rows[0]?.standby) throw new Error("is a standby");
-      await client.query(SETTINGS);
-      return { client, timeline: isOneOfSeveral ? await timelineOf(client) : 0 };
-    } finally {
-      clearTimeout(patience);
-    }
+    await withPatience(client, patienceMs, settle(client));
+    return { client, timeline: isOneOfSeveral ? await withPatience(client, patienceMs, timelineOf(client)) : 0 };
   } catch (error) {
     drop(client);
     throw error;
   }
+};
+
+const settle = async (client: pg.Client): Promise<void> => {
+  const { rows } = await client.query("select pg_is_in_recovery() as standby");
+  if (rows[0]?.standby) throw new Error("is a standby");
+  await client.query(SETTINGS);
 };
 
 /** 0 where a server does not tell: then the order of the addresses has to do. */
@@ -143,6 +145,16 @@ const timelineOf = async (client: pg.Client): Promise<number> => {
   } catch (error) {
     if (failureOf(error) === "lost") throw error;
     return 0;
+  }
+};
+
+/** Drops a connection that does not answer in time. */
+export const withPatience = async <T>(client: pg.Client, patienceMs: number, answer: Promise<T>): Promise<T> => {
+  const patience = setTimeout(() => drop(client), patienceMs);
+  try {
+    return await answer;
+  } finally {
+    clearTimeout(patience);
   }
 };
 

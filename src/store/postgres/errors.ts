@@ -15,8 +15,8 @@ const RETRY_MS = 1_000;
 
 /** The SQLSTATEs that describe the server rather than the statement. */
 const REFUSED = /^(53|57P03|25006|58)/;
-/** The connection was ended from there: a call that was on its way may have been kept before. */
-const LOST = /^(08|57P0[12])/;
+/** The connection was ended from there: a call that was on its way may have been kept before. A plan of it may be out of date, too. */
+const LOST = /^(08|57P0[12]|0A000)/;
 const CLASH = /^(40001|40P01|55P03|25P03)$/;
 
 export const failureOf = (error: unknown): Failure => {

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { drop, type Servers } from "./connect.ts";
+import { drop, type Servers, withPatience } from "./connect.ts";
 import { type Heard, readPayload } from "./payloads.ts";
 
 /** The interval at which a server is polled, and the silence after which it counts as gone. */
@@ -106,14 +106,7 @@ export class Line {
 
   #pollLater(client: pg.Client): void {
     this.#timer = setTimeout(async () => {
-      const patience = setTimeout(() => drop(client), SILENT_MS);
-      try {
-        await client.query("select 'the line is there'");
-      } catch {
-        drop(client);
-      } finally {
-        clearTimeout(patience);
-      }
+      await withPatience(client, SILENT_MS, client.query("select 'the line is there'")).catch(() => drop(client));
       await this.#events.poll().catch(() => {});
       if (this.#client === client && !this.#isClosed) this.#pollLater(client);
     }, POLL_MS);

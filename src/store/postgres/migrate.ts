@@ -3,11 +3,10 @@ import type pg from "pg";
 import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 import { failureOf } from "./errors.ts";
-import { FUNCTIONS, MIGRATIONS } from "./migrations/migrations.ts";
+import { MIGRATIONS } from "./migrations/migrations.ts";
 
 /** `oldest` is the first version whose gateways can go on with this one. */
 export type Migration = { readonly version: number; readonly oldest: number; readonly sql: string };
-export type Schema = { migrations: readonly Migration[]; functions: { readonly sql: string; readonly digest: string } };
 
 /** One gateway at a time brings the database up to date; which of them is first does not matter. */
 const LOCK = [4_712, 5];
@@ -25,7 +24,7 @@ const PAUSE_MS = 300;
 export const migrate = async (
   client: pg.Client,
   now: number,
-  { migrations, functions }: Schema = { migrations: MIGRATIONS, functions: FUNCTIONS },
+  migrations: readonly Migration[] = MIGRATIONS,
   lockWaitMs = LOCK_WAIT_MS,
 ): Promise<{ steps: number; epoch: string; channel: string }> => {
   const { rows: where } = await client.query("select current_schema() as name");
@@ -33,12 +32,13 @@ export const migrate = async (
   await takeLock(client, lockWaitMs);
   try {
     await client.query("set client_min_messages = warning");
+    // Gateways of earlier versions keep the digest of their functions in it.
     await client.query(`create table if not exists gateway_migrations (
       version integer primary key, functions text, oldest integer not null, made timestamptz not null default now())`);
     const { rows: known } = await client.query(
-      "select version, functions, oldest from gateway_migrations order by version desc limit 1",
+      "select version, oldest from gateway_migrations order by version desc limit 1",
     );
-    const { version = 0, functions: digest = "", oldest = 0 } = known[0] ?? {};
+    const { version = 0, oldest = 0 } = known[0] ?? {};
     const newest = migrations.at(-1)?.version ?? 0;
     if (oldest > newest) {
       throw refusal(
@@ -55,15 +55,6 @@ export const migrate = async (
         await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
       });
       at = step.version;
-    }
-    // Apart from the steps, whose tables would be locked meanwhile. An older gateway leaves the functions of a newer one as they are:
-    // they take its calls, too.
-    if (version <= newest && (steps.length > 0 || digest !== functions.digest)) {
-      await inTransaction(client, at, newest, async () => {
-        await client.query(functions.sql);
-        const row = [functions.digest, newest];
-        await client.query("update gateway_migrations set functions = $1 where version = $2", row);
-      });
     }
     await client.query("insert into gateway_store (epoch) values ($1) on conflict do nothing", [newBareId(now)]);
     const { rows } = await client.query(

@@ -15,13 +15,10 @@ export type Look = {
 /** The counts that this process tells without asking: with each transaction of its own, and as of the last look at the database. */
 export class Mirror {
   #counts = new Map<string, number>();
-  /** Events of all gateways that have not ended, as of the last transaction that had to know. */
-  openEvents = 0;
   readonly #beats = new Map<string, Beat>();
   readonly #ends = new Map<string, EndRow>();
 
-  kept({ deltas, openEvents = this.openEvents, beats, ends }: Kept): void {
-    this.openEvents = openEvents;
+  kept({ deltas, beats, ends }: Kept): void {
     for (const [name, change] of deltas) this.#counts.set(name, this.of(name) + change);
     for (const beat of beats) this.#note(beat);
     for (const end of ends) this.#ends.set(end.agent, end);
@@ -43,14 +40,6 @@ export class Mirror {
       firstIn = Math.min(firstIn ?? Infinity, beat.dueAt - time);
     }
     return firstIn;
-  }
-
-  /**
-   * Another gateway has paused or resumed the agent. If an earlier change of its beat is not known yet, the next look tells all.
-   */
-  paused(agent: string, version: number, pausedAt: number | undefined): void {
-    const known = this.#beats.get(agent);
-    if (known?.version === version - 1) this.#beats.set(agent, { ...known, version, pausedAt });
   }
 
   readonly stats: Store["stats"] = () => totalsOf((name) => this.of(name));

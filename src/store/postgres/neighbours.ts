@@ -3,7 +3,6 @@ import type { Clock } from "#kit/clock.ts";
 import type { Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
 import type { Mirror } from "./mirror.ts";
 import { type Change, type Heard, payloadsOf, refOf, toldOf } from "./payloads.ts";
-import { createReadyWork, type ReadyWork } from "./ready-work.ts";
 import { ENDS, readBeat, readEnd } from "./records/agents.ts";
 import type { Kept, PostgresRecords } from "./records/records.ts";
 import { number, quote, type Row, type Sql, sql } from "./records/sql.ts";
@@ -14,6 +13,8 @@ const MISSED = `select s.ordinal, s.session_id, s.agent, s.context_bytes, s.last
     (select min(e.seq) from (select seq, at from entries where session = s.ordinal order by seq desc limit 50) as e where e.at >= $1) as from_seq
   from sessions s where s.updated_at >= $1 order by s.ordinal desc limit 5000`;
 const MINUTE = 60_000;
+/** The time for which the gateway that made a turn ready has it to itself: mostly it claims it at once. */
+const OWN_MS = 25;
 /** The gateway's stream, beside the sessions'. */
 const GATEWAY = { ordinal: 0 };
 
@@ -25,12 +26,13 @@ type Parts = {
   readEntries(sessionId: string, after: number, limit: number): Promise<Entry[]>;
   readGateway(after: number, limit: number): Promise<GatewayEntry[]>;
   notify(payload: string): Promise<void>;
+  /** Has the state of the others read. */
+  lookSoon(): void;
 };
 
 /** Tells the watchers here of the changes by this gateway, and of those by other gateways on the same database. */
 export class Neighbours {
   readonly watchers = new Set<StoreWatcher>();
-  readonly readyWork: ReadyWork;
   readonly #parts: Parts;
   readonly #tellings: Tellings<SessionRef, Entry>;
   readonly #gateway: Tellings<typeof GATEWAY, GatewayEntry>;
@@ -38,13 +40,13 @@ export class Neighbours {
   #stopped = new Set<string>();
   #begun = new Set<string>();
   #others = 0;
+  #readyTimer: NodeJS.Timeout | undefined;
   #keys: string | undefined;
   /** By the wall clock. */
   #lastLook = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.readyWork = createReadyWork(() => void this.notify({ changes: [["w"]], notices: [] }));
     const { clock, readEntries, readGateway } = parts;
     const hasOthers = () => this.#others > 0;
     this.#tellings = new Tellings({
@@ -95,7 +97,7 @@ export class Neighbours {
       else if (of.kind === "cancel") this.#cancel(of.turnId);
       else if (of.kind === "compaction") this.#compaction(of.compactionId);
       else {
-        if (of.kind === "work") this.readyWork.add();
+        if (of.kind === "work") this.#readyTimer ??= setTimeout(() => this.#tellOfWork(), OWN_MS).unref();
         for (const watcher of this.watchers) watcher[of.kind]();
       }
     }
@@ -104,16 +106,21 @@ export class Neighbours {
   heard({ changes, notices }: Heard): void {
     this.#others = Math.max(this.#others, 1);
     for (const change of changes) this.#hear(change);
+    const [asked, put]: [string[], string[]] = [[], []];
     for (const [name, of] of notices) {
       if (name === "gateway") void this.#gateway.elsewhere(GATEWAY, of, of);
-      if (name === "paused") for (const text of of) this.#paused(text);
+      if (name === "paused") this.#parts.lookSoon();
+      if (name === "textsAsked") asked.push(...of);
+      if (name === "textsPut") put.push(...of);
       for (const watcher of this.watchers) {
         if (name === "beat") watcher.beat();
         if (name === "announcement") watcher.announcement();
         if (name === "keys") watcher.keysChanged?.();
-        if (name === "textsAsked") watcher.textsAsked?.(of);
-        if (name === "textsPut") watcher.textsPut?.(of);
       }
+    }
+    for (const watcher of this.watchers) {
+      if (asked.length > 0) watcher.textsAsked?.(asked);
+      if (put.length > 0) watcher.textsPut?.(put);
     }
   }
 
@@ -183,9 +190,18 @@ export class Neighbours {
   }
 
   close(): void {
+    this.#tellOfWork();
     this.#tellings.close();
     this.#gateway.close();
     this.watchers.clear();
+  }
+
+  /** Some turn became ready here: other gateways may claim it, if turns still wait. */
+  #tellOfWork(): void {
+    if (!this.#readyTimer) return;
+    clearTimeout(this.#readyTimer);
+    this.#readyTimer = undefined;
+    if (this.#parts.mirror.of("queued") > 0) void this.notify({ changes: [["w"]], notices: [] });
   }
 
   #hear(change: Change): void {
@@ -224,11 +240,6 @@ export class Neighbours {
     if (this.#begun.has(compactionId)) return;
     this.#begun.add(compactionId);
     for (const watcher of this.watchers) watcher.compaction(compactionId);
-  }
-
-  #paused(text: string): void {
-    const [agent, version, pausedAt] = JSON.parse(text) as [string, number, number | null];
-    this.#parts.mirror.paused(agent, version, pausedAt ?? undefined);
   }
 }
 

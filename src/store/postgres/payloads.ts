@@ -11,16 +11,16 @@ export type Change =
   | ["p", compactionId: string]
   | ["w"];
 export type Notice =
-  | [name: "beat" | "announcement" | "keys", of: readonly []]
+  | [name: "beat" | "announcement" | "keys" | "paused", of: readonly []]
   | [name: "gateway", last: number]
-  | [name: "paused" | "textsAsked" | "textsPut", of: readonly string[]];
+  | [name: "textsAsked" | "textsPut", of: readonly string[]];
 export type Heard = { changes: readonly Change[]; notices: readonly Notice[] };
 
 /** A notification takes 8 000 bytes. */
 const MOST_BYTES = 7_000;
 
 /** The news of a transaction for others. */
-export const toldOf = ({ news, paused, areKeysChanged }: Kept): Heard => {
+export const toldOf = ({ news, areAgentsPaused, areKeysChanged }: Kept): Heard => {
   const changes: Change[] = [];
   const notices = new Map<string, Notice>();
   for (const of of news) {
@@ -48,8 +48,7 @@ export const toldOf = ({ news, paused, areKeysChanged }: Kept): Heard => {
     }
   }
   if (areKeysChanged) notices.set("keys", ["keys", []]);
-  const pauses = paused.map(({ agent, version, pausedAt }) => JSON.stringify([agent, version, pausedAt ?? null]));
-  if (pauses.length > 0) notices.set("paused", ["paused", pauses]);
+  if (areAgentsPaused) notices.set("paused", ["paused", []]);
   return { changes, notices: [...notices.values()] };
 };
 
@@ -69,28 +68,16 @@ export const refOf = ([, ordinal, sessionId, agent, contextBytes]: readonly [
 };
 
 /** As notifications, in pieces that each can hold. One that fits in none is found at the next look. */
-export const payloadsOf = (node: string, heard: Heard): string[] => {
-  const { changes, notices } = heard;
-  if (changes.length + notices.length === 0) return [];
+export const payloadsOf = (node: string, { changes, notices }: Heard): string[] => {
+  const count = changes.length + notices.length;
   const whole = JSON.stringify([node, [], changes, notices]);
-  if (Buffer.byteLength(whole) <= MOST_BYTES) return [whole];
-  return halvesOf(heard).flatMap((half) => payloadsOf(node, half));
-};
-
-const halvesOf = ({ changes, notices }: Heard): Heard[] => {
-  if (changes.length + notices.length > 1) {
-    const change = Math.ceil(changes.length / 2);
-    const notice = changes.length > 0 ? 0 : Math.ceil(notices.length / 2);
-    return [
-      { changes: changes.slice(0, change), notices: notices.slice(0, notice) },
-      { changes: changes.slice(change), notices: notices.slice(notice) },
-    ];
-  }
-  const [name, of] = notices[0] ?? [];
-  if (name === undefined || typeof of === "number" || of === undefined || of.length < 2) return [];
-  const middle = Math.ceil(of.length / 2);
-  const partOf = (part: readonly string[]): Heard => ({ changes: [], notices: [[name, part] as Notice] });
-  return [partOf(of.slice(0, middle)), partOf(of.slice(middle))];
+  if (count > 0 && Buffer.byteLength(whole) <= MOST_BYTES) return [whole];
+  if (count < 2) return [];
+  const [change, notice] = [Math.ceil(changes.length / 2), Math.floor(notices.length / 2)];
+  return [
+    ...payloadsOf(node, { changes: changes.slice(0, change), notices: notices.slice(0, notice) }),
+    ...payloadsOf(node, { changes: changes.slice(change), notices: notices.slice(notice) }),
+  ];
 };
 
 /** The news of another gateway; undefined for this gateway's own news, which come back, too. */

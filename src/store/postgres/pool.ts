@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { drop, type Servers } from "./connect.ts";
+import { drop, type Servers, withPatience } from "./connect.ts";
 import { failureOf, unavailable } from "./errors.ts";
 
 /** The time after which a call is given up. The line finds out sooner if the server is there at all. */
@@ -38,7 +38,7 @@ export class Pool {
     const client = this.#idle.pop() ?? (await this.#nextFree());
     if (!client) throw away();
     try {
-      return await withPatience(client, ask(client));
+      return await withPatience(client, SILENT_MS, ask(client));
     } catch (error) {
       const failure = failureOf(error);
       if (failure === "lost" || failure === "refused") this.#drop(client);
@@ -117,12 +117,3 @@ export class Pool {
 }
 
 const away = () => unavailable("The database cannot be reached.");
-
-const withPatience = async <T>(client: pg.Client, answer: Promise<T>): Promise<T> => {
-  const patience = setTimeout(() => drop(client), SILENT_MS);
-  try {
-    return await answer;
-  } finally {
-    clearTimeout(patience);
-  }
-};

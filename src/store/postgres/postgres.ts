@@ -54,13 +54,14 @@ export const createPostgresStore = async ({
     notice({ name: "unavailable", detail: (error as Error).message });
     line.seek();
   });
-  const neighbours = new Neighbours({
+  const neighbours: Neighbours = new Neighbours({
     clock,
     node,
     mirror,
     readEntries: (sessionId, after, limit) => methods.readEntries(sessionId, { after, limit }),
     readGateway: async (after, limit) => (await methods.readGatewayEntries({ after, limit })).entries,
     notify: (payload) => line.notify(payload),
+    lookSoon: () => void look().catch(() => {}),
   });
   const parts = { clock, pool, memory: newMemory(), kept: neighbours.kept.bind(neighbours) };
   const telling = (changes: Parameters<Neighbours["payloads"]>[0]) =>
@@ -68,7 +69,7 @@ export const createPostgresStore = async ({
   const lock = lockOf(channel);
   const writer = new Runner({ ...parts, telling, lock, atOnce: 1 });
   const pauseOf = createHoldBack({
-    waiting: () => mirror.openEvents,
+    waiting: () => mirror.of("events"),
     isHandingOver: () => mirror.isBeating(),
     time: () => clock.monotonic(),
   });
@@ -78,6 +79,7 @@ export const createPostgresStore = async ({
     if (isReading(name)) return reader;
     return name === "queueEvent" ? intake : writer;
   });
+  const look = async (): Promise<void> => neighbours.looked(await writer.run(neighbours.look));
   let isBegun = false;
   const line = new Line(servers, node, {
     async connected(client) {
@@ -92,9 +94,7 @@ export const createPostgresStore = async ({
     },
     lost: (error) => pool.away(error),
     heard: (heard) => neighbours.heard(heard),
-    poll: async () => {
-      neighbours.looked(await writer.run(neighbours.look));
-    },
+    poll: look,
   });
   await line.open(channel, client).catch(refuse);
   isBegun = true;
@@ -104,7 +104,7 @@ export const createPostgresStore = async ({
     kind: "postgres",
     durable: true,
     epoch,
-    shared: sharedStore({ clock, node, reader, writer, neighbours }),
+    shared: sharedStore({ node, reader, writer, neighbours }),
     watch: (watcher) => {
       neighbours.watchers.add(watcher);
       return () => neighbours.watchers.delete(watcher);
@@ -113,19 +113,6 @@ export const createPostgresStore = async ({
       await reader.run((records) => records.transaction.read(sql`select 1 as here`));
     },
     ...methods,
-    claimTurns: async (request) => {
-      const leftNothing = neighbours.readyWork.claim();
-      const room = new Map<string, number>();
-      const freeOf = (agent: string): number => {
-        room.set(agent, request.freeOf(agent));
-        return room.get(agent) ?? 0;
-      };
-      const claimed = await methods.claimTurns({ ...request, freeOf });
-      for (const { turn } of claimed.turns) room.set(turn.agent, (room.get(turn.agent) ?? 0) - 1);
-      // An agent without a free place here may have turns left, which others can claim.
-      if (claimed.turns.length < request.free && [...room.values()].every((free) => free > 0)) leftNothing();
-      return claimed;
-    },
     queueCompaction: async (order) => {
       const place = await methods.queueCompaction(order);
       if (place.isFirst) neighbours.begun(order.compactionId);
@@ -135,7 +122,6 @@ export const createPostgresStore = async ({
     agentCounts: mirror.agentCounts,
     openAgents: () => reader.run(openAgents),
     [Symbol.asyncDispose]: async () => {
-      neighbours.readyWork.flush();
       neighbours.close();
       if (!pool.isAway) await writer.run((records) => leave(records, node)).catch(() => {});
       await line.close();

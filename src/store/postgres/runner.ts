@@ -4,7 +4,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { failureOf, unavailable } from "./errors.ts";
 import type { Pool } from "./pool.ts";
 import { type Kept, type Memory, openRecords, type PostgresRecords } from "./records/records.ts";
-import { type Row, type Sql, sql } from "./records/sql.ts";
+import { planOf, type Row, type Sql, sql } from "./records/sql.ts";
 import { type Statement, Transaction } from "./records/transaction.ts";
 
 type Rule = (records: PostgresRecords) => unknown;
@@ -233,9 +233,26 @@ const outcomeOf = (order: Order, records: PostgresRecords): Outcome => {
   }
 };
 
+/** The names of the statements that each connection has planned, by their texts. */
+const plans = new WeakMap<pg.Client, Map<string, string>>();
+let planned = 0;
+
 /** The rows of each of several statements, which go together. */
 const query = async (client: pg.Client, statements: readonly Sql[]): Promise<Row[][]> => {
-  const answer: unknown = await client.query(statements.join(";\n"));
+  const known = plans.get(client) ?? new Map<string, string>();
+  // It is unknown which statements of a query that fails are planned.
+  plans.delete(client);
+  const sent = statements.flatMap((statement) => {
+    if (/^(begin|commit)/.test(statement)) return statement;
+    const { text, values } = planOf(statement);
+    const name = known.get(text) ?? `plan_${++planned}`;
+    const run = `execute ${name}${values.length > 0 ? `(${values.join(", ")})` : ""}`;
+    if (known.has(text)) return run;
+    known.set(text, name);
+    return [`prepare ${name} as ${text}`, run];
+  });
+  const answer: unknown = await client.query(sent.join(";\n"));
+  plans.set(client, known);
   const answers = (Array.isArray(answer) ? answer : [answer]) as pg.QueryResult<Row>[];
-  return answers.map(({ rows }) => rows);
+  return answers.filter(({ command }) => command !== "PREPARE").map(({ rows }) => rows);
 };

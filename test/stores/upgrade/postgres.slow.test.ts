@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { migrate, type Schema } from "#store/postgres/migrate.ts";
-import { FUNCTIONS, MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
+import { migrate } from "#store/postgres/migrate.ts";
+import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
@@ -8,10 +8,9 @@ import { startProcess } from "#test/harness/process.ts";
 import { connect } from "../two-stores.ts";
 import { openWorld } from "../world.ts";
 import { startNext } from "./next-gateway.ts";
-import * as next from "./next-postgres.ts";
+import { MIGRATIONS as NEXT } from "./next-postgres.ts";
 import { answerOf, callAll, chat, serving } from "./talk.ts";
 
-const NEXT: Schema = { migrations: next.MIGRATIONS, functions: next.FUNCTIONS };
 const VERSION = MIGRATIONS.length;
 const KNOWN = MIGRATIONS.map(({ version }) => version);
 /** Three processes, two of which compile their contract while the third works. */
@@ -20,8 +19,7 @@ const PATIENT = { timeout: 60_000 };
 const MISMATCH = /cached plan|does not exist|row type|result type|ambiguous|unexpected.error/;
 
 await postgresTests((server) => {
-  const versionsOf = (url: string) =>
-    server.run(url, "select version, functions from gateway_migrations order by version");
+  const versionsOf = (url: string) => server.run(url, "select version from gateway_migrations order by version");
   const tablesOf = (url: string) =>
     server.run(url, "select tablename from pg_tables where schemaname = current_schema()");
   /** A schema with something of everything in it, as this version writes it. */
@@ -63,23 +61,20 @@ await postgresTests((server) => {
         expect(turnIds.length).toBeGreaterThan(12);
         const answers = await Promise.all(turnIds.map((turnId) => answerOf(two.url, turnId)));
         for (const answer of answers) expect(answer).toMatchObject({ status: "completed" });
-        expect((await versionsOf(url)).slice(-2)).toEqual([
-          { version: VERSION, functions: FUNCTIONS.digest },
-          { version: VERSION + 1, functions: next.FUNCTIONS.digest },
-        ]);
+        expect((await versionsOf(url)).at(-1)).toEqual({ version: VERSION + 1 });
         const errors = [old, one, two].flatMap(({ records }) => records.filter(({ level }) => level === "error"));
         const wrong = errors.filter((error) => MISMATCH.test(JSON.stringify(error)));
         expect(wrong).toEqual([]);
       },
     );
 
-    it("takes the older version again, which leaves the newer one's functions alone", async () => {
+    it("takes the older version again", async () => {
       const url = await filled();
       await using client = await connect(url);
       expect((await migrate(client, 1, NEXT)).steps).toBe(1);
       const { epoch } = await migrate(client, 1);
       expect((await migrate(client, 1, NEXT)).epoch).toBe(epoch);
-      expect((await versionsOf(url)).at(-1)).toEqual({ version: VERSION + 1, functions: next.FUNCTIONS.digest });
+      expect((await versionsOf(url)).at(-1)).toEqual({ version: VERSION + 1 });
       const open = () => createPostgresStore({ clock: createManualClock(), url: [url], connections: 2 });
       await using world = await openWorld({ name: "postgres", open });
       expect(await world.store.getSession("chat:1")).toMatchObject({ messageCount: 1, turnsQueued: 1 });
@@ -111,7 +106,7 @@ await postgresTests((server) => {
       const url = await filled();
       await using client = await connect(url);
       const last = { version: VERSION + 1, oldest: VERSION + 1, sql: "" };
-      await migrate(client, 1, { functions: FUNCTIONS, migrations: [...MIGRATIONS, last] });
+      await migrate(client, 1, [...MIGRATIONS, last]);
       await expect(migrate(client, 1)).rejects.toThrow(
         `Its schema is of version ${VERSION + 1}, which needs a newer gateway than this one (which knows ${VERSION}).`,
       );
@@ -126,9 +121,7 @@ await postgresTests((server) => {
         oldest: 1,
         sql: "create table more (a text); alter table sessions add agent text",
       };
-      await expect(
-        migrate(client, 1, { functions: FUNCTIONS, migrations: [...MIGRATIONS, first, broken] }),
-      ).rejects.toThrow(
+      await expect(migrate(client, 1, [...MIGRATIONS, first, broken])).rejects.toThrow(
         `The database's schema could not be brought from version ${VERSION + 1} to ${VERSION + 2} (column "agent" of relation "sessions" already exists): it is as it was, of version ${VERSION + 1}.`,
       );
       expect((await versionsOf(url)).map(({ version }) => version)).toEqual([...KNOWN, VERSION + 1]);
@@ -137,9 +130,7 @@ await postgresTests((server) => {
       // The older version goes on, and so does one that was put right.
       expect((await migrate(client, 1)).steps).toBe(0);
       const mended = { ...broken, sql: "create table more (a text)" };
-      expect(
-        (await migrate(client, 1, { functions: FUNCTIONS, migrations: [...MIGRATIONS, first, mended] })).steps,
-      ).toBe(1);
+      expect((await migrate(client, 1, [...MIGRATIONS, first, mended])).steps).toBe(1);
     });
 
     it("is refused in a sentence that says who holds the lock, where that goes on for too long", async () => {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FUNCTIONS, MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
+import { MIGRATIONS } from "#store/postgres/migrations/migrations.ts";
 import { migrations } from "#store/sqlite/migrations/all.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
 import { migrate, newestOf } from "#store/sqlite/worker/migrate.ts";
@@ -12,8 +12,8 @@ import { makeOldFile } from "./old-sqlite.ts";
 export type Frozen = {
   /** The schema of a SQLite file of that version. */
   sqlite: { version: number; schema: string[] }[];
-  /** The tables, and the functions that gateways of that version call. */
-  postgres: { version: number; oldest: number; tables: string; functions: string; signatures: string[] }[];
+  /** The tables, and the functions that gateways of that version call, where it has some. */
+  postgres: { version: number; oldest: number; tables: string; functions?: string; signatures?: string[] }[];
 };
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
@@ -41,23 +41,12 @@ export const sqliteSchema = (version: number): string[] => {
   }
 };
 
-/** Reads the name, the arguments and the result of each function. */
-const signatures = (): string[] =>
-  [...FUNCTIONS.sql.matchAll(/create or replace function (\w+)\s*\(([^$]*?)\)\s*(returns [\w[\] ]+?|)\s*language/gis)]
-    .map(([, name, args = "", returns = ""]) =>
-      `${name}(${args.replaceAll(/\s+/g, " ").trim()}) ${returns.trim()}`.trim(),
-    )
-    .sort();
-
 /** The schemas as they are now; versions that were frozen before stay as they were then. */
 export const currentSchemas = (before?: Frozen): Frozen => ({
   sqlite: [0, ...migrations.keys()].map((_, n) =>
     before?.sqlite[n] && n < migrations.length ? before.sqlite[n] : { version: n + 1, schema: sqliteSchema(n + 1) },
   ),
-  postgres: MIGRATIONS.map((step, n) => {
-    const known = before?.postgres[n];
-    const { version, oldest, sql } = step;
-    if (known && n < MIGRATIONS.length - 1) return { ...known, version, oldest, tables: digestOf(sql) };
-    return { version, oldest, tables: digestOf(sql), functions: digestOf(FUNCTIONS.sql), signatures: signatures() };
+  postgres: MIGRATIONS.map(({ version, oldest, sql }, n) => {
+    return { ...before?.postgres[n], version, oldest, tables: digestOf(sql) };
   }),
 });

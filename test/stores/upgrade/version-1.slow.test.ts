@@ -28,13 +28,10 @@ const sqliteOfVersion1 = (): string => {
 const postgresOfVersion1 = async (server: TestPostgres): Promise<string> => {
   const url = await server.createSchema();
   await using client = await connect(url);
-  await migratePostgres(client, 1, { migrations: MIGRATIONS.slice(0, 1), functions: { sql: "", digest: "first" } });
+  await migratePostgres(client, 1, MIGRATIONS.slice(0, 1));
   await client.query(read("postgres.sql"));
-  const functions = readFileSync(join(import.meta.dirname, "version-4/functions.sql"), "utf8");
-  await migratePostgres(client, 1, {
-    migrations: MIGRATIONS.slice(0, 4),
-    functions: { sql: functions, digest: "fourth" },
-  });
+  await migratePostgres(client, 1, MIGRATIONS.slice(0, 4));
+  await client.query(readFileSync(join(import.meta.dirname, "version-4/functions.sql"), "utf8"));
   return url;
 };
 

@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { FUNCTION_TEXT } from "./functions.ts";
 import { GATEWAY_TABLES, INBOUND_TABLES, TURN_TABLES } from "./tables.ts";
 
 /** Cached tokens, reasoning tokens, and costs in billionths. Most turns have none of them. */
@@ -35,7 +33,7 @@ create index turns_due on turns (ready_at) where ready_order is null and ready_a
 
 /**
  * The steps that make the schema. A step that was released never changes. Gateways of the version before run beside those
- * of the next: a step adds (tables, columns with a default, functions), and takes away only what no gateway since `oldest` uses.
+ * of the next: a step adds (tables, columns with a default), and takes away only what no gateway since `oldest` uses.
  */
 export const MIGRATIONS = [
   { version: 1, oldest: 1, sql: `${TURN_TABLES}${INBOUND_TABLES}${GATEWAY_TABLES}` },
@@ -43,7 +41,6 @@ export const MIGRATIONS = [
   { version: 3, oldest: 1, sql: KEY_COLUMNS },
   { version: 4, oldest: 1, sql: PAUSE_COLUMNS },
   { version: 5, oldest: 4, sql: RULE_COLUMNS },
+  // It has no functions any more. The ones of the versions before stay where they are: their gateways call them.
+  { version: 6, oldest: 4, sql: "" },
 ] as const;
-
-/** They are replaced as a whole where they differ. The functions of the previous version stay: its gateways call them. */
-export const FUNCTIONS = { sql: FUNCTION_TEXT, digest: createHash("sha256").update(FUNCTION_TEXT).digest("hex") };

@@ -1,8 +1,8 @@
 import type { AgentRecord, BeatRecord, CountChange, Records } from "#store/rules/records.ts";
 import { leaseColumns, readLease } from "./fields.ts";
-import { number, optional, type Row, type Sql, sql } from "./sql.ts";
+import { number, optional, type Row } from "./sql.ts";
 import { layout, type Moment, Table } from "./table.ts";
-import type { Statement, Transaction } from "./transaction.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** A beat, with the other columns of its row. `version` grows with each change. */
 export type BeatRow = BeatRecord & {
@@ -126,30 +126,13 @@ export class Agents {
     open: () => [],
   };
 
-  /** The agents of turns. */
-  ofTurns(turnIds: Sql): Statement[] {
-    const agents = sql`(select distinct agent as wanted from turns where turn_id = any (${turnIds})) as w`;
-    const of = <R>(table: Table<R>, from: string): Statement => ({
-      sql: sql`select w.wanted, t.* from ${agents} left join ${from} on t.agent = w.wanted`,
-      take: (rows) => {
-        const found = rows.filter(({ agent }) => agent !== null);
-        table.take(
-          found,
-          rows.map(({ wanted }) => wanted as string),
-        );
-      },
-    });
-    return [of(this.#beats, "beats t"), of(this.#ends, ENDS)];
-  }
-
-  /** The beats that this pass has changed, those that it paused or resumed, and the ends of turns. */
-  changes(): { beats: BeatRow[]; paused: BeatRow[]; ends: EndRow[] } {
-    const beats = [...this.#beats.changes()].flatMap(([after, before]) => (after ? [{ after, before }] : []));
-    const paused = beats.filter(({ after, before }) => after.pausedAt !== before?.pausedAt);
+  /** The beats that this pass has changed, the ends of turns, and whether it paused or resumed an agent. */
+  changes(): { beats: BeatRow[]; ends: EndRow[]; areAgentsPaused: boolean } {
+    const beats = [...this.#beats.changes()];
     return {
-      beats: beats.map(({ after }) => after),
-      paused: paused.map(({ after }) => after),
+      beats: beats.flatMap(([beat]) => beat ?? []),
       ends: [...this.#ends.changes()].flatMap(([end]) => end ?? []),
+      areAgentsPaused: beats.some(([after, before]) => after?.pausedAt !== before?.pausedAt),
     };
   }
 

@@ -2,11 +2,10 @@ import { isUtf8 } from "node:buffer";
 import type { DeliveryRecord, Records } from "#store/rules/records.ts";
 import type { Delivery, DeliveryAnswer, DeliveryStep } from "#store/store.ts";
 import { keepText } from "../texts.ts";
-import { ordinalsOfTurns } from "./events.ts";
 import { fields } from "./fields.ts";
 import { bounded, number, optional, type Row, type Sql, sql, textList } from "./sql.ts";
 import { layout, type Scan, Table } from "./table.ts";
-import type { Part, Statement, Transaction } from "./transaction.ts";
+import type { Part, Transaction } from "./transaction.ts";
 
 const ROW_BYTES = 300;
 /** Ended ones that are looked at together. */
@@ -19,9 +18,9 @@ type Rest = Pick<
 > &
   Pick<DeliveryRecord, "agent" | "messageId">;
 type ShelfTotal = "deliveries" | "deliveryBytes" | "refused" | "refusedBytes";
-/** A delivery, the weight of its row, and the body's part of that. */
-type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number };
-type Encoded = { record: string; steps: string | undefined; body: string | undefined; weight: number };
+/** A delivery, the weight of its row and the body's part of that, and its texts where it was changed here. */
+type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number; readonly texts?: Texts };
+type Texts = { readonly record: string; readonly steps: string | undefined; readonly body: string | undefined };
 
 /** A body is a text where it is one: most are, and PostgreSQL keeps texts at the least cost. */
 const TEXT = "t";
@@ -35,19 +34,24 @@ const keepBody = (bytes: string): string => {
 const readBody = (kept: string): string =>
   Buffer.from(kept.slice(1), kept.startsWith(TEXT) ? "utf8" : "base64").toString("latin1");
 
-const encoded = new WeakMap<Delivery, Encoded>();
-
-const encode = ({ delivery, agent, messageId }: DeliveryRecord): Encoded => {
-  const known = encoded.get(delivery);
-  if (known) return known;
+/** A body that is there already stays as it is, or goes. */
+const rowOf = (record: DeliveryRecord, before: DeliveryRow | undefined): DeliveryRow => {
+  const { delivery, agent, messageId } = record;
+  if (before?.delivery === delivery) return { ...before, ...record };
   const { operation, method, path, address, caller, headers, bytes, status, replayOf } = delivery;
   const rest: Rest = { operation, method, path, address, caller, headers, bytes, status, replayOf, agent, messageId };
-  const record = JSON.stringify(rest);
-  const steps = delivery.steps.length === 0 ? undefined : JSON.stringify(delivery.steps);
-  const body = delivery.body && keepBody(delivery.body);
-  const made = { record, steps, body, weight: ROW_BYTES + record.length + (steps?.length ?? 0) };
-  encoded.set(delivery, made);
-  return made;
+  const texts = {
+    record: JSON.stringify(rest),
+    steps: delivery.steps.length === 0 ? undefined : JSON.stringify(delivery.steps),
+    body: delivery.body && !before ? keepBody(delivery.body) : undefined,
+  };
+  const bodyWeight = delivery.body ? (before?.bodyWeight ?? texts.body?.length ?? 0) : 0;
+  return {
+    ...record,
+    texts,
+    bodyWeight,
+    weight: ROW_BYTES + texts.record.length + (texts.steps?.length ?? 0) + bodyWeight,
+  };
 };
 
 const keptAs = ({ delivery: { answer }, turnId, eventId }: DeliveryRecord): string => {
@@ -85,10 +89,10 @@ const layoutOf = (select: string, from?: string) =>
       ...SEARCHED.columns<DeliveryRow>(({ delivery }) => delivery),
       ...WORK.columns<DeliveryRow>((record) => record),
       ["kept", "text", keptAs],
-      ["record", "text", (row) => encode(row).record],
-      ["steps", "text", (row) => encode(row).steps],
+      ["record", "text", ({ texts }) => texts?.record],
+      ["steps", "text", ({ texts }) => texts?.steps],
       ["step_count", "smallint", ({ delivery }) => delivery.steps.length],
-      ["body", "text", (row) => encode(row).body],
+      ["body", "text", ({ texts }) => texts?.body],
       ["bytes", "integer", ({ weight }) => weight],
     ],
     computed: {
@@ -155,7 +159,6 @@ const CHANGED = layoutOf(CHANGING);
 const IN_LISTS = layoutOf(LISTED);
 const WITH_ENDS = layoutOf(ENDED, FINISHED);
 
-const endedOn = (isRefused: boolean): Scan => ({ where: { is_refused: isRefused }, by: "end" });
 const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
 
 /** The recorder's deliveries. */
@@ -165,14 +168,11 @@ export class Deliveries implements Part {
   readonly #table: Table<DeliveryRow>;
   readonly #listed: Table<DeliveryRow>;
   readonly #ended: Table<DeliveryRow>;
-  readonly #lettingGo: Set<boolean>;
   #added = 0;
 
-  /** `lettingGo` are the shelves that were full when they were looked at last. */
-  constructor(transaction: Transaction, counted: (name: ShelfTotal) => number, lettingGo: Set<boolean>) {
+  constructor(transaction: Transaction, counted: (name: ShelfTotal) => number) {
     this.#transaction = transaction;
     this.#counted = counted;
-    this.#lettingGo = lettingGo;
     this.#table = new Table(transaction, transaction.isWriting ? CHANGED : WHOLE);
     this.#listed = new Table(transaction, IN_LISTS);
     this.#ended = new Table(transaction, WITH_ENDS);
@@ -183,14 +183,13 @@ export class Deliveries implements Part {
     find: (deliveryId) => this.#table.find(deliveryId),
     put: (record) => {
       const before = this.#table.peek(record.delivery.deliveryId);
-      const row = { ...record, ...weigh(record, before) };
+      const row = rowOf(record, before);
       this.#table.put(row);
       this.#count(record, before ? 0 : 1, row.weight - (before?.weight ?? 0));
       if (before) return;
       this.#added++;
-      const refused = isRefused(record);
-      // As many go as come.
-      if (this.#lettingGo.has(refused)) this.#ended.want(endedOn(refused), this.#added + TOGETHER);
+      // As many go as come, once the shelf is full.
+      this.#firstEnded(isRefused(record));
     },
     delete: (record) => {
       const { deliveryId } = record.delivery;
@@ -205,24 +204,13 @@ export class Deliveries implements Part {
       return { size: this.#counted("deliveries") - size, bytes: this.#counted("deliveryBytes") - bytes };
     },
     firstEnded: (refused) => {
-      this.#lettingGo.add(refused);
-      const [first] = this.#ended.scan({ ...endedOn(refused), limit: 1 }, this.#added + TOGETHER);
+      const first = this.#firstEnded(refused);
       if (first) return first;
       const isEnded = (record: DeliveryRow) => record.endedOrder !== undefined && isRefused(record) === refused;
       return this.#table.here(isEnded).sort(byEnd)[0];
     },
     before: (below, limit) => this.#listed.scan({ where: { place: { below } }, by: "place", newestFirst: true, limit }),
   };
-
-  /** The deliveries of turns that may end now, and of the events that these work on. */
-  ofTurns(turnIds: Sql): Statement {
-    const ids = sql`select delivery_id from turns where turn_id = any (${turnIds})
-      union all select delivery_id from events where ordinal in (${ordinalsOfTurns(turnIds)})`;
-    return {
-      sql: sql`select ${CHANGING} from deliveries t where t.delivery_id in (${ids})`,
-      take: (rows) => this.#table.take(rows),
-    };
-  }
 
   reset(): void {
     this.#added = 0;
@@ -271,6 +259,11 @@ export class Deliveries implements Part {
     });
   }
 
+  #firstEnded(isRefused: boolean): DeliveryRow | undefined {
+    const scan: Scan = { where: { is_refused: isRefused }, by: "end", limit: 1 };
+    return this.#ended.scan(scan, this.#added + TOGETHER)[0];
+  }
+
   #count(record: DeliveryRecord, size: number, bytes: number): void {
     this.#transaction.count("deliveries", size);
     this.#transaction.count("deliveryBytes", bytes);
@@ -279,12 +272,3 @@ export class Deliveries implements Part {
     this.#transaction.count("refusedBytes", bytes);
   }
 }
-
-const weigh = (record: DeliveryRecord, before: DeliveryRow | undefined): Pick<DeliveryRow, "weight" | "bodyWeight"> => {
-  const { delivery } = record;
-  if (before?.delivery === delivery) return { weight: before.weight, bodyWeight: before.bodyWeight };
-  const { weight, body } = encode(record);
-  const whole = before ? before.bodyWeight : (body?.length ?? 0);
-  const bodyWeight = delivery.body ? whole : 0;
-  return { weight: weight + bodyWeight, bodyWeight };
-};

@@ -51,10 +51,6 @@ const EVENTS = layout<EventRecord>({
   },
 });
 
-/** The ordinals of the events that turns work on. */
-export const ordinalsOfTurns = (turnIds: Sql): Sql =>
-  sql`select unnest(b.ordinals) from event_batches b where b.turn_id = any (${turnIds})`;
-
 export class Events {
   readonly #transaction: Transaction;
   readonly #table: Table<EventRecord>;

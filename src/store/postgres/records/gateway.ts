@@ -35,11 +35,6 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
     return this.#appended.at(-1)?.seq ?? (this.#place()?.last as number | undefined) ?? 0;
   }
 
-  /** Has the stream's place loaded. */
-  locate(): void {
-    this.#place();
-  }
-
   append(entries: readonly GatewayEntry[]): void {
     this.#appended.push(...entries);
   }

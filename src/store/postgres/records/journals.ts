@@ -1,6 +1,6 @@
 import type { Records, Stream } from "#store/rules/records.ts";
-import type { Entry, Role, SessionSize, ToolCall, TurnError } from "#store/store.ts";
-import { keepOptional, keepText } from "../texts.ts";
+import type { Entry, Role, SessionSize, ToolCall, TurnError, Usage } from "#store/store.ts";
+import { keepOptional } from "../texts.ts";
 import { moreOf, usageOf } from "./fields.ts";
 import type { Sessions } from "./sessions.ts";
 import { bounded, json, number, optionalText, type Row, type Sql, sql, text } from "./sql.ts";
@@ -9,66 +9,53 @@ import type { Part, Transaction } from "./transaction.ts";
 /** The weight of an entry beside its text. */
 const ENTRY_BYTES = 75;
 
-const COLUMNS: readonly (readonly [name: string, type: string])[] = [
-  ["session", "bigint"],
-  ["seq", "integer"],
-  ["at", "bigint"],
-  ["turn_id", "text"],
-  ["name", "text"],
-  ["message_id", "text"],
-  ["role", "text"],
-  ["text", "text"],
-  ["outside", "boolean"],
-  ["context", "text"],
-  ["attempt", "integer"],
-  ["input", "bigint"],
-  ["output", "bigint"],
-  ["error", "text"],
-  ["detail", "text"],
-  ["sizes", "json"],
-  ["used", "json"],
+/** An entry with the fields of every kind. */
+type AnyEntry = Entry & {
+  messageId?: string;
+  role?: Role;
+  text?: string;
+  outside?: boolean;
+  context?: string | undefined;
+  toolCalls?: ToolCall[] | undefined;
+  attempt?: number;
+  usage?: Usage;
+  model?: string | undefined;
+  error?: TurnError;
+  before?: SessionSize;
+  after?: SessionSize;
+};
+/** An entry of a session, and the one before it, of the same turn's end. */
+type Written = { session: number; entry: AnyEntry; previous: Entry | undefined };
+
+const COLUMNS: readonly (readonly [name: string, type: string, value: (written: Written) => unknown])[] = [
+  ["session", "bigint", ({ session }) => session],
+  ["seq", "integer", ({ entry }) => entry.seq],
+  ["at", "bigint", ({ entry }) => entry.at],
+  ["turn_id", "text", ({ entry }) => entry.turnId],
+  ["name", "text", ({ entry }) => entry.name],
+  ["message_id", "text", ({ entry, previous }) => entry.messageId ?? replyOf(entry, previous)],
+  ["role", "text", ({ entry }) => entry.role],
+  ["text", "text", ({ entry }) => keepOptional(entry.text)],
+  ["outside", "boolean", ({ entry }) => entry.outside],
+  ["context", "text", ({ entry }) => keepOptional(entry.context ?? keepCalls(entry.toolCalls))],
+  ["attempt", "integer", ({ entry }) => entry.attempt],
+  ["input", "bigint", ({ entry }) => entry.usage?.input],
+  ["output", "bigint", ({ entry }) => entry.usage?.output],
+  ["error", "text", ({ entry }) => entry.error?.name],
+  ["detail", "text", ({ entry }) => keepOptional(entry.error?.detail)],
+  ["sizes", "json", ({ entry: { before, after } }) => before && [before, after]],
+  ["used", "json", ({ entry: { usage, model } }) => usedOf(moreOf(usage), keepOptional(model))],
 ];
 const NAMES = COLUMNS.map(([name]) => name).join(", ");
 
-const keepCalls = (calls: ToolCall[] | undefined) => keepOptional(calls && JSON.stringify(calls));
+/** The message that holds the reply which the end of a turn tells. */
+const replyOf = (entry: Entry, previous: Entry | undefined): string | undefined =>
+  "reply" in entry && previous?.name === "message.completed" ? previous.messageId : undefined;
 
-/** `before` is the entry before it, of the same turn's end. */
-const keepEntry = (session: number, entry: Entry, before: Entry | undefined): object => {
-  const { seq, at, turnId, name } = entry;
-  const of = { session, seq, at, turn_id: turnId, name };
-  switch (entry.name) {
-    case "message.created": {
-      const { messageId, role, outside, context } = entry;
-      return {
-        ...of,
-        message_id: messageId,
-        role,
-        text: keepText(entry.text),
-        outside,
-        context: keepOptional(context),
-      };
-    }
-    case "message.completed":
-      return { ...of, message_id: entry.messageId, text: keepText(entry.text), context: keepCalls(entry.toolCalls) };
-    case "turn.started":
-      return { ...of, attempt: entry.attempt };
-    case "session.compacted":
-      return { ...of, sizes: [entry.before, entry.after] };
-    case "turn.queued":
-      return of;
-    default: {
-      const { usage, model } = entry;
-      const more = moreOf(usage);
-      const used = more || model !== undefined ? [more ?? null, keepOptional(model) ?? null] : undefined;
-      const ended = { ...of, input: usage.input, output: usage.output, used };
-      if (entry.name === "turn.failed") {
-        return { ...ended, error: entry.error.name, detail: keepOptional(entry.error.detail) };
-      }
-      return { ...ended, message_id: before?.name === "message.completed" ? before.messageId : undefined };
-    }
-  }
-};
+const usedOf = (more: unknown, model: string | undefined): unknown =>
+  more || model !== undefined ? [more ?? null, model ?? null] : undefined;
 
+const keepCalls = (calls: ToolCall[] | undefined) => calls && JSON.stringify(calls);
 const readCalls = (calls: string | undefined) => (calls === undefined ? undefined : (JSON.parse(calls) as ToolCall[]));
 
 const NOTHING: SessionSize = { messages: 0, tokens: 0 };
@@ -143,7 +130,10 @@ export class Journals implements Part {
     const rows: object[] = [];
     const erased: object[] = [];
     for (const [session, { appended, erasedBefore }] of this.#journals) {
-      for (const [n, entry] of appended.entries()) rows.push(keepEntry(session, entry, appended[n - 1]));
+      for (const [n, entry] of appended.entries()) {
+        const written = { session, entry, previous: appended[n - 1] };
+        rows.push(Object.fromEntries(COLUMNS.map(([name, , value]) => [name, value(written)])));
+      }
       if (erasedBefore > 0) erased.push({ session, seq: erasedBefore });
     }
     const types = COLUMNS.map(([name, type]) => `${name} ${type}`).join(", ");

@@ -6,8 +6,9 @@ import { Events } from "./events.ts";
 import { GatewayStream } from "./gateway.ts";
 import { Journals } from "./journals.ts";
 import { Sessions } from "./sessions.ts";
-import { apiKeyRecords, keyRecords, lateAttemptRecords } from "./small-tables.ts";
+import { apiKeyRecords, keyRecords, lateAttemptRecords, type Rate, rateRecords } from "./small-tables.ts";
 import { json, number, type Row, sql, textList } from "./sql.ts";
+import type { Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
 import { Turns } from "./turns.ts";
 import { UsageTable } from "./usage.ts";
@@ -15,15 +16,10 @@ import { UsageTable } from "./usage.ts";
 /** The memory of the rules from one transaction to the next, in this process. */
 export type Memory = {
   bookmarks: Bookmarks;
-  readonly usage: Set<string>;
-  /** The shelves of the recorder that were full. */
-  readonly lettingGo: Set<boolean>;
 };
 
 export const newMemory = (): Memory => ({
   bookmarks: { isWaitedNext: true, sweptTo: 0, recorderBytes: Infinity },
-  usage: new Set(),
-  lettingGo: new Set(),
 });
 
 /** The names of counters. */
@@ -64,10 +60,6 @@ class Counters {
     transaction.add(this);
   }
 
-  get areKnown(): boolean {
-    return this.#rows.length > 0;
-  }
-
   readonly of = (name: Total): number => {
     const rows = this.#transaction.read(COUNTED);
     if (this.#rows !== rows) this.#before = new Map(rows.map(({ name, value }) => [name as string, number(value)]));
@@ -101,24 +93,19 @@ export const openRecords = (transaction: Transaction, memory: Memory): PostgresR
     (ordinal) => journals.of(ordinal),
     events.ordinalsOf,
   );
-  const sessions: Sessions = new Sessions(transaction, turns, (turnIds) => [
-    events.ofTurns(turnIds),
-    deliveries.ofTurns(turnIds),
-    ...agents.ofTurns(turnIds),
-  ]);
+  const sessions: Sessions = new Sessions(transaction, turns, events);
   const journals = new Journals(transaction, sessions);
   const agents = new Agents(transaction);
-  const usage = new UsageTable(transaction, memory.usage);
+  const usage = new UsageTable(transaction);
   const gateway = new GatewayStream(transaction);
   const apiKeys = apiKeyRecords(transaction);
   const lateAttempts = lateAttemptRecords(transaction);
   const announcements = announcementRecords(transaction);
   const counters = new Counters(transaction);
-  const deliveries = new Deliveries(transaction, counters.of, memory.lettingGo);
+  const deliveries = new Deliveries(transaction, counters.of);
   const changes = (): Kept => {
-    const { news, deltas, now, time } = transaction;
-    const openEvents = counters.areKnown ? counters.of("events") : undefined;
-    return { news, deltas, openEvents, now, time, ...agents.changes(), areKeysChanged: apiKeys.areChanged() };
+    const { news, deltas } = transaction;
+    return { news, deltas, ...agents.changes(), areKeysChanged: apiKeys.areChanged() };
   };
   return {
     transaction,
@@ -127,7 +114,6 @@ export const openRecords = (transaction: Transaction, memory: Memory): PostgresR
     /** The same, once they are kept: the process remembers them. */
     kept: (): Kept => {
       memory.bookmarks = bookmarks;
-      for (const key of usage.added()) memory.usage.add(key);
       return changes();
     },
     moment: transaction,
@@ -152,15 +138,7 @@ export const openRecords = (transaction: Transaction, memory: Memory): PostgresR
     compactions: sessions.compactions,
     erasures: sessions.erasures,
     journal: journals.of,
-    turns: {
-      ...turns.records,
-      find: (turnId) => {
-        const record = turns.records.find(turnId);
-        // A turn that ends may end events, of which the gateway's stream tells: its place is loaded with the turn.
-        if (!record && transaction.isWriting) gateway.locate();
-        return record;
-      },
-    },
+    turns: turns.records,
     lateAttempts,
     events: events.records,
     beats: agents.beats,
@@ -170,19 +148,21 @@ export const openRecords = (transaction: Transaction, memory: Memory): PostgresR
     usage: usage.records,
     gateway,
     apiKeys,
+    rates: rateRecords(transaction),
   };
 };
 
 /** The changes of a transaction. */
 export type Kept = {
-  readonly now: number;
-  readonly time: number;
   readonly news: readonly News[];
   readonly deltas: ReadonlyMap<string, number>;
-  /** Events of all gateways that have not ended, with these changes, where they were counted. */
-  readonly openEvents: number | undefined;
   readonly areKeysChanged: boolean;
 } & ReturnType<Agents["changes"]>;
 
 /** The records of one transaction. */
-export type PostgresRecords = Records & { readonly transaction: Transaction; changes(): Kept; kept(): Kept };
+export type PostgresRecords = Records & {
+  readonly transaction: Transaction;
+  readonly rates: Table<Rate>;
+  changes(): Kept;
+  kept(): Kept;
+};

@@ -16,6 +16,9 @@ export type OpenTurns = {
   loading(where: Sql): Statement;
 };
 
+/** The events that turns work on, which are loaded with the turns: to find them one by one takes long. */
+type EventsOfTurns = { ofTurns(turnIds: Sql): Statement };
+
 const SESSION_BYTES = 300;
 /** Erased sessions that are looked at together. */
 const ERASED_TOGETHER = 200;
@@ -113,7 +116,7 @@ export class Sessions implements Part {
   readonly #compactions: Table<CompactionRow>;
   readonly #erasures: Table<number>;
   readonly #turns: OpenTurns;
-  readonly #ofTurns: (turnIds: Sql) => Statement[];
+  readonly #events: EventsOfTurns;
   readonly #ordinals = new Map<string, number | undefined>();
   #made = new Map<string, number>();
   readonly #wantedIds = new Set<string>();
@@ -121,11 +124,10 @@ export class Sessions implements Part {
   readonly #known = new Set<number>();
   readonly #wantedOfTurns = new Set<string>();
 
-  /** `ofTurns` brings the other records that the end of turns touches. */
-  constructor(transaction: Transaction, turns: OpenTurns, ofTurns: (turnIds: Sql) => Statement[]) {
+  constructor(transaction: Transaction, turns: OpenTurns, events: EventsOfTurns) {
     this.#transaction = transaction;
     this.#turns = turns;
-    this.#ofTurns = ofTurns;
+    this.#events = events;
     transaction.add(this);
     this.#rows = new Table(transaction, SESSIONS, (before, after) => {
       transaction.count("sessions", (after ? 1 : 0) - (before ? 1 : 0));
@@ -259,17 +261,16 @@ export class Sessions implements Part {
         this.#known.add(record.session.ordinal);
       }
     };
-    const lock = sql`select from sessions where ordinal in ${affected} order by session_id for update`;
+    // The statements behind it see the writes that were kept while this one waited.
+    const lock = this.#transaction.isWriting ? "order by t.session_id for update of t" : "";
     return [
-      // The statements behind it see the writes that were kept while this one waited.
-      ...(this.#transaction.isWriting ? [{ sql: lock, take: () => {} }] : []),
-      { sql: this.#rows.query(sql`where t.ordinal in ${affected}`), take },
+      { sql: this.#rows.query(sql`where t.ordinal in ${affected} ${lock}`), take },
       this.#turns.loading(sql`t.session in ${affected}`),
       {
         sql: this.#compactions.query(sql`where t.session in ${affected}`),
         take: (rows) => this.#compactions.take(rows),
       },
-      ...(hasTurns && this.#transaction.isWriting ? this.#ofTurns(turnIds) : []),
+      ...(hasTurns && this.#transaction.isWriting ? [this.#events.ofTurns(turnIds)] : []),
     ];
   }
 

@@ -104,3 +104,30 @@ export const apiKeyRecords = (transaction: Transaction): Records["apiKeys"] & { 
     areChanged: () => [...table.changes()].length > 0,
   };
 };
+
+/** The requests of a key: their number in each of the parts of a window, which the ends of all are a width apart. */
+export type Rate = {
+  readonly key: string;
+  readonly slices: readonly number[];
+  readonly counts: readonly number[];
+  readonly widthMs: number;
+  readonly endsAt: number;
+};
+
+const RATE = fields<Pick<Rate, "key" | "widthMs" | "endsAt">>({
+  kept: ["key"],
+  "double precision": ["widthMs", "endsAt"],
+});
+const RATES = layout<Rate>({
+  table: "rate_counts",
+  key: ["key"],
+  keyOf: ({ key }) => key,
+  columns: [
+    ...RATE.columns<Rate>((rate) => rate),
+    ["slices", "bigint[]", ({ slices }) => slices],
+    ["counts", "integer[]", ({ counts }) => counts],
+  ],
+  read: (row) => ({ ...RATE.read(row), slices: (row.slices as string[]).map(Number), counts: row.counts as number[] }),
+});
+
+export const rateRecords = (transaction: Transaction): Table<Rate> => new Table(transaction, RATES);

@@ -6,7 +6,10 @@ import type { Part, Statement, Transaction } from "./transaction.ts";
 export type Moment = { readonly now: number; readonly time: number };
 export type Column<R> = readonly [name: string, type: string, value: (record: R, moment: Moment) => unknown];
 type Key = string | number;
-/** A column that a query computes for a row `t`, with the transaction's time in SQL, and its value in a record. */
+/**
+ * A column that a query computes for a row `t`, with the transaction's time in SQL, and its value in a record. A part of a table that
+ * has an index of its own is such a column: a plan does not know values.
+ */
 type Computed<R> = readonly [sql: (now: Sql) => Sql, value: (record: R, moment: Moment) => unknown];
 
 /** How records are rows of a table. */
@@ -84,7 +87,7 @@ export type Scan = {
   limit?: number;
 };
 /** Called with each change of a record, as it was and as it is. */
-export type Changed<R> = (before: R | undefined, after: R | undefined) => void;
+type Changed<R> = (before: R | undefined, after: R | undefined) => void;
 
 /** The part of a scan that was loaded. `last` is the last record of one that has more. */
 type Window<R> = { readonly keys: ReadonlySet<Key>; readonly size: number; readonly last: R | undefined };
@@ -160,12 +163,6 @@ export class Table<R> implements Part {
     }
     for (const record of this.#changed.values()) if (record !== undefined && matches(record)) found.push(record);
     return found;
-  }
-
-  /** Has a scan loaded that will be asked for. */
-  want(scan: Scan, size: number): void {
-    const id = this.#idOf(scan);
-    if (!this.#scans.has(id)) this.#wantScan(id, size);
   }
 
   /** `window` is the number of records to load at first. */

@@ -75,9 +75,9 @@ export class Transaction {
   }
 
   /** Rows of a statement, which is run once; none until then. */
-  read(sql: Sql, id = sql): readonly Row[] {
-    const rows = this.#rows.get(id);
-    if (!rows) this.#wanted.set(id, { sql, take: (taken) => this.#rows.set(id, taken) });
+  read(sql: Sql): readonly Row[] {
+    const rows = this.#rows.get(sql);
+    if (!rows) this.#wanted.set(sql, { sql, take: (taken) => this.#rows.set(sql, taken) });
     return rows ?? [];
   }
 

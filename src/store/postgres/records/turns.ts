@@ -76,6 +76,7 @@ const layoutOf = (select: string) =>
     ],
     computed: {
       is_open: [() => "t.ended_at is null", ({ open }) => open !== undefined],
+      is_running: [() => "t.status = 'running'", ({ turn }) => turn.status === "running"],
       is_ready: [
         (now) => `t.ready_at <= ${now} and t.ready_order is not null`,
         ({ open }) => open?.readyOrder !== undefined,
@@ -199,7 +200,7 @@ export class Turns implements Part, OpenTurns {
       const due = [optional(rows[0]?.due), ...[...this.#whole.changes()].map(([record]) => record?.open?.dueAt)];
       return due.reduce((first, at) => (at === undefined || at >= (first ?? Infinity) ? first : at), undefined);
     },
-    leaseEnded: (upTo) => this.#held({ where: { status: "running", lease_ends: { upTo } }, by: "session" }),
+    leaseEnded: (upTo) => this.#held({ where: { is_running: true, lease_ends: { upTo } }, by: "session" }),
   };
 
   ofSession(ordinal: number): OpenTurnRecord[] {

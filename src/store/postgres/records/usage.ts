@@ -26,16 +26,14 @@ const rowOf = ({ hour, agent, model, surface, caller }: Counted) => {
   return { hour, agent, model: keepText(model), surface, caller: keepText(caller) };
 };
 
-/** Counters of usage, to which a transaction only adds. `known` are counters of which the process knows that they are there. */
+/** Counters of usage, to which a transaction only adds. */
 export class UsageTable implements Part {
   readonly #transaction: Transaction;
-  readonly #known: ReadonlySet<string>;
   #added = new Map<string, { of: Counted; counts: UsageCounts }>();
   #hours: readonly number[] = [];
 
-  constructor(transaction: Transaction, known: ReadonlySet<string>) {
+  constructor(transaction: Transaction) {
     this.#transaction = transaction;
-    this.#known = known;
     transaction.add(this);
   }
 
@@ -43,9 +41,7 @@ export class UsageTable implements Part {
     add: (of, change) => {
       const key = JSON.stringify(rowOf(of));
       const added = this.#added.get(key) ?? { of, counts: { ...NO_COUNTS } };
-      if (!this.#added.has(key) && !this.#known.has(key) && !this.#isThere(of)) {
-        this.#transaction.count("bytes", COUNT_BYTES);
-      }
+      if (!this.#added.has(key) && !this.#isThere(of)) this.#transaction.count("bytes", COUNT_BYTES);
       this.#added.set(key, added);
       for (const name of Object.keys(change) as (keyof UsageCounts)[]) added.counts[name] += change[name] ?? 0;
     },
@@ -71,11 +67,6 @@ export class UsageTable implements Part {
       this.#transaction.run(sql`delete from usage_counts ${ended}`);
     },
   };
-
-  /** The counters that this pass has added to. */
-  added(): Iterable<string> {
-    return this.#added.keys();
-  }
 
   #isThere(of: Counted): boolean {
     const { hour, agent, model, surface, caller } = rowOf(of);
