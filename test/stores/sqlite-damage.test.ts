@@ -1,28 +1,16 @@
-import { EventEmitter } from "node:events";
 import { copyFileSync } from "node:fs";
-import type { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { GatewayError } from "#kit/errors.ts";
 import { openDriver } from "#store/sqlite/file.ts";
-import type { StartThread } from "#store/sqlite/link.ts";
 import { DAMAGE } from "#store/sqlite/text.ts";
-import { serve } from "#store/sqlite/worker/serve.ts";
 import type { Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { hookOf, record, STEPS } from "./deliveries.ts";
 import { queueEvent } from "./inbound.ts";
-import { newPath, openSqlite } from "./sqlite-engine.ts";
+import { inThisThread, newPath, openSqlite } from "./sqlite-engine.ts";
 import { LEASE_MS, openWorld, used } from "./world.ts";
 
 const NUL = "a\0b";
-
-/** The store's thread, without a thread: a process that its driver ends is this one. */
-const inThisThread: StartThread = (order) => {
-  const thread = Object.assign(new EventEmitter(), { terminate: async () => 0 });
-  order.port.once("close", () => thread.emit("exit", 0));
-  serve(order, () => expect.unreachable("so little is written that no thread brings it into the file"));
-  return thread as unknown as Worker;
-};
 
 /** A file with a row in each table. */
 const filled = async (): Promise<{ path: string; turnId: string; eventId: string }> => {

@@ -1,26 +1,24 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { EventEmitter } from "node:events";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
 import { buildSync } from "esbuild";
 import { onTestFinished } from "vitest";
 import type { Clock } from "#kit/clock.ts";
 import type { StartThread } from "#store/sqlite/link.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
+import { serve } from "#store/sqlite/worker/serve.ts";
 import type { Store } from "#store/store.ts";
-import { recycledThreads } from "./sqlite-threads.ts";
 import type { Engine } from "./world.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
-const built = join(root, "node_modules/.cache/sqlite-worker");
-export const workerUrl = pathToFileURL(join(built, "worker.js"));
-const { outputFiles } = buildSync({
-  entryPoints: {
-    worker: join(root, "src/store/sqlite/worker/worker.ts"),
-    thread: join(root, "test/stores/sqlite-thread.ts"),
-  },
-  outdir: built,
-  write: false,
+const built = join(root, "node_modules/.cache/sqlite-worker", `worker-${process.pid}.js`);
+export const workerUrl = pathToFileURL(built);
+buildSync({
+  entryPoints: [join(root, "src/store/sqlite/worker/worker.ts")],
+  outfile: built,
   bundle: true,
   format: "esm",
   platform: "node",
@@ -28,13 +26,15 @@ const { outputFiles } = buildSync({
   packages: "external",
   logLevel: "warning",
 });
-mkdirSync(built, { recursive: true });
-// Put in place whole: other processes of the run have their stores from there at the same time.
-for (const { path, contents } of outputFiles) {
-  writeFileSync(`${path}.${process.pid}`, contents);
-  renameSync(`${path}.${process.pid}`, path);
-}
-const startThread = recycledThreads(pathToFileURL(join(built, "thread.js")));
+process.once("exit", () => rmSync(built, { force: true }));
+
+/** The store's thread, without a thread, as to start one takes longer than most tests: a process that its driver ends is this one. */
+export const inThisThread: StartThread = (order) => {
+  const thread = Object.assign(new EventEmitter(), { terminate: async () => 0 });
+  order.port.once("close", () => thread.emit("exit", 0));
+  serve(order, (path) => new Worker(workerUrl, { workerData: { checkpoints: path }, stderr: false }));
+  return thread as unknown as Worker;
+};
 
 /** Memory, where the system has some for files: what the suite says of a store does not hang on a disk's pace. */
 const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
@@ -57,11 +57,11 @@ export const openSqlite = async (clock: Clock, path: string, worker: URL | Start
 
 export const sqlite: Engine = {
   name: "sqlite",
-  open: (clock) => openSqlite(clock, newPath(), startThread),
+  open: (clock) => openSqlite(clock, newPath(), inThisThread),
   reopen: async (store, clock) => {
     const path = pathOf(store);
     await store[Symbol.asyncDispose]();
-    return await openSqlite(clock, path, startThread);
+    return await openSqlite(clock, path, inThisThread);
   },
 };
 
