@@ -1,19 +1,10 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
+import { isStale } from "#test/harness/build.ts";
 import { runProgram } from "./children.ts";
 
 const DIST = "dist/main.js";
-const SOURCES = ["specs", "src", "generated", "scripts", "package.json"];
-
-const newestOf = (path: string): number => {
-  const found = statSync(path);
-  if (!found.isDirectory()) return found.mtimeMs;
-  return Math.max(found.mtimeMs, ...readdirSync(path).map((name) => newestOf(join(path, name))));
-};
-
-/** A file is older than what it was built from: a figure of it would be of another program. */
-const isStale = (): boolean => !existsSync(DIST) || statSync(DIST).mtimeMs < Math.max(...SOURCES.map(newestOf));
 
 // Once a run: sources that change meanwhile would make its figures those of two programs.
 const built = new Map<string, Promise<string>>();

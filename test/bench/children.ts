@@ -1,5 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
+import { CLIENT_CORE, pinned } from "./machine.ts";
 
 const running = new Set<ChildProcess>();
 
@@ -70,3 +71,10 @@ export const nextMessage = <T>(child: ChildProcess): Promise<T> =>
     child.once("message", onMessage);
     child.once("exit", onExit);
   });
+
+/** Starts one of the bench's own programs on the client's core; resolves with it, and with the first that it says. */
+export const startOnClientCore = async <T>(file: string, wish: object) => {
+  const [command, args] = pinned(CLIENT_CORE, process.execPath, [file, JSON.stringify(wish)]);
+  const child = startChild(command, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  return { child, said: await nextMessage<T>(child) };
+};

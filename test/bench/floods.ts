@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { buildClient } from "./builds.ts";
-import { nextMessage, startChild, stopChild } from "./children.ts";
+import { startOnClientCore, stopChild } from "./children.ts";
 import type { Flood } from "./clients/http2-flood.ts";
 import { compare, type Figure, type Gate, median } from "./figures.ts";
 import { type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
-import { CLIENT_CORE, pinned, whyNoCores } from "./machine.ts";
+import { whyNoCores } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 
 type Shape = Omit<Flood, "url"> & { figure: string };
@@ -63,12 +63,8 @@ const atLeast = (ms: number): number => Math.max(ms, LEAST_MS);
 const waitUnder = async ({ figure: _, ...flood }: Shape, { url }: Started, seconds: number): Promise<number> => {
   const session = connect(url);
   await once(session, "connect");
-  const args = [await buildClient("http2-flood"), JSON.stringify({ ...flood, url } satisfies Flood)];
-  const child = startChild(...pinned(CLIENT_CORE, process.execPath, args), {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-  });
+  const { child } = await startOnClientCore(await buildClient("http2-flood"), { ...flood, url } satisfies Flood);
   try {
-    await nextMessage(child);
     await pause(SETTLE_MS);
     const waits: number[] = [];
     for (const end = performance.now() + seconds * 1_000; performance.now() < end; await pause(PAUSE_MS))

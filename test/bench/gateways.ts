@@ -1,8 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { freePort } from "#test/harness/ports.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { buildGateway, buildServer } from "./builds.ts";
 import { nextMessage, startChild, stopChild } from "./children.ts";
@@ -80,16 +80,6 @@ const startServer = (
   };
   return { child, pid: child.pid as number, [Symbol.asyncDispose]: dispose };
 };
-
-/** A port that was free a moment ago. */
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer().once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 
 export type GatewayWish = ConfigWish & {
   nodeArgs?: readonly string[];

@@ -1,21 +1,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { freePort } from "#test/harness/ports.ts";
 import { type Compared, figureOf, measureGateway } from "./against-bare.ts";
 import { buildServer } from "./builds.ts";
 import type { Call } from "./calls.ts";
-import { nextMessage, startChild, stopChild } from "./children.ts";
+import { startChild, startOnClientCore, stopChild } from "./children.ts";
 import { compare, type Figure, type Gate, measure, median, unmeasured } from "./figures.ts";
-import {
-  freePort,
-  type GatewayWish,
-  REST_KEY,
-  type Started,
-  startBare,
-  startGateway,
-  untilAnswers,
-} from "./gateways.ts";
+import { type GatewayWish, REST_KEY, type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
 import { type Report, requireClean, runLoad } from "./load.ts";
-import { CLIENT_CORE, pinned, SERVER_CORE, whyNoLoad } from "./machine.ts";
+import { pinned, SERVER_CORE, whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 import type { StandInWish } from "./stand-in-words.ts";
 
@@ -32,13 +25,9 @@ const gateway = { openai: { enabled: true } };
 
 /** A model, and an agent's service, that stand in for what the gateway would ask (servers/stand-in.ts), on the client's core. */
 export const startStandIn = async (wish: StandInWish): Promise<Started> => {
-  const args = [await buildServer("stand-in"), JSON.stringify(wish)];
-  const child = startChild(...pinned(CLIENT_CORE, process.execPath, args), {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-  });
-  const { port } = await nextMessage<{ port: number }>(child);
+  const { child, said } = await startOnClientCore<{ port: number }>(await buildServer("stand-in"), wish);
   const dispose = () => stopChild(child);
-  return { url: `http://127.0.0.1:${port}`, pid: child.pid as number, child, [Symbol.asyncDispose]: dispose };
+  return { url: `http://127.0.0.1:${said.port}`, pid: child.pid as number, child, [Symbol.asyncDispose]: dispose };
 };
 
 /** A gateway whose agent is a model. */

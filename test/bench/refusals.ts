@@ -112,6 +112,31 @@ const measureRefusal = async (
 
 // A body that is announced as larger is refused by its length: a low one keeps the transfer of the body out of the figure.
 const BODY_LIMIT = 4 * 1024;
+const ONCE_A_DAY = { rateLimit: { maxRequests: 1, windowMs: DAY_MS } };
+
+/** The ways in which a call is refused by the gateway that accepts it. */
+const usualRefusals = (call: Call): Refusal[] => [
+  {
+    figure: `401, ${call.path} with a wrong token`,
+    call: { ...call, headers: { ...call.headers, ...WRONG_TOKEN } },
+    error: "unauthenticated",
+    note: "each a token of its own, and 20 from each address, as a trusted proxy reports it: below the guessing threshold",
+  },
+  {
+    figure: `404, a path below ${call.path}`,
+    call: { ...call, path: `${call.path}/nothing` },
+    error: "not-found",
+    note: "with the same body",
+  },
+  {
+    figure: `413, ${call.path} with a body that is too large`,
+    call: { ...call, body: call.body.padEnd(2 * BODY_LIMIT) },
+    error: "too-large",
+    note: "8 KiB with a limit of 4; ends its connection, so beside accepted ones with a connection each",
+    endsConnection: true,
+  },
+];
+
 const RPC_GATEWAY = { ...BEHIND_PROXY, limits: { rpcBody: BODY_LIMIT } };
 const MESSAGE = messageCall();
 
@@ -121,31 +146,13 @@ const RPC: Refusals = {
   work: TURNS,
   gateway: RPC_GATEWAY,
   refusals: [
-    {
-      figure: "401, /rpc with a wrong token",
-      call: { ...MESSAGE, headers: { ...MESSAGE.headers, ...WRONG_TOKEN } },
-      error: "unauthenticated",
-      note: "each a token of its own, and 20 from each address, as a trusted proxy reports it: below the guessing threshold",
-    },
-    {
-      figure: "404, a path below /rpc",
-      call: { ...MESSAGE, path: "/rpc/nothing" },
-      error: "not-found",
-      note: "with the same body",
-    },
-    {
-      figure: "413, a body that is too large",
-      call: { ...MESSAGE, body: MESSAGE.body.padEnd(2 * BODY_LIMIT) },
-      error: "too-large",
-      note: "8 KiB with a limit of 4; ends its connection, so beside accepted ones with a connection each",
-      endsConnection: true,
-    },
+    ...usualRefusals(MESSAGE),
     {
       figure: "-32004, past gateway.rpc.rateLimit",
       call: MESSAGE,
       error: "rate-limited",
       note: "429's code, in HTTP 200",
-      gateway: { ...RPC_GATEWAY, rpc: { rateLimit: { maxRequests: 1, windowMs: DAY_MS } } },
+      gateway: { ...RPC_GATEWAY, rpc: ONCE_A_DAY },
     },
   ],
 };
@@ -159,31 +166,13 @@ const HOOKS: Refusals = {
   work: EVENTS,
   gateway: HOOKS_GATEWAY,
   refusals: [
-    {
-      figure: "401, /hooks/wake with a wrong token",
-      call: { ...WAKE, headers: { ...WAKE.headers, ...WRONG_TOKEN } },
-      error: "unauthenticated",
-      note: "each a token of its own, and 20 from each address, as a trusted proxy reports it: below the guessing threshold",
-    },
-    {
-      figure: "404, a path below /hooks",
-      call: { ...WAKE, path: "/hooks/wake/nothing" },
-      error: "not-found",
-      note: "with the same body",
-    },
-    {
-      figure: "413, a webhook that is too large",
-      call: { ...WAKE, body: WAKE.body.padEnd(2 * BODY_LIMIT) },
-      error: "too-large",
-      note: "8 KiB with a limit of 4; ends its connection, so beside accepted ones with a connection each",
-      endsConnection: true,
-    },
+    ...usualRefusals(WAKE),
     {
       figure: "429, past webhooks.rateLimit",
       call: WAKE,
       error: "rate-limited",
       note: "with the good token",
-      gateway: { ...HOOKS_GATEWAY, webhooks: { rateLimit: { maxRequests: 1, windowMs: DAY_MS } } },
+      gateway: { ...HOOKS_GATEWAY, webhooks: ONCE_A_DAY },
     },
   ],
 };

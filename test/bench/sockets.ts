@@ -1,12 +1,12 @@
 import { figureOf } from "./against-bare.ts";
 import { buildClient } from "./builds.ts";
 import { statusCall } from "./calls.ts";
-import { nextMessage, startChild, stopChild } from "./children.ts";
+import { nextMessage, startOnClientCore, stopChild } from "./children.ts";
 import type { SocketReport, SocketRun, SocketWish } from "./clients/socket-load.ts";
 import { compare, type Figure, type Gate, median } from "./figures.ts";
 import { RPC_TOKEN, type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
 import { type Cost, type Report, requireClean, requireOwnMachine, withCost } from "./load.ts";
-import { CLIENT_CORE, pinned, whyNoCores } from "./machine.ts";
+import { whyNoCores } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 
 const SETTLE_S = 1;
@@ -24,18 +24,13 @@ export const runSockets = async (
 ): Promise<SocketLoad> => {
   requireOwnMachine(url);
   const wish: SocketWish = { ...shape, url, token: RPC_TOKEN, text: CALL.body };
-  const [command, args] = pinned(CLIENT_CORE, process.execPath, [
-    await buildClient("socket-load"),
-    JSON.stringify(wish),
-  ]);
-  const child = startChild(command, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const { child } = await startOnClientCore(await buildClient("socket-load"), wish);
   const run = (seconds: number): Promise<SocketReport> => {
     const report = nextMessage<SocketReport>(child);
     child.send({ seconds } satisfies SocketRun);
     return report;
   };
   try {
-    await nextMessage(child);
     await run(SETTLE_S);
     const { micros, errors, lost, ...found } = await withCost(pid, () => run(seconds));
     return { ...found, rate: (found.requests / micros) * 1e6, refused: errors, broken: lost };

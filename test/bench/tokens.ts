@@ -1,10 +1,10 @@
 import { buildClient } from "./builds.ts";
-import { nextMessage, startChild, stopChild } from "./children.ts";
+import { nextMessage, startOnClientCore, stopChild } from "./children.ts";
 import type { TokenReport, TokenWish } from "./clients/token-streams.ts";
 import { type Figure, type Gate, measure, median } from "./figures.ts";
 import { REST_KEY, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { type Cost, requireOwnMachine, withCost } from "./load.ts";
-import { CLIENT_CORE, pinned, whyNoCores } from "./machine.ts";
+import { whyNoCores } from "./machine.ts";
 import { modelAt, PIECES, startStandIn } from "./models.ts";
 import type { BenchOptions } from "./options.ts";
 import { AT_ONCE_WORD, FEW_PIECES } from "./stand-in-words.ts";
@@ -54,13 +54,8 @@ const readStreams = async (
 ): Promise<TokenLoad> => {
   requireOwnMachine(url);
   const wish: TokenWish = { ...door, ...streams, url, isNamed: streams.perSecond !== undefined };
-  const [command, args] = pinned(CLIENT_CORE, process.execPath, [
-    await buildClient("token-streams"),
-    JSON.stringify(wish),
-  ]);
-  const child = startChild(command, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const { child } = await startOnClientCore(await buildClient("token-streams"), wish);
   try {
-    await nextMessage(child);
     const load = await withCost(pid, async () => {
       const report = nextMessage<TokenReport>(child);
       child.send("go");

@@ -23,8 +23,7 @@ browserTests(({ open }) => {
       const { hook, rest } = callers(gateway);
       await rest("/api/v1/chat/send", { message: "Hello" });
       const { deliveryId } = await hook("/hooks/deploy", { kind: "deploy", service: "billing", state: "done" });
-      await using opened = await open(gateway, { path: "/console/activity" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/activity" });
       await page.getByLabel("Surface").selectOption("hooks");
       await page.waitForURL(/\?surface=hooks$/);
       const rows = page.getByRole("table", { name: "Requests, newest first" }).getByRole("row");
@@ -45,7 +44,6 @@ browserTests(({ open }) => {
       await page.getByText('"billing"').waitFor();
       await page.keyboard.press("Escape");
       await page.waitForURL(/\/console\/activity/);
-      expect(complaints).toEqual([]);
     });
 
     it("MUST show the status beside the outcome where there is one, and nothing in its place where there is none", async () => {
@@ -53,8 +51,8 @@ browserTests(({ open }) => {
       const { rest, stranger } = callers(gateway);
       await rest("/api/v1/chat/send", { message: "Hello" });
       await stranger("/hooks/wake", { text: "Let me in" });
-      await using opened = await open(gateway, { path: "/console/activity" });
-      const outcomes = opened.page.locator("td[data-name='Outcome']");
+      await using page = await open(gateway, { path: "/console/activity" });
+      const outcomes = page.locator("td[data-name='Outcome']");
       const texts = async () => (await outcomes.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " "));
       await expect.poll(texts).toEqual(["⊘ refused 401", "● completed"]);
     });
@@ -62,8 +60,7 @@ browserTests(({ open }) => {
     it("MUST take a value that its address cannot have for none, on each page", async () => {
       await using gateway = await startPages();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
-      await using opened = await open(gateway, { path: "/console/activity?surface=x&outcome=y&hours=9e99" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/activity?surface=x&outcome=y&hours=9e99" });
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       for (const days of ["-1", "letters", "0.5"]) {
         await page.goto(`${gateway.url}/console/usage?days=${days}&by=x`);
@@ -76,16 +73,15 @@ browserTests(({ open }) => {
       await page.getByRole("link", { name: "chat.send", exact: true }).waitFor();
       await page.goto(`${gateway.url}/console/events?status=x`);
       await page.getByText("No event waits.").waitFor();
-      expect(complaints).toEqual([]);
     });
 
     it("MUST draw the phases of a request beside each other in true lengths", async () => {
       await using gateway = await startPages({ agents: { main: { backend: "echo", echo: { delayMs: 300 } } } });
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
-      await using opened = await open(gateway, { path: "/console/activity" });
-      await opened.page.getByRole("link", { name: /chat\/send/ }).click();
-      const phases = opened.page.locator(".phase");
-      await opened.page.locator(".phase-names", { hasText: "ran" }).waitFor();
+      await using page = await open(gateway, { path: "/console/activity" });
+      await page.getByRole("link", { name: /chat\/send/ }).click();
+      const phases = page.locator(".phase");
+      await page.locator(".phase-names", { hasText: "ran" }).waitFor();
       const drawn = await phases.evaluateAll((all) =>
         all.map((phase) => ({
           width: phase.getBoundingClientRect().width,
@@ -100,8 +96,7 @@ browserTests(({ open }) => {
     it("MUST replay by key after a confirmation, and link both ways", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "a", state: "b" });
-      await using opened = await open(gateway, { path: `/console/d/${deliveryId}` });
-      const { page } = opened;
+      await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
       await page.getByText("The mapping deploy matched").waitFor();
       await page.keyboard.press("r");
       await page
@@ -130,8 +125,7 @@ browserTests(({ open }) => {
     it("MUST change a shown row in its place, also to an outcome that its filter does not let in", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await callers(gateway).hook("/hooks/wake", { text: "Look at the build." });
-      await using opened = await open(gateway, { path: "/console/activity?outcome=queued" });
-      const { page } = opened;
+      await using page = await open(gateway, { path: "/console/activity?outcome=queued" });
       const outcomes = page.locator("td[data-name='Outcome']");
       await outcomes.filter({ hasText: "queued" }).waitFor();
       await page.locator(".live-sign[data-state='live']").first().waitFor();
@@ -144,8 +138,7 @@ browserTests(({ open }) => {
       const { rest } = callers(gateway);
       for (const message of ["one", "two", "three"]) await rest("/api/v1/chat/send", { message });
       for (const width of [1280, 360]) {
-        await using opened = await open(gateway, { path: "/console/activity", viewport: { width, height: 740 } });
-        const { page } = opened;
+        await using page = await open(gateway, { path: "/console/activity", viewport: { width, height: 740 } });
         const row = page.locator("a.row-link").nth(1);
         await row.waitFor();
         for (const key of ["j", "j", "Enter"]) await page.keyboard.press(key);
@@ -166,8 +159,7 @@ browserTests(({ open }) => {
         [await hook("/hooks/agent", { message: "Hello" }), "This starts a new turn of the agent main in the session"],
         [await hook("/hooks/deploy", { kind: "rollback" }), "No mapping matches it today"],
       ] as const;
-      await using opened = await open(gateway);
-      const { page } = opened;
+      await using page = await open(gateway);
       for (const [{ deliveryId }, words] of sent) {
         await page.goto(`${gateway.url}/console/d/${deliveryId}`);
         await page.getByRole("button", { name: "Replay", exact: true }).click();
@@ -190,8 +182,7 @@ browserTests(({ open }) => {
     it("MUST dry-run a kept request against the mappings of today", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "rollback", service: "a" });
-      await using opened = await open(gateway, { path: `/console/d/${deliveryId}` });
-      const { page } = opened;
+      await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
       // Why nothing came of it, as a table.
       await page.getByRole("cell", { name: "body.kind" }).waitFor();
       await page.getByRole("cell", { name: "rollback" }).waitFor();
@@ -203,8 +194,7 @@ browserTests(({ open }) => {
     it("MUST say why a request was refused, and that a delivery is no longer kept", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await callers(gateway).stranger("/hooks/wake", { text: "let me in" });
-      await using opened = await open(gateway, { path: "/console/activity?outcome=refused" });
-      const { page } = opened;
+      await using page = await open(gateway, { path: "/console/activity?outcome=refused" });
       await page.getByRole("link", { name: /\/hooks\/wake/ }).click();
       await page.getByText("Refused: unauthenticated").waitFor();
       await page
@@ -221,8 +211,7 @@ browserTests(({ open }) => {
       const { hook, rest } = callers(gateway);
       const { turn_id, session_id } = await rest("/api/v1/chat/send", { message: "Hello" });
       const { eventId } = await hook("/hooks/wake", { text: "later" });
-      await using opened = await open(gateway, { path: "/console/activity" });
-      const { page } = opened;
+      await using page = await open(gateway, { path: "/console/activity" });
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       for (const id of [turn_id, eventId, session_id]) {
         await page.keyboard.press("Control+k");
@@ -265,8 +254,7 @@ browserTests(({ open }) => {
         { kind: "deploy", service: HOSTILE, state: HOSTILE, [HOSTILE]: "x".repeat(100_000) },
         { "x-note": "<img src=x onerror=window.ran=1>" },
       );
-      await using opened = await open(gateway, { path: `/console/d/${deliveryId}` });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: `/console/d/${deliveryId}` });
       await page.locator(".step-text").first().waitFor();
       for (const tab of ["Request", "Reply", "Attempts"]) {
         await page.getByRole("tab", { name: tab }).click();
@@ -274,7 +262,6 @@ browserTests(({ open }) => {
       }
       expect(await page.evaluate("window.ran")).toBeUndefined();
       expect(await page.locator("#page img, #page script").count()).toBe(0);
-      expect(complaints).toEqual([]);
     });
   });
 });

@@ -7,8 +7,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { delayMs: 1_000, chunks: 4 } } },
       });
-      await using opened = await open(gateway, { path: "/console/agents/main" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/agents/main" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await page.getByRole("textbox", { name: "Message to main" }).fill("One two three four five six");
       await page.keyboard.press("Enter");
@@ -20,15 +19,13 @@ browserTests(({ open }) => {
       expect(await messages.nth(1).textContent()).toContain("One two three four five six");
       await page.getByRole("link", { name: "agent:main:console:console" }).click();
       await page.getByRole("article", { name: "Session agent:main:console:console" }).waitFor();
-      expect(complaints).toEqual([]);
     });
 
     it("MUST show an agent that fails, and why, without a reload of the page", async () => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { failTimes: 9, fail: "the model is overloaded" } } },
       });
-      await using opened = await open(gateway, { path: "/console/agents/main" });
-      const { page } = opened;
+      await using page = await open(gateway, { path: "/console/agents/main" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Will this work?" });
       await page.locator(".note.bad").getByText("Its backend failed in its last turn").waitFor();
@@ -38,8 +35,7 @@ browserTests(({ open }) => {
 
     it("MUST pause an agent after it has said what that does, show that everywhere, and resume it", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway, { path: "/console/agents/main" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/agents/main" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await page.getByRole("button", { name: "Pause" }).click();
       const dialog = page.getByRole("dialog", { name: "Pause the agent main?" });
@@ -71,13 +67,11 @@ browserTests(({ open }) => {
       await page.getByRole("button", { name: "Pause" }).waitFor();
       expect(await sent).toMatchObject({ status: "completed" });
       await expect.poll(() => state.textContent()).toContain("idle");
-      expect(complaints).toEqual([]);
     });
 
     it("MUST show that somebody else has paused an agent, and resumed it, without a reload of the page", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway, { path: "/console/agents" });
-      const { page } = opened;
+      await using page = await open(gateway, { path: "/console/agents" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       const state = page.locator("td[data-name='State']");
       for (const [what, word] of [
@@ -92,8 +86,8 @@ browserTests(({ open }) => {
 
     it("MUST say why it needs the console token", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway, { path: "/console/agents", token: TOKENS.admin });
-      await opened.page.getByText("A REST key opens REST alone.").waitFor();
+      await using page = await open(gateway, { path: "/console/agents", token: TOKENS.admin });
+      await page.getByText("A REST key opens REST alone.").waitFor();
     });
   });
 
@@ -102,8 +96,7 @@ browserTests(({ open }) => {
       await using gateway = await startPages({
         agents: { main: { backend: "echo", echo: { delayMs: 600, chunks: 8 } } },
       });
-      await using opened = await open(gateway, { path: "/console/agents/main" });
-      const { page } = opened;
+      await using page = await open(gateway, { path: "/console/agents/main" });
       let cut = () => {};
       await page.routeWebSocket(/\/rpc\/ws$/, (socket) => {
         const server = socket.connectToServer();

@@ -102,8 +102,7 @@ browserTests(({ open }) => {
     await fill(gateway);
     const faults: string[] = [];
     for (const { name: look, ...how } of LOOKS) {
-      await using opened = await open(gateway, { ...how, deviceScaleFactor: SCALE, reducedMotion: "reduce" });
-      const { page } = opened;
+      await using page = await open(gateway, { ...how, deviceScaleFactor: SCALE, reducedMotion: "reduce" });
       // A machine with much to do lets the event loop stand still, and the page says so.
       await page.route("**/readyz", (route) => route.fulfill({ json: { ready: true, parts: {} } }));
       const fonts = JSON.stringify(await page.evaluate(FONTS));
@@ -130,8 +129,7 @@ browserTests(({ open }) => {
   it("a control of 20 x 20 px more or less is another picture", { timeout: 60_000 }, async () => {
     await using gateway = await startPages();
     for (const { name: look, ...how } of LOOKS) {
-      await using opened = await open(gateway, { ...how, deviceScaleFactor: SCALE, reducedMotion: "reduce" });
-      const { page } = opened;
+      await using page = await open(gateway, { ...how, deviceScaleFactor: SCALE, reducedMotion: "reduce" });
       await page.goto(gateway.url + pathOf("Webhooks"));
       await untilWhole(page, "Webhooks");
       await page.waitForLoadState("networkidle");

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { afterAll, it } from "vitest";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { afterAll, expect, it } from "vitest";
 import { type GatewayProcess, type ProcessOptions, startProcess } from "#test/harness/process.ts";
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
@@ -55,7 +55,15 @@ export const browserTests = (declare: (tools: BrowserTools) => void): void => {
     async open(gateway, { path = "/console", token = TOKENS.console, ...options } = {}) {
       browser ??= chromium.launch({ executablePath, args: FLAGS });
       const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
-      return await openPage(context, gateway, path, token);
+      const page = await context.newPage();
+      const complaints = complaintsOf(page, new URL(gateway.url).host);
+      page.setDefaultTimeout(20_000);
+      await page.goto(`${gateway.url}${path}${token === "" ? "" : `#token=${token}`}`);
+      const close = async () => {
+        await context.close();
+        expect(complaints, "the browser complained").toEqual([]);
+      };
+      return Object.assign(page, { [Symbol.asyncDispose]: close });
     },
   });
 };
@@ -65,21 +73,11 @@ type Wish = BrowserContextOptions & {
   /** Signs in with it by the link; an empty one does not. */
   token?: string;
 };
-export type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, wish?: Wish): Promise<OpenPage> };
-export type OpenPage = AsyncDisposable & {
-  page: Page;
-  context: BrowserContext;
-  /** What the browser complained of: errors of scripts, refused loads, requests to other hosts. */
-  complaints: string[];
-};
+/** A page has a browser's session of its own, which ends with it; it fails where the browser complained meanwhile. */
+export type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, wish?: Wish): Promise<Page> };
 
-const openPage = async (
-  context: BrowserContext,
-  { url }: Pick<GatewayProcess, "url">,
-  path: string,
-  token: string,
-): Promise<OpenPage> => {
-  const page = await context.newPage();
+/** Errors of scripts, refused loads, and requests to other hosts. */
+const complaintsOf = (page: Page, own: string): string[] => {
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
@@ -89,11 +87,9 @@ const openPage = async (
   });
   page.on("request", (request) => {
     const { protocol, host } = new URL(request.url());
-    if (protocol !== "data:" && protocol !== "blob:" && host !== new URL(url).host) complaints.push(request.url());
+    if (protocol !== "data:" && protocol !== "blob:" && host !== own) complaints.push(request.url());
   });
-  page.setDefaultTimeout(20_000);
-  await page.goto(`${url}${path}${token === "" ? "" : `#token=${token}`}`);
-  return { page, context, complaints, [Symbol.asyncDispose]: () => context.close() };
+  return complaints;
 };
 
 /** A gateway with known tokens, as a process of its own. */

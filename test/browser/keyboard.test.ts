@@ -57,8 +57,7 @@ browserTests(({ open }) => {
       await using seed = await createSeed();
       await using gateway = await startPages(seed.config);
       await seed.fill(gateway);
-      await using opened = await open(gateway, { viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
-      const { page } = opened;
+      await using page = await open(gateway, { viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
       const faults: string[] = [];
       const [delivery, session] = [await newestDelivery(gateway), "chat:ada"];
       const views = [

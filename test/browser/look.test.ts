@@ -41,12 +41,11 @@ browserTests(({ open }) => {
         const found: string[] = [];
         for (const colorScheme of ["light", "dark"] as const) {
           for (const width of colorScheme === "light" ? [1280, 360] : [1280]) {
-            await using opened = await open(gateway, {
+            await using page = await open(gateway, {
               colorScheme,
               viewport: { width, height: 800 },
               reducedMotion: "reduce",
             });
-            const { page, complaints } = opened;
             for (const name of pages) {
               await page.goto(gateway.url + pathOf(name));
               await untilWhole(page, name);
@@ -55,7 +54,6 @@ browserTests(({ open }) => {
               const over = (await page.evaluate(WIDER)) as number;
               if (over > 0) found.push(`${where}: ${over} px too wide`);
             }
-            found.push(...complaints);
           }
         }
         expect(found).toEqual([]);
@@ -72,8 +70,7 @@ browserTests(({ open }) => {
       });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploys", { environment: "staging" });
       const viewport = { width: 360, height: 740 };
-      await using opened = await open(gateway, { path: `/console/d/${deliveryId}`, viewport });
-      const { page } = opened;
+      await using page = await open(gateway, { path: `/console/d/${deliveryId}`, viewport });
       await page.getByText("No mapping matched").waitFor();
       const [bar, nav] = [page.locator(".bottom-bar"), page.locator(".bottom")];
       const [above, below] = [await bar.boundingBox(), await nav.boundingBox()];
@@ -86,8 +83,7 @@ browserTests(({ open }) => {
 
     it("MUST have the links of the navigation named exactly", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway);
-      const { page } = opened;
+      await using page = await open(gateway);
       const links = page.getByRole("navigation", { name: "Pages", exact: true }).getByRole("listitem");
       await links.first().waitFor();
       expect((await links.allTextContents()).map((text) => text.trim())).toEqual([...pages]);

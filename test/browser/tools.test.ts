@@ -21,8 +21,7 @@ browserTests(({ open }) => {
   describe("the pages that try things", () => {
     it("MUST show which mapping matches a payload while it is typed, and which pair failed", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
-      await using opened = await open(gateway, { path: "/console/webhooks" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/webhooks" });
       const payload = page.getByRole("textbox", { name: "Payload" });
       await payload.fill('{"kind":"deploy","service":"<img src=x onerror=alert(1)>"}');
       await page.getByText("Deploy of <img src=x onerror=alert(1)>").waitFor();
@@ -30,27 +29,25 @@ browserTests(({ open }) => {
       await page.getByRole("cell", { name: '"rollback"' }).waitFor();
       await payload.fill('{"kind":');
       await page.getByText("This is not JSON yet").waitFor();
-      expect(complaints).toEqual([]);
     });
 
     it("MUST fill the tester with a recorded webhook", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       const { deliveryId } = await callers(gateway).hook("/hooks/deploy", { kind: "deploy", service: "billing" });
-      await using opened = await open(gateway, { path: `/console/webhooks?delivery=${deliveryId}` });
-      await opened.page.getByText("Deploy of billing").waitFor();
-      await opened.page.getByRole("button", { name: "Pick values" }).click();
-      await opened.page.getByTitle("{body.service}").waitFor();
+      await using page = await open(gateway, { path: `/console/webhooks?delivery=${deliveryId}` });
+      await page.getByText("Deploy of billing").waitFor();
+      await page.getByRole("button", { name: "Pick values" }).click();
+      await page.getByTitle("{body.service}").waitFor();
       // One that is chosen from the list is tried where it was sent to.
-      const recorded = opened.page.getByLabel("Recorded");
+      const recorded = page.getByLabel("Recorded");
       await recorded.selectOption("");
       await recorded.selectOption(String(deliveryId));
-      await opened.page.waitForURL(/target=deploy/);
+      await page.waitForURL(/target=deploy/);
     });
 
     it("MUST sign a test webhook as its sender would, and lead to the delivery", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
-      await using opened = await open(gateway, { path: "/console/webhooks?send=push" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/webhooks?send=push" });
       const sent = page.getByRole("button", { name: "Sign and send" });
       await page.getByLabel("Secret of GitHub").fill("a wrong secret");
       await sent.click();
@@ -61,24 +58,22 @@ browserTests(({ open }) => {
       await page.getByRole("dialog").getByRole("link", { name: /^dlv_/ }).click();
       await page.getByRole("heading", { name: "Activity" }).waitFor();
       expect(await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")).not.toContain(SECRET);
-      expect(complaints).toEqual([]);
     });
 
     it("MUST teach an empty page's command with the path where webhooks are taken", async () => {
       await using gateway = await startPages({ webhooks: { token: TOKENS.webhook, path: "/in" } });
-      await using opened = await open(gateway, { path: "/console/events" });
-      const command = await opened.page.locator(".empty .command code").textContent();
+      await using page = await open(gateway, { path: "/console/events" });
+      const command = await page.locator(".empty .command code").textContent();
       expect(command).toContain(`curl '${gateway.url}/in/wake'`);
       expect(command).toContain('authorization: Bearer $WEBHOOK_TOKEN"');
-      await opened.page.getByRole("tab", { name: "Handled" }).click();
-      await opened.page.getByText("No event was handled lately.").waitFor();
-      await expect.poll(() => opened.page.locator(".empty .command code").textContent()).toBe(command);
+      await page.getByRole("tab", { name: "Handled" }).click();
+      await page.getByText("No event was handled lately.").waitFor();
+      await expect.poll(() => page.locator(".empty .command code").textContent()).toBe(command);
     });
 
     it("MUST teach a command on Usage before the first use, and show the numbers once there are some", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway, { path: "/console/usage" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/usage" });
       const command = page.locator(".empty .command code");
       expect(await page.getByRole("button", { name: /^Download CSV/ }).getAttribute("title")).toMatch(/no usage/);
       expect(await command.textContent()).toContain(`curl '${gateway.url}/api/v1/chat/send'`);
@@ -86,13 +81,11 @@ browserTests(({ open }) => {
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("cell", { name: "main" }).waitFor();
       expect(await command.count()).toBe(0);
-      expect(complaints).toEqual([]);
     });
 
     it("MUST leave the focus on the page when an empty page's button has made it a list", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway, { path: "/console/activity" });
-      const { page } = opened;
+      await using page = await open(gateway, { path: "/console/activity" });
       await page.getByRole("button", { name: "Send a test message" }).press("Enter");
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
       expect(await page.evaluate("document.activeElement.id")).toBe("page");
@@ -103,15 +96,14 @@ browserTests(({ open }) => {
         gateway: { console: { token: TOKENS.console } },
         webhooks: { enabled: false },
       });
-      await using opened = await open(gateway, { path: "/console/settings/tokens" });
-      await opened.page.getByText("The configuration has no RPC token.").waitFor();
-      expect(await opened.page.locator(".empty .command code").textContent()).toContain("rpc: { auth: { tokens:");
+      await using page = await open(gateway, { path: "/console/settings/tokens" });
+      await page.getByText("The configuration has no RPC token.").waitFor();
+      expect(await page.locator(".empty .command code").textContent()).toContain("rpc: { auth: { tokens:");
     });
 
     it("MUST show when Settings was read, and the last reload, taken or refused", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway, { path: "/console/settings" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/settings" });
       await page.locator(".live-sign[data-state='live']").first().waitFor();
       await page.getByText(/^Updated /).waitFor();
       await page.getByRole("button", { name: "Read it again" }).waitFor();
@@ -135,7 +127,6 @@ browserTests(({ open }) => {
         .toBe(1);
       await page.getByRole("tab", { name: "This browser" }).click();
       expect(await page.getByRole("button", { name: "Read it again" }).count()).toBe(0);
-      expect(complaints).toEqual([]);
     });
 
     it("MUST show how old each token is, and how much of each rate limit is used", async () => {
@@ -148,8 +139,7 @@ browserTests(({ open }) => {
       const rateLimit = { maxRequests: 2, windowMs: 60_000 };
       await using gateway = await startPages({ webhooks: { ...WEBHOOKS, token, rateLimit } });
       for (let n = 0; n < 3; n++) await callers(gateway).hook("/hooks/wake", { text: "hi" });
-      await using opened = await open(gateway, { path: "/console/webhooks", token: TOKENS.admin });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/webhooks", token: TOKENS.admin });
       const senders = page.getByRole("table", { name: /^Senders/ });
       const row = (name: string) => senders.getByRole("row", { name: `${name} ` });
       await row("shared").getByText("41 of 90 days").waitFor();
@@ -159,13 +149,11 @@ browserTests(({ open }) => {
       await row("undated").getByText("age not known").waitFor();
       await row("push").getByText("0 of 2 in 60 s").waitFor();
       await page.getByText("<b>retired</b>, in use since").waitFor();
-      expect(complaints).toEqual([]);
     });
 
     it("MUST show a call's raw exchange without the token, and ask before one that changes something", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway, { path: "/console/api?call=deliveries.list" });
-      const { page, complaints } = opened;
+      await using page = await open(gateway, { path: "/console/api?call=deliveries.list" });
       const send = page.getByRole("button", { name: "Send" });
       await send.click();
       await page.getByText("authorization: Bearer $REST_API_KEY").waitFor();
@@ -173,13 +161,12 @@ browserTests(({ open }) => {
       await page.goto(`${gateway.url}/console/api?call=system.reload`);
       await send.click();
       await page.getByRole("dialog", { name: "Send system.reload?" }).waitFor();
-      expect(complaints).toEqual([]);
     });
 
     it("MUST disable a method that a REST key may not call, and say why", async () => {
       await using gateway = await startPages();
-      await using opened = await open(gateway, { path: "/console/api?call=agent.list", token: TOKENS.admin });
-      const send = opened.page.getByRole("button", { name: /^Send/ });
+      await using page = await open(gateway, { path: "/console/api?call=agent.list", token: TOKENS.admin });
+      const send = page.getByRole("button", { name: /^Send/ });
       await send.waitFor();
       expect(await send.getAttribute("aria-disabled")).toBe("true");
       expect(await send.getAttribute("title")).toContain("REST alone");

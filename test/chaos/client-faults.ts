@@ -3,12 +3,10 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { NOISE } from "#test/crash/read.ts";
-import { SECRETS } from "#test/crash/requests.ts";
+import { bearer, SECRETS } from "#test/crash/requests.ts";
 import type { Fault, World } from "./world.ts";
 
 const urlOf = ({ fleet, random }: World): string => random.pick(fleet.urls);
-
-const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
 
 /** Sends something and forgets it; a gateway that is not there at the moment is no fault of this one. */
 const post = async (url: string, token: string, body: string): Promise<number | undefined> => {

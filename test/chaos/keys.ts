@@ -1,12 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Broken, breach } from "#test/crash/breaches.ts";
 import type { Fleet } from "#test/crash/fleet.ts";
-import { SECRETS } from "#test/crash/requests.ts";
+import { bearer, SECRETS } from "#test/crash/requests.ts";
 import type { Random } from "#test/harness/random.ts";
 
 type Minted = { keyId: string; secret: string; state: "good" | "revoked" | "unknown" };
 
-const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
 /** A second is what is promised; a machine with much to do may have a few more. */
 const KNOWN_WITHIN_MS = 5_000;
 const EVERY_MS = 400;

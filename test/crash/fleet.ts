@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { freePort } from "#test/harness/ports.ts";
 import { AGENTS, mappedSessionOf, renderedOf } from "./orders.ts";
 import { SECRETS } from "./requests.ts";
 
@@ -200,21 +200,4 @@ export const startFleet = async (wish: FleetWish): Promise<Fleet> => {
     throw error;
   }
   return { nodes, urls: nodes.map(({ url }) => url), [Symbol.asyncDispose]: stop };
-};
-
-// Below those that the system gives to whoever asks for any: a gateway that is started again finds its own free.
-const PORTS = { from: 20_000, count: 12_000 };
-
-export const freePort = async (): Promise<number> => {
-  for (;;) {
-    const port = PORTS.from + Math.floor(Math.random() * PORTS.count);
-    const server = createServer().listen(port, "127.0.0.1");
-    const isFree = await new Promise((resolve) => {
-      server.once("listening", () => resolve(true)).once("error", () => resolve(false));
-    });
-    if (!isFree) continue;
-    server.close();
-    await once(server, "close");
-    return port;
-  }
 };

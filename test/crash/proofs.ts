@@ -4,11 +4,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { systemBins } from "#test/harness/postgres-bins.ts";
 import { type PostgresServer, startPostgres } from "#test/harness/postgres-server.ts";
 import { createRandom } from "#test/harness/random.ts";
+import type { Proof, ProofWish } from "./command.ts";
 import type { Fleet } from "./fleet.ts";
 import { withPassword } from "./requests.ts";
-import { type CrashReport, type CrashWish, killOne, runCrash } from "./run.ts";
+import { type CrashReport, killOne, runCrash } from "./run.ts";
 
-export type Proof = {
+type Given = {
   name: string;
   words: string;
   engine: "sqlite" | "postgres";
@@ -22,23 +23,16 @@ export type Proof = {
 const onSqlite = { engine: "sqlite", gateways: 1 } as const;
 const onPostgres = { engine: "postgres", gateways: 3 } as const;
 
-export const PROOFS: readonly Proof[] = [
+const GIVEN: readonly Given[] = [
   { name: "sqlite", words: "SQLite, killed", kills: 50, ...onSqlite },
   { name: "postgres-1", words: "PostgreSQL, one gateway, killed", kills: 50, ...onPostgres, gateways: 1 },
   { name: "postgres-3", words: "PostgreSQL, three gateways, killed", kills: 50, ...onPostgres },
   { name: "postgres-failover", words: "PostgreSQL, failed over and back", kills: 15, failover: true, ...onPostgres },
 ];
 
-type Wish = Pick<CrashWish, "main" | "folder" | "seed"> & Partial<CrashWish>;
-
-/** Why a proof cannot be given here; undefined when it can. */
-export const whyNot = ({ failover }: Proof): string | undefined =>
-  failover && systemBins().length === 0 ? "pg_basebackup of Debian's postgresql is not there" : undefined;
-
 /** Runs one of them, with a store of its own. */
-export const prove = async (proof: Proof, wish: Wish): Promise<CrashReport> => {
-  const { engine, gateways, failover } = proof;
-  const { kills = proof.kills } = wish;
+const prove = async ({ engine, gateways, failover, kills: usual }: Given, wish: ProofWish): Promise<CrashReport> => {
+  const { kills = usual } = wish;
   mkdirSync(wish.folder, { recursive: true });
   // Acknowledged work has to be on the disk, as outside of tests.
   await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
@@ -51,12 +45,20 @@ export const prove = async (proof: Proof, wish: Wish): Promise<CrashReport> => {
   return await runCrash({
     store,
     gateways,
-    kills,
     ...(server && { logs: () => ({ files: servers.map((one) => one.logFile) }) }),
     ...(server && standby && { disturb: failOver(random, kills, failovers(server, standby)) }),
     ...wish,
+    kills,
   });
 };
+
+export const PROOFS: readonly Proof[] = GIVEN.map((given) => ({
+  name: given.name,
+  words: `${given.words}, ${given.kills} times`,
+  whyNot: () =>
+    given.failover && systemBins().length === 0 ? "pg_basebackup of Debian's postgresql is not there" : undefined,
+  run: (wish) => prove(given, wish),
+}));
 
 /** Gateways are killed, and now and then something happens to their database before. */
 const failOver =

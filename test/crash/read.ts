@@ -1,7 +1,7 @@
 import type { Found, FoundEvent, FoundMessage, FoundSession, FoundTurn } from "./found.ts";
 import { readJournals } from "./journals.ts";
 import { AGENTS, type Order } from "./orders.ts";
-import { type Caller, SECRETS } from "./requests.ts";
+import { bearer, type Caller, SECRETS } from "./requests.ts";
 
 /** Begins the names of sessions that no order is in, and that may be deleted. */
 export const NOISE = "noise:";
@@ -96,8 +96,6 @@ export const readFound = async (caller: Caller, urls: readonly string[], orders:
   const mains = AGENTS.map((agent) => `agent:${agent}:main`).filter((id) => sessions.has(id));
   return { turns, events, sessions, journals: await readJournals(next(), [...followed, ...mains]) };
 };
-
-export const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
 
 export const eventOf = (event: Json): FoundEvent =>
   ({

@@ -56,7 +56,7 @@ export const createCaller = (timeoutMs: number) => {
 
 export type Caller = ReturnType<typeof createCaller>;
 
-const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
 
 type Call = { path: string; headers: Record<string, string>; body: object };
 

@@ -3,8 +3,8 @@ import type { Random } from "#test/harness/random.ts";
 import { type Broken, breach } from "./breaches.ts";
 import type { Found, FoundEvent, FoundTurn } from "./found.ts";
 import type { Order } from "./orders.ts";
-import { bearer, eventOf, type Json, turnOf } from "./read.ts";
-import { type Caller, SECRETS } from "./requests.ts";
+import { eventOf, type Json, turnOf } from "./read.ts";
+import { bearer, type Caller, SECRETS } from "./requests.ts";
 
 export type WatchWish = {
   caller: Caller;

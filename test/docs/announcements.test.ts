@@ -1,30 +1,18 @@
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
+import { freePort } from "#test/harness/ports.ts";
 import { startProcess } from "#test/harness/process.ts";
-import { blocksOf } from "./blocks.ts";
-
-const run = promisify(execFile);
-
-const freePort = async (): Promise<string> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  return String(port);
-};
+import { at, blocksOf, paste } from "./blocks.ts";
 
 it("shows a configuration, a receiver and a call that work together", async () => {
   const blocks = blocksOf("docs/announcements.md");
   const config = blocks.find(({ name }) => name === "gateway.json5")?.text ?? "";
   const receiver = blocks.find(({ name }) => name === "receiver.mjs")?.text ?? "";
   const call = blocks.find(({ language }) => language === "sh")?.text ?? "";
-  const port = await freePort();
+  const port = String(await freePort());
   const env = {
     OPS_SECRET: `whsec_${Buffer.from("the secret of the page").toString("base64")}`,
     WEBHOOK_TOKEN: "webhook-token-of-the-page",
@@ -42,8 +30,10 @@ it("shows a configuration, a receiver and a call that work together", async () =
   const headers = { ...forged, "webhook-signature": "v1,Zm9yZ2Vk" };
   expect((await fetch(`http://127.0.0.1:${port}/replies`, { method: "POST", headers, body: "{}" })).status).toBe(401);
 
-  const pasted = call.replace("127.0.0.1:18789", new URL(gateway.url).host);
-  const { stdout } = await run("bash", ["-c", pasted], { env: { PATH: process.env.PATH, ...env } });
-  expect(JSON.parse(stdout)).toMatchObject({ status: 200, delivery: "announce", channel: "ops" });
+  expect(JSON.parse(await paste(at(gateway.url, call), env))).toMatchObject({
+    status: 200,
+    delivery: "announce",
+    channel: "ops",
+  });
   expect((await lines.next()).value).toBe("Look at the alerts of the last hour.");
 });

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { root } from "#test/harness/process.ts";
 
 export type Block = { language: string; name: string; text: string };
@@ -9,3 +11,14 @@ export const blocksOf = (page: string): Block[] =>
   [...readFileSync(join(root, page), "utf8").matchAll(/^```(\w*) ?(.*)\n([\s\S]*?)^```$/gm)].map(
     ([, language = "", name = "", text = ""]) => ({ language, name, text }),
   );
+
+/** A block as it is for a gateway of a test. */
+export const at = (url: string, text: string): string => text.replaceAll("127.0.0.1:18789", new URL(url).host);
+
+const run = promisify(execFile);
+
+/** Runs a block as a person who pastes it; answers what it prints. */
+export const paste = async (text: string, env: Record<string, string>, cwd?: string): Promise<string> => {
+  const all = { PATH: process.env.PATH, ...env };
+  return (await run("bash", ["-c", `set -euo pipefail\n${text}`], { cwd, env: all })).stdout;
+};

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { root, startProcess } from "#test/harness/process.ts";
-import { blocksOf } from "./blocks.ts";
+import { at, blocksOf, paste } from "./blocks.ts";
 import { configOfPage } from "./recipes.ts";
 
 const run = promisify(execFile);
@@ -16,13 +16,10 @@ const env = { REST_API_KEY: "a-key-of-the-page-of-openai" };
 it("the page's configuration answers its calls as it shows, and the pages that it names", async () => {
   const config = await configOfPage("docs/openai.md", ["gateway.json5", "pages"]);
   await using gateway = await startProcess({ config, env });
-  const { host } = new URL(gateway.url);
-  const at = (text: string) => text.replaceAll("127.0.0.1:18789", host);
-
-  const given = await run("bash", ["-c", at(block("sh"))], { env: { PATH: process.env.PATH, ...env } });
+  const given = await paste(at(gateway.url, block("sh")), env);
   const plain = (text: string) =>
     JSON.parse(text.replaceAll(/01[0-9A-Z]{24}/g, "id").replace(/"created": ?\d+/, '"created": 0')) as object;
-  expect(plain(given.stdout)).toEqual(plain(block("json")));
+  expect(plain(given)).toEqual(plain(block("json")));
 
   const asking = { origin: "https://chat.example.com", "access-control-request-method": "POST" };
   const asked = await fetch(`${gateway.url}/v1/chat/completions`, { method: "OPTIONS", headers: asking });
@@ -30,7 +27,7 @@ it("the page's configuration answers its calls as it shows, and the pages that i
 
   // Where OpenAI's client is found.
   const file = join(root, "dist", `openai-page-${process.pid}.mjs`);
-  writeFileSync(file, at(block("js")));
+  writeFileSync(file, at(gateway.url, block("js")));
   try {
     const { stdout } = await run(process.execPath, [file], { env: { ...process.env, ...env } });
     expect(stdout).toBe("What changed since yesterday?");

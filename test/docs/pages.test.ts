@@ -6,17 +6,9 @@ import ts from "typescript";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { root, startProcess } from "#test/harness/process.ts";
 import manifest from "../../package.json" with { type: "json" };
-import { blocksOf } from "./blocks.ts";
+import { at, blocksOf, paste } from "./blocks.ts";
 
 const run = promisify(execFile);
-const PORT = /127\.0\.0\.1:18789/g;
-
-/** Runs a block of the page as a person who pastes it, at the address of this test's gateway. */
-const paste = async (text: string, { url, cwd, env }: { url: string; cwd: string; env: Record<string, string> }) => {
-  const script = `set -euo pipefail\n${text.replace(PORT, new URL(url).host)}`;
-  const { stdout } = await run("bash", ["-c", script], { cwd, env: { PATH: process.env.PATH, ...env } });
-  return stdout;
-};
 
 describe("README.md", () => {
   const blocks = blocksOf("README.md");
@@ -32,7 +24,7 @@ describe("README.md", () => {
   it("shows a call with the answer that it gets, and the same call with the client", async () => {
     const env = { REST_API_KEY: "a-key-for-the-readme-blocks" };
     await using gateway = await startProcess({ env });
-    const given = JSON.parse(await paste(call.text, { url: gateway.url, cwd: gateway.folder, env })) as object;
+    const given = JSON.parse(await paste(at(gateway.url, call.text), env)) as object;
     const shown = JSON.parse(answer.text) as Record<string, unknown>;
     const { message_id, session_id, turn_id, ...rest } = shown;
     expect(given).toMatchObject(rest);
@@ -40,7 +32,7 @@ describe("README.md", () => {
 
     // Inside the package, where its own name leads to its exports.
     const file = join(root, "dist", `readme-${process.pid}.mjs`);
-    writeFileSync(file, client.text.replace(PORT, new URL(gateway.url).host));
+    writeFileSync(file, at(gateway.url, client.text));
     try {
       const { stdout } = await run(process.execPath, [file], { env: { ...process.env, ...env } });
       expect(stdout.split("\n")[0]).toBe("Hello");
@@ -93,11 +85,11 @@ describe("docs/quickstart.md", () => {
     const names = [...start.matchAll(/(\w+)=\$/g)].map(([, name]) => name as string);
     const env = Object.fromEntries(names.map((name) => [name, `secret-of-the-quickstart-${name}`]));
     await using folder = await startProcess({ config: "{ agents: { main: { backend: 'echo' } } }" });
-    await paste(skill, { url: folder.url, cwd: folder.folder, env });
+    await paste(skill, env, folder.folder);
     await using gateway = await startProcess({ config: config?.text ?? "", env, cwd: folder.folder });
 
     const outputs: string[] = [];
-    for (const text of calls) outputs.push(await paste(text, { url: gateway.url, cwd: folder.folder, env }));
+    for (const text of calls) outputs.push(await paste(at(gateway.url, text), env, folder.folder));
     const [ready, sent, streamed, skills, idempotent, minted, called, metrics] = outputs as [
       string,
       string,

@@ -1,4 +1,5 @@
 import { parseConfig } from "#config/files.ts";
+import { merge } from "#test/harness/gateway.ts";
 import { blocksOf } from "./blocks.ts";
 
 /** The configuration blocks of a page put together, as a person would have them in one file; references are still references. */
@@ -12,15 +13,3 @@ export const configOfPage = async (page: string, names: readonly string[]): Prom
   }
   return whole;
 };
-
-const merge = (one: object, other: object): object => {
-  const merged: Record<string, unknown> = { ...one };
-  for (const [key, value] of Object.entries(other)) {
-    const before = merged[key];
-    merged[key] = isRecord(before) && isRecord(value) ? merge(before, value) : value;
-  }
-  return merged;
-};
-
-const isRecord = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,5 +1,4 @@
-import { fork, spawn } from "node:child_process";
-import { once } from "node:events";
+import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -27,21 +26,6 @@ function run(args: string[]): Promise<Run> {
 
 export const runGenerate = (...args: string[]): Promise<Run> =>
   run(["--import", "tsx", "scripts/generate.ts", ...args]);
-
-/** The same, run after run in one process: `using generator = startGenerator()`. */
-export const startGenerator = () => {
-  const child = fork("test/generate/run-again.ts", { cwd: root, execArgv: ["--import", "tsx"] });
-  const ended = once(child, "exit").then(([code]) => Promise.reject(new Error(`the generator ended with ${code}`)));
-  ended.catch(() => {});
-  return {
-    async run(...args: string[]): Promise<Run> {
-      child.send(args);
-      const [said] = await Promise.race([once(child, "message"), ended]);
-      return said as Run;
-    },
-    [Symbol.dispose]: () => void child.kill(),
-  };
-};
 
 export const runTsc = (...args: string[]): Promise<Run> => run(["node_modules/typescript/bin/tsc", ...args]);
 

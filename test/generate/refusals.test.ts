@@ -42,62 +42,54 @@ test("takes the pinned specs", () => {
 describe("refuses what it does not know, with its place", () => {
   test.each([
     [
-      "a schema keyword",
       "shapes/common.yaml",
       "description: One run.",
       "descripton: One run.",
       '#/TurnId: the generator does not know "descripton"',
     ],
     [
-      "a keyword of OpenAPI 3.0",
       "shapes/common.yaml",
       "description: One run.",
       "nullable: true",
       '#/TurnId: the generator does not know "nullable"',
     ],
     [
-      "a keyword deep in a file",
       "chat.yaml",
       "maxLength: 5",
       "maxLenght: 5",
       'specs/chat.yaml#/Message/properties/message: the generator does not know "maxLenght"',
     ],
     [
-      "an extension of an operation",
       "chat.yaml",
       "x-scope: chat",
       "x-scope: chat\n    x-cache: 5",
       'specs/chat.yaml#/send/post: the generator does not know "x-cache"',
     ],
     [
-      "an extension of a method",
       "openrpc.json",
       '"x-idempotent": true',
       '"x-slow": true',
       'specs/openrpc.json#/methods/1: the generator does not know "x-slow"',
     ],
     [
-      "an extension of a push",
       "pushes.yaml",
       "summary: A turn ended.",
       "x-stream: session",
       'the generator does not know "x-stream" on a message',
     ],
     [
-      "a column of the error table",
       "errors.yaml",
       "retry: true",
       "again: true",
       'specs/errors.yaml#/errors/busy: the generator does not know "again"',
     ],
     [
-      "a config keyword",
       "config.schema.yaml",
       "minProperties: 1",
       "minItem: 1",
       'specs/config.schema.yaml#/properties/agents: the generator does not know "minItem"',
     ],
-  ])("%s", (_, file, from, to, message) => {
+  ])("%s: %s became %s: %s", (file, from, to, message) => {
     edit(file, from, to);
     expect(readAll).toThrow(message);
   });
@@ -106,119 +98,68 @@ describe("refuses what it does not know, with its place", () => {
 describe("refuses a contract that does not agree with itself", () => {
   test.each([
     [
-      "a reference to nothing",
       "chat.yaml",
       "shapes/responses.yaml#/Invalid",
       "shapes/responses.yaml#/Invald",
       "nothing is at specs/shapes/responses.yaml#/Invald",
     ],
+    ["chat.yaml", "shapes/responses.yaml#/Invalid", "https://example.com/a.yaml#/Invalid", "leads out of the specs"],
     [
-      "a reference out of the specs",
-      "chat.yaml",
-      "shapes/responses.yaml#/Invalid",
-      "https://example.com/a.yaml#/Invalid",
-      "leads out of the specs",
-    ],
-    [
-      "two shapes of one name",
       "chat.yaml",
       "Accepted:\n",
       "TurnId: { type: string }\nAccepted:\n  description: d\n  not: { $ref: '#/TurnId' }\n",
       'both are called "TurnId"',
     ],
+    ["openrpc.json", '"name": "turn.start",', '"name": "turn.start", "name": "turn.stop",', "Map keys must be unique"],
     [
-      "a key that stands twice",
-      "openrpc.json",
-      '"name": "turn.start",',
-      '"name": "turn.start", "name": "turn.stop",',
-      "Map keys must be unique",
-    ],
-    [
-      "an error that is no row",
       "chat.yaml",
       "[invalid-request, unauthenticated]",
       "[invalid-request, unauthentic]",
       "specs/errors.yaml has no row unauthentic",
     ],
     [
-      "an error without its response",
       "chat.yaml",
       "[invalid-request, unauthenticated]",
       "[invalid-request, unauthenticated, busy]",
       "it names busy, but has no problem with status 503",
     ],
+    ["chat.yaml", "[invalid-request, unauthenticated]", "[unauthenticated]", "no error of x-errors has its status 400"],
+    ["chat.yaml", "x-reply: accepted", "x-reply: completed", "two replies are called completed"],
+    ["chat.yaml", "    x-stream: TurnEvent\n", "", "a reply of text/event-stream and x-stream belong together"],
+    ["chat.yaml", "x-scope: chat", "x-scope: all", "x-scope must be one of chat, admin, console"],
     [
-      "a response without its error",
-      "chat.yaml",
-      "[invalid-request, unauthenticated]",
-      "[unauthenticated]",
-      "no error of x-errors has its status 400",
-    ],
-    [
-      "two replies of one name",
-      "chat.yaml",
-      "x-reply: accepted",
-      "x-reply: completed",
-      "two replies are called completed",
-    ],
-    [
-      "a stream without its events",
-      "chat.yaml",
-      "    x-stream: TurnEvent\n",
-      "",
-      "a reply of text/event-stream and x-stream belong together",
-    ],
-    ["an unknown scope", "chat.yaml", "x-scope: chat", "x-scope: all", "x-scope must be one of chat, admin, console"],
-    [
-      "idempotency without its header",
       "chat.yaml",
       "name: Idempotency-Key",
       "name: Idempotency",
       "x-idempotent needs the header parameter Idempotency-Key",
     ],
+    ["chat.yaml", 'schema: { $ref: "#/Message" }', "schema: { type: object }", "a request body refers to a shape"],
+    ["openrpc.json", '["unauthenticated", "invalid-request"]', '["hook-refused"]', "hook-refused has no RPC code"],
     [
-      "a body that has no name",
-      "chat.yaml",
-      'schema: { $ref: "#/Message" }',
-      "schema: { type: object }",
-      "a request body refers to a shape",
-    ],
-    [
-      "an RPC error without a code",
-      "openrpc.json",
-      '["unauthenticated", "invalid-request"]',
-      '["hook-refused"]',
-      "hook-refused has no RPC code",
-    ],
-    [
-      "an RPC error that is not described",
       "openrpc.json",
       '{ "$ref": "#/components/errors/Unauthenticated" }, { "code": -32600,',
       '{ "$ref": "#/components/errors/Unauthenticated" }, { "code": -32601,',
       "it names invalid-request, but describes no error of code -32600",
     ],
     [
-      "params by position",
       "openrpc.json",
       '"name": "turn.start",\n      "summary": "Start a turn",\n      "paramStructure": "by-name"',
       '"name": "turn.start",\n      "paramStructure": "either"',
       "paramStructure must be by-name",
     ],
     [
-      "defaults in a choice without a discriminator",
       "config.schema.yaml",
       '    discriminator: { propertyName: type, mapping: { memory: "#/$defs/MemoryStore" } }\n',
       "",
       "the shape Store: a choice with defaults in its members needs a discriminator",
     ],
     [
-      "a keyword that Ajv finds without effect",
       "config.schema.yaml",
       "backend: { type: string, enum: [echo] }",
       "backend: { minimum: 1, enum: [echo] }",
       'missing type "number" for keyword "minimum"',
     ],
-  ])("%s", (_, file, from, to, message) => {
+  ])("%s: %s became %s: %s", (file, from, to, message) => {
     edit(file, from, to);
     expect(readAll).toThrow(message);
   });

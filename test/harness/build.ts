@@ -8,14 +8,19 @@ const INPUTS = ["specs", "src", "generated", "scripts", "package.json"];
 
 /** Builds dist/, and what is generated and not committed, once for the whole run, where they are older than what they are made from. */
 export const setup = (): void => {
-  const built = join(root, "dist/main.js");
-  const isWhole = [built, join(root, "generated/reference.js")].every((path) => existsSync(path));
-  if (isWhole && newest(INPUTS.map((path) => join(root, path))) <= statSync(built).mtimeMs) return;
+  if (!isStale()) return;
   const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", "scripts/build.ts"], {
     cwd: root,
     encoding: "utf8",
   });
   if (status !== 0) throw new Error(`the build failed; "npm run build" shows it\n${stderr}`);
+};
+
+/** What is built is older than what it was built from, or not there. */
+export const isStale = (): boolean => {
+  const built = join(root, "dist/main.js");
+  const isWhole = [built, join(root, "generated/reference.js")].every((path) => existsSync(path));
+  return !isWhole || newest(INPUTS.map((path) => join(root, path))) > statSync(built).mtimeMs;
 };
 
 const newest = (paths: string[]): number => Math.max(...paths.map((path) => changedAt(path)));

@@ -1,4 +1,4 @@
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 
 // HTTP/2 byte by byte, for what no client would send.
 
@@ -60,18 +60,8 @@ export const block = (headers: Record<string, string> | readonly (readonly [stri
 export const requestBlock = (method: string, path: string, headers: Record<string, string> = {}): Buffer =>
   block({ ":method": method, ":path": path, ":scheme": "http", ":authority": "localhost", ...headers });
 
-export type FrameConnection = AsyncDisposable & {
-  socket: Socket;
-  write(...bytes: Uint8Array[]): void;
-  /** Every whole frame that has come. */
-  frames: readonly Frame[];
-  /** Resolves with the first frame that fits; rejects when the connection ends without one. */
-  until(fits: (frame: Frame) => boolean): Promise<Frame>;
-  readonly closed: Promise<void>;
-};
-
 /** A connection on which a test writes frames, or anything else. */
-export const openFrames = async (url: string): Promise<FrameConnection> => {
+export const openFrames = async (url: string) => {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true }).on("error", () => {});
   const frames: Frame[] = [];
@@ -99,10 +89,12 @@ export const openFrames = async (url: string): Promise<FrameConnection> => {
   await new Promise<void>((resolve) => socket.once("connect", resolve).once("close", resolve));
   return {
     socket,
-    frames,
+    /** Every whole frame that has come. */
+    frames: frames as readonly Frame[],
     closed,
-    write: (...bytes) => void socket.write(Buffer.concat(bytes)),
-    until: (fits) =>
+    write: (...bytes: Uint8Array[]) => void socket.write(Buffer.concat(bytes)),
+    /** Resolves with the first frame that fits; rejects when the connection ends without one. */
+    until: (fits: (frame: Frame) => boolean): Promise<Frame> =>
       new Promise((resolve, reject) => {
         const wake = () => {
           const found = frames.find(fits);
@@ -120,3 +112,5 @@ export const openFrames = async (url: string): Promise<FrameConnection> => {
     },
   };
 };
+
+export type FrameConnection = Awaited<ReturnType<typeof openFrames>>;

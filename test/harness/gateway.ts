@@ -150,7 +150,8 @@ const BASE: ConfigFile = {
   agents: { main: { backend: "echo" } },
 };
 
-const merge = (base: object, over: object): object => ({
+/** Sections in both are merged; of all else `over` has the last word. */
+export const merge = (base: object, over: object): object => ({
   ...base,
   ...Object.fromEntries(
     Object.entries(over).map(([key, value]) => {

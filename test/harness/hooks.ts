@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
+import type { Place } from "./contract.ts";
 import { SECRETS, type SomeConfig, type TestGateway } from "./gateway.ts";
 import { CERTIFICATE, OVER_TLS, openHttp2 } from "./http2.ts";
-import { countSent, countSettled } from "./ledger.ts";
+import { settling } from "./ledger.ts";
 import { type Connection, openConnection, requestText } from "./raw.ts";
 import { checkReply, type Reply } from "./rest.ts";
 
@@ -43,7 +44,7 @@ export type HookClient = {
   named(name: string, body: unknown, sending?: HookSending): Promise<Reply>;
 };
 
-const clientOf = (exchange: (sent: Sent, place: { method: string; path: string }) => Promise<Reply>, base: string) => {
+const clientOf = (exchange: (sent: Sent, place: Place) => Promise<Reply>, base: string) => {
   const send: HookClient["send"] = (below, body, sending = {}) => {
     const sent = sentOf(base + below, body, sending);
     return exchange(sent, { method: sent.method, path: sending.nowhere ? "/nowhere" : CONTRACT_PATH + below });
@@ -64,7 +65,7 @@ export const createHooks = (url: string, base = CONTRACT_PATH): HookClient =>
     return await exchangeOn(connection, sent, place);
   }, base);
 
-const exchangeOn = (connection: Connection, sent: Sent, place: { method: string; path: string }): Promise<Reply> => {
+const exchangeOn = (connection: Connection, sent: Sent, place: Place): Promise<Reply> => {
   connection.write(requestText(sent, sent.headers, sent.body));
   return connection.reply(place);
 };
@@ -89,22 +90,18 @@ const overHttp1: Open = async ({ url }) => {
 
 const overHttp2: Open = async ({ url }) => {
   const http2 = await openHttp2(url);
-  const client = clientOf(async (sent, place) => {
-    countSent();
-    try {
+  const exchange = (sent: Sent, place: Place) =>
+    settling(async () => {
       const { status, headers, text } = await http2.exchange(sent, sent.headers, sent.body);
       return checkReply(place, status, headers, text);
-    } finally {
-      countSettled();
-    }
-  }, CONTRACT_PATH);
+    });
+  const client = clientOf(exchange, CONTRACT_PATH);
   return { ...client, [Symbol.asyncDispose]: () => http2[Symbol.asyncDispose]() };
 };
 
 const overHttp1Tls: Open = async ({ url }) => {
-  const client = clientOf(async ({ headers, body, ...sent }, place) => {
-    countSent();
-    try {
+  const exchange = ({ headers, body, ...sent }: Sent, place: Place) =>
+    settling(async () => {
       const address = new URL(sent.path, url.replace("127.0.0.1", "localhost"));
       const asked = request(address, { method: sent.method, headers, ca: CERTIFICATE, agent: false });
       asked.end(body);
@@ -113,10 +110,8 @@ const overHttp1Tls: Open = async ({ url }) => {
       for await (const part of response) parts.push(part as Buffer);
       const received = new Headers(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
       return checkReply(place, response.statusCode as number, received, Buffer.concat(parts).toString("utf8"));
-    } finally {
-      countSettled();
-    }
-  }, CONTRACT_PATH);
+    });
+  const client = clientOf(exchange, CONTRACT_PATH);
   return { ...client, async [Symbol.asyncDispose]() {} };
 };
 

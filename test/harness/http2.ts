@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import {
-  type ClientHttp2Session,
   type ClientHttp2Stream,
   connect,
   type IncomingHttpHeaders,
@@ -11,7 +10,7 @@ import {
 import { join } from "node:path";
 import { eventFaults, type Place, type StreamEvent } from "./contract.ts";
 import type { SomeConfig } from "./gateway.ts";
-import { countSent, countSettled, noteFault } from "./ledger.ts";
+import { noteFault, settling } from "./ledger.ts";
 import { root } from "./process.ts";
 import { checkHead, checkReply, type Reply } from "./rest.ts";
 import { createEventReader } from "./sse.ts";
@@ -29,31 +28,7 @@ export const CERTIFICATE = readFileSync(tlsFile("cert.pem"), "utf8");
 export type Http2Reply = { status: number; headers: Headers; text: string };
 
 /** One connection that speaks HTTP/2: over TLS by ALPN where the address says https, else by prior knowledge. */
-export type Http2Client = AsyncDisposable & {
-  readonly session: ClientHttp2Session;
-  /** Resolves when the connection has gone. */
-  readonly closed: Promise<void>;
-  /** Opens a stream and leaves it to the test. */
-  open(place: Place, headers?: OutgoingHttpHeaders): ClientHttp2Stream;
-  /** One request and its reply, as it came. */
-  exchange(place: Place, headers?: OutgoingHttpHeaders, body?: string | Uint8Array): Promise<Http2Reply>;
-  /** The same, held to the contract. */
-  send(place: Place, headers?: OutgoingHttpHeaders, body?: string | Uint8Array): Promise<Reply>;
-  /** A reply that is a stream of events: its head and each event are held to the contract. */
-  stream(place: Place, headers?: OutgoingHttpHeaders, body?: string): Promise<Http2Events>;
-};
-
-export type Http2Events = {
-  requestId: string;
-  stream: ClientHttp2Stream;
-  events: readonly StreamEvent[];
-  /** Resolves when so many have come. */
-  arrived(count: number): Promise<void>;
-  /** Resolves with all of them when the stream has ended well. */
-  all(): Promise<readonly StreamEvent[]>;
-};
-
-export const openHttp2 = async (url: string, options: SecureClientSessionOptions = {}): Promise<Http2Client> => {
+export const openHttp2 = async (url: string, options: SecureClientSessionOptions = {}) => {
   const session = connect(url.replace("127.0.0.1", "localhost"), {
     ca: CERTIFICATE,
     ...options,
@@ -62,46 +37,46 @@ export const openHttp2 = async (url: string, options: SecureClientSessionOptions
   const closed = new Promise<void>((resolve) => session.once("close", resolve));
   await new Promise<void>((resolve, reject) => session.once("connect", () => resolve()).once("error", reject));
 
+  /** Opens a stream and leaves it to the test. */
   const open = ({ method, path }: Place, headers: OutgoingHttpHeaders = {}): ClientHttp2Stream => {
     const stream = session.request({ ":method": method, ":path": path, ...headers }, { endStream: false });
     stream.on("error", () => {});
     return stream;
   };
-  const exchange: Http2Client["exchange"] = (place, headers, body) => {
+  /** One request and its reply, as it came. */
+  const exchange = (place: Place, headers?: OutgoingHttpHeaders, body?: string | Uint8Array): Promise<Http2Reply> => {
     const stream = open(place, headers);
     stream.end(body);
     return readReply(stream);
   };
   return {
     session,
+    /** Resolves when the connection has gone. */
     closed,
     open,
     exchange,
-    async send(place, headers, body) {
-      countSent();
-      try {
+    /** The same, held to the contract. */
+    send: (place: Place, headers?: OutgoingHttpHeaders, body?: string | Uint8Array): Promise<Reply> =>
+      settling(async () => {
         const { status, headers: received, text } = await exchange(place, headers, body);
         return checkReply(place, status, received, text);
-      } finally {
-        countSettled();
-      }
-    },
-    async stream(place, headers, body) {
-      countSent();
-      try {
+      }),
+    /** A reply that is a stream of events: its head and each event are held to the contract. */
+    stream: (place: Place, headers?: OutgoingHttpHeaders, body?: string) =>
+      settling(async () => {
         const stream = open(place, headers);
         stream.end(body);
         return await readEvents(place, stream);
-      } finally {
-        countSettled();
-      }
-    },
+      }),
     async [Symbol.asyncDispose]() {
       session.destroy();
       await closed;
     },
   };
 };
+
+export type Http2Client = Awaited<ReturnType<typeof openHttp2>>;
+export type Http2Events = Awaited<ReturnType<typeof readEvents>>;
 
 /** The whole reply of a stream. Throws when the stream ends without one, or in the middle of it. */
 export const readReply = (stream: ClientHttp2Stream): Promise<Http2Reply> =>
@@ -126,7 +101,7 @@ export const readReply = (stream: ClientHttp2Stream): Promise<Http2Reply> =>
     });
   });
 
-const readEvents = async (place: Place, stream: ClientHttp2Stream): Promise<Http2Events> => {
+const readEvents = async (place: Place, stream: ClientHttp2Stream) => {
   const events: StreamEvent[] = [];
   const waiting = new Set<() => void>();
   const { push, end } = createEventReader((event) => {
@@ -145,14 +120,16 @@ const readEvents = async (place: Place, stream: ClientHttp2Stream): Promise<Http
   return {
     requestId: String(head["x-request-id"]),
     stream,
-    events,
-    arrived: (count) =>
-      new Promise((resolve) => {
+    events: events as readonly StreamEvent[],
+    /** Resolves when so many have come. */
+    arrived: (count: number) =>
+      new Promise<void>((resolve) => {
         const look = () => events.length >= count && resolve();
         waiting.add(look);
         look();
       }),
-    all: () => ended.then(() => events),
+    /** Resolves with all of them when the stream has ended well. */
+    all: (): Promise<readonly StreamEvent[]> => ended.then(() => events),
   };
 };
 

@@ -8,12 +8,14 @@ const faults: string[] = [];
 let sent = 0;
 let settled = 0;
 
-/** A request is on its way. It is settled when its reply was checked, or when there will be none. */
-export const countSent = (): void => {
+/** Sends a request, which is settled when its reply was checked, or when there will be none. */
+export const settling = async <T>(exchange: () => Promise<T>): Promise<T> => {
   sent++;
-};
-export const countSettled = (): void => {
-  settled++;
+  try {
+    return await exchange();
+  } finally {
+    settled++;
+  }
 };
 
 /** A gateway's access line says that it gave this reply. */

@@ -1,12 +1,12 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
+import { freePort } from "./ports.ts";
 import { embeddedBin, openTo, systemBins } from "./postgres-bins.ts";
 
 const run = promisify(execFile);
@@ -52,15 +52,6 @@ const accountOf = (): Account | undefined => {
     if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
   }
   throw new Error("this runs as root, and there is no user `postgres` or `nobody` for PostgreSQL to run as");
-};
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 };
 
 /** A real server, and what can happen to one. Any number may start, stop and restart it at once: each waits for the one before. */

@@ -1,27 +1,10 @@
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import type { Place } from "./contract.ts";
-import { countSent, countSettled } from "./ledger.ts";
+import { settling } from "./ledger.ts";
 import { checkHead, checkReply, type Reply } from "./rest.ts";
 
 /** A connection on which a test writes what it likes, byte by byte. Replies are checked as any other. */
-export type Connection = AsyncDisposable & {
-  write(bytes: string | Uint8Array): void;
-  /** Resolves when the bytes have left this process, or the connection is gone. */
-  flush(bytes: Uint8Array): Promise<void>;
-  /** The next whole reply. Interim ones (100 Continue) are left out and counted. */
-  reply(place: Place): Promise<Reply>;
-  /** The head of a stream, as soon as it is there; what follows it is the test's to read. */
-  head(place: Place): Promise<Headers>;
-  /** Resolves when what has come so far fits. */
-  until(arrived: (text: string) => boolean): Promise<string>;
-  interim(): number;
-  /** How many bytes the system took from this process. */
-  taken(): number;
-  readonly closed: Promise<void>;
-  socket: Socket;
-};
-
-export const openConnection = async (url: string): Promise<Connection> => {
+export const openConnection = async (url: string) => {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port), noDelay: true });
   let text = "";
@@ -62,11 +45,13 @@ export const openConnection = async (url: string): Promise<Connection> => {
     });
 
   return {
-    write: (bytes) => void socket.write(bytes),
-    flush: (bytes) => Promise.race([new Promise<void>((resolve) => socket.write(bytes, () => resolve())), closed]),
-    async reply(place) {
-      countSent();
-      try {
+    write: (bytes: string | Uint8Array) => void socket.write(bytes),
+    /** Resolves when the bytes have left this process, or the connection is gone. */
+    flush: (bytes: Uint8Array) =>
+      Promise.race([new Promise<void>((resolve) => socket.write(bytes, () => resolve())), closed]),
+    /** The next whole reply. Interim ones (100 Continue) are left out and counted. */
+    reply: (place: Place): Promise<Reply> =>
+      settling(async () => {
         const { status, headers, body } = await when(() => {
           for (;;) {
             const parsed = parseReply(text, socket.closed || socket.readableEnded, place.method === "HEAD");
@@ -77,22 +62,18 @@ export const openConnection = async (url: string): Promise<Connection> => {
           }
         });
         return checkReply(place, status, headers, body);
-      } finally {
-        countSettled();
-      }
-    },
-    async head(place) {
-      countSent();
-      try {
+      }),
+    /** The head of a stream, as soon as it is there; what follows it is the test's to read. */
+    head: (place: Place): Promise<Headers> =>
+      settling(async () => {
         const { status, headers } = await when(() => parseHead(text));
         checkHead(place, status, headers);
         return headers;
-      } finally {
-        countSettled();
-      }
-    },
-    until: (arrived) => when(() => (arrived(text) ? text : undefined)),
+      }),
+    /** Resolves when what has come so far fits. */
+    until: (arrived: (text: string) => boolean) => when(() => (arrived(text) ? text : undefined)),
     interim: () => interim,
+    /** How many bytes the system took from this process. */
     taken: () => socket.bytesWritten - socket.writableLength,
     closed,
     socket,
@@ -103,16 +84,13 @@ export const openConnection = async (url: string): Promise<Connection> => {
   };
 };
 
+export type Connection = Awaited<ReturnType<typeof openConnection>>;
+
 /** The reply in all that came on a connection, held to the contract. */
 export const replyIn = (place: Place, text: string): Reply => {
-  countSent();
-  try {
-    const parsed = parseReply(text, true, place.method === "HEAD");
-    if (!parsed) throw new Error(`no whole reply: ${JSON.stringify(text)}`);
-    return checkReply(place, parsed.status, parsed.headers, parsed.body);
-  } finally {
-    countSettled();
-  }
+  const parsed = parseReply(text, true, place.method === "HEAD");
+  if (!parsed) throw new Error(`no whole reply: ${JSON.stringify(text)}`);
+  return checkReply(place, parsed.status, parsed.headers, parsed.body);
 };
 
 type Parsed = { status: number; headers: Headers; body: string; length: number };

@@ -14,7 +14,7 @@ import {
   routeAt,
   type StreamEvent,
 } from "./contract.ts";
-import { countSent, countSettled, noteChecked, noteFault } from "./ledger.ts";
+import { noteChecked, noteFault, settling } from "./ledger.ts";
 import { createChunkReader, isOpenAiPath, openAiErrorNameOf } from "./openai-contract.ts";
 import { rpcReplyFaults } from "./rpc-contract.ts";
 import { createEventReader } from "./sse.ts";
@@ -66,20 +66,16 @@ const openAiErrorIn = ({ path }: Place, status: number, json: unknown): ErrorNam
   isOpenAiPath(path) && status >= 400 ? openAiErrorNameOf(json as OpenAiError) : undefined;
 
 /** `fetch` that holds every reply to the contract, and each event of a stream as it passes. */
-export const checkedFetch = async (request: Request): Promise<Response> => {
-  const { pathname, search } = new URL(request.url);
-  const place = { method: request.method, path: pathname + search };
-  countSent();
-  try {
+export const checkedFetch = (request: Request): Promise<Response> =>
+  settling(async () => {
+    const { pathname, search } = new URL(request.url);
+    const place = { method: request.method, path: pathname + search };
     const response = await fetch(request);
     if (mediaOf(response.headers) === "text/event-stream") return checkedStream(place, response);
     const text = await response.text();
     checkReply(place, response.status, response.headers, text);
     return new Response(response.status === 204 ? null : text, response);
-  } finally {
-    countSettled();
-  }
-};
+  });
 
 /** Holds the head of a stream to the contract. */
 export const checkHead = (place: Place, status: number, headers: Headers): void => {

@@ -1,23 +1,14 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { freePort } from "#test/harness/ports.ts";
 import { main } from "#test/harness/process.ts";
 import { createRest, type Rest } from "#test/harness/rest.ts";
 import { agentWith, key, opsToken } from "./configs.ts";
 import { readExposition, readSeries } from "./exposition.ts";
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await once(server.close(), "close");
-  return port;
-};
 
 /** The gateway with its log in a pipe, as a shell or a supervisor gives it, that nobody reads. */
 const startUnread = async () => {

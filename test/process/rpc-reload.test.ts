@@ -56,43 +56,6 @@ test("a file that is not valid changes nothing; the answer names file, line and 
   await gateway.until(() => gateway.records.find(({ event, cause }) => event === "config.refused" && cause === "rpc"));
 });
 
-test("agent.reload takes over what the file says of that agent, and nothing else", async () => {
-  const config = withMain({ description: "Old." }, { side: { backend: "echo", description: "Old." } });
-  await using gateway = await startProcess({ config });
-  const rpc = rpcOf(gateway);
-  const descriptionOf = async (agentName: string) => (await rpc.call("agent.status", { agentName })).result.description;
-  const change = async (description: string) => {
-    gateway.configure(withMain({ description }, { side: { backend: "echo", description } }));
-    return (await rpc.call("agent.reload", { agentName: "side" })).result;
-  };
-  let description = "New.";
-  let result = await change(description);
-  // The watcher of the file may have been first: then another text is tried.
-  for (let n = 0; n < 20 && result.changed.length === 0; n++) {
-    description = `New ${n}.`;
-    result = await change(description);
-  }
-  expect(result).toMatchObject({
-    agentName: "side",
-    reloaded: true,
-    changed: ["agents.side.description"],
-    problems: [],
-  });
-  expect(await descriptionOf("side")).toBe(description);
-  expect((await rpc.call("agent.reload", { agentName: "nobody" })).error?.data.name).toBe("agent-not-found");
-  await expect.poll(() => descriptionOf("main")).toBe(description);
-});
-
-test("an agent that has left the file is a problem, and stays until the whole is reloaded", async () => {
-  const config = withMain({}, { side: { backend: "echo" } });
-  await using gateway = await startProcess({ config });
-  const rpc = rpcOf(gateway);
-  gateway.configure(withMain({}));
-  const { result } = await rpc.call("agent.reload", { agentName: "side" });
-  expect(result.reloaded).toBe(false);
-  expect(result.problems).toMatchObject([{ file: "gateway.json5", line: null, key: "agents.side" }]);
-});
-
 test("both read the skills again: who has one is told of it, and of folders that hold none", async () => {
   await using gateway = await startProcess({
     config: withMain({ skills: ["*"] }, { side: { backend: "echo", skills: [] } }),
@@ -148,16 +111,6 @@ test("changes are pushed on the gateway's stream, whichever way they were read",
     ["system.reloaded", { changed, needsRestart: [] }],
     ["system.reloaded", { changed, needsRestart: [] }],
   ]);
-});
-
-test("without a file there is nothing to read, and that is said", async () => {
-  await using gateway = await startProcess();
-  const rpc = createRpc(gateway.url, gateway.secrets.RPC_TOKEN);
-  const { result } = await rpc.call("system.reload");
-  expect(result).toEqual({ reloaded: true, changed: [], needsRestart: [], problems: [] });
-  expect((await rpc.call("agent.reload", { agentName: "main" })).result).toMatchObject({ reloaded: true, changed: [] });
-  // It kept its secrets.
-  expect((await rpc.call("agent.list")).error).toBeUndefined();
 });
 
 test("a folder of skills that is gone refuses a reload, and its skills go on; an optional one may be gone", async () => {

@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "#kit/clock.ts";
 import { newId } from "#kit/ids.ts";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
-import type { Store, StoreNotice, TurnOrder } from "#store/store.ts";
+import type { Store, StoreNotice } from "#store/store.ts";
 import { type PostgresServer, postgresTests, startPostgres, systemBins } from "#test/harness/postgres.ts";
-import { LEASE_MS, RECORDER, refusal } from "./world.ts";
+import { LEASE_MS, refusal, silent, turnOrder } from "./world.ts";
 
 /** Each starts a server of its own, some of them two. */
 const PATIENT = { timeout: 60_000 };
@@ -25,32 +25,6 @@ await postgresTests(() => {
     return { store, notices };
   };
 
-  const orderOf = (session: string): TurnOrder => {
-    const now = Date.now();
-    return {
-      now,
-      turnId: newId("turn", now),
-      messageId: newId("msg", now),
-      session: { sessionId: session, agent: "main", channel: "rest", userId: "ada" },
-      surface: "rest",
-      caller: "ci",
-      text: "hello",
-      outside: false,
-      context: undefined,
-      model: undefined,
-      countedModel: "echo",
-      skillIds: [],
-      waited: false,
-      idempotency: undefined,
-      delivery: undefined,
-      limits: { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 },
-      recorder: RECORDER,
-      events: undefined,
-      announce: undefined,
-      claim: undefined,
-    };
-  };
-
   /** Starts turns one after another in some sessions until it is told to end; answers what was acknowledged, and what was said else. */
   const load = (store: Store, sessions = 8) => {
     let isOver = false;
@@ -58,7 +32,7 @@ await postgresTests(() => {
     const refused = new Set<string>();
     const run = async (n: number) => {
       while (!isOver) {
-        const order = orderOf(`chat:${n}`);
+        const order = turnOrder(Date.now(), { session: `chat:${n}` });
         const name = await refusal(Promise.resolve(store.startTurn(order)));
         if (name === "not refused") kept.push(order.turnId);
         else {
@@ -104,16 +78,10 @@ await postgresTests(() => {
           await using _ = store;
           const told = new Set<string>();
           store.watch({
+            ...silent,
             entries: (_, entries) => {
               for (const { name, turnId } of entries) if (name === "turn.queued") told.add(turnId);
             },
-            sessionDeleted() {},
-            gatewayEntries() {},
-            work() {},
-            cancel() {},
-            compaction() {},
-            beat() {},
-            announcement() {},
             wants: () => true,
           });
           const work = load(store);

@@ -1,32 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { postgresTests } from "#test/harness/postgres.ts";
-import { eventOrder, failEvent, news, queueEvent, takeEvents, waiting } from "./inbound.ts";
-import { connect, twoStores } from "./two-stores.ts";
-import { DAY, deliveryOf, LEASE_MS, refusal, times, type World } from "./world.ts";
+import { failEvent, news, queueEvent, waiting } from "./inbound.ts";
+import { connect, testsOnTwo } from "./two-stores.ts";
+import { DAY, LEASE_MS, refusal, times, type World } from "./world.ts";
 
 await postgresTests((server) => {
-  const openTwo = twoStores(server);
+  const it = testsOnTwo(server);
 
   describe("two gateways on one PostgreSQL", () => {
-    it("queue one event for a key that comes to both at once", async () => {
-      await using on = await openTwo();
-      for (let round = 0; round < 10; round++) {
-        const answers = await Promise.all(
-          times(6, (n) => {
-            const world = n % 2 ? on.one : on.two;
-            const delivery = deliveryOf(world.newId("dlv"));
-            return world.store.queueEvent(eventOrder(world, { key: `k${round}`, delivery }));
-          }),
-        );
-        expect(new Set(answers.map(({ event }) => event.eventId)).size).toBe(1);
-        expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
-      }
-      expect(await waiting(on.one)).toHaveLength(10);
-      expect((await on.two.store.listDeliveries({ limit: 100 })).items).toHaveLength(10);
-    });
-
-    it("start either a turn or an event for a key that comes to both at once", async () => {
-      await using on = await openTwo();
+    it("start either a turn or an event for a key that comes to both at once", async ({ on }) => {
       for (let round = 0; round < 10; round++) {
         const key = `k${round}`;
         const calls = [refusal(queueEvent(on.one, { key })), refusal(on.two.store.startTurn(on.one.order({ key })))];
@@ -34,26 +16,13 @@ await postgresTests((server) => {
       }
     });
 
-    it("keep the place of each event behind all that were answered before it, whoever took it", async () => {
-      await using on = await openTwo();
+    it("keep the place of each event behind all that were answered before it, whoever took it", async ({ on }) => {
       const ordinals: number[] = [];
       for (let n = 0; n < 20; n++) ordinals.push((await queueEvent(n % 2 ? on.one : on.two)).ordinal);
       expect([...new Set(ordinals)].sort((a, b) => a - b)).toEqual(ordinals);
     });
 
-    it("give an event to one of the turns that want it on both at once", async () => {
-      await using on = await openTwo();
-      for (let round = 0; round < 8; round++) {
-        const { eventId } = await queueEvent(on.one);
-        const take = (n: number) => takeEvents(n % 2 ? on.one : on.two, [eventId]);
-        const outcomes = await Promise.all(times(4, (n) => refusal(take(n))));
-        expect(outcomes.filter((outcome) => outcome === "not refused")).toHaveLength(1);
-        expect(outcomes.filter((outcome) => outcome === "internal")).toHaveLength(3);
-      }
-    });
-
-    it("hold a beat on one of them at a time, and hand it on when its lease ends", async () => {
-      await using on = await openTwo();
+    it("hold a beat on one of them at a time, and hand it on when its lease ends", async ({ on }) => {
       const claim = (world: World, node: string) =>
         world.store.claimBeats({ now: on.clock.now(), node, leaseMs: LEASE_MS, agents: ["main"] });
       for (let round = 0; round < 8; round++) {
@@ -72,8 +41,7 @@ await postgresTests((server) => {
       }
     });
 
-    it("lose no beat that an event asks for on one while the other claims or ends it", async () => {
-      await using on = await openTwo();
+    it("lose no beat that an event asks for on one while the other claims or ends it", async ({ on }) => {
       const end = { delayMs: undefined, ran: undefined, streamKeep: 10 };
       for (let round = 0; round < 10; round++) {
         const now = on.clock.now();
@@ -89,8 +57,7 @@ await postgresTests((server) => {
       }
     });
 
-    it("claim no beat while an event that asks for it is being kept", async () => {
-      await using on = await openTwo();
+    it("claim no beat while an event that asks for it is being kept", async ({ on }) => {
       await queueEvent(on.one, { beatNow: true });
       await using keeping = await connect(on.url);
       await keeping.query("begin");
@@ -107,31 +74,7 @@ await postgresTests((server) => {
       expect(order).toEqual(["kept", "claimed"]);
     });
 
-    it("claim an announcement on one of them, once", async () => {
-      await using on = await openTwo();
-      const ids = times(12, (n) => `chat:${n}`);
-      for (const session of ids) {
-        await on.one.start({ session, announce: { channel: "ops", hops: 0 } });
-        await on.one.end(await on.one.claimNext());
-      }
-      const claims = await Promise.all(
-        times(8, (n) =>
-          (n % 2 ? on.one : on.two).store.claimAnnouncements({
-            node: `node_${n}`,
-            leaseMs: LEASE_MS,
-            limit: 5,
-            freeOf: () => 5,
-          }),
-        ),
-      );
-      const claimed = claims.flatMap(({ announcements }) =>
-        announcements.map(({ announcement }) => announcement.sessionId),
-      );
-      expect(claimed.sort()).toEqual([...ids].sort());
-    });
-
-    it("count a key once that is used again after its time", async () => {
-      await using on = await openTwo();
+    it("count a key once that is used again after its time", async ({ on }) => {
       const bytesWith = async () => {
         await queueEvent(on.one, { now: on.clock.now(), key: "k", hash: "one" });
         return on.one.store.stats().bytes;
@@ -141,8 +84,7 @@ await postgresTests((server) => {
       expect(await bytesWith()).toBeLessThan(2 * first);
     });
 
-    it("give up an event on one of them, however both want to", async () => {
-      await using on = await openTwo();
+    it("give up an event on one of them, however both want to", async ({ on }) => {
       for (let n = 0; n < 20; n++) await queueEvent(on.one);
       const end = { now: on.clock.now(), streamKeep: 1_000, limit: 15 };
       const gone = await Promise.all(

@@ -1,18 +1,17 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import type { BeatClaim, GatewayEntry, RateCount } from "#store/store.ts";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { hookOf } from "./deliveries.ts";
 import { queueEvent, STREAM_KEEP } from "./inbound.ts";
-import { connect, type Two, twoStores } from "./two-stores.ts";
+import { connect, type Two, testsOnTwo, twoStores } from "./two-stores.ts";
 import { deliveryOf, LEASE_MS, RECORDER, silent, times, used, type World } from "./world.ts";
 
 await postgresTests((server) => {
-  const openTwo = twoStores(server);
+  const it = testsOnTwo(server);
   const openElsewhere = twoStores(server);
 
   describe("what two gateways on one PostgreSQL know of each other", () => {
-    it("number the gateway's stream without a gap, and tell both of each entry once, in order", async () => {
-      await using on = await openTwo();
+    it("number the gateway's stream without a gap, and tell both of each entry once, in order", async ({ on }) => {
       const told = [on.one, on.two].map((world) => {
         const entries: GatewayEntry[] = [];
         const done = new Promise<void>((resolve) => {
@@ -37,8 +36,7 @@ await postgresTests((server) => {
       }
     });
 
-    it("write by turns, and wait for none in another schema of the database", async () => {
-      await using on = await openTwo();
+    it("write by turns, and wait for none in another schema of the database", async ({ on }) => {
       await using elsewhere = await openElsewhere();
       await using other = await connect(elsewhere.url);
       await other.query("begin");
@@ -51,8 +49,7 @@ await postgresTests((server) => {
       await waits;
     });
 
-    it("tell each other of beats, announcements and keys", async () => {
-      await using on = await openTwo();
+    it("tell each other of beats, announcements and keys", async ({ on }) => {
       const hears = (name: "beat" | "announcement" | "keysChanged") =>
         new Promise<void>((resolve) => {
           on.two.store.watch({ ...silent, [name]: resolve });
@@ -67,8 +64,7 @@ await postgresTests((server) => {
       expect(await on.two.store.listKeys()).toMatchObject([{ keyId: "key_1" }]);
     });
 
-    it("find by themselves what no notification told", async () => {
-      await using on = await openTwo();
+    it("find by themselves what no notification told", async ({ on }) => {
       const hears = (name: "beat" | "announcement" | "keysChanged") =>
         new Promise<void>((resolve) => {
           on.two.store.watch({ ...silent, [name]: resolve });
@@ -90,10 +86,10 @@ await postgresTests((server) => {
       expect(await entries).toEqual([{ seq: 1, at: 1, name: "agent.reloaded", agentName: "main", changed: [] }]);
     });
 
-    it.each([
+    it.for<[string, (on: Two, held: BeatClaim) => Promise<unknown>, number]>([
       [
         "ended, and whose next one nobody may be there to begin",
-        (on: Two, held: BeatClaim) => {
+        (on, held) => {
           const end = { now: on.clock.now(), delayMs: 60_000, ran: undefined, streamKeep: 10 };
           return on.one.store.endBeat(held, end);
         },
@@ -101,7 +97,7 @@ await postgresTests((server) => {
       ],
       [
         "held until its lease ended, and a sweep freed whose answer was lost",
-        async (on: Two) => {
+        async (on) => {
           await on.clock.advance(LEASE_MS);
           await using swept = await connect(on.url);
           await swept.query(
@@ -111,8 +107,7 @@ await postgresTests((server) => {
         },
         0,
       ],
-    ])("hear of a beat that the other %s", async (_, done, dueInMs) => {
-      await using on = await openTwo();
+    ])("hear of a beat that the other %s", async ([, done, dueInMs], { on }) => {
       await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 0, soonest: false });
       await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       const now = on.clock.now();
@@ -123,8 +118,9 @@ await postgresTests((server) => {
       expect(await heard).toBe(dueInMs);
     });
 
-    it("claim nothing of an agent that the other has paused, from then on, and hear when it is resumed", async () => {
-      await using on = await openTwo();
+    it("claim nothing of an agent that the other has paused, from then on, and hear when it is resumed", async ({
+      on,
+    }) => {
       const set = (paused: boolean) =>
         on.one.store.setPaused("main", { paused, now: on.clock.now(), streamKeep: STREAM_KEEP });
       const { pausedAt } = await set(true);
@@ -149,8 +145,7 @@ await postgresTests((server) => {
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBeUndefined();
     });
 
-    it("hear of a pause by its notification", async () => {
-      await using on = await openTwo();
+    it("hear of a pause by its notification", async ({ on }) => {
       await on.one.store.planBeat("main", { now: on.clock.now(), delayMs: 60_000, soonest: false });
       await expect.poll(() => on.two.store.agentCounts("main").nextBeatAt).toBeDefined();
       await using other = await connect(on.url);
@@ -166,8 +161,7 @@ await postgresTests((server) => {
       await expect.poll(() => on.two.store.agentCounts("main").pausedAt).toBe(7);
     });
 
-    it("wake nobody again and again for what waits for a paused agent", async () => {
-      await using on = await openTwo();
+    it("wake nobody again and again for what waits for a paused agent", async ({ on }) => {
       await on.one.store.setPaused("main", { paused: true, now: on.clock.now(), streamKeep: STREAM_KEEP });
       await on.one.start();
       await using other = await connect(on.url);
@@ -186,8 +180,7 @@ await postgresTests((server) => {
       expect(woken).toBe(0);
     });
 
-    it("add up what both have counted", async () => {
-      await using on = await openTwo();
+    it("add up what both have counted", async ({ on }) => {
       for (const [n, world] of [on.one, on.two].entries()) {
         await world.start({ session: `chat:${n}`, delivery: deliveryOf(`dlv_${n}`) });
         await world.end(await world.claimNext(), { usage: used(n + 1, 1) });
@@ -210,8 +203,7 @@ await postgresTests((server) => {
       expect(await on.two.store.readUsage({ from: 0, to: Infinity })).toEqual([count]);
     });
 
-    it("hold the recorder's ring together to its size, once they know of each other", async () => {
-      await using on = await openTwo();
+    it("hold the recorder's ring together to its size, once they know of each other", async ({ on }) => {
       const recorder = { ...RECORDER, entries: 10, refused: 10 };
       const fill = async (round: number) => {
         const record = (n: number) => {
@@ -236,8 +228,7 @@ await postgresTests((server) => {
       expect((await on.two.store.listDeliveries({ limit: 100 })).items).toHaveLength(10);
     });
 
-    it("let as many requests pass as the limit has, however they come to both", async () => {
-      await using on = await openTwo();
+    it("let as many requests pass as the limit has, however they come to both", async ({ on }) => {
       const limit = { maxRequests: 30, windowMs: 60_000 };
       const count = (n: number) => (n % 2 ? on.one : on.two).store.shared?.countRequest("shared ü", limit);
       const passed = (counts: (RateCount | undefined)[]) => counts.filter((one) => one && "left" in one).length;
@@ -254,8 +245,7 @@ await postgresTests((server) => {
       });
     });
 
-    it("read how much of a limit both have used, and count nothing by it", async () => {
-      await using on = await openTwo();
+    it("read how much of a limit both have used, and count nothing by it", async ({ on }) => {
       const limit = { maxRequests: 3, windowMs: 60_000 };
       const count = (n: number) => (n % 2 ? on.one : on.two).store.shared?.countRequest("used", limit);
       const read = () => on.two.store.shared?.readRequests(["unused ü", "used"], limit);
@@ -277,8 +267,7 @@ await postgresTests((server) => {
       expect(await on.one.store.shared?.readRequests([], limit)).toEqual([]);
     });
 
-    it("hand each other the replies that they write, until these are dropped", async () => {
-      await using on = await openTwo();
+    it("hand each other the replies that they write, until these are dropped", async ({ on }) => {
       const [writer, reader] = [on.one.store.shared, on.two.store.shared];
       if (!writer || !reader) throw new Error("nothing is shared");
       const asked = new Promise<readonly string[]>((resolve) => on.one.store.watch({ ...silent, textsAsked: resolve }));

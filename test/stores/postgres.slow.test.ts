@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { postgresEngine } from "./postgres-engine.ts";
-import { runModel } from "./run-model.ts";
 import { storeSuite } from "./suite.ts";
 import { openWorld } from "./world.ts";
 
@@ -14,10 +13,4 @@ await postgresTests((server) => {
     await using world = await openWorld(engine);
     expect(world.store).toMatchObject({ kind: "postgres", durable: true });
   });
-
-  for (const seed of [1, 2]) {
-    it(`agrees with the model after each of 200 random steps of seed ${seed}`, async () => {
-      await runModel(engine, seed, 200);
-    });
-  }
 });

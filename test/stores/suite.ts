@@ -1,70 +1,64 @@
-import { describe } from "vitest";
+import { describe, it } from "vitest";
+import { runRandomSteps } from "./random-steps.ts";
 import { ageingTests } from "./suite/ageing.ts";
-import { ageingTurnsTests } from "./suite/ageing-turns.ts";
 import { announcingTests } from "./suite/announcing.ts";
 import { beatsTests } from "./suite/beats.ts";
 import { claimingTests } from "./suite/claiming.ts";
 import { compactingTests } from "./suite/compacting.ts";
-import { countingTests } from "./suite/counting.ts";
 import { deletingTests } from "./suite/deleting.ts";
 import { deliveriesTests } from "./suite/deliveries.ts";
-import { endedEventsTests } from "./suite/ended-events.ts";
 import { endingTests } from "./suite/ending.ts";
 import { gatewayStreamTests } from "./suite/gateway-stream.ts";
-import { givingBackTests } from "./suite/giving-back.ts";
 import { handlingEventsTests } from "./suite/handling-events.ts";
 import { keysTests } from "./suite/keys.ts";
 import { listingDeliveriesTests } from "./suite/listing-deliveries.ts";
 import { listingTurnsTests } from "./suite/listing-turns.ts";
-import { moreUsageTests } from "./suite/more-usage.ts";
 import { overlappingTests } from "./suite/overlapping.ts";
 import { pausingTests } from "./suite/pausing.ts";
 import { queueingEventsTests } from "./suite/queueing-events.ts";
 import { readingTests } from "./suite/reading.ts";
-import { readingEventsTests } from "./suite/reading-events.ts";
-import { recorderTests } from "./suite/recorder.ts";
-import { refusingTests } from "./suite/refusing.ts";
 import { reopeningTests } from "./suite/reopening.ts";
-import { repeatingTests } from "./suite/repeating.ts";
 import { startingTests } from "./suite/starting.ts";
 import { sweepingTests } from "./suite/sweeping.ts";
 import { usageTests } from "./suite/usage.ts";
 import { watchingTests } from "./suite/watching.ts";
 import type { Engine } from "./world.ts";
 
+/** RUN_LONG=1 has each engine do more. */
+const [SEEDS, STEPS] = process.env.RUN_LONG ? [20, 500] : [2, 200];
+
 /** Every guarantee of store.ts, as any engine must keep it. Nothing here looks inside one. */
 export const storeSuite = (engine: Engine): void => {
   describe(`the ${engine.name} store`, () => {
     startingTests(engine);
-    refusingTests(engine);
-    repeatingTests(engine);
     claimingTests(engine);
     endingTests(engine);
-    givingBackTests(engine);
     readingTests(engine);
     deletingTests(engine);
     compactingTests(engine);
     gatewayStreamTests(engine);
-    countingTests(engine);
     watchingTests(engine);
     usageTests(engine);
-    moreUsageTests(engine);
-    recorderTests(engine);
     deliveriesTests(engine);
     listingDeliveriesTests(engine);
     listingTurnsTests(engine);
     queueingEventsTests(engine);
-    readingEventsTests(engine);
     handlingEventsTests(engine);
-    endedEventsTests(engine);
     beatsTests(engine);
     pausingTests(engine);
     announcingTests(engine);
     keysTests(engine);
     sweepingTests(engine);
     ageingTests(engine);
-    ageingTurnsTests(engine);
     overlappingTests(engine);
     if (engine.reopen) reopeningTests(engine);
+
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      it(`does what the store in memory does in ${STEPS} random steps of seed ${seed}`, {
+        timeout: 120_000,
+      }, async () => {
+        await runRandomSteps(engine, seed, STEPS);
+      });
+    }
   });
 };

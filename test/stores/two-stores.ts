@@ -1,4 +1,5 @@
 import pg from "pg";
+import { test } from "vitest";
 import { createPostgresStore } from "#store/postgres/postgres.ts";
 import type { Store } from "#store/store.ts";
 import { createManualClock, type ManualClock } from "#test/harness/clock.ts";
@@ -25,6 +26,17 @@ export const twoStores = (server: Pick<TestPostgres, "createSchema">): (() => Pr
     };
     return { one, two, clock, url, [Symbol.asyncDispose]: close };
   };
+};
+
+/** Declares tests that each have two such stores: `it("…", async ({ on }) => { … })`. */
+export const testsOnTwo = (server: Pick<TestPostgres, "createSchema">) => {
+  const open = twoStores(server);
+  return test.extend<{ on: Two }>({
+    on: async ({ task: _ }, use) => {
+      await using on = await open();
+      await use(on);
+    },
+  });
 };
 
 /** The same as one store, for what the suite says of calls that overlap: each call goes to the other one. */

@@ -51,10 +51,10 @@ browserTests(({ open }) => {
     const without: number[] = [];
     const withTab: number[] = [];
     for (let piece = 0; piece < PIECES; piece++) {
-      await tab.page.goto("about:blank");
+      await tab.goto("about:blank");
       without.push(...(await callSteadily(gateway, SECONDS_A_PIECE)));
-      await tab.page.goto(`${gateway.url}/console/activity`);
-      await tab.page.locator(".live-sign[data-state='live']").first().waitFor();
+      await tab.goto(`${gateway.url}/console/activity`);
+      await tab.locator(".live-sign[data-state='live']").first().waitFor();
       for (const pid of browsersBelow(process.pid)) letRunWhenIdle(pid);
       withTab.push(...(await callSteadily(gateway, SECONDS_A_PIECE)));
     }

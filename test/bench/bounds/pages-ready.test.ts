@@ -19,10 +19,9 @@ browserTests(({ open }) => {
     it("MUST be signed in and answer a key within a second after its address was entered", async () => {
       await using gateway = await startPages();
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
-      await using opened = await open(gateway);
-      const { page, context } = opened;
+      await using page = await open(gateway);
       await page.locator(".live-sign[data-state='live']").first().waitFor();
-      const session = await context.newCDPSession(page);
+      const session = await page.context().newCDPSession(page);
       await session.send("Emulation.setCPUThrottlingRate", { rate: 4 });
       await page.addInitScript(NOTE_READY);
       for (const path of ["", "/activity", "/sessions", ""]) {

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver, constants as perf } from "node:perf_hooks";
 import { serve } from "#cli/serve.ts";
-import type { StoreWatcher } from "#store/store.ts";
+import { silent } from "#test/stores/world.ts";
 import { fillEvents, fillStore, loadSessionId } from "./filler.ts";
 
 // The whole gateway, as `node dist/main.js --config FILE` is, with a store that is full when it begins to answer. It speaks with the
@@ -27,24 +27,12 @@ if (!served) throw new Error("the gateway did not start");
 const { gateway } = served;
 await gateway.ready;
 
-const nothing = () => {};
-const NOTHING_HEARD: StoreWatcher = {
-  entries: nothing,
-  sessionDeleted: nothing,
-  gatewayEntries: nothing,
-  work: nothing,
-  cancel: nothing,
-  compaction: nothing,
-  beat: nothing,
-  announcement: nothing,
-};
-
 let beatAt = 0;
 let beatMs: number | null = null;
 let handed = 0;
 // From the start: a watcher of another shape than the gateway's own would have code compiled anew while a beat is measured.
 gateway.store.watch({
-  ...NOTHING_HEARD,
+  ...silent,
   gatewayEntries: (entries) => {
     const ran = entries.find((entry) => entry.name === "heartbeat.ran");
     if (ran) [beatMs, handed] = [performance.now() - beatAt, ran.events];

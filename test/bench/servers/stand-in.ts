@@ -1,8 +1,9 @@
 import { createServer, type Socket } from "node:net";
 import { AT_ONCE_WORD, FEW_PIECES, piecesOf, type StandInWish } from "../stand-in-words.ts";
 
-// A model and an agent's service that answer at once, or piece by piece at a pace. It shares the client's core, so it costs as little as
-// it can: no parser but for requests as our clients, undici and wrk write them, and answers that are made beforehand.
+// A model that answers at once or piece by piece at a pace, and an agent's service that answers at once. It shares the client's core,
+// so it costs as little as it can: no parser but for requests as our clients, undici and wrk write them, and answers that are made
+// beforehand.
 
 const wish = JSON.parse(process.argv[2] ?? "{}") as StandInWish;
 const { pieces, perSecond } = wish;
@@ -24,23 +25,15 @@ const choiceOf = (delta: object, reason: string | null = null) => [
 ];
 const USED = { prompt_tokens: 40, completion_tokens: pieces, total_tokens: 40 + pieces };
 
-/** How one kind of answer is streamed. What lies between `before` and `after` is a piece's text. */
-const CHAT = {
-  first: chunkOf(choiceOf({ role: "assistant", content: "" })),
-  between: chunkOf(choiceOf({ content: "\0" })).split("\\u0000") as [string, string],
-  last: `${chunkOf(choiceOf({}, "stop"))}${chunkOf([], USED)}data: [DONE]\n\n`,
-};
-const AGENT = {
-  first: ": here\n\n",
-  between: ['event: delta\ndata: {"text":"', '"}\n\n'] as [string, string],
-  last: `event: done\ndata: ${JSON.stringify({ usage: { input: 40, output: pieces } })}\n\n`,
-};
-type Kind = typeof CHAT;
+// A stream's parts. What lies between `BEFORE` and `AFTER` is a piece's text.
+const FIRST = chunkOf(choiceOf({ role: "assistant", content: "" }));
+const [BEFORE, AFTER] = chunkOf(choiceOf({ content: "\0" })).split("\\u0000") as [string, string];
+const LAST = `${chunkOf(choiceOf({}, "stop"))}${chunkOf([], USED)}data: [DONE]\n\n`;
 
 /** A part of a chunked body. All is ASCII. */
 const framed = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
 const STREAM_HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
-const pieceOf = ({ between: [before, after] }: Kind, text: string): string => framed(before + text + after);
+const pieceOf = (text: string): string => framed(BEFORE + text + AFTER);
 
 const wholeOf = (document: object): Buffer => {
   const body = JSON.stringify(document);
@@ -61,19 +54,17 @@ const WHOLE = {
   }),
   agent: wholeOf({ reply: REPLY, usage: { input: 40, output: pieces } }),
 };
-const atOnce = (kind: Kind, texts: readonly string[]): string =>
-  `${STREAM_HEAD}${framed(kind.first)}${texts.map((text) => pieceOf(kind, text)).join("")}${framed(kind.last)}0\r\n\r\n`;
 const FEW = piecesOf(undefined, perSecond === undefined ? pieces : FEW_PIECES);
-const AT_ONCE = { chat: Buffer.from(atOnce(CHAT, FEW)), agent: Buffer.from(atOnce(AGENT, FEW)) };
+const AT_ONCE = Buffer.from(`${STREAM_HEAD}${framed(FIRST)}${FEW.map(pieceOf).join("")}${framed(LAST)}0\r\n\r\n`);
 
 /** A stream that is being written. */
-type Paced = { socket: Socket; kind: Kind; texts: readonly string[]; next: number; due: number };
+type Paced = { socket: Socket; texts: readonly string[]; next: number; due: number };
 const EVERY_MS = perSecond === undefined ? 0 : 1_000 / perSecond;
 let paced: Paced[] = [];
 
-const begin = (socket: Socket, kind: Kind, texts: readonly string[]): void => {
-  socket.write(STREAM_HEAD + framed(kind.first) + pieceOf(kind, texts[0] as string), "latin1");
-  paced.push({ socket, kind, texts, next: 1, due: performance.now() + EVERY_MS });
+const begin = (socket: Socket, texts: readonly string[]): void => {
+  socket.write(STREAM_HEAD + framed(FIRST) + pieceOf(texts[0] as string), "latin1");
+  paced.push({ socket, texts, next: 1, due: performance.now() + EVERY_MS });
 };
 
 /** Writes the next piece of each stream that is due: one, however late it is. */
@@ -82,10 +73,10 @@ const tick = (): void => {
   let isOver = false;
   for (const stream of paced) {
     if (stream.due > now) continue;
-    const { socket, kind, texts, next } = stream;
+    const { socket, texts, next } = stream;
     const isLast = next === texts.length - 1;
-    const piece = pieceOf(kind, texts[next] as string);
-    socket.write(isLast ? `${piece}${framed(kind.last)}0\r\n\r\n` : piece, "latin1");
+    const piece = pieceOf(texts[next] as string);
+    socket.write(isLast ? `${piece}${framed(LAST)}0\r\n\r\n` : piece, "latin1");
     stream.next++;
     stream.due = isLast || socket.destroyed ? Number.POSITIVE_INFINITY : stream.due + EVERY_MS;
     isOver ||= stream.due === Number.POSITIVE_INFINITY;
@@ -95,13 +86,10 @@ const tick = (): void => {
 if (perSecond !== undefined) setInterval(tick, 1);
 
 const answer = (socket: Socket, head: string, body: string): void => {
-  const isChat = head.includes("/chat/completions ");
-  const isStream = isChat ? body.includes('"stream":true') : perSecond !== undefined;
-  if (!isStream) socket.write(isChat ? WHOLE.chat : WHOLE.agent);
-  else if (perSecond !== undefined && !body.includes(AT_ONCE_WORD)) {
-    const name = /#(\d{4})/.exec(body)?.[1];
-    begin(socket, isChat ? CHAT : AGENT, piecesOf(name, pieces));
-  } else socket.write(isChat ? AT_ONCE.chat : AT_ONCE.agent);
+  if (!head.includes("/chat/completions ")) socket.write(WHOLE.agent);
+  else if (!body.includes('"stream":true')) socket.write(WHOLE.chat);
+  else if (perSecond === undefined || body.includes(AT_ONCE_WORD)) socket.write(AT_ONCE);
+  else begin(socket, piecesOf(/#(\d{4})/.exec(body)?.[1], pieces));
 };
 
 const server = createServer({ noDelay: true }, (socket) => {

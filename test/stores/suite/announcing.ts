@@ -80,16 +80,6 @@ export const announcingTests = (engine: Engine): void => {
       expect(await claimed(world)).toEqual([ids[3], ids[5]]);
     });
 
-    it("gives each to one of those who claim at once", async ({ world }) => {
-      for (let n = 0; n < 20; n++) await announce(world);
-      const answers = await Promise.all(
-        Array.from({ length: 8 }, (_, n) => claimed(world, { limit: 5, node: `n${n}` })),
-      );
-      const ids = answers.flat();
-      expect(ids).toHaveLength(20);
-      expect(new Set(ids).size).toBe(20);
-    });
-
     it("is gone when it ends, and its delivery tells of it", async ({ world }) => {
       await announce(world, {
         delivery: { ...deliveryOf("dlv_1"), steps: [{ at: 1, name: "first", detail: undefined }] },

@@ -77,14 +77,6 @@ export const beatsTests = (engine: Engine): void => {
       expect(await dueIn(world)).toBe(300);
     });
 
-    it("is held by one at a time, however many claim it at once", async ({ world }) => {
-      await plan(world, 0);
-      const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => claim(world, ["main"], `node_${n}`)));
-      expect(answers.flatMap(({ beats }) => beats)).toHaveLength(1);
-      await world.clock.advance(LEASE_MS - 1);
-      expect((await claim(world)).beats).toEqual([]);
-    });
-
     it("takes events up to the newest at its claim", async ({ world }) => {
       await plan(world, 0);
       await queueEvent(world);

@@ -1,7 +1,8 @@
 import { describe, expect } from "vitest";
 import type { Store } from "#store/store.ts";
+import { eventOrder, queueEvent, takeEvents, waiting } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
-import { type Engine, refusal, times, type World } from "../world.ts";
+import { deliveryOf, type Engine, LEASE_MS, refusal, times, type World } from "../world.ts";
 
 export const overlappingTests = (engine: Engine): void => {
   const it = testsOn(engine);
@@ -87,6 +88,53 @@ export const overlappingTests = (engine: Engine): void => {
         expect(reads[0]?.status).toBe("queued");
         expect([reads[1]?.lastSeq, reads[2].length, reads[3].items[0]?.lastSeq]).toEqual([2 * n, 2 * n, 2 * n]);
       }
+    });
+
+    it("queues one event for any number of calls with the same key", async ({ world }) => {
+      const orders = times(20, (n) => eventOrder(world, { key: "k", delivery: deliveryOf(`dlv_${n}`) }));
+      const answers = await Promise.all(orders.map((order) => world.store.queueEvent(order)));
+      expect(new Set(answers.map(({ event }) => event.eventId)).size).toBe(1);
+      expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
+      expect(await waiting(world)).toHaveLength(1);
+      expect((await world.store.listDeliveries({ limit: 100 })).items).toHaveLength(1);
+    });
+
+    it("passes no limit of events", async ({ world }) => {
+      const outcomes = await Promise.all(times(20, () => refusal(queueEvent(world, { limits: { events: 5 } }))));
+      expect(outcomes.filter((outcome) => outcome === "gateway-busy")).toHaveLength(15);
+      await expectStats(world, { eventsQueued: 5 });
+    });
+
+    it("gives an event to one of several turns that want it, and refuses the others", async ({ world }) => {
+      const { eventId } = await queueEvent(world);
+      const outcomes = await Promise.all(times(10, () => refusal(takeEvents(world, [eventId]))));
+      expect(outcomes.filter((outcome) => outcome === "not refused")).toHaveLength(1);
+      expect(outcomes.filter((outcome) => outcome === "internal")).toHaveLength(9);
+      await expectStats(world, { turnsRunning: 1 });
+    });
+
+    it("hands a beat to one of those who claim it", async ({ world }) => {
+      await world.store.planBeat("main", { now: world.clock.now(), delayMs: 0, soonest: false });
+      const claim = (node: string) =>
+        world.store.claimBeats({ now: world.clock.now(), node, leaseMs: LEASE_MS, agents: ["main"] });
+      const answers = await Promise.all(times(8, (n) => claim(`node_${n}`)));
+      expect(answers.flatMap(({ beats }) => beats)).toHaveLength(1);
+      await world.clock.advance(LEASE_MS - 1);
+      expect((await claim("node_b")).beats).toEqual([]);
+    });
+
+    it("hands each announcement to one of those who claim", async ({ world }) => {
+      const started = await Promise.all(
+        times(20, (n) => world.start({ session: `chat:${n}`, announce: { channel: "ops", hops: 0 } })),
+      );
+      for (const _ of started) await world.end(await world.claimNext());
+      const claim = (n: number) =>
+        world.store.claimAnnouncements({ node: `node_${n}`, leaseMs: LEASE_MS, limit: 5, freeOf: () => 5 });
+      const answers = await Promise.all(times(8, claim));
+      const claimed = answers.flatMap(({ announcements }) =>
+        announcements.map(({ announcement }) => announcement.turnId),
+      );
+      expect(claimed.sort()).toEqual(started.map(({ turnId }) => turnId).sort());
     });
   });
 };

@@ -1,9 +1,29 @@
 import { describe, expect } from "vitest";
-import { eventOrder, news, queueEvent, takeEvents, toldNews, waiting } from "../inbound.ts";
+import type { SystemEvent } from "#store/store.ts";
+import { eventOrder, failEvent, news, queueEvent, STREAM_KEEP, takeEvents, toldNews, waiting } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
-import { DAY, deliveryOf, type Engine, refusal } from "../world.ts";
+import { DAY, deliveryOf, type Engine, refusal, type World } from "../world.ts";
 
 const TEXTS = ["", "it happened", "ü 漢 🙂", "a\ud800b", "\u0000\r\n", "x".repeat(100_000)];
+
+const queueMany = async (world: World, count: number, agent = "main"): Promise<SystemEvent[]> => {
+  const events: SystemEvent[] = [];
+  for (let n = 0; n < count; n++) events.push(await queueEvent(world, { agent, text: `${n}` }));
+  return events;
+};
+const idsOf = (events: readonly SystemEvent[]): string[] => events.map(({ eventId }) => eventId);
+
+/** All ids that a list gives, page by page. */
+const listed = async (world: World, query: Omit<Parameters<World["store"]["listEvents"]>[0], "cursor">) => {
+  const ids: string[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await world.store.listEvents({ ...query, ...(cursor !== undefined && { cursor }) });
+    expect(page.items.length).toBe(page.next === undefined ? page.items.length : query.limit);
+    ids.push(...idsOf(page.items));
+    if (page.next === undefined) return ids;
+    cursor = page.next;
+  }
+};
 
 export const queueingEventsTests = (engine: Engine): void => {
   const it = testsOn(engine);
@@ -93,14 +113,6 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect(await refusal(queueEvent(world, { key: "k" }))).toBe("event-not-found");
     });
 
-    it("queues one event for any number of calls with the same key at once", async ({ world }) => {
-      const calls = Array.from({ length: 20 }, () => world.store.queueEvent(eventOrder(world, { key: "k" })));
-      const answers = await Promise.all(calls);
-      expect(new Set(answers.map(({ event }) => event.eventId)).size).toBe(1);
-      expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
-      expect(await waiting(world)).toHaveLength(1);
-    });
-
     it("refuses when so many have not ended, whosoever they are, and those that a turn works on are among them", async ({
       world,
     }) => {
@@ -122,13 +134,6 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect((await world.store.queueEvent(refused)).replayed).toBe(false);
     });
 
-    it("passes no limit when calls overlap", async ({ world }) => {
-      const calls = Array.from({ length: 20 }, () => refusal(queueEvent(world, { limits: { events: 5 } })));
-      const outcomes = await Promise.all(calls);
-      expect(outcomes.filter((outcome) => outcome === "gateway-busy")).toHaveLength(15);
-      expect(world.store.stats().eventsQueued).toBe(5);
-    });
-
     it("refuses when the store is full, of events too, until they have gone", async ({ world }) => {
       const { bytes } = world.store.stats();
       const limits = { storeBytes: bytes + 50_000 };
@@ -139,6 +144,133 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect(await refusal(queueEvent(world, { limits }))).toBe("store-full");
       await world.sweep({ eventsBefore: world.clock.now() + 1 });
       expect(await refusal(queueEvent(world, { limits }))).toBe("not refused");
+    });
+  });
+
+  describe("reading events", () => {
+    it("reads those of an agent that wait, oldest first, as many as are asked for", async ({ world }) => {
+      const events = await queueMany(world, 5);
+      const others = await queueMany(world, 2, "other");
+      expect(await waiting(world)).toEqual(idsOf(events));
+      expect(await waiting(world, { limit: 2 })).toEqual(idsOf(events.slice(0, 2)));
+      expect(await waiting(world, { agent: "other" })).toEqual(idsOf(others));
+      expect(await waiting(world, { agent: "unknown" })).toEqual([]);
+      expect(
+        await world.store.readQueuedEvents({ agent: "main", after: 0, through: 1e9, limit: 9, bytes: 1e9 }),
+      ).toEqual(events);
+    });
+
+    it("reads those behind one place, up to another", async ({ world }) => {
+      const events = await queueMany(world, 5);
+      const [, second, , fourth] = events;
+      const range = { after: second?.ordinal ?? 0, through: fourth?.ordinal ?? 0 };
+      expect(await waiting(world, range)).toEqual(idsOf(events.slice(2, 4)));
+      expect(await waiting(world, { after: events[4]?.ordinal ?? 0 })).toEqual([]);
+    });
+
+    it("reads at most so many bytes of text and metadata, but always the first", async ({ world }) => {
+      const [first, second, third] = [
+        await queueEvent(world, { text: "ü".repeat(50) }),
+        await queueEvent(world, { text: "x".repeat(60), metadata: `"${"y".repeat(38)}"` }),
+        await queueEvent(world, { text: "z" }),
+      ];
+      expect(await waiting(world, { bytes: 1 })).toEqual([first.eventId]);
+      expect(await waiting(world, { bytes: 199 })).toEqual([first.eventId]);
+      expect(await waiting(world, { bytes: 200 })).toEqual([first.eventId, second.eventId]);
+      expect(await waiting(world, { bytes: 201 })).toEqual(idsOf([first, second, third]));
+    });
+
+    it("passes over those that a turn works on, and those that ended", async ({ world }) => {
+      const events = await queueMany(world, 4);
+      const [first, second, third, fourth] = idsOf(events) as [string, string, string, string];
+      await world.end(await takeEvents(world, [first]));
+      await takeEvents(world, [third]);
+      expect(await waiting(world)).toEqual([second, fourth]);
+    });
+
+    it("lists all, newest queued first, page by page, with whatever state and agent is asked for", async ({
+      world,
+    }) => {
+      const mine = idsOf(await queueMany(world, 5));
+      const [first, second, third, fourth] = mine as [string, string, string, string];
+      const others = idsOf(await queueMany(world, 2, "other"));
+      await world.end(await takeEvents(world, [first, second]));
+      await failEvent(world, third, 3);
+      await takeEvents(world, [fourth]);
+      const newest = [...mine, ...others].reverse();
+      for (const limit of [1, 2, 3, 7, 100]) {
+        expect(await listed(world, { limit })).toEqual(newest);
+        expect(await listed(world, { limit, agent: "main" })).toEqual([...mine].reverse());
+        expect(await listed(world, { limit, status: "handled" })).toEqual([second, first]);
+        expect(await listed(world, { limit, status: "dead" })).toEqual([third]);
+        expect(await listed(world, { limit, status: "queued", agent: "main" })).toEqual(mine.slice(3).reverse());
+        expect(await listed(world, { limit, status: "dead", agent: "other" })).toEqual([]);
+      }
+      expect((await world.store.listEvents({ limit: 1, status: "dead" })).items).toEqual([
+        await world.store.getEvent(third),
+      ]);
+    });
+
+    it("ends a page once it holds a MiB", async ({ world }) => {
+      const ids: string[] = [];
+      for (let n = 0; n < 30; n++) ids.unshift((await queueEvent(world, { text: "x".repeat(100_000) })).eventId);
+      const listed: string[] = [];
+      for (let cursor: string | undefined; ; ) {
+        const { items, next } = await world.store.listEvents({ limit: 500, ...(cursor !== undefined && { cursor }) });
+        listed.push(...idsOf(items));
+        if (next === undefined) break;
+        expect(items).toHaveLength(11);
+        cursor = next;
+      }
+      expect(listed).toEqual(ids);
+    });
+
+    it("goes on behind a cursor whatever comes and goes meanwhile", async ({ world }) => {
+      const [first, second, third] = idsOf(await queueMany(world, 3)) as [string, string, string];
+      const { items, next } = await world.store.listEvents({ limit: 1 });
+      expect(idsOf(items)).toEqual([third]);
+      await queueMany(world, 2);
+      await world.end(await takeEvents(world, [third, second]));
+      await world.sweep({ eventsBefore: world.clock.now() + 1 });
+      expect(idsOf((await world.store.listEvents({ limit: 9, cursor: next ?? "" })).items)).toEqual([first]);
+      for (const cursor of ["", "x", "c0", "c-1", "C1", "c1 "]) {
+        expect(await refusal(world.store.listEvents({ limit: 1, cursor }))).toBe("invalid-params");
+      }
+    });
+
+    it("lists one that was queued again as the newest", async ({ world }) => {
+      const [first, second] = idsOf(await queueMany(world, 2)) as [string, string];
+      await failEvent(world, first, 3);
+      await world.store.requeueEvent(first, { now: world.clock.now(), beatNow: false, streamKeep: STREAM_KEEP });
+      expect(await listed(world, { limit: 1 })).toEqual([first, second]);
+      expect(await waiting(world)).toEqual([second, first]);
+    });
+
+    it("counts those that have not ended, the dead, and of each agent those that wait", async ({ world }) => {
+      const [first, second, third] = idsOf(await queueMany(world, 3)) as [string, string, string];
+      await queueMany(world, 1, "other");
+      const counts = () => {
+        const { eventsQueued, eventsDead } = world.store.stats();
+        return [eventsQueued, eventsDead, world.store.agentCounts("main").waitingEvents];
+      };
+      expect(counts()).toEqual([4, 0, 3]);
+      const claimed = await takeEvents(world, [first, second]);
+      expect(counts()).toEqual([4, 0, 1]);
+      await world.end(claimed, { status: "failed" });
+      expect(counts()).toEqual([4, 0, 3]);
+      await world.end(await takeEvents(world, [first]));
+      expect(counts()).toEqual([3, 0, 2]);
+      await failEvent(world, second, 2);
+      expect(counts()).toEqual([2, 1, 1]);
+      await world.store.requeueEvent(second, { now: world.clock.now(), beatNow: false, streamKeep: STREAM_KEEP });
+      expect(counts()).toEqual([3, 0, 2]);
+      await world.end(await takeEvents(world, [second, third]));
+      expect(counts()).toEqual([1, 0, 0]);
+      expect(world.store.agentCounts("other").waitingEvents).toBe(1);
+      await world.store.failQueuedEvents("other", "gone", { now: world.clock.now(), streamKeep: 1, limit: 9 });
+      expect(counts()).toEqual([0, 1, 0]);
+      await world.sweep({ eventsBefore: world.clock.now() + 1 });
+      expect(counts()).toEqual([0, 0, 0]);
     });
   });
 };

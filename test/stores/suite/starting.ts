@@ -1,6 +1,40 @@
 import { describe, expect } from "vitest";
 import { testsOn } from "../tests-on.ts";
-import { deliveryOf, type Engine } from "../world.ts";
+import { DAY, deliveryOf, type Engine, refusal, type Wish, type World } from "../world.ts";
+
+const CASES: { name: string; why: string; prepare?: (world: World) => Promise<unknown>; wish: Wish }[] = [
+  {
+    name: "session-busy",
+    why: "its session's queue is full",
+    wish: { limits: { turnsPerSession: 2 } },
+  },
+  {
+    name: "session-full",
+    why: "its session holds as many messages as it may",
+    wish: { limits: { messagesPerSession: 2 } },
+  },
+  {
+    name: "gateway-busy",
+    why: "the queues of all sessions are full",
+    wish: { session: "chat:new", limits: { turns: 2 } },
+  },
+  {
+    name: "store-full",
+    why: "the store holds as much as it may",
+    wish: { session: "chat:new", limits: { storeBytes: 1 } },
+  },
+  {
+    name: "session-conflict",
+    why: "its session belongs to another agent",
+    wish: { agent: "other" },
+  },
+  {
+    name: "idempotency-mismatch",
+    why: "its key was used with another body",
+    prepare: (world) => world.start({ session: "chat:b", key: "k", hash: "one" }),
+    wish: { session: "chat:new", key: "k", hash: "two" },
+  },
+];
 
 export const startingTests = (engine: Engine): void => {
   const it = testsOn(engine);
@@ -133,6 +167,131 @@ export const startingTests = (engine: Engine): void => {
       expect((await world.claimNext()).turn.turnId).toBe(first.turnId);
       const third = await world.store.startTurn(world.order({ claim: request() }));
       expect(third.claimed).toBeUndefined();
+    });
+  });
+
+  describe("refusing a turn", () => {
+    for (const { name, why, prepare, wish } of CASES) {
+      it(`refuses with ${name} when ${why}, and changes nothing`, async ({ world }) => {
+        await world.start();
+        await world.start();
+        await prepare?.(world);
+        const order = world.order(wish);
+        const read = () => world.everything(["chat:a", "chat:b", "chat:new"], [order.turnId]);
+        const before = await read();
+        const told = [...world.told];
+        expect(await refusal(world.store.startTurn(order))).toBe(name);
+        expect(await read()).toEqual(before);
+        expect(world.told).toEqual(told);
+      });
+    }
+
+    it("keeps no key of a refused turn", async ({ world }) => {
+      await world.start();
+      const limits = { turnsPerSession: 1 };
+      expect(await refusal(world.store.startTurn(world.order({ key: "k", hash: "one", limits })))).toBe("session-busy");
+      const other = await world.store.startTurn(world.order({ key: "k", hash: "two" }));
+      expect(other.replayed).toBe(false);
+    });
+
+    it("says when to come again where the same request may succeed later", async ({ world }) => {
+      await world.start();
+      for (const limits of [{ turnsPerSession: 1 }, { turns: 1 }, { storeBytes: 1 }]) {
+        const call = world.store.startTurn(world.order({ limits }));
+        await expect(call).rejects.toMatchObject({ extra: { retryAfterMs: expect.any(Number) } });
+      }
+    });
+
+    it("counts against a session's queue what waits, not what runs", async ({ world }) => {
+      const limits = { turnsPerSession: 1, turns: 1 };
+      await world.start({ limits });
+      await world.claimNext();
+      expect((await world.start({ limits })).status).toBe("queued");
+      expect(await refusal(world.store.startTurn(world.order({ limits })))).toBe("session-busy");
+    });
+
+    it("takes a turn again when the queue has become shorter", async ({ world }) => {
+      const { turnId } = await world.start();
+      const limits = { turnsPerSession: 1, turns: 1 };
+      expect(await refusal(world.store.startTurn(world.order({ limits })))).toBe("session-busy");
+      await world.store.cancelTurn(turnId, world.clock.now());
+      expect((await world.start({ limits })).status).toBe("queued");
+    });
+
+    it("counts replies as messages of a session", async ({ world }) => {
+      await world.start();
+      await world.end(await world.claimNext());
+      expect(await refusal(world.store.startTurn(world.order({ limits: { messagesPerSession: 2 } })))).toBe(
+        "session-full",
+      );
+      expect((await world.start({ limits: { messagesPerSession: 3 } })).status).toBe("queued");
+    });
+  });
+
+  describe("repeating with an idempotency key", () => {
+    it("starts nothing and answers the first turn", async ({ world }) => {
+      const first = await world.start({ key: "k" });
+      const before = await world.everything(["chat:a", "chat:b"], [first.turnId]);
+      const order = world.order({ key: "k", session: "chat:b", text: "again", delivery: deliveryOf("dlv_2") });
+      expect(await world.store.startTurn(order)).toEqual({ turn: first, replayed: true, claimed: undefined });
+      const after = await world.everything(["chat:a", "chat:b"], [first.turnId]);
+      expect({ ...after, stats: undefined }).toEqual({ ...before, stats: undefined });
+      expect(after.stats.turnsQueued).toBe(1);
+      expect(await world.store.getTurn(order.turnId)).toBeUndefined();
+    });
+
+    it.for(["a\u0000b", "a\ud800b", "\u0001", "k".repeat(1_000)])(
+      "takes any text as a key: %j",
+      async (key, { world }) => {
+        const first = await world.start({ key });
+        const again = await world.store.startTurn(world.order({ key, session: "chat:b" }));
+        expect(again).toMatchObject({ replayed: true, turn: { turnId: first.turnId } });
+      },
+    );
+
+    it("answers the first turn as it is by then, and claims nothing", async ({ world }) => {
+      const claim = { now: world.clock.now(), node: "node_a", leaseMs: 1_000, replyMessageId: "msg_other" };
+      await world.start({ key: "k" });
+      await world.end(await world.claimNext(), { reply: "done" });
+      const again = await world.store.startTurn(world.order({ key: "k", claim }));
+      expect(again).toMatchObject({ replayed: true, claimed: undefined, turn: { status: "completed", reply: "done" } });
+    });
+
+    it("answers the first turn even when the store has become full since", async ({ world }) => {
+      const first = await world.start({ key: "k" });
+      const limits = { turnsPerSession: 0, turns: 0, storeBytes: 0, messagesPerSession: 0 };
+      const again = await world.store.startTurn(world.order({ key: "k", limits }));
+      expect(again).toMatchObject({ replayed: true, turn: { turnId: first.turnId } });
+    });
+
+    it("starts anew when the key has passed its time, swept or not", async ({ world }) => {
+      const first = await world.start({ key: "k" });
+      await world.clock.advance(DAY - 1);
+      expect((await world.store.startTurn(world.order({ key: "k" }))).replayed).toBe(true);
+      await world.clock.advance(1);
+      const second = await world.store.startTurn(world.order({ key: "k", hash: "other" }));
+      expect(second.replayed).toBe(false);
+      expect(second.turn.turnId).not.toBe(first.turnId);
+      await world.sweep();
+      const third = await world.store.startTurn(world.order({ key: "k", hash: "other" }));
+      expect(third).toMatchObject({ replayed: true, turn: { turnId: second.turn.turnId } });
+    });
+
+    it("keeps a key through a sweep whose `keysBefore` does not reach it, whatever the time is then", async ({
+      world,
+    }) => {
+      const first = await world.start({ key: "k" });
+      const { clock } = world;
+      await world.sweep({ now: clock.now() + 2 * DAY, keysBefore: 0 });
+      expect(await world.store.startTurn(world.order({ key: "k" }))).toMatchObject({ replayed: true, turn: first });
+      await world.sweep({ keysBefore: clock.now() + 2 * DAY });
+      expect((await world.store.startTurn(world.order({ key: "k" }))).replayed).toBe(false);
+    });
+
+    it("says that the turn is gone when it was deleted with its session", async ({ world }) => {
+      await world.start({ key: "k" });
+      await world.store.deleteSession("chat:a", world.clock.now());
+      expect(await refusal(world.store.startTurn(world.order({ key: "k" })))).toBe("turn-not-found");
     });
   });
 };

@@ -1,4 +1,4 @@
-import type { Store } from "#store/store.ts";
+import type { Store, UsageCount } from "#store/store.ts";
 
 /** All that can be asked of a store, as JSON: it has the same answers when a newer version has opened its file. */
 export const allAnswers = async (store: Store): Promise<unknown> => {
@@ -28,8 +28,11 @@ export const allAnswers = async (store: Store): Promise<unknown> => {
     waiting: await Promise.all(agents.map((agent) => store.readQueuedEvents({ ...queued, agent }))),
     stream: await store.readGatewayEntries({ after: 0, limit: 100 }),
     keys: await store.listKeys(),
-    usage: (await store.readUsage(all)).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
+    usage: (await store.readUsage(all)).sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)),
     replay: (await store.findReplay({ key: "k1", hash: "hash" }, 1))?.turnId,
   };
   return JSON.parse(JSON.stringify(answers));
 };
+
+const keyOf = ({ hour, agent, model, surface, caller }: UsageCount): string =>
+  JSON.stringify([hour, agent, model, surface, caller]);

@@ -1,0 +1,319 @@
+import { expect } from "vitest";
+import { GatewayError } from "#kit/errors.ts";
+import { createMemoryStore } from "#store/memory/memory.ts";
+import type {
+  AnnouncementClaim,
+  BeatClaim,
+  ClaimedTurn,
+  CompactionPlace,
+  DeliveryAnswer,
+  Store,
+} from "#store/store.ts";
+import { createRandom, type Random } from "#test/harness/random.ts";
+import { eventOrder, STREAM_KEEP, waiting } from "./inbound.ts";
+import { allAnswers } from "./upgrade/all-answers.ts";
+import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, used, usedMore, type World } from "./world.ts";
+
+const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d"];
+const AGENTS = ["one", "two"];
+const CHANNELS = ["ops", "slow"];
+const KEYS = ["a", "b", "c"];
+const TEXTS = ["hello", "ü 漢 🙂", "\u0000\ufeff\r\n", "x".repeat(5_000)];
+const ANSWERS = ["repeated", "unmatched", "refused", "challenge"] as const satisfies readonly DeliveryAnswer[];
+/** How long sessions are kept, from one sweep to the next. */
+const KEPT_MS = [Number.MAX_SAFE_INTEGER, 60_000, 10_000, 0];
+const LIMITS = { turnsPerSession: 5, messagesPerSession: 40 };
+const RECORDER = { entries: 20, refused: 5, bytes: 1e9 };
+
+/**
+ * Does `steps` random things to a store and to one in memory, as all engines have the same rules: each answers and holds what the other
+ * does, and what it says of itself as a whole is what its parts say.
+ */
+export const runRandomSteps = async (engine: Engine, seed: number, steps: number): Promise<void> => {
+  await using known = await openWorld({ name: "memory", open: async (clock) => createMemoryStore({ clock }) });
+  await using world = await openWorld(engine);
+  const random = createRandom(seed);
+  const pick = createSteps([known, world], random);
+  for (let step = 1; step <= steps; step++) {
+    const [name, run] = pick();
+    await run();
+    if (step % 20 !== 0 && step !== steps) continue;
+    const when = `seed ${seed}, step ${step}, after ${name}`;
+    expect(comparable(await allAnswers(world.store)), when).toEqual(comparable(await allAnswers(known.store)));
+    await expectWhole(world.store, when);
+  }
+};
+
+/** Numbers that only grow may grow otherwise in another engine, which may ask for more ids than it needs. */
+const comparable = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value ?? null, (name, inner) => (OWN.has(name) ? undefined : inner)));
+const OWN = new Set(["fence", "ordinal", "through", "messageId", "replyMessageId"]);
+
+/** Counts are those of what there is, journals have no gap, and of a session one turn runs at a time. */
+const expectWhole = async (store: Store, when: string): Promise<void> => {
+  const page = { limit: 1_000 };
+  const { items: sessions } = await store.listSessions(page);
+  const { items: turns } = await store.listTurns(page);
+  const { items: events } = await store.listEvents(page);
+  const count = <T>(of: readonly T[], is: (one: T) => boolean) => of.filter(is).length;
+  expect(store.stats(), when).toMatchObject({
+    sessions: sessions.length,
+    turnsQueued: count(turns, ({ status }) => status === "queued"),
+    turnsRunning: count(turns, ({ status }) => status === "running"),
+    eventsQueued: count(events, ({ status }) => status === "queued"),
+    eventsDead: count(events, ({ status }) => status === "dead"),
+    deliveries: (await store.listDeliveries(page)).items.length,
+  });
+  for (const { sessionId, firstSeq, lastSeq, turnsQueued } of sessions) {
+    const seqs = (await store.readEntries(sessionId, { after: 0, limit: 10_000 })).map(({ seq }) => seq);
+    expect(seqs, when).toEqual(Array.from({ length: lastSeq - firstSeq + 1 }, (_, n) => firstSeq + n));
+    const own = turns.filter((turn) => turn.sessionId === sessionId);
+    expect(
+      count(own, ({ status }) => status === "queued"),
+      when,
+    ).toBe(turnsQueued);
+    expect(
+      count(own, ({ status }) => status === "running"),
+      when,
+    ).toBeLessThanOrEqual(1);
+  }
+};
+
+type Both<T> = [known: T, found: T];
+type Step = () => Promise<unknown>;
+
+const createSteps = (worlds: Both<World>, random: Random) => {
+  const [{ clock, store }] = worlds;
+  const now = () => clock.now();
+  /** Every claim ever handed out, of both; most do not hold any more. */
+  const turns: Both<ClaimedTurn>[] = [];
+  const places: Both<CompactionPlace>[] = [];
+  const beats: Both<BeatClaim>[] = [];
+  const announcements: Both<AnnouncementClaim>[] = [];
+  let replies = 0;
+
+  /** The same call to both, which answer the same or refuse for the same reason. */
+  const call = async <T>(make: (world: World, n: 0 | 1) => Promise<T>): Promise<Both<T> | undefined> => {
+    const answers = await Promise.all(worlds.map((world, n) => outcomeOf(make(world, n as 0 | 1))));
+    const [known, found] = answers as Both<Awaited<ReturnType<typeof outcomeOf<T>>>>;
+    expect(comparable(found)).toEqual(comparable(known));
+    return "value" in known && "value" in found ? [known.value, found.value] : undefined;
+  };
+  /** One of the latest, mostly. */
+  const some = <T>(made: readonly T[]): T => random.pick(random.chance(0.8) ? made.slice(-4) : made);
+  const someUsage = () =>
+    random.pick([
+      undefined,
+      used(random.below(9), random.below(9)),
+      usedMore(random.below(9), 1, random.below(1e12) + 1),
+    ]);
+  const someDelivery = (answer: DeliveryAnswer = "accepted") => {
+    const rest = {
+      answer,
+      mapping: random.pick([undefined, "one"]),
+      steps: random.pick([[], [{ at: 1, name: "token.accepted", detail: "{}" }]]),
+    };
+    const body = random.pick(TEXTS);
+    return ({ newId }: World) => ({ ...deliveryOf(newId("dlv"), body), ...rest });
+  };
+  const someKey = () => ({ key: random.pick(KEYS), hash: random.chance(0.8) ? "same" : "other" });
+  const someEvents = async (agent: string) => {
+    const ids = random.chance(0.3) ? (await waiting(worlds[0], { agent })).filter(() => random.chance(0.5)) : [];
+    return ids.length > 0 ? { ids: ids.slice(0, 5), maxAttempts: 2, streamKeep: STREAM_KEEP } : undefined;
+  };
+
+  const start: Step = async () => {
+    const session = random.pick(SESSIONS);
+    const agent = random.chance(0.9) ? (AGENTS[SESSIONS.indexOf(session) % 2] as string) : random.pick(AGENTS);
+    const delivery = random.chance(0.3) ? someDelivery() : undefined;
+    const wish = {
+      ...{ session, agent, limits: LIMITS, recorder: RECORDER, events: await someEvents(agent) },
+      text: random.pick(TEXTS),
+      model: random.pick([undefined, "fast", "ü"]),
+      skillIds: random.pick([[], ["a", "b"]]),
+      surface: random.pick(["rest", "rpc", "hooks", "heartbeat"] as const),
+      caller: random.pick(["ci", "ops ü"]),
+      waited: random.chance(0.5),
+      context: random.pick([undefined, "{}"]),
+      announce: random.pick([undefined, { channel: random.pick([undefined, ...CHANNELS]), hops: random.below(3) }]),
+      ...(random.chance(0.2) && someKey()),
+    };
+    await call((world) => world.store.startTurn(world.order({ ...wish, delivery: delivery?.(world) })));
+  };
+  const claim: Step = async () => {
+    const places = new Map(AGENTS.map((agent) => [agent, random.below(3)]));
+    const request = { free: 1 + random.below(4), freeOf: (agent: string) => places.get(agent) ?? 0 };
+    const of = { node: "node_a", leaseMs: LEASE_MS, newMessageId: () => `msg_reply_${replies++}`, ...request };
+    const [known, found] = (await call((world) => world.store.claimTurns({ ...of, now: now() }))) ?? [];
+    for (const [n, turn] of known?.turns.entries() ?? []) turns.push([turn, found?.turns[n] as ClaimedTurn]);
+  };
+  const end: Step = async () => {
+    if (turns.length === 0) return;
+    const [claimed, usage] = [some(turns), someUsage()];
+    const status = random.pick(["completed", "failed", "cancelled"] as const);
+    const error =
+      status === "failed" ? ({ name: "turn-timeout", detail: random.pick([undefined, "ü"]) } as const) : undefined;
+    const how = {
+      status,
+      error,
+      usage,
+      reply: random.pick(["", ...TEXTS]),
+      model: usage && random.pick([undefined, "ö"]),
+    };
+    await call((world, n) => world.end(claimed[n], how));
+  };
+  const release: Step = async () => {
+    if (turns.length === 0) return;
+    const [claimed, delayMs, usage] = [some(turns), random.pick([0, 50, 5_000]), someUsage()];
+    await call((world, n) => world.release(claimed[n], delayMs, usage));
+  };
+  const cancel: Step = async () => {
+    const { items } = await store.listTurns({ limit: 100 });
+    const { turnId } = random.pick([...items, { turnId: "turn_unknown" }]);
+    await call((world) => world.store.cancelTurn(turnId, now()));
+  };
+  const remove: Step = async () => {
+    const sessionId = random.pick(SESSIONS);
+    await call((world) => world.store.deleteSession(sessionId, now()));
+  };
+  const failQueued: Step = async () => {
+    const agent = random.pick(AGENTS);
+    await call((world) => world.store.failQueuedTurns(agent, LOST, now()));
+  };
+  const pass: Step = async () => {
+    const ms = random.pick([10, 100, 6_000, LEASE_MS]);
+    for (const world of worlds) await world.clock.advance(ms);
+    const before = (kept: readonly number[]) => now() - random.pick(kept);
+    const bounds = {
+      sessionsBefore: before(KEPT_MS),
+      webhookSessionsBefore: before(KEPT_MS),
+      eventsBefore: before([0, 50_000]),
+    };
+    for (const world of worlds) await world.sweep({ ...bounds, maxAttempts: 3 });
+  };
+  const queueCompaction: Step = async () => {
+    const of = { sessionId: random.pick(SESSIONS), node: "node_a", leaseMs: LEASE_MS };
+    const place = await call((world) => {
+      const { limits } = world.order({ limits: LIMITS });
+      return world.store.queueCompaction({ ...of, now: now(), compactionId: world.newId("cmp"), limits });
+    });
+    if (place) places.push(place);
+  };
+  const endCompaction: Step = async () => {
+    if (places.length === 0) return;
+    const place = some(places);
+    const { lastSeq = 0, contextBytes = 0 } = (await store.getSession(place[0].claim.sessionId)) ?? {};
+    const summary = random.pick([undefined, "in short", "ü".repeat(100)]);
+    const compacted = summary && {
+      ...{ summary, outside: false, through: random.below(lastSeq + 1), except: [] },
+      ...{
+        before: { messages: 2, tokens: 0 },
+        after: { messages: 0, tokens: 0 },
+        freedBytes: Math.floor(contextBytes / 2),
+      },
+    };
+    await call((world, n) =>
+      world.store.endCompaction(place[n].claim, { now: now(), compacted: compacted || undefined }),
+    );
+  };
+
+  const queueEvent: Step = async () => {
+    const delivery = random.chance(0.5) ? someDelivery() : undefined;
+    const wish = {
+      ...{ agent: random.pick(AGENTS), text: random.pick(TEXTS), recorder: RECORDER, limits: { events: 40 } },
+      metadata: random.pick([undefined, "{}"]),
+      beatNow: random.chance(0.1),
+      ...(random.chance(0.1) && someKey()),
+    };
+    await call((world) => world.store.queueEvent(eventOrder(world, { ...wish, delivery: delivery?.(world) })));
+  };
+  const requeueEvent: Step = async () => {
+    const { items } = await store.listEvents({ limit: 100 });
+    const { eventId } = random.pick([...items, { eventId: "evt_unknown" }]);
+    const requeue = { now: now(), beatNow: random.chance(0.2), streamKeep: STREAM_KEEP };
+    await call((world) => world.store.requeueEvent(eventId, requeue));
+  };
+  const failQueuedEvents: Step = async () => {
+    const [agent, limit] = [random.pick(AGENTS), random.below(4)];
+    await call((world) => world.store.failQueuedEvents(agent, "gone", { now: now(), streamKeep: STREAM_KEEP, limit }));
+  };
+  const planBeat: Step = async () => {
+    const agent = random.pick(AGENTS);
+    const plan = { delayMs: random.pick([undefined, 0, 50, 7_000]), soonest: random.chance(0.5) };
+    await call((world) => world.store.planBeat(agent, { now: now(), ...plan }));
+  };
+  const claimBeats: Step = async () => {
+    const agents = random.pick([AGENTS, AGENTS.slice(0, 1), AGENTS.slice(1)]);
+    const request = { now: now(), node: "node_a", leaseMs: LEASE_MS, agents };
+    const [known, found] = (await call((world) => world.store.claimBeats(request))) ?? [];
+    for (const [n, beat] of known?.beats.entries() ?? []) beats.push([beat, found?.beats[n] as BeatClaim]);
+  };
+  const endBeat: Step = async () => {
+    if (beats.length === 0) return;
+    const [claim, delayMs] = [some(beats), random.pick([undefined, 50, 7_000])];
+    const ran = random.pick([undefined, { events: 1, turnIds: ["turn_x"] }]);
+    if (random.chance(0.3)) await call((world, n) => world.store.extendBeat(claim[n], LEASE_MS));
+    else await call((world, n) => world.store.endBeat(claim[n], { now: now(), delayMs, ran, streamKeep: STREAM_KEEP }));
+  };
+  const setPaused: Step = async () => {
+    const [agent, paused] = [random.pick(AGENTS), random.chance(0.3)];
+    await call((world) => world.store.setPaused(agent, { paused, now: now(), streamKeep: STREAM_KEEP }));
+  };
+  const claimAnnouncements: Step = async () => {
+    const places = new Map(CHANNELS.map((channel) => [channel, random.below(3)]));
+    const request = {
+      node: "node_a",
+      leaseMs: LEASE_MS,
+      limit: random.below(4),
+      freeOf: (name: string) => places.get(name) ?? 0,
+    };
+    const [known, found] = (await call((world) => world.store.claimAnnouncements(request))) ?? [];
+    for (const [n, { claim }] of known?.announcements.entries() ?? [])
+      announcements.push([claim, found?.announcements[n]?.claim as AnnouncementClaim]);
+  };
+  const endAnnouncement: Step = async () => {
+    if (announcements.length === 0) return;
+    const [claim, retryInMs] = [some(announcements), random.pick([undefined, 0, 50, 7_000])];
+    const step = { at: now(), name: "announcement.retried", detail: undefined };
+    await call((world, n) => world.store.endAnnouncement(claim[n], { retryInMs, step }));
+  };
+  const recordDelivery: Step = async () => {
+    const [delivery, isOfTurn] = [someDelivery(random.pick(ANSWERS)), random.chance(0.2)];
+    await call((world) => {
+      const work = { turnId: isOfTurn ? world.newId("turn") : undefined };
+      return world.store.recordDelivery(delivery(world), RECORDER, work);
+    });
+  };
+  const addDeliveryStep: Step = async () => {
+    const { items } = await store.listDeliveries({ limit: 100 });
+    const { deliveryId } = random.pick([...items, { deliveryId: "dlv_unknown" }]);
+    const step = { at: now(), name: "turn.returned", detail: random.pick([undefined, "{}"]) };
+    await call((world) => world.store.addDeliveryStep(deliveryId, step));
+  };
+
+  const often = { start, claim, end, queueEvent };
+  const seldom = {
+    ...{ release, cancel, remove, failQueued, pass, queueCompaction, endCompaction, requeueEvent, failQueuedEvents },
+    ...{
+      planBeat,
+      claimBeats,
+      endBeat,
+      setPaused,
+      claimAnnouncements,
+      endAnnouncement,
+      recordDelivery,
+      addDeliveryStep,
+    },
+  };
+  const steps = [...Object.entries(often), ...Object.entries(often), ...Object.entries(seldom)];
+  return () => random.pick(steps);
+};
+
+const outcomeOf = async <T>(call: Promise<T>): Promise<{ value: T } | { refused: string }> => {
+  try {
+    return { value: await call };
+  } catch (error) {
+    if (error instanceof GatewayError) return { refused: error.name };
+    throw error;
+  }
+};
