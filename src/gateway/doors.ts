@@ -166,7 +166,7 @@ export const createDoors = (given: DoorsParts) => {
       (["rest", "rpc", "webhooks", "console"] as const)
         .filter((surface) => !isOn(config, surface))
         .map((surface) => ({ surface, reason: `it has no secret (${SECRET_OF[surface]}), or its enabled is false` })),
-    /** Compiles the contract for the REST door: requests that come sooner wait for it. */
+    /** Compiles the contract for the REST door: a request that no validator compiled ahead takes waits for it. */
     async open(): Promise<void> {
       await restContract();
       isRestReady = true;

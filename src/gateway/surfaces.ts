@@ -27,7 +27,7 @@ import { type Documents, restPart, serveDocuments } from "#wire/pages/documents.
 import { createOpsDoors } from "#wire/pages/ops.ts";
 import type { createServedAt } from "#wire/pages/served-at.ts";
 import { createRestDoor } from "#wire/rest/rest.ts";
-import { createRequestValidation, type ValidateRequest } from "#wire/rest/rest-validation.ts";
+import { createRequestValidation, holdHot, type ValidateRequest } from "#wire/rest/rest-validation.ts";
 import { BATCH_LIMIT, createRpcDispatch, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";
 import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
@@ -107,7 +107,7 @@ export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
       recordBodies,
       configState: parts.configState,
     }),
-    hold: async (...request) => (await restContract())(...request),
+    hold: holdHot(async (...request) => (await restContract())(...request)),
   });
   return { door, openAi: createOpenAi(core, withRestKeys) };
 };

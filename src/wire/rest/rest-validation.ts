@@ -4,8 +4,10 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type Express from "express";
 import type * as Validator from "express-openapi-validator";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
+import { bodies } from "#generated/validators/rest-bodies.js";
 import { GatewayError } from "#kit/errors.ts";
 import { invalidRequest } from "#wire/call/body-fault.ts";
+import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { Route } from "#wire/call/routes.ts";
 import { bodySchemaIn, cutDown, type FieldsOf, type Found, fieldsIn, namedIn, toldOf } from "./contract-faults.ts";
 
@@ -16,6 +18,24 @@ export type Asked = { method?: string | undefined; url?: string | undefined; hea
 
 /** Holds a request to the contract: fills in defaults, or throws `invalid-request` with each fault. */
 export type ValidateRequest = (asked: Asked, body: unknown, route: Route) => Promise<ValidatedRequest>;
+
+/**
+ * Checks the bodies of frequent operations with validators that were compiled ahead, as the way through Express costs a short
+ * turn more than all the rest. They only accept: `validate` decides on a request that they do not take or do not check.
+ */
+export const holdHot =
+  (validate: ValidateRequest): ValidateRequest =>
+  async (asked, body, route) => {
+    const isTaken = bodies[route.operation as keyof typeof bodies];
+    return isTaken && isPlain(asked) && isTaken(body) ? { body, query: {} } : await validate(asked, body, route);
+  };
+
+/** True if the request has no query, and no idempotency key or a valid one. */
+const isPlain = ({ url = "", headers }: Asked): boolean => {
+  if (url.includes("?")) return false;
+  const key = headers["idempotency-key"];
+  return key === undefined || (typeof key === "string" && isIdempotencyKey(key));
+};
 
 const SETTLE = Symbol("settle");
 type Settled = IncomingMessage & {
