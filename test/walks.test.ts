@@ -54,6 +54,7 @@ const executed = async (call: () => Promise<unknown>): Promise<string[]> => {
   session.disconnect();
   return result
     .filter(({ functions }) => functions.some(({ ranges }) => ranges.some(({ count }) => count > 0)))
+    .filter(({ url }) => !url.includes("/node_modules/"))
     .map(({ url }) => url.slice(url.indexOf("/src/") + 1))
     .filter((file) => file.startsWith("src/"));
 };

@@ -1,15 +1,13 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 import type { Config, Listener, SurfaceName } from "#config/config.ts";
 import { type Access, createAccess } from "#wire/call/access.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
-import { createFront, type DoorAt } from "#wire/call/front.ts";
+import { createFront, createUpgradeFront, type DoorAt } from "#wire/call/front.ts";
 import { createHeaderLines, createTokenHider } from "#wire/call/header-lines.ts";
 import { createOrigins, type Origins } from "#wire/call/origins.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
-import type { OnUpgrade } from "#wire/http/listen.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
 import { createConsoleDoor } from "#wire/pages/console.ts";
@@ -25,10 +23,7 @@ import {
   type SurfaceParts,
 } from "./surfaces.ts";
 
-type DoorsParts = Omit<
-  SurfaceParts,
-  "config" | "access" | "guard" | "refusals" | "headerLines" | "isServed" | "servedAt"
-> & {
+type DoorsParts = Omit<SurfaceParts, "config" | "access" | "recordBodies" | "refusals" | "isServed" | "servedAt"> & {
   config: Config;
   /** A text without the secrets that the logs hide. */
   hideSecrets: (text: string) => string;
@@ -62,6 +57,7 @@ export const createDoors = (given: DoorsParts) => {
   let isRestReady = false;
   const at = (listener: number) => listeners[listener] as OpenListener;
   const guard = createGuessGuard(clock, events);
+  const recordBodies = () => config.recorder.bodies;
   const refusals = createRefusals({ record: core.deliveries.record, clock });
   const underWay = createUnderWay();
   const hideTokens = createTokenHider(
@@ -81,7 +77,7 @@ export const createDoors = (given: DoorsParts) => {
 
   const parts: SurfaceParts = {
     ...given,
-    ...{ guard, refusals, headerLines },
+    ...{ recordBodies, refusals },
     config: () => config,
     access: () => access,
     isServed: (surface) => listeners.some(({ surfaces }) => surfaces.includes(surface)),
@@ -99,7 +95,7 @@ export const createDoors = (given: DoorsParts) => {
 
   const bySurface: Record<SurfaceName, DoorAt[]> = {
     rest: [{ prefix: "/api/v1", door: rest.door }],
-    rpc: [{ ...rpc.http, prefix: "/rpc/ws", door: rpc.socket.plain, exact: true }, rpc.http],
+    rpc: [rpc.socket.door, rpc.http],
     webhooks: [hooks.door],
     docs: [
       { prefix: "/openapi.json", door: ops.openapi, exact: true },
@@ -129,14 +125,17 @@ export const createDoors = (given: DoorsParts) => {
   listeners = config.gateway.listeners.map(openListener);
 
   return {
-    front: (listener: number): ((req: IncomingMessage, res: ServerResponse) => void) =>
-      createFront({
-        ...{ underWay, headerLines, refusals, events, clock },
+    /** The entry of a listener's requests, and of those that ask for a WebSocket. */
+    front: (listener: number) => {
+      const onRequest = createFront({
+        ...{ underWay, guard, headerLines, recordBodies, refusals, events, clock },
         doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
         origins: () => at(listener).origins,
         nothingAt: (path) => nothingAt(path, at(listener).places),
-      }),
+      });
+      return { onRequest, onUpgrade: createUpgradeFront(onRequest) };
+    },
     /** True if a new connection may stay. */
     admits: createConnectionLimit({
       limit: () => config.gateway.connectionsPerAddress,
@@ -152,15 +151,6 @@ export const createDoors = (given: DoorsParts) => {
         return access.isProxy(address) ? socket : networkOf(address);
       },
     }),
-    /** Takes over the connection of a request to upgrade. */
-    upgrade:
-      (listener: number): OnUpgrade =>
-      (req, connection, head) =>
-        rpc.socket.upgrade(req, connection, head, {
-          isServed: at(listener).surfaces.includes("rpc"),
-          guardHost: at(listener).origins.guardHost,
-          nothingAt: (path) => nothingAt(path, at(listener).places),
-        }),
     /** Tells all WebSockets that the gateway restarts, when their calls are answered or after `ms`; resolves when they have gone. */
     closeSockets: rpc.socket.closeAll,
     setListening: (next: typeof listening) => {

@@ -146,14 +146,12 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   };
   try {
     for (const [index, { host, port, tls }] of config.gateway.listeners.entries()) {
-      const onRequest = doors.front(index);
-      const onUpgrade = doors.upgrade(index);
       const newRequestId = () => newId("req", clock.now());
       const maxConnections = connectionsThatFit(config.gateway.listeners.length);
       listeners.push(
         await listen({
           ...{ host, port, tls, maxConnections, requestMs, stuckMs: options.socketTimes?.stuckMs },
-          ...{ admits: doors.admits, resets: doors.resets, onRequest, onUpgrade, newRequestId, events },
+          ...{ admits: doors.admits, resets: doors.resets, ...doors.front(index), newRequestId, events },
         }),
       );
     }

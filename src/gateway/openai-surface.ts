@@ -1,6 +1,5 @@
 import type { Core } from "#core/core.ts";
 import { openAiHandlers } from "#handlers/openai/table.ts";
-import type { Events } from "#observe/events.ts";
 import { failCall, type WireCall } from "#wire/call/call.ts";
 import { asOpenAiError, endWithOpenAiError, OPENAI_FRAMING, validateOpenAi } from "#wire/openai/openai.ts";
 import { createRestDoor, type RestDoorParts } from "#wire/rest/rest.ts";
@@ -8,7 +7,7 @@ import { createRestDoor, type RestDoorParts } from "#wire/rest/rest.ts";
 type OpenAiParts = Omit<RestDoorParts, "surface" | "handlers" | "style" | "hold">;
 
 /** The door for clients of OpenAI: REST's, with other operations, another contract, and errors in the shape that they read. */
-export const createOpenAiSurface = (core: Core, parts: OpenAiParts & { events: Events }) => ({
+export const createOpenAiSurface = (core: Core, parts: OpenAiParts) => ({
   door: createRestDoor({
     ...parts,
     surface: "openai",
@@ -16,6 +15,5 @@ export const createOpenAiSurface = (core: Core, parts: OpenAiParts & { events: E
     style: { framing: OPENAI_FRAMING, wording: asOpenAiError, sendLate: endWithOpenAiError },
     hold: validateOpenAi,
   }),
-  fail: (call: WireCall, error: unknown): void =>
-    failCall(call, error, parts.events, asOpenAiError, endWithOpenAiError),
+  fail: (call: WireCall, error: unknown): void => failCall(call, error, asOpenAiError, endWithOpenAiError),
 });

@@ -16,10 +16,8 @@ import type { Events } from "#observe/events.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
 import type { Access } from "#wire/call/access.ts";
-import type { GuessGuard } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import type { DoorAt } from "#wire/call/front.ts";
-import type { HeaderLines } from "#wire/call/header-lines.ts";
 import { rateLimitOf } from "#wire/call/rate-limit.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import { createHooksDoor } from "#wire/hooks/hooks.ts";
@@ -50,9 +48,8 @@ export type SurfaceParts = {
   registry: Registry;
   version: string;
   uptimeMs: () => number;
-  guard: GuessGuard;
+  recordBodies: () => boolean;
   refusals: Refusals;
-  headerLines: HeaderLines;
   isDraining: () => boolean;
   isShort: () => boolean;
   lag: LoopLag;
@@ -63,7 +60,7 @@ export type SurfaceParts = {
 };
 
 /** The webhooks: their door, the way in for requests that the flight recorder sends again, and how much of their rate limits is used. */
-export const createHooks = ({ core, config, access, guard, refusals, clock, events }: SurfaceParts) => {
+export const createHooks = ({ core, config, access, clock }: SurfaceParts) => {
   const limit = () => config().webhooks.rateLimit;
   const rates = rateLimitOf(core.store, "hooks", clock, limit);
   const { record } = core.deliveries;
@@ -71,11 +68,10 @@ export const createHooks = ({ core, config, access, guard, refusals, clock, even
   // Another path needs a restart.
   const { path } = config().webhooks;
   const door = createHooksDoor({
-    ...{ path, run, guard, limit, record, refusals, clock, events },
+    ...{ path, run, limit, record },
     access: () => access().hooks,
     rateLimit: rates.count,
     bodyLimit: () => config().limits.webhookBody,
-    recordBodies: () => config().recorder.bodies,
   });
   const use = async (): Promise<HooksUse> => {
     const { token: tokens, mappings } = config().webhooks;
@@ -91,10 +87,8 @@ export const createHooks = ({ core, config, access, guard, refusals, clock, even
 
 /** REST, and the door for clients of OpenAI, which takes REST's keys. */
 export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof createHooks>, "call" | "use">) => {
-  const { core, config, access, guard, clock, events } = parts;
-  const recordBodies = () => config().recorder.bodies;
+  const { core, config, access, clock, recordBodies } = parts;
   const withRestKeys = {
-    ...{ guard, events, clock, recordBodies },
     identify: (hash: Buffer) => {
       const key = core.keys.use(hash);
       if (!key) return access().identifyConsole(hash);
@@ -154,7 +148,7 @@ const OPENAI_CLOSED =
 
 /** The 12 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
 export const createRpc = (parts: SurfaceParts, documents: () => Promise<Documents>) => {
-  const { core, config, access, guard, clock, events, servedAt } = parts;
+  const { core, config, access, clock, events, servedAt } = parts;
   const rateLimit = rateLimitOf(core.store, "rpc", clock, () => config().gateway.rpc.rateLimit).count;
   const placeOf = (call: WireCall | undefined) => servedAt(call, "rpc");
   const startedAt = new Date(clock.now() - parts.uptimeMs()).toISOString();
@@ -165,28 +159,23 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
   const table: RpcMethods = new Map([...own, ...(parts.extraMethods ?? [])]);
   // The calls of a token are counted over both transports.
   const dispatchOf = (methods: RpcMethods) => createRpcDispatch(methods, { events, rateLimit });
-  const recordBodies = () => config().recorder.bodies;
   const http = createRpcHttpDoor({
-    ...{ guard, clock, events, recordBodies },
     dispatch: dispatchOf(table),
     identify: (hash) => access().identifyRpc(hash),
     servedAt: placeOf,
     bodyLimit: () => config().limits.rpcBody,
   });
   const socket = createRpcSocketDoor({
-    ...{ guard, clock, events, recordBodies },
+    ...{ clock, events, recordBodies: parts.recordBodies, servedAt: placeOf },
     dispatch: dispatchOf(withSocketCalls(table)),
     store: core.store,
     gatewayStream: core.gatewayStream,
     deliveryFeed: core.deliveryFeed,
     live: core.live,
     requireAgent: (name) => void core.agents.get(name),
-    peerOf: (req) => access().peerOf(req),
     identify: (hash) => (config().gateway.rpc.enabled ? access().identifyRpc(hash) : undefined),
-    servedAt: (asked) => servedAt(asked, "rpc"),
     messageLimit: () => config().limits.rpcBody,
     socketsPerAddress: () => config().gateway.rpc.socketsPerAddress,
-    headerLines: parts.headerLines,
     isDraining: parts.isDraining,
     refusals: parts.refusals,
     times: parts.socketTimes,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
+import type { Socket } from "node:net";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
@@ -10,12 +11,20 @@ import type { Peer } from "./address.ts";
 import type { HeaderLines } from "./header-lines.ts";
 import { refusalOf, sendBody, type Wording } from "./problem.ts";
 
+/** The parts that every call is handled with, whichever door it goes through. */
 export type CallParts = {
   clock: Clock;
   events: Events;
   underWay: UnderWay;
+  /** The refusal of a caller without a good token, at a path in the contract's words: the caller's own could hold a secret. */
+  guard: (call: WireCall, advice: string, path: string, mapping?: string) => GatewayError;
   headerLines: HeaderLines;
-  refusals: { note(call: WireCall, status: number): void };
+  /** The flight recorder keeps bodies. */
+  recordBodies: () => boolean;
+  refusals: {
+    admits(network: string, error: string): boolean;
+    note(call: WireCall, status: number): void;
+  };
   /** The refusal of a path where this listener has nothing. */
   nothingAt: (path: string) => GatewayError;
 };
@@ -29,7 +38,11 @@ export class WireCall {
   readonly res: ServerResponse;
   readonly path: string;
   readonly peer: Peer;
+  readonly parts: CallParts;
   readonly requestId: string;
+  /** The connection of a request that asks for a WebSocket, and the bytes that came behind it. */
+  upgrade: { socket: Socket; head: Buffer } | undefined = undefined;
+  /** A delivery has taken over its id. */
   isRecorded = false;
   surface: "rest" | "rpc" | "hooks" | "public" = "public";
   operation = "unknown";
@@ -42,7 +55,6 @@ export class WireCall {
   /** Its place among the calls under way. */
   at = -1;
   keyHash: Buffer | undefined = undefined;
-  readonly #parts: CallParts;
   readonly #began: number;
   #controller: AbortController | undefined = undefined;
   #stream: { stop(): void } | undefined = undefined;
@@ -53,20 +65,16 @@ export class WireCall {
     this.res = res;
     this.path = path;
     this.peer = peer;
-    this.#parts = parts;
+    this.parts = parts;
     this.#began = parts.clock.monotonic();
     this.requestId = newId("req", parts.clock.now());
     parts.underWay.add(this);
     res.once("close", () => this.#end());
   }
 
-  get headerLines(): HeaderLines {
-    return this.#parts.headerLines;
-  }
-
   /** The refusal of its path, which leads nowhere. */
   nothingThere(): GatewayError {
-    return this.#parts.nothingAt(this.path);
+    return this.parts.nothingAt(this.path);
   }
 
   /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Made when somebody asks. */
@@ -100,19 +108,25 @@ export class WireCall {
     this.#controller.abort();
   }
 
+  /** It became a WebSocket, and has no answer. */
+  handOver(): void {
+    this.parts.underWay.delete(this);
+    this.res.detachSocket(this.upgrade?.socket as Socket);
+  }
+
   #end(): void {
-    const { surface, operation, requestId, caller, error, turnId, res, req } = this;
-    this.#parts.underWay.delete(this);
+    const { surface, operation, requestId, caller, error, turnId, res, req, parts } = this;
+    parts.underWay.delete(this);
     this.#stream?.stop();
     if (!res.writableFinished) this.#controller?.abort();
     const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
-    const ms = this.#parts.clock.monotonic() - this.#began;
+    const ms = parts.clock.monotonic() - this.#began;
     const traceId = traceIdOf(req.headers.traceparent as string | undefined);
     // Without the path nobody could tell from the line which resource the client looked for.
     const path = operation === "unknown" && status === 404 ? shownPath(this.path) : undefined;
     const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };
-    this.#parts.events.requestHandled(line);
-    if (error !== undefined) this.#parts.refusals.note(this, status);
+    parts.events.requestHandled(line);
+    if (error !== undefined) parts.refusals.note(this, status);
   }
 }
 
@@ -142,19 +156,13 @@ export type SendLate = (res: ServerResponse, error: GatewayError) => unknown;
  * Answers with the problem, or in other words. An answer that has begun is cut off, or ended by `sendLate`. An unexpected error is logged
  * whole, and its answer says nothing of the cause.
  */
-export const failCall = (
-  call: WireCall,
-  thrown: unknown,
-  events: Events,
-  wording?: Wording,
-  sendLate: SendLate = cut,
-): void => {
+export const failCall = (call: WireCall, thrown: unknown, wording?: Wording, sendLate: SendLate = cut): void => {
   const { req, res, requestId } = call;
   const error = GatewayError.from(thrown);
   call.error = error.name;
   call.reason = error.detail;
   call.turnId ??= error.extra.turnId;
-  if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
+  if (error.name === "internal") call.parts.events.unexpectedError({ error: error.cause ?? error, requestId });
   if (res.headersSent || res.destroyed) {
     if (!res.writableEnded) (res.destroyed ? cut : sendLate)(res, error);
     return;

@@ -2,21 +2,14 @@ import { idLike, newId } from "#kit/ids.ts";
 import type { Delivery, DeliveryStep } from "#store/store.ts";
 import type { WireCall } from "./call.ts";
 
-/** As much of a call as the recorder keeps. */
-export type Recorded = Pick<WireCall, "surface" | "operation" | "path" | "peer" | "requestId" | "headerLines"> & {
-  readonly req: Pick<WireCall["req"], "method" | "headers" | "rawHeaders">;
-  /** A delivery has taken over its id. */
-  isRecorded?: boolean;
-};
-
 /** One for all: most doors note nothing of the way in. */
 const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
 
 type Given = { now: number; caller: string; body: Buffer | undefined; keepBody: boolean };
 
 /** A request as the flight recorder keeps it. To be made after authentication only, except for a refused request. */
-export const createDelivery = (call: Recorded, given: Given): Delivery => {
-  const { req, requestId, operation, path } = call;
+export const createDelivery = (call: WireCall, caller: string, body: Buffer | undefined): Delivery => {
+  const { req, requestId, operation, path, parts } = call;
   const request = {
     requestId,
     operation,
@@ -24,10 +17,11 @@ export const createDelivery = (call: Recorded, given: Given): Delivery => {
     surface: call.surface === "public" ? "rest" : call.surface,
     method: req.method ?? "",
     address: call.peer.address,
-    headers: call.headerLines(req.rawHeaders),
+    headers: parts.headerLines(req.rawHeaders),
     senderId: req.headers["idempotency-key"] as string | undefined,
   };
-  const delivery = deliveryOf(request, given, call.isRecorded === true);
+  const given = { now: parts.clock.now(), caller, body, keepBody: parts.recordBodies() };
+  const delivery = deliveryOf(request, given, call.isRecorded);
   call.isRecorded = true;
   return delivery;
 };

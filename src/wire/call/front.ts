@@ -1,7 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { GatewayError } from "#kit/errors.ts";
 import { originForm } from "#wire/http/origin-form.ts";
-import { HEADER_LIMIT } from "#wire/http/refuse-bytes.ts";
+import { endSlowly, HEADER_LIMIT } from "#wire/http/refuse-bytes.ts";
 import { leadsTo } from "#wire/pages/nothing-at.ts";
 import type { Peer } from "./address.ts";
 import { type CallParts, failCall, WireCall } from "./call.ts";
@@ -12,7 +13,8 @@ export type Door = (call: WireCall) => void | Promise<void>;
 
 /**
  * A door and the paths that lead to it: the prefix itself and, unless it is `exact`, all below it. `fail` writes its refusals, if
- * they are not problems. Pages of other origins cannot read a door that only `servers` call.
+ * they are not problems. Pages of other origins cannot read a door that only `servers` call. One that is for `sockets` gets the
+ * requests to upgrade, which no other does.
  */
 export type DoorAt = {
   prefix: string;
@@ -20,6 +22,7 @@ export type DoorAt = {
   exact?: boolean;
   fail?: (call: WireCall, error: unknown) => void;
   servers?: boolean;
+  sockets?: boolean;
 };
 
 export type FrontParts = CallParts & {
@@ -34,13 +37,15 @@ const URL_LIMIT = 8 * 1024;
 /** The entry of every request: it finds the sender and the door, and answers every error behind the door. */
 export const createFront =
   (parts: FrontParts) =>
-  (req: IncomingMessage, res: ServerResponse): void => {
+  (req: IncomingMessage, res: ServerResponse, upgrade?: WireCall["upgrade"]): void => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
     const call = new WireCall(parts, req, res, path, parts.peerOf(req));
-    const found = parts.doors().find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
-    const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error, parts.events));
+    call.upgrade = upgrade;
+    const doors = upgrade ? parts.doors().filter(({ sockets }) => sockets) : parts.doors();
+    const found = doors.find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
+    const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error));
     const { isPage, guardHost } = parts.origins();
     const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
     if (fromPage) showToPage(call);
@@ -57,13 +62,27 @@ export const createFront =
         answerPreflight(call);
         return;
       }
-      if (!found) throw call.nothingThere();
+      if (!found) throw doors[0] && upgrade ? noSocketAt(doors[0]) : call.nothingThere();
       if (!PUBLIC.has(path)) guardHost(req);
       found.door(call)?.catch(fail);
     } catch (error) {
       fail(error);
     }
   };
+
+/** The entry of a request that asks for a WebSocket. Node answers none of these, so that an answer is a refusal here, and ends the connection. */
+export const createUpgradeFront =
+  (onRequest: ReturnType<typeof createFront>) =>
+  (req: IncomingMessage, socket: Socket, head: Buffer): void => {
+    const res = new ServerResponse(req);
+    res.shouldKeepAlive = false;
+    res.assignSocket(socket);
+    res.once("finish", () => endSlowly(socket));
+    onRequest(req, res, { socket, head });
+  };
+
+const noSocketAt = ({ prefix }: DoorAt): GatewayError =>
+  new GatewayError("not-found", `A WebSocket opens at ${prefix}, and nowhere else.`);
 
 /** As HTTP/1.1 would write it, whose parser has measured it already. */
 const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>

@@ -4,7 +4,8 @@ import { routes } from "#generated/routes.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { ErrorName } from "#kit/errors.ts";
 import type { Delivery } from "#store/store.ts";
-import { createDelivery, type Recorded } from "./delivery.ts";
+import type { WireCall } from "./call.ts";
+import { createDelivery } from "./delivery.ts";
 import { createTally } from "./rate-limit.ts";
 import { placeOfStranger, type Route } from "./routes.ts";
 
@@ -23,7 +24,6 @@ type Failed = {
   reason: string | undefined;
   turnId: string | undefined;
 };
-export type Refused = Recorded & Failed & { caller: string | undefined };
 type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: string): Delivery };
 
 /**
@@ -58,13 +58,12 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
     /** True if one more refusal of this network is recorded. It is counted then. */
     admits,
     /** To be called for every request that was answered with an error. */
-    note(call: Refused, status: number): void {
+    note(call: WireCall, status: number): void {
       const { error, surface, operation, turnId, path, peer, caller } = call;
       if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
       if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
       if (!admits(peer.network, error)) return;
-      const given = { now: clock.now(), caller: caller ?? "", body: undefined, keepBody: false };
-      const delivery = curb(createDelivery(call, given));
+      const delivery = curb(createDelivery(call, caller ?? "", undefined));
       if (caller === undefined && surface !== "rpc") Object.assign(delivery, placeOfStranger(call.req.method, path));
       keep(delivery, error, call.reason, status);
     },

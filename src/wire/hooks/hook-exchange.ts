@@ -1,6 +1,5 @@
 import type { Caller, HookContext } from "#core/call.ts";
 import type { HooksOperation } from "#generated/hooks-handlers.ts";
-import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { hashOf } from "#kit/secrets.ts";
@@ -9,8 +8,6 @@ import type { WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { Sender, Signing } from "./hooks-access.ts";
-
-export type HookParts = { recordBodies: () => boolean; clock: Clock };
 
 /** The target of a request: `name` is the last part of `{path}/{name}`. */
 export type HookPlace = { operation: HooksOperation; name: string | undefined };
@@ -31,12 +28,10 @@ export class HookExchange implements HookContext {
   senderId: string | undefined = undefined;
   /** Its request is still being counted, over all gateways. */
   counting: Promise<void> | undefined = undefined;
-  readonly #parts: HookParts;
   readonly #steps: DeliveryStep[] = [];
   #delivery: Delivery | undefined = undefined;
 
-  constructor(parts: HookParts, call: WireCall) {
-    this.#parts = parts;
+  constructor(call: WireCall) {
     this.call = call;
   }
 
@@ -72,7 +67,7 @@ export class HookExchange implements HookContext {
   }
 
   note(name: string, detail?: string): void {
-    this.#steps.push({ at: this.#parts.clock.now(), name, detail });
+    this.#steps.push({ at: this.call.parts.clock.now(), name, detail });
   }
 
   delivery(): Delivery {
@@ -83,9 +78,7 @@ export class HookExchange implements HookContext {
   }
 
   #createDelivery(): Delivery {
-    const { recordBodies, clock } = this.#parts;
-    const given = { now: clock.now(), caller: this.caller.name, body: this.raw, keepBody: recordBodies() };
-    const delivery = createDelivery(this.call, given);
+    const delivery = createDelivery(this.call, this.caller.name, this.raw);
     delivery.steps = this.#steps;
     if (this.signing) delivery.senderId = this.senderId?.slice(0, SENDER_ID_LIMIT);
     return delivery;

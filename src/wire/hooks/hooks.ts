@@ -1,49 +1,45 @@
 import { errors } from "#generated/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { quoted, suggest } from "#kit/fault-words.ts";
-import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
 import { requireTls } from "#wire/call/address.ts";
-import { adviceOf, type GuessGuard, gatewayTokenHashOf, tokenHashOf } from "#wire/call/auth.ts";
+import { adviceOf, gatewayTokenHashOf, tokenHashOf } from "#wire/call/auth.ts";
 import { readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJson, type WireCall } from "#wire/call/call.ts";
 import type { DoorAt } from "#wire/call/front.ts";
 import type { CountRequest, Limit } from "#wire/call/rate-limit.ts";
-import { curb, type Refusals } from "#wire/call/refusals.ts";
-import { HookExchange, type HookParts, type HookPlace } from "./hook-exchange.ts";
+import { curb } from "#wire/call/refusals.ts";
+import { HookExchange, type HookPlace } from "./hook-exchange.ts";
 import type { HooksAccess, Sender, Signing } from "./hooks-access.ts";
 import { type HookReply, type RunHook, readHookBody } from "./hooks-call.ts";
 import { claimFault, type SignatureFault, signedWith } from "./signatures.ts";
 
-export type HooksDoorParts = HookParts & {
+export type HooksDoorParts = {
   path: string;
   access: () => HooksAccess;
   run: RunHook;
-  guard: GuessGuard;
   rateLimit: CountRequest;
   limit: () => Limit | undefined;
   bodyLimit: () => number;
   record: (delivery: Delivery) => void | Promise<void>;
-  refusals: Pick<Refusals, "admits">;
-  events: Events;
 };
 
 /** The door of webhooks: it answers permitted senders, and refuses the others with a problem that the recorder keeps. */
 export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
   const fail = (call: WireCall, hook: HookExchange, error: unknown): void => {
     keepRefusal(parts, hook, error);
-    failCall(call, error, parts.events);
+    failCall(call, error);
   };
   const door = async (call: WireCall): Promise<void> => {
     call.surface = "hooks";
-    const hook = new HookExchange(parts, call);
+    const hook = new HookExchange(call);
     try {
       send(call, await answer(parts, hook));
     } catch (error) {
       fail(call, hook, error);
     }
   };
-  const failed = (call: WireCall, error: unknown) => fail(call, new HookExchange(parts, call), error);
+  const failed = (call: WireCall, error: unknown) => fail(call, new HookExchange(call), error);
   return { prefix: parts.path, servers: true, door, fail: failed };
 };
 
@@ -125,7 +121,7 @@ const requireToken = (parts: HooksDoorParts, hook: HookExchange, access: HooksAc
 
 /** Checks the claim in the headers before the body is read. */
 const requireClaim = (parts: HooksDoorParts, hook: HookExchange, { scheme }: Signing): void => {
-  const fault = claimFault(scheme.claimOf(hook.headers), parts.clock.now());
+  const fault = claimFault(scheme.claimOf(hook.headers), hook.call.parts.clock.now());
   if (fault !== undefined) throw signatureRefused(parts, hook, fault);
 };
 
@@ -147,13 +143,8 @@ const signatureRefused = (parts: HooksDoorParts, hook: HookExchange, reason: Sig
   return unauthenticated(parts, hook, "The signature is missing, wrong, or too old.");
 };
 
-const unauthenticated = (parts: HooksDoorParts, hook: HookExchange, advice: string): GatewayError => {
-  const { call, mapping } = hook;
-  const { peer, requestId } = call;
-  const endConnection = () => call.endConnection();
-  const path = shownPath(parts, hook);
-  return parts.guard({ surface: "hooks", peer, path, mapping, requestId, endConnection }, advice);
-};
+const unauthenticated = (parts: HooksDoorParts, hook: HookExchange, advice: string): GatewayError =>
+  hook.call.parts.guard(hook.call, advice, shownPath(parts, hook), hook.mapping);
 
 /** A name that no mapping has may be anything, a token too. */
 const shownPath = ({ path, access }: HooksDoorParts, { place, call }: HookExchange): string =>
@@ -177,7 +168,7 @@ const keepRefusal = (parts: HooksDoorParts, hook: HookExchange, thrown: unknown)
   call.operation = place.operation;
   const { name: error, detail } = GatewayError.from(thrown);
   const { status } = errors[error];
-  if (!parts.refusals.admits(call.peer.network, error)) return;
+  if (!call.parts.refusals.admits(call.peer.network, error)) return;
   hook.answer = "refused";
   hook.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
   const delivery = { ...hook.delivery(), status };

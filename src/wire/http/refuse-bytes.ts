@@ -1,11 +1,10 @@
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import { errors } from "#generated/errors.ts";
 import type { ErrorName } from "#kit/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
-import { refusalOf, type Wording } from "#wire/call/problem.ts";
+import { refusalOf } from "#wire/call/problem.ts";
 import { answeringOn, lastRequestOn } from "./pipelined.ts";
 
 export const HEADER_LIMIT = 16 * 1024;
@@ -77,20 +76,18 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
   return refuse;
 };
 
-/** Answers on a connection that Node does not answer on, and ends it. It is read for a moment: unread data could make it lose the answer. */
-export const endWithRefusal = (
-  socket: Duplex,
-  error: GatewayError,
-  requestId: string,
-  wording?: Wording,
-  more: Record<string, string> = {},
-): void => {
-  if (!socket.writable) return void socket.destroy();
-  const { status, headers, body } = refusalOf(error, requestId, wording);
-  const all = { ...headers, "content-length": Buffer.byteLength(body), ...more, connection: "close" };
+/** Answers on a connection that Node does not answer on, and ends it. */
+const endWithRefusal = (socket: Socket, error: GatewayError, requestId: string): void => {
+  const { status, headers, body } = refusalOf(error, requestId);
+  const all = { ...headers, "content-length": Buffer.byteLength(body), connection: "close" };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.on("error", () => {});
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`);
+  endSlowly(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`);
+};
+
+/** Ends a connection that Node has let go of. It is read for a moment: unread data could make it lose the answer. */
+export const endSlowly = (socket: Socket, last = ""): void => {
+  socket.end(last);
   socket.resume();
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 };

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#kit/errors.ts";
-import { authenticate, type GuessGuard } from "#wire/call/auth.ts";
+import { authenticate } from "#wire/call/auth.ts";
 import { sendJson, type WireCall } from "#wire/call/call.ts";
 import type { Door } from "#wire/call/front.ts";
 import { sendBody } from "#wire/call/problem.ts";
@@ -23,7 +23,6 @@ export type OpsParts = {
   metricsType: string;
   /** The owner of an RPC token, by its hash. */
   identifyRpc: (hash: Buffer) => Extract<Caller, { surface: "rpc" }> | undefined;
-  guard: GuessGuard;
 };
 
 const RETRY_SECONDS = "1";
@@ -102,7 +101,7 @@ const sendPage = (call: WireCall, html: string): void => {
 };
 
 const requireHealthPermission = (parts: OpsParts, call: WireCall): void => {
-  const { name, permissions } = authenticate(call, { identify: parts.identifyRpc, guard: parts.guard }, METRICS_TAKES);
+  const { name, permissions } = authenticate(call, parts.identifyRpc, METRICS_TAKES);
   call.caller = name;
   if (!permissions.includes("*") && !permissions.includes("system.health"))
     throw new GatewayError("forbidden", "The token lacks the permission system.health.");

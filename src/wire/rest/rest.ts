@@ -2,13 +2,11 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
-import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
-import type { Events } from "#observe/events.ts";
-import { authenticate, type GuessGuard, tokenHashOf } from "#wire/call/auth.ts";
+import { authenticate } from "#wire/call/auth.ts";
 import { parseJson, parseLargeText, readBody, requireJson, textOf } from "#wire/call/body.ts";
 import { failCall, type SendLate, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
@@ -34,17 +32,13 @@ export type RestDoorParts = {
   hold: ValidateRequest;
   /** The owner of the token with this hash; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
-  guard: GuessGuard;
   rateLimit: CountRequest;
   bodyLimit: () => number;
-  recordBodies: () => boolean;
-  events: Events;
-  clock: Clock;
 };
 
 /** The door of REST, or another that takes its keys: authentication, then scope, then the body, then the contract, then the handler. */
 export const createRestDoor = (parts: RestDoorParts) => {
-  const { surface, hold, rateLimit, bodyLimit } = parts;
+  const { surface, hold, identify, rateLimit, bodyLimit } = parts;
   const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
   const match = createMatcher(surface);
   const takes = `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
@@ -52,8 +46,8 @@ export const createRestDoor = (parts: RestDoorParts) => {
   return async (call: WireCall): Promise<void> => {
     const { req } = call;
     call.surface = "rest";
-    const caller = authenticate(call, parts, takes, () => placeOfStranger(req.method, call.path).path);
-    call.keyHash = tokenHashOf(req);
+    const shownPath = () => placeOfStranger(req.method, call.path).path;
+    const caller = authenticate(call, identify, takes, { shownPath });
     call.caller = caller.name;
     const matched = match(req.method ?? "", call.path);
     if (!matched) throw call.nothingThere();
@@ -72,11 +66,11 @@ export const createRestDoor = (parts: RestDoorParts) => {
       "last-event-id": req.headers["last-event-id"],
     };
     const handler = handlers[matched.route.operation] as Handler;
-    const context = contextOf(parts, call, caller, matched.route, raw);
+    const context = contextOf(call, caller, matched.route, raw);
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
-    await answer(call, matched, reply, parts);
+    await answer(call, matched, reply, parts.style);
   };
 };
 
@@ -126,13 +120,7 @@ const noBodyTaken = (): GatewayError => {
   return new GatewayError("invalid-request", "This call takes no body.", { errors });
 };
 
-const contextOf = (
-  { clock, recordBodies }: RestDoorParts,
-  call: WireCall,
-  caller: RestCaller,
-  route: Route,
-  body: Buffer | undefined,
-): CallContext => {
+const contextOf = (call: WireCall, caller: RestCaller, route: Route, body: Buffer | undefined): CallContext => {
   const key = call.req.headers["idempotency-key"];
   return {
     caller,
@@ -145,7 +133,7 @@ const contextOf = (
     get signal() {
       return call.signal;
     },
-    delivery: () => createDelivery(call, { now: clock.now(), caller: caller.name, body, keepBody: recordBodies() }),
+    delivery: () => createDelivery(call, caller.name, body),
   };
 };
 
@@ -154,19 +142,14 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
 /** Sends a handler's answer, with the status from the contract. */
-const answer = async (
-  call: WireCall,
-  { route }: Match,
-  reply: unknown,
-  { events, style }: RestDoorParts,
-): Promise<void> => {
+const answer = async (call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> => {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
   const headers = tagged?.replayed === true ? { "idempotent-replayed": "true" } : undefined;
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
-    const fail = (error: unknown) => failCall(call, error, events, style?.wording, style?.sendLate);
+    const fail = (error: unknown) => failCall(call, error, style?.wording, style?.sendLate);
     call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
     return;
   }

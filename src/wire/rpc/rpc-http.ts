@@ -1,10 +1,8 @@
 import { isUtf8 } from "node:buffer";
-import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { IN_STRETCHES_FROM, textOfUtf8, utf8InStretches } from "#kit/utf8.ts";
-import type { Events } from "#observe/events.ts";
-import { authenticate, type GuessGuard } from "#wire/call/auth.ts";
+import { authenticate } from "#wire/call/auth.ts";
 import { parseText, readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
@@ -17,12 +15,8 @@ export type RpcHttpParts = {
   dispatch: RpcDispatch;
   /** The owner of the token with this hash; undefined for one that RPC does not know. */
   identify: (hash: Buffer) => RpcCaller | undefined;
-  guard: GuessGuard;
   servedAt: (call: WireCall) => string;
   bodyLimit: () => number;
-  recordBodies: () => boolean;
-  events: Events;
-  clock: Clock;
 };
 
 const PATH = "/rpc";
@@ -32,16 +26,16 @@ const STRANGER_LIMIT = 4096;
 
 /** `POST /rpc`: authentication, then the body, then the dispatcher. The door's own refusals are JSON-RPC errors too. */
 export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
-  const { dispatch, bodyLimit, events } = parts;
+  const { dispatch, bodyLimit, identify } = parts;
 
   const door = async (call: WireCall): Promise<void> => {
     call.surface = "rpc";
     requirePost(call);
     let caller: RpcCaller;
     try {
-      caller = authenticate(call, parts, TAKES);
+      caller = authenticate(call, identify, TAKES);
     } catch (error) {
-      failCall(call, error, events, asFailure(await idOfStranger(call)));
+      failCall(call, error, asFailure(await idOfStranger(call)));
       return;
     }
     call.caller = caller.name;
@@ -59,12 +53,12 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
 
-  return { prefix: PATH, door, fail: (call, error) => failRpc(call, error, events) };
+  return { prefix: PATH, door, fail: failRpc };
 };
 
-const failRpc = (call: WireCall, error: unknown, events: Events): void => {
+export const failRpc = (call: WireCall, error: unknown): void => {
   call.surface = "rpc";
-  failCall(call, error, events, asFailure("null"));
+  failCall(call, error, asFailure("null"));
 };
 
 const requirePost = (call: WireCall): void => {
@@ -85,7 +79,7 @@ const idOfStranger = async (call: WireCall): Promise<string> => {
   }
 };
 
-export const asFailure =
+const asFailure =
   (id: string): Wording =>
   (error, requestId) => ({ type: "application/json", body: failureText(error, requestId, id) });
 
@@ -100,7 +94,6 @@ const exchangeOf = (parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw:
   servedAt: () => parts.servedAt(call),
   delivery(operation, entry) {
     const body = entry === undefined ? raw : Buffer.from(entry);
-    const given = { now: parts.clock.now(), caller: caller.name, body, keepBody: parts.recordBodies() };
-    return { ...createDelivery(call, given), operation };
+    return { ...createDelivery(call, caller.name, body), operation };
   },
 });

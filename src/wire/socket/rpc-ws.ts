@@ -1,22 +1,15 @@
 import type { IncomingMessage } from "node:http";
 import { createRequire } from "node:module";
-import type { Duplex } from "node:stream";
 import type * as Ws from "ws";
-import { errors } from "#generated/errors.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, hopsIn } from "#kit/hops.ts";
-import { newId } from "#kit/ids.ts";
 import { hashOf } from "#kit/secrets.ts";
-import { type Peer, requireTls } from "#wire/call/address.ts";
-import { adviceOf, bearerOf, type GuessGuard } from "#wire/call/auth.ts";
+import { authenticate, bearerOf } from "#wire/call/auth.ts";
 import type { WireCall } from "#wire/call/call.ts";
-import type { HeaderLines } from "#wire/call/header-lines.ts";
-import { requireOneOfEach } from "#wire/call/origins.ts";
-import { originForm } from "#wire/http/origin-form.ts";
-import { endWithRefusal } from "#wire/http/refuse-bytes.ts";
+import type { DoorAt } from "#wire/call/front.ts";
 import { mayCall, type RpcCaller } from "#wire/rpc/rpc.ts";
-import { asFailure } from "#wire/rpc/rpc-http.ts";
+import { failRpc } from "#wire/rpc/rpc-http.ts";
 import { CLOSE, Connection, type ConnectionParts } from "./connection.ts";
 import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
 import { createSubscriptions, type SubscriptionsParts } from "./subscriptions.ts";
@@ -30,25 +23,15 @@ export type SocketTimes = {
 
 export type SocketDoorParts = SubscriptionsParts &
   Omit<ConnectionParts, "subscriptions" | "onGone" | "onIdle"> & {
-    peerOf(req: IncomingMessage): Peer;
     /** The owner of a token, by its hash. */
     identify(hash: Buffer): RpcCaller | undefined;
-    guard: GuessGuard;
     /** The address at which the caller finds RPC, as it came here itself. */
-    servedAt(asked: { req: IncomingMessage; peer: Peer }): string;
+    servedAt(call: WireCall): string;
     messageLimit(): number;
     socketsPerAddress(): number;
-    headerLines: HeaderLines;
     isDraining(): boolean;
     times?: SocketTimes | undefined;
   };
-
-/** The rules of a listener for a request to upgrade. */
-export type UpgradePlace = {
-  isServed: boolean;
-  guardHost: (req: IncomingMessage) => void;
-  nothingAt: (path: string) => GatewayError;
-};
 
 /** The protocol of the socket; the server selects it where it is offered. */
 const PROTOCOL = "agent-gateway.v1";
@@ -70,16 +53,6 @@ const someTime = (): number => Math.round(RETRY_MS.least + Math.random() * (RETR
 
 // Loaded as CommonJS: Node would first read an imported package through for its names, which takes five times as long.
 const { WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
-
-/** A request to upgrade, until it is decided on. */
-type Attempt = {
-  req: IncomingMessage;
-  socket: Duplex;
-  place: UpgradePlace;
-  path: string;
-  requestId: string;
-  began: number;
-};
 
 /** The WebSocket door: it decides on each request to open one, and keeps it open. The dispatcher handles the calls. */
 export const createRpcSocketDoor = (parts: SocketDoorParts) => {
@@ -106,51 +79,44 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
       events.socketClosed({ requestId: origin.requestId, caller: caller.name, by, ms });
     },
   };
-  const attempts = new WeakMap<IncomingMessage, Attempt>();
+  const asking = new WeakMap<IncomingMessage, WireCall>();
   server.on("wsClientError", (error, _socket, req) =>
-    refuse(parts, attempts.get(req) as Attempt, new GatewayError("invalid-request", `${error.message}.`)),
+    fail(asking.get(req) as WireCall, new GatewayError("invalid-request", `${error.message}.`)),
   );
 
-  const open = (attempt: Attempt, head: Buffer): void => {
-    const { req, socket, requestId } = attempt;
-    const peer = requirePlace(parts, attempt);
-    const { tokenHash, caller } = authenticate(parts, attempt, peer);
+  const open = (call: WireCall, { socket, head }: NonNullable<WireCall["upgrade"]>): void => {
+    const { req, requestId, peer } = call;
+    const { address, network } = peer;
+    const caller = authenticate(call, parts.identify, TAKES, { hashIn });
     const retry = { retryAfterMs: someTime() };
     if (parts.isDraining()) throw new GatewayError("shutting-down", undefined, retry);
-    if (connections.countOf(peer.network) >= parts.socketsPerAddress())
+    if (connections.countOf(network) >= parts.socketsPerAddress())
       throw new GatewayError("gateway-busy", "This address holds gateway.rpc.socketsPerAddress WebSockets.", retry);
     const limit = parts.messageLimit();
     Object.assign(server.options, { maxPayload: limit, maxBufferedChunks: Math.ceil(limit / PART_BYTES) });
-    attempts.set(req, attempt);
+    asking.set(req, call);
     server.handleUpgrade(req, socket, head, (ws) => {
-      const { address, network } = peer;
-      const headers = parts.headerLines(tellingHeaders(req));
-      const servedAt = parts.servedAt({ req, peer });
+      call.handOver();
+      const tokenHash = call.keyHash as Buffer;
+      const headers = call.parts.headerLines(tellingHeaders(req));
+      const servedAt = parts.servedAt(call);
       const origin = { requestId, tokenHash, address, network, headers, hops: hopsIn(req.headers), servedAt };
       connections.add(new Connection(ws, socket, connectionParts, caller, origin));
       events.socketOpened({ requestId, caller: caller.name, address });
     });
   };
 
-  return {
-    /** Takes over the connection of a request to upgrade, or refuses it with a reason. */
-    upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, place: UpgradePlace): void {
-      const path = originForm(req).replace(/[?#].*$/s, "");
-      const attempt = { req, socket, place, path, requestId: newId("req", clock.now()), began: clock.monotonic() };
-      try {
-        open(attempt, head);
-      } catch (error) {
-        refuse(parts, attempt, error);
-      }
-    },
+  /** Takes over the connection of a request to upgrade. Any other request is told to ask for that. */
+  const door = (call: WireCall): void => {
+    call.surface = "rpc";
+    call.operation = OPERATION;
+    if (call.upgrade) return void open(call, call.upgrade);
+    call.res.setHeader("upgrade", "websocket");
+    throw new GatewayError("upgrade-required", UPGRADE_ADVICE);
+  };
 
-    /** For a request that did not ask to upgrade. */
-    plain(call: WireCall): void {
-      call.surface = "rpc";
-      call.operation = OPERATION;
-      call.res.setHeader("upgrade", "websocket");
-      throw new GatewayError("upgrade-required", UPGRADE_ADVICE);
-    },
+  return {
+    door: { prefix: PATH, door, exact: true, sockets: true, fail } satisfies DoorAt,
 
     /** Closes sockets whose token is gone, or has lost a permission that they need. Others get the token's new permissions. */
     recheck(): void {
@@ -170,44 +136,10 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
   };
 };
 
-/** Refuses what is not asked of this door, or may not be asked of it. */
-const requirePlace = ({ peerOf }: SocketDoorParts, { req, path, place }: Attempt): Peer => {
-  if (!place.isServed) throw place.nothingAt(path);
-  if (path !== PATH) throw new GatewayError("not-found", `A WebSocket opens at ${PATH}, and nowhere else.`);
-  if (req.headers.host === undefined) throw new GatewayError("invalid-request", "The request has no Host.");
-  requireOneOfEach(req);
-  place.guardHost(req);
-  return peerOf(req);
-};
-
-const authenticate = (
-  { identify, guard }: SocketDoorParts,
-  { req, requestId }: Attempt,
-  peer: Peer,
-): { tokenHash: Buffer; caller: RpcCaller } => {
-  requireTls(peer);
-  const token = tokenOf(req);
-  const tokenHash = token === undefined ? undefined : hashOf(token);
-  const caller = tokenHash && identify(tokenHash);
-  if (tokenHash && caller) return { tokenHash, caller };
-  throw guard({ surface: "rpc", peer, path: PATH, requestId }, adviceOf(TAKES, req));
-};
-
-const refuse = (parts: SocketDoorParts, attempt: Attempt, thrown: unknown): void => {
-  const { peerOf, headerLines, refusals, clock, events } = parts;
-  const { req, socket, place, path, requestId, began } = attempt;
-  const error = GatewayError.from(thrown);
-  if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
-  const { status } = errors[error.name];
-  // As RPC does at the path of the socket, as a problem elsewhere.
-  const wording = path === PATH && place.isServed ? asFailure("null") : undefined;
-  const version = error.name === "invalid-request" ? { "sec-websocket-version": "13" } : undefined;
-  endWithRefusal(socket, error, requestId, wording, version);
-  const ms = clock.monotonic() - began;
-  const request = { surface: "rpc", operation: OPERATION, requestId } as const;
-  events.requestHandled({ ...request, status, ms, error: error.name });
-  const asked = { ...request, path: PATH, peer: peerOf(req), headerLines, req, caller: undefined };
-  refusals.note({ ...asked, turnId: undefined, error: error.name, reason: error.detail }, status);
+const fail = (call: WireCall, thrown: unknown): void => {
+  call.operation = OPERATION;
+  if (GatewayError.from(thrown).name === "invalid-request") call.res.setHeader("sec-websocket-version", "13");
+  failRpc(call, thrown);
 };
 
 /** The permission that a connection needs for its subscriptions and has lost. */
@@ -292,18 +224,13 @@ const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
   };
 };
 
-/** The token of a request to upgrade: in Authorization or, from a browser, as a subprotocol. */
-const tokenOf = (req: IncomingMessage): string | undefined => {
-  const inHeader = bearerOf(req);
-  if (inHeader !== undefined) return inHeader;
-  const offered = protocolsOf(req).find((protocol) => protocol.startsWith(BEARER));
-  return offered === undefined
-    ? undefined
-    : Buffer.from(offered.slice(BEARER.length), "base64url").toString() || undefined;
+/** The hash of the token of a request to upgrade: in Authorization or, from a browser, as a subprotocol. */
+const hashIn = (req: IncomingMessage): Buffer | undefined => {
+  const protocols = (req.headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
+  const offered = protocols.find((protocol) => protocol.startsWith(BEARER)) ?? BEARER;
+  const token = bearerOf(req) ?? Buffer.from(offered.slice(BEARER.length), "base64url").toString();
+  return token === "" ? undefined : hashOf(token);
 };
-
-const protocolsOf = ({ headers }: IncomingMessage): string[] =>
-  (headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
 
 /** The headers of a connection that identify its client and its cause: no secret, and nothing of the handshake. */
 const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);

@@ -1,16 +1,20 @@
 import { describe, expect, test } from "vitest";
 import type { Delivery } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
+import type { WireCall } from "#wire/call/call.ts";
 import { createHeaderLines } from "#wire/call/header-lines.ts";
-import { createRefusals, type Refused } from "#wire/call/refusals.ts";
+import { createRefusals } from "#wire/call/refusals.ts";
 
-const call = ({ address = "192.0.2.1", ...more }: Partial<Refused> & { address?: string } = {}): Refused => ({
-  ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1", caller: undefined, turnId: undefined },
-  ...{ error: "unauthenticated", reason: "Send a token.", req: { method: "POST", headers: {}, rawHeaders: [] } },
-  headerLines: createHeaderLines((line) => line, createManualClock()),
-  peer: { address, network: address, safe: true, tls: false },
-  ...more,
-});
+const clock = createManualClock();
+const parts = { clock, headerLines: createHeaderLines((line) => line, clock), recordBodies: () => false };
+const call = ({ address = "192.0.2.1", ...more }: { address?: string; [field: string]: unknown } = {}) =>
+  ({
+    ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1" },
+    ...{ error: "unauthenticated", reason: "Send a token.", req: { method: "POST", headers: {}, rawHeaders: [] } },
+    peer: { address, network: address, safe: true, tls: false },
+    parts,
+    ...more,
+  }) as unknown as WireCall;
 
 const start = () => {
   const clock = createManualClock();
