@@ -7,7 +7,7 @@ import { agentWith, key, opsToken } from "./configs.ts";
 const REFUSALS = 100;
 const AT_ONCE = 4;
 /** Running turns are in the heap, stored ones are not: enough run at a time to fill the heap on a busy machine, too. */
-const TEXT = "x".repeat(50_000);
+const TEXT = "x".repeat(30_000);
 const RUNS_MS = 10_000;
 const headers = { authorization: `Bearer ${opsToken}`, "content-type": "application/json" };
 
