@@ -96,6 +96,8 @@ browserTests(({ open }) => {
     await using gateway = await startPages({
       webhooks: {
         token: TOKENS.webhook,
+        // Longer than all pictures take.
+        rateLimit: { maxRequests: 100, windowMs: 3_600_000 },
         mappings: { deploy: { match: { "body.kind": "deploy" }, message: "{body.service} is out" } },
       },
     });
