@@ -16,7 +16,7 @@ export const setup = (): void => {
   if (status !== 0) throw new Error(`the build failed; "npm run build" shows it\n${stderr}`);
 };
 
-/** What is built is older than what it was built from, or not there. */
+/** True if the build is missing, or older than its sources. */
 export const isStale = (): boolean => {
   const built = join(root, "dist/main.js");
   const isWhole = [built, join(root, "generated/reference.js")].every((path) => existsSync(path));

@@ -51,7 +51,7 @@ export const createDoor = async (url: string) => {
     set(next: typeof mode): void {
       const wasSilent = mode === "silent";
       mode = next;
-      // What was lost is lost.
+      // A silent connection has lost bytes.
       if (mode === "closed" || wasSilent) for (const socket of [...sockets, ...beyond]) socket.destroy();
     },
     /** Ends the first connection that asks this. */

@@ -22,7 +22,7 @@ export const createProcesses = (
   { idle, processes, clock }: ProcessLimits,
   start: (signal: AbortSignal) => Promise<AgentProcess>,
 ) => {
-  /** Of those that are idle, the one that is so longest comes first. */
+  /** The process that is idle longest comes first. */
   const slots = new Map<string, Slot>();
   let isClosed = false;
 

@@ -15,7 +15,7 @@ type Tool = { name: string; began: number; isRefused: boolean };
 
 /** The reply of an agent to one prompt, built from its updates. */
 export const createReply = (clock: Clock, aliveMs: number) => {
-  /** What the reader has not taken yet: of one update, with signs of life and notes. */
+  /** The chunks of one update that the reader has not taken yet. */
   const waiting: Chunk[] = [];
   const tools = new Map<string, Tool>();
   const whole = createJoiner();

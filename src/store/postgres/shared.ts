@@ -96,7 +96,7 @@ export const sharedStore = ({ node, reader, writer, neighbours }: Parts): Shared
 /** The requests that count now: their number in each part of a window, and the time until the part's end leaves the window. */
 const countedIn = (rate: Rate | undefined, windowMs: number, time: number) => {
   const width = windowMs / SLICES;
-  // Of another window, as after a change of the limit, nothing is known.
+  // A count of another window, as after a change of the limit, tells nothing.
   if (rate?.widthMs !== width) return [];
   const counted = rate.slices.map((slice, n) => {
     return { slice, count: rate.counts[n] ?? 0, endsIn: (slice + 1) * width + windowMs - time };

@@ -42,7 +42,7 @@ it("looks through 100 000 deliveries by whatever is asked for without keeping ot
     const list = () => store.listDeliveries({ ...query, limit: 10 });
     const found = (await list()).items.map(({ deliveryId }) => deliveryId);
     expect(found, name).toEqual(/nothing|tells/.test(name) || name.includes("work") ? [] : ["dlv_first"]);
-    // Of a few times, as the first compiles and any may collect garbage.
+    // The least of a few times: the first compiles, and any may collect garbage.
     expect(await leastOf(5, 10, () => stretchOf(list)), name).toBeLessThan(10);
   }
 });

@@ -7,7 +7,7 @@ import { migrate, newestOf } from "#store/sqlite/worker/migrate.ts";
 import { newPath } from "../sqlite-engine.ts";
 import { makeOldFile } from "./old-sqlite.ts";
 
-/** What each released version was, as digests: the schema of a SQLite file; of PostgreSQL the oldest gateway that goes on with it, and its step. */
+/** Digests of the released versions: the schema of a SQLite file; for PostgreSQL the oldest gateway that goes on with it, and its step. */
 const SQLITE = ["8cb41eecff2f7a66", "1a5ef5b558b5ae5b", "8e4473dd77d960a4", "619aa852b0fba934"];
 const POSTGRES = [
   [1, "2f8a4b4793fc1f4e"],
@@ -22,7 +22,7 @@ const ADD =
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);
 
-/** Of a file of a version: the newest is a new file, and earlier ones are made as they were then. */
+/** The digest of a file of a version: the newest is a new file, and earlier ones are made as they were then. */
 const sqliteDigest = (version: number): string => {
   const path = newPath();
   const isNewest = version === newestOf(migrations);
