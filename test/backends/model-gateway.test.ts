@@ -1,5 +1,7 @@
+import { resolve } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { createRpc } from "#test/harness/rpc.ts";
 import { startAnthropic } from "./stand-ins/anthropic.ts";
 import { type Fault, RAW } from "./stand-ins/faults.ts";
 import { startChatCompletions } from "./stand-ins/openai.ts";
@@ -18,6 +20,7 @@ const agents: SomeConfig["agents"] = {
   main: { backend: "model", instructions: "Be kind.", models },
   safe: { backend: "model", models, model: "fast", fallbacks: ["spare"] },
   hasty: { backend: "model", models, timeouts: { firstByte: "500ms", silence: "500ms" } },
+  handy: { backend: "model", models, tools: ["files/*"] },
   echo: { backend: "echo" },
 };
 const gateway = await startGateway({
@@ -27,6 +30,7 @@ const gateway = await startGateway({
       local: { type: "openai-compatible", baseUrl: `${main.url}/v1`, apiKey: KEY },
       anthropic: { type: "anthropic", baseUrl: `${spare.url}/v1`, apiKey: KEY },
     },
+    tools: { files: { type: "stdio", run: [process.execPath, resolve("test/tools/stand-in.mjs")] } },
     agents,
   },
 });
@@ -42,6 +46,28 @@ const { rest } = gateway;
 const send = (body: object) => rest.call("chat.send", { body });
 
 describe("an agent that is a model, behind the gateway", () => {
+  it("tells the calls of tools with its reply, and on the timeline", async () => {
+    const calls = [
+      { name: "files__say", args: '{"text":"hi"}' },
+      { name: "files__fail", args: "{}" },
+      { name: "files__none", args: "{}" },
+    ];
+    main.say({ calls }, { text: ["All done."] });
+    const { json } = await send({ message: "Say hi.", agent: "handy", session_id: "chat:tools" });
+    expect(json).toMatchObject({ reply: "All done." });
+    const told = [
+      { tool: "files__say", ok: true },
+      { tool: "files__fail", ok: false, reason: expect.stringContaining("There is no such customer.") },
+      { tool: "files__none", ok: false, reason: expect.any(String) },
+    ];
+    const { result } = await createRpc(gateway.url).call("session.get", { sessionId: "chat:tools" });
+    const { toolCalls } = result?.messages[0] ?? {};
+    expect(toolCalls).toHaveLength(3);
+    expect(toolCalls).toEqual(expect.arrayContaining(told.map((call) => expect.objectContaining(call))));
+    const steps = await stepsIn(gateway, json.turn_id, "tool.called");
+    expect(steps).toEqual(expect.arrayContaining(told.map((call) => expect.objectContaining(call))));
+  });
+
   it("answers, knows the conversation, and its usage is that of the model", async () => {
     const { json } = await send({ message: "one", session_id: "chat:model" });
     expect(json).toMatchObject({ reply: REPLY, usage: { input: 31, output: 12 } });
