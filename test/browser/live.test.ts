@@ -173,6 +173,8 @@ browserTests(({ open }) => {
       const viewport = { width: 360, height: 740 };
       await using page = await open(gateway, { viewport });
       await page.locator(".bottom .live-sign[data-state='live']").waitFor({ state: "attached" });
+      // A gateway that drains gives out no page any more.
+      await page.getByRole("heading", { name: "Live", exact: true }).waitFor();
       await callers(gateway).rpc("agent.sendMessage", { agentName: "main", message: "Hello", channel: "test" });
       gateway.kill("SIGTERM");
       const sign = page.locator(".bottom .live-sign[data-state='not-ready']");
