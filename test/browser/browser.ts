@@ -57,7 +57,7 @@ export const browserTests = (declare: (tools: BrowserTools) => void): void => {
       const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
       const page = await context.newPage();
       const complaints = complaintsOf(page, new URL(gateway.url).host);
-      page.setDefaultTimeout(60_000);
+      page.setDefaultTimeout(20_000);
       await page.goto(`${gateway.url}${path}${token === "" ? "" : `#token=${token}`}`);
       const close = async () => {
         await context.close();
