@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /**
- * A way to a server that is open, closed, open for one connection alone, on which every answer takes a while, held: who comes hears
- * nothing, or silent: nobody does, and nothing is closed, as when a cable is pulled.
+ * A way to a server. It can be open, closed, or open for one connection alone, on which every answer takes a while. A held one lets new
+ * connections hear nothing. A silent one lets none hear anything, and closes none, as when a cable is pulled.
  */
 export const createDoor = async (url: string) => {
   const through = new URL(url);

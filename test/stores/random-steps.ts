@@ -26,8 +26,8 @@ const LIMITS = { turnsPerSession: 5, messagesPerSession: 40 };
 const RECORDER = { entries: 20, refused: 5, bytes: 1e9 };
 
 /**
- * Does `steps` random things to a store and to one in memory, as all engines have the same rules: each answers and holds what the other
- * does, and what it says of itself as a whole is what its parts say.
+ * Does the same `steps` random things to a store and to one in memory: all engines have the same rules, so both must answer the same and
+ * hold the same. The totals of a store must fit its records.
  */
 export const runRandomSteps = async (engine: Engine, seed: number, steps: number): Promise<void> => {
   await using known = await openWorld({ name: "memory", open: async (clock) => createMemoryStore({ clock }) });
@@ -49,7 +49,7 @@ const comparable = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value ?? null, (name, inner) => (OWN.has(name) ? undefined : inner)));
 const OWN = new Set(["fence", "ordinal", "through", "messageId", "replyMessageId"]);
 
-/** Counts are those of what there is, journals have no gap, and of a session one turn runs at a time. */
+/** The counts fit the records, journals have no gap, and a session runs one turn at a time. */
 const expectWhole = async (store: Store, when: string): Promise<void> => {
   const page = { limit: 1_000 };
   const { items: sessions } = await store.listSessions(page);
@@ -85,7 +85,7 @@ type Step = () => Promise<unknown>;
 const createSteps = (worlds: Both<World>, random: Random) => {
   const [{ clock, store }] = worlds;
   const now = () => clock.now();
-  /** Every claim ever handed out, of both; most do not hold any more. */
+  /** All claims that both stores handed out; most do not hold any more. */
   const turns: Both<ClaimedTurn>[] = [];
   const places: Both<CompactionPlace>[] = [];
   const beats: Both<BeatClaim>[] = [];
@@ -99,7 +99,7 @@ const createSteps = (worlds: Both<World>, random: Random) => {
     expect(comparable(found)).toEqual(comparable(known));
     return "value" in known && "value" in found ? [known.value, found.value] : undefined;
   };
-  /** One of the latest, mostly. */
+  /** Picks one, mostly of the latest. */
   const some = <T>(made: readonly T[]): T => random.pick(random.chance(0.8) ? made.slice(-4) : made);
   const someUsage = () =>
     random.pick([
