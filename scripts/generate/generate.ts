@@ -4,7 +4,7 @@ import { configSchema, configTypes } from "./config-types.ts";
 import { printConfiguration } from "./configuration.ts";
 import { printErrors } from "./errors.ts";
 import { printHandlers } from "./handlers.ts";
-import type { JsonObject } from "./json.ts";
+import { type JsonObject, object, text } from "./json.ts";
 import type { Output } from "./output.ts";
 import { pushTypes } from "./push-types.ts";
 import { printReadme } from "./readme.ts";
@@ -12,6 +12,8 @@ import { printRestClient } from "./rest-client.ts";
 import { printRoutes } from "./routes.ts";
 import { rpcFiles } from "./rpc.ts";
 import { rpcTypes } from "./rpc-types.ts";
+import { describeSdk } from "./sdk/description.ts";
+import { typescriptSdk } from "./sdk/typescript.ts";
 import { openSpecs } from "./spec-files.ts";
 import { restTypes } from "./types.ts";
 
@@ -42,6 +44,7 @@ export async function generate(folder: string): Promise<Output> {
     ...(await rpcFiles(wholeRpc)),
     ...compile(contract),
     ...copied("clients"),
+    ...typescriptSdk(describeSdk(contract), text(object(openapi.document.info).version)),
   };
   output["README.md"] = printReadme(Object.keys(output));
   return Object.fromEntries(Object.entries(output).sort(([a], [b]) => (a < b ? -1 : 1)));

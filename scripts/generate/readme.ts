@@ -37,6 +37,11 @@ const files: [pattern: RegExp, name: string, what: string][] = [
     "validators/",
     "Validators of what is received, compiled ahead of time, a module for each surface. They need no library; only their types are committed.",
   ],
+  [
+    /^clients\/typescript\//,
+    "clients/typescript/",
+    "The TypeScript client as a package, `@agent-gateway/client`. Its README says how to use it.",
+  ],
   [/^clients\/rest/, "clients/rest.ts", "The REST client: `createRestClient`."],
   [/^clients\/rpc\.ts$/, "clients/rpc.ts", "The RPC client over HTTP or WebSocket: `createRpcClient`."],
   [/^clients\//, "clients/…", "What the clients are made of, copied as it is from `scripts/generate/runtime/clients`."],

@@ -67,7 +67,15 @@ type Contract = {
 };
 
 /** Everything that the printers of the SDKs know of the contract. */
-export function describeSdk({ openapi, openrpc, asyncapi, errors, operations, methods, pushes }: Contract): SdkDescription {
+export function describeSdk({
+  openapi,
+  openrpc,
+  asyncapi,
+  errors,
+  operations,
+  methods,
+  pushes,
+}: Contract): SdkDescription {
   // OpenAI's own clients call the others.
   const rest = operations.filter(({ surface }) => surface !== "openai").flatMap((one) => restCalls(one, openapi));
   const rpc = methods.map((method) => rpcCall(method, openrpc));
@@ -79,7 +87,13 @@ export function describeSdk({ openapi, openrpc, asyncapi, errors, operations, me
       names,
       shapes: shapesFrom(asyncapi, [...names.flatMap(({ type }) => namesIn(type)), ...SOCKET_SHAPES]),
     },
-    errors: Object.entries(errors).map(([name, { status, title, meaning, retry }]) => ({ name, status, title, meaning, retry })),
+    errors: Object.entries(errors).map(([name, { status, title, meaning, retry }]) => ({
+      name,
+      status,
+      title,
+      meaning,
+      retry,
+    })),
   };
 }
 
@@ -104,10 +118,16 @@ function restCalls(operation: Operation, openapi: Bundle): Call[] {
   const fields = (place: "path" | "query"): Field[] =>
     parameters
       .filter((parameter) => parameter.in === place)
-      .map(({ name, required, schema }) => ({ name, required, type: typeOfSchema(schema), doc: docOf(schema, openapi) }));
+      .map(({ name, required, schema }) => ({
+        name,
+        required,
+        type: typeOfSchema(schema),
+        doc: docOf(schema, openapi),
+      }));
   const [noun = "", verb = ""] = id.split(".");
   const json = answers.find(({ status, type }) => status < 300 && type.endsWith("json"));
-  const isText = json === undefined && replies.some(({ type }) => type?.startsWith("text/plain") || type === "text/html");
+  const isText =
+    json === undefined && replies.some(({ type }) => type?.startsWith("text/plain") || type === "text/html");
   const call: Call = {
     id,
     noun,
@@ -131,10 +151,16 @@ function restCalls(operation: Operation, openapi: Bundle): Call[] {
   if (replies.every(({ type }) => type === EVENTS)) return [{ ...call, kind: "stream", reply: eventOf(operation) }];
   const start = WAITING[id];
   if (start === undefined) return [withPage(call, openapi, "next_cursor")];
-  const accepted = answers.find(({ status }) => status === 202) as Answer;
+  const accepted = typeOfSchema((answers.find(({ status }) => status === 202) as Answer).schema as Json);
   return [
     { ...call, kind: "send" },
-    { ...call, id: `${noun}.${start}`, verb: start, kind: "start", reply: typeOfSchema(accepted.schema as Json) },
+    {
+      ...call,
+      id: `${noun}.${start}`,
+      verb: start,
+      kind: "start",
+      reply: { kind: "union", of: [accepted, call.reply as Type] },
+    },
     { ...call, id: `${noun}.stream`, verb: "stream", kind: "stream", reply: eventOf(operation) },
   ];
 }
@@ -182,7 +208,9 @@ function withPage(call: Call, { components }: Bundle, next: string): Call {
   if (call.reply?.kind !== "named" || !call.params.some(({ name }) => name === "cursor")) return call;
   const reply = typeOfSchema(components.schemas?.[call.reply.name]);
   if (reply.kind !== "record" || !reply.fields.some(({ name }) => name === next)) return call;
-  const lists = reply.fields.flatMap(({ name, type }) => (type.kind === "list" ? [{ items: name, item: type.of }] : []));
+  const lists = reply.fields.flatMap(({ name, type }) =>
+    type.kind === "list" ? [{ items: name, item: type.of }] : [],
+  );
   const [only, ...others] = lists;
   if (only === undefined || others.length > 0)
     throw new SpecError(`the reply of ${call.contract}`, `beside ${next} it must have one list`);

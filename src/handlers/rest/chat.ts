@@ -4,6 +4,7 @@ import { placeOfChat } from "#core/sessions/sessions.ts";
 import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
 import { failureOf, isEnded, type TurnWish } from "#core/turns/turns.ts";
 import type { RestHandlers, RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 import type { Turn } from "#store/store.ts";
 import { eventsOf } from "./present.ts";
@@ -13,21 +14,23 @@ export const chat = (core: Core): Pick<RestHandlers<CallContext>, "chat.send"> =
     const agent = core.agents.get(body.agent).name;
     const wish = { agent, sessionId: body.session_id, userId: body.user_id };
     const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
-    const { message: text, model, stream, skill_ids: skillIds } = body;
-    return startAndAnswer(core, { place, text, model, skillIds, stream }, ctx);
+    const { message: text, model, stream, wait, skill_ids: skillIds } = body;
+    return startAndAnswer(core, { place, text, model, skillIds, stream, wait }, ctx);
   },
 });
 
-type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: boolean };
+type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: boolean; wait: boolean };
 
 /** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
 export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> => {
-  const { stream, ...wish } = work;
+  const { stream, wait, ...wish } = work;
+  if (stream && !wait)
+    throw new GatewayError("invalid-request", "`stream: true` and `wait: false` exclude each other. Send one of them.");
   const { turn, replayed } = await core.turns.start({
     ...wish,
     surface: "rest",
     ...factsOf(ctx),
-    waitMs: stream ? undefined : core.replyWaitMs,
+    waitMs: stream || !wait ? undefined : core.replyWaitMs,
     streamed: stream,
     gone: () => ctx.signal,
   });

@@ -21,10 +21,10 @@ export const skills = (core: Core): Bodies => ({
     const wish = { agent, sessionId: body.session_id, userId: body.user_id };
     const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
     const text = `/${body.skill_id} ${JSON.stringify(body.params)}`;
-    const { model, stream, skill_id } = body;
+    const { model, stream, wait, skill_id } = body;
     const skill = core.skills.find(skill_id);
     if (skill) checkParams(skill, body.params);
-    return startAndAnswer(core, { place, text, model, skillIds: [skill_id], stream }, ctx);
+    return startAndAnswer(core, { place, text, model, skillIds: [skill_id], stream, wait }, ctx);
   },
 });
 

@@ -1,0 +1,18 @@
+import { RestClient } from "#generated/clients/typescript/src/rest.ts";
+import { RpcClient } from "#generated/clients/typescript/src/rpc.ts";
+import type { AgentGatewayOptions } from "./settings.ts";
+
+export type { Push, Pushes, PushName, Subscribe, Unsubscribe } from "#generated/clients/typescript/src/push-types.ts";
+export * from "#generated/clients/typescript/src/rest.ts";
+export * as webhooks from "./webhooks.ts";
+
+/** One client for all doors of a gateway. */
+export class AgentGateway extends RestClient {
+  /** The RPC methods. */
+  readonly rpc: RpcClient;
+
+  constructor(options: AgentGatewayOptions = {}) {
+    super(options);
+    this.rpc = new RpcClient(options);
+  }
+}
