@@ -14,7 +14,7 @@ export interface paths {
         /**
          * Send a message to an agent
          * @description Stores the message and starts a turn that answers it. Without `stream` the call waits up to 90 seconds for the turn: 200
-         *     has the reply; 202 says that the turn goes on, to be read at `/api/v1/turns/{turn_id}`. With `stream: true` the reply comes as
+         *     has the reply; 202 says that the turn goes on, to be read at `/api/v1/turns/{turn_id}`. With `wait: false` 202 comes at once. With `stream: true` the reply comes as
          *     server-sent events while it is written: `turn.started`, `message.delta`, `message.completed`, then `turn.completed`,
          *     `turn.failed` or `turn.cancelled`, with a comment every 15 seconds. A client that goes away stops its stream and nothing
          *     else; `/api/v1/turns/{turn_id}/events` goes on where it ended.
@@ -1089,6 +1089,11 @@ export interface components {
              */
             stream: boolean;
             /**
+             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`.
+             * @default true
+             */
+            wait: boolean;
+            /**
              * @description Skills whose instructions are added to this turn. The agent must have each of them.
              * @default []
              */
@@ -1976,6 +1981,11 @@ export interface components {
              * @default false
              */
             stream: boolean;
+            /**
+             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`.
+             * @default true
+             */
+            wait: boolean;
             /** @description The agent to send to; `gateway.defaultAgent` without it. */
             agent?: components["schemas"]["AgentName"];
             /** @description The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
@@ -2485,6 +2495,8 @@ export interface components {
             message: string;
             /** @description `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
             stream?: boolean;
+            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+            wait?: boolean;
             /** @description Skills whose instructions are added to this turn. The agent must have each of them. */
             skill_ids?: components["schemas"]["SkillId"][];
             /** @description The agent to send to; `gateway.defaultAgent` without it. */
@@ -2538,6 +2550,8 @@ export interface components {
             };
             /** @description `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
             stream?: boolean;
+            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+            wait?: boolean;
             /** @description The agent to send to; `gateway.defaultAgent` without it. */
             agent?: components["schemas"]["AgentName"];
             /** @description The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */

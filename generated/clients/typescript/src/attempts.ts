@@ -1,0 +1,61 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/attempts.ts; do not edit.
+import { AgentGatewayError, connectionError, isWorthRetrying } from "./error.ts";
+import type { CallOptions, Settings } from "./settings.ts";
+
+interface Attempts {
+  operation: string;
+  /** Doing the call twice is doing it once. */
+  isRepeatable: boolean;
+  idempotencyKey?: string | undefined;
+}
+
+/** A longer pause than this is left to the caller. */
+const LONGEST_PAUSE_MS = 60_000;
+
+/** Makes a call, and again where that is worth it and safe. Whatever goes wrong is thrown as an AgentGatewayError, except the caller's own abort. */
+export async function attempt<Result>(
+  settings: Settings,
+  { operation, isRepeatable, idempotencyKey }: Attempts,
+  { signal, timeoutMs = settings.timeoutMs, maxRetries = settings.maxRetries }: CallOptions,
+  call: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  for (let tried = 0; ; tried += 1) {
+    signal?.throwIfAborted();
+    // A stream goes on after its call: the time is over once the answer begins.
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), timeoutMs);
+    try {
+      return await call(signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal);
+    } catch (cause) {
+      if (signal?.aborted) throw signal.reason;
+      const isLate = timeout.signal.aborted;
+      const error = isLate ? timeoutError(operation, timeoutMs) : connectionError(cause, operation, settings.url);
+      error.idempotencyKey = idempotencyKey;
+      const pauseMs = error.retryAfterMs ?? 500 * 2 ** tried * (0.75 + Math.random() / 2);
+      if (tried >= maxRetries || !isWorthRetrying(error, isRepeatable) || pauseMs > LONGEST_PAUSE_MS) throw error;
+      await pause(pauseMs, signal);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+const timeoutError = (operation: string, timeoutMs: number): AgentGatewayError =>
+  new AgentGatewayError("timeout", "Timeout", {
+    operation,
+    detail: `No answer came within ${timeoutMs} ms. What was sent may be done all the same.`,
+  });
+
+/** Waits, or throws the signal's reason. */
+export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });

@@ -1,0 +1,164 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/error.ts; do not edit.
+import { type ErrorName, retriedNames } from "./error-names.ts";
+import type { Fault, Problem } from "./rest-types.ts";
+
+/** The reasons for which a call fails before the gateway answers it, or with an answer that is not the gateway's. */
+export type ClientErrorName =
+  | "bad-signature"
+  | "closed"
+  | "connection-failed"
+  | "no-token"
+  | "not-a-gateway"
+  | "timeout";
+
+interface Facts {
+  operation?: string | undefined;
+  status?: number | undefined;
+  code?: number | undefined;
+  detail?: string | undefined;
+  requestId?: string | undefined;
+  turnId?: string | undefined;
+  retryAfterMs?: number | undefined;
+  faults?: readonly Fault[] | undefined;
+  cause?: unknown;
+}
+
+/** A call failed. Decide by `name`. A name that this client does not know yet comes from a newer gateway. */
+export class AgentGatewayError extends Error {
+  /** A name of the gateway's error table, such as `session-busy`, or one of this client's own. */
+  override readonly name: ErrorName | ClientErrorName | (string & {});
+  /** The call, such as `chat.send`. */
+  readonly operation: string | undefined;
+  /** The HTTP status. A call over a WebSocket has none. */
+  readonly status: number | undefined;
+  /** The JSON-RPC error code of an RPC call. */
+  readonly code: number | undefined;
+  /** The short text of the error, the same each time. */
+  readonly title: string;
+  /** What went wrong this time. */
+  readonly detail: string | undefined;
+  /** The gateway's log and flight recorder have the call under it. */
+  readonly requestId: string | undefined;
+  /** The turn that the error is about. */
+  readonly turnId: string | undefined;
+  /** When the same call may succeed. */
+  readonly retryAfterMs: number | undefined;
+  /** Each fault of a request that the contract refuses. */
+  readonly faults: readonly Fault[];
+  /** The key of the call. Call again with it, and nothing is started twice. */
+  idempotencyKey: string | undefined;
+
+  constructor(name: string, title: string, facts: Facts = {}) {
+    const { operation, detail, cause } = facts;
+    super(`${operation === undefined ? "" : `${operation}: `}${detail ?? title}`, cause === undefined ? {} : { cause });
+    this.name = name;
+    this.title = title;
+    this.operation = operation;
+    this.status = facts.status;
+    this.code = facts.code;
+    this.detail = detail;
+    this.requestId = facts.requestId;
+    this.turnId = facts.turnId;
+    this.retryAfterMs = facts.retryAfterMs;
+    this.faults = facts.faults ?? [];
+  }
+}
+
+/** The `error` of a JSON-RPC response. */
+export interface RpcErrorObject {
+  code: number;
+  message: string;
+  data?: { name?: string; detail?: string; requestId?: string; turnId?: string; retryAfterMs?: number };
+}
+
+export const rpcError = (
+  { code, message, data = {} }: RpcErrorObject,
+  operation: string | undefined,
+  status?: number,
+): AgentGatewayError => {
+  const { name = "unknown", ...facts } = data;
+  return new AgentGatewayError(name, message, { ...facts, code, status, operation });
+};
+
+/** The error that a response which is no success stands for. */
+export async function responseError(response: Response, operation: string): Promise<AgentGatewayError> {
+  const { status, headers } = response;
+  const requestId = headers.get("x-request-id") ?? undefined;
+  const retryAfterMs = retryAfterOf(headers);
+  if (!headers.get("content-type")?.startsWith("application/problem+json")) {
+    await response.body?.cancel();
+    const detail = `${response.url || "The server"} answered ${status} with ${typeOf(response)} in place of the gateway's own error. Is a proxy in between?`;
+    return new AgentGatewayError(`http-${status}`, `HTTP ${status}`, {
+      operation,
+      status,
+      requestId,
+      retryAfterMs,
+      detail,
+    });
+  }
+  const problem = (await response.json()) as Problem;
+  return new AgentGatewayError(problem.type.split(":").at(-1) ?? "unknown", problem.title, {
+    operation,
+    status,
+    detail: problem.detail,
+    requestId: problem.request_id,
+    turnId: problem.turn_id,
+    retryAfterMs: problem.retry_after_ms ?? retryAfterMs,
+    faults: problem.errors,
+  });
+}
+
+export const notAGateway = (response: Response, operation: string): AgentGatewayError =>
+  new AgentGatewayError("not-a-gateway", "Not a gateway's answer", {
+    operation,
+    status: response.status,
+    detail: `${response.url || "The address"} answered ${typeOf(response)} in place of JSON. Is this a gateway?`,
+  });
+
+const typeOf = ({ headers }: Response): string => headers.get("content-type")?.split(";")[0] ?? "no content";
+
+/** `Retry-After` in milliseconds, whether it is written in seconds or as a date. */
+function retryAfterOf(headers: Headers): number | undefined {
+  const text = headers.get("retry-after");
+  if (text === null) return undefined;
+  const seconds = Number(text);
+  const ms = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1_000;
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}
+
+/** Codes of connections that were never made: nothing was sent. */
+const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
+
+/** No answer came: `fetch` or a WebSocket failed. */
+export function connectionError(cause: unknown, operation: string | undefined, url: string): AgentGatewayError {
+  if (cause instanceof AgentGatewayError) return cause;
+  const { host } = new URL(url);
+  const { code, message } = reasonOf(cause);
+  const detail =
+    code === "ECONNREFUSED"
+      ? `Nothing answers at ${host} (ECONNREFUSED). Is the gateway running, and is the address right?`
+      : code === "ENOTFOUND" || code === "EAI_AGAIN"
+        ? `There is no host ${new URL(url).hostname} (${code}). Is the address right?`
+        : `No answer came from ${host}: ${message}${code === undefined || message.includes(code) ? "" : ` (${code})`}.`;
+  return new AgentGatewayError("connection-failed", "Connection failed", { operation, detail, cause });
+}
+
+/** `fetch` says no more than that it failed; its cause says why. */
+function reasonOf(error: unknown): { code?: string | undefined; message: string } {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const inner = error.cause ?? (error as { errors?: unknown[] }).errors?.[0];
+  if (inner instanceof Error) return reasonOf(inner);
+  const code = (error as { code?: unknown }).code;
+  return { code: typeof code === "string" ? code : undefined, message: error.message || String(code ?? error.name) };
+}
+
+/** Whether the same call may succeed. `isRepeatable` says that doing it twice is doing it once. */
+export function isWorthRetrying(error: AgentGatewayError, isRepeatable: boolean): boolean {
+  const { name, status = 0, turnId, cause } = error;
+  if (name === "connection-failed") return isRepeatable || UNSENT.includes(reasonOf(cause).code ?? "");
+  if ((retriedNames as readonly string[]).includes(name)) return true;
+  // The turn has ended: a repeat would only tell its end again.
+  if (turnId !== undefined) return false;
+  if (status === 408 || status === 429 || status === 503) return true;
+  return isRepeatable && status >= 500;
+}

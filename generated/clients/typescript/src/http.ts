@@ -1,0 +1,192 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/http.ts; do not edit.
+import { attempt } from "./attempts.ts";
+import { notAGateway, responseError } from "./error.ts";
+import { type Exchange, Page, Reply } from "./reply.ts";
+import type { Settings, StartOptions, Token } from "./settings.ts";
+import { TurnStream } from "./turn-stream.ts";
+
+/** An operation of the contract, as the client calls it. */
+export interface Operation {
+  kind?: "page" | "send" | "start" | "stream" | "text";
+  method: string;
+  path: string;
+  token: Token;
+  /** What stands before the options in a call, behind the path's values. */
+  input?: "body" | "query";
+  isIdempotent?: boolean;
+  isRepeatable?: boolean;
+  /** The field that a page's items are in. */
+  items?: string;
+}
+
+type Input = Record<string, unknown>;
+type Call = (...given: unknown[]) => unknown;
+
+/** The calls by noun and verb: `{ chat: { send } }`. */
+export const bindCalls = (
+  settings: Settings,
+  operations: Record<string, Record<string, Operation>>,
+): Record<string, Record<string, Call>> =>
+  mapValues(operations, (verbs, noun) =>
+    mapValues(verbs, (operation, verb) => bind(settings, operation, `${noun}.${verb}`)),
+  );
+
+const mapValues = <From, To>(
+  from: Record<string, From>,
+  change: (value: From, key: string) => To,
+): Record<string, To> => Object.fromEntries(Object.entries(from).map(([key, value]) => [key, change(value, key)]));
+
+function bind(settings: Settings, operation: Operation, name: string): Call {
+  const { kind, path, input } = operation;
+  const inPath = path.split("{").length - 1;
+  return (...given) => {
+    const values = given.slice(0, inPath).map(String);
+    const sent = input && (given[inPath] as Input | undefined);
+    const options = (given[inPath + (input ? 1 : 0)] ?? {}) as StartOptions;
+    const request = requestOf(settings, operation, name, values, sent, options);
+    if (kind === "stream") return streamOf(request, operation, sent, options);
+    if (kind === "send") return new Reply(untilEnded(request));
+    if (kind !== "page") return new Reply(request.exchange());
+    return pageOf(sent ?? {}, options, operation, (query, own) =>
+      requestOf(settings, operation, name, values, query, own).exchange(),
+    );
+  };
+}
+
+/** One logical call: however often it is sent, it has one idempotency key. */
+function requestOf(
+  settings: Settings,
+  operation: Operation,
+  name: string,
+  values: string[],
+  input: unknown,
+  options: StartOptions,
+) {
+  const { method, isIdempotent, isRepeatable = false, kind } = operation;
+  const idempotencyKey = isIdempotent ? (options.idempotencyKey ?? crypto.randomUUID()) : undefined;
+  const url = urlOf(settings, operation, values, input as Input);
+  const body = operation.input === "body" && input !== undefined ? JSON.stringify(bodyOf(operation, input)) : undefined;
+
+  /** Sends it and gives the response, as soon as it begins. */
+  const send = (accept: string, extra: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> => {
+    const headers: Record<string, string> = { ...settings.headers, ...options.headers, accept, ...extra };
+    if (operation.token !== "none") headers.authorization = `Bearer ${settings.tokenOf(operation.token, name)}`;
+    if (body !== undefined) headers["content-type"] = "application/json";
+    if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
+    return settings.fetch(url, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+      ...(signal ? { signal } : {}),
+    });
+  };
+  const once = async <Result>(
+    accept: string,
+    extra: Record<string, string>,
+    read: (response: Response) => Promise<Result>,
+  ): Promise<Result> =>
+    attempt(settings, { operation: name, isRepeatable, idempotencyKey }, options, async (signal) => {
+      const response = await send(accept, extra, signal);
+      if (!response.ok) throw await responseError(response, name);
+      return read(response);
+    });
+
+  return {
+    name,
+    settings,
+    /** The whole reply. */
+    exchange: (): Promise<Exchange<never>> =>
+      once(kind === "text" ? "*/*" : "application/json", {}, async (response) => ({
+        data: (await dataOf(response, name, kind === "text")) as never,
+        response,
+        requestId: response.headers.get("x-request-id") ?? "",
+      })),
+    /** The response that a stream of events comes in. */
+    open: (extra: Record<string, string>): Promise<Response> =>
+      once("text/event-stream", extra, async (response) => {
+        if (response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+        await response.body?.cancel();
+        throw notAGateway(response, name);
+      }),
+  };
+}
+
+export type HttpRequest = ReturnType<typeof requestOf>;
+
+async function dataOf(response: Response, name: string, isText: boolean): Promise<unknown> {
+  if (response.status === 204) return undefined;
+  if (isText) return response.text();
+  if (!response.headers.get("content-type")?.startsWith("application/json")) {
+    await response.body?.cancel();
+    throw notAGateway(response, name);
+  }
+  return response.json();
+}
+
+/** The gateway answers 202 after a while: the same call with its key then waits on. */
+async function untilEnded(request: HttpRequest): Promise<Exchange<never>> {
+  for (;;) {
+    const exchange = await request.exchange();
+    if (exchange.response.status !== 202) return exchange;
+  }
+}
+
+const bodyOf = ({ kind }: Operation, input: unknown): unknown =>
+  kind === "start" || kind === "stream"
+    ? { ...(input as Input), ...(kind === "start" ? { wait: false } : { stream: true }) }
+    : input;
+
+function urlOf(
+  { url, webhookPath }: Settings,
+  { path, input: place }: Operation,
+  values: string[],
+  input: Input,
+): string {
+  let next = 0;
+  const filled = path
+    .replace(/^\/hooks(?=\/|$)/, webhookPath)
+    .replace(/\{\w+\}/g, () => encodeURIComponent(values[next++] ?? ""));
+  if (place !== "query") return url + filled;
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(input ?? {})) if (value !== undefined) query.set(name, String(value));
+  return `${url}${filled}${query.size > 0 ? `?${query}` : ""}`;
+}
+
+function pageOf(
+  query: Input,
+  options: StartOptions,
+  operation: Operation,
+  exchange: (query: Input, options: StartOptions) => Promise<Exchange<Input>>,
+): Page<Input, unknown> {
+  return new Page<Input, unknown>(
+    exchange(query, options),
+    (data) => data[operation.items as string] as unknown[],
+    ({ next_cursor: cursor }) =>
+      cursor == null ? undefined : pageOf({ ...query, cursor }, options, operation, exchange),
+  );
+}
+
+/** The events of a turn: by a POST that starts it, or of one that is there. */
+function streamOf(request: HttpRequest, operation: Operation, input: unknown, options: StartOptions): TurnStream {
+  const { settings, name } = request;
+  if (operation.input !== "body")
+    return new TurnStream(
+      (from) => request.open(lastEvent(from?.after ?? (input as { after?: string } | undefined)?.after)),
+      options.signal,
+    );
+  const resumed: Operation = {
+    method: "GET",
+    path: "/api/v1/turns/{turn_id}/events",
+    token: "rest",
+    isRepeatable: true,
+  };
+  return new TurnStream(
+    (from) =>
+      from === undefined
+        ? request.open({})
+        : requestOf(settings, resumed, name, [from.turnId], undefined, options).open(lastEvent(from.after)),
+    options.signal,
+  );
+}
+
+const lastEvent = (id: string | undefined): Record<string, string> => (id === undefined ? {} : { "last-event-id": id });

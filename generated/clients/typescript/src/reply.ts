@@ -1,0 +1,73 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/reply.ts; do not edit.
+/** A reply with the request's id, under which the gateway's log and flight recorder have the call. */
+export type Received<Data> = Data extends object ? Data & { readonly requestId: string } : Data;
+
+export interface Exchange<Data> {
+  data: Data;
+  response: Response;
+  requestId: string;
+}
+
+/** A call that was made. Await it for the reply. */
+export class Reply<Data> implements Promise<Received<Data>> {
+  readonly [Symbol.toStringTag] = "Reply";
+  readonly #exchange: Promise<Exchange<Data>>;
+
+  constructor(exchange: Promise<Exchange<Data>>) {
+    this.#exchange = exchange;
+  }
+
+  /** The reply with its HTTP response. */
+  withResponse(): Promise<Exchange<Received<Data>>> {
+    return this.#exchange.then((exchange) => ({ ...exchange, data: received(exchange) }));
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: it is a promise.
+  then<Ok = Received<Data>, Failed = never>(
+    onOk?: ((data: Received<Data>) => Ok | PromiseLike<Ok>) | null,
+    onFailed?: ((error: unknown) => Failed | PromiseLike<Failed>) | null,
+  ): Promise<Ok | Failed> {
+    return this.#exchange.then(received).then(onOk, onFailed);
+  }
+
+  catch<Failed = never>(
+    onFailed?: ((error: unknown) => Failed | PromiseLike<Failed>) | null,
+  ): Promise<Received<Data> | Failed> {
+    return this.then(undefined, onFailed);
+  }
+
+  finally(onEnd?: (() => void) | null): Promise<Received<Data>> {
+    return this.#exchange.then(received).finally(onEnd);
+  }
+}
+
+/** A page of a list. Await it for that page alone, or read all pages with `for await`. */
+export class Page<Data, Item> extends Reply<Data> implements AsyncIterable<Item> {
+  readonly #itemsOf: (data: Data) => readonly Item[];
+  readonly #next: (data: Data) => Page<Data, Item> | undefined;
+
+  constructor(
+    exchange: Promise<Exchange<Data>>,
+    itemsOf: (data: Data) => readonly Item[],
+    next: (data: Data) => Page<Data, Item> | undefined,
+  ) {
+    super(exchange);
+    this.#itemsOf = itemsOf;
+    this.#next = next;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Item> {
+    for (let page: Page<Data, Item> | undefined = this; page; ) {
+      const data: Data = await page;
+      yield* this.#itemsOf(data);
+      page = this.#next(data);
+    }
+  }
+}
+
+/** The id is not among the fields of the reply, so that a copy or `JSON.stringify` holds the reply alone. */
+function received<Data>({ data, requestId }: Exchange<Data>): Received<Data> {
+  if (typeof data === "object" && data !== null && !("requestId" in data))
+    Object.defineProperty(data, "requestId", { value: requestId, configurable: true });
+  return data as Received<Data>;
+}

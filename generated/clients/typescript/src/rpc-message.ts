@@ -1,0 +1,34 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-message.ts; do not edit.
+import { AgentGatewayError, type RpcErrorObject, rpcError } from "./error.ts";
+
+export interface RpcRequest {
+  jsonrpc: "2.0";
+  method: string;
+  params: object;
+  /** Absent in a notification, which is not answered. */
+  id?: string;
+}
+
+export interface RpcResponse {
+  id: string | number | null;
+  result?: unknown;
+  error?: RpcErrorObject;
+}
+
+export const isResponse = (value: unknown): value is RpcResponse =>
+  typeof value === "object" && value !== null && "id" in value && ("result" in value || "error" in value);
+
+/** The response to one request. Throws the error by which the message as a whole was refused. */
+export function responseTo(
+  id: string,
+  responses: readonly RpcResponse[],
+  operation: string,
+  status?: number,
+): RpcResponse {
+  const response = responses.find((candidate) => candidate.id === id);
+  if (response !== undefined) return response;
+  const refusal = responses.find((candidate) => candidate.id === null)?.error;
+  if (refusal !== undefined) throw rpcError(refusal, operation, status);
+  const detail = `No response has the id ${id}. Is this a gateway?`;
+  throw new AgentGatewayError("not-a-gateway", "Not a gateway's answer", { operation, status, detail });
+}

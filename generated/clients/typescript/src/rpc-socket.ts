@@ -1,0 +1,177 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-socket.ts; do not edit.
+import type { Push, Subscribe, Subscribed, Unsubscribe } from "./push-types.ts";
+import { attempt } from "./attempts.ts";
+import { rpcError } from "./error.ts";
+import { createPushQueue, type PushQueue } from "./push-queue.ts";
+import type { Send } from "./rpc-calls.ts";
+import { isResponse, type RpcRequest, type RpcResponse } from "./rpc-message.ts";
+import type { CallOptions, Settings } from "./settings.ts";
+import { clientClosed, createConnection, protocolsFor, type SocketLike } from "./socket.ts";
+import { createSubscriptions } from "./subscriptions.ts";
+
+/** The calls that only a WebSocket has. */
+export interface SocketCalls {
+  /** Begins streams, or goes on with them. The client remembers them, and how far each has come, over lost connections. */
+  subscribe(request: Subscribe, options?: CallOptions): Promise<void>;
+  unsubscribe(request: Unsubscribe, options?: CallOptions): Promise<void>;
+  /**
+   * Every push from now on, to each reader. A lost connection is opened again and its subscriptions go on where they were. If it does
+   * not come back, the reader gets an AgentGatewayError.
+   */
+  pushes(options?: { signal?: AbortSignal }): AsyncIterableIterator<Push>;
+  close(): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+interface Waiting {
+  ids: Set<string>;
+  responses: RpcResponse[];
+  resolve(responses: RpcResponse[]): void;
+  reject(error: unknown): void;
+  /** Called before anything that came after the answers is looked at. */
+  onAnswer?: ((responses: RpcResponse[]) => void) | undefined;
+}
+
+/** Calls and pushes over one WebSocket, which is opened by the first call. */
+export function openSocket(settings: Settings): { send: Send; calls: SocketCalls } {
+  const { WebSocket } = settings;
+  if (WebSocket === undefined)
+    throw new TypeError(
+      "There is no WebSocket here, as in Node 20. Install ws and pass its class to the client: `WebSocket`.",
+    );
+  const waiting = new Set<Waiting>();
+  const readers = new Set<PushQueue>();
+  const subscriptions = createSubscriptions();
+  const url = `${settings.url.replace(/^http/i, "ws")}/rpc/ws`;
+  let last = 0;
+
+  const connection = createConnection(
+    () => new WebSocket(url, protocolsFor(settings.tokenOf("rpc", "rpc.connect"))),
+    settings.reconnect,
+    {
+      async onOpen(socket) {
+        const request = subscriptions.current();
+        if (request !== undefined) await control(socket, "rpc.subscribe", request, subscriptions.moved);
+      },
+      onFrame(frame) {
+        for (const message of Array.isArray(frame) ? frame : [frame]) {
+          if (isResponse(message)) answer(message);
+          else push(message as Push);
+        }
+      },
+      onLost(error) {
+        for (const call of waiting) call.reject(error); // Nobody knows whether they were done.
+        waiting.clear();
+        return { goOn: readers.size > 0 };
+      },
+      onGone(error) {
+        for (const reader of readers) reader.fail(error);
+      },
+    },
+  );
+
+  const push = (message: Push) => {
+    subscriptions.note(message);
+    for (const reader of readers) reader.add(message);
+  };
+
+  const answer = (response: RpcResponse) => {
+    // A null id refuses a whole message. Answers are not bound to an order, so every open call may be meant.
+    for (const call of waiting) {
+      if (response.id !== null && !call.ids.delete(String(response.id))) continue;
+      call.responses.push(response);
+      if (response.id !== null && call.ids.size > 0) return;
+      waiting.delete(call);
+      call.onAnswer?.(call.responses);
+      call.resolve(call.responses);
+      if (response.id !== null) return;
+    }
+  };
+
+  const exchange = (
+    socket: SocketLike,
+    message: RpcRequest | RpcRequest[],
+    signal?: AbortSignal,
+    onAnswer?: Waiting["onAnswer"],
+  ) =>
+    new Promise<RpcResponse[]>((resolve, reject) => {
+      const requests = Array.isArray(message) ? message : [message];
+      const ids = new Set(requests.flatMap(({ id }) => (id === undefined ? [] : [id])));
+      socket.send(JSON.stringify(message));
+      if (ids.size === 0) return resolve([]);
+      const call: Waiting = { ids, responses: [], resolve, reject, onAnswer };
+      waiting.add(call);
+      signal?.addEventListener("abort", () => {
+        waiting.delete(call);
+        reject(signal.reason);
+      });
+    });
+
+  /** `apply` gets the result as it comes: pushes that came with it are noted after it, and must not be undone. */
+  const control = async (
+    socket: SocketLike,
+    method: string,
+    params: object,
+    apply: (result: Subscribed) => void = () => {},
+    signal?: AbortSignal,
+  ) => {
+    last += 1;
+    const id = `${method} ${last}`;
+    const onAnswer = ([response]: RpcResponse[]) => {
+      if (response !== undefined && response.error === undefined) apply(response.result as Subscribed);
+    };
+    const [response] = await exchange(socket, { jsonrpc: "2.0", method, params, id }, signal, onAnswer);
+    if (response?.error !== undefined) throw rpcError(response.error, method);
+  };
+
+  const ready = (signal: AbortSignal) => withSignal(connection.ready(), signal);
+  const controlled = (
+    operation: string,
+    options: CallOptions,
+    call: (socket: SocketLike, signal: AbortSignal) => Promise<void>,
+  ): Promise<void> =>
+    attempt(settings, { operation, isRepeatable: true }, options, async (signal) => call(await ready(signal), signal));
+
+  const send: Send = async (message, _operation, _options, signal) => ({
+    responses: await exchange(await ready(signal), message, signal),
+  });
+  const calls: SocketCalls = {
+    subscribe: (request, options = {}) =>
+      controlled("rpc.subscribe", options, (socket, signal) =>
+        control(socket, "rpc.subscribe", request, (begun) => subscriptions.add(request, begun), signal),
+      ),
+    unsubscribe(request, options = {}) {
+      subscriptions.remove(request);
+      return controlled("rpc.unsubscribe", options, (socket, signal) =>
+        control(socket, "rpc.unsubscribe", request, undefined, signal),
+      );
+    },
+    pushes({ signal } = {}) {
+      const reader = createPushQueue((queue) => readers.delete(queue));
+      readers.add(reader);
+      if (signal?.aborted) reader.fail(signal.reason);
+      signal?.addEventListener("abort", () => reader.fail(signal.reason));
+      connection.ready().catch((error: unknown) => reader.fail(error));
+      return reader;
+    },
+    close() {
+      connection.close();
+      for (const call of waiting) call.reject(clientClosed());
+      waiting.clear();
+      for (const reader of [...readers]) void reader.return?.();
+    },
+    async [Symbol.asyncDispose]() {
+      this.close();
+    },
+  };
+  return { send, calls };
+}
+
+/** Stops waiting when the signal says so. */
+async function withSignal<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  signal.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    promise.then(resolve, reject);
+  });
+}

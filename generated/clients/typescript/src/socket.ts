@@ -1,0 +1,179 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/socket.ts; do not edit.
+import { pause } from "./attempts.ts";
+import { AgentGatewayError, isWorthRetrying, rpcError } from "./error.ts";
+import { isResponse } from "./rpc-message.ts";
+
+/** The part of a WebSocket that is needed: a browser's, Node's own (from 22) and the `ws` package's all have it. */
+export interface SocketLike {
+  send(data: string): void;
+  close(code?: number, reason?: string): void;
+  addEventListener(type: "open", listener: () => void): void;
+  addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
+  addEventListener(type: "close", listener: (event: { code: number; reason: string }) => void): void;
+  addEventListener(type: "error", listener: (event: { message?: string }) => void): void;
+}
+
+export type SocketClass = new (url: string, protocols: string[]) => SocketLike;
+
+export interface Reconnect {
+  /** How often a lost connection is tried again before readers of pushes are told; 10. */
+  attempts?: number;
+  /** The first pause, doubled at each attempt; 250. */
+  minMs?: number;
+  /** The longest pause; 30 000. */
+  maxMs?: number;
+  /** Called with each pause as it begins, so that a page can say when the next attempt is. */
+  onPause?: (ms: number) => void;
+}
+
+interface Events {
+  /** A new connection stands. Nothing else is sent before this has ended. */
+  onOpen(socket: SocketLike): Promise<void>;
+  onFrame(frame: unknown): void;
+  /** The connection is lost; with `goOn` it is wanted back at once. */
+  onLost(error: AgentGatewayError): { goOn: boolean };
+  /** It did not come back. */
+  onGone(error: unknown): void;
+}
+
+/** The protocol, and the token in the only form that a browser can send it in. */
+export const protocolsFor = (token: string): string[] => ["agent-gateway.v1", `bearer.${base64url(token)}`];
+
+const base64url = (text: string): string =>
+  btoa(String.fromCharCode(...new TextEncoder().encode(text)))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+
+/** The close code that says that the token is not known any more: with it no new connection would stand. */
+const TOKEN_GONE = 4401;
+
+/** When a gateway that restarts wants to be asked again: another moment for each client. */
+const hintOf = (reason: string): number | undefined => {
+  const ms = /\bretry-after-ms=(\d{1,6})\b/.exec(reason)?.[1];
+  return ms === undefined ? undefined : Number(ms);
+};
+
+/** The `ws` package hands over the answer that it got in place of a connection; a browser keeps it to itself. */
+interface TellsResponse {
+  on?(
+    event: "unexpected-response",
+    listener: (request: unknown, response: AsyncIterable<Uint8Array> & { statusCode?: number }) => void,
+  ): void;
+}
+
+/** Why the gateway refused the connection, if it says so. */
+async function refusalIn(response: AsyncIterable<Uint8Array>): Promise<AgentGatewayError | undefined> {
+  const decoder = new TextDecoder();
+  let text = "";
+  try {
+    for await (const bytes of response) text += decoder.decode(bytes, { stream: true });
+    const body: unknown = JSON.parse(text);
+    return isResponse(body) && body.error !== undefined ? rpcError(body.error, undefined) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** One connection at a time: opened when it is first needed, and again after it was lost. */
+export function createConnection(
+  open: () => SocketLike,
+  { attempts = 10, minMs = 250, maxMs = 30_000, onPause }: Reconnect,
+  events: Events,
+) {
+  let current: SocketLike | undefined;
+  let connected: Promise<SocketLike> | undefined;
+  let closed = false;
+
+  const connectOnce = () =>
+    new Promise<SocketLike>((resolve, reject) => {
+      const socket = open();
+      let reason = "";
+      let refusal: AgentGatewayError | undefined;
+      let stands = false;
+      current = socket;
+      (socket as TellsResponse).on?.("unexpected-response", async (_request, response) => {
+        refusal = await refusalIn(response);
+        reason = `HTTP ${response.statusCode}`;
+        socket.close();
+      });
+      socket.addEventListener("error", ({ message }) => {
+        reason ||= message ?? "";
+      });
+      socket.addEventListener("message", ({ data }) => {
+        try {
+          events.onFrame(JSON.parse(String(data)));
+        } catch {
+          socket.close(4000, "a frame is no JSON");
+        }
+      });
+      socket.addEventListener("open", () => {
+        events.onOpen(socket).then(
+          () => {
+            stands = true;
+            resolve(socket);
+          },
+          (error: unknown) => {
+            reject(error);
+            socket.close(1000);
+          },
+        );
+      });
+      socket.addEventListener("close", ({ code, reason: said }) => {
+        const error = refusal ?? lostError(`The connection ended with ${code} ${said || reason}`.trimEnd());
+        if (current === socket) current = undefined;
+        const { goOn } = events.onLost(error);
+        reject(error);
+        if (!stands) return;
+        const isWanted = goOn && !closed;
+        connected = isWanted && code !== TOKEN_GONE ? connectAgain(hintOf(said)) : undefined;
+        if (isWanted && code === TOKEN_GONE) events.onGone(error);
+      });
+    });
+
+  /** Tries again and again, ever more slowly and never in step with other clients. */
+  const connectAgain = (hintMs: number | undefined): Promise<SocketLike> => {
+    const trying = (async () => {
+      for (let attempt = 0; ; attempt += 1) {
+        const ownMs = Math.min(maxMs, minMs * 2 ** attempt) * (0.5 + Math.random() / 2);
+        const ms = attempt === 0 ? Math.min(maxMs, hintMs ?? ownMs) : ownMs;
+        onPause?.(ms);
+        await pause(ms);
+        if (closed) throw clientClosed();
+        try {
+          return await connectOnce();
+        } catch (error) {
+          if (attempt + 1 < attempts && isWorthRetrying(error as AgentGatewayError, true)) continue;
+          connected = undefined;
+          events.onGone(error);
+          throw error;
+        }
+      }
+    })();
+    trying.catch(() => {}); // Whoever waits for it learns of it; nobody has to.
+    return trying;
+  };
+
+  return {
+    /** The connection, opened if it is not there. A first attempt that fails is not repeated. */
+    async ready(): Promise<SocketLike> {
+      if (closed) throw clientClosed();
+      connected ??= connectOnce().catch((error: unknown) => {
+        connected = undefined;
+        throw error;
+      });
+      return connected;
+    },
+    close() {
+      closed = true;
+      connected = undefined;
+      current?.close(1000);
+    },
+  };
+}
+
+export const lostError = (detail: string): AgentGatewayError =>
+  new AgentGatewayError("connection-failed", "Connection failed", { detail: `${detail}.` });
+
+export const clientClosed = (): AgentGatewayError =>
+  new AgentGatewayError("closed", "Closed", { detail: "The client was closed." });

@@ -1,0 +1,79 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/turn-stream.ts; do not edit.
+import type { TurnEvent } from "./rest-types.ts";
+import { pause } from "./attempts.ts";
+import { AgentGatewayError, isWorthRetrying } from "./error.ts";
+import { readEvents } from "./sse.ts";
+
+/** Opens the stream, behind an event of a turn or from its start. */
+type Open = (from: { turnId: string; after: string } | undefined) => Promise<Response>;
+
+/** How often a lost stream is opened again without a new event in between. */
+const ATTEMPTS = 5;
+const LAST_EVENTS: readonly TurnEvent["event"][] = ["turn.completed", "turn.failed", "turn.cancelled"];
+
+/**
+ * The events of a turn until its end. The call is made when the reading begins. A stream that is lost goes on behind its last event. Who
+ * stops reading ends the stream, not the turn.
+ */
+export class TurnStream implements AsyncIterable<TurnEvent> {
+  readonly #open: Open;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(open: Open, signal: AbortSignal | undefined) {
+    this.#open = open;
+    this.#signal = signal;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<TurnEvent, void, undefined> {
+    let from: { turnId: string; after: string } | undefined;
+    for (let failed = 0; ; failed += 1) {
+      let error: unknown;
+      try {
+        for await (const { event, id, data } of readEvents(await this.#open(from))) {
+          const turnEvent = { event, id, data: JSON.parse(data) } as TurnEvent;
+          from = { turnId: turnEvent.data.turn_id, after: id };
+          failed = 0;
+          yield turnEvent;
+          if (LAST_EVENTS.includes(turnEvent.event)) return;
+        }
+      } catch (cause) {
+        if (this.#signal?.aborted) throw this.#signal.reason;
+        error = cause;
+      }
+      if (isRefusal(error) || from === undefined) throw error ?? lost(error);
+      if (failed >= ATTEMPTS) throw lost(error);
+      await pause(Math.min(5_000, 200 * 2 ** failed), this.#signal);
+    }
+  }
+
+  /** The reply, piece by piece. Throws an AgentGatewayError where the turn ends without one. */
+  async *text(): AsyncGenerator<string, void, undefined> {
+    let length = 0;
+    for await (const { event, data } of this) {
+      // Another attempt begins the reply anew.
+      if (event === "turn.started" && data.attempt > 1 && length > 0) length = 0;
+      if (event === "message.delta") {
+        const piece = data.text.slice(Math.max(0, length - data.offset));
+        length = data.offset + data.text.length;
+        if (piece !== "") yield piece;
+      }
+      if (event === "turn.failed") {
+        const { name, title, detail } = data.error;
+        throw new AgentGatewayError(name, title, { detail, turnId: data.turn_id });
+      }
+      if (event === "turn.cancelled") {
+        const detail = "The turn was cancelled.";
+        throw new AgentGatewayError("turn-cancelled", "Turn cancelled", { detail, turnId: data.turn_id });
+      }
+    }
+  }
+}
+
+/** The gateway has answered, and would answer so again. */
+const isRefusal = (error: unknown): boolean => error instanceof AgentGatewayError && !isWorthRetrying(error, true);
+
+const lost = (cause: unknown): AgentGatewayError =>
+  new AgentGatewayError("connection-failed", "Connection failed", {
+    detail: "The stream was lost again and again.",
+    cause,
+  });

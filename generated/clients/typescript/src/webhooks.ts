@@ -1,0 +1,113 @@
+// Copied by "npm run generate" from scripts/generate/runtime/typescript/webhooks.ts; do not edit.
+import type { Announcement } from "./rest-types.ts";
+import { AgentGatewayError } from "./error.ts";
+
+/** Headers of a request, in any form that a server has them in. */
+export type HeadersLike = Headers | Record<string, string | readonly string[] | undefined>;
+
+/** How senders sign. A mapping's `verify.type` has the same words. */
+export type SignatureScheme = "standard-webhooks" | "github" | "stripe" | "slack";
+
+export interface SignOptions {
+  scheme?: SignatureScheme;
+  /** The delivery's id, which the gateway takes as the idempotency key; a new one. */
+  id?: string;
+  /** Seconds since 1970; now. */
+  timestamp?: number;
+}
+
+const TOLERANCE_S = 300;
+
+/**
+ * Verifies an announcement of the gateway and gives what it says. `body` must be the request's bytes or text as they came. With several
+ * secrets one must fit, so that a secret can be changed. Throws an AgentGatewayError, `bad-signature`, where the request is not to be trusted.
+ */
+export async function unwrap(
+  body: string | Uint8Array,
+  headers: HeadersLike,
+  secrets: string | readonly string[],
+): Promise<Announcement> {
+  const id = headerOf(headers, "webhook-id");
+  const timestamp = headerOf(headers, "webhook-timestamp");
+  const signatures = headerOf(headers, "webhook-signature").split(" ");
+  if (!(Math.abs(Date.now() / 1_000 - Number(timestamp)) <= TOLERANCE_S))
+    throw refusal(
+      `\`webhook-timestamp\` is more than ${TOLERANCE_S} seconds from now. Is the clock right, or is it an old request?`,
+    );
+  const bytes = bytesOf(body);
+  for (const secret of [secrets].flat()) {
+    const expected = `v1,${base64(await hmac(keyOf(secret), `${id}.${timestamp}.`, bytes))}`;
+    if (signatures.some((signature) => isSame(signature, expected))) return JSON.parse(new TextDecoder().decode(bytes));
+  }
+  throw refusal(
+    "The signature fits none of the secrets. Is it the secret of this channel, and is `body` exactly what was received?",
+  );
+}
+
+/** The headers that a sender must set, so that a mapping with `verify` takes the request. `body` is exactly what is sent. */
+export async function sign(
+  body: string | Uint8Array,
+  secret: string,
+  { scheme = "standard-webhooks", id, timestamp = Math.floor(Date.now() / 1_000) }: SignOptions = {},
+): Promise<Record<string, string>> {
+  const bytes = bytesOf(body);
+  switch (scheme) {
+    case "standard-webhooks": {
+      const own = id ?? `msg_${crypto.randomUUID()}`;
+      const signature = base64(await hmac(keyOf(secret), `${own}.${timestamp}.`, bytes));
+      return { "webhook-id": own, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,${signature}` };
+    }
+    case "github": {
+      const signature = `sha256=${hex(await hmac(encode(secret), "", bytes))}`;
+      return { "x-github-delivery": id ?? crypto.randomUUID(), "x-hub-signature-256": signature };
+    }
+    case "stripe":
+      return { "stripe-signature": `t=${timestamp},v1=${hex(await hmac(encode(secret), `${timestamp}.`, bytes))}` };
+    case "slack": {
+      const signature = `v0=${hex(await hmac(encode(secret), `v0:${timestamp}:`, bytes))}`;
+      return { "x-slack-request-timestamp": String(timestamp), "x-slack-signature": signature };
+    }
+    default:
+      throw new TypeError(`There is no scheme ${scheme}. There are: standard-webhooks, github, stripe, slack.`);
+  }
+}
+
+const refusal = (detail: string): AgentGatewayError =>
+  new AgentGatewayError("bad-signature", "Bad signature", { detail });
+
+function headerOf(headers: HeadersLike, name: string): string {
+  const value =
+    headers instanceof Headers
+      ? headers.get(name)
+      : Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
+  if (typeof value === "string") return value;
+  throw refusal(`The header \`${name}\` is missing. Did the request come from the gateway?`);
+}
+
+const encode = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
+const bytesOf = (body: string | Uint8Array): Uint8Array => (typeof body === "string" ? encode(body) : body);
+
+/** The key of a Standard Webhooks secret: after `whsec_` its bytes in base64, otherwise the bytes of the text. */
+const keyOf = (secret: string): Uint8Array<ArrayBuffer> =>
+  secret.startsWith("whsec_") ? Uint8Array.from(atob(secret.slice(6)), (char) => char.charCodeAt(0)) : encode(secret);
+
+async function hmac(key: Uint8Array<ArrayBuffer>, prefix: string, body: Uint8Array): Promise<Uint8Array> {
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  const imported = await crypto.subtle.importKey("raw", key, algorithm, false, ["sign"]);
+  const before = encode(prefix);
+  const signed = new Uint8Array(before.length + body.length);
+  signed.set(before);
+  signed.set(body, before.length);
+  return new Uint8Array(await crypto.subtle.sign("HMAC", imported, signed));
+}
+
+const base64 = (bytes: Uint8Array): string => btoa(String.fromCharCode(...bytes));
+const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** Compares without telling by its time where two texts differ. */
+function isSame(a: string, b: string): boolean {
+  if (a.length !== b.length) return false;
+  let difference = 0;
+  for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index);
+  return difference === 0;
+}
