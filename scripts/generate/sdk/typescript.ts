@@ -4,6 +4,7 @@ import { literal } from "../json.ts";
 import { comment, header, type Output } from "../output.ts";
 import type { Call, SdkDescription } from "./description.ts";
 import { namesIn, type Shape } from "./shapes.ts";
+import { printApiPage } from "./typescript-page.ts";
 import { printShape, printType } from "./typescript-types.ts";
 
 const FOLDER = "clients/typescript";
@@ -17,6 +18,7 @@ export function typescriptSdk(sdk: SdkDescription, version: string): Output {
     "src/push-types.ts": printPushTypes(sdk),
     "src/rest.ts": printRest(sdk.rest.calls),
     "src/rpc.ts": printRpc(sdk.rpc.calls),
+    "api.md": printApiPage(sdk, { signatureOf: anySignature, docOf }),
     "package.json": printPackage(version),
     "jsr.json": printJsr(version),
     ...copiedRuntime(),
@@ -100,8 +102,8 @@ const SET_BY_CALL = `"stream" | "wait"`;
 const inputOf = ({ kind, body, params }: Call): "body" | "query" | undefined =>
   body ? "body" : params.length > 0 || kind === "stream" ? "query" : undefined;
 
-/** The parameters and the type of a call's function. */
-export function signatureOf(call: Call): string {
+/** The parameters and the type of a REST call's function. */
+function signatureOf(call: Call): string {
   const parts = call.path.map(({ name }) => `${camel(name)}: string`);
   const input = inputOf(call);
   if (input === "body" && call.body) {
@@ -114,6 +116,13 @@ export function signatureOf(call: Call): string {
   return `(${parts.join(", ")}): ${replyType(call)}`;
 }
 
+const rpcSignatureOf = (call: Call): string => {
+  const optional = call.params.some(({ required }) => required) ? "" : "?";
+  return `(params${optional}: ${paramsName(call)}, options?: ${call.idempotent ? "StartOptions" : "CallOptions"}): ${replyType(call)}`;
+};
+
+const anySignature = (call: Call): string => (call.id.startsWith("rpc.") ? rpcSignatureOf(call) : signatureOf(call));
+
 const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 const inline = ({ params }: Call): string =>
   params.map(({ name, required, type }) => `${name}${required ? "" : "?"}: ${printType(type)} | undefined`).join("; ");
@@ -125,7 +134,7 @@ function replyType({ kind, reply, page }: Call): string {
 }
 
 /** The words in front of a call: its description, and what the kind adds. */
-export const docOf = ({ summary, doc, kind }: Call): string => {
+const docOf = ({ summary, doc, kind }: Call): string => {
   const added = {
     plain: "",
     page: "Await it for one page, or read every page with `for await`.",
@@ -211,8 +220,6 @@ function printRpc(calls: Call[]): string {
       ...(call.page ? namesIn(call.page.item) : []),
     ]),
   );
-  const signature = (call: Call) =>
-    `(params${call.params.some(({ required }) => required) ? "" : "?"}: ${paramsName(call)}, options?: ${call.idempotent ? "StartOptions" : "CallOptions"}): ${replyType(call)}`;
   return `${header("openrpc.json")}
 import type { Reply, Page } from "./reply.ts";
 import { bindMethods, type Method, type RpcCalls, sendByHttp } from "./rpc-calls.ts";
@@ -230,7 +237,7 @@ export type * as types from "./rpc-types.ts";
 ${nouns
   .map(
     ([noun, verbs]) => `export interface ${capital(noun)}Methods {
-${verbs.map((call) => `${comment(docOf(call), "  ")}  ${call.verb}${signature(call)};`).join("\n")}
+${verbs.map((call) => `${comment(docOf(call), "  ")}  ${call.verb}${rpcSignatureOf(call)};`).join("\n")}
 }
 `,
   )
