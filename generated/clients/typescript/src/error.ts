@@ -139,7 +139,7 @@ export function connectionError(cause: unknown, operation: string | undefined, u
       ? `Nothing answers at ${host} (ECONNREFUSED). Is the gateway running, and is the address right?`
       : code === "ENOTFOUND" || code === "EAI_AGAIN"
         ? `There is no host ${new URL(url).hostname} (${code}). Is the address right?`
-        : `No answer came from ${host}: ${message}${code === undefined || message.includes(code) ? "" : ` (${code})`}.`;
+        : `No answer came from ${host}: ${message.replace(/\.$/, "")}${code === undefined || message.includes(code) ? "" : ` (${code})`}.`;
   return new AgentGatewayError("connection-failed", "Connection failed", { operation, detail, cause });
 }
 

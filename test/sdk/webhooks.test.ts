@@ -1,0 +1,74 @@
+import { describe, expect, test } from "vitest";
+import { AgentGatewayError, webhooks } from "#generated/clients/typescript/src/index.ts";
+import { SECRETS, startGateway } from "#test/harness/gateway.ts";
+import { checkedFetch } from "#test/harness/rest.ts";
+
+const body = JSON.stringify({
+  type: "turn.completed",
+  timestamp: "2026-11-21T08:54:32.456Z",
+  data: { reply: "Done." },
+});
+const secret = `whsec_${Buffer.from("a secret of the tests").toString("base64")}`;
+
+describe("webhooks.unwrap", () => {
+  test("gives an announcement whose signature fits one of the secrets", async () => {
+    const headers = await webhooks.sign(body, secret);
+    expect(await webhooks.unwrap(body, headers, secret)).toEqual(JSON.parse(body));
+    expect(await webhooks.unwrap(Buffer.from(body), new Headers(headers), ["another", secret])).toEqual(
+      JSON.parse(body),
+    );
+  });
+
+  test("takes header names in any case, and several signatures", async () => {
+    const headers = await webhooks.sign(body, secret);
+    const shouted = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]));
+    shouted["WEBHOOK-SIGNATURE"] = `v1,AAAA ${shouted["WEBHOOK-SIGNATURE"]}`;
+    expect(await webhooks.unwrap(body, shouted, secret)).toEqual(JSON.parse(body));
+  });
+
+  const refused = async (given: Parameters<typeof webhooks.unwrap>): Promise<string> => {
+    const error = await webhooks.unwrap(...given).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(AgentGatewayError);
+    expect((error as AgentGatewayError).name).toBe("bad-signature");
+    return (error as AgentGatewayError).message;
+  };
+
+  test("refuses another body, another secret, an old request and a request without signature, and says why", async () => {
+    const headers = await webhooks.sign(body, secret);
+    expect(await refused([`${body} `, headers, secret])).toMatch(/fits none of the secrets/);
+    expect(await refused([body, headers, "another"])).toMatch(/fits none of the secrets/);
+    const old = await webhooks.sign(body, secret, { timestamp: Math.floor(Date.now() / 1_000) - 301 });
+    expect(await refused([body, old, secret])).toMatch(/more than 300 seconds from now/);
+    expect(await refused([body, { ...headers, "webhook-timestamp": "soon" }, secret])).toMatch(/300 seconds/);
+    expect(await refused([body, {}, secret])).toMatch(/`webhook-id` is missing/);
+  });
+});
+
+describe("webhooks.sign", () => {
+  test.each(["standard-webhooks", "github", "stripe", "slack"] as const)(
+    "signs as %s does, for a mapping that verifies it",
+    async (scheme) => {
+      const mapping = {
+        match: {},
+        message: "{body.text}",
+        verify: { type: scheme, secret: "a-secret-of-sixteen-or-more" },
+      };
+      await using gateway = await startGateway({
+        config: { webhooks: { token: SECRETS.webhookToken, mappings: { sender: mapping } } },
+      });
+      const sent = JSON.stringify({ text: "signed" });
+      const post = async (headers: Record<string, string>) => {
+        const init = { method: "POST", headers: { "content-type": "application/json", ...headers }, body: sent };
+        return (await checkedFetch(new Request(`${gateway.url}/hooks/sender`, init))).status;
+      };
+      expect(await post(await webhooks.sign(sent, "a-secret-of-sixteen-or-more", { scheme }))).toBe(200);
+      expect(await post(await webhooks.sign(sent, "another-secret-of-sixteen", { scheme }))).toBe(401);
+    },
+  );
+
+  test("names the schemes if there is no such scheme", async () => {
+    await expect(webhooks.sign("{}", "s", { scheme: "gitlab" as never })).rejects.toThrow(
+      "There are: standard-webhooks, github, stripe, slack.",
+    );
+  });
+});
