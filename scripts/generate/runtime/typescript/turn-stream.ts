@@ -45,16 +45,21 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
     }
   }
 
-  /** The reply, piece by piece. Throws an AgentGatewayError where the turn ends without one. */
+  /**
+   * The reply, piece by piece. A turn that runs again, after a crash of the gateway for instance, goes on where its new reply passes the old
+   * one; a reply that differs is given from its start. Throws an AgentGatewayError where the turn ends without one.
+   */
   async *text(): AsyncGenerator<string, void, undefined> {
-    let length = 0;
+    let given = "";
+    let reply = "";
     for await (const { event, data } of this) {
-      // Another attempt begins the reply anew.
-      if (event === "turn.started" && data.attempt > 1 && length > 0) length = 0;
+      if (event === "turn.started") reply = "";
       if (event === "message.delta") {
-        const piece = data.text.slice(Math.max(0, length - data.offset));
-        length = data.offset + data.text.length;
-        if (piece !== "") yield piece;
+        reply = reply.slice(0, data.offset) + data.text;
+        const isBehind = given.startsWith(reply);
+        const piece = reply.startsWith(given) ? reply.slice(given.length) : reply;
+        if (!isBehind) given = reply;
+        if (!isBehind && piece !== "") yield piece;
       }
       if (event === "turn.failed") {
         const { name, title, detail } = data.error;

@@ -1,0 +1,57 @@
+import { expect, test } from "vitest";
+import { TurnStream } from "#generated/clients/typescript/src/index.ts";
+
+type Event = { event: string; data: object };
+const started = (attempt: number): Event => ({ event: "turn.started", data: { turn_id: "turn_1", attempt } });
+const delta = (offset: number, text: string): Event => ({
+  event: "message.delta",
+  data: { turn_id: "turn_1", offset, text },
+});
+const completed: Event = { event: "turn.completed", data: { turn_id: "turn_1" } };
+const failed: Event = {
+  event: "turn.failed",
+  data: { turn_id: "turn_1", error: { name: "turn-timeout", title: "Turn timed out", detail: "It took too long." } },
+};
+
+/** The pieces of a reply whose stream has these events, lost after each list of them. */
+const textOf = async (...streams: Event[][]): Promise<string[]> => {
+  let opened = 0;
+  const stream = new TurnStream(async () => {
+    const events = streams[opened++] ?? [];
+    const lines = events.map(
+      ({ event, data }, n) => `event: ${event}\nid: ${opened}.${n}\ndata: ${JSON.stringify(data)}\n\n`,
+    );
+    return new Response(lines.join(""), { headers: { "content-type": "text/event-stream" } });
+  }, undefined);
+  const pieces: string[] = [];
+  for await (const piece of stream.text()) pieces.push(piece);
+  return pieces;
+};
+
+test("gives each piece once, where a stream that was lost begins with all so far", async () => {
+  expect(
+    await textOf(
+      [started(1), delta(0, "Good "), delta(5, "mor")],
+      [delta(0, "Good morning")],
+      [delta(12, "!"), completed],
+    ),
+  ).toEqual(["Good ", "mor", "ning", "!"]);
+});
+
+test("goes on where the reply of another attempt passes that of the first", async () => {
+  const second = [started(2), delta(0, "Go"), delta(2, "od morn"), delta(9, "ing"), completed];
+  expect(await textOf([started(1), delta(0, "Good ")], second)).toEqual(["Good ", "morn", "ing"]);
+});
+
+test("gives the reply of another attempt from its start where it differs", async () => {
+  const second = [started(2), delta(0, "Hel"), delta(3, "lo"), completed];
+  expect(await textOf([started(1), delta(0, "Good ")], second)).toEqual(["Good ", "Hel", "lo"]);
+});
+
+test("throws the error of a turn that failed, under its name", async () => {
+  await expect(textOf([started(1), delta(0, "Good "), failed])).rejects.toMatchObject({
+    name: "turn-timeout",
+    message: "It took too long.",
+    turnId: "turn_1",
+  });
+});
