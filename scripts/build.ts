@@ -1,7 +1,6 @@
 import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
-import ts from "typescript";
 import { buildConsole } from "./build-console.ts";
 import { generateCode } from "./generate/code.ts";
 import { writeFiles } from "./generate/output.ts";
@@ -22,34 +21,6 @@ writeFiles(generateCode("specs"), "generated");
 const began = new Date();
 /** Where the build is made before it takes the place of the one before. */
 const next = join(DIST, `next-${process.pid}`);
-const clients = ["generated/clients/rest.ts", "generated/clients/rpc.ts"];
-
-/** The types of the clients, for programs that import them by name. */
-const declareClients = (): void => {
-  const program = ts.createProgram(clients, {
-    declaration: true,
-    emitDeclarationOnly: true,
-    allowImportingTsExtensions: true,
-    rewriteRelativeImportExtensions: true,
-    outDir: join(next, "types"),
-    rootDir: "generated",
-    strict: true,
-    skipLibCheck: true,
-    target: ts.ScriptTarget.ES2023,
-    lib: ["lib.es2023.d.ts", "lib.esnext.disposable.d.ts"],
-    module: ts.ModuleKind.Preserve,
-    moduleResolution: ts.ModuleResolutionKind.Bundler,
-    types: ["node"],
-  });
-  const { diagnostics } = program.emit();
-  if (diagnostics.length > 0) throw new Error(ts.formatDiagnostics(diagnostics, host));
-};
-const host: ts.FormatDiagnosticsHost = {
-  getCanonicalFileName: (name) => name,
-  getCurrentDirectory: () => process.cwd(),
-  getNewLine: () => "\n",
-};
-
 const filesIn = async (folder: string): Promise<string[]> => {
   const entries = await readdir(folder, { withFileTypes: true, recursive: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -91,8 +62,6 @@ const make = async (): Promise<void> => {
     entryPoints: { "sqlite-worker": "src/store/sqlite/worker/worker.ts" },
     outdir: join(next, "chunks"),
   });
-  await build({ ...common, entryPoints: clients, outdir: join(next, "clients"), platform: "neutral" });
-  declareClients();
   await buildConsole(join(next, "console"));
 };
 

@@ -47,20 +47,20 @@ export const compile = (contract: Contract): Output => {
     ...rpcValidators(openrpc.components.schemas ?? {}, methods),
     ...socketCallValidators(asyncapi.components.schemas ?? {}, socketCalls),
     ...configValidators(configShapes(config), configRoot),
-    ...copied("validators"),
+    ...copiedValidators(),
   };
 };
 
 /** Code that does not depend on the specs. Its imports of generated files become relative; validators stay plain JavaScript. */
-export function copied(part: "clients" | "validators"): Output {
-  const folder = fileURLToPath(new URL(`runtime/${part}/`, import.meta.url));
+function copiedValidators(): Output {
+  const folder = fileURLToPath(new URL("runtime/validators/", import.meta.url));
   const output: Output = {};
   for (const name of readdirSync(folder).sort()) {
-    const header = `// Copied by "npm run generate" from scripts/generate/runtime/${part}/${name}; do not edit.\n`;
+    const header = `// Copied by "npm run generate" from scripts/generate/runtime/validators/${name}; do not edit.\n`;
     const source = readFileSync(folder + name, "utf8").replaceAll(`"#generated/`, `"../`);
-    const isCode = part === "validators" && name !== "validate.ts";
+    const isCode = name !== "validate.ts";
     const target = isCode ? name.replace(/\.ts$/, ".js") : name;
-    output[`${part}/${target}`] = header + (isCode ? toJavaScript(source) : source);
+    output[`validators/${target}`] = header + (isCode ? toJavaScript(source) : source);
   }
   return output;
 }

@@ -1,5 +1,5 @@
 import { type Bundle, bundle } from "./bundle.ts";
-import { compile, copied, readContract } from "./code.ts";
+import { compile, readContract } from "./code.ts";
 import { configSchema, configTypes } from "./config-types.ts";
 import { printConfiguration } from "./configuration.ts";
 import { printErrors } from "./errors.ts";
@@ -8,7 +8,6 @@ import { type JsonObject, object, text } from "./json.ts";
 import type { Output } from "./output.ts";
 import { pushTypes } from "./push-types.ts";
 import { printReadme } from "./readme.ts";
-import { printRestClient } from "./rest-client.ts";
 import { printRoutes } from "./routes.ts";
 import { rpcFiles } from "./rpc.ts";
 import { rpcTypes } from "./rpc-types.ts";
@@ -32,18 +31,12 @@ export async function generate(folder: string): Promise<Output> {
     "rest-handlers.ts": printHandlers("rest", operations),
     "openai-handlers.ts": printHandlers("openai", operations),
     "hooks-handlers.ts": printHandlers("hooks", operations),
-    // OpenAI's own clients call the others.
-    "clients/rest.ts": printRestClient(
-      operations.filter(({ surface }) => surface !== "openai"),
-      openapi,
-    ),
     "rpc-types.ts": await rpcTypes(openrpc, methods),
     "push-types.ts": await pushTypes(asyncapi, pushes),
     "config-types.ts": await configTypes(config),
     "rest-types.ts": await restTypes(openapi),
     ...(await rpcFiles(wholeRpc)),
     ...compile(contract),
-    ...copied("clients"),
     ...typescriptSdk(describeSdk(contract), text(object(openapi.document.info).version)),
   };
   output["README.md"] = printReadme(Object.keys(output));

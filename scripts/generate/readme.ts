@@ -42,9 +42,6 @@ const files: [pattern: RegExp, name: string, what: string][] = [
     "clients/typescript/",
     "The TypeScript client as a package, `@agent-gateway/client`. Its README says how to use it.",
   ],
-  [/^clients\/rest/, "clients/rest.ts", "The REST client: `createRestClient`."],
-  [/^clients\/rpc\.ts$/, "clients/rpc.ts", "The RPC client over HTTP or WebSocket: `createRpcClient`."],
-  [/^clients\//, "clients/…", "What the clients are made of, copied as it is from `scripts/generate/runtime/clients`."],
 ];
 
 export function printReadme(paths: string[]): string {
@@ -63,22 +60,6 @@ ${files.map(([, name, what]) => `| \`${name}\` | ${what} |`).join("\n")}
 
 ## Calling the gateway
 
-\`\`\`ts
-import { createRestClient } from "./clients/rest.ts";
-import { createRpcClient } from "./clients/rpc.ts";
-
-const rest = createRestClient({ baseUrl: "http://127.0.0.1:18789", key });
-const answer = await rest.call("chat.send", { body: { message: "Good morning" } });
-for await (const event of rest.stream("chat.send", { body: { message: "Good morning" } })) console.log(event.event);
-
-const rpc = createRpcClient({ url: "http://127.0.0.1:18789/rpc", token });
-const { agents } = await rpc.agent.list();
-
-await using socket = createRpcClient({ url: "ws://127.0.0.1:18789/rpc/ws", token, transport: "websocket" });
-await socket.subscribe({ agents: ["main"] });
-for await (const push of socket.pushes()) console.log(push.method, push.params);
-\`\`\`
-
-A refusal is thrown: a \`ProblemError\` on REST, an \`RpcError\` on RPC. The \`name\` of both is a row of \`errors.ts\`.
+\`clients/typescript\` is a package of its own; \`npm run build:clients\` makes it ready to be published.
 `;
 }

@@ -37,7 +37,6 @@ export async function rpcFiles({ servers: _, ...document }: JsonObject): Promise
     return {
       "rpc-handlers.ts": printed("rpc-handlers.ts"),
       "methods.ts": printed("methods.ts"),
-      "clients/rpc.ts": printed("clients-rpc.ts"),
     };
   } finally {
     console.warn = warn;

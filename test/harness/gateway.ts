@@ -4,7 +4,7 @@ import type { LoadedConfig } from "#config/load.ts";
 import { settle } from "#config/load.ts";
 import { unwritten } from "#config/problems.ts";
 import { BUILT, type GatewayOptions, startGateway as start } from "#gateway/gateway.ts";
-import { createRestClient } from "#generated/clients/rest.ts";
+import { RestClient } from "#generated/clients/typescript/src/rest.ts";
 import type { ConfigFile } from "#generated/config-types.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createHooks } from "./hooks.ts";
@@ -103,7 +103,11 @@ export const startGateway = async ({ config = {}, hidden = [], ...options }: Sta
     /** Webhooks, with the shared token. */
     hooks: createHooks(url),
     /** The generated client, over the checked fetch. */
-    client: createRestClient({ baseUrl: url, key: SECRETS.key, fetch: checkedFetch }),
+    client: new RestClient({
+      url,
+      restKey: SECRETS.key,
+      fetch: (target, init) => checkedFetch(new Request(target, init)),
+    }),
     /** Takes another configuration over, as a changed file would. */
     async reload(next: SomeConfig): Promise<void> {
       const { config: before } = loaded;

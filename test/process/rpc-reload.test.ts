@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
-import { createRpcClient, type Push } from "#generated/clients/rpc.ts";
+import { type Push, RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import type { ConfigFile } from "#generated/config-types.ts";
 import { type GatewayProcess, startProcess } from "#test/harness/process.ts";
 import { createRpc } from "#test/harness/rpc.ts";
@@ -86,8 +86,7 @@ test("both read the skills again: who has one is told of it, and of folders that
 test("changes are pushed on the gateway's stream, whichever way they were read", async () => {
   await using gateway = await startProcess({ config: withMain({}) });
   const rpc = rpcOf(gateway);
-  const url = `${gateway.url.replace("http", "ws")}/rpc/ws`;
-  const client = createRpcClient({ transport: "websocket", url, token: opsToken, WebSocket });
+  const client = new RpcClient({ url: gateway.url, rpcToken: opsToken, WebSocket }).connect();
   await client.subscribe({ gateway: null });
   const seen: Push[] = [];
   const reading = (async () => {

@@ -81,11 +81,17 @@ export function describeSdk({
   const rpc = methods.map((method) => rpcCall(method, openrpc));
   const names = pushes.map(({ name, summary, payload }) => ({ name, doc: summary, type: typeOfSchema(payload) }));
   return {
-    rest: { calls: rest, shapes: shapesFrom(openapi, [...namesOf(rest), "Announcement", "Problem", "TurnEvent"]) },
+    rest: {
+      calls: rest,
+      shapes: shapesFrom(openapi, [...namesOf(rest), ...thereIn(openapi, ["Announcement", "Problem"])]),
+    },
     rpc: { calls: rpc, shapes: shapesFrom(openrpc, namesOf(rpc)) },
     pushes: {
       names,
-      shapes: shapesFrom(asyncapi, [...names.flatMap(({ type }) => namesIn(type)), ...SOCKET_SHAPES]),
+      shapes: shapesFrom(asyncapi, [
+        ...names.flatMap(({ type }) => namesIn(type)),
+        ...thereIn(asyncapi, SOCKET_SHAPES),
+      ]),
     },
     errors: Object.entries(errors).map(([name, { status, title, meaning, retry }]) => ({
       name,
@@ -99,6 +105,10 @@ export function describeSdk({
 
 /** The params and the result of the two calls that only a WebSocket takes. */
 const SOCKET_SHAPES = ["Subscribe", "Subscribed", "Unsubscribe"];
+
+/** A contract need not have webhooks or a WebSocket. */
+const thereIn = ({ components }: Bundle, names: string[]): string[] =>
+  names.filter((name) => components.schemas?.[name] !== undefined);
 
 const namesOf = (calls: Call[]): string[] =>
   calls.flatMap(({ path, params, body, reply }) => [

@@ -1,5 +1,5 @@
-import { createRestClient, ProblemError, type RestClient } from "#generated/clients/rest.ts";
-import { createRpcClient, type RpcClient, RpcError } from "#generated/clients/rpc.ts";
+import { AgentGateway, AgentGatewayError } from "#generated/clients/typescript/src/index.ts";
+import type { RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import { type Identity, identity, RPC_REASON, signOut } from "./session.ts";
 
 const ORIGIN = location.origin;
@@ -24,36 +24,23 @@ export const checkToken = async (token: string): Promise<void> => {
   await fetchWith(token)(`${ORIGIN}/api/v1/keys?limit=1`, { headers, cache: "no-store" }).catch(() => {});
 };
 
-let clients: { token: string; rest: RestClient; rpc: RpcClient } | undefined;
+let client: { token: string; gateway: AgentGateway } | undefined;
 
-const clientsOf = (token: string) => {
-  if (clients?.token === token) return clients;
-  const send = fetchWith(token);
-  clients = {
-    token,
-    rest: createRestClient({ baseUrl: ORIGIN, key: token, fetch: (request) => send(request) }),
-    rpc: createRpcClient({
-      url: `${ORIGIN}/rpc`,
-      token,
-      fetch: (target, init) => send(target as string, init as RequestInit),
-    }),
-  };
-  return clients;
-};
-
-const current = () => {
+/** The gateway as whoever is signed in calls it. A page says at once that a call failed, and tries again in its own time. */
+export const rest = (): AgentGateway => {
   const token = identity.peek()?.token;
   if (token === undefined) throw new Error("Nobody is signed in.");
-  return clientsOf(token);
+  if (client?.token === token) return client.gateway;
+  const fetch = fetchWith(token);
+  const gateway = new AgentGateway({ url: ORIGIN, restKey: token, rpcToken: token, maxRetries: 0, fetch });
+  client = { token, gateway };
+  return gateway;
 };
-
-/** The gateway's REST operations, for whoever is signed in. */
-export const rest = (): RestClient => current().rest;
 
 /** The gateway's RPC methods. A REST key has none. */
 export const rpc = (): RpcClient => {
   if (identity.peek()?.kind !== "console") throw new NotAllowed(RPC_REASON);
-  return current().rpc;
+  return rest().rpc;
 };
 
 /** The reason why the signed-in key may not do something, known without asking. */
@@ -109,22 +96,12 @@ const wordsOf = async (response: Response): Promise<string> => {
 export type Trouble = { title: string; detail?: string | undefined; requestId?: string | undefined; name: string };
 
 export const troubleOf = (error: unknown): Trouble => {
-  if (error instanceof ProblemError)
-    return {
-      name: error.name,
-      title: error.problem.title,
-      detail: error.problem.detail,
-      requestId: error.problem.request_id,
-    };
-  if (error instanceof RpcError)
-    return {
-      name: error.name,
-      title: error.message.split(": ")[0] ?? "",
-      detail: error.detail,
-      requestId: error.requestId,
-    };
+  if (error instanceof AgentGatewayError && error.requestId !== undefined) {
+    const { name, title, detail, requestId } = error;
+    return { name, title, detail, requestId };
+  }
   if (error instanceof NotAllowed) return { name: "not-allowed", title: error.message };
-  if (error instanceof Error && /fetch|no answer|connection/i.test(error.message))
+  if (error instanceof AgentGatewayError || (error instanceof Error && /fetch|connection/i.test(error.message)))
     return {
       name: "unreachable",
       title: "The gateway cannot be reached",

@@ -1,5 +1,6 @@
 import { effect, signal } from "@preact/signals";
-import { createRpcClient, type Push, RpcError, type RpcSocketClient } from "#generated/clients/rpc.ts";
+import { AgentGateway, AgentGatewayError, type Push } from "#generated/clients/typescript/src/index.ts";
+import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { checkToken } from "./api.ts";
 import { identity } from "./session.ts";
 
@@ -33,7 +34,7 @@ type Listener = (push: AnyPush) => void;
 const listeners = new Set<Listener>();
 /** The subscriptions that pages hold, each with how many hold it. */
 const held = new Map<string, { request: object; count: number }>();
-let socket: RpcSocketClient | undefined;
+let socket: RpcSocket | undefined;
 
 /** Tells the state of each connection, which the client keeps to itself. */
 class WatchedSocket extends WebSocket {
@@ -52,11 +53,11 @@ class WatchedSocket extends WebSocket {
   }
 }
 
-const connect = (token: string): RpcSocketClient => {
-  const client = createRpcClient({
-    transport: "websocket",
-    url: `${location.origin.replace(/^http/, "ws")}/rpc/ws`,
-    token,
+const connect = (token: string): RpcSocket => {
+  const client = new AgentGateway({
+    url: location.origin,
+    rpcToken: token,
+    maxRetries: 0,
     WebSocket: WatchedSocket,
     reconnect: {
       attempts: Number.POSITIVE_INFINITY,
@@ -64,13 +65,13 @@ const connect = (token: string): RpcSocketClient => {
       maxMs: 5_000,
       onPause: (ms) => (nextTry.value = Date.now() + ms),
     },
-  });
+  }).rpc.connect();
   liveState.value = "connecting";
   void listen(client);
   return client;
 };
 
-const listen = async (client: RpcSocketClient): Promise<void> => {
+const listen = async (client: RpcSocket): Promise<void> => {
   for (;;) {
     try {
       for await (const push of client.pushes()) {
@@ -91,7 +92,7 @@ const listen = async (client: RpcSocketClient): Promise<void> => {
   }
 };
 
-const wanted = (): RpcSocketClient | undefined => {
+const wanted = (): RpcSocket | undefined => {
   const who = identity.peek();
   if (who?.kind !== "console") return undefined;
   socket ??= connect(who.token);
@@ -107,7 +108,7 @@ effect(() => {
 });
 
 /** Subscribes, and again where the connection is lost before the answer: the client keeps only subscriptions that began. */
-const begin = async (client: RpcSocketClient, name: string, request: Parameters<RpcSocketClient["subscribe"]>[0]) => {
+const begin = async (client: RpcSocket, name: string, request: Parameters<RpcSocket["subscribe"]>[0]) => {
   while (client === socket && held.has(name)) {
     try {
       await client.subscribe(request);
@@ -115,14 +116,14 @@ const begin = async (client: RpcSocketClient, name: string, request: Parameters<
       returns.value++;
       return;
     } catch (error) {
-      if (error instanceof RpcError) return;
+      if (error instanceof AgentGatewayError && error.code !== undefined) return;
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     }
   }
 };
 
 /** Subscribes to streams as long as somebody holds them; the returned function lets go. */
-export const hold = (request: Parameters<RpcSocketClient["subscribe"]>[0] & { deliveries?: true }): (() => void) => {
+export const hold = (request: Parameters<RpcSocket["subscribe"]>[0] & { deliveries?: true }): (() => void) => {
   const name = JSON.stringify(request);
   const client = wanted();
   if (!client) return () => {};

@@ -150,7 +150,7 @@ const lookUp = async (id: string): Promise<Entry[]> => {
   const found = await Promise.allSettled([
     kind === "event"
       ? rest()
-          .call("events.get", { path: { event_id: id } })
+          .events.get(id)
           .then(({ status }) => [entry(id, `event, ${status}`, "calendar-clock", `/e/${id}`)])
       : [],
     kind === undefined && isConsole.peek()
@@ -162,7 +162,7 @@ const lookUp = async (id: string): Promise<Entry[]> => {
       : [],
     // A turn is seen best in the timeline of its request.
     rest()
-      .call("deliveries.list", { query: { id, limit: 5 } })
+      .deliveries.list({ id, limit: 5 })
       .then(({ deliveries }) =>
         deliveries.map(({ delivery_id, operation, outcome }) =>
           entry(delivery_id, `delivery, ${operation}, ${outcome}`, "activity", `/d/${delivery_id}`),
@@ -170,7 +170,7 @@ const lookUp = async (id: string): Promise<Entry[]> => {
       ),
     kind === "turn"
       ? rest()
-          .call("turns.get", { path: { turn_id: id } })
+          .turns.get(id)
           .then(({ status }) => [entry(id, `turn, ${status}`, "messages-square", `/t/${id}`)])
       : [],
   ]);

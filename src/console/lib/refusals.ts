@@ -1,4 +1,4 @@
-import type { Delivery } from "#generated/clients/rest.ts";
+import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 
 type Refused = Pick<Delivery, "delivery_id" | "at" | "status" | "timeline">;
 export type Reason = { reason: string; detail: string; count: number; latest: string; at: string };

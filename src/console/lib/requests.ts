@@ -1,4 +1,4 @@
-import type { Delivery } from "#generated/clients/rest.ts";
+import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { curlOf } from "./curl.ts";
 
 /** Headers that belong to a connection, and those that curl sets itself. */

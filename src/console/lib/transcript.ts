@@ -1,4 +1,4 @@
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 type Details = RpcMethods["session.get"]["result"];
 type Message = Details["messages"][number];

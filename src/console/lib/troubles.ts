@@ -1,5 +1,5 @@
 import { plural } from "#console/lib/format.ts";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 type Health = RpcMethods["system.health"]["result"];
 type Agent = RpcMethods["agent.list"]["result"]["agents"][number];

@@ -1,4 +1,4 @@
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 export type UsageStats = RpcMethods["usage.stats"]["result"];
 export type Counts = UsageStats["total"];

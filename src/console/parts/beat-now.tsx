@@ -15,7 +15,7 @@ const WORDS = {
 /** Makes an agent handle its waiting events at once. */
 export const BeatNow = ({ agent, why, done }: { agent: string; why?: string | undefined; done?: () => void }) => {
   const action = useAction(async () => {
-    const { outcome } = await rest().call("agents.beat", { path: { agent_name: agent } });
+    const { outcome } = await rest().agents.beat(agent);
     say(WORDS[outcome as keyof typeof WORDS] ?? outcome);
     done?.();
   });

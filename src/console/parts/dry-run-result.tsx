@@ -1,4 +1,4 @@
-import type { DryRun } from "#generated/clients/rest.ts";
+import type { DryRun } from "#generated/clients/typescript/src/rest.ts";
 import { Facts } from "./page.tsx";
 import { State } from "./state.tsx";
 

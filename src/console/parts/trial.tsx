@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { headersOfLines, payloadOf } from "#console/lib/webhook-requests.ts";
-import type { DryRun } from "#generated/clients/rest.ts";
+import type { DryRun } from "#generated/clients/typescript/src/rest.ts";
 import { DryRunResult } from "./dry-run-result.tsx";
 import { Skeleton } from "./page.tsx";
 import { TroubleNote } from "./trouble.tsx";
@@ -32,7 +32,7 @@ export const useTrial = (given: Given | undefined): Trial => {
     const timer = setTimeout(() => {
       const asked = { ...head, body: body.body as Record<string, unknown>, ...(name !== undefined && { name }) };
       rest()
-        .call("mappings.dryRun", { body: asked }, { signal: own.signal })
+        .mappings.dryRun(asked, { signal: own.signal })
         .then(
           (result) => {
             if (!own.signal.aborted) shown.value = { result, error: undefined, isStale: false };

@@ -97,11 +97,11 @@ describe("a reply as it is written", () => {
 
   test("is read by the generated client, which goes on behind an event it knows", async () => {
     const events = [];
-    for await (const event of echo.client.stream("chat.send", { body: { message: TEXT } })) events.push(event);
+    for await (const event of echo.client.chat.stream({ message: TEXT })) events.push(event);
     expect(textOf(events)).toBe(TEXT);
     const known = events[events.length - 2] as (typeof events)[number];
     const rest = [];
-    for await (const event of echo.client.events(known.data.turn_id, { after: known.id })) rest.push(event.event);
+    for await (const event of echo.client.turns.events(known.data.turn_id, { after: known.id })) rest.push(event.event);
     expect(rest).toEqual(["turn.completed"]);
   });
 });

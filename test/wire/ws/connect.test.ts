@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { createRpcClient, RpcError } from "#generated/clients/rpc.ts";
+import { AgentGatewayError, RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import { rpcErrorShape } from "#test/harness/shapes.ts";
@@ -48,11 +48,11 @@ describe("a request to upgrade", () => {
     expect(bodies.size).toBe(1);
   });
 
-  test("with a wrong token is an RpcError of the client, with its code and its request's id", async () => {
-    const client = createRpcClient({ url: socketUrl(gateway.url), token: "wrong", transport: "websocket", WebSocket });
+  test("with a wrong token is an error of the client, with its code and its request's id", async () => {
+    const client = new RpcClient({ url: gateway.url, rpcToken: "wrong", WebSocket }).connect();
     const error: unknown = await client.agent.list().catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(RpcError);
-    const { requestId = "" } = error as RpcError;
+    expect(error).toBeInstanceOf(AgentGatewayError);
+    const { requestId = "" } = error as AgentGatewayError;
     noteChecked(requestId);
     expect(error).toMatchObject({ code: -32000, name: "unauthenticated", requestId: expect.stringMatching(/^req_/) });
     client.close();

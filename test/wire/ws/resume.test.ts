@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { Push } from "#generated/clients/rpc.ts";
+import type { Push } from "#generated/clients/typescript/src/rpc.ts";
 import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
 import { createRandom } from "#test/harness/random.ts";

@@ -2,12 +2,12 @@ import { once } from "node:events";
 import type { ClientOptions } from "ws";
 import { WebSocket } from "ws";
 import {
-  createRpcClient,
+  type AgentGatewayOptions,
   type Push,
   type Pushes,
-  type RpcSocketClient,
-  type WebSocketOptions,
-} from "#generated/clients/rpc.ts";
+  RpcClient,
+  type RpcSocket,
+} from "#generated/clients/typescript/src/rpc.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import { pushShapes, rpcErrorShape } from "#test/harness/shapes.ts";
 
@@ -173,13 +173,13 @@ export const createCuttable = () => {
 
 export const createSocketClient = (
   { url, rpcToken }: { url: string; rpcToken: string },
-  options: Partial<WebSocketOptions> = {},
-): RpcSocketClient =>
-  createRpcClient({
-    url: socketUrl(url),
-    token: rpcToken,
+  options: AgentGatewayOptions = {},
+): RpcSocket =>
+  new RpcClient({
+    url,
+    rpcToken,
+    maxRetries: 0,
     WebSocket: CheckedWebSocket,
     reconnect: { minMs: 1, maxMs: 20, attempts: 50 },
     ...options,
-    transport: "websocket",
-  });
+  }).connect();

@@ -21,6 +21,12 @@ export type BatchResult<Call> = Call extends readonly [infer Name extends RpcMet
   ? { ok: true; result: RpcMethods[Name]["result"] } | { ok: false; error: AgentGatewayError }
   : never;
 
+/** The params, which may be left out where none is required, and the options. */
+type Given<Name extends RpcMethod> =
+  Record<never, never> extends RpcMethods[Name]["params"]
+    ? [params?: RpcMethods[Name]["params"], options?: StartOptions]
+    : [params: RpcMethods[Name]["params"], options?: StartOptions];
+
 /** Sends one message and gives the responses to its requests. Over HTTP it gives the HTTP response, too. */
 export type Send = (
   message: RpcRequest | RpcRequest[],
@@ -31,11 +37,7 @@ export type Send = (
 
 export interface RpcCalls {
   /** Makes a call without asking for an answer. Nobody learns whether it was done. */
-  notify<Name extends RpcMethod>(
-    method: Name,
-    params: RpcMethods[Name]["params"],
-    options?: StartOptions,
-  ): Promise<void>;
+  notify<Name extends RpcMethod>(method: Name, ...given: Given<Name>): Promise<void>;
   /** Sends several calls as one message. Each succeeds or fails by itself. The results are in the order of the calls. */
   batch<const Calls extends readonly BatchCall[]>(
     calls: Calls,

@@ -11,7 +11,7 @@ import { ActionButton } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { useTrial } from "#console/parts/trial.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import type { Delivery } from "#generated/clients/rest.ts";
+import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { DryRun } from "./dry-run.tsx";
 import { EditAndReplay } from "./edit-replay.tsx";
 
@@ -56,10 +56,7 @@ export const Actions = ({ delivery }: { delivery: Delivery }) => {
   );
   const isHook = delivery.surface === "hooks";
   const send = async (body?: Record<string, unknown> | unknown[]) => {
-    const again = await rest().call("deliveries.replay", {
-      path: { delivery_id: delivery.delivery_id },
-      ...(body && { body: { body } }),
-    });
+    const again = await rest().deliveries.replay(delivery.delivery_id, body && { body });
     say(again.outcome === "unmatched" ? "Sent again. No mapping matches it today." : "Sent again.");
     go(`/d/${again.delivery_id}`);
   };
@@ -131,8 +128,8 @@ const MappedEffect = ({ of, name }: { of: Delivery; name: string | undefined }) 
 const DirectEffect = ({ of }: { of: Delivery }) => {
   const { turn_id, event_id, session_id, operation } = of;
   const agent = useLoaded(async (signal) => {
-    if (event_id !== null) return (await rest().call("events.get", { path: { event_id } }, { signal })).agent;
-    return turn_id === null ? undefined : (await rest().call("turns.get", { path: { turn_id } }, { signal })).agent;
+    if (event_id !== null) return (await rest().events.get(event_id, { signal })).agent;
+    return turn_id === null ? undefined : (await rest().turns.get(turn_id, { signal })).agent;
   }).value.value;
   if (agent === undefined) return <>{effectOf(of)}</>;
   return (

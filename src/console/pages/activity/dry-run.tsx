@@ -3,7 +3,7 @@ import { linesOfHeaders } from "#console/lib/webhook-requests.ts";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { Note } from "#console/parts/trouble.tsx";
-import type { Delivery } from "#generated/clients/rest.ts";
+import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 
 /** The result of today's mappings for a kept request. */
 export const DryRun = ({ delivery, close }: { delivery: Delivery; close: () => void }) => {

@@ -6,7 +6,7 @@ import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
-import type { Delivery } from "#generated/clients/rest.ts";
+import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 
 type Edited = {
   delivery: Delivery;

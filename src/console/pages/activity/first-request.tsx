@@ -12,7 +12,7 @@ type First = { title?: string; isLive: boolean; onSent: () => void; children?: C
 /** A page before the first request: one command, and a button that does the same. */
 export const FirstRequest = ({ title = "No request has come in yet.", isLive, onSent, children }: First) => {
   const action = useAction(async () => {
-    await rest().call("chat.send", { body: { message: "Hello from the console" } });
+    await rest().chat.send({ message: "Hello from the console" });
     onSent();
   });
   return (

@@ -15,7 +15,7 @@ import { Ago, Exact } from "#console/parts/time.tsx";
 import { Timeline } from "#console/parts/timeline.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import type { Delivery } from "#generated/clients/rest.ts";
+import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { Actions } from "./actions.tsx";
 
 export type Row = Omit<Delivery, "headers" | "body" | "body_encoding" | "replayable" | "timeline">;
@@ -31,7 +31,7 @@ type InspectorOf = {
 
 /** One request: what came in, what the gateway made of it, and how to do it again. */
 export const Inspector = ({ id, back, row }: InspectorOf) => {
-  const loaded = useLoaded((signal) => rest().call("deliveries.get", { path: { delivery_id: id } }, { signal }), [id]);
+  const loaded = useLoaded((signal) => rest().deliveries.get(id, { signal }), [id]);
   const delivery = loaded.value.value;
   // The list follows what happens: once its row has changed, there is more to tell.
   useEffect(() => {

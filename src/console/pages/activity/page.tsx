@@ -14,7 +14,7 @@ import { ReplaySign, State } from "#console/parts/state.tsx";
 import type { Column } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
-import type { DeliveryOutcome } from "#generated/clients/rest.ts";
+import type { DeliveryOutcome } from "#generated/clients/typescript/src/rest.ts";
 import { FirstRequest } from "./first-request.tsx";
 import { Inspector, type Row } from "./inspector.tsx";
 import "./activity.css";
@@ -109,7 +109,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
     keyOf: ({ delivery_id }) => delivery_id,
     async read(page, signal) {
       const asked = { ...askedOf(query.peek()), ...page };
-      const { deliveries, next_cursor } = await rest().call("deliveries.list", { query: asked }, { signal });
+      const { deliveries, next_cursor } = await rest().deliveries.list(asked, { signal });
       return { items: deliveries, cursor: next_cursor };
     },
     request: { gateway: null, deliveries: true },

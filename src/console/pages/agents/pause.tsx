@@ -8,7 +8,7 @@ import { Icon } from "#console/parts/icon.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 export type Agent = RpcMethods["agent.status"]["result"];
 
@@ -30,7 +30,7 @@ const Pause = ({ agent: { agentName }, reread }: Paused) => {
           title={`Pause the agent ${agentName}?`}
           act="Pause"
           run={async () => {
-            await rest().call("agents.pause", { path: { agent_name: agentName } });
+            await rest().agents.pause(agentName);
             await reread();
           }}
           close={() => (isAsking.value = false)}
@@ -44,7 +44,7 @@ const Pause = ({ agent: { agentName }, reread }: Paused) => {
 
 const Resume = ({ agent: { agentName }, reread }: Paused) => {
   const action = useAction(async () => {
-    await rest().call("agents.resume", { path: { agent_name: agentName } });
+    await rest().agents.resume(agentName);
     say("Resumed: what waited starts now.");
     await reread();
   });

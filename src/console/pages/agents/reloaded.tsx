@@ -1,6 +1,6 @@
 import { plural } from "#console/lib/format.ts";
 import { Note } from "#console/parts/trouble.tsx";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 export type Reload = RpcMethods["agent.reload"]["result"];
 

@@ -55,10 +55,7 @@ export const TryAgent = ({ agentName }: { agentName: string }) => {
     const turnId = sent.peek()?.turnId;
     const sessionId = sent.peek()?.sessionId;
     if (turnId === undefined || sessionId === undefined) return;
-    const [turn, details] = await Promise.all([
-      rest().call("turns.get", { path: { turn_id: turnId } }),
-      rpc().session.get({ sessionId, limit: 20 }),
-    ]);
+    const [turn, details] = await Promise.all([rest().turns.get(turnId), rpc().session.get({ sessionId, limit: 20 })]);
     if (sent.peek()?.turnId !== turnId) return;
     const { status, attempt, error, usage, created_at, started_at, ended_at } = turn;
     const page = details.messages.filter((message) => message.turnId === turnId);

@@ -8,7 +8,7 @@ import { useLoaded } from "#console/parts/use.ts";
 
 /** The recorded requests that brought an event. */
 export const EventRequests = ({ id }: { id: string }) => {
-  const loaded = useLoaded((signal) => rest().call("deliveries.list", { query: { id, limit: 20 } }, { signal }), [id]);
+  const loaded = useLoaded((signal) => rest().deliveries.list({ id, limit: 20 }, { signal }), [id]);
   const deliveries = loaded.value.value?.deliveries;
   return (
     <section class="section reply" aria-labelledby="event-requests">

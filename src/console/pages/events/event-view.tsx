@@ -25,7 +25,7 @@ type Shown = { id: string; beats: Beats; back: () => void; changed: () => void }
 
 /** One system event: what it says, what became of it, and how to queue it again. */
 export const EventView = ({ id, beats, back, changed }: Shown) => {
-  const loaded = useLoaded((signal) => rest().call("events.get", { path: { event_id: id } }, { signal }), [id]);
+  const loaded = useLoaded((signal) => rest().events.get(id, { signal }), [id]);
   const isAsking = useSignal(false);
   useEffect(
     () =>
@@ -117,7 +117,7 @@ export const EventView = ({ id, beats, back, changed }: Shown) => {
             isAsking.value = false;
           }}
           run={async () => {
-            await rest().call("events.replay", { path: { event_id: id } });
+            await rest().events.replay(id);
             say("Queued again.");
             await loaded.reload();
             changed();

@@ -15,7 +15,7 @@ import { Tabs } from "#console/parts/tabs.tsx";
 import { Ago, Countdown } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import type { EventStatus, SystemEvent } from "#generated/clients/rest.ts";
+import type { EventStatus, SystemEvent } from "#generated/clients/typescript/src/rest.ts";
 import { type Beats, EventView } from "./event-view.tsx";
 import "./events.css";
 
@@ -65,7 +65,7 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
   const rows = useLiveRows<SystemEvent>({
     keyOf: ({ event_id }) => event_id,
     async read(page, signal) {
-      const { events, next_cursor } = await rest().call("events.list", { query: { status, ...page } }, { signal });
+      const { events, next_cursor } = await rest().events.list({ status, ...page }, { signal });
       return { items: events, cursor: next_cursor };
     },
     request: { gateway: null },
@@ -147,7 +147,7 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
 
 /** The command that queues an event, at the path where this gateway takes webhooks. */
 const FirstEvent = () => {
-  const index = useLoaded((signal) => rest().call("ops.index", {}, { signal }));
+  const index = useLoaded((signal) => rest().ops.index({ signal }));
   const path = index.value.value?.paths.find(({ description }) => description.startsWith("Webhooks"))?.path;
   if (path === undefined) return null;
   const body = JSON.stringify({ text: "The nightly build is green." });

@@ -7,7 +7,7 @@ import { Spark } from "./spark.tsx";
 const READ = 500;
 
 export const readPace = async (signal: AbortSignal) => {
-  const { turns, next_cursor } = await rest().call("turns.list", { query: { limit: READ } }, { signal });
+  const { turns, next_cursor } = await rest().turns.list({ limit: READ }, { signal });
   return paceOf(
     turns.map(({ created_at }) => Date.parse(created_at)),
     Date.now(),

@@ -40,9 +40,9 @@ const COUNTED = 100;
 const readWaiting = async (signal: AbortSignal) => {
   const queued = { status: "queued", limit: COUNTED } as const;
   const [{ turns, next_cursor: moreTurns }, { events, next_cursor: moreEvents }, dead] = await Promise.all([
-    rest().call("turns.list", { query: queued }, { signal }),
-    rest().call("events.list", { query: queued }, { signal }),
-    rest().call("events.list", { query: { status: "dead", limit: 1 } }, { signal }),
+    rest().turns.list(queued, { signal }),
+    rest().events.list(queued, { signal }),
+    rest().events.list({ status: "dead", limit: 1 }, { signal }),
   ]);
   return {
     turns: { total: turns.length, hasMore: moreTurns !== null, oldest: turns.at(-1)?.created_at },
@@ -52,8 +52,7 @@ const readWaiting = async (signal: AbortSignal) => {
 };
 
 /** The newest turns. Their pushes do not name the agent, so that they are read. */
-const readTurns = async (signal: AbortSignal) =>
-  (await rest().call("turns.list", { query: { limit: SHOWN } }, { signal })).turns;
+const readTurns = async (signal: AbortSignal) => (await rest().turns.list({ limit: SHOWN }, { signal })).turns;
 
 type Turn = Awaited<ReturnType<typeof readTurns>>[number];
 
@@ -67,11 +66,7 @@ const Page = () => {
   const rows = useLiveRows<Row>({
     keyOf: ({ delivery_id }) => delivery_id,
     async read(page, signal) {
-      const { deliveries, next_cursor } = await rest().call(
-        "deliveries.list",
-        { query: { ...page, limit: MOST_SHOWN } },
-        { signal },
-      );
+      const { deliveries, next_cursor } = await rest().deliveries.list({ ...page, limit: MOST_SHOWN }, { signal });
       return { items: deliveries, cursor: next_cursor };
     },
     request: { gateway: null, deliveries: true },

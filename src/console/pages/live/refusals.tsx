@@ -15,11 +15,9 @@ const HOUR_MS = 3_600_000;
 export const readRefusals = async (signal: AbortSignal) => {
   const from = new Date(Date.now() - HOUR_MS).toISOString();
   const query = { outcome: "refused", from, limit: COUNTED } as const;
-  const { deliveries, next_cursor } = await rest().call("deliveries.list", { query }, { signal });
+  const { deliveries, next_cursor } = await rest().deliveries.list(query, { signal });
   const refused = await Promise.all(
-    deliveries
-      .slice(0, READ)
-      .map(({ delivery_id }) => rest().call("deliveries.get", { path: { delivery_id } }, { signal })),
+    deliveries.slice(0, READ).map(({ delivery_id }) => rest().deliveries.get(delivery_id, { signal })),
   );
   return { refused, total: deliveries.length, hasMore: next_cursor !== null };
 };

@@ -17,7 +17,7 @@ import { Exact, Running } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { UsageWords } from "#console/parts/usage.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import type { Turn } from "#generated/clients/rest.ts";
+import type { Turn } from "#generated/clients/typescript/src/rest.ts";
 import { BackLink } from "./inspector.tsx";
 
 /** Without the live stream, a turn that goes on is read again this often. */
@@ -25,7 +25,7 @@ const REREAD_MS = 2_000;
 
 /** One run of an agent: its state, and what came of it. */
 export const TurnInspector = ({ id, back }: { id: string; back: () => void }) => {
-  const loaded = useLoaded((signal) => rest().call("turns.get", { path: { turn_id: id } }, { signal }), [id]);
+  const loaded = useLoaded((signal) => rest().turns.get(id, { signal }), [id]);
   const turn = loaded.value.value;
   const isOpen = turn?.status === "queued" || turn?.status === "running";
   useEffect(() => {
@@ -165,7 +165,7 @@ const Shown = ({ turn, isOpen, back, reload }: ShownOf) => {
           isDanger
           close={() => (asking.value = false)}
           run={async () => {
-            await rest().call("turns.cancel", { path: { turn_id } });
+            await rest().turns.cancel(turn_id);
             say("Cancelled.");
             await reload();
           }}

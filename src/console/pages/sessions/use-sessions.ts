@@ -6,7 +6,7 @@ import { query } from "#console/app/router.ts";
 import { changed, merged, without } from "#console/lib/live-list.ts";
 import { useLiveRows } from "#console/parts/live-rows.ts";
 import { useLoaded } from "#console/parts/use.ts";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 /** A session, and what it is doing as far as that was seen. */
 export type Row = RpcMethods["session.list"]["result"]["sessions"][number] & { isRunning?: boolean };

@@ -13,7 +13,7 @@ import {
   withTurn,
 } from "#console/lib/transcript.ts";
 import { useLoaded } from "#console/parts/use.ts";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 export type Details = RpcMethods["session.get"]["result"];
 
@@ -96,9 +96,7 @@ const askTurns = async (transcript: Signal<Transcript>, { messages }: Details): 
   // The last one may have been stopped within its answer.
   const last = messages.slice(0, 1).map(({ turnId }) => turnId);
   const asked = [...new Set([...last.filter((turnId) => !turns[turnId]), ...silent])].slice(0, MOST_ASKED);
-  const found = await Promise.allSettled(
-    asked.map((turnId) => rest().call("turns.get", { path: { turn_id: turnId } })),
-  );
+  const found = await Promise.allSettled(asked.map((turnId) => rest().turns.get(turnId)));
   for (const one of found) {
     if (one.status === "rejected") continue;
     const { turn_id, status, attempt, error, created_at, started_at, ended_at } = one.value;

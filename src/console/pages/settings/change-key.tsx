@@ -5,7 +5,7 @@ import { relative } from "#console/lib/format.ts";
 import { expiryOf } from "#console/lib/key-expiry.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { Field } from "#console/parts/fields.tsx";
-import type { KeyList, MintedKey } from "#generated/clients/rest.ts";
+import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
 import { Expiry } from "./create-key.tsx";
 
 type Key = KeyList["keys"][number];
@@ -37,7 +37,7 @@ export const Rotate = ({
       close={close}
       run={async () => {
         const body = { overlap_seconds: Number(overlap.value), expires_at: expiryOf(days.value, Date.now()) };
-        done(await rest().call("keys.rotate", { path: { key_id: key_id ?? "" }, body }));
+        done(await rest().keys.rotate(key_id ?? "", body));
       }}
     >
       <p>
@@ -79,7 +79,7 @@ export const Revoke = ({
     isDanger
     close={close}
     run={async () => {
-      await rest().call("keys.revoke", { path: { key_id: key_id ?? "" } });
+      await rest().keys.revoke(key_id ?? "");
       say(`The key ${name} is revoked.`);
       done();
     }}

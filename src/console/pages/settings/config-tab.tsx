@@ -13,7 +13,7 @@ import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction, useHeld, useLoaded } from "#console/parts/use.ts";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 import { readConfig } from "./read-config.ts";
 import { type ReadState, useReadState } from "./read-state.ts";
 import { ReloadResult } from "./reload-result.tsx";

@@ -7,7 +7,7 @@ import { Field } from "#console/parts/fields.tsx";
 import { Exact } from "#console/parts/time.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
-import type { MintedKey } from "#generated/clients/rest.ts";
+import type { MintedKey } from "#generated/clients/typescript/src/rest.ts";
 
 const SCOPES = [
   ["chat", "Chat", "Sends messages, triggers skills and reads turns. For an application."],
@@ -26,7 +26,7 @@ export const CreateKey = ({ close, created }: { close: () => void; created: (key
   const action = useAction(async () => {
     const expires_at = expiryOf(days.value, Date.now());
     const body = { name: name.value.trim(), scopes: [scope.value], ...(expires_at !== null && { expires_at }) };
-    created(await rest().call("keys.create", { body }));
+    created(await rest().keys.create(body));
   });
   return (
     <Dialog title="Create a key" close={close}>

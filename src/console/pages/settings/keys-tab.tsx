@@ -12,7 +12,7 @@ import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
-import type { KeyList, MintedKey } from "#generated/clients/rest.ts";
+import type { KeyList, MintedKey } from "#generated/clients/typescript/src/rest.ts";
 import { Revoke, Rotate } from "./change-key.tsx";
 import { CreateKey } from "./create-key.tsx";
 import { NewKey } from "./new-key.tsx";
@@ -25,7 +25,7 @@ const readKeys = async (signal: AbortSignal): Promise<Key[]> => {
   const keys: Key[] = [];
   for (let cursor: string | null = ""; cursor !== null; ) {
     const query = { limit: 200, ...(cursor !== "" && { cursor }) };
-    const page: KeyList = await rest().call("keys.list", { query }, { signal });
+    const page: KeyList = await rest().keys.list(query, { signal });
     keys.push(...page.keys);
     cursor = page.next_cursor;
   }

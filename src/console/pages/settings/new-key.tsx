@@ -3,7 +3,7 @@ import { Command, CopyButton } from "#console/parts/copy.tsx";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { Exact } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
-import type { MintedKey } from "#generated/clients/rest.ts";
+import type { MintedKey } from "#generated/clients/typescript/src/rest.ts";
 
 /** A new key, this once, with a call that uses it. */
 export const NewKey = ({

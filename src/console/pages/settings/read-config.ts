@@ -2,4 +2,4 @@ import { rest } from "#console/app/api.ts";
 import type { ConfigReply } from "#console/lib/config-view.ts";
 
 /** The configuration in force. */
-export const readConfig = (signal: AbortSignal): Promise<ConfigReply> => rest().call("config.get", {}, { signal });
+export const readConfig = (signal: AbortSignal): Promise<ConfigReply> => rest().config.get({ signal });

@@ -1,6 +1,6 @@
 import { plural } from "#console/lib/format.ts";
 import { State } from "#console/parts/state.tsx";
-import type { SkillList } from "#generated/clients/rest.ts";
+import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
 
 export type InvalidFolder = SkillList["invalid"][number];
 

@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<Skill>[] = [
 
 /** The skills of the agents, each with a form that triggers it. */
 const Page = ({ params: { skill: chosen } }: { params: Record<string, string> }) => {
-  const loaded = useLoaded(async (signal) => rest().call("skills.list", {}, { signal }));
+  const loaded = useLoaded(async (signal) => rest().skills.list({ signal }));
   const isAsking = useSignal(false);
   const back = () => go(`/skills${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);

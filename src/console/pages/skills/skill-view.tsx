@@ -56,10 +56,7 @@ const About = ({ skill }: { skill: Skill }) => {
 
 /** The text of the SKILL.md, as a model reads it, set as Markdown. */
 const Instructions = ({ id }: { id: string }) => {
-  const loaded = useLoaded(
-    async (signal) => (await rest().call("skills.get", { path: { skill_id: id } }, { signal })).instructions,
-    [id],
-  );
+  const loaded = useLoaded(async (signal) => (await rest().skills.get(id, { signal })).instructions, [id]);
   const text = loaded.value.value;
   if (loaded.error.value !== undefined) return <TroubleNote error={loaded.error.value} retry={loaded.reload} />;
   if (text === undefined) return <Skeleton rows={4} />;

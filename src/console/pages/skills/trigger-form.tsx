@@ -6,7 +6,7 @@ import { curlOf } from "#console/lib/curl.ts";
 import { fieldsOf, paramsOf, takesMore } from "#console/lib/schema-form.ts";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
-import type { SkillList } from "#generated/clients/rest.ts";
+import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
 import { ParamField } from "./param-field.tsx";
 import { Reply } from "./reply.tsx";
 import { useTrigger } from "./use-trigger.ts";

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
-import type { SkillRequest } from "#generated/clients/rest.ts";
+import type { SkillRequest } from "#generated/clients/typescript/src/rest.ts";
 
 /** A turn that was triggered, as far as it is known. */
 export type Triggered = {
@@ -35,7 +35,7 @@ export const useTrigger = (): {
     };
     change({});
     try {
-      for await (const { event, data } of rest().stream("skills.trigger", { body }, { signal: own.signal })) {
+      for await (const { event, data } of rest().skills.stream(body, { signal: own.signal })) {
         if (own.signal.aborted) break;
         const { turn_id: turnId } = data;
         const sessionId = "session_id" in data ? (data.session_id as string) : now.sessionId;

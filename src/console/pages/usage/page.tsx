@@ -10,12 +10,12 @@ import { PageHead, Skeleton } from "#console/parts/page.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useHeld, useLoaded } from "#console/parts/use.ts";
-import type { RpcMethods } from "#generated/clients/rpc.ts";
+import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 import { FirstRequest } from "../activity/first-request.tsx";
 import { Plot } from "./plot.tsx";
 import "./usage.css";
 
-type GroupBy = NonNullable<NonNullable<RpcMethods["usage.stats"]["sent"]>["groupBy"]>;
+type GroupBy = NonNullable<NonNullable<RpcMethods["usage.stats"]["params"]>["groupBy"]>;
 
 const DAYS = [
   ["1", "24 hours"],

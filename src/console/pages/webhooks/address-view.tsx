@@ -82,7 +82,7 @@ export const AddressView = ({ address, back }: { address: HookAddress; back: () 
 /** The last requests that this mapping got. */
 const Recent = ({ mapping }: { mapping: string }) => {
   const loaded = useLoaded(
-    (signal) => rest().call("deliveries.list", { query: { surface: "hooks", mapping, limit: 5 } }, { signal }),
+    (signal) => rest().deliveries.list({ surface: "hooks", mapping, limit: 5 }, { signal }),
     [mapping, query.value.get("send")],
   );
   const { deliveries } = loaded.value.value ?? {};

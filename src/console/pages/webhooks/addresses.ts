@@ -1,7 +1,7 @@
 import { rest } from "#console/app/api.ts";
 import type { SignatureType } from "#console/lib/sign-webhook.ts";
 import { type HookRequest, secretVariable, withPair, withPlaces } from "#console/lib/webhook-requests.ts";
-import type { MappingList } from "#generated/clients/rest.ts";
+import type { MappingList } from "#generated/clients/typescript/src/rest.ts";
 
 /** One address that takes webhooks. `shared` is the path of all mappings that have no signature. */
 export type HookAddress = {
@@ -26,8 +26,8 @@ export type HookAddresses = Pick<MappingList, "mappings" | "tokens"> & {
 /** Where this gateway takes webhooks. */
 export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses> => {
   const [{ mappings, tokens }, { paths }] = await Promise.all([
-    rest().call("mappings.list", {}, { signal }),
-    rest().call("ops.index", {}, { signal }),
+    rest().mappings.list({ signal }),
+    rest().ops.index({ signal }),
   ]);
   const served = paths.find(({ description }) => description.startsWith("Webhooks"))?.path;
   const [first] = mappings;
@@ -85,7 +85,7 @@ export const exampleFor = async ({ kind, name, rule }: HookAddress, signal?: Abo
   for (let n = 0; n < MOST_PAIRS; n++) {
     const asked = { headers: { ...request.headers }, body: request.body as Record<string, unknown> };
     const body = { ...asked, ...(kind === "mapping" && { name }) };
-    const { mappings } = await rest().call("mappings.dryRun", { body }, { ...(signal && { signal }) });
+    const { mappings } = await rest().mappings.dryRun(body, { ...(signal && { signal }) });
     // The shared path leads to mappings without a signature alone.
     const failed = mappings.find(({ verify }) => kind === "mapping" || verify === null)?.failed;
     if (!failed || failed.path === "message") break;

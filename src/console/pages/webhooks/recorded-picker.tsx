@@ -13,14 +13,11 @@ export const RecordedPicker = ({
 }: {
   take: (request: { headers: Record<string, string>; text: string }) => void;
 }) => {
-  const list = useLoaded((signal) =>
-    rest().call("deliveries.list", { query: { surface: "hooks", limit: 50 } }, { signal }),
-  );
+  const list = useLoaded((signal) => rest().deliveries.list({ surface: "hooks", limit: 50 }, { signal }));
   const why = useSignal<string | undefined>(undefined);
   const chosen = query.value.get("delivery") ?? "";
   const one = useLoaded(
-    async (signal) =>
-      chosen === "" ? undefined : await rest().call("deliveries.get", { path: { delivery_id: chosen } }, { signal }),
+    async (signal) => (chosen === "" ? undefined : await rest().deliveries.get(chosen, { signal })),
     [chosen],
   );
   const delivery = one.value.value;

@@ -136,9 +136,7 @@ const Sent = ({ exchange }: { exchange: RawExchange }) => {
   const requestId = exchange.headers.find(([name]) => name === "x-request-id")?.[1];
   const found = useLoaded(
     async (signal) =>
-      requestId === undefined
-        ? undefined
-        : (await rest().call("deliveries.list", { query: { id: requestId } }, { signal })).deliveries[0],
+      requestId === undefined ? undefined : (await rest().deliveries.list({ id: requestId }, { signal })).deliveries[0],
     [requestId],
   );
   const top = useRef<HTMLDivElement>(null);

@@ -5,7 +5,7 @@ import { State } from "#console/parts/state.tsx";
 import { type Column, Table } from "#console/parts/table.tsx";
 import { Ago } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
-import type { MappingList } from "#generated/clients/rest.ts";
+import type { MappingList } from "#generated/clients/typescript/src/rest.ts";
 
 export type WebhookToken = MappingList["tokens"][number];
 type RateLimitUse = WebhookToken["rate_limit"];

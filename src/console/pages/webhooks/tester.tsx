@@ -8,7 +8,7 @@ import { Body, matchOf, placeOf } from "#console/parts/json.tsx";
 import { TrialResult, useTrial } from "#console/parts/trial.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useAction } from "#console/parts/use.ts";
-import type { DryRun } from "#generated/clients/rest.ts";
+import type { DryRun } from "#generated/clients/typescript/src/rest.ts";
 import { exampleFor, type HookAddress } from "./addresses.ts";
 import { RecordedPicker } from "./recorded-picker.tsx";
 

@@ -1,7 +1,12 @@
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { ConnectionError, createRpcClient, type Push, type RpcSocketClient } from "#generated/clients/rpc.ts";
+import {
+  type AgentGatewayOptions,
+  type Push,
+  RpcClient,
+  type RpcSocket,
+} from "#generated/clients/typescript/src/rpc.ts";
 
 type Message = { id?: string; method: string; params: Record<string, unknown> };
 
@@ -33,7 +38,7 @@ async function serve(answer: (message: Message, socket: WebSocket) => unknown = 
   const push = (method: string, params: object) =>
     sockets.at(-1)?.send(JSON.stringify({ jsonrpc: "2.0", method, params }));
   return {
-    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/rpc/ws`,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
     sockets,
     protocols,
@@ -48,15 +53,16 @@ async function serve(answer: (message: Message, socket: WebSocket) => unknown = 
 
 const isError = (value: unknown): value is { error: object } =>
   typeof value === "object" && value !== null && "error" in value;
-const clientFor = (url: string, options: object = {}): RpcSocketClient =>
-  createRpcClient({
+const clientFor = (url: string, options: AgentGatewayOptions = {}): RpcSocket =>
+  new RpcClient({
     url,
-    token,
-    transport: "websocket",
+    rpcToken: token,
+    maxRetries: 0,
     WebSocket,
     reconnect: { minMs: 5, maxMs: 20, attempts: 5 },
     ...options,
-  });
+  }).connect();
+const lost = { name: "connection-failed" };
 const next = async (pushes: AsyncIterator<Push>) => {
   const { value } = await pushes.next();
   return (value as { params: { seq: number } }).params.seq;
@@ -179,9 +185,18 @@ test("a stream that was unsubscribed is not asked for again", async () => {
 test("a call that was sent when the connection was lost fails, as nobody knows whether it was done; the next one works", async () => {
   await using server = await serve(({ method }, socket) => (method === "agent.list" ? void socket.terminate() : {}));
   await using client = clientFor(server.url);
-  await expect(client.agent.list()).rejects.toBeInstanceOf(ConnectionError);
+  await expect(client.agent.list()).rejects.toMatchObject(lost);
   await client.system.info();
   expect(server.sockets).toHaveLength(2);
+});
+
+test("a message whose connection was lost is sent again with its key", async () => {
+  let sent = 0;
+  await using server = await serve((_, socket) => (++sent === 1 ? void socket.terminate() : { turnId }));
+  await using client = clientFor(server.url, { maxRetries: 1 });
+  expect(await client.agent.sendMessage({ agentName: "main", message: "hi" })).toEqual({ turnId });
+  const keys = server.seen.map(({ params }) => params.idempotencyKey);
+  expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
 });
 
 test("a gateway that restarts says when to come back, and one that took the token away is not asked again", async () => {
@@ -193,7 +208,7 @@ test("a gateway that restarts says when to come back, and one that took the toke
   await expect.poll(() => server.sockets.length).toBe(2);
   await client.system.info();
   server.sockets[1]?.close(4401, "the token is not known any more");
-  await expect(pushes.next()).rejects.toThrow("the connection ended with 4401 the token is not known any more");
+  await expect(pushes.next()).rejects.toThrow("The connection ended with 4401 the token is not known any more.");
 });
 
 test("calls wait for a connection that is being opened again", async () => {
@@ -213,7 +228,7 @@ test("readers learn that a connection does not come back, and that the gateway r
   const pushes = client.pushes();
   await client.system.info();
   await server[Symbol.asyncDispose]();
-  await expect(pushes.next()).rejects.toBeInstanceOf(ConnectionError);
+  await expect(pushes.next()).rejects.toMatchObject(lost);
 
   let refuses = false;
   await using other = await serve(() =>
@@ -228,8 +243,8 @@ test("readers learn that a connection does not come back, and that the gateway r
 });
 
 test("a connection that cannot be opened fails the call at once", async () => {
-  await using client = clientFor("ws://127.0.0.1:1/rpc/ws");
-  await expect(client.agent.list()).rejects.toBeInstanceOf(ConnectionError);
+  await using client = clientFor("http://127.0.0.1:1");
+  await expect(client.agent.list()).rejects.toMatchObject(lost);
 });
 
 test("a refusal of a whole message ends the calls that may be meant", async () => {
@@ -246,13 +261,13 @@ test("closing ends what waits and what reads, for good", async () => {
   const client = clientFor(server.url);
   const reader = client.pushes();
   const call = client.agent.list();
-  const failed = expect(call).rejects.toThrow("the client was closed");
+  const failed = expect(call).rejects.toThrow("The client was closed.");
   const ended = reader.next();
   await expect.poll(() => server.seen.length).toBe(1);
   client.close();
   await failed;
   expect(await ended).toMatchObject({ done: true });
-  await expect(client.agent.list()).rejects.toThrow("the client was closed");
+  await expect(client.agent.list()).rejects.toThrow("The client was closed.");
   await expect.poll(() => server.sockets[0]?.readyState).toBe(WebSocket.CLOSED);
 });
 
@@ -260,9 +275,7 @@ test("without a WebSocket the client says what it needs", () => {
   const had = (globalThis as { WebSocket?: unknown }).WebSocket;
   (globalThis as { WebSocket?: unknown }).WebSocket = undefined;
   try {
-    expect(() => createRpcClient({ url: "ws://x", token, transport: "websocket" })).toThrow(
-      "there is no global WebSocket here",
-    );
+    expect(() => new RpcClient({ url: "http://x" }).connect()).toThrow("There is no WebSocket here, as in Node 20.");
   } finally {
     if (had !== undefined) (globalThis as { WebSocket?: unknown }).WebSocket = had;
   }
@@ -292,13 +305,7 @@ test("goes on behind the pushes that came in one read with the answer to its sub
       });
     }
   }
-  const client = createRpcClient({
-    transport: "websocket",
-    url: "ws://gateway.test/rpc/ws",
-    token: "t",
-    WebSocket: OneRead as never,
-    reconnect: { minMs: 1 },
-  });
+  const client = clientFor("http://gateway.test", { WebSocket: OneRead as never, reconnect: { minMs: 1 } });
   const pushes = client.pushes();
   await client.subscribe({ sessions: { "chat:a": null } });
   expect((await pushes.next()).value.params.cursor).toBe("behind");
