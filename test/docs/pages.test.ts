@@ -8,6 +8,8 @@ import { root, startProcess } from "#test/harness/process.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { at, blocksOf, paste } from "./blocks.ts";
 
+/** The client's package, as it is published: a test of its own installs it. */
+const CLIENT = join(root, "generated/clients/typescript/src/index.ts");
 const run = promisify(execFile);
 
 describe("README.md", () => {
@@ -30,11 +32,10 @@ describe("README.md", () => {
     expect(given).toMatchObject(rest);
     expect(Object.keys(given)).toEqual(Object.keys(shown));
 
-    // Inside the package, where its own name leads to its exports.
-    const file = join(root, "dist", `readme-${process.pid}.mjs`);
-    writeFileSync(file, at(gateway.url, client.text));
+    const file = join(root, "dist", `readme-${process.pid}.mts`);
+    writeFileSync(file, at(gateway.url, client.text).replace("@agent-gateway/client", CLIENT));
     try {
-      const { stdout } = await run(process.execPath, [file], { env: { ...process.env, ...env } });
+      const { stdout } = await run(process.execPath, ["--import", "tsx", file], { env: { ...process.env, ...env } });
       expect(stdout.split("\n")[0]).toBe("Hello");
       expect(stdout).toContain("turn.completed");
     } finally {
@@ -47,10 +48,9 @@ describe("the samples for programs in README.md", () => {
   it("compile against the types that are built", { timeout: 180_000 }, () => {
     const samples = blocksOf("README.md").filter(({ language }) => ["js", "ts"].includes(language));
     expect(samples.length).toBeGreaterThan(0);
-    // Inside the package, where its own name leads to its exports.
     const files = samples.map(({ text }, n) => {
       const file = join(root, "dist", `sample-${process.pid}-${n}.ts`);
-      writeFileSync(file, text);
+      writeFileSync(file, text.replace("@agent-gateway/client", CLIENT));
       return file;
     });
     onTestFinished(() => {
@@ -58,6 +58,7 @@ describe("the samples for programs in README.md", () => {
     });
     const program = ts.createProgram(files, {
       strict: true,
+      allowImportingTsExtensions: true,
       noEmit: true,
       skipLibCheck: true,
       target: ts.ScriptTarget.ES2023,
