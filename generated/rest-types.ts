@@ -1089,11 +1089,6 @@ export interface components {
              */
             stream: boolean;
             /**
-             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`.
-             * @default true
-             */
-            wait: boolean;
-            /**
              * @description Skills whose instructions are added to this turn. The agent must have each of them.
              * @default []
              */
@@ -1105,6 +1100,11 @@ export interface components {
             /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
+            /**
+             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`.
+             * @default true
+             */
+            wait: boolean;
         };
         /** @description A part of a message. Agents read text alone. */
         ChatTextPart: {
@@ -1981,11 +1981,6 @@ export interface components {
              * @default false
              */
             stream: boolean;
-            /**
-             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`.
-             * @default true
-             */
-            wait: boolean;
             /** @description The agent to send to; `gateway.defaultAgent` without it. */
             agent?: components["schemas"]["AgentName"];
             /** @description The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
@@ -1993,6 +1988,11 @@ export interface components {
             /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
+            /**
+             * @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`.
+             * @default true
+             */
+            wait: boolean;
         };
         /** @description A skill with its instructions. */
         SkillText: {
@@ -2495,8 +2495,6 @@ export interface components {
             message: string;
             /** @description `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
             stream?: boolean;
-            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
-            wait?: boolean;
             /** @description Skills whose instructions are added to this turn. The agent must have each of them. */
             skill_ids?: components["schemas"]["SkillId"][];
             /** @description The agent to send to; `gateway.defaultAgent` without it. */
@@ -2506,6 +2504,8 @@ export interface components {
             /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
+            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+            wait?: boolean;
         };
         /** @description A request as a sender would make it. */
         DryRunRequestSent: {
@@ -2550,8 +2550,6 @@ export interface components {
             };
             /** @description `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
             stream?: boolean;
-            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
-            wait?: boolean;
             /** @description The agent to send to; `gateway.defaultAgent` without it. */
             agent?: components["schemas"]["AgentName"];
             /** @description The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
@@ -2559,6 +2557,8 @@ export interface components {
             /** @description Who is talking, as you name people. Without `session_id` it chooses the conversation. */
             user_id?: components["schemas"]["UserId"];
             model?: components["schemas"]["ModelName"];
+            /** @description `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+            wait?: boolean;
         };
         /** @description Something an agent should know of at its next heartbeat. */
         WakeRequestSent: {

@@ -276,7 +276,10 @@ describe("streams", () => {
     ]);
     expect(await names(server.client.turns.events(turnId))).toEqual(["turn.completed 3"]);
     expect(await names(server.client.turns.events(turnId, { after: "2" }))).toEqual(["turn.cancelled 3"]);
-    expect(server.seen.map(({ headers }) => headers["last-event-id"])).toEqual([undefined, "2"]);
+    expect(server.seen.map(({ url, headers }) => [url, headers["last-event-id"]])).toEqual([
+      [`/api/v1/turns/${turnId}/events`, undefined],
+      [`/api/v1/turns/${turnId}/events`, "2"],
+    ]);
   });
 
   test("that are refused throw the refusal, and are not tried again", async () => {

@@ -117,8 +117,6 @@ export interface ChatRequest {
   message: string;
   /** `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
   stream?: boolean;
-  /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
-  wait?: boolean;
   /** Skills whose instructions are added to this turn. The agent must have each of them. */
   skill_ids?: SkillId[];
   /** The agent to send to; `gateway.defaultAgent` without it. */
@@ -128,6 +126,8 @@ export interface ChatRequest {
   /** Who is talking, as you name people. Without `session_id` it chooses the conversation. */
   user_id?: UserId;
   model?: ModelName;
+  /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+  wait?: boolean;
 }
 
 /** The line that keeps this key in `gateway.rest.auth.keys` of the configuration. With the memory store a minted key ends at restart without it. */
@@ -727,8 +727,6 @@ export interface SkillRequest {
   params?: Record<string, unknown>;
   /** `true` answers with `text/event-stream` while the reply is written; `false` waits for the whole of it. */
   stream?: boolean;
-  /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
-  wait?: boolean;
   /** The agent to send to; `gateway.defaultAgent` without it. */
   agent?: AgentName;
   /** The conversation to go on with; one that is not there begins. Without it, that of `user_id` with the agent; without both, a new one. */
@@ -736,6 +734,8 @@ export interface SkillRequest {
   /** Who is talking, as you name people. Without `session_id` it chooses the conversation. */
   user_id?: UserId;
   model?: ModelName;
+  /** `false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`. */
+  wait?: boolean;
 }
 
 /** A skill with its instructions. */

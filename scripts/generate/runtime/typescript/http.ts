@@ -42,7 +42,9 @@ function bind(settings: Settings, operation: Operation, name: string): Call {
     const values = given.slice(0, inPath).map(String);
     const sent = input && (given[inPath] as Input | undefined);
     const options = (given[inPath + (input ? 1 : 0)] ?? {}) as StartOptions;
-    const request = requestOf(settings, operation, name, values, sent, options);
+    // The event behind which a stream begins goes into a header.
+    const isFollowing = kind === "stream" && input === "query";
+    const request = requestOf(settings, operation, name, values, isFollowing ? undefined : sent, options);
     if (kind === "stream") return streamOf(request, operation, sent, options);
     if (kind === "send") return new Reply(untilEnded(request));
     if (kind !== "page") return new Reply(request.exchange());
