@@ -162,3 +162,34 @@ describe("a message whose turn takes longer than the call waits", () => {
     expect((await all()).at(-1)).toMatchObject({ event: "turn.completed", data: { reply: "nobody listens" } });
   });
 });
+
+describe("a message whose sender does not wait", () => {
+  test("is 202 at once, and a repeat with its key has the same turn, and its end once it has ended", async () => {
+    const call = { body: { message: "hi", wait: false }, headers: { "Idempotency-Key": "not-waiting" } };
+    const { status, json } = await patient.rest.call("chat.send", call);
+    expect(status).toBe(202);
+    expect(["queued", "running"]).toContain(json.status);
+    const again = await patient.rest.call("chat.send", call);
+    expect([again.status, again.json.turn_id]).toEqual([202, json.turn_id]);
+    const turn = await patientPuppet.next();
+    const { all } = await patient.rest.stream("turns.events", { path: { turn_id: String(json.turn_id) } });
+    turn.say("done");
+    turn.end();
+    await all();
+    const ended = await patient.rest.call("chat.send", call);
+    expect([ended.status, ended.json]).toMatchObject([
+      200,
+      { status: "completed", reply: "done", turn_id: json.turn_id },
+    ]);
+  });
+
+  test("cannot ask for a stream as well", async () => {
+    const { status, problem } = await echo.rest.call("chat.send", {
+      body: { message: "hi", stream: true, wait: false },
+    });
+    expect([status, problem.detail]).toEqual([
+      400,
+      "`stream: true` and `wait: false` exclude each other. Send one of them.",
+    ]);
+  });
+});
