@@ -1,74 +1,77 @@
 import { type LoadedConfig, loadConfig } from "#config/load.ts";
-import { ConfigError } from "#config/problems.ts";
 import { type ConfigWatch, watchConfig } from "#config/watch.ts";
 import { BUILT, type Gateway, startGateway } from "#gateway/gateway.ts";
 import { createLogger, type Logger } from "#observe/logger.ts";
-import { version } from "../version.ts";
 import { banner } from "./banner.ts";
-import { meant, parseOptions, UsageError } from "./options.ts";
+import { configFile, withEnvFile } from "./configured.ts";
+import { UsageError } from "./failures.ts";
 
-const HELP = `agent-gateway ${version}: REST, JSON-RPC and webhooks in front of conversational agents.
+export type ServeOptions = { config?: string; host?: string; port?: string };
 
-Usage: npm start -- [serve] [options]     runs the gateway
-       npm start -- backup TO [options]   copies the SQLite store into a file, while a gateway works with it (backup --help)
+/** The moment within which the same signal again is the same one: npm passes on a signal that the process group got too. */
+const REPEAT_MS = 1_000;
 
-  --config FILE  the configuration (default: $GATEWAY_CONFIG, else ./gateway.json5, else a try-out with an echo agent)
-  --host HOST    the address to listen on; wins over $GATEWAY_HOST and the file
-  --port PORT    the port to listen on; wins over $GATEWAY_PORT and the file (default: 18789)
-  --version      print the version
-  -h, --help     print this
+/** Runs the gateway until a signal ends it. Throws what keeps it from starting. */
+export const serve = async (options: ServeOptions, env: NodeJS.ProcessEnv): Promise<void> => {
+  const { gateway, logger, watch } = await start(options, env);
+  let first: { signal: string; at: number } | undefined;
+  let failed = false;
 
-Environment: LOG_LEVEL (debug, info, warn, error); LOG_FORMAT (json, pretty; by default pretty in a terminal, json elsewhere);
-             NO_COLOR (no colours).
-Signals: SIGHUP reads the configuration again; SIGTERM and SIGINT finish what runs and stop, a second one stops at once.
-`;
-
-const COMMANDS = ["serve", "backup"];
-
-export type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };
-
-/** Runs the gateway as the command line says. Undefined when there was nothing to run. Throws nothing: it prints and sets the exit code. */
-export const serve = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<Served | undefined> => {
-  try {
-    if (args[0] === "backup") {
-      const { backup } = await import("./backup.ts");
-      process.stdout.write(await backup(args.slice(1), env));
-      return undefined;
+  const stop = async (cause: string): Promise<void> => {
+    // Work may wait on nothing but timers that do not keep the process alive.
+    const alive = setInterval(() => {}, 1_000);
+    await gateway.drain(cause);
+    await logger.flush();
+    clearInterval(alive);
+    process.exit(failed ? 1 : 0);
+  };
+  const onSignal = (signal: "SIGTERM" | "SIGINT", code: number): void => {
+    const at = performance.now();
+    if (first === undefined) {
+      first = { signal, at };
+      void stop(signal);
+    } else if (first.signal !== signal || at - first.at >= REPEAT_MS) {
+      process.exit(code);
     }
-    const [first] = args;
-    if (first !== undefined && first !== "serve" && !first.startsWith("-"))
-      throw new UsageError(`There is no command ${first}.${meant(first, COMMANDS)} --help tells more.`);
-    const options = readOptions(first === "serve" ? args.slice(1) : args);
-    if (typeof options === "string") {
-      process.stdout.write(options);
-      return undefined;
+  };
+  const onFailure = (where: string) => (error: unknown) => {
+    gateway.events.unexpectedError({ error, where });
+    if (failed) return;
+    failed = true;
+    if (first === undefined) {
+      first = { signal: where, at: -Infinity };
+      void stop(where);
     }
-    return await start(options, env);
-  } catch (error) {
-    process.stderr.write(`${wordsFor(error)}\n`);
-    process.exitCode = 1;
-    return undefined;
-  }
+  };
+
+  process.on("SIGTERM", () => onSignal("SIGTERM", 143));
+  process.on("SIGINT", () => onSignal("SIGINT", 130));
+  process.on("SIGHUP", async () => {
+    const { reloaded, changed, needsRestart } = await watch.reload("signal");
+    // Whoever takes the new configuration reports changes and faults; only this line says that there are none.
+    if (reloaded && changed.length + needsRestart.length === 0)
+      gateway.events.configReloaded({ cause: "signal", changed: [] });
+  });
+  process.on("uncaughtException", onFailure("uncaughtException"));
+  // A promise that somebody's backend forgot ends nothing: its turn ends by itself, or by its deadline.
+  process.on("unhandledRejection", (error) => gateway.events.unexpectedError({ error, where: "unhandledRejection" }));
+  gateway.ready.catch(onFailure("contract"));
 };
 
-type Options = { config: string | undefined; host: string | undefined; port: number | undefined };
-
-const readOptions = (args: readonly string[]): Options | string => {
-  const text = { type: "string" } as const;
-  const flag = { type: "boolean" } as const;
-  const help = { type: "boolean", short: "h" } as const;
-  const { values } = parseOptions(args, { config: text, host: text, port: text, version: flag, help });
-  if (values.help) return HELP;
-  if (values.version) return `${version}\n`;
-  const port = values.port === undefined ? undefined : Number(values.port);
-  if (port !== undefined && !(values.port?.trim() && Number.isInteger(port) && port >= 0 && port <= 65535)) {
-    throw new UsageError(`--port ${values.port} is no port: give a whole number from 0 to 65535.`);
-  }
-  return { config: values.config, host: values.host, port };
+const portOf = (text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined;
+  const port = Number(text);
+  if (text.trim() && Number.isInteger(port) && port >= 0 && port <= 65535) return port;
+  throw new UsageError(`--port ${text} is no port: give a whole number from 0 to 65535.`);
 };
 
-const start = async ({ config: file, host, port }: Options, env: NodeJS.ProcessEnv): Promise<Served> => {
-  const load = () => loadConfig({ file, env, host, port, built: BUILT });
+type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };
+
+/** Starts the gateway, and has it follow its configuration. */
+export const start = async (options: ServeOptions, env: NodeJS.ProcessEnv): Promise<Served> => {
+  const { config: file, host } = options;
+  const port = portOf(options.port);
+  const load = () => loadConfig({ file, env: withEnvFile(configFile(file, env), env), host, port, built: BUILT });
   const loaded = await load();
   const logger = createLogger({
     level: oneOf(env, "LOG_LEVEL", ["debug", "info", "warn", "error"]) ?? "info",
@@ -112,11 +115,4 @@ const oneOf = <const T extends string>(env: NodeJS.ProcessEnv, name: string, cho
   const choice = choices.find((one) => one === value);
   if (choice) return choice;
   throw new UsageError(`${name} is ${value}: give ${choices.join(", ").replace(/, (?=[^,]*$)/, " or ")}.`);
-};
-
-const wordsFor = (error: unknown): string => {
-  if (error instanceof ConfigError) return `The configuration is refused:\n${error.message}`;
-  if (error instanceof UsageError) return error.message;
-  const { message, cause, stack } = error as Error;
-  return cause === undefined ? (stack ?? String(error)) : message;
 };

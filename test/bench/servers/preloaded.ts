@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver, constants as perf } from "node:perf_hooks";
-import { serve } from "#cli/serve.ts";
+import { start } from "#cli/serve.ts";
 import { silent } from "#test/stores/world.ts";
 import { fillEvents, fillStore, loadSessionId } from "./filler.ts";
 
@@ -22,9 +22,7 @@ const wish = JSON.parse(process.argv[2] ?? "{}") as {
   turns: number;
   events: number;
 };
-const served = await serve(["--config", wish.config, "--port", "0"], process.env);
-if (!served) throw new Error("the gateway did not start");
-const { gateway } = served;
+const { gateway } = await start({ config: wish.config, port: "0" }, process.env);
 await gateway.ready;
 
 let beatAt = 0;

@@ -1,0 +1,56 @@
+import { existsSync } from "node:fs";
+
+export type AddressOptions = { url?: string; key?: string; rpcToken?: string; webhookToken?: string; config?: string };
+
+/** Where each part was found, for `doctor`. */
+export type Origin = "option" | "environment" | "configuration" | "default" | "nowhere";
+export type Address = {
+  url: string;
+  restKey: string | undefined;
+  rpcToken: string | undefined;
+  webhookToken: string | undefined;
+  webhookPath: string | undefined;
+  origins: Record<"url" | "key" | "rpcToken" | "webhookToken", Origin>;
+};
+
+type Env = Record<string, string | undefined>;
+
+/** The gateway that is meant: by options, else by the environment, else by the configuration in this folder. */
+export const findAddress = async (options: AddressOptions, env: Env): Promise<Address> => {
+  const given = {
+    url: choose(options.url, env.AGENT_GATEWAY_URL),
+    key: choose(options.key, env.AGENT_GATEWAY_KEY),
+    rpcToken: choose(options.rpcToken, env.AGENT_GATEWAY_RPC_TOKEN),
+    webhookToken: choose(options.webhookToken, env.AGENT_GATEWAY_WEBHOOK_TOKEN),
+  };
+  // Tokens of this folder's configuration go to no other gateway: whoever names an address names its tokens.
+  const file =
+    options.config ?? (given.url ? undefined : env.GATEWAY_CONFIG || (existsSync(USUAL) ? USUAL : undefined));
+  const written = file === undefined ? undefined : await (await import("./configured.ts")).readAddress(file, env);
+  const pick = (name: keyof typeof given) =>
+    given[name] ??
+    (written?.[name] === undefined ? undefined : { value: written[name], origin: "configuration" as const });
+  const url = pick("url") ?? { value: "http://127.0.0.1:18789", origin: "default" as const };
+  const [key, rpcToken, webhookToken] = [pick("key"), pick("rpcToken"), pick("webhookToken")];
+  return {
+    url: url.value,
+    restKey: key?.value,
+    rpcToken: rpcToken?.value,
+    webhookToken: webhookToken?.value,
+    webhookPath: written?.webhookPath,
+    origins: {
+      url: url.origin,
+      key: key?.origin ?? "nowhere",
+      rpcToken: rpcToken?.origin ?? "nowhere",
+      webhookToken: webhookToken?.origin ?? "nowhere",
+    },
+  };
+};
+
+const USUAL = "gateway.json5";
+const choose = (option: string | undefined, variable: string | undefined) =>
+  option
+    ? { value: option, origin: "option" as const }
+    : variable
+      ? { value: variable, origin: "environment" as const }
+      : undefined;

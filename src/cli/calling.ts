@@ -1,0 +1,62 @@
+import type { Command } from "commander";
+import type { AgentGateway } from "#generated/clients/typescript/src/index.ts";
+import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
+import { type Address, type AddressOptions, findAddress } from "./address.ts";
+import { INTERRUPTED } from "./failures.ts";
+import type { OutputOptions } from "./output.ts";
+
+export type CallOptions = AddressOptions & OutputOptions;
+
+export type Calling<Options> = {
+  gateway: AgentGateway;
+  /** Where it was found, with its tokens. */
+  address: Address;
+  /** A WebSocket of its own, for pushes. */
+  connect: () => Promise<RpcSocket>;
+  options: Options & CallOptions;
+  /** Aborts at Ctrl-C. */
+  signal: AbortSignal;
+};
+
+/**
+ * Makes a command of one that calls a gateway: it gets the options that find it, and its action a client. Ctrl-C ends the action's calls and
+ * the process with 130, without a word.
+ */
+export const calling = <Options extends object>(
+  command: Command,
+  act: (calling: Calling<Options>, ...args: string[]) => Promise<void>,
+): Command =>
+  command
+    .option("--json", "print JSON")
+    .option("-q, --quiet", "print ids alone")
+    .optionsGroup("Which gateway:")
+    .option("--url <url>", "its address")
+    .option("--key <key>", "a REST key, or the console token")
+    .option("--rpc-token <token>", "an RPC token")
+    .option("--webhook-token <token>", "the webhook token")
+    .option("--config <file>", "the configuration that names them")
+    .action(async (...given: unknown[]) => {
+      // Commander gives the arguments, the options and the command.
+      const args = given.slice(0, -2) as string[];
+      const options = given.at(-2) as Options & CallOptions;
+      const stop = new AbortController();
+      process.once("SIGINT", () => {
+        stop.abort();
+        // What does not end by the signal ends all the same.
+        setTimeout(() => process.exit(INTERRUPTED), 500).unref();
+      });
+      const address = await findAddress(options, process.env);
+      const { AgentGateway } = await import("#generated/clients/typescript/src/index.ts");
+      // Node 20 has no WebSocket of its own.
+      const connect = async () => {
+        const { WebSocket } = await import("ws");
+        return new AgentGateway({ ...address, WebSocket }).rpc.connect();
+      };
+      const gateway = new AgentGateway(address);
+      try {
+        await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
+      } catch (error) {
+        if (!stop.signal.aborted) throw error;
+      }
+      if (stop.signal.aborted) process.exitCode = INTERRUPTED;
+    });

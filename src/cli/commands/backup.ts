@@ -1,0 +1,21 @@
+import type { Command } from "commander";
+import type { BackupOptions } from "../backup.ts";
+import { print } from "../terminal.ts";
+
+export const addBackup = (program: Command): void => {
+  program
+    .command("backup")
+    .summary("copy the SQLite store into a file")
+    .description("Copies the SQLite store into a new file, as it is at one moment, while the gateway goes on.")
+    .argument("<to>", "the new file")
+    .option("--config <file>", "the configuration that names the store (default: as for serve)")
+    .option(
+      "--store <file>",
+      "the store's file itself; then no configuration is read, and none of its secrets is needed",
+    )
+    .addHelpText("after", "\nExample:\n  agent-gateway backup /var/backups/gateway-$(date +%F).db")
+    .action(async (to: string, options: BackupOptions) => {
+      const { backup } = await import("../backup.ts");
+      print(await backup(to, options, process.env));
+    });
+};

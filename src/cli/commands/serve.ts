@@ -1,0 +1,49 @@
+import type { Command } from "commander";
+import { nearest } from "#kit/nearest.ts";
+import { UsageError } from "../failures.ts";
+import type { ServeOptions } from "../serve.ts";
+
+export const addServe = (program: Command): void => {
+  program
+    .command("serve", { isDefault: true })
+    .summary("run the gateway")
+    .description(
+      "Runs the gateway until a signal ends it. Without a configuration it is a try-out with an agent that repeats what it is told.",
+    )
+    .option("--config <file>", "the configuration (default: $GATEWAY_CONFIG, else ./gateway.json5, else a try-out)")
+    .option("--host <host>", "the address to listen on; wins over $GATEWAY_HOST and the file")
+    .option("--port <port>", "the port to listen on; wins over $GATEWAY_PORT and the file (default: 18789)")
+    .addHelpText("after", DETAILS)
+    // A command that is not there comes here as an argument.
+    .argument("[unknown]")
+    .allowExcessArguments()
+    .action(async (unknown: string | undefined, options: ServeOptions) => {
+      if (unknown !== undefined)
+        throw noCommand(
+          unknown,
+          program.commands.map((command) => command.name()),
+        );
+      const { serve } = await import("../serve.ts");
+      await serve(options, process.env);
+    })
+    .usage("[options]");
+};
+
+const noCommand = (name: string, names: readonly string[]): UsageError => {
+  const near = nearest(name, names);
+  return new UsageError(`There is no command ${name}.${near ? ` Did you mean ${near}?` : ""}`, "agent-gateway --help");
+};
+
+const DETAILS = `
+Variables that are not set are read from gateway.env beside the configuration, if it is there.
+
+Environment:
+  LOG_LEVEL   debug, info, warn or error
+  LOG_FORMAT  json or pretty (default: pretty in a terminal, json elsewhere)
+  NO_COLOR    no colours
+
+Signals: SIGHUP reads the configuration again. SIGTERM and SIGINT finish the turns that run, and stop; a second one stops at once.
+
+Examples:
+  agent-gateway serve
+  agent-gateway serve --config /etc/agent-gateway/gateway.json5 --port 8080`;

@@ -1,0 +1,73 @@
+import { type Argument, Command, CommanderError } from "commander";
+import { version } from "../version.ts";
+import { addCommands } from "./commands/all.ts";
+import { exitCodeOf, USAGE, wordsFor } from "./failures.ts";
+import { say } from "./terminal.ts";
+
+/** Runs what the command line says. Throws nothing: it prints, and sets the exit code. */
+export const run = async (args: readonly string[]): Promise<void> => {
+  // A reader that has seen enough, as `head` has, closes the pipe. That is no failure.
+  process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
+  const program = createProgram();
+  try {
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      // Commander has printed the help, the version or the mistake.
+      process.exitCode = error.exitCode === 0 ? 0 : USAGE;
+      return;
+    }
+    say(wordsFor(error));
+    process.exitCode = exitCodeOf(error);
+  }
+};
+
+/** The command line with all commands. Nothing of the gateway or its client is loaded before a command runs. */
+export const createProgram = (): Command => {
+  const program = new Command("agent-gateway")
+    .description("A gateway in front of conversational agents: runs it, and calls it.")
+    .version(version, "-V, --version", "print the version")
+    .helpOption("-h, --help", "print help; after a command, that command's")
+    .helpCommand(false)
+    .showHelpAfterError(false)
+    .enablePositionalOptions()
+    .addHelpText("after", OUTRO);
+  addCommands(program);
+  for (const command of everyCommand(program)) configure(command, command === program);
+  return program;
+};
+
+/** What all commands share: how they are helped with, and how mistakes are told. */
+const configure = (command: Command, isProgram: boolean): void => {
+  command.exitOverride().helpCommand(false);
+  command.configureHelp({
+    subcommandTerm: (inner) => [inner.name(), ...inner.registeredArguments.map(argumentTerm)].join(" ").trim(),
+  });
+  command.configureOutput({
+    outputError: (text, write) => {
+      const sentence = text.trim().replace(/^error: (.)/, (_, first: string) => first.toUpperCase());
+      write(`${sentence}\nNext: ${nameOf(command)} --help\n`);
+    },
+  });
+  if (!isProgram) command.helpOption("-h, --help", "print this");
+};
+
+const argumentTerm = (argument: Argument): string =>
+  // It stands for a command that is not there.
+  argument.name() === "unknown" ? "" : argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
+
+/** The command as it is typed. */
+export const nameOf = (command: Command): string =>
+  command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
+
+export function* everyCommand(command: Command): Generator<Command> {
+  yield command;
+  for (const inner of command.commands) yield* everyCommand(inner);
+}
+
+const OUTRO = `
+Commands that call a gateway find it by --url and the tokens' options, else by AGENT_GATEWAY_URL, AGENT_GATEWAY_KEY,
+AGENT_GATEWAY_RPC_TOKEN and AGENT_GATEWAY_WEBHOOK_TOKEN, else by the gateway.json5 in this folder.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not reachable, 4 not allowed, 5 not found, 6 refused by a limit,
+7 the turn failed, 130 ended by Ctrl-C.`;

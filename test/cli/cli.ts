@@ -1,0 +1,82 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { main } from "#test/harness/process.ts";
+
+export type CliOptions = {
+  cwd?: string;
+  env?: Record<string, string>;
+  /** Written to standard input, which is empty otherwise. */
+  input?: string;
+  /** Runs it on a terminal of its own. Standard output and standard error are one there. */
+  terminal?: boolean;
+};
+
+export type CliResult = { code: number | null; out: string; err: string };
+
+/** Runs a command to its end, as a process of its own. */
+export const runCli = async (args: readonly string[], options: CliOptions = {}): Promise<CliResult> => {
+  const cli = startCli(args, options);
+  return await cli.ended;
+};
+
+/** Starts a command that goes on until it is stopped. */
+export const startCli = (args: readonly string[], { cwd = emptyFolder(), env, input, terminal }: CliOptions = {}) => {
+  const { PATH = "", HOME = "" } = process.env;
+  const command = [process.execPath, main, ...args];
+  const [program = "", ...rest] = terminal ? ["script", "-qefc", command.map(quoted).join(" "), "/dev/null"] : command;
+  const terminalEnv = terminal ? { TERM: "xterm-256color", SHELL: "/bin/sh" } : {};
+  const child = spawn(program, rest, { cwd, env: { PATH, HOME, ...terminalEnv, ...env }, stdio: "pipe" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const result = { code: null as number | null, out: "", err: "" };
+  const listeners = new Set<() => void>();
+  const heard = (): void => {
+    for (const listener of listeners) listener();
+  };
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    result.out += text;
+    heard();
+  });
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    result.err += text;
+    heard();
+  });
+  if (input !== undefined || !terminal) child.stdin.end(input);
+  const ended = once(child, "close").then(([code]): CliResult => {
+    result.code = code;
+    heard();
+    return result;
+  });
+  return {
+    child,
+    result,
+    ended,
+    type: (text: string): void => void child.stdin.write(text),
+    /** Waits for something in its output, past or to come. */
+    until: async (find: (result: CliResult) => boolean): Promise<void> => {
+      while (!find(result)) {
+        if (result.code !== null)
+          throw new Error(`It ended with ${result.code} before that:\n${result.out}\n${result.err}`);
+        await new Promise<void>((resolve) => {
+          const listener = (): void => {
+            listeners.delete(listener);
+            resolve();
+          };
+          listeners.add(listener);
+        });
+      }
+    },
+  };
+};
+
+/** A folder without a configuration, gone after the test. */
+export const emptyFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), "cli-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+};
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
