@@ -5,19 +5,19 @@ import { BUILT } from "#gateway/gateway.ts";
 import { missingPackages } from "#gateway/packages.ts";
 import { copySqlite } from "#gateway/stores.ts";
 import { configFile, withEnvFile } from "./configured.ts";
-import { UsageError } from "./failures.ts";
+import { CliError } from "./failures.ts";
 
 export type BackupOptions = { config?: string; store?: string };
 
 /** Copies the SQLite store that a gateway works with; answers what the person at the terminal is told. */
 export const backup = async (to: string, { config, store }: BackupOptions, env: NodeJS.ProcessEnv): Promise<string> => {
-  if (existsSync(to)) throw new UsageError(`${to} is there already: a backup is a new file.`);
+  if (existsSync(to)) throw new CliError(`${to} is there already: a backup is a new file.`);
   const from = store ?? (await pathOf(config, env));
-  if (!existsSync(from)) throw new UsageError(`${from} is not there: no gateway has made it yet.`);
+  if (!existsSync(from)) throw new CliError(`${from} is not there: no gateway has made it yet.`);
   const install = missingPackages(["sqlite"]);
-  if (install !== undefined) throw new UsageError(`SQLite's driver is not installed. Run: ${install}`);
+  if (install !== undefined) throw new CliError(`SQLite's driver is not installed. Run: ${install}`);
   const bytes = await copySqlite(from, to).catch((error: Error) => {
-    throw new UsageError(`${from} cannot be copied: ${error.message}.`);
+    throw new CliError(`${from} cannot be copied: ${error.message}.`);
   });
   return `${resolve(to)} holds the store as it was: ${bytes} bytes.\n`;
 };
@@ -27,9 +27,9 @@ const pathOf = async (file: string | undefined, env: NodeJS.ProcessEnv): Promise
   const { config, tryOut } = await loadConfig({ file, env: withEnvFile(configFile(file, env), env), built: BUILT });
   if (config.store.type === "sqlite") return config.store.path;
   if (tryOut)
-    throw new UsageError(
+    throw new CliError(
       "There is no gateway.json5 here to name the store. Say by --config where it is, or --store FILE.",
     );
   const how = config.store.type === "postgres" ? "pg_dump copies a database" : "memory holds nothing that outlives it";
-  throw new UsageError(`The store is ${config.store.type}, which this does not copy: ${how}.`);
+  throw new CliError(`The store is ${config.store.type}, which this does not copy: ${how}.`);
 };

@@ -45,11 +45,19 @@ const configure = (command: Command, isProgram: boolean): void => {
   });
   command.configureOutput({
     outputError: (text, write) => {
-      const sentence = text.trim().replace(/^error: (.)/, (_, first: string) => first.toUpperCase());
-      write(`${sentence}\nNext: ${nameOf(command)} --help\n`);
+      write(`${sentenceOf(text)}\nNext: ${nameOf(command)} --help\n`);
     },
   });
   if (!isProgram) command.helpOption("-h, --help", "print this");
+};
+
+/** Commander's words about a mistake, as one sentence: `Unknown option '--prot'. Did you mean --port?` */
+const sentenceOf = (text: string): string => {
+  const [mistake = "", guess] = text
+    .trim()
+    .replace(/^error: (.)/, (_, first: string) => first.toUpperCase())
+    .split(/\n\(/);
+  return guess === undefined ? `${mistake.replace(/\.$/, "")}.` : `${mistake}. ${guess.replace(/\)$/, "")}`;
 };
 
 const argumentTerm = (argument: Argument): string =>

@@ -15,7 +15,7 @@ test("names the command that was meant", async () => {
 test("names the option that was meant, and the help that lists all", async () => {
   const { code, err } = await runCli(["sessions", "list", "--agnt", "main"]);
   expect(code).toBe(2);
-  expect(err).toBe("Unknown option '--agnt'\n(Did you mean --agent?)\nNext: agent-gateway sessions list --help\n");
+  expect(err).toBe("Unknown option '--agnt'. Did you mean --agent?\nNext: agent-gateway sessions list --help\n");
 });
 
 test("says which token a call needs, and where it is given", async () => {

@@ -3,41 +3,45 @@ import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, test } from "vitest";
 import { type ProcessOptions, runProcess } from "#test/harness/process.ts";
 
-describe("refuses to start with a sentence, no stack, and exit code 1", () => {
-  test.each<[string, ProcessOptions, RegExp]>([
+describe("refuses wrong usage with a sentence, no stack, and exit code 2", () => {
+  test.each<[string, string, RegExp]>([
     [
       "an unknown option",
-      { args: ["--prot", "80"] },
-      /^There is no option --prot\. Did you mean --port\? There are: --config, --host, --port, --version, --help\.$/,
+      "--prot 80",
+      /^Unknown option '--prot'\. Did you mean --port\?\nNext: agent-gateway serve --help$/,
     ],
     [
       "an unknown option of a command",
-      { command: ([node = "", main = ""]) => [node, main, "backup", "--stor", "a.db", "b.db"] },
-      /^There is no option --stor\. Did you mean --store\? There are: --config, --store, --help\.$/,
+      "backup --stor a.db b.db",
+      /^Unknown option '--stor'\. Did you mean --store\?\n/,
     ],
-    ["an option without its value", { args: ["--config"] }, /--config.*--help lists the options\.$/],
-    ["a stray word", { args: ["stray"] }, /stray.*--help lists the options\.$/],
-    [
-      "an unknown command",
-      { command: ([node = "", main = ""]) => [node, main, "bakcup", "b.db"] },
-      /^There is no command bakcup\. Did you mean backup\? There are: serve, backup\. --help tells more\.$/,
-    ],
-    [
-      "a port that is none",
-      { args: ["--port", "80a"] },
-      /^--port 80a is no port: give a whole number from 0 to 65535\.$/,
-    ],
+    ["an option without its value", "serve --config", /^Option '--config <file>' argument missing\.\n/],
+    ["a stray word", "stray", /^There is no command stray\.\nNext: agent-gateway --help$/],
+    ["an unknown command", "bakcup b.db", /^There is no command bakcup\. Did you mean backup\?\n/],
+    ["a port that is none", "--port 80a", /^--port 80a is no port: give a whole number from 0 to 65535\.$/],
+  ])("%s", async (_, typed, sentence) => {
+    const { code, out, err } = await runProcess({
+      command: ([node = "", main = ""]) => [node, main, ...typed.split(" ")],
+    });
+    expect(err).toMatch(sentence);
+    expect({ out, code }).toEqual({ out: "", code: 2 });
+  });
+
+  test.each([
+    ["a log level", { LOG_LEVEL: "loud" }, "LOG_LEVEL is loud: give debug, info, warn or error."],
+    ["a log format", { LOG_FORMAT: "xml" }, "LOG_FORMAT is xml: give json or pretty."],
+  ])("%s that is none", async (_, env, sentence) => {
+    expect(await runProcess({ env })).toMatchObject({ code: 2, err: sentence, out: "" });
+  });
+});
+
+describe("refuses to start with a sentence, no stack, and exit code 1", () => {
+  test.each<[string, ProcessOptions, RegExp]>([
     [
       "an address of another machine",
       { args: ["--host", "192.0.2.1"] },
       /^192\.0\.2\.1 is no address of this machine\. Choose another with --host\.$/,
     ],
-    [
-      "a log level that is none",
-      { env: { LOG_LEVEL: "loud" } },
-      /^LOG_LEVEL is loud: give debug, info, warn or error\.$/,
-    ],
-    ["a log format that is none", { env: { LOG_FORMAT: "xml" } }, /^LOG_FORMAT is xml: give json or pretty\.$/],
     [
       "a file that is not there",
       { args: ["--config", "nowhere.json5"] },
@@ -73,14 +77,14 @@ test.each(["-h", "--help", "serve -h", "serve --help", "backup -h", "backup --he
     const help = await runProcess({ command: ([node = "", main = ""]) => [node, main, ...asked.split(" ")] });
     expect(help).toMatchObject({ code: 0, err: "" });
     expect(help.out).toContain(
-      asked.startsWith("backup") ? "Usage: npm start -- backup TO" : "Usage: npm start -- [serve]",
+      `Usage: agent-gateway ${asked.startsWith("-") ? "[options] [command]" : `${asked.split(" ")[0]} [options]`}`,
     );
     expect(help.out).toContain("-h, --help");
   },
 );
 
 test("--version prints and ends with 0", async () => {
-  const version = await runProcess({ args: ["--version"] });
+  const version = await runProcess({ command: ([node = "", main = ""]) => [node, main, "--version"] });
   expect(version).toMatchObject({ code: 0, err: "" });
   expect(version.out).toMatch(/^\d+\.\d+\.\d+$/);
 });

@@ -44,16 +44,23 @@ describe("backup refuses in a sentence", () => {
     runProcess({ config, command: () => [process.execPath, main, "backup", ...args] });
 
   test.each([
-    [[], "Say where the copy goes"],
     [["gateway.json5"], "gateway.json5 is there already"],
     [["copy.db"], "The store is memory, which this does not copy"],
     [["copy.db", "--store", "nothing.db"], "nothing.db is not there"],
-    [["copy.db", "more.db"], "more.db is one file too many"],
-    [["copy.db", "--stoer", "x"], "There is no option --stoer. Did you mean --store?"],
   ])("%j", async (args, sentence) => {
     const { code, err } = await backup(args);
     expect(err).toContain(sentence);
     expect([code, err.split("\n").length]).toEqual([1, 1]);
+  });
+
+  test.each([
+    [[], "Missing required argument 'to'."],
+    [["copy.db", "more.db"], "Too many arguments"],
+    [["copy.db", "--stoer", "x"], "Unknown option '--stoer'. Did you mean --store?"],
+  ])("%j, which is wrong usage", async (args, sentence) => {
+    const { code, err } = await backup(args);
+    expect(err).toContain(sentence);
+    expect(code).toBe(2);
   });
 
   test("where there is no configuration", async () => {
