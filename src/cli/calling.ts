@@ -22,9 +22,9 @@ export type Calling<Options> = {
  * Makes a command of one that calls a gateway: it gets the options that find it, and its action a client. Ctrl-C ends the action's calls and
  * the process with 130, without a word.
  */
-export const calling = <Options extends object>(
+export const calling = <Options extends object, Args extends unknown[] = string[]>(
   command: Command,
-  act: (calling: Calling<Options>, ...args: string[]) => Promise<void>,
+  act: (calling: Calling<Options>, ...args: Args) => Promise<void>,
 ): Command =>
   command
     .option("--json", "print JSON")
@@ -37,7 +37,7 @@ export const calling = <Options extends object>(
     .option("--config <file>", "the configuration that names them")
     .action(async (...given: unknown[]) => {
       // Commander gives the arguments, the options and the command.
-      const args = given.slice(0, -2) as string[];
+      const args = given.slice(0, -2) as Args;
       const options = given.at(-2) as Options & CallOptions;
       const stop = new AbortController();
       process.once("SIGINT", () => {

@@ -10,6 +10,8 @@ export const run = async (args: readonly string[]): Promise<void> => {
   process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
   const program = createProgram();
   try {
+    // A shell asks by `complete -- …` what may follow.
+    if (args[0] === "completion" || args[0] === "complete") (await import("./completion.ts")).complete(program);
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
     if (error instanceof CommanderError) {

@@ -55,3 +55,9 @@ test("throws the error of a turn that failed, under its name", async () => {
     turnId: "turn_1",
   });
 });
+
+test("gives the reply of a turn that has ended, which is told without its pieces", async () => {
+  const whole: Event = { event: "message.completed", data: { turn_id: "turn_1", text: "Good morning" } };
+  expect(await textOf([started(1), whole, completed])).toEqual(["Good morning"]);
+  expect(await textOf([started(1), delta(0, "Good ")], [whole, completed])).toEqual(["Good ", "morning"]);
+});

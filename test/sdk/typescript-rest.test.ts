@@ -122,6 +122,13 @@ describe("a call", () => {
     expect([data, response.status, requestId]).toEqual([{ turn_id: turnId }, 200, "req_9"]);
   });
 
+  test("gives what a gateway that is not ready says of its parts", async () => {
+    const readiness = { ready: false, parts: { store: { ok: false, detail: "gone" } } };
+    await using server = await answering([json(503, readiness)]);
+    expect(await server.client.ops.readyz()).toEqual(readiness);
+    expect(server.seen).toHaveLength(1);
+  });
+
   test("can be given up, with the caller's own reason", async () => {
     await using server = await answering([() => {}]);
     const signal = AbortSignal.timeout(20);

@@ -40,6 +40,8 @@ export type Call = {
   reply: Type | null;
   /** Whether the reply is text and no JSON. */
   text: boolean;
+  /** The statuses of failures that have the same body as a success. */
+  replyStatuses: number[];
   /** The field that holds what a page lists, and the one that holds the next page's cursor. */
   page: { items: string; item: Type; next: string } | null;
   /** Sent with an idempotency key. */
@@ -153,6 +155,9 @@ function restCalls(operation: Operation, openapi: Bundle): Call[] {
     body: body && { shape: shapeOf(body.schema) as string, required: body.required },
     reply: json ? typeOfSchema(json.schema as Json) : isText ? { kind: "string" } : null,
     text: isText,
+    replyStatuses: answers
+      .filter(({ status, type }) => status >= 400 && type === "application/json")
+      .map(({ status }) => status),
     page: null,
     idempotent,
     repeatable: idempotent || method === "get" || method === "delete" || REPEATABLE.includes(id),
@@ -204,6 +209,7 @@ function rpcCall({ name, params, result }: Method, openrpc: Bundle): Call {
     body: null,
     reply: typeOfSchema(result as Json),
     text: false,
+    replyStatuses: [],
     page: null,
     idempotent: described["x-idempotent"] === true,
     // A message needs its idempotency key for it; compaction and deletion answer a repeat as the first.

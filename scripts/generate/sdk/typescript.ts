@@ -208,6 +208,7 @@ function printOperation(call: Call): string {
     ...(idempotent ? ["isIdempotent: true"] : []),
     ...(repeatable ? ["isRepeatable: true"] : []),
     ...(page ? [`items: ${literal(page.items)}`] : []),
+    ...(call.replyStatuses.length > 0 ? [`replyStatuses: [${call.replyStatuses.join(", ")}]`] : []),
   ].join(", ")} }`;
 }
 

@@ -1,8 +1,10 @@
 import type { Command } from "commander";
 import type { types } from "#generated/clients/typescript/src/rpc.ts";
 import { calling } from "../calling.ts";
+import { confirmed } from "../confirm.ts";
 import { cut, fields, oneLine, printItem, printList, safe } from "../output.ts";
-import { styled } from "../terminal.ts";
+import { styled, withProgress } from "../terminal.ts";
+import { shortTime, wholeNumber } from "../values.ts";
 
 export const addSessions = (program: Command): void => {
   const sessions = program
@@ -10,54 +12,112 @@ export const addSessions = (program: Command): void => {
     .summary("conversations: list, show, compact, delete")
     .description("The conversations of the agents.");
 
-  calling<{ agent?: string; limit?: string; cursor?: string }>(
+  calling<{ agent?: string; limit: string; cursor?: string }>(
     sessions
       .command("list")
-      .summary("list sessions, the most recent first")
+      .summary("list sessions, the newest first")
       .option("--agent <name>", "of one agent")
-      .option("--limit <n>", "how many (default: 20)")
+      .option("--limit <n>", "how many", "20")
       .option("--cursor <cursor>", "go on after the page that printed it")
       .addHelpText(
         "after",
-        "\nExamples:\n  agent-gateway sessions list --agent main\n  agent-gateway sessions list -q | head -1",
+        "\nExamples:\n  agent-gateway sessions list --agent main\n  agent-gateway sessions list -q --limit 1",
       ),
     async ({ gateway, options, signal }) => {
-      const { agent, limit = "20", cursor } = options;
-      const params = { ...(agent && { agentName: agent }), ...(cursor && { cursor }), limit: Number(limit) };
+      const { agent, cursor } = options;
+      const params = {
+        limit: wholeNumber(options.limit, "--limit"),
+        ...(agent && { agentName: agent }),
+        ...(cursor && { cursor }),
+      };
       const page = await gateway.rpc.session.list(params, { signal });
       printList(options, page, {
         items: page.sessions,
         id: ({ sessionId }) => sessionId,
-        none: "No session is there. agent-gateway send AGENT TEXT begins one.",
+        none: "There is no session. agent-gateway send AGENT TEXT begins one.",
         columns: [
-          { title: "SESSION", of: ({ sessionId }) => cut(sessionId, 60) },
+          { title: "SESSION", of: ({ sessionId }) => sessionId },
           { title: "AGENT", of: ({ agentName }) => agentName },
           { title: "MESSAGES", of: ({ messageCount }) => messageCount, right: true },
-          { title: "LAST ACTIVITY", of: ({ updatedAt }) => updatedAt },
+          { title: "LAST USED", of: ({ updatedAt }) => shortTime(updatedAt) },
         ],
         next: page.nextCursor,
       });
     },
   );
 
-  calling<{ limit?: string }>(
+  calling<{ limit: string }>(
     sessions
       .command("show")
       .summary("show a session's messages")
       .argument("<session>", "its id")
-      .option("--limit <n>", "how many messages, the latest (default: 20)")
+      .option("--limit <n>", "how many messages, the latest", "20")
       .addHelpText("after", "\nExample:\n  agent-gateway sessions show agent:main:main"),
     async ({ gateway, options, signal }, sessionId = "") => {
-      const session = await gateway.rpc.session.get({ sessionId, limit: Number(options.limit ?? 20) }, { signal });
-      printItem(
-        options,
-        session,
-        sessionId,
-        () =>
-          `${fields({ session: sessionId, agent: session.session.agentName })}\n\n${session.messages.map(messageLine).join("\n")}`,
+      const limit = wholeNumber(options.limit, "--limit");
+      const session = await gateway.rpc.session.get({ sessionId, limit, includeCompacted: true }, { signal });
+      printItem(options, session, sessionId, () => sessionWords(session));
+    },
+  );
+
+  calling<{ keep?: string }>(
+    sessions
+      .command("compact")
+      .summary("put a summary in the place of a session's older messages")
+      .argument("<session>", "its id")
+      .option("--keep <n>", "how many messages stay")
+      .addHelpText("after", "\nExample:\n  agent-gateway sessions compact agent:main:main --keep 20"),
+    async ({ gateway, options, signal }, sessionId = "") => {
+      const keep = options.keep === undefined ? {} : { keep: wholeNumber(options.keep, "--keep", 0) };
+      const done = await withProgress("compacting", gateway.rpc.session.compact({ sessionId, ...keep }, { signal }));
+      const { before, after, compacted, reason } = done;
+      printItem(options, done, sessionId, () =>
+        compacted
+          ? `${sessionId} went from ${before.messages} to ${after.messages} messages, and from about ${before.tokens} to ${after.tokens} tokens.`
+          : `Nothing was compacted: ${reason ?? "there is nothing to compact"}.`,
       );
+    },
+  );
+
+  calling<{ yes?: boolean }>(
+    sessions
+      .command("delete")
+      .summary("delete a session with all its messages")
+      .argument("<session>", "its id")
+      .option("--yes", "do not ask")
+      .addHelpText("after", "\nExample:\n  agent-gateway sessions delete chat:01M7YQ8J7JR99XHGJ9RZDRF9ZE --yes"),
+    async ({ gateway, options, signal }, sessionId = "") => {
+      await confirmed(`Delete ${oneLine(sessionId)} with all its messages?`, options, signal);
+      const done = await gateway.rpc.session.delete({ sessionId }, { signal });
+      const turns = done.turnsCancelled === 0 ? "" : ` ${done.turnsCancelled} turns were cancelled.`;
+      printItem(options, done, sessionId, () => `${sessionId} is deleted.${turns}`);
     },
   );
 };
 
-const messageLine = ({ role, text }: types.Message): string => `${styled("bold", oneLine(role))}  ${safe(text)}`;
+const sessionWords = ({ session, summary, messages, nextCursor }: types.SessionDetails): string => {
+  const { sessionId, agentName, channel, userId, messageCount, turnsQueued, createdAt, usage } = session;
+  const head = fields({
+    session: sessionId,
+    agent: agentName,
+    channel: channel ?? undefined,
+    user: userId ?? undefined,
+    messages: messageCount,
+    queued: turnsQueued === 0 ? undefined : turnsQueued,
+    tokens: usage.total,
+    begun: shortTime(createdAt),
+    summary: summary === null ? undefined : cut(oneLine(summary), 200),
+  });
+  // The newest comes first in a reply, and last on a screen.
+  const told = messages.toReversed().map(messageWords);
+  const more = nextCursor === null ? [] : ["… older messages: --limit with a larger number"];
+  return [head, "", ...more, ...told].join("\n");
+};
+
+const messageWords = ({ role, text, createdAt, toolCalls = [], compacted }: types.Message): string => {
+  const failed = toolCalls.filter(({ ok }) => !ok).length;
+  const calls =
+    toolCalls.length === 0 ? "" : ` (${toolCalls.length} tool calls${failed > 0 ? `, ${failed} failed` : ""})`;
+  const head = `${shortTime(createdAt)}  ${styled("bold", role)}${calls}${compacted ? " (compacted)" : ""}`;
+  return `${head}\n${safe(text).replace(/^/gm, "  ")}`;
+};

@@ -7,6 +7,8 @@ const DROPPED = new Set([
   "connection",
   "content-length",
   "accept-encoding",
+  "accept-language",
+  "sec-fetch-mode",
   "user-agent",
   "accept",
   "transfer-encoding",

@@ -17,6 +17,8 @@ export interface Operation {
   isRepeatable?: boolean;
   /** The field that a page's items are in. */
   items?: string;
+  /** The statuses of failures that have the same body as a success. */
+  replyStatuses?: number[];
 }
 
 type Input = Record<string, unknown>;
@@ -89,7 +91,7 @@ function requestOf(
   ): Promise<Result> =>
     attempt(settings, { operation: name, isRepeatable, idempotencyKey }, options, async (signal) => {
       const response = await send(accept, extra, signal);
-      if (!response.ok) throw await responseError(response, name);
+      if (!response.ok && !operation.replyStatuses?.includes(response.status)) throw await responseError(response, name);
       return read(response);
     });
 

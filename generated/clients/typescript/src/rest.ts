@@ -351,7 +351,7 @@ const operations: Record<string, Record<string, Operation>> = {
   ops: {
     index: { method: "GET", path: "/", token: "none", isRepeatable: true },
     healthz: { method: "GET", path: "/healthz", token: "none", isRepeatable: true },
-    readyz: { method: "GET", path: "/readyz", token: "none", isRepeatable: true },
+    readyz: { method: "GET", path: "/readyz", token: "none", isRepeatable: true, replyStatuses: [503] },
     metrics: { kind: "text", method: "GET", path: "/metrics", token: "rpc", isRepeatable: true },
     openapi: { method: "GET", path: "/openapi.json", token: "none", isRepeatable: true },
     openrpc: { method: "GET", path: "/openrpc.json", token: "none", isRepeatable: true },

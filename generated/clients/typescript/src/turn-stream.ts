@@ -55,8 +55,9 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
     let reply = "";
     for await (const { event, data } of this) {
       if (event === "turn.started") reply = "";
-      if (event === "message.delta") {
-        reply = reply.slice(0, data.offset) + data.text;
+      if (event === "message.delta" || event === "message.completed") {
+        // A turn that has ended is told without its pieces.
+        reply = event === "message.delta" ? reply.slice(0, data.offset) + data.text : data.text;
         const isBehind = given.startsWith(reply);
         const piece = reply.startsWith(given) ? reply.slice(given.length) : reply;
         if (!isBehind) given = reply;

@@ -1,0 +1,138 @@
+import type { Command } from "commander";
+import { calling } from "../calling.ts";
+import { cut, fields, oneLine, printItem, printList } from "../output.ts";
+import { styled } from "../terminal.ts";
+import { shortTime } from "../values.ts";
+
+export const addAgents = (program: Command): void => {
+  const agents = program
+    .command("agents")
+    .summary("agents: list, show, reload, pause, resume, beat")
+    .description("The agents of the gateway.");
+
+  calling(
+    agents
+      .command("list")
+      .summary("list agents and what they do now")
+      .addHelpText("after", "\nExample:\n  agent-gateway agents list"),
+    async ({ gateway, options, signal }) => {
+      const list = await gateway.rpc.agent.list({}, { signal });
+      printList(options, list, {
+        items: list.agents,
+        id: ({ agentName }) => agentName,
+        none: "There is no agent.",
+        columns: [
+          { title: "AGENT", of: ({ agentName }) => agentName },
+          { title: "STATE", of: ({ state, paused }) => (paused ? "paused" : state) },
+          { title: "BACKEND", of: ({ backend, model }) => (model === null ? backend : `${backend} ${model}`) },
+          { title: "RUNS", of: ({ running }) => running, right: true },
+          { title: "WAIT", of: ({ queued }) => queued, right: true },
+          { title: "EVENTS", of: ({ waitingEvents }) => waitingEvents, right: true },
+          { title: "LAST TURN", of: ({ lastTurnAt }) => shortTime(lastTurnAt) },
+        ],
+      });
+    },
+  );
+
+  calling(
+    agents
+      .command("show")
+      .summary("show one agent")
+      .argument("<agent>", "its name")
+      .addHelpText("after", "\nExample:\n  agent-gateway agents show main"),
+    async ({ gateway, options, signal }, agentName = "") => {
+      const agent = await gateway.rpc.agent.status({ agentName }, { signal });
+      printItem(options, agent, agentName, () =>
+        fields({
+          agent: agent.agentName,
+          state: agent.paused ? `paused since ${shortTime(agent.pausedAt)}` : agent.state,
+          description: oneLine(agent.description) || undefined,
+          backend: agent.backend,
+          model: agent.model ?? undefined,
+          running: agent.running,
+          queued: agent.queued,
+          events: agent.waitingEvents,
+          heartbeat: agent.heartbeat.every,
+          "next beat": agent.heartbeat.nextAt === null ? undefined : shortTime(agent.heartbeat.nextAt),
+          skills: agent.skills.join(", ") || "none",
+          "last turn": shortTime(agent.lastTurnAt),
+        }),
+      );
+    },
+  );
+
+  calling(
+    agents
+      .command("reload")
+      .summary("read the configuration of an agent and its skills again")
+      .argument("<agent>", "its name")
+      .addHelpText("after", "\nExample:\n  agent-gateway agents reload main"),
+    async ({ gateway, options, signal }, agentName = "") => {
+      const done = await gateway.rpc.agent.reload({ agentName }, { signal });
+      if (done.problems.length > 0) process.exitCode = 1;
+      printItem(options, done, agentName, () =>
+        [
+          done.reloaded
+            ? `${agentName} was reloaded: ${done.changed.length === 0 ? "nothing changed" : `changed are ${done.changed.join(", ")}`}.`
+            : `${agentName} goes on as it was: the configuration is refused.`,
+          ...done.problems.map(
+            ({ file, line, key, message }) =>
+              `${styled("red", "✕")} ${file ?? ""}${line === null ? "" : `:${line}`} ${key} ${message}`,
+          ),
+          ...done.skills.skipped.map(
+            ({ folder, reason }) => `${styled("yellow", "!")} the skill in ${folder} was left out: ${oneLine(reason)}`,
+          ),
+        ].join("\n"),
+      );
+    },
+  );
+
+  calling(
+    agents
+      .command("pause")
+      .summary("have an agent start nothing until it is resumed")
+      .argument("<agent>", "its name")
+      .addHelpText("after", "\nExample:\n  agent-gateway agents pause main"),
+    async ({ gateway, options, signal }, name = "") => {
+      const done = await gateway.agents.pause(name, { signal });
+      printItem(
+        options,
+        done,
+        name,
+        () =>
+          `${name} is paused since ${shortTime(done.paused_at)}. What comes for it waits.\nNext: agent-gateway agents resume ${name}`,
+      );
+    },
+  );
+
+  calling(
+    agents
+      .command("resume")
+      .summary("have a paused agent go on")
+      .argument("<agent>", "its name")
+      .addHelpText("after", "\nExample:\n  agent-gateway agents resume main"),
+    async ({ gateway, options, signal }, name = "") => {
+      const done = await gateway.agents.resume(name, { signal });
+      printItem(options, done, name, () => `${name} goes on.`);
+    },
+  );
+
+  calling(
+    agents
+      .command("beat")
+      .summary("have an agent handle its queued events now")
+      .argument("<agent>", "its name")
+      .addHelpText("after", "\nExample:\n  agent-gateway agents beat main"),
+    async ({ gateway, options, signal }, name = "") => {
+      const done = await gateway.agents.beat(name, { signal });
+      printItem(options, done, name, () => cut(BEATS[done.outcome](done.waiting_events), 200));
+    },
+  );
+};
+
+const BEATS: Record<"started" | "nothing-waiting" | "running" | "paused", (waiting: number) => string> = {
+  started: (waiting) => `A beat began. ${waiting} events wait for it.`,
+  "nothing-waiting": () => "No event waits, so no beat began.",
+  running: () => "A beat runs already.",
+  paused: (waiting) => `The agent is paused, so no beat began. ${waiting} events wait.`,
+};

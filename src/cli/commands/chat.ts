@@ -1,0 +1,23 @@
+import type { Command } from "commander";
+import { calling } from "../calling.ts";
+
+export const addChat = (program: Command): void => {
+  calling<{ session?: string; user?: string; model?: string }>(
+    program
+      .command("chat")
+      .summary("talk with an agent")
+      .description("Talks with an agent, in one session. Without a terminal, each line of standard input is a message.")
+      .argument("<agent>", "the agent's name")
+      .option("--session <id>", "the conversation to go on with (default: a new one)")
+      .option("--user <name>", "who is talking; chooses the conversation")
+      .option("--model <name>", "another model of the agent")
+      .addHelpText(
+        "after",
+        "\nWhile you talk: /new begins another session, /exit or Ctrl-D ends, Ctrl-C ends a reply that is being written.\n\nExamples:\n  agent-gateway chat main\n  printf 'Hello\\nAnd now?\\n' | agent-gateway chat main",
+      ),
+    async (given, agent = "") => {
+      const { talk } = await import("../talk.ts");
+      await talk(given, agent);
+    },
+  );
+};

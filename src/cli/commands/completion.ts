@@ -1,0 +1,16 @@
+import { Argument, type Command } from "commander";
+
+/** The command as the help shows it. Its action comes with what it needs, when somebody asks for it (`../completion.ts`). */
+export const addCompletion = (program: Command): void => {
+  program
+    .command("completion")
+    .summary("print a script that completes commands in a shell")
+    .description("Prints a script with which a shell completes commands, options and their choices.")
+    .addArgument(
+      new Argument("<shell>", "bash, zsh, fish or powershell").choices(["bash", "zsh", "fish", "powershell"]),
+    )
+    .addHelpText(
+      "after",
+      '\nExamples:\n  agent-gateway completion bash > ~/.local/share/bash-completion/completions/agent-gateway\n  agent-gateway completion zsh > "$fpath[1]/_agent-gateway"\n  agent-gateway completion fish > ~/.config/fish/completions/agent-gateway.fish\n  agent-gateway completion powershell >> $PROFILE',
+    );
+};

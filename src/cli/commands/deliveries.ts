@@ -1,0 +1,165 @@
+import { type Command, Option } from "commander";
+import { calling } from "../calling.ts";
+import { fields, printItem, printList } from "../output.ts";
+import { say, withProgress } from "../terminal.ts";
+import { jsonOf, momentOf, shortTime, textOf, wholeNumber } from "../values.ts";
+
+const SURFACES = ["rest", "rpc", "hooks"] as const;
+const OUTCOMES = [
+  ...["refused", "unmatched", "challenge", "repeated", "queued", "running", "completed"],
+  ...["failed", "cancelled", "handled", "dead", "gone"],
+] as const;
+type Outcome = import("#generated/clients/typescript/src/rest-types.ts").DeliveryOutcome;
+type Surface = (typeof SURFACES)[number];
+type Filters = {
+  surface?: Surface;
+  outcome?: Outcome;
+  mapping?: string;
+  agent?: string;
+  session?: string;
+  from?: string;
+  to?: string;
+  id?: string;
+  limit: string;
+  cursor?: string;
+};
+
+export const addDeliveries = (program: Command): void => {
+  const deliveries = program
+    .command("deliveries")
+    .summary("what came in: list, tail, show, replay, curl")
+    .description("The requests that the flight recorder keeps, with all that came of them.");
+
+  calling<Filters>(
+    deliveries
+      .command("list")
+      .summary("list requests, the newest first")
+      .addOption(surface())
+      .addOption(outcome())
+      .option("--mapping <name>", "of one mapping")
+      .option("--agent <name>", "for one agent")
+      .option("--session <id>", "of one session")
+      .option("--from <time>", "from a time on: 2h for two hours ago, or 2026-11-21T08:00:00Z")
+      .option("--to <time>", "until a time")
+      .option("--id <id>", "with this id: of a request, a turn, a message, an event, or the sender's own")
+      .option("--limit <n>", "how many", "20")
+      .option("--cursor <cursor>", "go on after the page that printed it")
+      .addHelpText(
+        "after",
+        "\nExamples:\n  agent-gateway deliveries list --outcome failed --from 2h\n  agent-gateway deliveries list --surface hooks --json | jq '.deliveries[].path'",
+      ),
+    async ({ gateway, options, signal }) => {
+      const { session: session_id, from, to, limit, surface, outcome, mapping, agent, id, cursor } = options;
+      const query = {
+        ...{ surface, outcome, mapping, agent, session_id, id, cursor, limit: wholeNumber(limit, "--limit") },
+        ...(from && { from: momentOf(from, "--from") }),
+        ...(to && { to: momentOf(to, "--to") }),
+      };
+      const page = await gateway.deliveries.list(query, { signal });
+      printList(options, page, {
+        items: page.deliveries,
+        id: ({ delivery_id }) => delivery_id,
+        none: "No such request came in.",
+        columns: [
+          { title: "DELIVERY", of: ({ delivery_id }) => delivery_id },
+          { title: "CAME", of: ({ at }) => shortTime(at) },
+          { title: "OUTCOME", of: (delivery) => delivery.outcome },
+          { title: "STATUS", of: ({ status }) => status, right: true },
+          { title: "REQUEST", of: ({ method, path }) => `${method} ${path}` },
+        ],
+        next: page.next_cursor,
+      });
+    },
+  );
+
+  calling<{ surface?: Surface; outcome?: Outcome }>(
+    deliveries
+      .command("tail")
+      .summary("print requests as they come, with what comes of them")
+      .addOption(surface())
+      .addOption(outcome())
+      .addHelpText(
+        "after",
+        "\nIt goes on where it was after a lost connection. Each line has the request's id, its outcome, and the reason of one that was refused or failed.\n\nExamples:\n  agent-gateway deliveries tail\n  agent-gateway deliveries tail --outcome refused --json",
+      ),
+    async (given) => {
+      const { tailDeliveries } = await import("../deliveries.ts");
+      await tailDeliveries(given);
+    },
+  );
+
+  calling<{ raw?: boolean }>(
+    deliveries
+      .command("show")
+      .summary("show the timeline of a request")
+      .argument("<delivery>", "its id")
+      .option("--raw", "also the headers and the body")
+      .addHelpText("after", "\nExample:\n  agent-gateway deliveries show dlv_01M7YN0XENG6PX2VW8BN0JQS4T --raw"),
+    async ({ gateway, options, signal }, id = "") => {
+      const delivery = await gateway.deliveries.get(id, { signal });
+      const { deliveryWords } = await import("../deliveries.ts");
+      printItem(options, delivery, id, () => deliveryWords(delivery, options));
+    },
+  );
+
+  calling<{ body?: string; wait?: boolean }>(
+    deliveries
+      .command("replay")
+      .summary("send a request again, as the gateway is today")
+      .argument("<delivery>", "its id")
+      .option("--body <json>", "another body: JSON, @FILE, or - for standard input")
+      .option("--wait", "wait for what comes of it")
+      .addHelpText(
+        "after",
+        "\nExamples:\n  agent-gateway deliveries replay dlv_01M7YN0XENG6PX2VW8BN0JQS4T --wait\n  agent-gateway deliveries replay dlv_01M7YN0XENG6PX2VW8BN0JQS4T --body @edited.json",
+      ),
+    async ({ gateway, options, signal }, id = "") => {
+      const body =
+        options.body === undefined
+          ? undefined
+          : { body: jsonOf(textOf(options.body), "--body") as Record<string, unknown> };
+      const again = await gateway.deliveries.replay(id, body, { signal });
+      if (!options.wait) {
+        const { message, outcome, turn_id, event_id } = again;
+        printItem(options, again, again.delivery_id, () =>
+          fields({
+            delivery: again.delivery_id,
+            outcome,
+            message,
+            turn: turn_id ?? undefined,
+            event: event_id ?? undefined,
+          }),
+        );
+        if (!options.json && !options.quiet) say(`Next: agent-gateway deliveries show ${again.delivery_id}`);
+        return;
+      }
+      const { deliveryWords, untilEnded } = await import("../deliveries.ts");
+      const ended = await withProgress("waiting for its end", untilEnded(gateway, again.delivery_id, signal));
+      printItem(options, ended, ended.delivery_id, () => deliveryWords(ended, {}));
+      if (ended.outcome === "failed" || ended.outcome === "dead") process.exitCode = 7;
+    },
+  );
+
+  calling(
+    deliveries
+      .command("curl")
+      .summary("print a curl command that sends the same request")
+      .argument("<delivery>", "its id")
+      .addHelpText(
+        "after",
+        "\nThe command names secrets by variables: $REST_API_KEY, $RPC_TOKEN, $WEBHOOK_TOKEN.\n\nExample:\n  agent-gateway deliveries curl dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+      ),
+    async ({ gateway, address, options, signal }, id = "") => {
+      const delivery = await gateway.deliveries.get(id, { signal });
+      const { curlOfDelivery, isSigned } = await import("#console/lib/requests.ts");
+      const command = curlOfDelivery(delivery, address.url);
+      printItem(options, { command }, id, () => command);
+      if (isSigned(delivery) && !options.json)
+        say("Its sender signed it. This command sends the webhook token in place of the signature.");
+      if (delivery.body === null && delivery.bytes > 0 && !options.json) say("Its body was not kept.");
+    },
+  );
+};
+
+const surface = () => new Option("--surface <surface>", "through one surface").choices(SURFACES);
+const outcome = () => new Option("--outcome <outcome>", "with one outcome").choices(OUTCOMES);

@@ -1,0 +1,147 @@
+import type { Command } from "commander";
+import { calling } from "../calling.ts";
+import { oneLine, printItem, printList } from "../output.ts";
+import { print, styled } from "../terminal.ts";
+import { momentOf } from "../values.ts";
+
+export const addHealth = (program: Command): void => {
+  calling<{ live?: boolean; timeout: string }>(
+    program
+      .command("health")
+      .summary("tell if a gateway takes work; made for containers")
+      .description(
+        "Tells if a gateway takes work. It needs no token. It ends with 0 if so, with 1 if not, and with 3 if no gateway answers.",
+      )
+      .option("--live", "ask only whether the process lives")
+      .option("--timeout <ms>", "how long to wait for the answer", "3000")
+      .addHelpText(
+        "after",
+        "\nExamples:\n  agent-gateway health\n  HEALTHCHECK CMD agent-gateway health --url http://127.0.0.1:18789",
+      ),
+    async ({ gateway, options, signal }) => {
+      const wish = { signal, timeoutMs: Number(options.timeout) || 3_000, maxRetries: 0 };
+      if (options.live) {
+        const { status, version } = await gateway.ops.healthz(wish);
+        return printItem(options, { status, version }, status, () => `It lives, version ${version}.`);
+      }
+      const { ready, parts } = await gateway.ops.readyz(wish);
+      if (!ready) process.exitCode = 1;
+      const bad = Object.entries(parts).filter(([, { ok }]) => !ok);
+      printItem(options, { ready, parts }, ready ? "ready" : "not-ready", () =>
+        ready
+          ? "It is ready."
+          : `It is not ready: ${bad.map(([name, { detail }]) => `${name}${detail ? ` (${oneLine(detail)})` : ""}`).join(", ")}.`,
+      );
+    },
+  );
+
+  calling<{ turn?: boolean }>(
+    program
+      .command("doctor")
+      .summary("check everything that a gateway here needs, and say what to do")
+      .description(
+        "Checks this machine, the configuration here, and the gateway that it finds. Each check has a name, a state, and what to do.",
+      )
+      .option("--turn", "also send a message to the default agent, and wait for its reply")
+      .addHelpText(
+        "after",
+        "\nIt ends with 1 if a check fails.\n\nExamples:\n  agent-gateway doctor\n  agent-gateway doctor --turn --json",
+      ),
+    async (given) => {
+      const { diagnose } = await import("../doctor.ts");
+      const checks = await diagnose(given);
+      if (checks.some(({ state }) => state === "failed")) process.exitCode = 1;
+      if (given.options.json) return print(JSON.stringify({ checks }, null, 2));
+      const width = Math.max(...checks.map(({ id }) => id.length));
+      for (const { id, state, words, next } of checks) {
+        const sign =
+          state === "ok" ? styled("green", "✓") : state === "warning" ? styled("yellow", "!") : styled("red", "✕");
+        print(`${sign} ${id.padEnd(width)}  ${oneLine(words)}`);
+        if (next) print(`  ${" ".repeat(width)}  → ${next}`);
+      }
+    },
+  );
+
+  calling<{ from?: string; to?: string; agent?: string; groupBy: "agent" }>(
+    program
+      .command("usage")
+      .summary("show what agents used: turns, tokens, cost")
+      .option("--from <time>", "from a time on: 24h for a day ago, or 2026-11-21")
+      .option("--to <time>", "until a time")
+      .option("--agent <name>", "of one agent")
+      .option("--group-by <what>", "agent, model, surface, token, hour or day", "agent")
+      .addHelpText(
+        "after",
+        "\nExamples:\n  agent-gateway usage --from 24h\n  agent-gateway usage --group-by model --json",
+      ),
+    async ({ gateway, options, signal }) => {
+      const { from, to, agent, groupBy } = options;
+      const params = {
+        groupBy,
+        ...(from && { from: momentOf(from, "--from") }),
+        ...(to && { to: momentOf(to, "--to") }),
+        ...(agent && { agentName: agent }),
+      };
+      const stats = await gateway.rpc.usage.stats(params, { signal });
+      const rows = [...stats.groups, { key: "in all", counts: stats.total }];
+      printList(options, stats, {
+        items: rows,
+        id: ({ key }) => key,
+        none: "Nothing was used.",
+        columns: [
+          { title: groupBy.toUpperCase(), of: ({ key }) => key },
+          {
+            title: "TURNS",
+            of: ({ counts }) => counts.turns.completed + counts.turns.failed + counts.turns.cancelled,
+            right: true,
+          },
+          { title: "FAILED", of: ({ counts }) => counts.turns.failed, right: true },
+          { title: "TOKENS IN", of: ({ counts }) => counts.tokens.input, right: true },
+          { title: "OUT", of: ({ counts }) => counts.tokens.output, right: true },
+          { title: "COST", of: ({ counts }) => counts.tokens.cost?.toFixed(4), right: true },
+          {
+            title: "MEAN",
+            of: ({ counts: { latencyMs } }) => (latencyMs.mean === null ? null : `${Math.round(latencyMs.mean)} ms`),
+            right: true,
+          },
+        ],
+      });
+    },
+  );
+
+  const config = program
+    .command("config")
+    .summary("the configuration in force")
+    .description("The configuration that a gateway works with.");
+  calling<{ all?: boolean }>(
+    config
+      .command("show")
+      .summary("show each value and where it comes from")
+      .option("--all", "also the values that are the default")
+      .addHelpText(
+        "after",
+        "\nSecrets are hidden.\n\nExamples:\n  agent-gateway config show\n  agent-gateway config show --all --json",
+      ),
+    async ({ gateway, options, signal }) => {
+      const config = await gateway.config.get({ signal });
+      const shown = options.all ? config.values : config.values.filter(({ origin }) => origin !== "default");
+      printList(
+        options,
+        { ...config, values: shown },
+        {
+          items: shown,
+          id: ({ path }) => path,
+          none: "Every value is the default.",
+          columns: [
+            { title: "KEY", of: ({ path }) => path },
+            { title: "VALUE", of: ({ value }) => JSON.stringify(value) },
+            {
+              title: "FROM",
+              of: ({ origin, line, variable }) => (origin === "file" ? `${config.file}:${line}` : (variable ?? origin)),
+            },
+          ],
+        },
+      );
+    },
+  );
+};

@@ -1,0 +1,133 @@
+import { type Command, Option } from "commander";
+import type { DryRunRequest, MappedPayload } from "#generated/clients/typescript/src/rest-types.ts";
+import { calling } from "../calling.ts";
+import { UsageError } from "../failures.ts";
+import { fields, oneLine, printItem, safe } from "../output.ts";
+import { styled } from "../terminal.ts";
+import { jsonOf, readFile } from "../values.ts";
+
+const SENDERS = ["github", "stripe", "slack", "standard"] as const;
+type Sender = (typeof SENDERS)[number];
+type SendOptions = {
+  as?: Sender;
+  mapping?: string;
+  secret?: string;
+  secretEnv?: string;
+  header: string[];
+  id?: string;
+  event?: string;
+};
+
+export const addHooks = (program: Command): void => {
+  const hooks = program
+    .command("hooks")
+    .summary("webhooks: test the mappings, send payloads")
+    .description("The webhooks that come in, and the mappings that turn them into turns.");
+
+  calling<{ mapping?: string; header: string[] }>(
+    hooks
+      .command("test")
+      .summary("try a payload on the mappings, without starting anything")
+      .argument("<payload>", "a file with JSON, - for standard input, or the id of a recorded request")
+      .option("--mapping <name>", "only this mapping, with its own address")
+      .addOption(new Option("-H, --header <name: value...>", "headers that come with it").default([], "none"))
+      .addHelpText(
+        "after",
+        "\nIt ends with 1 if no mapping matches.\n\nExamples:\n  agent-gateway hooks test push.json -H 'x-github-event: push'\n  agent-gateway hooks test dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+      ),
+    async ({ gateway, options, signal }, payload = "") => {
+      const given = /^dlv_[0-9A-Z]{20,}$/.test(payload)
+        ? await recorded(await gateway.deliveries.get(payload, { signal }))
+        : { body: jsonOf(readFile(payload === "-" ? "/dev/stdin" : payload), payload) as MappedPayload };
+      const wish: DryRunRequest = {
+        ...given,
+        headers: { ...given.headers, ...headersOf(options.header) },
+        ...(options.mapping && { name: options.mapping }),
+      };
+      const run = await gateway.mappings.dryRun(wish, { signal });
+      if (run.starts === null) process.exitCode = 1;
+      printItem(options, run, run.starts ?? "", () =>
+        [
+          ...run.mappings.map(({ mapping, matched, failed, message, turn }) => {
+            const head = matched
+              ? `${styled("green", "✓")} ${mapping} matches`
+              : `${styled("red", "✕")} ${mapping}: ${failedWords(failed)}`;
+            const agent =
+              turn === null ? "" : `  → ${turn.agent}${turn.session_id === null ? "" : `, session ${turn.session_id}`}`;
+            return `${head}${agent}${message === null ? "" : `\n${safe(message).replace(/^/gm, "    ")}`}`;
+          }),
+          run.starts === null ? "No mapping would start a turn." : `${run.starts} would start a turn.`,
+        ].join("\n"),
+      );
+    },
+  );
+
+  calling<SendOptions>(
+    hooks
+      .command("send")
+      .summary("send a payload, signed as its sender would")
+      .argument("<file>", "a file with the payload, or - for standard input")
+      .addOption(new Option("--as <sender>", "sign as this sender").choices(SENDERS))
+      .option("--mapping <name>", "to this mapping's own address (needed with --as)")
+      .option("--secret <secret>", "the secret to sign with")
+      .option("--secret-env <name>", "the variable that holds the secret")
+      .option("--event <name>", "GitHub's event, such as push")
+      .option("--id <id>", "the sender's id of it (default: a new one)")
+      .addOption(new Option("-H, --header <name: value...>", "headers of your own").default([], "none"))
+      .addHelpText(
+        "after",
+        "\nWithout --as it sends the webhook token.\n\nExamples:\n  agent-gateway hooks send push.json --as github --mapping github --secret-env GITHUB_SECRET --event push\n  agent-gateway hooks send alert.json",
+      ),
+    async ({ gateway, address, options, signal }, file = "") => {
+      const text = readFile(file === "-" ? "/dev/stdin" : file);
+      jsonOf(text, file); // A sender never sends anything else.
+      if (options.as === undefined) {
+        const wish = { signal, headers: headersOf(options.header), ...(options.id && { idempotencyKey: options.id }) };
+        const body = jsonOf(text, file) as MappedPayload;
+        const sent = options.mapping
+          ? gateway.hooks.mappedByName(options.mapping, body, wish)
+          : gateway.hooks.mapped(body, wish);
+        return printSent(options, (await sent) as Sent);
+      }
+      const { sendSigned } = await import("../signed-webhook.ts");
+      printSent(options, (await sendSigned({ address, options, signal }, options.as, text)) as Sent);
+    },
+  );
+};
+
+type Sent = { message?: string; deliveryId?: string; turnId?: string; mapping?: string; sessionId?: string };
+
+const printSent = (options: { json?: boolean; quiet?: boolean }, sent: Sent): void =>
+  printItem(options, sent, sent.deliveryId ?? "", () => {
+    const { message, deliveryId, turnId, mapping, sessionId } = sent;
+    const next = deliveryId ? `\nNext: agent-gateway deliveries show ${deliveryId}` : "";
+    return `${fields({ answer: message, mapping, session: sessionId, turn: turnId, delivery: deliveryId })}${next}`;
+  });
+
+type Recorded = import("#generated/clients/typescript/src/rest-types.ts").Delivery;
+
+/** A recorded request as a dry run takes it. */
+const recorded = async (delivery: Recorded): Promise<DryRunRequest> => {
+  const { mappedBy } = await import("#console/lib/requests.ts");
+  if (delivery.body === null || delivery.body_encoding === "base64")
+    throw new UsageError(
+      `The body of ${delivery.delivery_id} was not kept as JSON.`,
+      "try it from a file: agent-gateway hooks test FILE",
+    );
+  return { ...mappedBy(delivery), headers: delivery.headers, body: jsonOf(delivery.body, "Its body") as MappedPayload };
+};
+
+const failedWords = (failed: { path: string; expected: readonly string[]; found: string | null } | null): string => {
+  if (failed === null) return "does not match";
+  const { path, expected, found } = failed;
+  return `${oneLine(path)} must be ${expected.map((one) => JSON.stringify(one)).join(" or ")}, and is ${found === null ? "missing" : JSON.stringify(found)}`;
+};
+
+export const headersOf = (given: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    given.map((header) => {
+      const [, name = "", value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
+      if (name === "") throw new UsageError(`${header} is no header. Write 'name: value'.`);
+      return [name.toLowerCase(), value];
+    }),
+  );

@@ -1,0 +1,109 @@
+import { type Command, Option } from "commander";
+import type { KeyScope } from "#generated/clients/typescript/src/rest-types.ts";
+import { calling } from "../calling.ts";
+import { confirmed } from "../confirm.ts";
+import { UsageError } from "../failures.ts";
+import { oneLine, printItem, printList } from "../output.ts";
+import { print, say } from "../terminal.ts";
+import { lengthOf, shortTime } from "../values.ts";
+
+export const addKeys = (program: Command): void => {
+  const keys = program
+    .command("keys")
+    .summary("REST keys: create, list, rotate, revoke")
+    .description("The keys of REST. These commands need the console token.");
+
+  calling<{ scope?: KeyScope[]; expires?: string }>(
+    keys
+      .command("create")
+      .summary("make a key, and print it once")
+      .argument("<name>", "who or what uses it")
+      .addOption(new Option("--scope <scope...>", "what it may do").choices(["chat", "admin"]))
+      .option("--expires <when>", "until when it is good: 30d, or 2027-03-01 (default: for ever)")
+      .addHelpText(
+        "after",
+        "\nExamples:\n  agent-gateway keys create ci\n  agent-gateway keys create dashboard --scope admin --expires 90d\n  KEY=$(agent-gateway keys create ci -q)",
+      ),
+    async ({ gateway, options, signal }, name = "") => {
+      const body = {
+        name,
+        ...(options.scope && { scopes: options.scope }),
+        ...(options.expires && { expires_at: endOf(options.expires) }),
+      };
+      const made = await gateway.keys.create(body, { signal });
+      if (options.json) return print(JSON.stringify(made, null, 2));
+      print(made.key);
+      if (!options.quiet) say(`This is the key ${oneLine(name)} (${made.key_id}). It is shown this once: keep it now.`);
+    },
+  );
+
+  calling(
+    keys.command("list").summary("list the keys").addHelpText("after", "\nExample:\n  agent-gateway keys list"),
+    async ({ gateway, options, signal }) => {
+      const all = [];
+      for await (const key of gateway.keys.list({}, { signal })) all.push(key);
+      printList(
+        options,
+        { keys: all },
+        {
+          items: all,
+          id: ({ key_id, name }) => key_id ?? name,
+          none: "There is no key. agent-gateway keys create NAME makes one.",
+          columns: [
+            { title: "KEY", of: ({ key_id }) => key_id ?? "(configuration)" },
+            { title: "NAME", of: ({ name }) => name },
+            { title: "SCOPES", of: ({ scopes }) => scopes.join(" ") },
+            { title: "LAST USED", of: ({ last_used_at }) => shortTime(last_used_at) },
+            { title: "ENDS", of: ({ expires_at }) => shortTime(expires_at) },
+          ],
+        },
+      );
+    },
+  );
+
+  calling<{ overlap?: string }>(
+    keys
+      .command("rotate")
+      .summary("make a new key in the place of another, and print it once")
+      .argument("<key>", "the id of the key to replace")
+      .option("--overlap <length>", "how long the old one still works, such as 1d")
+      .addHelpText("after", "\nExample:\n  agent-gateway keys rotate key_01M7YN0XEMM1B7E5S8YF3GKP2N --overlap 1d"),
+    async ({ gateway, options, signal }, id = "") => {
+      const overlap = options.overlap === undefined ? undefined : lengthOf(options.overlap);
+      if (options.overlap !== undefined && overlap === undefined)
+        throw new UsageError(`--overlap ${options.overlap} is no length of time. Write 30m, 12h or 1d.`);
+      const made = await gateway.keys.rotate(
+        id,
+        overlap === undefined ? undefined : { overlap_seconds: overlap / 1_000 },
+        { signal },
+      );
+      if (options.json) return print(JSON.stringify(made, null, 2));
+      print(made.key);
+      if (!options.quiet)
+        say(
+          `${made.key_id} takes the place of ${id}, which works until ${shortTime(made.replaced_expires_at)}. It is shown this once: keep it now.`,
+        );
+    },
+  );
+
+  calling<{ yes?: boolean }>(
+    keys
+      .command("revoke")
+      .summary("end a key")
+      .argument("<key>", "its id")
+      .option("--yes", "do not ask")
+      .addHelpText("after", "\nExample:\n  agent-gateway keys revoke key_01M7YN0XEMM1B7E5S8YF3GKP2N --yes"),
+    async ({ gateway, options, signal }, id = "") => {
+      await confirmed(`Revoke ${oneLine(id)}? Whoever uses it is refused at once.`, options, signal);
+      await gateway.keys.revoke(id, { signal });
+      printItem(options, { key_id: id, revoked: true }, id, () => `${id} is revoked.`);
+    },
+  );
+};
+
+const endOf = (when: string): string => {
+  const length = lengthOf(when);
+  const at = length === undefined ? Date.parse(when) : Date.now() + length;
+  if (Number.isNaN(at)) throw new UsageError(`--expires ${when} is no time. Write 30d, or 2027-03-01.`);
+  return new Date(at).toISOString();
+};

@@ -1,0 +1,108 @@
+import { type Command, Option } from "commander";
+import type { Turn } from "#generated/clients/typescript/src/rest-types.ts";
+import { calling } from "../calling.ts";
+import { fields, oneLine, printItem, printList, safe } from "../output.ts";
+import { print, say } from "../terminal.ts";
+import { shortTime, wholeNumber } from "../values.ts";
+
+const STATES = ["queued", "running", "completed", "failed", "cancelled"] as const;
+type ListOptions = { status?: Turn["status"]; agent?: string; session?: string; limit: string; cursor?: string };
+
+export const addTurns = (program: Command): void => {
+  const turns = program
+    .command("turns")
+    .summary("turns: list, show, cancel")
+    .description("The runs of agents on their sessions.");
+
+  calling<ListOptions>(
+    turns
+      .command("list")
+      .summary("list turns, the newest first")
+      .addOption(new Option("--status <state>", "in one state").choices(STATES))
+      .option("--agent <name>", "of one agent")
+      .option("--session <id>", "of one session")
+      .option("--limit <n>", "how many", "20")
+      .option("--cursor <cursor>", "go on after the page that printed it")
+      .addHelpText(
+        "after",
+        "\nExamples:\n  agent-gateway turns list --status failed\n  agent-gateway turns list --session agent:main:main -q",
+      ),
+    async ({ gateway, options, signal }) => {
+      const { status, agent, session: session_id, cursor } = options;
+      const page = await gateway.turns.list(
+        { status, agent, session_id, cursor, limit: wholeNumber(options.limit, "--limit") },
+        { signal },
+      );
+      printList(options, page, {
+        items: page.turns,
+        id: ({ turn_id }) => turn_id,
+        none: "There is no such turn.",
+        columns: [
+          { title: "TURN", of: ({ turn_id }) => turn_id },
+          { title: "STATE", of: (turn) => turn.status },
+          { title: "AGENT", of: (turn) => turn.agent },
+          { title: "BEGUN", of: ({ created_at }) => shortTime(created_at) },
+          { title: "WHY", of: ({ error }) => error && (error.detail ?? error.title) },
+        ],
+        next: page.next_cursor,
+      });
+    },
+  );
+
+  calling<{ follow?: boolean }>(
+    turns
+      .command("show")
+      .summary("show a turn and its reply")
+      .argument("<turn>", "its id")
+      .option("-f, --follow", "print the reply as it is written, until the turn ends")
+      .addHelpText(
+        "after",
+        "\nExamples:\n  agent-gateway turns show turn_01M7YN0XEMM1B7E5S8YF3GKP2N\n  agent-gateway turns show --follow turn_01M7YN0XEMM1B7E5S8YF3GKP2N",
+      ),
+    async ({ gateway, options, signal }, id = "") => {
+      if (options.follow && options.json) {
+        for await (const event of gateway.turns.events(id, {}, { signal })) print(JSON.stringify(event));
+        return;
+      }
+      if (options.follow) {
+        for await (const piece of gateway.turns.events(id, {}, { signal }).text()) process.stdout.write(safe(piece));
+        print("");
+        return;
+      }
+      const turn = await gateway.turns.get(id, { signal });
+      printItem(options, turn, id, () => turnWords(turn));
+      if (turn.delivery_id !== null && !options.json && !options.quiet)
+        say(`Next: agent-gateway deliveries show ${turn.delivery_id}`);
+    },
+  );
+
+  calling(
+    turns
+      .command("cancel")
+      .summary("end a queued or running turn")
+      .argument("<turn>", "its id")
+      .addHelpText("after", "\nExample:\n  agent-gateway turns cancel turn_01M7YN0XEMM1B7E5S8YF3GKP2N"),
+    async ({ gateway, options, signal }, id = "") => {
+      const turn = await gateway.turns.cancel(id, { signal });
+      printItem(options, turn, id, () => `${id} is cancelled.${turn.reply ? " What was written so far is kept." : ""}`);
+    },
+  );
+};
+
+const turnWords = (turn: Turn): string => {
+  const { error, usage } = turn;
+  const head = fields({
+    turn: turn.turn_id,
+    state: turn.status,
+    agent: turn.agent,
+    session: turn.session_id,
+    model: turn.model ?? undefined,
+    attempt: turn.attempt > 1 ? turn.attempt : undefined,
+    queued: shortTime(turn.created_at),
+    began: shortTime(turn.started_at),
+    ended: shortTime(turn.ended_at),
+    tokens: usage === null ? undefined : usage.total,
+    why: error === null ? undefined : `${error.name}: ${oneLine(error.detail ?? error.title)}`,
+  });
+  return turn.reply === null ? head : `${head}\n\n${safe(turn.reply)}`;
+};

@@ -1,0 +1,17 @@
+import { createInterface } from "node:readline/promises";
+import { UsageError } from "./failures.ts";
+import { isTerminal } from "./terminal.ts";
+
+/** Asks before something that cannot be undone. Where nobody can be asked, `--yes` has to say it. */
+export const confirmed = async (question: string, { yes }: { yes?: boolean }, signal: AbortSignal): Promise<void> => {
+  if (yes) return;
+  if (!process.stdin.isTTY || !isTerminal(process.stderr))
+    throw new UsageError(`${question} Nobody can be asked here.`, "say it with --yes");
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await asking.question(`${question} [y/N] `, { signal });
+    if (!/^y(es)?$/i.test(answer.trim())) throw new UsageError("Nothing was done.");
+  } finally {
+    asking.close();
+  }
+};

@@ -1,0 +1,126 @@
+import { bytes, duration } from "#console/lib/format.ts";
+import { type StepTone, stepWords } from "#console/lib/steps.ts";
+import type { AgentGateway } from "#generated/clients/typescript/src/index.ts";
+import type { Delivery, DeliveryOutcome, DeliverySurface } from "#generated/clients/typescript/src/rest-types.ts";
+import type { Calling } from "./calling.ts";
+import { cut, fields, oneLine, safe } from "./output.ts";
+import { print, say, styled } from "./terminal.ts";
+import { shortTime } from "./values.ts";
+
+const SIGNS: Record<StepTone, string> = {
+  ...{ done: "✓", running: "▸", waiting: "…", failed: "✕", refused: "✕", replay: "↻", plain: "·" },
+};
+const COLOURS: Partial<Record<StepTone, "green" | "red" | "yellow">> = {
+  done: "green",
+  failed: "red",
+  refused: "red",
+  waiting: "yellow",
+};
+
+/** A request with its timeline, a step a line. */
+export const deliveryWords = (delivery: Delivery, { raw }: { raw?: boolean }): string => {
+  const began = Date.parse(delivery.at);
+  const head = fields({
+    delivery: delivery.delivery_id,
+    request: `${delivery.method} ${oneLine(delivery.path)}`,
+    came: `${shortTime(delivery.at)} from ${delivery.address}, ${bytes(delivery.bytes)}`,
+    caller: delivery.caller ?? undefined,
+    outcome: `${delivery.outcome}${delivery.status === null ? "" : `, answered ${delivery.status}`}`,
+    mapping: delivery.mapping ?? undefined,
+    agent: delivery.agent ?? undefined,
+    session: delivery.session_id ?? undefined,
+    turn: delivery.turn_id ?? undefined,
+    event: delivery.event_id ?? undefined,
+    "replay of": delivery.replay_of ?? undefined,
+  });
+  const steps = delivery.timeline.map((step) => {
+    const { words, tone, body } = stepWords(step);
+    const colour = COLOURS[tone];
+    const after = `+${duration(Math.max(0, Date.parse(step.at) - began))}`.padStart(9);
+    const line = `${after}  ${colour ? styled(colour, SIGNS[tone]) : SIGNS[tone]} ${oneLine(words)}`;
+    return body ? `${line}\n${safe(cut(body, 2_000)).replace(/^/gm, " ".repeat(13))}` : line;
+  });
+  return [head, "", ...steps, ...(raw ? rawWords(delivery) : [])].join("\n");
+};
+
+const rawWords = ({ headers, body, body_encoding: encoding }: Delivery): string[] => [
+  "",
+  ...Object.entries(headers).map(([name, value]) => `${styled("dim", name)}: ${oneLine(value)}`),
+  "",
+  body === null
+    ? "No body was kept."
+    : encoding === "base64"
+      ? `A body that is no text, in base64:\n${body}`
+      : safe(body),
+];
+
+const OPEN: readonly DeliveryOutcome[] = ["queued", "running"];
+
+/** The request once nothing more comes of it. */
+export const untilEnded = async (gateway: AgentGateway, id: string, signal: AbortSignal): Promise<Delivery> => {
+  for (let pauseMs = 100; ; pauseMs = Math.min(2_000, pauseMs * 2)) {
+    const delivery = await gateway.deliveries.get(id, { signal });
+    if (!OPEN.includes(delivery.outcome)) return delivery;
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    signal.throwIfAborted();
+  }
+};
+
+type Wish = { surface?: DeliverySurface; outcome?: DeliveryOutcome };
+
+/** Prints requests as they come, and each again when its outcome is another. */
+export const tailDeliveries = async ({ gateway, connect, options, signal }: Calling<Wish>): Promise<void> => {
+  await using socket = await connect();
+  const pushes = socket.pushes({ signal });
+  await socket.subscribe({ gateway: null, deliveries: true }, { signal });
+  let newest = new Date().toISOString();
+
+  const show = async (id: string): Promise<void> => {
+    const delivery = await gateway.deliveries.get(id, { signal });
+    if (options.surface !== undefined && delivery.surface !== options.surface) return;
+    if (options.outcome !== undefined && delivery.outcome !== options.outcome) return;
+    if (options.json) print(JSON.stringify(delivery));
+    else print(options.quiet ? id : tailLine(delivery));
+  };
+  for await (const push of pushes) {
+    if (push.method === "delivery.recorded" || push.method === "delivery.changed") {
+      const { deliveryId, at } = push.params.delivery;
+      if (at > newest) newest = at;
+      // It may have left the ring meanwhile.
+      await show(deliveryId).catch((error: Error) =>
+        error.name === "delivery-not-found" ? undefined : Promise.reject(error),
+      );
+    }
+    // Some were left out: what was away is read from the list.
+    if (push.method === "stream.reset" && !("sessionId" in push.params)) {
+      if (!options.json) say("Some requests were left out here. They are read from the list.");
+      const missed: string[] = [];
+      for await (const { delivery_id } of gateway.deliveries.list({ from: newest, limit: 100 }, { signal }))
+        missed.push(delivery_id);
+      for (const id of missed.reverse()) await show(id);
+    }
+  }
+};
+
+const tailLine = (delivery: Delivery): string => {
+  const { delivery_id, at, outcome, status, method, path } = delivery;
+  const reason = reasonOf(delivery);
+  const colour = ["refused", "failed", "dead"].includes(outcome)
+    ? "red"
+    : outcome === "completed" || outcome === "handled"
+      ? "green"
+      : "yellow";
+  const words = `${shortTime(at)}  ${delivery_id}  ${styled(colour, outcome.padEnd(9))}  ${status ?? "-"}  ${method} ${oneLine(path)}`;
+  return reason === undefined ? words : `${words}  ${cut(oneLine(reason), 120)}`;
+};
+
+/** Why a request was refused, or what came of it failed. */
+const reasonOf = ({ outcome, timeline }: Delivery): string | undefined => {
+  if (!["refused", "failed", "dead", "unmatched"].includes(outcome)) return undefined;
+  const step = timeline.findLast(({ name }) =>
+    ["request.refused", "turn.failed", "event.dead", "mapping.tried"].includes(name),
+  );
+  if (step === undefined) return undefined;
+  const { detail } = step;
+  return String(detail?.detail ?? detail?.error ?? detail?.reason ?? stepWords(step).words);
+};

@@ -1,0 +1,80 @@
+import { writeFileSync } from "node:fs";
+import { release } from "node:os";
+import { version } from "../version.ts";
+import type { Calling } from "./calling.ts";
+import { CliError } from "./failures.ts";
+
+type Part = [name: string, read: () => PromiseLike<unknown>];
+
+/** What helps to find a fault. A part that cannot be read says why in its place. */
+export const gatherDiagnostics = async ({
+  gateway,
+  address,
+  signal,
+}: Calling<object>): Promise<Record<string, unknown>> => {
+  const { rpc, ops } = gateway;
+  const wish = { signal, maxRetries: 0, timeoutMs: 10_000 };
+  const parts: Part[] = [
+    ["readiness", () => ops.readyz(wish)],
+    ["health", () => rpc.system.health({}, wish)],
+    ["info", () => rpc.system.info({}, wish)],
+    ["agents", () => rpc.agent.list({}, wish)],
+    ["configuration", () => gateway.config.get(wish)],
+    ["mappings", () => gateway.mappings.list(wish)],
+    ["refusedDeliveries", () => gateway.deliveries.list({ outcome: "refused", limit: 20 }, wish)],
+    ["failedDeliveries", () => gateway.deliveries.list({ outcome: "failed", limit: 20 }, wish)],
+    ["failedTurns", () => gateway.turns.list({ status: "failed", limit: 20 }, wish)],
+    [
+      "deadEvents",
+      () =>
+        gateway.events
+          .list({ status: "dead", limit: 20 }, wish)
+          .then(({ events }) => events.map(({ text: _, metadata: __, ...event }) => event)),
+    ],
+    ["usage", () => rpc.usage.stats({}, wish)],
+    ["metrics", () => ops.metrics(wish)],
+  ];
+  const read = parts.map(async ([name, call]) => [
+    name,
+    await call().then(
+      (value) => value,
+      (error: Error) => ({ error: error.message }),
+    ),
+  ]);
+  const gathered = Object.fromEntries(await Promise.all(read)) as Record<string, unknown>;
+  const about = {
+    at: new Date().toISOString(),
+    commandLine: version,
+    node: process.version,
+    platform: `${process.platform} ${process.arch} ${release()}`,
+    gateway: address.url,
+  };
+  return withoutSecrets({ about, ...gathered }, [address.restKey, address.rpcToken, address.webhookToken]) as Record<
+    string,
+    unknown
+  >;
+};
+
+/** A last look: a token of the caller's own goes nowhere, whatever part it would be in. */
+const withoutSecrets = (value: unknown, secrets: readonly (string | undefined)[]): unknown => {
+  const known = secrets.filter((secret) => secret !== undefined && secret.length >= 8) as string[];
+  const text = known.reduce(
+    (all, secret) => all.replaceAll(JSON.stringify(secret).slice(1, -1), "[hidden]"),
+    JSON.stringify(value),
+  );
+  return JSON.parse(text);
+};
+
+/** Writes a file that must not be there. */
+export const writeNew = (file: string, text: string, mode = 0o644): void => {
+  try {
+    writeFileSync(file, text, { flag: "wx", mode });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CliError(
+      `${file} cannot be written: ${code === "EEXIST" ? "it is there already" : code}.`,
+      1,
+      "name another file",
+    );
+  }
+};

@@ -1,0 +1,241 @@
+import { existsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { AgentGatewayError } from "#generated/clients/typescript/src/index.ts";
+import { version } from "../version.ts";
+import type { Calling } from "./calling.ts";
+import { configFile } from "./configured.ts";
+import { wordsFor } from "./failures.ts";
+
+export type Check = { id: string; state: "ok" | "warning" | "failed"; words: string; next?: string };
+type Given = Calling<{ turn?: boolean }>;
+
+const ok = (id: string, words: string): Check => ({ id, state: "ok", words });
+const warning = (id: string, words: string, next: string): Check => ({ id, state: "warning", words, next });
+const failed = (id: string, words: string, next: string): Check => ({ id, state: "failed", words, next });
+
+/** Everything that can be checked from here, in the order in which one thing needs another. */
+export const diagnose = async (given: Given): Promise<Check[]> => {
+  const [configuration, reached] = await Promise.all([checkConfiguration(given), reach(given)]);
+  const checks = [checkNode(), ...configuration, ...reached.checks];
+  if (!reached.isGateway) return checks;
+  const asked = await Promise.all([
+    checkReady(given),
+    checkRest(given),
+    checkRpc(given),
+    checkWebhook(given),
+    checkDead(given),
+  ]);
+  checks.push(...asked.flat());
+  if (given.options.turn) checks.push(await checkTurn(given));
+  return checks;
+};
+
+const checkNode = (): Check => {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return major > 20 || (major === 20 && minor >= 19)
+    ? ok("node", `Node ${process.versions.node}`)
+    : failed("node", `Node ${process.versions.node} is too old for the gateway`, "install Node 20.19 or newer");
+};
+
+const checkConfiguration = async ({ options }: Given): Promise<Check[]> => {
+  const file = configFile(options.config, process.env);
+  if (!existsSync(file))
+    return [warning("config", `There is no ${file} here`, "agent-gateway init, if a gateway runs from this folder")];
+  const { checkConfig } = await import("./check-config.ts");
+  const { problems, warnings, summary } = await checkConfig(file, process.env).catch((error: Error) => ({
+    problems: [{ words: error.message }],
+    warnings: [],
+    summary: "",
+  }));
+  const [first] = problems;
+  const checks =
+    first === undefined
+      ? [ok("config", summary)]
+      : [
+          failed(
+            "config",
+            `${first.words}${problems.length > 1 ? ` (and ${problems.length - 1} more)` : ""}`,
+            "agent-gateway check",
+          ),
+        ];
+  for (const words of warnings) checks.push(warning("config", words, "agent-gateway check"));
+  const secrets = join(dirname(file), "gateway.env");
+  if (existsSync(secrets) && (statSync(secrets).mode & 0o077) !== 0)
+    checks.push(warning("secrets", `Others on this machine can read ${secrets}`, `chmod 600 ${secrets}`));
+  return checks;
+};
+
+const ONCE = { maxRetries: 0, timeoutMs: 5_000 };
+
+/** Finds out if a gateway answers at the address. */
+const reach = async ({ gateway, address, signal }: Given): Promise<{ checks: Check[]; isGateway: boolean }> => {
+  const { url, origins } = address;
+  const from = origins.url === "default" ? "the default address" : `from the ${origins.url}`;
+  const health = await gateway.ops
+    .healthz({ signal, ...ONCE })
+    .withResponse()
+    .catch((error: AgentGatewayError) => error);
+  if (health instanceof Error)
+    return {
+      isGateway: false,
+      checks: [
+        failed(
+          "gateway",
+          `${url} (${from}): ${health.message.replace(/^ops\.healthz: /, "")}`,
+          "agent-gateway serve, or name it: --url URL",
+        ),
+      ],
+    };
+  const checks = [ok("gateway", `${url} (${from}) answers, version ${health.data.version}`)];
+  if (health.data.version !== version)
+    checks.push(
+      warning(
+        "version",
+        `The gateway has version ${health.data.version}, this command line ${version}`,
+        "use the same version of both",
+      ),
+    );
+  const { hostname, protocol } = new URL(url);
+  if (protocol === "http:" && !/^(localhost|127\.|\[::1\])/.test(hostname))
+    checks.push(
+      warning(
+        "tls",
+        "Tokens go in clear text to another machine",
+        "use https://, or name the network in gateway.clearTextFrom",
+      ),
+    );
+  const theirs = Date.parse(health.response.headers.get("date") ?? "");
+  if (Math.abs(theirs - Date.now()) > 60_000)
+    checks.push(
+      warning(
+        "clock",
+        `The clocks differ by ${Math.round(Math.abs(theirs - Date.now()) / 1_000)} s; signed webhooks may be refused`,
+        "set both clocks by NTP",
+      ),
+    );
+  return { isGateway: true, checks };
+};
+
+const checkReady = async ({ gateway, signal }: Given): Promise<Check[]> => {
+  const { parts } = await gateway.ops.readyz({ signal, ...ONCE });
+  const bad = Object.entries(parts).filter(([, part]) => !part.ok);
+  if (bad.length === 0) return [ok("ready", `It takes work: ${Object.keys(parts).join(", ")}`)];
+  return bad.map(([name, { detail }]) =>
+    failed("ready", `${name} is not ready${detail ? `: ${detail}` : ""}`, "look at the gateway's log"),
+  );
+};
+
+type Door = { id: "key" | "rpcToken"; token: string | undefined; what: string; option: string };
+
+/** Tells where a token was found, and whether its door takes it. */
+const checkToken = async (
+  { address }: Given,
+  { id, token, what, option }: Door,
+  call: () => Promise<unknown>,
+): Promise<Check[]> => {
+  if (token === undefined) return [warning(what, "none was found", `pass ${option}, or set ${VARIABLES[id]}`)];
+  try {
+    await call();
+    return [ok(what, `from the ${address.origins[id]}, accepted`)];
+  } catch (error) {
+    const { name } = error as AgentGatewayError;
+    if (name === "forbidden") return [ok(what, `from the ${address.origins[id]}, accepted; it may not do everything`)];
+    return [
+      failed(
+        what,
+        `from the ${address.origins[id]}: ${wordsFor(error).split("\n")[0]}`,
+        `pass the right one by ${option}`,
+      ),
+    ];
+  }
+};
+const VARIABLES = {
+  key: "AGENT_GATEWAY_KEY",
+  rpcToken: "AGENT_GATEWAY_RPC_TOKEN",
+  webhookToken: "AGENT_GATEWAY_WEBHOOK_TOKEN",
+};
+
+const checkRest = (given: Given): Promise<Check[]> =>
+  checkToken(given, { id: "key", token: given.address.restKey, what: "rest key", option: "--key" }, async () =>
+    given.gateway.skills.list({ signal: given.signal, ...ONCE }),
+  );
+
+const checkRpc = async (given: Given): Promise<Check[]> => {
+  const { gateway, signal, address } = given;
+  const checks: Check[] = [];
+  const token = await checkToken(
+    given,
+    { id: "rpcToken", token: address.rpcToken, what: "rpc token", option: "--rpc-token" },
+    async () => {
+      const [health, { agents }] = await Promise.all([
+        gateway.rpc.system.health({}, { signal, ...ONCE }),
+        gateway.rpc.agent.list({}, { signal, ...ONCE }),
+      ]);
+      for (const part of health.parts)
+        if (part.status === "degraded")
+          checks.push(
+            warning("health", `${part.name}: ${part.detail ?? "degraded"}`, "docs/operations.md says what it means"),
+          );
+      checks.push(
+        health.store.durable
+          ? ok("store", `${health.store.type} keeps what was acknowledged over a restart`)
+          : warning(
+              "store",
+              `${health.store.type} forgets everything at a restart`,
+              'set store: { type: "sqlite" } in the configuration',
+            ),
+      );
+      for (const agent of agents) {
+        if (agent.state === "failing")
+          checks.push(
+            failed(
+              "agents",
+              `${agent.agentName} fails`,
+              `agent-gateway turns list --status failed --agent ${agent.agentName}`,
+            ),
+          );
+        if (agent.paused)
+          checks.push(
+            warning("agents", `${agent.agentName} is paused`, `agent-gateway agents resume ${agent.agentName}`),
+          );
+      }
+      if (agents.every(({ state, paused }) => state !== "failing" && !paused))
+        checks.push(ok("agents", agents.map(({ agentName }) => agentName).join(", ")));
+    },
+  );
+  return [...token, ...checks];
+};
+
+/** It is not tried: every webhook starts work or is recorded as refused. */
+const checkWebhook = async ({ address: { webhookToken, origins } }: Given): Promise<Check[]> =>
+  webhookToken === undefined
+    ? [warning("webhook token", "none was found", `pass --webhook-token, or set ${VARIABLES.webhookToken}`)]
+    : [ok("webhook token", `from the ${origins.webhookToken}, not tried`)];
+
+const checkDead = async ({ gateway, signal }: Given): Promise<Check[]> => {
+  try {
+    const { events } = await gateway.events.list({ status: "dead", limit: 1 }, { signal, ...ONCE });
+    return events.length === 0
+      ? []
+      : [
+          warning(
+            "events",
+            "Events were given up: their turns failed three times",
+            "agent-gateway events list --status dead",
+          ),
+        ];
+  } catch {
+    return []; // The key may not ask; its own check says so.
+  }
+};
+
+const checkTurn = async ({ gateway, signal }: Given): Promise<Check> => {
+  const began = performance.now();
+  try {
+    const { turn_id } = await gateway.chat.send({ message: "Answer with one word: are you there?" }, { signal });
+    return ok("turn", `The default agent answered in ${Math.round(performance.now() - began)} ms (${turn_id})`);
+  } catch (error) {
+    const [words = "", next = "agent-gateway turns list --status failed"] = wordsFor(error).split("\nNext: ");
+    return failed("turn", words, next);
+  }
+};

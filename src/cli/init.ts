@@ -1,0 +1,192 @@
+import { randomBytes } from "node:crypto";
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { InitOptions } from "./commands/init.ts";
+import { writeNew } from "./diagnostics.ts";
+import { CliError, INTERRUPTED, UsageError } from "./failures.ts";
+import { isTerminal } from "./terminal.ts";
+
+type Answers = Required<Pick<InitOptions, "agent" | "backend" | "port" | "store">> &
+  Pick<InitOptions, "model" | "target">;
+type Backend = Answers["backend"];
+
+const BACKENDS: Record<
+  Backend,
+  { label: string; hint: string; model?: string; target?: { message: string; example: string }; secret?: string }
+> = {
+  echo: { label: "Nothing yet", hint: "repeats what it is told; good to try everything else" },
+  openai: { label: "A model of OpenAI", hint: "needs an API key", model: "gpt-5-mini", secret: "OPENAI_API_KEY" },
+  anthropic: {
+    label: "A model of Anthropic",
+    hint: "needs an API key",
+    model: "claude-sonnet-4-5",
+    secret: "ANTHROPIC_API_KEY",
+  },
+  "openai-compatible": {
+    ...{ label: "A model behind another address", hint: "Ollama, vLLM, LM Studio, OpenRouter, …", model: "llama3.2" },
+    target: { message: "Its address, up to and with /v1", example: "http://127.0.0.1:11434/v1" },
+  },
+  http: {
+    label: "A web service of yours",
+    hint: "in any language",
+    target: { message: "Its address", example: "http://127.0.0.1:8000/turn" },
+  },
+  command: {
+    label: "A program of yours",
+    hint: "runs once for each turn",
+    target: { message: "Its command line", example: "python3 agent.py" },
+  },
+};
+
+/** Writes a configuration and its secrets into a folder, and says what comes next. */
+export const init = async (folder: string, options: InitOptions): Promise<string> => {
+  const [config, secrets] = [join(folder, "gateway.json5"), join(folder, "gateway.env")];
+  for (const file of [config, secrets])
+    if (existsSync(file))
+      throw new CliError(
+        `${file} is there already, and nothing is overwritten.`,
+        1,
+        "choose another folder: agent-gateway init FOLDER",
+      );
+  const answers =
+    options.yes || !(process.stdin.isTTY && isTerminal(process.stdout)) ? defaults(options) : await ask(options);
+  check(answers);
+  mkdirSync(folder, { recursive: true });
+  writeNew(secrets, secretsOf(answers), 0o600);
+  writeNew(config, configOf(answers));
+  const ignored = ignoreSecrets(folder);
+  const { secret } = BACKENDS[answers.backend];
+  const here = folder === "." ? "" : `cd ${folder}\n  `;
+  return [
+    `${config} and ${secrets} are written.${ignored ? ` ${ignored} keeps the secrets out of git.` : ""}`,
+    ...(secret ? [`Put your API key into ${secrets}, after ${secret}=.`] : []),
+    `Next:\n  ${here}agent-gateway serve\nand in another terminal:\n  ${here}agent-gateway send ${answers.agent} 'Good morning'\n  agent-gateway open`,
+  ].join("\n");
+};
+
+const defaults = ({
+  agent = "main",
+  backend = "echo",
+  port = "18789",
+  store = "sqlite",
+  model,
+  target,
+}: InitOptions): Answers => {
+  if (BACKENDS[backend].target && !target)
+    throw new UsageError(`The backend ${backend} needs --target, such as '${BACKENDS[backend].target.example}'.`);
+  return { agent, backend, port, store, model: model ?? BACKENDS[backend].model, ...(target && { target }) };
+};
+
+const ask = async (given: InitOptions): Promise<Answers> => {
+  const { intro, isCancel, select, text, outro } = await import("@clack/prompts");
+  const answered = async <Value>(asking: Promise<Value>): Promise<Exclude<Value, symbol>> => {
+    const value = await asking;
+    if (isCancel(value)) throw new CliError("Nothing was written.", INTERRUPTED);
+    return value as Exclude<Value, symbol>;
+  };
+  const line = (message: string, value: string, given?: string) =>
+    given === undefined ? answered(text({ message, placeholder: value, defaultValue: value })) : Promise.resolve(given);
+
+  intro("A configuration to begin with");
+  const agent = await line("What is the agent called?", "main", given.agent);
+  const choices = Object.entries(BACKENDS).map(([value, { label, hint }]) => ({
+    value: value as Backend,
+    label,
+    hint,
+  }));
+  const backend = given.backend ?? (await answered(select({ message: "What answers for it?", options: choices })));
+  const { model, target } = BACKENDS[backend];
+  const chosen = model === undefined ? given.model : await line("Which model?", model, given.model);
+  const place = target === undefined ? given.target : await line(target.message, target.example, given.target);
+  const store =
+    given.store ??
+    (await answered(
+      select({
+        message: "Where does it keep what it knows?",
+        options: [
+          { value: "sqlite" as const, label: "In a file", hint: "outlives a restart" },
+          { value: "memory" as const, label: "In memory", hint: "forgets at a restart" },
+        ],
+      }),
+    ));
+  const port = await line("Which port?", "18789", given.port);
+  outro("Thank you");
+  return { agent, backend, port, store, ...(chosen && { model: chosen }), ...(place && { target: place }) };
+};
+
+const check = ({ agent, port, target, backend }: Answers): void => {
+  if (!/^[a-z][a-z0-9-]*$/.test(agent))
+    throw new UsageError(`${agent} is no name of an agent. Use small letters, digits and hyphens.`);
+  if (!/^\d+$/.test(port) || Number(port) > 65_535) throw new UsageError(`${port} is no port.`);
+  if ((backend === "http" || backend === "openai-compatible") && !/^https?:\/\//.test(target ?? ""))
+    throw new UsageError(`${target} is no address. It begins with http:// or https://.`);
+};
+
+const fresh = (): string => randomBytes(24).toString("base64url");
+
+const secretsOf = ({
+  backend,
+}: Answers): string => `# The secrets of gateway.json5, read by agent-gateway where they are not set otherwise. Keep this file to yourself.
+CONSOLE_TOKEN=${fresh()}
+REST_API_KEY=${fresh()}
+RPC_TOKEN=${fresh()}
+WEBHOOK_TOKEN=${fresh()}
+${BACKENDS[backend].secret ? `${BACKENDS[backend].secret}=\n` : ""}`;
+
+const configOf = (
+  answers: Answers,
+): string => `// The gateway's configuration. Every key: docs/configuration.md. Check it with: agent-gateway check
+// \${NAME} is a variable of the environment, or of gateway.env beside this file.
+{
+  gateway: {
+    host: "127.0.0.1",                       // other machines need TLS: docs/operations.md
+    port: ${Number(answers.port)},
+    console: { token: "\${CONSOLE_TOKEN}" },  // opens the console and every door but webhooks
+    rest: { auth: { keys: [{ name: "first", key: "\${REST_API_KEY}", scopes: ["chat"] }] } },
+    rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: ["*"] }] } },
+  },
+  webhooks: { token: "\${WEBHOOK_TOKEN}" },   // mappings turn payloads into turns: docs/webhooks.md
+${agentOf(answers)}
+  store: ${answers.store === "memory" ? '{ type: "memory" },                // forgets at a restart' : '{ type: "sqlite", path: "./gateway.db" },'}
+}
+`;
+
+/** The agent, and the provider of its model, in the file's form. */
+const agentOf = ({ agent, backend, model, target }: Answers): string => {
+  const providers: Partial<Record<Backend, string>> = {
+    openai: `{ type: "openai", apiKey: "\${OPENAI_API_KEY}" }`,
+    anthropic: `{ type: "anthropic", apiKey: "\${ANTHROPIC_API_KEY}" }`,
+    "openai-compatible": `{ type: "openai-compatible", baseUrl: ${JSON.stringify(target)} }`,
+  };
+  const provider = providers[backend];
+  const body =
+    provider !== undefined
+      ? `backend: "model",
+      instructions: "You are a helpful assistant. Answer briefly.",
+      models: { default: { provider: "models", model: ${JSON.stringify(model)}, contextTokens: 128000 } },`
+      : backend === "http"
+        ? `backend: "http",
+      http: { url: ${JSON.stringify(target)} },            // what it is sent: specs/agent-http.yaml`
+        : backend === "command"
+          ? `backend: "command",
+      command: { run: ${JSON.stringify((target ?? "").split(/\s+/))} },`
+          : `backend: "echo",                       // repeats what it is told; others: docs/agents.md`;
+  return `${provider === undefined ? "" : `  providers: { models: ${provider} },\n`}  agents: {
+    ${/^[a-z]+$/.test(agent) ? agent : JSON.stringify(agent)}: {
+      ${body}
+    },
+  },`;
+};
+
+/** Keeps the secrets out of a git repository; gives the file that does. */
+const ignoreSecrets = (folder: string): string | undefined => {
+  let above = resolve(folder);
+  while (!existsSync(join(above, ".git"))) {
+    if (dirname(above) === above) return undefined;
+    above = dirname(above);
+  }
+  const file = join(folder, ".gitignore");
+  if (existsSync(file) && readFileSync(file, "utf8").split("\n").includes("gateway.env")) return undefined;
+  appendFileSync(file, "gateway.env\ngateway.db*\n");
+  return file;
+};

@@ -1,0 +1,69 @@
+import type { Calling } from "./calling.ts";
+import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE, UsageError } from "./failures.ts";
+import { oneLine } from "./output.ts";
+import { print, say } from "./terminal.ts";
+
+type Wish = { method: string; path: string; body: string | undefined; headers: readonly string[] };
+
+/** Sends a request as it is given, and prints the answer. A refusal is printed too, and sets the exit code. */
+export const sendRaw = async (
+  { address, options, signal }: Calling<{ include?: boolean }>,
+  { method, path, body, headers: own }: Wish,
+): Promise<void> => {
+  const headers = new Headers({ accept: "application/json, */*" });
+  const token = tokenFor(path, address);
+  if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+  if (body !== undefined) headers.set("content-type", "application/json");
+  for (const header of own) {
+    const [, name = "", value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
+    if (name === "") throw new UsageError(`${header} is no header. Write 'name: value'.`);
+    headers.set(name, value);
+  }
+  const response = await fetch(address.url + path, {
+    method,
+    headers,
+    signal,
+    ...(body === undefined ? {} : { body }),
+  }).catch((error: Error) => {
+    if (signal.aborted) throw error;
+    const why =
+      error.cause instanceof Error
+        ? error.cause.message || String((error.cause as NodeJS.ErrnoException).code)
+        : error.message;
+    throw new CliError(
+      `No answer came from ${address.url}: ${why}.`,
+      UNREACHABLE,
+      "agent-gateway serve, or name another gateway: --url URL",
+    );
+  });
+  if (options.include) {
+    print(`HTTP ${response.status}`);
+    for (const [name, value] of response.headers) print(`${name}: ${oneLine(value)}`);
+    print("");
+  }
+  const text = await response.text();
+  const isJson = /json/.test(response.headers.get("content-type") ?? "") && text !== "";
+  if (text !== "") print(isJson ? JSON.stringify(JSON.parse(text), null, 2) : text);
+  if (response.ok) return;
+  if (!options.include) say(`HTTP ${response.status}`);
+  process.exitCode = CODES[response.status] ?? 1;
+};
+
+const CODES: Record<number, number> = {
+  400: 2,
+  401: NOT_ALLOWED,
+  403: NOT_ALLOWED,
+  404: NOT_FOUND,
+  413: LIMITED,
+  429: LIMITED,
+  503: LIMITED,
+};
+
+/** The token of the door that a path belongs to. */
+const tokenFor = (
+  path: string,
+  { restKey, rpcToken, webhookToken, webhookPath = "/hooks" }: Calling<object>["address"],
+) => {
+  if (path === webhookPath || path.startsWith(`${webhookPath}/`)) return webhookToken;
+  return path === "/metrics" || path.startsWith("/rpc") ? rpcToken : restKey;
+};

@@ -1,0 +1,54 @@
+import { sign } from "#generated/clients/typescript/src/webhooks.ts";
+import type { Calling } from "./calling.ts";
+import { headersOf } from "./commands/hooks.ts";
+import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE, UsageError } from "./failures.ts";
+
+type Options = { mapping?: string; secret?: string; secretEnv?: string; header: string[]; id?: string; event?: string };
+type Given = Pick<Calling<Options>, "address" | "options" | "signal">;
+
+/** Sends a body to a mapping's own address, with the headers of its sender, and gives the answer. */
+export const sendSigned = async (
+  { address, options, signal }: Given,
+  sender: "github" | "stripe" | "slack" | "standard",
+  body: string,
+): Promise<unknown> => {
+  const { mapping, secretEnv, id, event } = options;
+  if (!mapping) throw new UsageError("A signed request goes to a mapping's own address.", "name it: --mapping NAME");
+  const secret = options.secret ?? (secretEnv === undefined ? undefined : process.env[secretEnv]);
+  if (!secret)
+    throw new UsageError(
+      secretEnv ? `The variable ${secretEnv} is not set.` : "There is no secret to sign with.",
+      "pass --secret-env NAME or --secret SECRET",
+    );
+  const scheme = sender === "standard" ? "standard-webhooks" : sender;
+  const headers = {
+    "content-type": "application/json",
+    ...(sender === "github" && { "x-github-event": event ?? "push", "user-agent": "GitHub-Hookshot/agent-gateway" }),
+    ...(await sign(body, secret, { scheme, ...(id && { id }) })),
+    ...headersOf(options.header),
+  };
+  const url = `${address.url}${address.webhookPath ?? "/hooks"}/${encodeURIComponent(mapping)}`;
+  const response = await fetch(url, { method: "POST", headers, body, signal }).catch((error: Error) => {
+    if (signal.aborted) throw error;
+    throw new CliError(
+      `No answer came from ${address.url}.`,
+      UNREACHABLE,
+      "agent-gateway serve, or name another gateway: --url URL",
+    );
+  });
+  const answer = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
+  if (response.ok) return answer;
+  const code =
+    response.status === 401 || response.status === 403
+      ? NOT_ALLOWED
+      : response.status === 404
+        ? NOT_FOUND
+        : response.status === 429 || response.status === 503
+          ? LIMITED
+          : 1;
+  throw new CliError(
+    `${answer.detail ?? answer.title ?? "It was refused"} (HTTP ${response.status})`,
+    code,
+    "agent-gateway deliveries list --outcome refused",
+  );
+};

@@ -1,0 +1,45 @@
+import type { TurnStream } from "#generated/clients/typescript/src/index.ts";
+import type { TurnEvent } from "#generated/clients/typescript/src/rest-types.ts";
+import type { OutputOptions } from "./output.ts";
+import { safe } from "./output.ts";
+import { print, withProgress } from "./terminal.ts";
+
+/** Prints a reply as it is written; with `--json` the events, one a line; with `-q` the turn's id alone, once it has ended. */
+export const printStream = async (stream: TurnStream, { json, quiet }: OutputOptions): Promise<void> => {
+  if (json || quiet) {
+    for await (const event of stream) {
+      if (json) print(JSON.stringify(event));
+      else if (event.event === "turn.completed") print(event.data.turn_id);
+      throwFailure(event);
+    }
+    return;
+  }
+  const pieces = stream.text()[Symbol.asyncIterator]();
+  let last = "";
+  try {
+    let next = await withProgress("waiting for the reply", pieces.next());
+    while (!next.done) {
+      last = safe(next.value);
+      process.stdout.write(last);
+      next = await pieces.next();
+    }
+  } finally {
+    // Also after Ctrl-C: what comes next on a terminal begins a line of its own.
+    if (last !== "" && !last.endsWith("\n")) process.stdout.write("\n");
+  }
+};
+
+/** A turn that ended without a reply, as an error with the exit code of one. */
+const throwFailure = ({ event, data }: TurnEvent): void => {
+  if (event !== "turn.failed" && event !== "turn.cancelled") return;
+  const { name, title, detail } =
+    event === "turn.failed" ? data.error : { name: "turn-cancelled", title: "Turn cancelled", detail: undefined };
+  throw Object.assign(new Error(title), {
+    name,
+    title,
+    detail,
+    turnId: data.turn_id,
+    requestId: undefined,
+    retryAfterMs: undefined,
+  });
+};

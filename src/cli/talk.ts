@@ -1,0 +1,72 @@
+import { createInterface } from "node:readline";
+import type { Calling } from "./calling.ts";
+import { exitCodeOf, wordsFor } from "./failures.ts";
+import { safe } from "./output.ts";
+import { isTerminal, print, say, styled } from "./terminal.ts";
+
+type Talk = Calling<{ session?: string; user?: string; model?: string }>;
+
+/** A conversation, a line of standard input a message. */
+export const talk = async ({ gateway, options, signal }: Talk, agent: string): Promise<void> => {
+  const isPerson = process.stdin.isTTY && isTerminal(process.stdout);
+  const lines = createInterface({
+    input: process.stdin,
+    output: isPerson ? process.stdout : undefined,
+    terminal: isPerson,
+    prompt: styled("bold", "> "),
+  });
+  let session = options.session;
+  let writing: AbortController | undefined;
+  // At the prompt Ctrl-C ends the talk; while a reply is written it ends the reply.
+  lines.on("SIGINT", () => (writing ? writing.abort() : lines.close()));
+  signal.addEventListener("abort", () => lines.close());
+
+  if (isPerson)
+    say(`You talk with ${agent}${session ? ` in ${session}` : ""}. /new begins another session, /exit ends.`);
+  lines.prompt();
+  for await (const line of lines) {
+    const message = line.trim();
+    if (message === "/exit") break;
+    if (message === "/new") {
+      session = undefined;
+      say("The next message begins another session.");
+    } else if (message !== "") {
+      writing = new AbortController();
+      try {
+        session = await answer(message, writing.signal);
+      } catch (error) {
+        if (signal.aborted) break;
+        if (!writing.signal.aborted) say(`\n${wordsFor(error)}`);
+        if (!isPerson) {
+          process.exitCode = exitCodeOf(error);
+          break;
+        }
+      }
+      writing = undefined;
+    }
+    if (isPerson) lines.prompt();
+  }
+  lines.close();
+  if (isPerson && session) say(`\nGo on with it: agent-gateway chat ${agent} --session ${session}`);
+
+  /** Sends a message, prints the reply, and gives the session that it is in. */
+  async function answer(message: string, stop: AbortSignal): Promise<string> {
+    const { user, model } = options;
+    const body = {
+      agent,
+      message,
+      ...(session && { session_id: session }),
+      ...(user && { user_id: user }),
+      ...(model && { model }),
+    };
+    const started = await gateway.chat.start(body, { signal: AbortSignal.any([signal, stop]) });
+    const cancel = () => void gateway.turns.cancel(started.turn_id).catch(() => {});
+    stop.addEventListener("abort", cancel, { once: true });
+    for await (const piece of gateway.turns
+      .events(started.turn_id, {}, { signal: AbortSignal.any([signal, stop]) })
+      .text())
+      process.stdout.write(safe(piece));
+    print("");
+    return started.session_id;
+  }
+};

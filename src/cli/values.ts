@@ -1,0 +1,86 @@
+import { readFileSync } from "node:fs";
+import { UsageError } from "./failures.ts";
+
+/** A whole number of an option. */
+export const wholeNumber = (text: string, option: string, least = 1): number => {
+  const number = Number(text);
+  if (text.trim() !== "" && Number.isSafeInteger(number) && number >= least) return number;
+  throw new UsageError(`${option} ${text} is no whole number of at least ${least}.`);
+};
+
+const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A length of time such as `30d` in milliseconds. */
+export const lengthOf = (text: string): number | undefined => {
+  const [, amount = "", unit = ""] = /^(\d+)([smhd])$/.exec(text) ?? [];
+  return unit === "" ? undefined : Number(amount) * (UNITS[unit] as number);
+};
+
+/** A moment as the API has it: given as one, as a date, or as how long ago (`2h`). */
+export const momentOf = (text: string, option: string, now = Date.now()): string => {
+  const ago = lengthOf(text);
+  const at = ago === undefined ? Date.parse(text) : now - ago;
+  if (!Number.isNaN(at)) return new Date(at).toISOString();
+  throw new UsageError(`${option} ${text} is no time. Write 2h or 15m for that long ago, or 2026-11-21T08:00:00Z.`);
+};
+
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const day = new Intl.DateTimeFormat("en-CA", { dateStyle: "short" });
+
+/** A moment for a table: the time of day today, else the date and the time. */
+export const shortTime = (moment: string | null | undefined, now = new Date()): string => {
+  if (!moment) return "-";
+  const at = new Date(moment);
+  return day.format(at) === day.format(now) ? clock.format(at) : `${day.format(at)} ${clock.format(at).slice(0, 5)}`;
+};
+
+/** The text of an argument: itself, of a file (`@name`), or of standard input (`-`). */
+export const textOf = (argument: string): string => {
+  if (argument === "-") return readFileSync(0, "utf8");
+  if (!argument.startsWith("@")) return argument;
+  return readFile(argument.slice(1));
+};
+
+/** The text of a file. Says in a sentence why it cannot be read. */
+export const readFile = (file: string): string => {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new UsageError(`${file} cannot be read: ${code === "ENOENT" ? "it is not there" : code}.`);
+  }
+};
+
+export const jsonOf = (text: string, what: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${what} is no JSON: ${(error as Error).message}.`);
+  }
+};
+
+/**
+ * Fields of `name=value` pairs. A value that is JSON is that value, any other is text; `name:=value` must be JSON, and `name=@file` is the
+ * text of a file. `texts` are the names whose values stay text.
+ */
+export const fieldsOf = (
+  pairs: readonly string[],
+  isText: (name: string) => boolean = () => false,
+): Record<string, unknown> =>
+  Object.fromEntries(
+    pairs.map((pair) => {
+      const [, name = "", sign, value = ""] = /^([^=:]+)(:?=)([\s\S]*)$/.exec(pair) ?? [];
+      if (name === "") throw new UsageError(`${pair} is no field. Write name=value.`);
+      if (sign === ":=") return [name, jsonOf(value, `The value of ${name}`)];
+      const text = value.startsWith("@") ? readFile(value.slice(1)) : value;
+      return [name, isText(name) ? text : looseValue(text)];
+    }),
+  );
+
+const looseValue = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+};
