@@ -12,6 +12,7 @@ import { addHealth } from "./health.ts";
 import { addHooks } from "./hooks.ts";
 import { addInit } from "./init.ts";
 import { addKeys } from "./keys.ts";
+import { addMock } from "./mock.ts";
 import { addOpen } from "./open.ts";
 import { addSend } from "./send.ts";
 import { addServe } from "./serve.ts";
@@ -44,5 +45,6 @@ export const addCommands = (program: Command): void => {
   addDiagnostics(program);
   program.commandsGroup("Call anything:");
   addCalls(program);
+  addMock(program);
   addCompletion(program);
 };

@@ -1,0 +1,190 @@
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { emptyFolder } from "./cli.ts";
+import { startCommands } from "./gateway.ts";
+
+const { run, start, json, gateway, secrets } = await startCommands();
+const folder = emptyFolder(afterAll);
+writeFileSync(join(folder, "alert.json"), '{"status":"firing","title":"disk"}');
+writeFileSync(join(folder, "push.json"), '{"who":"ada"}');
+const here = { cwd: folder };
+const sendAlert = async (): Promise<string> => (await run(["hooks", "send", "alert.json", "-q"], here)).out.trim();
+
+test("hooks send sends the webhook token, and says where to look", async () => {
+  const { code, out } = await run(["hooks", "send", "alert.json"], here);
+  expect([code, out]).toEqual([
+    0,
+    expect.stringMatching(
+      /^answer +turn started\nmapping +alert\n[\s\S]*Next: agent-gateway deliveries show dlv_\w+\n$/,
+    ),
+  ]);
+});
+
+test("hooks send signs as a sender does", async () => {
+  const signed = ["hooks", "send", "push.json", "--as", "github", "--mapping", "github"];
+  const good = await run([...signed, "--secret-env", "GITHUB_SECRET"], {
+    ...here,
+    env: { GITHUB_SECRET: secrets.GITHUB_SECRET },
+  });
+  expect([good.code, good.out]).toEqual([0, expect.stringContaining("turn started")]);
+  const wrong = await run([...signed, "--secret", "another-secret-of-some-length"], here);
+  expect([wrong.code, wrong.err]).toEqual([
+    4,
+    expect.stringMatching(
+      /signature is missing, wrong, or too old.*\nNext: agent-gateway deliveries list --outcome refused/,
+    ),
+  ]);
+  expect(await run(signed, here)).toMatchObject({ code: 2, err: expect.stringContaining("--secret-env NAME") });
+  expect(await run(["hooks", "send", "gone.json"], here)).toMatchObject({
+    code: 2,
+    err: "gone.json cannot be read: it is not there.\n",
+  });
+});
+
+test("hooks test says which mapping matches, and the pair that does not", async () => {
+  const match = await run(["hooks", "test", "alert.json"], here);
+  expect([match.code, match.out]).toEqual([
+    0,
+    expect.stringMatching(
+      /✕ github: headers\.x-github-event must be "push", and is missing\n✓ alert matches {2}→ main\n {4}Look: disk\nalert would start a turn\.\n$/,
+    ),
+  ]);
+  expect((await run(["hooks", "test", "push.json"], here)).code).toBe(1);
+  const pushed = await run(["hooks", "test", "push.json", "--mapping", "github", "-H", "x-github-event: push"], here);
+  expect([pushed.code, pushed.out]).toEqual([0, expect.stringContaining("ada pushed")]);
+  expect((await run(["hooks", "test", await sendAlert()])).out).toContain("✓ alert matches");
+});
+
+test("deliveries show prints the timeline, and with --raw the request", async () => {
+  const id = await sendAlert();
+  await run(["deliveries", "replay", id, "--wait"]);
+  const { out } = await run(["deliveries", "show", id]);
+  for (const words of [
+    "POST /hooks",
+    "✓ The mapping alert matched",
+    "✓ The agent answered in",
+    "completed, answered 200",
+  ])
+    expect(out).toContain(words);
+  expect(out).not.toContain('"firing"');
+  const raw = await run(["deliveries", "show", id, "--raw"]);
+  expect(raw.out).toContain('{"status":"firing","title":"disk"}');
+  expect(raw.out).not.toContain(secrets.WEBHOOK_TOKEN);
+});
+
+test("deliveries list filters, and prints ids alone", async () => {
+  const id = await sendAlert();
+  const { out } = await run(["deliveries", "list", "--surface", "hooks", "--mapping", "alert", "--from", "1h", "-q"]);
+  expect(out.split("\n")).toContain(id);
+  expect((await json("deliveries", "list", "--id", id)).deliveries).toHaveLength(1);
+  expect(await run(["deliveries", "list", "--outcome", "fine"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("Allowed choices are"),
+  });
+  expect(await run(["deliveries", "list", "--from", "yesterday"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("Write 2h or 15m"),
+  });
+});
+
+test("deliveries tail prints a line for each request as it comes, with the reason of a refusal", async () => {
+  const tail = start(["deliveries", "tail"]);
+  const ids: string[] = [];
+  // The first may come before the tail has begun.
+  while (!ids.some((id) => tail.result.out.includes(id))) ids.push(await sendAlert());
+  await run(
+    [
+      "hooks",
+      "send",
+      "push.json",
+      "--as",
+      "github",
+      "--mapping",
+      "github",
+      "--secret",
+      "another-secret-of-some-length",
+    ],
+    here,
+  );
+  await tail.until(({ out }) =>
+    /dlv_\w+ {2}refused {4}401 {2}POST \/hooks\/github {2}The signature is missing, wrong, or too old\./.test(out),
+  );
+  tail.child.kill("SIGINT");
+  expect(await tail.ended).toMatchObject({ code: 130, err: "" });
+});
+
+test("deliveries tail prints JSON, one object a line", async () => {
+  const tail = start(["deliveries", "tail", "--json", "--surface", "hooks"]);
+  while (!tail.result.out.includes("\n")) await sendAlert();
+  expect(JSON.parse(tail.result.out.split("\n")[0] ?? "")).toMatchObject({ surface: "hooks", mapping: "alert" });
+});
+
+test("deliveries replay sends a request again, with another body if it is given one", async () => {
+  const id = await sendAlert();
+  const again = await json("deliveries", "replay", id);
+  expect(again).toMatchObject({ replay_of: id, mapping: "alert" });
+  const edited = await run(["deliveries", "replay", id, "--wait", "--body", '{"status":"firing","title":"fan"}']);
+  expect([edited.code, edited.out]).toEqual([0, expect.stringContaining("Look: fan")]);
+  expect(await run(["deliveries", "replay", id, "--body", "{"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("--body is no JSON"),
+  });
+});
+
+test("deliveries curl prints a command that a shell runs, with secrets by name", async () => {
+  const { out } = await run(["deliveries", "curl", await sendAlert()]);
+  expect(out).not.toContain(secrets.WEBHOOK_TOKEN);
+  const env = { PATH: process.env.PATH, WEBHOOK_TOKEN: secrets.WEBHOOK_TOKEN };
+  expect(String(execFileSync("sh", ["-c", out.replace("curl ", "curl -s ")], { env }))).toContain("turn started");
+});
+
+test("turns are listed, shown, followed and cancelled", async () => {
+  const { turn_id } = await json("api", "POST", "/api/v1/chat/send", "agent=slow", "message=one two", "wait=false");
+  expect((await run(["turns", "list", "--agent", "slow", "-q"])).out).toContain(turn_id);
+  const cancelled = await run(["turns", "cancel", turn_id]);
+  expect([cancelled.code, cancelled.out]).toEqual([0, expect.stringContaining(`${turn_id} is cancelled.`)]);
+  const shown = await run(["turns", "show", turn_id]);
+  expect(shown.out).toMatch(/state +cancelled/);
+  expect(shown.err).toMatch(/Next: agent-gateway deliveries show dlv_/);
+  const { turn_id: ended } = await json("send", "main", "All of it", "--no-stream");
+  expect((await run(["turns", "show", ended, "--follow"])).out).toBe("All of it\n");
+  expect((await run(["turns", "show", "turn_x"])).code).toBe(5);
+});
+
+test("sessions are listed, shown, compacted and deleted after a question", async () => {
+  await run(["send", "main", "Remember this", "--session", "chat:kept", "-q"]);
+  expect((await run(["sessions", "list", "--agent", "main", "-q"])).out.split("\n")).toContain("chat:kept");
+  expect((await run(["sessions", "show", "chat:kept"])).out).toMatch(
+    /user\n {2}Remember this\n.*assistant\n {2}Remember this\n$/,
+  );
+  expect((await run(["sessions", "compact", "chat:kept"])).out).toMatch(/^Nothing was compacted: /);
+  const unasked = await run(["sessions", "delete", "chat:kept"]);
+  expect([unasked.code, unasked.err]).toEqual([2, expect.stringContaining("Next: say it with --yes")]);
+  const asked = start(["sessions", "delete", "chat:kept"], { terminal: true });
+  await asked.until(({ out }) => out.includes("[y/N]"));
+  asked.type("y\r");
+  expect(await asked.ended).toMatchObject({ code: 0, out: expect.stringContaining("chat:kept is deleted.") });
+  expect((await run(["sessions", "show", "chat:kept"])).code).toBe(5);
+});
+
+test("events are listed, told as they come, and replayed", async () => {
+  const tail = start(["events", "tail"]);
+  let id = "";
+  while (id === "" || !tail.result.out.includes("queued"))
+    id = (await json("api", "POST", "/hooks/wake", "text=look at this")).eventId;
+  expect((await run(["events", "list", "--status", "queued", "-q"])).out).toContain(id);
+  expect((await run(["events", "list"])).out).toContain("look at this");
+  const replayed = await run(["events", "replay", id]);
+  expect([replayed.code, replayed.err]).toEqual([1, expect.stringContaining("event-not-dead")]);
+  expect((await run(["agents", "beat", "main"])).out).toMatch(/^A beat began\./);
+  await tail.until(({ out }) => out.includes("handled"));
+});
+
+test("open prints the page of an id, with the token in the fragment", async () => {
+  const { out } = await run(["open", "dlv_01M7YN0XENG6PX2VW8BN0JQS4T"]);
+  expect(out).toBe(`${gateway.url}/console/d/dlv_01M7YN0XENG6PX2VW8BN0JQS4T#token=${secrets.CONSOLE_TOKEN}\n`);
+  expect((await run(["open", "agent:main:main"])).out).toContain("/console/s/agent%3Amain%3Amain#");
+  expect(await run(["open", "what"])).toMatchObject({ code: 2, err: expect.stringContaining("what is no id") });
+});

@@ -1,0 +1,136 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { emptyFolder } from "./cli.ts";
+import { startCommands } from "./gateway.ts";
+
+const { run, start, json } = await startCommands();
+
+test("send prints the reply alone in a pipe", async () => {
+  expect(await run(["send", "main", "Hello there"])).toEqual({ code: 0, out: "Hello there\n", err: "" });
+  expect(await run(["send", "main", "-"], { input: "from a pipe" })).toMatchObject({ code: 0, out: "from a pipe\n" });
+  expect(await run(["send", "main", "Hi", "--no-stream"])).toEqual({ code: 0, out: "Hi\n", err: "" });
+});
+
+test("send prints the reply on a terminal, without what would steer it", async () => {
+  const { code, out } = await run(["send", "main", "red \u001b[31mtext"], { terminal: true });
+  expect(code).toBe(0);
+  expect(out).toContain("red [31mtext");
+});
+
+test("send prints the events of the reply as JSON, one a line", async () => {
+  const { out } = await run(["send", "main", "Hello", "--json"]);
+  const events = out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).event);
+  expect(events).toEqual(["turn.started", "message.delta", "message.completed", "turn.completed"]);
+  expect(await json("send", "main", "Hello", "--no-stream")).toMatchObject({ status: "completed", reply: "Hello" });
+  expect((await run(["send", "main", "Hello", "-q"])).out).toMatch(/^turn_\w+\n$/);
+});
+
+test("send starts nothing twice with the same key, and goes on with a session", async () => {
+  const [one, other] = [
+    await json("send", "main", "Hello", "--no-stream", "--idempotency-key", "the-key", "--session", "chat:one"),
+    await json("send", "main", "Hello", "--no-stream", "--idempotency-key", "the-key", "--session", "chat:one"),
+  ];
+  expect(other.turn_id).toBe(one.turn_id);
+  expect(one.session_id).toBe("chat:one");
+});
+
+test("a turn that failed ends with 7, and says where to look", async () => {
+  for (const more of [[], ["--no-stream"], ["--json"]]) {
+    const { code, err } = await run(["send", "bad", "Hello", ...more]);
+    expect([code, err]).toEqual([
+      7,
+      expect.stringMatching(/^no such luck \(turn-failed.*\)\nNext: agent-gateway turns show turn_\w+\n$/),
+    ]);
+  }
+});
+
+test("an agent that is not there ends with 5, and names those that are", async () => {
+  const { code, err } = await run(["send", "nobody", "Hello"]);
+  expect(code).toBe(5);
+  expect(err).toMatch(/There are `main`, `slow`, `bad`\. .*\nNext: agent-gateway agents list\n$/);
+});
+
+test("a gateway that is not there ends with 3, and a token that is wrong with 4", async () => {
+  const gone = await run(["send", "main", "Hello"], { env: { AGENT_GATEWAY_URL: "http://127.0.0.1:2" } });
+  expect([gone.code, gone.err]).toEqual([3, expect.stringContaining("Nothing answers at 127.0.0.1:2 (ECONNREFUSED).")]);
+  const wrong = await run(["send", "main", "Hello", "--key", "a-wrong-key-of-some-length"]);
+  expect([wrong.code, wrong.err]).toEqual([4, expect.stringContaining("Next: agent-gateway doctor")]);
+});
+
+test("Ctrl-C ends a reply with 130 and without a word of an error", async () => {
+  const sending = start(["send", "slow", "one two three four"]);
+  await sending.until(({ err, out }) => err !== "" || out !== "" || sending.child.pid !== undefined);
+  await run(["turns", "list", "--status", "running", "--agent", "slow"]);
+  sending.child.kill("SIGINT");
+  expect(await sending.ended).toMatchObject({ code: 130, err: "" });
+});
+
+test("chat answers each line of a pipe, in one session", async () => {
+  const { code, out, err } = await run(["chat", "main", "--session", "chat:talk"], { input: "Hello\n\nAnd now?\n" });
+  expect({ code, out, err }).toEqual({ code: 0, out: "Hello\nAnd now?\n", err: "" });
+  const { messages } = await json("sessions", "show", "chat:talk");
+  expect(messages).toHaveLength(4);
+});
+
+test("chat talks on a terminal, and says how to go on", async () => {
+  const talk = start(["chat", "main"], { terminal: true });
+  await talk.until(({ out }) => out.includes("You talk with main"));
+  talk.type("Good morning\r");
+  await talk.until(({ out }) => out.split("Good morning").length > 2);
+  talk.type("/exit\r");
+  const { code, out } = await talk.ended;
+  expect([code, out]).toEqual([0, expect.stringMatching(/Go on with it: agent-gateway chat main --session chat:\w+/)]);
+});
+
+test("chat in a pipe ends with the code of the turn that failed", async () => {
+  expect(await run(["chat", "bad"], { input: "Hello\n" })).toMatchObject({ code: 7, out: "" });
+});
+
+test("call calls a method, with params as text or JSON", async () => {
+  expect(JSON.parse((await run(["call", "agent.status", "agentName=main"])).out)).toMatchObject({ agentName: "main" });
+  const sent = await run(["call", "agent.sendMessage", "agentName=main", "message=42", "wait=true"]);
+  expect(JSON.parse(sent.out)).toMatchObject({ reply: "42" });
+  expect(JSON.parse((await run(["call", "agent.list", "--params", "{}"])).out).agents).toHaveLength(3);
+});
+
+test("call names the method and the params that there are", async () => {
+  const method = await run(["call", "agent.staus"]);
+  expect([method.code, method.err]).toEqual([
+    2,
+    "There is no method agent.staus. Did you mean agent.status?\nNext: agent-gateway openrpc\n",
+  ]);
+  const param = await run(["call", "agent.status", "agent=main"]);
+  expect([param.code, param.err]).toEqual([2, expect.stringContaining("Next: its params are agentName")]);
+});
+
+test("api sends any request with the token of its door, and its status decides the exit code", async () => {
+  const folder = emptyFolder();
+  writeFileSync(join(folder, "body.json"), '{"message":"from a file"}');
+  const good = await run(["api", "POST", "/api/v1/chat/send", "--data", "@body.json"], { cwd: folder });
+  expect([good.code, JSON.parse(good.out).reply]).toEqual([0, "from a file"]);
+  expect(JSON.parse((await run(["api", "POST", "/hooks/wake", "text=up"])).out)).toMatchObject({
+    message: "event queued",
+  });
+  const gone = await run(["api", "get", "/api/v1/turns/turn_x", "-i"]);
+  expect([gone.code, gone.out]).toEqual([5, expect.stringMatching(/^HTTP 404\n[\s\S]*turn-not-found/)]);
+  expect((await run(["api", "GET", "/metrics"])).out).toContain("# HELP");
+  expect(await run(["api", "FETCH", "/"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("There are: GET, POST"),
+  });
+  expect(await run(["api", "GET", "healthz"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("It begins with a slash"),
+  });
+});
+
+test("openapi and openrpc print the contracts, with and without a gateway", async () => {
+  expect(JSON.parse((await run(["openapi"])).out)).toHaveProperty("openapi");
+  expect(
+    JSON.parse((await run(["openrpc", "--offline"], { env: { AGENT_GATEWAY_URL: "http://127.0.0.1:2" } })).out),
+  ).toHaveProperty("openrpc");
+});
