@@ -27,7 +27,9 @@ export const runCli = async (args: readonly string[], options: CliOptions = {}):
 export const startCli = (args: readonly string[], { cwd = emptyFolder(), env, input, terminal }: CliOptions = {}) => {
   const { PATH = "", HOME = "" } = process.env;
   const command = [process.execPath, main, ...args];
-  const [program = "", ...rest] = terminal ? ["script", "-qefc", command.map(quoted).join(" "), "/dev/null"] : command;
+  const [program = "", ...rest] = terminal
+    ? ["script", "-qefc", `stty cols 80 rows 40; exec ${command.map(quoted).join(" ")}`, "/dev/null"]
+    : command;
   const terminalEnv = terminal ? { TERM: "xterm-256color", SHELL: "/bin/sh" } : {};
   const child = spawn(program, rest, { cwd, env: { PATH, HOME, ...terminalEnv, ...env }, stdio: "pipe" });
   onTestFinished(() => void child.kill("SIGKILL"));

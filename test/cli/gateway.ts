@@ -39,6 +39,7 @@ const config = {
 /** A gateway for the commands of a file, and the commands for it: its address and its tokens are in their environment. */
 export const startCommands = async () => {
   const gateway = await startProcess({ config, env, onFinished: afterAll });
+  while (!(await fetch(`${gateway.url}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 50));
   const ours = {
     AGENT_GATEWAY_URL: gateway.url,
     AGENT_GATEWAY_KEY: env.CONSOLE_TOKEN,

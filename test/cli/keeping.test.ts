@@ -223,7 +223,9 @@ describe("completion", () => {
     const { code, out } = await runCli(["completion", "bash"]);
     expect(code).toBe(0);
     const completed = (words: string) => {
-      const script = `${out}
+      // What the package bash-completion brings.
+      const script = `_get_comp_words_by_ref() { words=("\${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur="\${words[cword]}"; }
+${out}
 agent-gateway() { ${JSON.stringify(process.execPath)} ${JSON.stringify(main)} "$@"; }
 COMP_LINE=${JSON.stringify(`agent-gateway ${words}`)}; COMP_WORDS=(agent-gateway ${words.endsWith(" ") ? `${words}""` : words}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); COMP_POINT=\${#COMP_LINE}
 $(complete -p agent-gateway | sed 's/.*-F \\([^ ]*\\).*/\\1/')

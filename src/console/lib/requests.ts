@@ -1,13 +1,14 @@
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { curlOf } from "./curl.ts";
 
-/** Headers that belong to a connection, and those that curl sets itself. */
+/** Headers that belong to a connection, those that curl sets itself, and the key with which a request starts nothing anew. */
 const DROPPED = new Set([
   "host",
   "connection",
   "content-length",
   "accept-encoding",
   "accept-language",
+  "idempotency-key",
   "sec-fetch-mode",
   "user-agent",
   "accept",
