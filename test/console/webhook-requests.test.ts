@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import type { SignatureType } from "#console/lib/sign-webhook.ts";
 import {
   curlOfHook,
   headersOfLines,
@@ -9,6 +8,7 @@ import {
   withPair,
   withPlaces,
 } from "#console/lib/webhook-requests.ts";
+import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
 import { schemes, signedWith } from "#wire/hooks/signatures.ts";
 
 describe("what is typed into the tester", () => {
@@ -71,7 +71,7 @@ describe("the command that sends a webhook", () => {
     ["stripe", "STRIPE_WEBHOOK_SECRET", "whsec_stripe"],
     ["slack", "SLACK_SIGNING_SECRET", "8f742231"],
     ["standard-webhooks", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
-  ] as [SignatureType, string, string][])("signs as %s does, in a shell", (type, variable, secret) => {
+  ] as [SignatureScheme, string, string][])("signs as %s does, in a shell", (type, variable, secret) => {
     const body = `{"text":"it's $HOME"}`;
     // In the place of curl, a function that writes its arguments.
     const script = `curl() { printf '%s\\n' "$@"; }\n${curlOfHook({ url: "http://gw/hooks/x", verify: type, body })}`;

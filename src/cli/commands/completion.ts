@@ -11,6 +11,6 @@ export const addCompletion = (program: Command): void => {
     )
     .addHelpText(
       "after",
-      '\nExamples:\n  agent-gateway completion bash > ~/.local/share/bash-completion/completions/agent-gateway\n  agent-gateway completion zsh > "$fpath[1]/_agent-gateway"\n  agent-gateway completion fish > ~/.config/fish/completions/agent-gateway.fish\n  agent-gateway completion powershell >> $PROFILE',
+      '\nFor bash, the package bash-completion must be installed.\n\nExamples:\n  agent-gateway completion bash > ~/.local/share/bash-completion/completions/agent-gateway\n  agent-gateway completion zsh > "$fpath[1]/_agent-gateway"\n  agent-gateway completion fish > ~/.config/fish/completions/agent-gateway.fish\n  agent-gateway completion powershell >> $PROFILE',
     );
 };

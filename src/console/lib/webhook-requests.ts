@@ -1,5 +1,5 @@
+import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
 import { curlOf } from "./curl.ts";
-import type { SignatureType } from "./sign-webhook.ts";
 
 /** A request as a sender would make it. */
 export type HookRequest = { headers: Readonly<Record<string, string>>; body: unknown };
@@ -83,7 +83,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** The text that openssl signs, and the headers with the result. `$1` is the secret's variable. */
 const SIGNING: Readonly<
-  Record<SignatureType, { secret: string; lines: readonly string[]; headers: readonly string[] }>
+  Record<SignatureScheme, { secret: string; lines: readonly string[]; headers: readonly string[] }>
 > = {
   github: {
     secret: "GITHUB_WEBHOOK_SECRET",
@@ -117,7 +117,7 @@ const SIGNING: Readonly<
   },
 };
 
-type Wanted = { url: string; verify: SignatureType | null; headers?: Readonly<Record<string, string>>; body: string };
+type Wanted = { url: string; verify: SignatureScheme | null; headers?: Readonly<Record<string, string>>; body: string };
 
 /** The command that sends a webhook: with the shared token, or signed as the mapping's `verify` wants it. */
 export const curlOfHook = ({ url, verify, headers = {}, body }: Wanted): string => {
@@ -138,5 +138,5 @@ export const curlOfHook = ({ url, verify, headers = {}, body }: Wanted): string 
 };
 
 /** The variable that holds the secret in such a command. */
-export const secretVariable = (verify: SignatureType | null): string =>
+export const secretVariable = (verify: SignatureScheme | null): string =>
   verify === null ? "WEBHOOK_TOKEN" : SIGNING[verify].secret;

@@ -1,7 +1,7 @@
 import { rest } from "#console/app/api.ts";
-import type { SignatureType } from "#console/lib/sign-webhook.ts";
 import { type HookRequest, secretVariable, withPair, withPlaces } from "#console/lib/webhook-requests.ts";
 import type { MappingList } from "#generated/clients/typescript/src/rest.ts";
+import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
 
 /** One address that takes webhooks. `shared` is the path of all mappings that have no signature. */
 export type HookAddress = {
@@ -10,7 +10,7 @@ export type HookAddress = {
   key: string;
   name: string;
   path: string;
-  verify: SignatureType | null;
+  verify: SignatureScheme | null;
   does: string;
   /** The mapping as it is configured. */
   rule?: Rule;
@@ -59,7 +59,7 @@ export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses>
 export const conditionsOf = ({ match }: Pick<Rule, "match">): string[] =>
   Object.entries(match).map(([place, values]) => `${place} is ${values.join(" or ")}`);
 
-export const SIGNED_AS: Readonly<Record<SignatureType, string>> = {
+export const SIGNED_AS: Readonly<Record<SignatureScheme, string>> = {
   github: "GitHub",
   stripe: "Stripe",
   slack: "Slack",

@@ -3,7 +3,6 @@ import { useEffect, useRef } from "preact/hooks";
 import { rest } from "#console/app/api.ts";
 import { type RawExchange, useExchange } from "#console/app/raw-exchange.ts";
 import { hrefOf, setQuery } from "#console/app/router.ts";
-import { signWebhook } from "#console/lib/sign-webhook.ts";
 import { headersOfLines, linesOfHeaders, payloadOf } from "#console/lib/webhook-requests.ts";
 import { Dialog } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
@@ -11,6 +10,7 @@ import { ActionButton, Field } from "#console/parts/fields.tsx";
 import { Icon } from "#console/parts/icon.tsx";
 import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
+import { sign } from "#generated/clients/typescript/src/webhooks.ts";
 import { exampleFor, type HookAddress, SIGNED_AS, variableOf } from "./addresses.ts";
 
 type Of = { addresses: readonly HookAddress[]; address: HookAddress; close: () => void };
@@ -127,8 +127,7 @@ const whyNot = ({ verify, secret, isReadable }: Asked): string | undefined => {
 /** The headers that prove to the gateway that the sender knows the secret. */
 const proofOf = async ({ verify }: HookAddress, secret: string, body: string): Promise<Record<string, string>> => {
   if (verify === null) return { authorization: `Bearer ${secret}` };
-  const seconds = Math.floor(Date.now() / 1_000);
-  return await signWebhook(verify, { secret, body, seconds, id: `msg_${crypto.randomUUID()}` });
+  return await sign(body, secret, { scheme: verify });
 };
 
 /** The answer, and the delivery that it made. */

@@ -1,0 +1,117 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { afterAll, expect, test } from "vitest";
+import { createProgram, everyCommand, nameOf } from "#cli/run.ts";
+import { root } from "#test/harness/process.ts";
+import { emptyFolder } from "./cli.ts";
+import { startCommands } from "./gateway.ts";
+
+const PAGE = join(root, "docs/cli.md");
+
+const INTRODUCTION = `# The command line
+
+<!-- Written from the commands: CLI_DOCS=renew npx vitest run --project shared test/cli/docs.test.ts -->
+
+\`agent-gateway\` runs a gateway, and calls one: it sends messages, shows what happened, and looks after agents, keys and sessions. In this folder it is
+\`npm start --\`, with the same words behind it.
+
+## Where the gateway is
+
+A command that calls a gateway finds it by its options (\`--url\`, \`--key\`, \`--rpc-token\`, \`--webhook-token\`), else by the environment, else by the
+configuration in the folder.
+
+| variable | |
+|---|---|
+| \`AGENT_GATEWAY_URL\` | the address; \`http://127.0.0.1:18789\` without it |
+| \`AGENT_GATEWAY_KEY\` | a REST key, or the console token, which opens every door but webhooks |
+| \`AGENT_GATEWAY_RPC_TOKEN\` | an RPC token |
+| \`AGENT_GATEWAY_WEBHOOK_TOKEN\` | the webhook token |
+
+Where none of them names an address, \`gateway.json5\` of the folder does, with the tokens that it has, and with \`gateway.env\` beside it for variables that are not set.
+\`agent-gateway init\` writes both files, and \`serve\` reads both.
+
+## What it prints
+
+Data goes to standard output, words to standard error. \`--json\` prints JSON; commands that go on, such as \`tail\`, print one object a line. \`-q\` prints ids
+alone. Colours and progress are for terminals; \`NO_COLOR\` turns the colours off. Every error ends with the next command.
+
+| exit code | |
+|---|---|
+| 0 | done |
+| 1 | failed |
+| 2 | wrong usage |
+| 3 | no gateway answers |
+| 4 | not allowed: a token is missing or wrong |
+| 5 | not found |
+| 6 | refused by a limit; try again later |
+| 7 | the turn failed |
+| 130 | ended by Ctrl-C |
+
+## Completion in a shell
+
+\`agent-gateway completion bash\` (or \`zsh\`, \`fish\`, \`powershell\`) prints a script; its help says where to put it.
+`;
+
+/** What is another at each run, as it is on the page. */
+const settled = (text: string, address: string): string => {
+  const ids = new Map<string, string>();
+  return text
+    .replaceAll(address, "http://127.0.0.1:18789")
+    .replace(/\b(turn|dlv|msg|evt|req)_[0-9A-Z]{26}|\b(webhook|chat):[0-9A-Z]{26}/g, (id) => {
+      const shown = ids.get(id) ?? id.replace(/[0-9A-Z]{26}$/, `01M7YN0XEN${String(ids.size + 1).padStart(16, "0")}`);
+      ids.set(id, shown);
+      return shown;
+    })
+    .replace(/\d\d:\d\d:\d\d/g, "14:03:21")
+    .replace(/ *\+\d+ ms/g, "    +2 ms")
+    .replace(/\b(in|of) \d+ ms/g, "$1 2 ms")
+    .replace(/\d+ of 100 calls/g, "99 of 100 calls")
+    .replace(/Node \d+\.\d+\.\d+/g, "Node 20.19.0");
+};
+
+const { run, gateway } = await startCommands();
+const folder = emptyFolder(afterAll);
+
+/** Commands whose outputs are shown, each with a title. A later one may use an id that an earlier one printed. */
+const examples = async (): Promise<string> => {
+  writeFileSync(join(folder, "alert.json"), '{"status":"firing","title":"disk"}');
+  const told: string[] = [];
+  const show = async (title: string, ...args: string[]): Promise<string> => {
+    const { out, err } = await run(args, { cwd: folder });
+    const typed = args.map((arg) => (/^[\w./:-]+$/.test(arg) ? arg : `'${arg}'`)).join(" ");
+    told.push(`${title}\n\n\`\`\`console\n$ agent-gateway ${typed}\n${out}${err}\`\`\`\n`);
+    return out;
+  };
+  await show("A message and its reply, as it is written:", "send", "main", "What changed since yesterday?");
+  await show("A turn that fails says where to look:", "send", "bad", "Are you there?");
+  await show("A webhook that is tried, and starts nothing:", "hooks", "test", "alert.json");
+  const sent = await show("The same, sent:", "hooks", "send", "alert.json");
+  const [id = ""] = /dlv_\w+/.exec(sent) ?? [];
+  await run(["deliveries", "replay", id, "--wait"]);
+  await show("What came of it:", "deliveries", "show", id);
+  await show("What came in:", "deliveries", "list", "--limit", "3");
+  await show("Who answers:", "agents", "list");
+  await show("Is everything well:", "doctor");
+  await show("A mistake:", "sesions", "list");
+  return told.join("\n");
+};
+
+/** The help of a command as a person reads it, with its examples. */
+const helpOf = (command: Command): string => {
+  let help = "";
+  command.configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 110 });
+  command.outputHelp();
+  return help.trim();
+};
+
+test("docs/cli.md has every command with its help, and outputs that commands print", async () => {
+  const commands = [...everyCommand(createProgram())].filter(
+    ({ commands, parent }) => parent !== null && commands.length === 0,
+  );
+  const reference = commands.map((command) => `### ${nameOf(command)}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`);
+  const shown = settled(await examples(), gateway.url);
+  const page = `${INTRODUCTION}\n## What it looks like\n\n${shown}\n## Every command\n\n${reference.join("\n")}`;
+  if (process.env.CLI_DOCS === "renew") writeFileSync(PAGE, page);
+  expect(page).toBe(readFileSync(PAGE, "utf8"));
+});
