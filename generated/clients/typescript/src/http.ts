@@ -91,7 +91,8 @@ function requestOf(
   ): Promise<Result> =>
     attempt(settings, { operation: name, isRepeatable, idempotencyKey }, options, async (signal) => {
       const response = await send(accept, extra, signal);
-      if (!response.ok && !operation.replyStatuses?.includes(response.status)) throw await responseError(response, name);
+      if (!response.ok && !operation.replyStatuses?.includes(response.status))
+        throw await responseError(response, name);
       return read(response);
     });
 
