@@ -6,6 +6,11 @@ const steps = [
   { name: "format and lint", run: "npm run --silent lint", mend: "npm run format" },
   { name: "types", run: "npm run --silent types", mend: "mend what it says, then: npm run types" },
   { name: "specs", run: "npm run --silent lint:specs", mend: "mend specs/, then: npm run lint:specs" },
+  {
+    name: "contract",
+    run: "npm run --silent contract:diff",
+    mend: "bring back what breaks, then: npm run contract:diff",
+  },
   { name: "docs", run: "npm run --silent docs", mend: "mend what it says, then: npm run docs" },
   { name: "tests", run: "npm run --silent test", mend: "mend what it says, then: npm test" },
   { name: "slow tests", run: "npm run --silent test:slow", mend: "mend what it says, then: npm run test:slow" },

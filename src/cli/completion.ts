@@ -1,6 +1,6 @@
 import tab from "@bomb.sh/tab/commander";
 import type { Command } from "commander";
-import { everyCommand } from "./run.ts";
+import { everyCommand } from "./command-tree.ts";
 
 /** Puts the commands in place that print the script for a shell, and answer the shell's questions. */
 export const complete = (program: Command): void => {

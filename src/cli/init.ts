@@ -1,10 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { InitOptions } from "./commands/init.ts";
 import { writeNew } from "./diagnostics.ts";
 import { CliError, INTERRUPTED, UsageError } from "./failures.ts";
 import { isTerminal } from "./terminal.ts";
+
+export type InitOptions = {
+  agent?: string;
+  backend?: "echo" | "openai" | "anthropic" | "openai-compatible" | "http" | "command";
+  model?: string;
+  target?: string;
+  port?: string;
+  store?: "memory" | "sqlite";
+  yes?: boolean;
+};
 
 type Answers = Required<Pick<InitOptions, "agent" | "backend" | "port" | "store">> &
   Pick<InitOptions, "model" | "target">;

@@ -1,7 +1,8 @@
 import type { Calling } from "./calling.ts";
-import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE, UsageError } from "./failures.ts";
+import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE } from "./failures.ts";
 import { oneLine } from "./output.ts";
 import { print, say } from "./terminal.ts";
+import { headersOf } from "./values.ts";
 
 type Wish = { method: string; path: string; body: string | undefined; headers: readonly string[] };
 
@@ -14,11 +15,7 @@ export const sendRaw = async (
   const token = tokenFor(path, address);
   if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
   if (body !== undefined) headers.set("content-type", "application/json");
-  for (const header of own) {
-    const [, name = "", value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
-    if (name === "") throw new UsageError(`${header} is no header. Write 'name: value'.`);
-    headers.set(name, value);
-  }
+  for (const [name, value] of Object.entries(headersOf(own))) headers.set(name, value);
   const response = await fetch(address.url + path, {
     method,
     headers,

@@ -1,5 +1,6 @@
 import { type Argument, Command, CommanderError } from "commander";
 import { version } from "../version.ts";
+import { everyCommand, nameOf } from "./command-tree.ts";
 import { addCommands } from "./commands/all.ts";
 import { exitCodeOf, USAGE, wordsFor } from "./failures.ts";
 import { say } from "./terminal.ts";
@@ -65,15 +66,6 @@ const sentenceOf = (text: string): string => {
 const argumentTerm = (argument: Argument): string =>
   // It stands for a command that is not there.
   argument.name() === "unknown" ? "" : argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
-
-/** The command as it is typed. */
-export const nameOf = (command: Command): string =>
-  command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
-
-export function* everyCommand(command: Command): Generator<Command> {
-  yield command;
-  for (const inner of command.commands) yield* everyCommand(inner);
-}
 
 const OUTRO = `
 Commands that call a gateway find it by --url and the tokens' options, else by AGENT_GATEWAY_URL, AGENT_GATEWAY_KEY,

@@ -1,7 +1,7 @@
 import { sign } from "#generated/clients/typescript/src/webhooks.ts";
 import type { Calling } from "./calling.ts";
-import { headersOf } from "./commands/hooks.ts";
 import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE, UsageError } from "./failures.ts";
+import { headersOf } from "./values.ts";
 
 type Options = { mapping?: string; secret?: string; secretEnv?: string; header: string[]; id?: string; event?: string };
 type Given = Pick<Calling<Options>, "address" | "options" | "signal">;

@@ -84,3 +84,13 @@ const looseValue = (text: string): unknown => {
     return text;
   }
 };
+
+/** The headers of `name: value` texts. */
+export const headersOf = (given: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    given.map((header) => {
+      const [, name = "", value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
+      if (name === "") throw new UsageError(`${header} is no header. Write 'name: value'.`);
+      return [name.toLowerCase(), value];
+    }),
+  );

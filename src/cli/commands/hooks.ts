@@ -4,7 +4,7 @@ import { calling } from "../calling.ts";
 import { UsageError } from "../failures.ts";
 import { fields, oneLine, printItem, safe } from "../output.ts";
 import { styled } from "../terminal.ts";
-import { jsonOf, readFile } from "../values.ts";
+import { headersOf, jsonOf, readFile } from "../values.ts";
 
 const SENDERS = ["github", "stripe", "slack", "standard"] as const;
 type Sender = (typeof SENDERS)[number];
@@ -122,12 +122,3 @@ const failedWords = (failed: { path: string; expected: readonly string[]; found:
   const { path, expected, found } = failed;
   return `${oneLine(path)} must be ${expected.map((one) => JSON.stringify(one)).join(" or ")}, and is ${found === null ? "missing" : JSON.stringify(found)}`;
 };
-
-export const headersOf = (given: readonly string[]): Record<string, string> =>
-  Object.fromEntries(
-    given.map((header) => {
-      const [, name = "", value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
-      if (name === "") throw new UsageError(`${header} is no header. Write 'name: value'.`);
-      return [name.toLowerCase(), value];
-    }),
-  );

@@ -1,15 +1,6 @@
 import { type Command, Option } from "commander";
+import type { InitOptions } from "../init.ts";
 import { say } from "../terminal.ts";
-
-export type InitOptions = {
-  agent?: string;
-  backend?: "echo" | "openai" | "anthropic" | "openai-compatible" | "http" | "command";
-  model?: string;
-  target?: string;
-  port?: string;
-  store?: "memory" | "sqlite";
-  yes?: boolean;
-};
 
 export const addInit = (program: Command): void => {
   program

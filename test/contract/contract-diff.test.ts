@@ -1,0 +1,288 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { root } from "#test/harness/process.ts";
+import { type Contract, compareContracts } from "../../scripts/contract-diff/contracts.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: documents are edited in any place.
+type Edited = Record<keyof Contract, any>;
+
+const read = (name: keyof Contract) => JSON.parse(readFileSync(join(root, "specs/released", `${name}.json`), "utf8"));
+const released: Contract = { openapi: read("openapi"), openrpc: read("openrpc"), pushes: read("pushes") };
+
+/** What a change of the contract breaks, and what it adds. */
+const changed = (edit: (contract: Edited) => void) => {
+  const after = structuredClone(released);
+  edit(after);
+  const changes = compareContracts(released, after).map(
+    ({ breaks, who, where, what }) => [breaks, `${who} | ${where}: ${what}`] as const,
+  );
+  return {
+    breaking: changes.flatMap(([breaks, words]) => (breaks ? [words] : [])),
+    notes: changes.flatMap(([breaks, words]) => (breaks ? [] : [words])),
+  };
+};
+const shapes = ({ openapi }: Edited) => openapi.components.schemas;
+const send = ({ openapi }: Edited) => openapi.paths["/api/v1/chat/send"].post;
+const SEND = "Clients that call POST /api/v1/chat/send (chat.send; SDKs: gateway.chat.send)";
+
+describe("a change that breaks somebody is found, with who and where", () => {
+  test.each<[string, (contract: Edited) => void, string]>([
+    [
+      "an operation that is gone",
+      ({ openapi }) => delete openapi.paths["/api/v1/turns/{turn_id}/cancel"],
+      "SDKs: gateway.turns.cancel) | : the operation is gone",
+    ],
+    [
+      "a method that is gone",
+      ({ openrpc }) => openrpc.methods.shift(),
+      "(SDKs: gateway.rpc.agent.list) | : the method is gone",
+    ],
+    [
+      "a push that is gone",
+      ({ pushes }) => delete pushes.channels.socket.messages["turn.completed"],
+      "Readers of the push turn.completed | : it is gone",
+    ],
+    [
+      "a field of a reply that is gone",
+      (contract) => delete shapes(contract).ChatCompleted.properties.reply,
+      `${SEND} | the reply 200.reply: the field is gone`,
+    ],
+    [
+      "a field of a reply, deep inside",
+      (contract) => delete shapes(contract).Usage.properties.total,
+      `${SEND} | the reply 200.usage.total: the field is gone`,
+    ],
+    [
+      "a field of a reply that may be missing",
+      (contract) => shapes(contract).ChatCompleted.required.pop(),
+      "| the reply 200.usage: it may be missing now",
+    ],
+    [
+      "a field of a reply that may be null",
+      (contract) => {
+        shapes(contract).ChatCompleted.properties.reply.type = ["string", "null"];
+      },
+      "| the reply 200.reply: it may be null now",
+    ],
+    [
+      "a value of a reply that is gone",
+      (contract) => shapes(contract).TurnStatus.enum.pop(),
+      `the reply 200.status: the value "cancelled" is gone`,
+    ],
+    [
+      "a field of an event that is gone",
+      (contract) => delete shapes(contract).TurnFailedEvent.properties.data.properties.error,
+      `${SEND} | an event of the stream.data.error: the field is gone`,
+    ],
+    [
+      "a field of an announcement that is gone",
+      (contract) => delete shapes(contract).AnnouncedTurn.properties.reply,
+      "| the body.data.reply: the field is gone",
+    ],
+    [
+      "a field of a push that is gone",
+      ({ pushes }) => delete pushes.channels.socket.messages["turn.completed"].payload.properties.reply,
+      "Readers of the push turn.completed | its params.reply: the field is gone",
+    ],
+    [
+      "a field of a result that is gone",
+      ({ openrpc }) => delete openrpc.components.schemas.SentMessage.properties.turnId,
+      "gateway.rpc.agent.sendMessage) | the result.turnId: the field is gone",
+    ],
+    [
+      "a success that does not come any more",
+      (contract) => delete send(contract).responses["202"],
+      `${SEND} | the reply 202: it does not come any more`,
+    ],
+    [
+      "a new field that must be sent",
+      (contract) => {
+        shapes(contract).ChatRequest.properties.why = { type: "string" };
+        shapes(contract).ChatRequest.required.push("why");
+      },
+      `${SEND} | the request.why: it is new and must be sent`,
+    ],
+    [
+      "a field that must be sent now",
+      (contract) => shapes(contract).ChatRequest.required.push("user_id"),
+      `${SEND} | the request.user_id: it must be sent now`,
+    ],
+    [
+      "a field that is refused now",
+      (contract) => delete shapes(contract).ChatRequest.properties.skill_ids,
+      `${SEND} | the request.skill_ids: the field is refused now`,
+    ],
+    [
+      "a value that is not taken any more",
+      (contract) => shapes(contract).WakeRequest.properties.mode.enum.pop(),
+      `| the request.mode: "now" is not taken any more`,
+    ],
+    [
+      "a type that is not taken any more",
+      (contract) => {
+        shapes(contract).ChatRequest.properties.message = { type: "object" };
+      },
+      `${SEND} | the request.message: a string is not taken any more`,
+    ],
+    [
+      "a limit that is tighter",
+      (contract) => {
+        shapes(contract).ChatRequest.properties.skill_ids.maxItems = 2;
+      },
+      `${SEND} | the request.skill_ids: its maxItems is 2 now, and was 64`,
+    ],
+    [
+      "a pattern that is new",
+      (contract) => {
+        shapes(contract).ChatRequest.properties.message.pattern = "^a";
+      },
+      `${SEND} | the request.message: its pattern is "^a" now`,
+    ],
+    [
+      "a parameter that is refused now",
+      ({ openapi }) => {
+        openapi.paths["/api/v1/deliveries"].get.parameters = [];
+      },
+      "gateway.deliveries.list) | the query parameter surface: it is refused now",
+    ],
+    [
+      "a param that must be sent now",
+      ({ openrpc }) => {
+        openrpc.methods[3].params[2].required = true;
+      },
+      "gateway.rpc.agent.sendMessage) | the param channel: it must be sent now",
+    ],
+  ])("%s", (_, edit, words) => {
+    expect(changed(edit).breaking).toContainEqual(expect.stringContaining(words));
+  });
+});
+
+describe("a change that breaks nobody passes", () => {
+  test.each<[string, (contract: Edited) => void, string]>([
+    [
+      "an operation that is new",
+      ({ openapi }) => {
+        openapi.paths["/api/v1/new"] = { get: structuredClone(openapi.paths["/healthz"].get) };
+      },
+      "GET /api/v1/new | : the operation is new",
+    ],
+    [
+      "a field of a reply that is new",
+      (contract) => {
+        shapes(contract).ChatCompleted.properties.mood = { type: "string" };
+      },
+      `${SEND} | the reply 200.mood: the field is new`,
+    ],
+    [
+      "a field of a request that may be sent",
+      (contract) => {
+        shapes(contract).ChatRequest.properties.mood = { type: "string" };
+      },
+      `${SEND} | the request.mood: the field is new`,
+    ],
+    [
+      "a value of a reply that is new",
+      (contract) => shapes(contract).TurnStatus.enum.push("asleep"),
+      `the value "asleep" is new`,
+    ],
+    [
+      "a limit that is wider",
+      (contract) => {
+        shapes(contract).ChatRequest.properties.skill_ids.maxItems = 128;
+      },
+      "",
+    ],
+    [
+      "a type that is taken, too",
+      (contract) => {
+        shapes(contract).ChatRequest.properties.message.type = ["string", "null"];
+      },
+      "the request.message: null is taken, too",
+    ],
+    [
+      "an error that is new",
+      (contract) => send(contract)["x-errors"].push("not-found"),
+      `${SEND} | its errors: not-found is new`,
+    ],
+    [
+      "a shape with another name",
+      (contract) => {
+        shapes(contract).Answer = shapes(contract).ChatCompleted;
+        delete shapes(contract).ChatCompleted;
+        const text = JSON.stringify(contract.openapi).replaceAll(
+          '"#/components/schemas/ChatCompleted"',
+          '"#/components/schemas/Answer"',
+        );
+        contract.openapi = JSON.parse(text);
+      },
+      "",
+    ],
+    [
+      "other words",
+      (contract) => {
+        send(contract).summary = "Say something";
+      },
+      "",
+    ],
+  ])("%s", (_, edit, words) => {
+    const { breaking, notes } = changed(edit);
+    expect(breaking).toEqual([]);
+    if (words !== "") expect(notes).toContainEqual(expect.stringContaining(words));
+  });
+
+  test("the contract of the last release beside itself", () => {
+    expect(changed(() => {})).toEqual({ breaking: [], notes: [] });
+  });
+});
+
+describe("npm run contract:diff", () => {
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, ["--import", "tsx", "scripts/contract-diff.ts", ...args], {
+      cwd: root,
+      encoding: "utf8",
+    });
+  const specs = (edit: (text: string) => string): string => {
+    const folder = mkdtempSync(join(tmpdir(), "contract-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    cpSync(join(root, "specs"), folder, { recursive: true });
+    const file = join(folder, "schemas/chat.yaml");
+    writeFileSync(file, edit(readFileSync(file, "utf8")));
+    return folder;
+  };
+
+  test("passes today", () => {
+    expect(run()).toMatchObject({ status: 0, stdout: expect.stringContaining("Nothing breaks") });
+  });
+
+  test("fails on a broken contract, says what breaks whom, and what to do", () => {
+    const { status, stdout, stderr } = run(
+      "--specs",
+      specs((text) =>
+        text
+          .replaceAll("    reply: { type: string,", "    answer: { type: string,")
+          .replaceAll("status, reply,", "status, answer,"),
+      ),
+    );
+    expect(status).toBe(1);
+    expect(stdout).toContain(`${SEND}\n  breaks  the reply 200.reply: the field is gone\n`);
+    expect(stderr).toContain("mark the old one `deprecated`");
+  });
+
+  test("renews the last release's contract, and says what is missing", () => {
+    const folder = mkdtempSync(join(tmpdir(), "released-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    expect(run("--released", folder)).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining("--renew writes it"),
+    });
+    expect(run("--released", folder, "--renew").status).toBe(0);
+    expect(run("--released", folder)).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining("0 changes since the last release"),
+    });
+    expect(run("--wrong")).toMatchObject({ status: 2, stderr: expect.stringContaining("--renew") });
+  });
+});
