@@ -47,6 +47,8 @@ export const sendEvents = (
   };
   const end = (text: string | undefined) => {
     close();
+    // Node 24 ends the body before what is still corked.
+    uncork();
     res.end(text);
   };
   const send = async (): Promise<void> => {
