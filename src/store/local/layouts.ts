@@ -73,7 +73,6 @@ export const TURNS = {
   key: "turn_id",
   columns: { turn_id: ({ turn }) => turn.turnId },
   orders: { all: { by: "turn_id" } },
-  isPacked: true,
   weigh: weighTurn,
 } satisfies Layout<TurnRecord>;
 

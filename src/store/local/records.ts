@@ -255,7 +255,7 @@ const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnR
         return;
       }
       open.delete(record.turn.turnId);
-      ended.put({ ...record, turn: { ...record.turn, reply: undefined } });
+      ended.put(record);
     },
     delete: ({ turn: { turnId } }) => {
       open.delete(turnId);

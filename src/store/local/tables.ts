@@ -20,8 +20,6 @@ export type Layout<R> = {
   weigh?(record: R): number;
   /** A table in memory that is kept in a file, too: tells if a change is. Without it all are. */
   isSaved?(before: R, after: R): boolean;
-  /** A table in memory: its records are over. Each is put once, and kept as text. */
-  isPacked?: boolean;
 };
 
 export type Scan = Range<Key> & { of?: Key | boolean };
@@ -48,22 +46,14 @@ export const fieldOf = <R>({ columns }: Layout<R>, column: string): ((record: R)
 export const keyField = <R>(layout: Layout<R>): ((record: R) => Key) =>
   fieldOf(layout, layout.key) as (record: R) => Key;
 
-/** To the garbage collector a text is one object, not twenty, and it walks through all that is kept while callers wait. */
-export const pack = (record: object): string => JSON.stringify(record);
-
-export const unpack = <R extends object>(kept: R | string): R =>
-  typeof kept === "string" ? (JSON.parse(kept) as R) : kept;
-
 /** Records in memory, in the order in which they were put first. */
 export class MemoryTable<R extends object> implements RecordTable<R> {
-  readonly #layout: Layout<R>;
   readonly #changed: Changed<R>;
   readonly keyOf: (record: R) => Key;
-  readonly #rows = new Map<Key, R | string>();
+  readonly #rows = new Map<Key, R>();
   readonly #indexes: readonly Index<R>[];
 
   constructor(layout: Layout<R>, changed: Changed<R> = () => {}) {
-    this.#layout = layout;
     this.#changed = changed;
     this.keyOf = keyField(layout);
     this.#indexes = Object.values(layout.orders ?? {}).map((order) => new Index(layout, order));
@@ -74,15 +64,13 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
   }
 
   find(key: Key): R | undefined {
-    const kept = this.#rows.get(key);
-    return kept === undefined ? undefined : unpack(kept);
+    return this.#rows.get(key);
   }
 
   put(record: R): void {
-    const { isPacked } = this.#layout;
     const key = this.keyOf(record);
-    const before = isPacked ? undefined : this.find(key);
-    this.#rows.set(key, isPacked ? pack(record) : record);
+    const before = this.#rows.get(key);
+    this.#rows.set(key, record);
     this.#move(key, before, record);
   }
 
@@ -99,10 +87,7 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
 
   filter(matches: (record: R) => boolean): R[] {
     const found: R[] = [];
-    for (const kept of this.#rows.values()) {
-      const record = unpack(kept);
-      if (matches(record)) found.push(record);
-    }
+    for (const record of this.#rows.values()) if (matches(record)) found.push(record);
     return found;
   }
 

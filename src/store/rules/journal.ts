@@ -1,4 +1,5 @@
-import type { Entry, Message, SessionRef } from "#store/store.ts";
+import type { Usage } from "#kit/usages.ts";
+import type { Entry, Message, Session, SessionRef } from "#store/store.ts";
 import type { Records, Rule, RuleInPieces, SessionRecord } from "./records.ts";
 
 /** The `seq` of an entry that has no place in the journal yet. */
@@ -7,8 +8,11 @@ export const NO_SEQ = 0;
 const FIRST_PIECE = 32;
 const LONGEST_PIECE = 512;
 
+/** The changes of a session that come with new entries: what is added to its counts, and its new usage. */
+type SessionChange = { messages?: number; bytes?: number; queued?: number; usage?: Usage };
+
 /**
- * Appends new entries to a session's journal and gives them their `seq`; keeps the session with `change`, and tells the watchers. Answers
+ * Appends new entries to a session's journal and gives them their `seq`; keeps the session with its change, and tells the watchers. Answers
  * the session with its new `lastSeq`.
  */
 export const appendEntries = (
@@ -16,16 +20,32 @@ export const appendEntries = (
   record: SessionRecord,
   at: number,
   entries: readonly Entry[],
-): SessionRecord => {
-  const { ordinal } = record.session;
-  let { lastSeq } = record.session;
+  change: SessionChange = {},
+): Session => {
+  const { session: before, compactedCount, headDueAt } = record;
+  const { messages = 0, bytes = 0, queued = 0, usage = before.usage } = change;
+  let { lastSeq } = before;
   for (const entry of entries) entry.seq = ++lastSeq;
-  const session = { ...record.session, lastSeq, updatedAt: at };
-  const appended = { ...record, session };
-  records.sessions.put(appended);
-  records.journal(ordinal).append(entries);
+  // Written out, as it is done thrice a turn: a spread of objects that were made in several places is slow.
+  const session: Session = {
+    sessionId: before.sessionId,
+    agent: before.agent,
+    channel: before.channel,
+    userId: before.userId,
+    createdAt: before.createdAt,
+    updatedAt: at,
+    lastSeq,
+    firstSeq: before.firstSeq,
+    messageCount: before.messageCount + messages,
+    turnsQueued: before.turnsQueued + queued,
+    usage,
+    ordinal: before.ordinal,
+    contextBytes: before.contextBytes + bytes,
+  };
+  records.sessions.put({ session, compactedCount, headDueAt });
+  records.journal(session.ordinal).append(entries);
   records.notify({ kind: "entries", session: refOf(session), entries });
-  return appended;
+  return session;
 };
 
 export const refOf = ({ sessionId, agent, ordinal, contextBytes }: SessionRef): SessionRef => ({

@@ -51,7 +51,7 @@ export type TurnRecord = {
   readonly ordinal: number;
   /** Its place in its session's queue: smaller than that of everything which came later. */
   readonly place: number;
-  /** The `seq` of the entry that holds its reply; 0 where there is none. */
+  /** The `seq` of the entry that holds its reply, which a rule leaves out of `turn`; 0 where there is none. */
   readonly replySeq: number;
   readonly open: OpenTurn | undefined;
 };
@@ -251,10 +251,7 @@ export interface Records {
     delete(ordinal: number): void;
   };
 
-  /**
-   * The session of a turn is put before the turn is. An engine may leave out the reply of one that has ended: it is the text of the entry
-   * `replySeq`.
-   */
+  /** The session of a turn is put before the turn is. An engine may give a turn that has ended with its reply. */
   readonly turns: Kept<TurnRecord> &
     Leased<OpenTurnRecord> &
     Delayed<OpenTurnRecord> & {

@@ -17,32 +17,25 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
   const { now, status, usage, error, model } = end;
   const record = usage ? usedTurn(before, usage) : before;
   const { ordinal, turn, open } = record;
-  const known = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
-  const session = usage ? usedSession(known, usage) : known;
+  const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   const isRunning = turn.status === "running";
   const reply = isRunning && (status === "completed" || end.reply !== "") ? end.reply : undefined;
   const ended: Turn = {
     ...turn,
     status,
     endedAt: now,
-    reply,
     error,
     usage: turn.usage ?? NO_USAGE,
     model: model ?? turn.model,
   };
-  const { messageCount, contextBytes, turnsQueued } = session.session;
-  const after: SessionRecord = {
-    ...session,
-    session: {
-      ...session.session,
-      messageCount: messageCount + (reply === undefined ? 0 : 1),
-      contextBytes: contextBytes + Buffer.byteLength(reply ?? ""),
-      turnsQueued: turnsQueued - (isRunning ? 0 : 1),
-    },
-  };
   const isFirst = records.queue(ordinal)[0]?.place === record.place;
-  const entries = endEntries(ended, open.replyMessageId, end);
-  const { lastSeq } = appendEntries(records, after, now, entries).session;
+  const entries = endEntries(ended, open.replyMessageId, reply, end);
+  const { lastSeq } = appendEntries(records, session, now, entries, {
+    messages: reply === undefined ? 0 : 1,
+    bytes: Buffer.byteLength(reply ?? ""),
+    queued: isRunning ? 0 : -1,
+    usage: addUsage(session.session.usage, usage?.usage ?? NO_USAGE),
+  });
   records.turns.put({ ...record, turn: ended, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
   countEndOfTurn(records, turn, end);
   if (usage) countAttempt(records, now, turn, usage, status);
@@ -55,7 +48,12 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
 };
 
 /** The entries that the end of a turn appends to the journal. `turn` is the ended one. */
-const endEntries = ({ turnId, reply, usage = NO_USAGE }: Turn, messageId: string, end: TurnEnd): Entry[] => {
+const endEntries = (
+  { turnId, usage = NO_USAGE }: Turn,
+  messageId: string,
+  reply: string | undefined,
+  end: TurnEnd,
+): Entry[] => {
   const { now: at, status, model, toolCalls } = end;
   const entries: Entry[] = [];
   if (reply !== undefined) {
@@ -98,8 +96,7 @@ export const requeueTurn = (records: Records, record: OpenTurnRecord, now: numbe
   }
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
-  const after = { ...session, session: { ...session.session, turnsQueued: session.session.turnsQueued + 1 } };
-  appendEntries(records, after, now, [entry]);
+  appendEntries(records, session, now, [entry], { queued: 1 });
   const isReady = delayMs <= 0;
   records.turns.put({
     ...record,

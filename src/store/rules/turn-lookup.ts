@@ -12,7 +12,7 @@ export const getTurn: Rule<"getTurn"> = (records, turnId) => {
   return record && withReply(records, record);
 };
 
-/** The turn with its reply, which an engine may leave to the journal. */
+/** The turn with its reply, which the journal has where the engine did not give it. */
 export const withReply = (records: Records, { turn, ordinal, replySeq }: TurnRecord): Turn => {
   if (replySeq === 0 || turn.reply !== undefined) return turn;
   const [entry] = records.journal(ordinal).after(replySeq - 1, 1);

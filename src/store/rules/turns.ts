@@ -30,34 +30,27 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
   const events = order.events && findFreeEvents(records, order.session.agent, order.events.ids);
 
   const before = known ?? newSession(records, order);
-  const { agent, messageCount, contextBytes, turnsQueued, ordinal } = before.session;
+  const { agent, ordinal } = before.session;
   const isFirst = records.queue(ordinal).length === 0;
   const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
-  const record = newTurn(records, order, before, isFirst && !isClaimed);
-  const after: SessionRecord = {
-    ...before,
-    session: {
-      ...before.session,
-      messageCount: messageCount + 1,
-      contextBytes: contextBytes + Buffer.byteLength(text),
-      turnsQueued: turnsQueued + 1,
-    },
-  };
-  const entries = [messageEntry(order), { seq: NO_SEQ, at: now, turnId, name: "turn.queued" } as const];
-  const session = appendEntries(records, after, now, entries);
+  const queued = newTurn(records, order, before, isFirst && !isClaimed);
+  const record = isClaimed ? begun(records, queued, claim, claim.replyMessageId) : queued;
+  const entries: Entry[] = [messageEntry(order), { seq: NO_SEQ, at: now, turnId, name: "turn.queued" }];
+  if (isClaimed) entries.push(...beginEntries(record));
+  const { sessionId, lastSeq } = appendEntries(records, before, now, entries, {
+    messages: 1,
+    bytes: Buffer.byteLength(text),
+    queued: isClaimed ? 0 : 1,
+  });
   records.turns.put(record);
-  records.agents.count(agent, { queued: 1 });
+  records.agents.count(agent, isClaimed ? { running: 1 } : { queued: 1 });
   countMessage(records, now, record.turn, order.countedModel);
   if (idempotency) keepKey(records, idempotency, { turnId });
   if (delivery) {
-    const { sessionId } = session.session;
     keepDelivery(records, delivery, { turnId, sessionId, messageId: order.messageId, agent }, order.recorder);
   }
   if (events) takeEvents(records, events, turnId);
-  if (claim && isClaimed) {
-    const claimed = claimTurn(records, record, claim, claim.replyMessageId);
-    return { turn: claimed.turn, replayed: false, claimed };
-  }
+  if (isClaimed) return { turn: record.turn, replayed: false, claimed: claimedTurn(record, claim.node, order, lastSeq) };
   if (isFirst) records.notify({ kind: "work" });
   return { turn: record.turn, replayed: false, claimed: undefined };
 };
@@ -181,49 +174,54 @@ const hasReady = (records: Records, agent: string): boolean =>
 
 const orderOf = ({ open }: OpenTurnRecord): number => open.readyOrder ?? Infinity;
 
-const claimTurn = (
-  records: Records,
-  before: OpenTurnRecord,
-  { now, node, leaseMs }: Omit<ClaimRequest, "replyMessageId">,
-  replyMessageId: string,
-): ClaimedTurn => {
-  const { ordinal } = before;
-  const { turnId, sessionId, agent, seq } = before.turn;
-  const turn: Turn = { ...before.turn, status: "running", attempt: before.turn.attempt + 1, startedAt: now };
-  const { attempt } = turn;
-  const { open } = before;
+type ClaimBy = Omit<ClaimRequest, "replyMessageId">;
+
+const claimTurn = (records: Records, queued: OpenTurnRecord, by: ClaimBy, replyMessageId: string): ClaimedTurn => {
+  const { ordinal } = queued;
+  const { sessionId, agent, seq } = queued.turn;
+  const record = begun(records, queued, by, replyMessageId);
   const session = records.sessions.at(ordinal, sessionId) as SessionRecord;
-  const entries = [
-    { seq: NO_SEQ, at: now, turnId, name: "turn.started", attempt } as const,
-    replyEntry(turn, now, replyMessageId),
-  ];
-  const after = { ...session, session: { ...session.session, turnsQueued: session.session.turnsQueued - 1 } };
-  const claimed = appendEntries(records, after, now, entries);
-  const lease = leaseFor(records, node, leaseMs);
-  records.turns.put({ ...before, turn, open: { ...open, replyMessageId, readyOrder: undefined, lease } });
+  const { lastSeq } = appendEntries(records, session, by.now, beginEntries(record), { queued: -1 });
+  records.turns.put(record);
   records.agents.count(agent, { queued: -1, running: 1 });
-  return {
-    claim: { turnId, sessionId, node, fence: attempt },
-    turn,
-    message: messageBefore(records.journal(ordinal).after(seq - 2, 1)[0]),
-    replyMessageId,
-    replySeq: claimed.session.lastSeq,
-    spentMs: open.spentMs,
-    hops: open.announce?.hops ?? 0,
-  };
+  return claimedTurn(record, by.node, messageBefore(records.journal(ordinal).after(seq - 2, 1)[0]), lastSeq);
 };
 
-/** The reply's place in the journal, before its text is there. */
-const replyEntry = ({ turnId }: Turn, at: number, messageId: string): Entry => ({
-  seq: NO_SEQ,
-  at,
-  turnId,
-  name: "message.created",
-  messageId,
-  role: "assistant",
-  text: "",
-  outside: false,
-  context: undefined,
+/** A queued turn as it is once a node has claimed it. */
+const begun = (
+  records: Records,
+  queued: OpenTurnRecord,
+  { now, node, leaseMs }: ClaimBy,
+  replyMessageId: string,
+): OpenTurnRecord => ({
+  ...queued,
+  turn: { ...queued.turn, status: "running", attempt: queued.turn.attempt + 1, startedAt: now },
+  open: { ...queued.open, replyMessageId, readyOrder: undefined, lease: leaseFor(records, node, leaseMs) },
+});
+
+/** The entries of a turn that begins. The last is the place of the reply, before its text is there. */
+const beginEntries = ({ turn, open }: OpenTurnRecord): Entry[] => {
+  const { turnId, attempt, startedAt: at = 0 } = turn;
+  const reply = { messageId: open.replyMessageId, role: "assistant", text: "" } as const;
+  return [
+    { seq: NO_SEQ, at, turnId, name: "turn.started", attempt },
+    { seq: NO_SEQ, at, turnId, name: "message.created", ...reply, outside: false, context: undefined },
+  ];
+};
+
+const claimedTurn = (
+  { turn, open }: OpenTurnRecord,
+  node: string,
+  { text, outside, context }: ClaimedTurn["message"],
+  replySeq: number,
+): ClaimedTurn => ({
+  claim: { turnId: turn.turnId, sessionId: turn.sessionId, node, fence: turn.attempt },
+  turn,
+  message: { text, outside, context },
+  replyMessageId: open.replyMessageId,
+  replySeq,
+  spentMs: open.spentMs,
+  hops: open.announce?.hops ?? 0,
 });
 
 /** The message of the turn whose `turn.queued` entry comes next. */
