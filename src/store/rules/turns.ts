@@ -1,5 +1,5 @@
 import { GatewayError } from "#kit/errors.ts";
-import type { Claim, ClaimedTurn, ClaimRequest, Entry, StoreLimits, Turn, TurnOrder } from "#store/store.ts";
+import type { Claim, ClaimedTurn, ClaimRequest, Entry, StoreLimits, TurnOrder } from "#store/store.ts";
 import { isPaused } from "./agents.ts";
 import { compactionOfClaim } from "./compactions.ts";
 import { keepDelivery } from "./deliveries.ts";
@@ -50,7 +50,8 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
     keepDelivery(records, delivery, { turnId, sessionId, messageId: order.messageId, agent }, order.recorder);
   }
   if (events) takeEvents(records, events, turnId);
-  if (isClaimed) return { turn: record.turn, replayed: false, claimed: claimedTurn(record, claim.node, order, lastSeq) };
+  if (isClaimed)
+    return { turn: record.turn, replayed: false, claimed: claimedTurn(record, claim.node, order, lastSeq) };
   if (isFirst) records.notify({ kind: "work" });
   return { turn: record.turn, replayed: false, claimed: undefined };
 };
