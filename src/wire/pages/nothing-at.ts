@@ -45,10 +45,12 @@ const meantBy = (path: string, served: readonly string[]): string | undefined =>
 
 /** A path of the contract with the parts that vary as they were sent. */
 const fillIn = (path: string, given: readonly string[]): string =>
-  path
-    .split("/")
-    .map((part, n) => (part.startsWith("{") ? (given[n] ?? part) : part))
-    .join("/");
+  path.includes("{")
+    ? path
+        .split("/")
+        .map((part, n) => (part.startsWith("{") ? (given[n] ?? part) : part))
+        .join("/")
+    : path;
 
 const pathsOf = (is: (route: (typeof routes)[number]) => boolean): string[] => [
   ...new Set(routes.filter(is).map(({ path }) => path)),
