@@ -12,6 +12,7 @@ import { printRoutes } from "./routes.ts";
 import { rpcFiles } from "./rpc.ts";
 import { rpcTypes } from "./rpc-types.ts";
 import { describeSdk } from "./sdk/description.ts";
+import { pythonSdk } from "./sdk/python.ts";
 import { typescriptSdk } from "./sdk/typescript.ts";
 import { openSpecs } from "./spec-files.ts";
 import { restTypes } from "./types.ts";
@@ -21,6 +22,8 @@ export async function generate(folder: string): Promise<Output> {
   const contract = readContract(folder);
   const { errors, openapi, openrpc, asyncapi, config, operations, methods, pushes } = contract;
   const wholeRpc = whole(openrpc);
+  const sdk = describeSdk(contract);
+  const version = text(object(openapi.document.info).version);
 
   const output: Output = {
     "openapi.json": printJson(whole(openapi)),
@@ -37,7 +40,8 @@ export async function generate(folder: string): Promise<Output> {
     "rest-types.ts": await restTypes(openapi),
     ...(await rpcFiles(wholeRpc)),
     ...compile(contract),
-    ...typescriptSdk(describeSdk(contract), text(object(openapi.document.info).version)),
+    ...typescriptSdk(sdk, version),
+    ...pythonSdk(sdk, version),
   };
   output["README.md"] = printReadme(Object.keys(output));
   return Object.fromEntries(Object.entries(output).sort(([a], [b]) => (a < b ? -1 : 1)));

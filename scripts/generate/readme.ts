@@ -42,6 +42,7 @@ const files: [pattern: RegExp, name: string, what: string][] = [
     "clients/typescript/",
     "The TypeScript client as a package, `@agent-gateway/client`. Its README says how to use it.",
   ],
+  [/^clients\/python\//, "clients/python/", "The Python client as a package, `agent-gateway-client`. Likewise."],
 ];
 
 export function printReadme(paths: string[]): string {
@@ -60,6 +61,6 @@ ${files.map(([, name, what]) => `| \`${name}\` | ${what} |`).join("\n")}
 
 ## Calling the gateway
 
-\`clients/typescript\` is a package of its own; \`npm run build:clients\` makes it ready to be published.
+\`clients/typescript\` and \`clients/python\` are packages of their own; \`npm run build:clients\` makes them ready to be published.
 `;
 }

@@ -1,67 +1,20 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { AgentGateway, AgentGatewayError, type AgentGatewayOptions } from "#generated/clients/typescript/src/index.ts";
+import { type Answer, answerServer, cut, event, events, json, keysOf, problem, soon, turnId } from "./answers.ts";
 import { collect, serve } from "./serve.ts";
-
-const turnId = "turn_01M7YN0XEMM1B7E5S8YF3GKP2N";
-type Seen = { method: string; url: string; headers: IncomingMessage["headers"]; body: unknown };
-type Answer = (res: ServerResponse) => void;
 
 /** A server that answers one request after the other, each in its own way; and a client for it. */
 async function answering(answers: Answer[], options: AgentGatewayOptions = {}) {
-  const seen: Seen[] = [];
-  const { url, ...served } = await serve(async (req, res) => {
-    const body = await text(req);
-    const { method, url: target, headers } = req;
-    seen.push({
-      method: String(method),
-      url: String(target),
-      headers,
-      body: body === "" ? undefined : JSON.parse(body),
-    });
-    answers[seen.length - 1]?.(res);
-  });
-  return {
-    ...served,
-    url,
-    seen,
-    client: new AgentGateway({ url, restKey: "secret", webhookToken: "hook", ...options }),
-  };
+  const server = await answerServer(answers);
+  const { url } = server;
+  return { ...server, client: new AgentGateway({ url, restKey: "secret", webhookToken: "hook", ...options }) };
 }
 
-const json =
-  (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
-  (res) =>
-    res
-      .writeHead(status, { "content-type": "application/json", "x-request-id": "req_9", ...headers })
-      .end(JSON.stringify(body));
-const problem = (name: string, status: number, more: object = {}): Answer =>
-  json(
-    status,
-    { type: `urn:agent-gateway:error:${name}`, title: "No", status, detail: "Because.", request_id: "req_1", ...more },
-    { "content-type": "application/problem+json" },
-  );
-const soon = { retry_after_ms: 1 };
-const cut: Answer = (res) => res.destroy();
-const event = (name: string, id: string, data: object = {}) =>
-  `event: ${name}\nid: ${id}\ndata: ${JSON.stringify({ turn_id: turnId, ...data })}\n\n`;
-const events =
-  (end: "end" | "cut" | "open", ...chunks: string[]): Answer =>
-  (res) => {
-    res.writeHead(200, { "content-type": "text/event-stream" });
-    res.write(chunks.join(""), () => {
-      if (end === "end") res.end();
-      if (end === "cut") setTimeout(() => res.destroy(), 20);
-    });
-  };
 const failureOf = async (call: PromiseLike<unknown>): Promise<AgentGatewayError> => {
   const error = await Promise.resolve(call).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(AgentGatewayError);
   return error as AgentGatewayError;
 };
-const keysOf = (seen: Seen[]) => seen.map(({ headers }) => headers["idempotency-key"]);
-
 describe("a call", () => {
   test("puts each part where the contract has it, with the token of its door", async () => {
     await using server = await answering([

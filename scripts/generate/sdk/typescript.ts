@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { literal } from "../json.ts";
 import { comment, header, type Output } from "../output.ts";
+import { printApiPage } from "./api-page.ts";
 import type { Call, SdkDescription } from "./description.ts";
 import { namesIn, type Shape } from "./shapes.ts";
-import { printApiPage } from "./typescript-page.ts";
 import { printShape, printType } from "./typescript-types.ts";
 
 const FOLDER = "clients/typescript";
@@ -18,7 +18,17 @@ export function typescriptSdk(sdk: SdkDescription, version: string): Output {
     "src/push-types.ts": printPushTypes(sdk),
     "src/rest.ts": printRest(sdk.rest.calls),
     "src/rpc.ts": printRpc(sdk.rpc.calls),
-    "api.md": printApiPage(sdk, { signatureOf: anySignature, docOf }),
+    "api.md": printApiPage(sdk, {
+      language: "ts",
+      intro: INTRO,
+      socket: SOCKET,
+      failures: FAILURES,
+      printType,
+      callOf: ({ noun, verb }) => `${noun}.${verb}`,
+      fieldOf: (_, name) => name,
+      signatureOf: anySignature,
+      docOf,
+    }),
     "package.json": printPackage(version),
     "jsr.json": printJsr(version),
     ...copiedRuntime(),
@@ -287,6 +297,21 @@ export class RpcClient {
 }
 `;
 }
+
+const INTRO = `# Every call of \`@agent-gateway/client\`
+
+\`gateway\` is an \`AgentGateway\`. Types are exported by \`@agent-gateway/client/rest\` and \`@agent-gateway/client/rpc\`. Every call takes \`options\` at
+its end: \`signal\`, \`timeoutMs\`, \`maxRetries\`, \`headers\`; a call that starts work also takes \`idempotencyKey\`.`;
+
+const SOCKET = `| call | |
+|---|---|
+| \`subscribe({ sessions, agents, gateway, deliveries })\` | begins streams, or goes on with them behind a cursor |
+| \`unsubscribe({ sessions, agents, gateway, deliveries })\` | ends them |
+| \`pushes({ signal })\` | every push from now on, with \`for await\` |
+| \`close()\` | closes the socket; \`await using\` does it, too |`;
+
+const FAILURES = `Every failed call throws an \`AgentGatewayError\`. Its \`name\` is one of these, or one of the client's own: \`connection-failed\`, \`timeout\`,
+\`not-a-gateway\`, \`no-token\`, \`bad-signature\`, \`closed\`.`;
 
 const EXPORTS = { ".": "index", "./rest": "rest", "./rpc": "rpc", "./webhooks": "webhooks" };
 

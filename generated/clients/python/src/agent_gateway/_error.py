@@ -1,0 +1,106 @@
+# Copied by "npm run generate" from scripts/generate/runtime/python/_error.py; do not edit.
+"""The error that a failed call raises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, List, Optional, Sequence
+
+if TYPE_CHECKING:
+    from .rest_types import Fault
+
+
+class GatewayError(Exception):
+    """A call failed.
+
+    Catch the class of one error, such as ``SessionBusyError``, or decide by ``name``. A name without a class of its own comes from a
+    newer gateway.
+    """
+
+    name: str = "unknown"
+    """A name of the gateway's error table, such as ``session-busy``, or one of this client's own."""
+    operation: Optional[str]
+    """The call, such as ``chat.send``."""
+    status: Optional[int]
+    """The HTTP status. A call over a WebSocket has none."""
+    code: Optional[int]
+    """The JSON-RPC error code of an RPC call."""
+    title: str
+    """The short text of the error, the same each time."""
+    detail: Optional[str]
+    """What went wrong this time."""
+    request_id: Optional[str]
+    """The gateway's log and flight recorder have the call under it."""
+    turn_id: Optional[str]
+    """The turn that the error is about."""
+    retry_after: Optional[float]
+    """The number of seconds after which the same call may succeed."""
+    faults: List[Fault]
+    """Each fault of a request that the contract refuses."""
+    idempotency_key: Optional[str]
+    """The key of the call. Call again with it, and nothing is started twice."""
+
+    def __init__(
+        self,
+        title: str,
+        *,
+        name: Optional[str] = None,
+        operation: Optional[str] = None,
+        status: Optional[int] = None,
+        code: Optional[int] = None,
+        detail: Optional[str] = None,
+        request_id: Optional[str] = None,
+        turn_id: Optional[str] = None,
+        retry_after: Optional[float] = None,
+        faults: Sequence[Fault] = (),
+    ) -> None:
+        super().__init__((f"{operation}: " if operation else "") + (detail or title))
+        if name is not None:
+            self.name = name
+        self.title = title
+        self.operation = operation
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.request_id = request_id
+        self.turn_id = turn_id
+        self.retry_after = retry_after
+        self.faults = list(faults)
+        self.idempotency_key = None
+
+
+class ConnectionFailedError(GatewayError):
+    """No answer came. ``__cause__`` says why."""
+
+    name = "connection-failed"
+    is_unsent: bool = False
+    """The connection was never made: nothing was sent."""
+
+
+class TimedOutError(GatewayError):
+    """No answer came in time. The work that was asked for may be done all the same."""
+
+    name = "timeout"
+
+
+class NotAGatewayError(GatewayError):
+    """Something answered, and it is no gateway."""
+
+    name = "not-a-gateway"
+
+
+class NoTokenError(GatewayError):
+    """The call needs a token that the client does not have."""
+
+    name = "no-token"
+
+
+class BadSignatureError(GatewayError):
+    """The request is not to be trusted."""
+
+    name = "bad-signature"
+
+
+class ClosedError(GatewayError):
+    """The client was closed."""
+
+    name = "closed"

@@ -1,0 +1,65 @@
+# Copied by "npm run generate" from scripts/generate/runtime/python/_settings.py; do not edit.
+"""What a client was told when it was made."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from dataclasses import dataclass, field
+from typing import Dict, Mapping, Optional
+from urllib.parse import urlsplit
+
+from ._error import NoTokenError
+
+_TOKENS = {
+    "rest": ("a REST key", "key", "AGENT_GATEWAY_KEY"),
+    "rpc": ("an RPC token", "rpc_token", "AGENT_GATEWAY_RPC_TOKEN"),
+    "webhook": ("the webhook token", "webhook_token", "AGENT_GATEWAY_WEBHOOK_TOKEN"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    url: str
+    tokens: Mapping[str, Optional[str]] = field(repr=False)
+    webhook_path: str = "/hooks"
+    timeout: float = 120.0
+    max_retries: int = 2
+    headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
+    ssl_context: Optional[ssl.SSLContext] = None
+
+    def token_of(self, door: str, operation: str) -> str:
+        """The token of a door. Raises NoTokenError where there is none."""
+        what, argument, variable = _TOKENS[door]
+        token = self.tokens.get(door) or os.environ.get(variable)
+        if token:
+            return token
+        detail = f"This call needs {what}. Pass `{argument}` to the client, or set {variable}."
+        raise NoTokenError("No token", operation=operation, detail=detail)
+
+    def headers_for(self, door: str, operation: str, **more: Optional[str]) -> Dict[str, str]:
+        """The headers of a request; an underscore in a name stands for a hyphen."""
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        if door != "none":
+            headers["authorization"] = f"Bearer {self.token_of(door, operation)}"
+        headers.update({name.replace("_", "-"): value for name, value in more.items() if value is not None})
+        return headers
+
+
+def address_of(url: Optional[str]) -> str:
+    """The address without a slash at its end. Raises a ValueError that shows how to write it."""
+    url = url or os.environ.get("AGENT_GATEWAY_URL") or "http://127.0.0.1:18789"
+    form = "Write it as http://HOST:PORT or https://HOST"
+    if not re.match(r"https?://", url, re.IGNORECASE):
+        near = re.sub(r"^\w+://", "", url)
+        raise ValueError(f'The gateway\'s url "{url}" does not begin with http:// or https://. {form}, such as http://{near}.')
+    try:
+        parts = urlsplit(url)
+        is_whole = bool(parts.hostname) and parts.port != 0 and not re.search(r"\s", url)
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ValueError(f'The gateway\'s url "{url}" is not a url. {form}.')
+    parts = urlsplit(url)
+    return f"{parts.scheme.lower()}://{parts.netloc}{parts.path.rstrip('/')}"

@@ -1,0 +1,110 @@
+"""One client for all doors of a gateway."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Tuple, TypeVar
+
+from ._http import Http
+from ._reply import ResponseInfo, hear_responses
+from ._settings import Settings, address_of
+from ._transport import Transport
+from .rest import RestCalls
+from .rpc import Rpc
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class Gateway(RestCalls):
+    """Calls a gateway. Any number of threads may share one.
+
+    :param url: Where the gateway is, such as ``http://127.0.0.1:18789``. Otherwise ``AGENT_GATEWAY_URL``, otherwise this machine.
+    :param key: A key for the REST calls. Otherwise ``AGENT_GATEWAY_KEY``.
+    :param rpc_token: A token for the RPC methods. Otherwise ``AGENT_GATEWAY_RPC_TOKEN``.
+    :param webhook_token: The token for webhooks. Otherwise ``AGENT_GATEWAY_WEBHOOK_TOKEN``.
+    :param webhook_path: The gateway's ``webhooks.path``.
+    :param timeout: The seconds that one attempt may take.
+    :param max_retries: How often a call is tried again.
+    :param headers: Headers for each call.
+    :param ssl_context: Trusts other certificates than the system's.
+    """
+
+    rpc: Rpc
+    """The RPC methods."""
+
+    def __init__(
+        self,
+        *,
+        url: Optional[str] = None,
+        key: Optional[str] = None,
+        rpc_token: Optional[str] = None,
+        webhook_token: Optional[str] = None,
+        webhook_path: str = "/hooks",
+        timeout: float = 120.0,
+        max_retries: int = 2,
+        headers: Optional[Mapping[str, str]] = None,
+        ssl_context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        settings = Settings(
+            url=address_of(url),
+            tokens={"rest": key, "rpc": rpc_token, "webhook": webhook_token},
+            webhook_path=webhook_path,
+            timeout=timeout,
+            max_retries=max_retries,
+            headers=headers or {},
+            ssl_context=ssl_context,
+        )
+        self._begin(settings, Transport(settings.url, ssl_context), None)
+
+    def _begin(self, settings: Settings, transport: Transport, idempotency_key: Optional[str]) -> None:
+        self._settings = settings
+        self._transport = transport
+        super().__init__(Http(settings, transport, idempotency_key))
+        self.rpc = Rpc(settings, transport)
+
+    def with_options(
+        self,
+        *,
+        timeout: Optional[float] = None,
+        max_retries: Optional[int] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> Gateway:
+        """The same client with other options, for one call or more. It shares the connections of this one."""
+        own = self._settings
+        other = Gateway.__new__(Gateway)
+        settings = replace(
+            own,
+            timeout=own.timeout if timeout is None else timeout,
+            max_retries=own.max_retries if max_retries is None else max_retries,
+            headers={**own.headers, **(headers or {})},
+        )
+        other._begin(settings, self._transport, idempotency_key)
+        return other
+
+    def with_response(
+        self, call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Tuple[Result, ResponseInfo]:
+        """Makes a call of this client over HTTP, and gives the HTTP response beside the reply.
+
+        ``reply, response = gateway.with_response(gateway.chat.send, message="Hello")``
+        """
+        result, heard = hear_responses(lambda: call(*args, **kwargs))
+        if not heard:
+            raise TypeError("The call has no HTTP response of its own: streams and WebSockets have none.")
+        return result, heard[-1]
+
+    def close(self) -> None:
+        """Closes the connections that wait for a next call."""
+        self._transport.close()
+
+    def __enter__(self) -> Gateway:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

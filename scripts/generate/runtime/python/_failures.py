@@ -1,0 +1,126 @@
+"""Makes errors of answers, and decides which calls are tried again."""
+
+from __future__ import annotations
+
+import email.utils
+import errno
+import json
+import socket
+import time
+from typing import Any, Dict, Mapping, Optional
+from urllib.parse import urlsplit
+
+from ._error import ConnectionFailedError, GatewayError, NotAGatewayError, TimedOutError
+from ._transport import Response
+from .errors import BY_NAME, RETRIED
+
+
+def named_error(name: str, title: str, **facts: Any) -> GatewayError:
+    """The error of a name, in its class if this client knows it."""
+    return BY_NAME.get(name, GatewayError)(title, name=name, **facts)
+
+
+def rpc_error(error: Mapping[str, Any], operation: Optional[str], status: Optional[int] = None) -> GatewayError:
+    """The error that the ``error`` of a JSON-RPC response stands for."""
+    data: Dict[str, Any] = error.get("data") or {}
+    ms = data.get("retryAfterMs")
+    return named_error(
+        data.get("name", "unknown"),
+        str(error.get("message", "Error")),
+        operation=operation,
+        status=status,
+        code=error.get("code"),
+        detail=data.get("detail"),
+        request_id=data.get("requestId"),
+        turn_id=data.get("turnId"),
+        retry_after=None if ms is None else ms / 1000,
+    )
+
+
+def response_error(response: Response, operation: str) -> GatewayError:
+    """The error that a response which is no success stands for."""
+    status = response.status
+    after = _retry_after(response)
+    if not response.content_type.startswith("application/problem+json"):
+        response.close()
+        kind = _kind(response)
+        detail = f"{response.url} answered {status} with {kind} in place of the gateway's own error. Is a proxy in between?"
+        request_id = response.request_id or None
+        facts = {"operation": operation, "status": status, "detail": detail, "request_id": request_id}
+        return named_error(f"http-{status}", f"HTTP {status}", retry_after=after, **facts)
+    problem: Dict[str, Any] = json.loads(response.read())
+    ms = problem.get("retry_after_ms")
+    return named_error(
+        str(problem.get("type", "unknown")).split(":")[-1],
+        str(problem.get("title", f"HTTP {status}")),
+        operation=operation,
+        status=status,
+        detail=problem.get("detail"),
+        request_id=problem.get("request_id"),
+        turn_id=problem.get("turn_id"),
+        retry_after=after if ms is None else ms / 1000,
+        faults=problem.get("errors") or (),
+    )
+
+
+def not_a_gateway(response: Response, operation: str) -> GatewayError:
+    detail = f"{response.url} answered {_kind(response)} in place of JSON. Is this a gateway?"
+    return NotAGatewayError("Not a gateway's answer", operation=operation, status=response.status, detail=detail)
+
+
+def _kind(response: Response) -> str:
+    return response.content_type.split(";")[0] or "no content"
+
+
+def _retry_after(response: Response) -> Optional[float]:
+    """``Retry-After`` in seconds, whether it is written in seconds or as a date."""
+    text = response.headers.get("retry-after")
+    if text is None:
+        return None
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+_UNSENT = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
+
+
+def connection_error(cause: BaseException, operation: Optional[str], url: str) -> GatewayError:
+    """Tells in words why no answer came."""
+    if isinstance(cause, GatewayError):
+        return cause
+    address = urlsplit(url)
+    is_unsent = True
+    if isinstance(cause, ConnectionRefusedError):
+        detail = f"Nothing answers at {address.netloc} (ECONNREFUSED). Is the gateway running, and is the address right?"
+    elif isinstance(cause, socket.gaierror):
+        detail = f"There is no host {address.hostname}. Is the address right?"
+    else:
+        is_unsent = isinstance(cause, OSError) and cause.errno in _UNSENT
+        detail = f"No answer came from {address.netloc}: {str(cause).rstrip('.') or type(cause).__name__}."
+    error = ConnectionFailedError("Connection failed", operation=operation, detail=detail)
+    error.is_unsent = is_unsent
+    error.__cause__ = cause
+    return error
+
+
+def timeout_error(operation: str, timeout: float) -> GatewayError:
+    detail = f"No answer came within {timeout:g} s. What was sent may be done all the same."
+    return TimedOutError("Timeout", operation=operation, detail=detail)
+
+
+def is_worth_retrying(error: GatewayError, is_repeatable: bool) -> bool:
+    """Whether the same call may succeed. ``is_repeatable`` says that doing it twice is doing it once."""
+    if isinstance(error, ConnectionFailedError):
+        return is_repeatable or error.is_unsent
+    if error.name in RETRIED:
+        return True
+    if error.turn_id is not None:  # The turn has ended: a repeat would only tell its end again.
+        return False
+    status = error.status or 0
+    return status in (408, 429, 503) or (is_repeatable and status >= 500)

@@ -1,0 +1,163 @@
+"""HTTP/1.1 over connections that are kept, for any number of threads."""
+
+from __future__ import annotations
+
+import http.client
+import select
+import socket
+import ssl
+import threading
+import time
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple
+from urllib.parse import urlsplit
+
+_IDLE_S = 30.0
+"""A connection that was not used for longer is not used again: the other side may be about to close it."""
+_MOST_IDLE = 32
+
+
+class Response:
+    """A response whose head has come. Its body is read from the connection, which then serves the next request."""
+
+    def __init__(self, transport: Transport, connection: http.client.HTTPConnection, url: str, deadline: float) -> None:
+        self._transport = transport
+        self._connection = connection
+        self._deadline = deadline
+        self._response = connection.getresponse()
+        self.url = url
+        self.status = self._response.status
+        self.headers: Dict[str, str] = {name.lower(): value for name, value in self._response.getheaders()}
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "")
+
+    @property
+    def request_id(self) -> str:
+        return self.headers.get("x-request-id", "")
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    def read(self) -> bytes:
+        """The whole body."""
+        parts: List[bytes] = []
+        try:
+            while True:
+                _limit(self._connection, self._deadline - time.monotonic())
+                part = self._response.read1(65536)
+                if not part:
+                    break
+                parts.append(part)
+        except BaseException:
+            self.close()
+            raise
+        body = b"".join(parts)
+        # `read1` takes an end that comes too early for the end.
+        if self._response.length not in (None, 0):
+            self.close()
+            raise http.client.IncompleteRead(body, self._response.length)
+        will_close = self._response.will_close
+        self._response.close()
+        self._transport.give_back(self._connection, will_close)
+        return body
+
+    def stream(self, silence: float) -> Iterator[bytes]:
+        """The body, piece by piece as it comes. Raises an OSError if nothing comes for ``silence`` seconds."""
+        try:
+            _limit(self._connection, silence)
+            while True:
+                part = self._response.read1(65536)
+                if not part:
+                    return
+                yield part
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        self._response.close()
+        self._connection.close()
+
+
+class Transport:
+    """Sends requests to one address."""
+
+    def __init__(self, url: str, ssl_context: Optional[ssl.SSLContext]) -> None:
+        parts = urlsplit(url)
+        self._is_tls = parts.scheme == "https"
+        self._context = ssl_context or (ssl.create_default_context() if self._is_tls else None)
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if self._is_tls else 80)
+        self._lock = threading.Lock()
+        self._idle: List[Tuple[float, http.client.HTTPConnection]] = []
+
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: Optional[bytes], timeout: float) -> Response:
+        """Sends a request and gives its response as soon as that begins. Raises an OSError or an HTTPException."""
+        parts = urlsplit(url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        deadline = time.monotonic() + timeout
+        connection = self._take() or self._connect(timeout)
+        try:
+            _limit(connection, deadline - time.monotonic())
+            connection.request(method, target, body=body, headers=dict(headers))
+            _limit(connection, deadline - time.monotonic())
+            return Response(self, connection, url, deadline)
+        except BaseException:
+            connection.close()
+            raise
+
+    def open_socket(self, timeout: float) -> socket.socket:
+        """A connection of its own, with TLS where the address has it."""
+        return self._connect(timeout).sock
+
+    def give_back(self, connection: http.client.HTTPConnection, will_close: bool) -> None:
+        with self._lock:
+            if not will_close and len(self._idle) < _MOST_IDLE:
+                self._idle.append((time.monotonic(), connection))
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
+            connection.close()
+
+    def _take(self) -> Optional[http.client.HTTPConnection]:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                since, connection = self._idle.pop()
+            # One that has something to read was closed by the other side.
+            if time.monotonic() - since < _IDLE_S and not _has_something_to_read(connection.sock):
+                return connection
+            connection.close()
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        if self._is_tls:
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                self._host, self._port, timeout=timeout, context=self._context
+            )
+        else:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        connection.connect()
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+
+def _has_something_to_read(sock: socket.socket) -> bool:
+    if not hasattr(select, "poll"):  # As on Windows.
+        return bool(select.select([sock], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _limit(connection: http.client.HTTPConnection, seconds: float) -> None:
+    """Lets the next step on a connection take so long. Once a response closes the connection, it has no socket to set."""
+    if seconds <= 0:
+        raise socket.timeout("timed out")
+    if connection.sock is not None:
+        connection.sock.settimeout(seconds)

@@ -1,0 +1,292 @@
+import { describe, expect, test } from "vitest";
+import { type Answer, answerServer, cut, event, events, json, keysOf, problem, soon, turnId } from "./answers.ts";
+import { pythons, runPython } from "./python.ts";
+
+describe.concurrent.each(pythons)("the REST calls of the client for Python %s", (_, python) => {
+  /** Runs a program against a server that answers one request after the other. */
+  const answered = async (answers: Answer[], code: string) => {
+    await using server = await answerServer(answers);
+    const client = `gateway = Gateway(url="${server.url}", key="secret", rpc_token="rpc", webhook_token="hook")\n`;
+    const shown = await runPython(python, client + code);
+    return { shown, seen: server.seen };
+  };
+
+  test("puts each part where the contract has it, with the token of its door", async () => {
+    const { shown, seen } = await answered(
+      [json(200, { keys: [], next_cursor: null }), (res) => res.writeHead(204).end(), json(200, {}), json(200, {})],
+      `
+show(gateway.keys.list(limit=2).data)
+show(gateway.keys.revoke("key/1"))
+gateway.with_options(headers={"X-GitHub-Event": "push"}).hooks.mapped_by_name("git hub", {"ref": "main"}, idempotency_key="k")
+gateway.keys.rotate("key_1", expires_at=None)
+`,
+    );
+    expect(shown).toEqual([{ keys: [], next_cursor: null }, null]);
+    expect(seen).toMatchObject([
+      { method: "GET", url: "/api/v1/keys?limit=2", headers: { authorization: "Bearer secret" }, body: undefined },
+      { method: "DELETE", url: "/api/v1/keys/key%2F1" },
+      {
+        method: "POST",
+        url: "/hooks/git%20hub",
+        headers: { authorization: "Bearer hook", "x-github-event": "push", "idempotency-key": "k" },
+        body: { ref: "main" },
+      },
+      { url: "/api/v1/keys/key_1/rotate", body: { expires_at: null } },
+    ]);
+  });
+
+  test("leave out what was not given, and send any character", async () => {
+    const { seen } = await answered(
+      [json(200, {}), json(200, { deliveries: [], next_cursor: null })],
+      `
+gateway.chat.send(message="Grüße 😀", skill_ids=[])
+gateway.deliveries.list(from_="2026-01-01T00:00:00Z", id="a&b")
+`,
+    );
+    expect(seen[0]?.body).toEqual({ message: "Grüße 😀", skill_ids: [] });
+    expect(seen[1]?.url).toBe("/api/v1/deliveries?from=2026-01-01T00%3A00%3A00Z&id=a%26b");
+  });
+
+  test("try again with one key, and keep it on the error", async () => {
+    const { shown, seen } = await answered(
+      [cut, problem("gateway-busy", 503, soon), json(200, { reply: "done" }), cut, cut, cut],
+      `
+show(gateway.chat.send(message="x")["reply"])
+show(failing(lambda: gateway.chat.send(message="y")))
+`,
+    );
+    expect(shown[0]).toBe("done");
+    const [first, second, third, ...others] = keysOf(seen);
+    expect(first).toMatch(/^[0-9a-f-]{36}$/);
+    expect([second, third]).toEqual([first, first]);
+    expect(new Set(others)).toEqual(new Set([(shown[1] as { idempotency_key: string }).idempotency_key]));
+    expect(others).toHaveLength(3);
+    expect(shown[1]).toMatchObject({
+      class: "ConnectionFailedError",
+      name: "connection-failed",
+      operation: "chat.send",
+    });
+  });
+
+  test("are not repeated where that could do a thing twice, or would not help", async () => {
+    const { shown, seen } = await answered(
+      [cut, problem("session-full", 409), problem("turn-failed", 502, { turn_id: turnId }), json(200, {})],
+      `
+show(failing(lambda: gateway.keys.create(name="ci")))
+show(failing(lambda: gateway.chat.send(message="x")))
+show(failing(lambda: gateway.chat.send(message="x")))
+show(failing(lambda: gateway.with_options(max_retries=0).ops.healthz()))
+`,
+    );
+    expect(seen).toHaveLength(4);
+    expect(shown).toMatchObject([
+      { class: "ConnectionFailedError" },
+      { class: "SessionFullError", status: 409, detail: "Because.", request_id: "req_1" },
+      { class: "TurnFailedError", turn_id: turnId, text: "chat.send: Because." },
+      { answered: {} },
+    ]);
+  });
+
+  test("wait until the turn has ended, under one key", async () => {
+    const { shown, seen } = await answered(
+      [json(202, { status: "running" }), json(202, { status: "running" }), json(200, { reply: "at last" })],
+      `show(gateway.chat.send(message="x")["reply"])`,
+    );
+    expect(shown).toEqual(["at last"]);
+    expect(new Set(keysOf(seen)).size).toBe(1);
+  });
+
+  test("give the response and the request's id beside the reply", async () => {
+    const { shown } = await answered(
+      [json(200, { a: 1 }), json(200, { a: 2 }, { "x-more": "yes" }), json(503, { ready: false })],
+      `
+reply = gateway.ops.healthz()
+show(reply, request_id_of(reply))
+reply, response = gateway.with_response(gateway.ops.healthz)
+show(reply, response.status, response.headers["x-more"], response.request_id)
+reply, response = gateway.with_response(gateway.ops.readyz)
+show(reply, response.status)
+`,
+    );
+    expect(shown).toEqual([
+      [{ a: 1 }, "req_9"],
+      [{ a: 2 }, 200, "yes", "req_9"],
+      [{ ready: false }, 503],
+    ]);
+  });
+
+  test("read all pages, or one", async () => {
+    const page = (turns: number[], next: string | null) => json(200, { turns, next_cursor: next });
+    const { shown, seen } = await answered(
+      [page([1, 2], "c1"), page([], "c2"), page([3], null), page([4], "c4")],
+      `
+show(list(gateway.turns.list(limit=2)))
+page = gateway.turns.list()
+show(page.items, page.data["next_cursor"], page.request_id)
+`,
+    );
+    expect(shown).toEqual([
+      [1, 2, 3],
+      [[4], "c4", "req_9"],
+    ]);
+    expect(seen.map(({ url }) => url)).toEqual([
+      "/api/v1/turns?limit=2",
+      "/api/v1/turns?limit=2&cursor=c1",
+      "/api/v1/turns?limit=2&cursor=c2",
+      "/api/v1/turns",
+    ]);
+  });
+
+  test("go on with a stream that was lost, behind its last event", async () => {
+    const half = event("message.delta", "e2", { offset: 0, text: "Good " });
+    const { shown, seen } = await answered(
+      [
+        events("cut", event("turn.started", "e1"), half, half.slice(0, 20)),
+        events("end", event("message.delta", "e3", { offset: 5, text: "day 😀" })),
+        problem("gateway-busy", 503, soon),
+        events("end", event("message.completed", "e4", { text: "Good day 😀!" }), event("turn.completed", "e5")),
+      ],
+      `show(list(gateway.chat.stream(message="x").text()))`,
+    );
+    expect(shown).toEqual([["Good ", "day 😀", "!"]]);
+    expect(seen.map(({ method, url, headers }) => [method, url, headers["last-event-id"]])).toEqual([
+      ["POST", "/api/v1/chat/send", undefined],
+      ["GET", `/api/v1/turns/${turnId}/events`, "e2"],
+      ["GET", `/api/v1/turns/${turnId}/events`, "e3"],
+      ["GET", `/api/v1/turns/${turnId}/events`, "e3"],
+    ]);
+    expect(seen[0]?.body).toEqual({ message: "x", stream: true });
+  });
+
+  test("give the text of a turn that runs again, and raise what a turn ends with", async () => {
+    const delta = (offset: number, text: string) => event("message.delta", `d${offset}`, { offset, text });
+    const error = { name: "turn-timeout", title: "Turn timeout", detail: "Too late." };
+    const { shown, seen } = await answered(
+      [
+        events(
+          "end",
+          event("turn.started", "1"),
+          delta(0, "One 😀, "),
+          event("turn.started", "2"),
+          delta(0, "One 😀, tw"),
+          delta(10, "o"),
+          event("turn.failed", "3", { error }),
+        ),
+        events("end", event("turn.cancelled", "4")),
+        events("end", event("turn.completed", "6")),
+      ],
+      `
+pieces = []
+def read(stream):
+    for piece in stream.text():
+        pieces.append(piece)
+show(failing(lambda: read(gateway.chat.stream(message="x"))), pieces)
+show(failing(lambda: read(gateway.turns.events("turn_1"))))
+show([one["event"] for one in gateway.turns.events("turn_1", after="5")])
+`,
+    );
+    expect(shown).toEqual([
+      [
+        expect.objectContaining({ class: "TurnTimeoutError", detail: "Too late.", turn_id: turnId }),
+        ["One 😀, ", "tw", "o"],
+      ],
+      expect.objectContaining({ class: "TurnCancelledError" }),
+      ["turn.completed"],
+    ]);
+    expect(seen[2]?.headers["last-event-id"]).toBe("5");
+  });
+
+  test("tell every mistake in words", async () => {
+    const html: Answer = (res) => res.writeHead(200, { "content-type": "text/html" }).end("<html>");
+    const proxy: Answer = (res) => res.writeHead(502, { "content-type": "text/html" }).end("<html>");
+    const short: Answer = (res) =>
+      res.writeHead(200, { "content-type": "application/json", "content-length": 99 }).end("{");
+    const { shown } = await answered(
+      [html, proxy, short, problem("a-new-name", 418), html],
+      `
+once = gateway.with_options(max_retries=0)
+show(failing(lambda: once.agents.beat("main")))
+show(failing(lambda: once.agents.beat("main")))
+show(failing(lambda: once.agents.beat("main")))
+show(failing(lambda: once.agents.beat("main")))
+show(failing(lambda: once.rpc.agent.list()))
+show(failing(lambda: Gateway(url="http://127.0.0.1:1", key="k", max_retries=0).skills.list()))
+show(failing(lambda: Gateway(url="http://nowhere.invalid", key="k", max_retries=0).skills.list()))
+show(failing(lambda: Gateway(url="http://127.0.0.1:1").skills.list()))
+for url in ("localhost:18789", "ftp://x", "http://", "http://a b", "http://x:port"):
+    try:
+        Gateway(url=url)
+    except ValueError as error:
+        show(str(error))
+try:
+    gateway.chat.send(mesage="x")
+except TypeError as error:
+    show(str(error))
+`,
+    );
+    const [page, bad, half, newer, rpc, refused, nowhere, none, ...urls] = shown as { class: string; text: string }[];
+    expect(page).toMatchObject({
+      class: "NotAGatewayError",
+      text: expect.stringContaining("answered text/html in place of JSON. Is this a gateway?"),
+    });
+    expect(bad).toMatchObject({ name: "http-502", text: expect.stringContaining("Is a proxy in between?") });
+    expect(half).toMatchObject({ class: "ConnectionFailedError" });
+    expect(newer).toMatchObject({ class: "GatewayError", name: "a-new-name", status: 418 });
+    expect(rpc).toMatchObject({ class: "NotAGatewayError" });
+    expect(refused?.text).toBe(
+      "skills.list: Nothing answers at 127.0.0.1:1 (ECONNREFUSED). Is the gateway running, and is the address right?",
+    );
+    expect(nowhere?.text).toBe("skills.list: There is no host nowhere.invalid. Is the address right?");
+    expect(none?.text).toBe(
+      "skills.list: This call needs a REST key. Pass `key` to the client, or set AGENT_GATEWAY_KEY.",
+    );
+    expect(urls[0]).toBe(
+      'The gateway\'s url "localhost:18789" does not begin with http:// or https://. Write it as http://HOST:PORT or https://HOST, such as http://localhost:18789.',
+    );
+    expect(urls.slice(2, 5)).toEqual(
+      ["http://", "http://a b", "http://x:port"].map((url) => expect.stringContaining(`"${url}" is not a url`)),
+    );
+    expect(urls[5]).toContain("unexpected keyword argument 'mesage'");
+  });
+
+  test("give up a call that takes too long", async () => {
+    const slowly: Answer = (res) => {
+      res.writeHead(200, { "content-type": "application/json" }).write("{");
+    };
+    const { shown } = await answered(
+      [() => {}, slowly],
+      `
+quick = gateway.with_options(timeout=0.2, max_retries=0)
+show(failing(lambda: quick.ops.healthz()))
+show(failing(lambda: quick.ops.healthz()))
+`,
+    );
+    const late = { class: "TimedOutError", name: "timeout", detail: expect.stringContaining("within 0.2 s") };
+    expect(shown).toEqual([expect.objectContaining(late), expect.objectContaining(late)]);
+  });
+
+  test("share a few connections among many threads, and leave one that the gateway has closed", async () => {
+    const all = Array.from({ length: 42 }, (_, n) => json(200, { n }, n === 40 ? { "keep-alive": "timeout=1" } : {}));
+    await using server = await answerServer(all);
+    let opened = 0;
+    server.server.on("connection", () => opened++);
+    const code = `
+from concurrent.futures import ThreadPoolExecutor
+with Gateway(url="${server.url}", key="k", max_retries=0) as gateway:
+    with ThreadPoolExecutor(4) as pool:
+        show(sorted(one["n"] for one in pool.map(lambda _: gateway.skills.list(), range(40))))
+    gateway.skills.list()
+    import time; time.sleep(0.3)
+    gateway.skills.list()
+`;
+    server.server.on("request", (_, res) => {
+      // Behind the fortieth call every idle connection is closed.
+      if (server.seen.length === 40)
+        res.once("finish", () => setTimeout(() => server.server.closeIdleConnections(), 50));
+    });
+    const [numbers] = await runPython(python, code);
+    expect(numbers).toEqual(Array.from({ length: 40 }, (_, n) => n));
+    expect(opened).toBeLessThanOrEqual(5);
+    expect(server.seen).toHaveLength(42);
+  });
+});

@@ -1,0 +1,82 @@
+import { execFile, execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { root } from "#test/harness/process.ts";
+
+const run = promisify(execFile);
+
+/** Every Python of this machine that is new enough, by its version. A machine that must have one says so with REQUIRE_PYTHON. */
+export const pythons: readonly (readonly [version: string, path: string])[] = (() => {
+  const found = new Map<string, string>();
+  for (const folder of new Set([...(process.env.PATH ?? "").split(":"), ...pyenvFolders()])) {
+    for (const name of namesIn(folder).filter((one) => /^python3(\.\d+)?$/.test(one))) {
+      const version = versionOf(join(folder, name));
+      if (version && !found.has(version)) found.set(version, join(folder, name));
+    }
+  }
+  if (found.size === 0 && process.env.REQUIRE_PYTHON)
+    throw new Error("There is no Python from 3.9 on. Install python3.");
+  return [...found];
+})();
+
+/** Where pyenv keeps its versions. */
+function pyenvFolders(): string[] {
+  const versions = join(process.env.PYENV_ROOT ?? join(homedir(), ".pyenv"), "versions");
+  return namesIn(versions).map((version) => join(versions, version, "bin"));
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function versionOf(path: string): string | undefined {
+  try {
+    const code = "import sys; print('.'.join(map(str, sys.version_info[:3])), sys.version_info >= (3, 9))";
+    const [version, isEnough] = execFileSync(path, ["-c", code], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    })
+      .trim()
+      .split(" ");
+    return isEnough === "True" ? version : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export const pythonSources = join(root, "generated/clients/python/src");
+
+const PRELUDE = `
+import json
+import agent_gateway
+from agent_gateway import *
+from agent_gateway import webhooks
+
+def show(*values):
+    print(json.dumps(values[0] if len(values) == 1 else values))
+
+def failing(call):
+    try:
+        return {"answered": call()}
+    except GatewayError as error:
+        facts = {name: getattr(error, name) for name in ("name", "operation", "status", "detail", "request_id", "turn_id", "retry_after", "idempotency_key")}
+        return {"class": type(error).__name__, "text": str(error), **{k: v for k, v in facts.items() if v is not None}}
+`;
+
+/** Runs a Python program with the client, and gives what it showed, a value a line. */
+export const runPython = async (python: string, code: string, env: Record<string, string> = {}): Promise<unknown[]> => {
+  const { stdout } = await run(python, ["-c", PRELUDE + code], {
+    env: { PATH: process.env.PATH ?? "", PYTHONPATH: pythonSources, PYTHONDONTWRITEBYTECODE: "1", ...env },
+    timeout: 60_000,
+  });
+  return stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line));
+};
