@@ -1,9 +1,10 @@
+import { spawnSync } from "node:child_process";
 import { copyFile, mkdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { build } from "esbuild";
 import ts from "typescript";
 
-// The packages of the SDKs, ready to be published. The TypeScript one: npm publish dist/clients/typescript.
+// The packages of the SDKs, ready to be published: npm publish dist/clients/typescript, twine upload dist/clients/python/*. The second needs python3.
 
 const FROM = "generated/clients/typescript";
 const TO = "dist/clients/typescript";
@@ -51,3 +52,15 @@ await build({
 declare();
 for (const name of ["package.json", "README.md", "api.md"]) await copyFile(join(FROM, name), join(TO, name));
 await copyFile("LICENSE", join(TO, "LICENSE"));
+
+const PYTHON = "dist/clients/python";
+await rm(PYTHON, { recursive: true, force: true });
+await mkdir(PYTHON, { recursive: true });
+const to = JSON.stringify(resolve(PYTHON));
+const { status } = spawnSync(
+  "python3",
+  ["-B", "-c", `import build_backend; build_backend.build_sdist(${to}); build_backend.build_wheel(${to})`],
+  { cwd: "generated/clients/python", stdio: "inherit" },
+);
+if (status === null) console.warn("There is no python3 here: the package for Python is not built.");
+else if (status !== 0) process.exitCode = status;

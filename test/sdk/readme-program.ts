@@ -16,3 +16,6 @@ export const typescriptProgram = (page: string, given: string): string => {
   const [first = "", ...others] = blocks;
   return `${[...imports].join("")}${given}\n${first}\n${others.map((block) => `{\n${block}}\n`).join("\n")}`;
 };
+
+/** One Python program of all blocks. */
+export const pythonProgram = (page: string): string => blocksOf(page, "python").join("\n");
