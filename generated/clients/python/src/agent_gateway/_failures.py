@@ -49,7 +49,11 @@ def response_error(response: Response, operation: str) -> GatewayError:
         request_id = response.request_id or None
         facts = {"operation": operation, "status": status, "detail": detail, "request_id": request_id}
         return named_error(f"http-{status}", f"HTTP {status}", retry_after=after, **facts)
-    problem: Dict[str, Any] = json.loads(response.read())
+    return problem_error(json.loads(response.read()), operation, status, after)
+
+
+def problem_error(problem: Mapping[str, Any], operation: str, status: int, after: Optional[float] = None) -> GatewayError:
+    """The error that an answer of the type ``application/problem+json`` stands for."""
     ms = problem.get("retry_after_ms")
     return named_error(
         str(problem.get("type", "unknown")).split(":")[-1],

@@ -10,11 +10,11 @@ import os
 import socket
 import struct
 import threading
-from typing import Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 from urllib.parse import urlsplit
 
 from ._error import GatewayError
-from ._failures import rpc_error
+from ._failures import problem_error, rpc_error
 from ._transport import Transport
 
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -175,8 +175,12 @@ class WebSocket:
                 if not some:
                     break
                 self._rest += some
-            error = rpc_error(json.loads(self._rest)["error"], "rpc.connect", status)
-        except (OSError, ValueError, KeyError, TypeError):
+            said: Dict[str, Any] = json.loads(self._rest)
+            if "error" in said:
+                error = rpc_error(said["error"], "rpc.connect", status)
+            elif "title" in said:
+                error = problem_error(said, "rpc.connect", status)
+        except (OSError, ValueError, AttributeError, TypeError):
             pass
         return error or Disconnected(1006, f"HTTP {status}")
 
