@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { files } from "./files.ts";
 
 export type AddressOptions = { url?: string; key?: string; rpcToken?: string; webhookToken?: string; config?: string };
 
@@ -25,7 +25,7 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
   };
   // Tokens of this folder's configuration go to no other gateway: whoever names an address names its tokens.
   const file =
-    options.config ?? (given.url ? undefined : env.GATEWAY_CONFIG || (existsSync(USUAL) ? USUAL : undefined));
+    options.config ?? (given.url ? undefined : env.GATEWAY_CONFIG || (files.existsSync(USUAL) ? USUAL : undefined));
   const written = file === undefined ? undefined : await (await import("./configured.ts")).readAddress(file, env);
   const pick = (name: keyof typeof given) =>
     given[name] ??

@@ -1,4 +1,3 @@
-import { createInterface } from "node:readline/promises";
 import { UsageError } from "./failures.ts";
 import { isTerminal } from "./terminal.ts";
 
@@ -7,6 +6,7 @@ export const confirmed = async (question: string, { yes }: { yes?: boolean }, si
   if (yes) return;
   if (!process.stdin.isTTY || !isTerminal(process.stderr))
     throw new UsageError(`${question} Nobody can be asked here.`, "say it with --yes");
+  const { createInterface } = await import("node:readline/promises");
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const answer = await asking.question(`${question} [y/N] `, { signal });

@@ -1,14 +1,16 @@
 import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buildGateway } from "./builds.ts";
 import { type Call, chatCall, statusCall } from "./calls.ts";
 import { runProgram } from "./children.ts";
-import { type Figure, type Gate, measure, unmeasured } from "./figures.ts";
+import { compare, type Figure, type Gate, measure, unmeasured } from "./figures.ts";
 import { startGateway, untilAnswers } from "./gateways.ts";
 import { rssOf } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 
 const STARTS = 7;
+const COMMANDS = 21;
 const REST_AFTER_MS = 1_000;
 const MB = 1e6;
 
@@ -33,6 +35,24 @@ const measureStart = async ({ short, say }: BenchOptions): Promise<Figure[]> => 
     measure(rest, { gate: "P13", figure: "start to first answer of REST", unit: "ms", bound: { atMost: 1_000 } }),
     measure(memory, { gate: "P13", figure: "idle memory after the warm-up, RSS", unit: "MB", bound: { atMost: 100 } }),
   ];
+};
+
+/** How long the command line takes for what needs no gateway, beside Node with nothing to do. */
+const measureCommand = async ({ short, say }: BenchOptions): Promise<Figure[]> => {
+  say("P13: the command line");
+  const file = await buildGateway();
+  const timed = async (...args: string[]): Promise<number> => {
+    const began = performance.now();
+    await runProgram(process.execPath, args, { timeoutMs: 10_000 });
+    return performance.now() - began;
+  };
+  const [bare, ours]: [number[], number[]] = [[], []];
+  for (let start = 0; start < (short ? 3 : COMMANDS); start++) {
+    bare.push(await timed("-e", "0"));
+    ours.push(await timed(file, "--version"));
+  }
+  const figure = "agent-gateway --version";
+  return [compare(ours, bare, { gate: "P13", figure, unit: "ms", bound: { atMost: 1.5 }, note: "beside node -e 0" })];
 };
 
 const untilAnswered = (url: string, { path, headers, body }: Call): Promise<void> =>
@@ -103,5 +123,6 @@ const sizeOf = (path: string): number => {
 
 export const START_GATES: readonly Gate[] = [
   { gate: "P13", figure: "start", measure: measureStart },
+  { gate: "P13", figure: "command line", measure: measureCommand },
   { gate: "P13", figure: FIGURE, measure: measureInstall },
 ];
