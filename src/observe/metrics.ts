@@ -46,7 +46,8 @@ export const createRegistry = ({ maxLabelSets = 200 } = {}) => {
       throw new Error(`Not a label's name in ${name}`);
     const all = new Map<string, { labels: string; series: One }>();
     const at = (...values: string[]): One => {
-      const key = values.join("\0");
+      // Most have one label: a join would cost more than all else here.
+      const key = values.length === 1 ? String(values[0]) : values.join("\0");
       const known = all.get(key);
       if (known) return known.series;
       const cut = values.map((value) => String(value).slice(0, MOST_LABEL_CHARS));

@@ -18,7 +18,8 @@ export class Ordered<K extends number | string, V> {
   }
 
   add(key: K, value: V): void {
-    const at = this.#placeAfter(key);
+    let at = this.#keys.length;
+    while (at > 0 && (this.#keys[at - 1] as K) > key) at--;
     this.#size++;
     if (at === this.#keys.length) {
       this.#keys.push(key);
@@ -68,8 +69,6 @@ export class Ordered<K extends number | string, V> {
 
   /** The first place whose key is greater. */
   #placeAfter(key: K): number {
-    const last = this.#keys.at(-1);
-    if (last === undefined || key >= last) return this.#keys.length;
     let at = this.#placeOf(key);
     while (this.#keys[at] === key) at++;
     return at;

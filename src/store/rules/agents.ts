@@ -25,7 +25,7 @@ export const countEndOfTurn = (
   const isRunning = turn.status === "running";
   const isBackendsFault = error?.name === "turn-failed" || error?.name === "turn-timeout";
   const failing = isRunning && (status === "completed" || isBackendsFault) ? status !== "completed" : before.failing;
-  records.agents.put({ ...before, lastEndedAt: now, failing });
+  records.agents.put({ agent: before.agent, lastEndedAt: now, failing, pausedAt: before.pausedAt });
   records.agents.count(turn.agent, isRunning ? { running: -1 } : { queued: -1 });
 };
 

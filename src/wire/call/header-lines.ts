@@ -40,8 +40,11 @@ export const createHeaderLines = (hide: (line: string) => string, clock: Clock):
     for (let n = 0; n < raw.length; n += 2) {
       const [name, value] = [raw[n] as string, raw[n + 1] as string];
       const sent = `${name}: ${value}`;
-      const line = known.get(sent) ?? lineOf(name.toLowerCase(), value);
-      if (sent.length <= MOST_CHARS) known.set(sent, line);
+      let line = known.get(sent);
+      if (line === undefined) {
+        line = lineOf(name.toLowerCase(), value);
+        if (sent.length <= MOST_CHARS) known.set(sent, line);
+      }
       if (line !== "") lines.push(line);
     }
     return lines.join("\n");
