@@ -1,9 +1,18 @@
 import type { Stream } from "#store/rules/records.ts";
 
-/** Numbered entries in an array, of which the oldest go. */
+/** Entries that are packed together. */
+const CHUNK = 32;
+
+/**
+ * Numbered entries in an array, of which the oldest are packed, and go. To the garbage collector a text is one object, not hundreds, and it walks
+ * through all that is kept while callers wait.
+ */
 export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   readonly #weigh: (entry: E, by: 1 | -1) => void;
-  readonly #entries: E[] = [];
+  /** The `seq` of the first entry of the first chunk, which stays whole until all of it is erased. */
+  #start = 1;
+  #chunks: string[] = [];
+  #newest: E[] = [];
   first = 1;
 
   constructor(weigh: (entry: E, by: 1 | -1) => void) {
@@ -11,29 +20,53 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   }
 
   get last(): number {
-    return this.first + this.#entries.length - 1;
+    return this.#unpackedFrom + this.#newest.length - 1;
   }
 
   append(entries: readonly E[]): void {
     for (const entry of entries) {
-      this.#entries.push(entry);
+      this.#newest.push(entry);
       this.#weigh(entry, 1);
     }
+    while (this.#newest.length >= 2 * CHUNK) this.#chunks.push(JSON.stringify(this.#newest.splice(0, CHUNK)));
   }
 
   after(seq: number, limit: number): E[] {
-    const from = Math.max(seq + 1 - this.first, 0);
-    return this.#entries.slice(from, from + limit);
+    const from = Math.max(seq + 1, this.first);
+    return this.#between(from, from + limit);
   }
 
   before(seq: number, limit: number): E[] {
-    const end = Math.max(Math.min(seq - this.first, this.#entries.length), 0);
-    return this.#entries.slice(Math.max(end - limit, 0), end).reverse();
+    const end = Math.min(seq, this.last + 1);
+    return this.#between(end - limit, end).reverse();
   }
 
   eraseBefore(seq: number): void {
-    const erased = this.#entries.splice(0, Math.max(seq - this.first, 0));
-    for (const entry of erased) this.#weigh(entry, -1);
-    this.first += erased.length;
+    for (const entry of this.#between(this.first, seq)) this.#weigh(entry, -1);
+    this.first = Math.max(this.first, Math.min(seq, this.last + 1));
+    const chunks = Math.min(Math.floor((this.first - this.#start) / CHUNK), this.#chunks.length);
+    this.#chunks.splice(0, chunks);
+    this.#start += chunks * CHUNK;
+    if (this.#chunks.length > 0) return;
+    this.#newest.splice(0, this.first - this.#start);
+    this.#start = this.first;
+  }
+
+  get #unpackedFrom(): number {
+    return this.#start + this.#chunks.length * CHUNK;
+  }
+
+  /** The entries from one `seq` up to another, of those that are kept. */
+  #between(from: number, end: number): E[] {
+    const found: E[] = [];
+    const start = Math.max(from, this.first);
+    const firstChunk = Math.floor((start - this.#start) / CHUNK);
+    for (let at = firstChunk; at < this.#chunks.length && this.#start + at * CHUNK < end; at++) {
+      const entries = JSON.parse(this.#chunks[at] as string) as E[];
+      found.push(...entries.filter((entry) => entry.seq >= start && entry.seq < end));
+    }
+    const unpacked = this.#unpackedFrom;
+    found.push(...this.#newest.slice(Math.max(start - unpacked, 0), Math.max(end - unpacked, 0)));
+    return found;
   }
 }
