@@ -143,7 +143,7 @@ const checkToken = async (
     return [
       failed(
         what,
-        `from the ${address.origins[id]}: ${wordsFor(error).split("\n")[0]}`,
+        `from the ${address.origins[id]}: ${wordsFor(error, "agent-gateway doctor").split("\n")[0]}`,
         `pass the right one by ${option}`,
       ),
     ];
@@ -235,7 +235,10 @@ const checkTurn = async ({ gateway, signal }: Given): Promise<Check> => {
     const { turn_id } = await gateway.chat.send({ message: "Answer with one word: are you there?" }, { signal });
     return ok("turn", `The default agent answered in ${Math.round(performance.now() - began)} ms (${turn_id})`);
   } catch (error) {
-    const [words = "", next = "agent-gateway turns list --status failed"] = wordsFor(error).split("\nNext: ");
+    const [words = "", next = "agent-gateway turns list --status failed"] = wordsFor(
+      error,
+      "agent-gateway doctor",
+    ).split("\nNext: ");
     return failed("turn", words, next);
   }
 };

@@ -1,4 +1,5 @@
-import type { AgentGatewayError } from "#generated/clients/typescript/src/index.ts";
+import type { ErrorName } from "#generated/clients/typescript/src/error-names.ts";
+import type { AgentGatewayError, ClientErrorName } from "#generated/clients/typescript/src/index.ts";
 
 export const FAILED = 1;
 export const USAGE = 2;
@@ -35,10 +36,15 @@ const isGatewayError = (error: unknown): error is AgentGatewayError =>
 /** The options that stand for those of the client. */
 const OPTIONS: Record<string, string> = { restKey: "--key", rpcToken: "--rpc-token", webhookToken: "--webhook-token" };
 
-type Row = { exitCode: number; next?: string };
+type Row = { exitCode: number; next: string };
 const doctor = "agent-gateway doctor";
+/** The help of the command that failed. */
+const HELP = "--help";
+const again = "say it again, a little later";
+const turns = "agent-gateway turns list";
 
-const ROWS: Record<string, Row> = {
+/** Every name of the contract's errors, and of the client's own. */
+const ROWS: Record<ErrorName | Exclude<ClientErrorName, "bad-signature" | "closed">, Row> = {
   "connection-failed": { exitCode: UNREACHABLE, next: "agent-gateway serve, or name another gateway: --url URL" },
   timeout: { exitCode: UNREACHABLE, next: doctor },
   "not-a-gateway": { exitCode: UNREACHABLE, next: "name the gateway's own address: --url URL" },
@@ -47,63 +53,81 @@ const ROWS: Record<string, Row> = {
   "key-expired": { exitCode: NOT_ALLOWED, next: "agent-gateway keys create NAME" },
   "tls-required": { exitCode: NOT_ALLOWED, next: "use the https:// address: --url URL" },
   forbidden: { exitCode: NOT_ALLOWED, next: "use a key that may do this: --key KEY" },
-  "address-not-allowed": { exitCode: NOT_ALLOWED },
-  "origin-not-allowed": { exitCode: NOT_ALLOWED },
+  "address-not-allowed": { exitCode: NOT_ALLOWED, next: "agent-gateway config show" },
+  "origin-not-allowed": { exitCode: NOT_ALLOWED, next: "agent-gateway config show" },
   "agent-not-found": { exitCode: NOT_FOUND, next: "agent-gateway agents list" },
   "session-not-found": { exitCode: NOT_FOUND, next: "agent-gateway sessions list" },
-  "turn-not-found": { exitCode: NOT_FOUND, next: "agent-gateway turns list" },
+  "turn-not-found": { exitCode: NOT_FOUND, next: turns },
   "skill-not-found": { exitCode: NOT_FOUND, next: "agent-gateway skills list" },
   "delivery-not-found": { exitCode: NOT_FOUND, next: "agent-gateway deliveries list" },
   "event-not-found": { exitCode: NOT_FOUND, next: "agent-gateway events list" },
   "key-not-found": { exitCode: NOT_FOUND, next: "agent-gateway keys list" },
   "mapping-not-found": { exitCode: NOT_FOUND, next: "agent-gateway hooks test" },
-  "not-found": { exitCode: NOT_FOUND },
+  "not-found": { exitCode: NOT_FOUND, next: doctor },
   "method-not-found": { exitCode: NOT_FOUND, next: "agent-gateway openrpc" },
-  "rate-limited": { exitCode: LIMITED },
+  "rate-limited": { exitCode: LIMITED, next: again },
   "session-busy": { exitCode: LIMITED, next: "agent-gateway turns list --status queued" },
   "session-full": { exitCode: LIMITED, next: "agent-gateway sessions compact ID" },
   "gateway-busy": { exitCode: LIMITED, next: doctor },
   "store-full": { exitCode: LIMITED, next: doctor },
-  "too-large": { exitCode: LIMITED },
+  "too-large": { exitCode: LIMITED, next: "agent-gateway config show" },
   "store-unavailable": { exitCode: LIMITED, next: doctor },
   "agent-unavailable": { exitCode: LIMITED, next: "agent-gateway agents list" },
-  "shutting-down": { exitCode: UNREACHABLE },
-  "turn-failed": { exitCode: TURN_FAILED },
-  "turn-timeout": { exitCode: TURN_FAILED },
-  "turn-cancelled": { exitCode: TURN_FAILED },
+  "shutting-down": { exitCode: UNREACHABLE, next: again },
+  "turn-failed": { exitCode: TURN_FAILED, next: turns },
+  "turn-timeout": { exitCode: TURN_FAILED, next: turns },
+  "turn-cancelled": { exitCode: TURN_FAILED, next: turns },
   "agent-removed": { exitCode: TURN_FAILED, next: "agent-gateway agents list" },
-  "invalid-request": { exitCode: USAGE },
-  "invalid-params": { exitCode: USAGE },
+  "invalid-request": { exitCode: USAGE, next: HELP },
+  "invalid-params": { exitCode: USAGE, next: HELP },
   "unknown-model": { exitCode: USAGE, next: "agent-gateway agents list" },
+  "method-not-allowed": { exitCode: USAGE, next: "agent-gateway openapi" },
+  "parse-error": { exitCode: USAGE, next: HELP },
+  "unsupported-media-type": { exitCode: USAGE, next: HELP },
+  "uri-too-long": { exitCode: USAGE, next: HELP },
+  "headers-too-large": { exitCode: USAGE, next: HELP },
+  "upgrade-required": { exitCode: USAGE, next: "agent-gateway chat AGENT" },
+  "request-timeout": { exitCode: UNREACHABLE, next: again },
+  "idempotency-in-progress": { exitCode: LIMITED, next: again },
+  "idempotency-mismatch": { exitCode: USAGE, next: HELP },
+  "session-conflict": { exitCode: FAILED, next: "agent-gateway sessions list" },
+  "turn-ended": { exitCode: FAILED, next: turns },
+  "turn-running": { exitCode: FAILED, next: "agent-gateway turns list --status running" },
+  "delivery-not-replayable": { exitCode: FAILED, next: "agent-gateway deliveries curl ID" },
+  "event-not-dead": { exitCode: FAILED, next: "agent-gateway events list" },
+  "heartbeat-off": { exitCode: FAILED, next: "agent-gateway config show" },
+  "key-replaced": { exitCode: FAILED, next: "agent-gateway keys list" },
+  internal: { exitCode: FAILED, next: doctor },
 };
+
+/** A name without a row comes from a newer gateway. */
+const rowOf = (name: string): Row => (ROWS as Record<string, Row>)[name] ?? { exitCode: FAILED, next: doctor };
 
 export const exitCodeOf = (error: unknown): number => {
   if (error instanceof CliError) return error.exitCode;
-  return isGatewayError(error) ? (ROWS[error.name]?.exitCode ?? FAILED) : FAILED;
+  return isGatewayError(error) ? rowOf(error.name).exitCode : FAILED;
 };
 
-/** What the person at the terminal reads. */
-export const wordsFor = (error: unknown): string => {
-  if (error instanceof CliError) return withNext(error.message, error.next);
-  if (isGatewayError(error)) {
-    const { name, requestId, turnId, retryAfterMs } = error;
-    const facts = [name, ...(requestId ? [requestId] : [])].join(", ");
-    const wait = retryAfterMs === undefined ? "" : ` Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;
-    const detail = error.detail?.replace(
-      /Pass `(\w+)` to the client/,
-      (_, option: string) => `Pass ${OPTIONS[option]}`,
-    );
-    const isTurn = ROWS[name]?.exitCode === TURN_FAILED && turnId !== undefined;
-    return withNext(
-      `${detail ?? error.title}${wait} (${facts})`,
-      isTurn ? `agent-gateway turns show ${turnId}` : ROWS[name]?.next,
-    );
-  }
-  const { name, message, cause, stack } = error as Error;
+/** What the person at the terminal reads. `command` is the one that failed. */
+export const wordsFor = (error: unknown, command: string): string => {
+  const help = `${command} --help`;
+  if (error instanceof CliError) return withNext(error.message, error.next ?? help);
+  if (isGatewayError(error)) return wordsForGatewayError(error, help);
   // A mistake that a library or Node has put into words. Anything else is a fault of ours, and its place helps to mend it.
-  return cause !== undefined || name === "ConfigError" || name === "TypeError" || "code" in (error as Error)
-    ? message
-    : (stack ?? String(error));
+  const { name, message, cause, stack } = error as Error;
+  if (name === "ConfigError") return withNext(message, "agent-gateway check");
+  if (name === "TypeError") return withNext(message, help);
+  return cause !== undefined || "code" in (error as Error) ? withNext(message, help) : (stack ?? String(error));
 };
 
-const withNext = (message: string, next: string | undefined): string => (next ? `${message}\nNext: ${next}` : message);
+const wordsForGatewayError = (error: AgentGatewayError, help: string): string => {
+  const { name, requestId, turnId, retryAfterMs } = error;
+  const facts = [name, ...(requestId ? [requestId] : [])].join(", ");
+  const wait = retryAfterMs === undefined ? "" : ` Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;
+  const detail = error.detail?.replace(/Pass `(\w+)` to the client/, (_, option: string) => `Pass ${OPTIONS[option]}`);
+  const { exitCode, next } = rowOf(name);
+  const ofTurn = exitCode === TURN_FAILED && turnId !== undefined ? `agent-gateway turns show ${turnId}` : undefined;
+  return withNext(`${detail ?? error.title}${wait} (${facts})`, ofTurn ?? (next === HELP ? help : next));
+};
+
+const withNext = (message: string, next: string): string => `${message}\nNext: ${next}`;

@@ -10,6 +10,10 @@ export const run = async (args: readonly string[]): Promise<void> => {
   // A reader that has seen enough, as `head` has, closes the pipe. That is no failure.
   process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
   const program = createProgram();
+  let running = program;
+  program.hook("preAction", (_, command) => {
+    running = command;
+  });
   try {
     // A shell asks by `complete -- …` what may follow.
     if (args[0] === "completion" || args[0] === "complete") (await import("./completion.ts")).complete(program);
@@ -20,7 +24,7 @@ export const run = async (args: readonly string[]): Promise<void> => {
       process.exitCode = error.exitCode === 0 ? 0 : USAGE;
       return;
     }
-    say(wordsFor(error));
+    say(wordsFor(error, nameOf(running)));
     process.exitCode = exitCodeOf(error);
   }
 };

@@ -36,7 +36,7 @@ export const talk = async ({ gateway, options, signal }: Talk, agent: string): P
         session = await answer(message, writing.signal);
       } catch (error) {
         if (signal.aborted) break;
-        if (!writing.signal.aborted) say(`\n${wordsFor(error)}`);
+        if (!writing.signal.aborted) say(`\n${wordsFor(error, "agent-gateway chat")}`);
         if (!isPerson) {
           process.exitCode = exitCodeOf(error);
           break;

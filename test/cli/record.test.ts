@@ -39,7 +39,7 @@ test("hooks send signs as a sender does", async () => {
   expect(await run(signed, here)).toMatchObject({ code: 2, err: expect.stringContaining("--secret-env NAME") });
   expect(await run(["hooks", "send", "gone.json"], here)).toMatchObject({
     code: 2,
-    err: "gone.json cannot be read: it is not there.\n",
+    err: "gone.json cannot be read: it is not there.\nNext: agent-gateway hooks send --help\n",
   });
 });
 
@@ -159,7 +159,7 @@ test("sessions are listed, shown, compacted and deleted after a question", async
   expect((await run(["sessions", "show", "chat:kept"])).out).toMatch(
     /user\n {2}Remember this\n.*assistant\n {2}Remember this\n$/,
   );
-  expect((await run(["sessions", "compact", "chat:kept"])).out).toMatch(/^Nothing was compacted: /);
+  expect((await run(["sessions", "compact", "chat:kept"])).out).toMatch(/^Nothing was compacted\. /);
   const unasked = await run(["sessions", "delete", "chat:kept"]);
   expect([unasked.code, unasked.err]).toEqual([2, expect.stringContaining("Next: say it with --yes")]);
   const asked = start(["sessions", "delete", "chat:kept"], { terminal: true });

@@ -34,7 +34,7 @@ export const addEvents = (program: Command): void => {
       printList(options, page, {
         items: page.events,
         id: ({ event_id }) => event_id,
-        none: "There is no such event.",
+        none: "There is no event.",
         columns: [
           { title: "EVENT", of: ({ event_id }) => event_id },
           { title: "STATE", of: (event) => event.status },

@@ -74,7 +74,7 @@ export const addSessions = (program: Command): void => {
       printItem(options, done, sessionId, () =>
         compacted
           ? `${sessionId} went from ${before.messages} to ${after.messages} messages, and from about ${before.tokens} to ${after.tokens} tokens.`
-          : `Nothing was compacted: ${reason ?? "there is nothing to compact"}.`,
+          : `Nothing was compacted. ${reason?.replace("`keep`", "--keep") ?? "There is nothing to compact."}`,
       );
     },
   );
