@@ -66,6 +66,8 @@ export const untilEnded = async (gateway: AgentGateway, id: string, signal: Abor
   }
 };
 
+const MOST_SHOWN = 1_000;
+
 type Wish = { surface?: DeliverySurface; outcome?: DeliveryOutcome };
 
 /** Prints requests as they come, and each again when its outcome is another. */
@@ -74,11 +76,17 @@ export const tailDeliveries = async ({ gateway, connect, options, signal }: Call
   const pushes = socket.pushes({ signal });
   await socket.subscribe({ gateway: null, deliveries: true }, { signal });
   let newest = new Date().toISOString();
+  /** The outcome that each was printed with last. */
+  const shown = new Map<string, DeliveryOutcome>();
 
   const show = async (id: string): Promise<void> => {
     const delivery = await gateway.deliveries.get(id, { signal });
     if (options.surface !== undefined && delivery.surface !== options.surface) return;
     if (options.outcome !== undefined && delivery.outcome !== options.outcome) return;
+    // It is told of more than once, and after a gap it is read from the list, too.
+    if (shown.get(id) === delivery.outcome) return;
+    shown.set(id, delivery.outcome);
+    for (const oldest of shown.keys()) if (shown.size > MOST_SHOWN) shown.delete(oldest);
     if (options.json) print(JSON.stringify(delivery));
     else print(options.quiet ? id : tailLine(delivery));
   };
