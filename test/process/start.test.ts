@@ -18,7 +18,7 @@ describe("refuses wrong usage with a sentence, no stack, and exit code 2", () =>
     ["an option without its value", "serve --config", /^Option '--config <file>' argument missing\.\n/],
     ["a stray word", "stray", /^There is no command stray\.\nNext: agent-gateway --help$/],
     ["an unknown command", "bakcup b.db", /^There is no command bakcup\. Did you mean backup\?\n/],
-    ["a port that is none", "--port 80a", /^--port 80a is no port: give a whole number from 0 to 65535\.$/],
+    ["a port that is none", "--port 80a", /^--port 80a is no port: give a whole number from 0 to 65535\.\n/],
   ])("%s", async (_, typed, sentence) => {
     const { code, out, err } = await runProcess({
       command: ([node = "", main = ""]) => [node, main, ...typed.split(" ")],
@@ -28,8 +28,16 @@ describe("refuses wrong usage with a sentence, no stack, and exit code 2", () =>
   });
 
   test.each([
-    ["a log level", { LOG_LEVEL: "loud" }, "LOG_LEVEL is loud: give debug, info, warn or error."],
-    ["a log format", { LOG_FORMAT: "xml" }, "LOG_FORMAT is xml: give json or pretty."],
+    [
+      "a log level",
+      { LOG_LEVEL: "loud" },
+      "LOG_LEVEL is loud: give debug, info, warn or error.\nNext: agent-gateway serve --help",
+    ],
+    [
+      "a log format",
+      { LOG_FORMAT: "xml" },
+      "LOG_FORMAT is xml: give json or pretty.\nNext: agent-gateway serve --help",
+    ],
   ])("%s that is none", async (_, env, sentence) => {
     expect(await runProcess({ env })).toMatchObject({ code: 2, err: sentence, out: "" });
   });
@@ -66,7 +74,8 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
     const { port } = taken.address() as AddressInfo;
     const { code, err } = await runProcess({ args: ["--port", String(port)] });
     taken.close();
-    expect(err).toBe(`Port ${port} of 127.0.0.1 is in use. Stop what listens there, or choose another with --port.`);
+    const sentence = `Port ${port} of 127.0.0.1 is in use. Stop what listens there, or choose another with --port.`;
+    expect(err).toBe(`${sentence}\nNext: agent-gateway serve --help`);
     expect(code).toBe(1);
   });
 });

@@ -14,7 +14,7 @@ export const snake = (name: string): string => {
 };
 const isName = (name: string): boolean => /^[A-Za-z_]\w*$/.test(name) && !KEYWORDS.has(name);
 
-/** A type as an annotation writes it. `named` writes the name of a shape. */
+/** A type as an annotation writes it: a record without a name has no class. `named` writes the name of a shape. */
 export function printType(type: Type, named: (name: string) => string = (name) => name): string {
   const print = (of: Type): string => printType(of, named);
   switch (type.kind) {
@@ -41,7 +41,7 @@ export function printType(type: Type, named: (name: string) => string = (name) =
     case "union":
       return printUnion(type.of, print);
     case "record":
-      throw new SpecError("a record without a name", "give its parent a name in Python");
+      return "Dict[str, Any]";
   }
 }
 
