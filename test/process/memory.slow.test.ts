@@ -5,11 +5,9 @@ import { createRest } from "#test/harness/rest.ts";
 import { agentWith, key, opsToken } from "./configs.ts";
 
 const REFUSALS = 100;
-/** It takes work as long as there is room: how much that is depends on when the collector comes. */
-const LEAST_TAKEN = 50;
 const AT_ONCE = 4;
 /** Running turns are in the heap, stored ones are not: enough run at a time to fill the heap on a busy machine, too. */
-const TEXT = "x".repeat(30_000);
+const TEXT = "x".repeat(20_000);
 const RUNS_MS = 10_000;
 const headers = { authorization: `Bearer ${opsToken}`, "content-type": "application/json" };
 
@@ -40,7 +38,7 @@ test("F24: near the end of its memory it refuses new turns, answers /healthz and
   const { delivered = 0, "gateway-busy": refused = 0, ...others } = await fill(gateway.url);
   expect(others).toEqual({});
   expect(refused).toBeGreaterThanOrEqual(REFUSALS);
-  expect(delivered).toBeGreaterThan(LEAST_TAKEN);
+  expect(delivered).toBeGreaterThan(REFUSALS);
   const errors = gateway.records.flatMap(({ error }) => (typeof error === "string" ? [error] : []));
   expect(new Set(errors)).toEqual(new Set(["gateway-busy"]));
 
