@@ -1,14 +1,14 @@
 import type { Call, SdkDescription, Token } from "./description.ts";
 import type { Field, Shape, Type } from "./shapes.ts";
 
-/** What a language says in its own way. */
+/** The words that each language has for itself. */
 export type PageWords = {
   language: string;
   /** The page's title and what all calls share. */
   intro: string;
   /** The table of the calls that only a WebSocket has. */
   socket: string;
-  /** What a failed call throws. */
+  /** The errors of a failed call. */
   failures: string;
   printType: (type: Type) => string;
   /** The noun and the verb. */

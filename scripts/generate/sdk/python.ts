@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { Output } from "../output.ts";
 import { printApiPage } from "./api-page.ts";
 import type { Call, SdkDescription } from "./description.ts";
+import { type Argument, argumentsOf, fieldsOf, printArgument } from "./python-arguments.ts";
 import { capital, docstring, namedShapes, printShape, printType, snake } from "./python-types.ts";
 import { type Field, namesIn, type Shape, type Type } from "./shapes.ts";
 
@@ -18,7 +19,7 @@ export function pythonSdk(sdk: SdkDescription, version: string): Output {
     [`${PACKAGE}/rpc_types.py`]: printTypes("openrpc.json", sdk.rpc.shapes),
     [`${PACKAGE}/push_types.py`]: printPushTypes(sdk),
     [`${PACKAGE}/rest.py`]: printRest(sdk.rest.calls, shapes),
-    [`${PACKAGE}/rpc.py`]: printRpc(sdk.rpc.calls),
+    [`${PACKAGE}/rpc.py`]: printRpc(sdk.rpc.calls, sdk.rpc.shapes),
     "api.md": printApiPage(sdk, {
       language: "python",
       intro: INTRO,
@@ -27,7 +28,10 @@ export function pythonSdk(sdk: SdkDescription, version: string): Output {
       printType: (type) => (type.kind === "record" ? "dict" : printType(type)),
       callOf: ({ noun, verb }) => `${snake(noun)}.${snake(verb)}`,
       fieldOf: (call, name) => (call.token === "rpc" || call.body === null ? snake(name) : name),
-      signatureOf: (call) => `(${argumentsOf(call, shapes).map(printArgument).join(", ")}) -> ${replyType(call)}`,
+      signatureOf: (call) =>
+        `(${argumentsOf(call, call.token === "rpc" ? sdk.rpc.shapes : shapes)
+          .map(printArgument)
+          .join(", ")}) -> ${replyType(call)}`,
       docOf,
     }),
     ...copiedRuntime(version),
@@ -129,70 +133,6 @@ function printPushTypes({ pushes: { names, shapes } }: SdkDescription): string {
   );
   const union = `\n\nPush = Union[\n${names.map(({ name }) => `    ${capital(name)}Push,\n`).join("")}]\n"""A push as the socket carries it."""\n`;
   return printTypes("pushes.yaml", [...shapes, ...contents], `\n\n${pushes.join("\n\n")}${union}`);
-}
-
-type Argument = {
-  name: string;
-  contract: string;
-  type: string;
-  isRequired: boolean;
-  isNullable: boolean;
-  place: Place;
-};
-type Place = "path" | "body" | "field" | "key" | "after";
-
-/** The fields of a body that the call sets by itself. */
-const SET_BY_CALL = ["stream", "wait"];
-
-/** The arguments of a call: the path's values and a body that is no record by their place, all others by name. */
-function argumentsOf(call: Call, shapes: Shape[]): Argument[] {
-  const { path, params, body, kind, idempotent, token } = call;
-  const found: Argument[] = path.map(({ name, type }) => ({
-    ...{ name: snake(name), contract: name, type: printType(type) },
-    ...{ isRequired: true, isNullable: false, place: "path" as const },
-  }));
-  const fields = body ? fieldsOf(body.shape, shapes) : params;
-  if (fields === undefined && body)
-    found.push({
-      ...argumentOf({ name: "body", doc: "", required: true, type: named(body.shape) }, shapes),
-      place: "body",
-    });
-  const given = (fields ?? []).filter(({ name }) => !body || kind === "plain" || !SET_BY_CALL.includes(name));
-  found.push(
-    ...given.map((field) => argumentOf(field, shapes)).sort((a, b) => Number(b.isRequired) - Number(a.isRequired)),
-  );
-  if (kind === "stream" && !body) found.push({ ...OPTIONAL_TEXT, name: "after", contract: "after", place: "after" });
-  if (idempotent && token !== "rpc")
-    found.push({ ...OPTIONAL_TEXT, name: "idempotency_key", contract: "idempotency_key", place: "key" });
-  return found;
-}
-
-const named = (name: string): Type => ({ kind: "named", name });
-const OPTIONAL_TEXT = { type: "str", isRequired: false, isNullable: false };
-
-const argumentOf = ({ name, required, type }: Field, shapes: Shape[]): Argument => ({
-  name: snake(name),
-  contract: name,
-  type: type.kind === "map" ? `Mapping[str, ${printType(type.of)}]` : printType(type),
-  isRequired: required,
-  isNullable: isNullable(type, shapes),
-  place: "field",
-});
-
-const isNullable = (type: Type, shapes: Shape[]): boolean =>
-  type.kind === "null" ||
-  (type.kind === "union" && type.of.some((member) => isNullable(member, shapes))) ||
-  (type.kind === "named" && shapes.some(({ name, type: of }) => name === type.name && isNullable(of, shapes)));
-
-/** The fields of a shape that is a record. */
-const fieldsOf = (shape: string, shapes: Shape[]): Field[] | undefined => {
-  const type = shapes.find(({ name }) => name === shape)?.type;
-  return type?.kind === "record" ? type.fields : undefined;
-};
-
-function printArgument({ name, type, isRequired, isNullable }: Argument): string {
-  if (isRequired) return `${name}: ${type}`;
-  return isNullable ? `${name}: Union[${type}, Omit] = OMIT` : `${name}: Optional[${type}] = None`;
 }
 
 function replyType({ kind, reply, page }: Call): string {
@@ -331,11 +271,11 @@ ${importOf(".rest_types", namesOf(calls, shapes))}
 ${code}`;
 }
 
-function printRpc(calls: Call[]): string {
+function printRpc(calls: Call[], shapes: Shape[]): string {
   const nouns = byNoun(calls);
   const idempotent = calls.filter((call) => call.idempotent).map(({ contract }) => `"${contract}"`);
   const statement = (call: Call): string => {
-    const { before, fields } = printGiven(argumentsOf(call, []));
+    const { before, fields } = printGiven(argumentsOf(call, shapes));
     return call.page
       ? `${before}return self._rpc.page("${call.contract}", "${call.page.items}", ${fields})`
       : `${before}return self._rpc.call("${call.contract}", ${fields})`;
@@ -345,7 +285,7 @@ function printRpc(calls: Call[]): string {
     def __init__(self, rpc: RpcCalls) -> None:
         self._rpc = rpc
 
-${verbs.map((call) => printMethod(call, [], statement(call))).join("\n")}`,
+${verbs.map((call) => printMethod(call, shapes, statement(call))).join("\n")}`,
   );
   const code = `_IDEMPOTENT = frozenset([${idempotent.join(", ")}])
 
@@ -387,19 +327,18 @@ class RpcSocket(_Methods, SocketCalls):
 `;
   return `${header("openrpc.json", "The RPC methods.")}
 ${typingOf(code)}
-from ._http import given
-from ._reply import Page
+${importOf("._http", ["given", ...(code.includes("OMIT") ? ["OMIT", "Omit"] : [])])}from ._reply import Page
 from ._rpc import RpcCalls, Send, send_by_http
 from ._rpc_socket import Connection, SocketCalls
 from ._settings import Settings
 from ._transport import Transport
-${importOf(".rpc_types", namesOf(calls, []))}
+${importOf(".rpc_types", namesOf(calls, shapes))}
 ${code}`;
 }
 
 const INTRO = `# Every call of \`agent_gateway\`
 
-\`gateway\` is a \`Gateway\`. What stands in a path goes first; all else goes by name. The types are in \`agent_gateway.rest_types\` and
+\`gateway\` is a \`Gateway\`. The values of a path go first, and all other arguments go by name. The types are in \`agent_gateway.rest_types\` and
 \`agent_gateway.rpc_types\`. \`gateway.with_options(timeout=…, max_retries=…, headers=…, idempotency_key=…)\` is the same client with other options.`;
 
 const SOCKET = `| call | |
