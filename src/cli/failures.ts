@@ -108,7 +108,7 @@ export const exitCodeOf = (error: unknown): number => {
   return isGatewayError(error) ? rowOf(error.name).exitCode : FAILED;
 };
 
-/** What the person at the terminal reads. `command` is the one that failed. */
+/** The words for the person at the terminal. `command` is the one that failed. */
 export const wordsFor = (error: unknown, command: string): string => {
   const help = `${command} --help`;
   if (error instanceof CliError) return withNext(error.message, error.next ?? help);

@@ -20,7 +20,7 @@ const clientsOf = (edit: (text: string) => string): string => {
   return join(out, "clients");
 };
 
-/** What the type checker of each language says of the code in the client's README. */
+/** The type checkers of the languages, each with its words about the code in the client's README. */
 const languages = {
   TypeScript(clients: string): string {
     const sdk = join(clients, "typescript");

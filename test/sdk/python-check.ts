@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { root } from "#test/harness/process.ts";
 
-/** What a type checker says of the Python code in a folder, which has the checker's settings. */
+/** The words of a type checker about the Python code in a folder, which has the checker's settings. */
 export const checkPython = (folder: string): string => {
   const pyright = join(root, "node_modules/pyright/index.js");
   return spawnSync(process.execPath, [pyright, "-p", folder], { encoding: "utf8" }).stdout;

@@ -19,7 +19,7 @@ const MOST_CHARS = 256;
 const hashes = new Map<string, Buffer>();
 
 /**
- * The hash of a token. Those that came last are remembered, as callers send the same one with each request. A look-up tells nothing by its
+ * The hash of a token. The newest tokens are remembered, as callers send the same one with each request. A look-up tells nothing by its
  * time: it goes by a hash with a secret seed, and compares only where all of that is the same.
  */
 const rememberedHashOf = (token: string): Buffer => {

@@ -26,7 +26,7 @@ class GatewayError(Exception):
     title: str
     """The short text of the error, the same each time."""
     detail: Optional[str]
-    """What went wrong this time."""
+    """The fault of this call, in words."""
     request_id: Optional[str]
     """The gateway's log and flight recorder have the call under it."""
     turn_id: Optional[str]

@@ -119,7 +119,7 @@ def timeout_error(operation: str, timeout: float) -> GatewayError:
 
 
 def is_worth_retrying(error: GatewayError, is_repeatable: bool) -> bool:
-    """Whether the same call may succeed. ``is_repeatable`` says that doing it twice is doing it once."""
+    """Tells if the same call may succeed. ``is_repeatable`` says that doing it twice is doing it once."""
     if isinstance(error, ConnectionFailedError):
         return is_repeatable or error.is_unsent
     if error.name in RETRIED:

@@ -1,4 +1,4 @@
-"""What a client was told when it was made."""
+"""The settings that a client was made with."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_settings.py; do not edit.
-"""What a client was told when it was made."""
+"""The settings that a client was made with."""
 
 from __future__ import annotations
 

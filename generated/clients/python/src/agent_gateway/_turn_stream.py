@@ -25,8 +25,8 @@ _LAST_EVENTS = ("turn.completed", "turn.failed", "turn.cancelled")
 class TurnStream:
     """The events of a turn until its end.
 
-    The call is made when the reading begins. A stream that is lost goes on behind its last event. Who stops reading ends the stream,
-    not the turn.
+    The call is made when the reading begins. A stream that is lost goes on behind its last event. A reader that stops
+    ends the stream, not the turn.
     """
 
     def __init__(self, open_stream: Callable[[Optional[str], Optional[str]], Response]) -> None:
