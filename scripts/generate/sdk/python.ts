@@ -5,7 +5,7 @@ import { printApiPage } from "./api-page.ts";
 import type { Call, SdkDescription } from "./description.ts";
 import { type Argument, argumentsOf, fieldsOf, printArgument } from "./python-arguments.ts";
 import { capital, docstring, namedShapes, printShape, printType, snake } from "./python-types.ts";
-import { type Field, namesIn, type Shape, type Type } from "./shapes.ts";
+import { namesIn, type Shape } from "./shapes.ts";
 
 const FOLDER = "clients/python";
 const PACKAGE = "src/agent_gateway";
