@@ -52,6 +52,8 @@ test("hooks test says which mapping matches, and the pair that does not", async 
     ),
   ]);
   expect((await run(["hooks", "test", "push.json"], here)).code).toBe(1);
+  const elsewhere = await run(["hooks", "test", "push.json", "-H", "x-github-event: push"], here);
+  expect([elsewhere.code, elsewhere.out]).toEqual([1, expect.stringContaining("Try it with --mapping github")]);
   const pushed = await run(["hooks", "test", "push.json", "--mapping", "github", "-H", "x-github-event: push"], here);
   expect([pushed.code, pushed.out]).toEqual([0, expect.stringContaining("ada pushed")]);
   expect((await run(["hooks", "test", await sendAlert()])).out).toContain("✓ alert matches");

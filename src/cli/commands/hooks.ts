@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { DryRunRequest, MappedPayload } from "#generated/clients/typescript/src/rest-types.ts";
+import type { DryRun, DryRunRequest, MappedPayload } from "#generated/clients/typescript/src/rest-types.ts";
 import { calling } from "../calling.ts";
 import { UsageError } from "../failures.ts";
 import { fields, oneLine, printItem, safe } from "../output.ts";
@@ -56,7 +56,7 @@ export const addHooks = (program: Command): void => {
               turn === null ? "" : `  → ${turn.agent}${turn.session_id === null ? "" : `, session ${turn.session_id}`}`;
             return `${head}${agent}${message === null ? "" : `\n${safe(message).replace(/^/gm, "    ")}`}`;
           }),
-          run.starts === null ? "No mapping would start a turn." : `${run.starts} would start a turn.`,
+          startWords(run),
         ].join("\n"),
       );
     },
@@ -121,4 +121,13 @@ const failedWords = (failed: { path: string; expected: readonly string[]; found:
   if (failed === null) return "does not match";
   const { path, expected, found } = failed;
   return `${oneLine(path)} must be ${expected.map((one) => JSON.stringify(one)).join(" or ")}, and is ${found === null ? "missing" : JSON.stringify(found)}`;
+};
+
+/** A mapping that matches and starts nothing is reached at its own address alone. */
+const startWords = ({ starts, mappings }: DryRun): string => {
+  if (starts !== null) return `${starts} would start a turn.`;
+  const own = mappings.find(({ matched }) => matched)?.mapping;
+  return own === undefined
+    ? "No mapping would start a turn."
+    : `No mapping would start a turn here: ${own} is reached at its own address alone. Try it with --mapping ${own}`;
 };
