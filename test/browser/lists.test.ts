@@ -49,6 +49,34 @@ browserTests(({ open }) => {
       expect(await hrefs(page)).toEqual(all.slice(0, 200));
     });
 
+    it("MUST go older for a reader who came to the end while the newest were read", async () => {
+      await using gateway = await startPages();
+      await fill(gateway, 250);
+      await untilIdle(gateway);
+      await using page = await open(gateway, { path: "/console/activity" });
+      await untilLive(page);
+      await expect.poll(async () => (await hrefs(page)).length).toBe(100);
+      const all = await listed(gateway);
+      let goOn = () => {};
+      const held = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      await page.route("**/api/v1/deliveries?*", async (route) => {
+        if (!route.request().url().includes("cursor=")) await held;
+        await route.continue();
+      });
+      await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
+      await page.getByRole("button", { name: "Loading…" }).waitFor();
+      // The browser tells of the button in sight before it paints the next but one time.
+      await page.evaluate(`(async () => {
+        scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+        for (let n = 0; n < 3; n++) await new Promise(requestAnimationFrame);
+      })()`);
+      expect((await hrefs(page)).length).toBe(100);
+      goOn();
+      await expect.poll(() => hrefs(page)).toEqual(all.slice(0, 200));
+    });
+
     it("MUST let new ones wait behind the pill while older ones are shown, and come back to them", async () => {
       await using gateway = await startPages();
       await fill(gateway, 450);

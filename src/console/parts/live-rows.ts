@@ -66,6 +66,8 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
   const at = useSignal<number | undefined>(undefined);
   const cursor = useRef<string | null>(null);
   const running = useRef<AbortController>(undefined);
+  /** The reader came to the end of the list while its newest page was read. */
+  const isOlderWanted = useRef(false);
   const beforeMove = useRef<() => void>(undefined);
   const latest = useRef(of);
   latest.current = of;
@@ -126,7 +128,12 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
     } catch (thrown) {
       if (!own.signal.aborted) error.value = thrown;
     } finally {
-      if (running.current === own) isLoading.value = false;
+      if (running.current === own) {
+        isLoading.value = false;
+        const goesOn = mode === "catch-up" && isOlderWanted.current && error.peek() === undefined;
+        isOlderWanted.current = false;
+        if (goesOn && hasOlder(list.peek())) void load("older");
+      }
     }
   };
 
@@ -179,7 +186,8 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
       const now = list.peek();
       if (to === "older" ? !hasOlder(now) : now.newer.length === 0) return false;
       if (to === "older" && now.older.length === 0) {
-        if (!isLoading.peek()) void load("older");
+        if (isLoading.peek()) isOlderWanted.current = true;
+        else void load("older");
         return true;
       }
       beforeMove.current?.();
