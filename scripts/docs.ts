@@ -1,21 +1,14 @@
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { reference } from "#generated/reference.js";
+import { buildDocs } from "./build-docs.ts";
+import { anchorOf } from "./docs/markdown.ts";
 
-// Renders the reference of the contract into dist/docs, and holds every link of the pages to what is there.
+// Builds the documentation into dist/docs, and holds every link of the pages to what is there.
 const pages = [
   ...readdirSync(".").filter((name) => name.endsWith(".md")),
   ...readdirSync("docs").map((name) => join("docs", name)),
   "generated/README.md",
 ].filter((name) => name.endsWith(".md"));
-
-/** A heading as it is linked to. */
-const anchorOf = (heading: string): string =>
-  heading
-    .toLowerCase()
-    .replaceAll(/[^\w\- ]/g, "")
-    .replaceAll(" ", "-");
 
 const textOf = (page: string): string => readFileSync(page, "utf8").replaceAll(/^```[\s\S]*?^```$/gm, "");
 
@@ -39,16 +32,11 @@ if (broken.length > 0) {
   process.exit(1);
 }
 
-mkdirSync("dist/docs", { recursive: true });
-// Writes the pages that a gateway serves at /docs, for a web server of one's own.
-writeFileSync("dist/docs/index.html", reference);
-// --inlineBundle: without it the page loads a script from elsewhere.
-const redocly = ["redocly", "build-docs", "generated/openapi.json", "--inlineBundle", "-o", "dist/docs/openapi.html"];
-const { status, stdout, stderr } = spawnSync("npx", ["--no-install", ...redocly], { encoding: "utf8" });
-if (status !== 0) {
-  console.error(`${stdout}${stderr}\nThe reference cannot be rendered. Mend specs/, then run: npm run docs`);
+const site = await buildDocs("dist/docs").catch((error: Error) => {
+  console.error(error.message);
   process.exit(1);
-}
+});
+const built = Object.keys(site).filter((path) => path.endsWith(".html")).length;
 console.log(
-  `${pages.length} pages, every link leads somewhere; the reference is in dist/docs: index.html, and Redocly's openapi.html`,
+  `${pages.length} pages of the project and ${built} of the site, every link leads somewhere; open dist/docs/index.html`,
 );

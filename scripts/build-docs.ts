@@ -1,0 +1,36 @@
+import { readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { build } from "esbuild";
+import { brokenLinks } from "./docs/links.ts";
+import { buildSite, type Site } from "./docs/site.ts";
+import { readContract } from "./generate/code.ts";
+
+/** Builds the documentation into `folder`: a site that a gateway serves at `/docs`, and that any web server or a folder of files is enough for. */
+export const buildDocs = async (folder: string): Promise<Site> => {
+  const site = { ...buildSite(readContract("specs")), "site.js": await scriptOf("scripts/docs/assets/site.ts") };
+  const broken = brokenLinks(site);
+  if (broken.length > 0) throw new Error(`${broken.join("\n")}\nMend the links of docs/, then run: npm run docs`);
+  for (const [path, content] of Object.entries(site)) {
+    const file = join(folder, path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, content);
+  }
+  return site;
+};
+
+const scriptOf = async (entry: string): Promise<string> => {
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "iife",
+    platform: "browser",
+    target: "es2022",
+    legalComments: "none",
+    logLevel: "warning",
+  });
+  const licence = readFileSync("node_modules/minisearch/LICENSE.txt", "utf8").trim().split("\n")[0];
+  return `/* Contains MiniSearch, ${licence}. */\n${outputFiles[0]?.text}`;
+};

@@ -1,0 +1,55 @@
+/** A page of the site: from a file of the project, or written from the contract. */
+export type PageGroup = { title: string; pages: { name: string; source?: string; title?: string }[] };
+
+const guide = (name: string, title?: string) => ({ name, source: `docs/${name}.md`, ...(title && { title }) });
+
+/** The pages in the order of the navigation. */
+export const GROUPS: readonly PageGroup[] = [
+  {
+    title: "Start",
+    pages: [{ name: "index", source: "README.md", title: "Overview" }, guide("quickstart")],
+  },
+  {
+    title: "Guides",
+    pages: [
+      guide("agents"),
+      guide("webhooks"),
+      guide("announcements"),
+      guide("websocket", "WebSocket"),
+      guide("openai", "OpenAI's clients"),
+      guide("console", "The console"),
+      guide("cli", "The command line"),
+    ],
+  },
+  {
+    title: "Running it",
+    pages: [guide("configuration"), guide("operations")],
+  },
+  {
+    title: "Reference",
+    pages: [
+      { name: "authentication" },
+      { name: "rest" },
+      { name: "hooks", title: "Webhook calls" },
+      { name: "rpc" },
+      { name: "pushes" },
+      { name: "errors" },
+      { name: "typescript", source: "generated/clients/typescript/api.md", title: "TypeScript client" },
+      { name: "python", source: "generated/clients/python/api.md", title: "Python client" },
+    ],
+  },
+  {
+    title: "The project",
+    pages: [
+      { name: "changelog", source: "CHANGELOG.md" },
+      guide("architecture"),
+      { name: "contributing", source: "CONTRIBUTING.md" },
+      { name: "reporting", source: "SECURITY.md", title: "Reporting a vulnerability" },
+      ...["interface", "behaviour", "storage", "operations"].map((name) => ({
+        name: `decisions-${name}`,
+        source: `docs/decisions/${name}.md`,
+        title: `Decisions: ${name}`,
+      })),
+    ],
+  },
+];

@@ -1,0 +1,106 @@
+import type { Bundle } from "../../generate/bundle.ts";
+import type { readContract } from "../../generate/code.ts";
+import { object, text } from "../../generate/json.ts";
+import { describeSdk } from "../../generate/sdk/description.ts";
+import { shapeSections } from "./fields.ts";
+import { type Group, groupOf } from "./groups.ts";
+import { authenticationOf, httpGroups } from "./http.ts";
+import { pushGroups, rpcGroups } from "./rpc.ts";
+import { block, code, paragraphs } from "./words.ts";
+
+type Contract = ReturnType<typeof readContract>;
+
+const ABOUT_HOOKS = ["hooks", "announcements"];
+
+/** The pages that are written from the contract, as Markdown by their name. A heading may end in its own address: `{#chat.send}`. */
+export const referencePages = (contract: Contract): Record<string, string> => {
+  const { openapi, openrpc, asyncapi, errors, pushes, socketCalls } = contract;
+  const sdk = describeSdk(contract);
+  const http = httpGroups(openapi, sdk);
+  const isHooks = ({ name }: Group) => ABOUT_HOOKS.includes(name);
+  return {
+    authentication: paragraphs(
+      "# Authentication",
+      "Each door has tokens of its own, so that one that leaks opens one door. None of them ever goes into a URL.",
+      "A request without a token, or with a wrong one, is 401 on every door. Over RPC it is the error -32000.",
+      "## Schemes",
+      authenticationOf(openapi),
+    ),
+    rest: page(
+      paragraphs("# REST", text(object(openapi.document.info).description), CLIENTS),
+      http.filter((group) => !isHooks(group)),
+      { prefix: "http", openapi },
+    ),
+    hooks: page(
+      paragraphs(
+        "# Webhooks and announcements, call by call",
+        "[The guide](webhooks.html) has the recipes for GitHub, Stripe, Slack and others, and [announcements](announcements.html) what the gateway sends.",
+      ),
+      http.filter(isHooks),
+      { prefix: "http", openapi },
+    ),
+    rpc: page(
+      paragraphs("# RPC methods", text(object(openrpc.document.info).description), CLIENTS),
+      rpcGroups(openrpc, sdk),
+      { prefix: "rpc", openapi: openrpc },
+    ),
+    pushes: page(
+      paragraphs("# Pushes", text(object(asyncapi.document.info).description), SUBSCRIBE),
+      pushGroups(asyncapi, pushes, socketCalls),
+      { prefix: "push", openapi: asyncapi },
+    ),
+    errors: paragraphs(
+      "# Errors",
+      "REST and webhooks answer an error as `application/problem+json` (RFC 9457): the last part of its `type` is the name of an entry on this page. RPC has the name in `error.data.name`. Programs decide by the name; it never changes.",
+      ...Object.entries(errors).map(([name, { code: rpc, status, title, meaning, remedy, retry }]) => {
+        const codes = [
+          `HTTP ${status}`,
+          ...(rpc === null ? [] : [`RPC ${rpc}`]),
+          ...(retry ? ["may succeed later, after `Retry-After`"] : []),
+        ];
+        return paragraphs(
+          `## ${name} {#${name}}`,
+          `${title}. ${codes.join(" · ")}.`,
+          `**Cause.** ${meaning}`,
+          remedy === "" ? "" : `**What to do.** ${remedy}`,
+        );
+      }),
+    ),
+  };
+};
+
+const page = (intro: string, groups: Group[], { prefix, openapi }: { prefix: string; openapi: Bundle }): string => {
+  const calls = groups.map(groupOf).join("\n\n");
+  const shapes = shapeSections({ prefix, shapes: openapi.components.schemas ?? {} }, calls);
+  return paragraphs(intro, calls, ...(shapes.length === 0 ? [] : ["## Shapes {#shapes}", ...shapes]));
+};
+
+const CLIENTS = paragraphs(
+  "The examples use the clients for [TypeScript](typescript.html) and [Python](python.html), which take the address and the tokens from the environment:",
+  block("sh", `export AGENT_GATEWAY_URL=http://127.0.0.1:18789 AGENT_GATEWAY_KEY=… AGENT_GATEWAY_RPC_TOKEN=…`, "curl"),
+  block(
+    "ts",
+    `import { AgentGateway } from "@agent-gateway/client";\n\nconst gateway = new AgentGateway();`,
+    "TypeScript",
+  ),
+  block("python", "from agent_gateway import Gateway\n\ngateway = Gateway()", "Python"),
+);
+
+const SUBSCRIBE = paragraphs(
+  `The guide [WebSocket](websocket.html) goes through a conversation message by message. With the clients, ${code("subscribe")} asks for streams:`,
+  block(
+    "ts",
+    `await using socket = gateway.rpc.connect();
+await socket.subscribe({ agents: ["main"] });
+for await (const push of socket.pushes()) console.log(push.method, push.params);`,
+    "TypeScript",
+  ),
+  block(
+    "python",
+    `with gateway.rpc.connect() as socket:
+    socket.subscribe(agents=["main"])
+    for push in socket.pushes():
+        print(push["method"], push["params"])`,
+    "Python",
+  ),
+);

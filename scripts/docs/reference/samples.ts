@@ -1,0 +1,113 @@
+import type { Json, JsonObject } from "../../generate/json.ts";
+import type { Call, SdkDescription } from "../../generate/sdk/description.ts";
+import { argumentsOf } from "../../generate/sdk/python-arguments.ts";
+import { snake } from "../../generate/sdk/python-types.ts";
+import { pythonCall, typescriptCall } from "./literals.ts";
+import { block, paragraphs } from "./words.ts";
+
+export const ADDRESS = "http://127.0.0.1:18789";
+
+/** What a caller sends: the values of the path and the query, and the body or the params of a method. */
+export type Sent = { path: Record<string, Json>; query: Record<string, Json>; body: Json | undefined };
+
+type Request = Sent & { method: string; at: string; token: string };
+
+const VARIABLES: Record<string, string> = {
+  rest: "AGENT_GATEWAY_KEY",
+  rpc: "AGENT_GATEWAY_RPC_TOKEN",
+  webhook: "AGENT_GATEWAY_WEBHOOK_TOKEN",
+};
+
+/** A request with curl. `token` is the variable with the token; nothing where none is sent. */
+export const curl = ({ method, at, path, query, body, token }: Request): string => {
+  const filled = at.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name] ?? name)));
+  const asked = new URLSearchParams(
+    Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString();
+  const address = `${ADDRESS}${filled}${asked === "" ? "" : `?${asked}`}`;
+  const implied = body === undefined ? "GET" : "POST";
+  const isStream = (body as JsonObject | undefined)?.stream === true || at.endsWith("/events/stream");
+  const parts = [
+    `curl ${isStream ? "-N " : ""}${method === implied ? "" : `-X ${method} `}${address.includes("?") ? `'${address}'` : address}`,
+    ...(token === "" ? [] : [`-H "Authorization: Bearer $${token}"`]),
+    ...(body === undefined
+      ? []
+      : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]),
+  ];
+  return parts.join(" \\\n  ");
+};
+
+export const tokenOf = ({ token }: Pick<Call, "token">): string => VARIABLES[token] ?? "";
+
+/** The call of a client that sends a request: whole, begun, or as a stream. */
+const callFor = (calls: readonly Call[], body: Json | undefined): Call => {
+  const { stream, wait } = (body ?? {}) as JsonObject;
+  const kind = stream === true ? "stream" : wait === false ? "start" : "send";
+  return (calls.find((call) => call.kind === kind) ?? calls[0]) as Call;
+};
+
+/** The fields that a call of its kind sets by itself. */
+const SET_BY_CALL = ["stream", "wait"];
+
+const givenIn = ({ kind, body: shape }: Call, { body, query }: Sent): Record<string, Json> => {
+  const given = shape === null ? query : ((body ?? {}) as JsonObject);
+  const isSet = shape !== null && kind !== "plain";
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !isSet || !SET_BY_CALL.includes(name)));
+};
+
+const isThere = (given: object): boolean => Object.keys(given).length > 0;
+
+const typescript = (call: Call, sent: Sent): string => {
+  const given = call.token === "rpc" && call.http.path === "/rpc" ? (sent.body as JsonObject) : givenIn(call, sent);
+  const args: Json[] = call.path.map(({ name }) => sent.path[name] ?? name);
+  if (isThere(given) || call.body?.required === true) args.push(given);
+  const line = typescriptCall(`gateway.${call.id}`, args);
+  if (call.kind === "stream") return `for await (const event of ${line}) console.log(event.event, event.data);`;
+  if (call.reply === null) return `await ${line};`;
+  const name = call.page?.items ?? "reply";
+  if (call.page) return `const { ${name} } = await ${line};`;
+  return call.kind === "send" ? `const { reply } = await ${line};` : `const answer = await ${line};`;
+};
+
+const python = (call: Call, sent: Sent, sdk: SdkDescription): string => {
+  const isRpc = call.token === "rpc" && call.http.path === "/rpc";
+  const given = isRpc ? (sent.body as JsonObject) : givenIn(call, sent);
+  const places: Json[] = call.path.map(({ name }) => sent.path[name] ?? name);
+  const named: [string, Json][] = [];
+  for (const { name, contract, place } of argumentsOf(call, isRpc ? sdk.rpc.shapes : sdk.rest.shapes)) {
+    if (place === "body") places.push(given);
+    else if (place === "field" && given[contract] !== undefined) named.push([name, given[contract]]);
+  }
+  const line = pythonCall(`gateway.${call.id.split(".").map(snake).join(".")}`, places, named);
+  if (call.kind === "stream") return `for event in ${line}:\n    print(event["event"], event["data"])`;
+  if (call.reply === null) return line;
+  if (call.page) return `${snake(call.page.items)} = ${line}.items`;
+  return call.kind === "send" ? `reply = ${line}["reply"]` : `answer = ${line}`;
+};
+
+/** The same request in each language. A call that no client of ours has is shown with curl alone. */
+export const tabs = (calls: readonly Call[], request: Request, sdk: SdkDescription): string => {
+  const shell = block("sh", curl(request), "curl");
+  if (calls.length === 0) return shell;
+  const call = callFor(calls, request.body);
+  return paragraphs(
+    shell,
+    block("ts", typescript(call, request), "TypeScript"),
+    block("python", python(call, request, sdk), "Python"),
+  );
+};
+
+/** The same RPC request in each language. */
+export const rpcTabs = (call: Call, params: JsonObject, sdk: SdkDescription): string => {
+  const body = {
+    ...{ jsonrpc: "2.0", id: "1", method: call.contract },
+    ...(isThere(params) && { params }),
+  };
+  const shell = curl({ method: "POST", at: "/rpc", path: {}, query: {}, body, token: tokenOf(call) });
+  const sent = { path: {}, query: {}, body: params };
+  return paragraphs(
+    block("sh", shell, "curl"),
+    block("ts", typescript(call, sent), "TypeScript"),
+    block("python", python(call, sent, sdk), "Python"),
+  );
+};

@@ -1,0 +1,108 @@
+import { readFileSync } from "node:fs";
+import { basename, dirname, join, normalize } from "node:path";
+import type { readContract } from "../generate/code.ts";
+import { object, text } from "../generate/json.ts";
+import { layout, type Navigation } from "./layout.ts";
+import { type Part, type Rendered, render, withoutIds } from "./markdown.ts";
+import { GROUPS, type PageGroup } from "./pages.ts";
+import { referencePages } from "./reference/pages.ts";
+
+/** The files of the site by their path. */
+export type Site = Record<string, string | Buffer>;
+
+type Page = { name: string; title: string; about: string; markdown: string; source: string | undefined };
+
+/** The whole site but its script: pages as HTML and as Markdown, pictures, and what search and language models read. */
+export const buildSite = (contract: ReturnType<typeof readContract>): Site => {
+  const written = referencePages(contract);
+  const version = text(object(contract.openapi.document.info).version);
+  const groups = GROUPS.map(({ title, pages }) => ({ title, pages: pages.map((page) => readPage(page, written)) }));
+  const pages = groups.flatMap((group) => group.pages);
+  const names = new Map(pages.flatMap(({ source, name }) => (source === undefined ? [] : [[source, name] as const])));
+  const navigation: Navigation = groups.map(({ title, pages }) => ({
+    title,
+    pages: pages.map(({ name, title }) => ({ name, title })),
+  }));
+
+  const site: Site = {};
+  const found: (Part & { page: string; on: string })[] = [];
+  for (const page of pages) {
+    const rendered: Rendered = render(page.markdown, (href) => linkOf(href, page, names));
+    site[`${page.name}.html`] = layout({ page, rendered, navigation, version });
+    site[`${page.name}.md`] = asMarkdown(page, names);
+    found.push(...rendered.parts.map((part) => ({ ...part, page: page.name, on: page.title })));
+  }
+  const shown = Object.values(site).flatMap((html) => [...String(html).matchAll(/src="images\/([^"]+)"/g)]);
+  for (const [, name = ""] of shown) site[`images/${name}`] = readFileSync(join(IMAGES, name));
+  site["style.css"] = readFileSync(join(import.meta.dirname, "assets/style.css"), "utf8");
+  site["search-index.js"] = `globalThis.docsIndex = ${JSON.stringify(found.map(indexed))};\n`;
+  site["llms.txt"] = linksForModels(groups);
+  site["llms-full.txt"] = pages.map(({ name }) => site[`${name}.md`]).join("\n\n---\n\n");
+  return site;
+};
+
+const IMAGES = "docs/images";
+
+const readPage = (
+  { name, source, title: short }: PageGroup["pages"][number],
+  written: Record<string, string>,
+): Page => {
+  const markdown = source === undefined ? (written[name] as string) : readFileSync(source, "utf8");
+  const [, title = name] = /^# (.+)$/m.exec(markdown) ?? [];
+  return { name, title: short ?? title, about: firstSentence(markdown), markdown, source };
+};
+
+/** The first sentence below the title, without its marks. */
+const firstSentence = (markdown: string): string => {
+  const [, paragraph = ""] = /^# .+\n+(?:<!--[\s\S]*?-->\n+)?([^#\n][\s\S]*?)(?:\n\n|$)/m.exec(markdown) ?? [];
+  const plain = paragraph.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/[`*]/g, "");
+  return (/^[\s\S]*?[.:](?=\s|$)/.exec(plain)?.[0] ?? plain).replaceAll(/\s+/g, " ").replace(/:$/, ".");
+};
+
+/** The file of the project that a link of a page leads to, and its anchor. */
+const targetOf = (href: string, source: string): { file: string; anchor: string } => {
+  const [path = "", anchor = ""] = href.split("#");
+  return { file: path === "" ? source : normalize(join(dirname(source), path)), anchor };
+};
+
+/** Where a link leads on the site; undefined where it leads to a file of the project that is no page. */
+const linkOf = (href: string, { source }: Page, names: ReadonlyMap<string, string>): string | undefined => {
+  if (/^[a-z]+:/.test(href) || href.startsWith("#") || source === undefined) return href;
+  const { file, anchor } = targetOf(href, source);
+  if (file.startsWith(`${IMAGES}/`)) return `images/${basename(file)}`;
+  const name = names.get(file);
+  return name === undefined ? undefined : `${name}.html${anchor === "" ? "" : `#${anchor}`}`;
+};
+
+/** A page as Markdown, its links leading to the other pages' Markdown. */
+const asMarkdown = (page: Page, names: ReadonlyMap<string, string>): string => {
+  const linked = page.markdown.replaceAll(/(?<!`)\]\(([^)\s]+)\)/g, (whole, href: string) => {
+    const to = linkOf(href, page, names);
+    return to === undefined ? whole : `](${to.replace(/^([\w.-]+)\.html/, "$1.md")})`;
+  });
+  return `${withoutIds(linked).trimEnd()}\n`;
+};
+
+const WORDS = 600;
+/** A part as the search reads it: its address, its titles, and the beginning of its words. */
+const indexed = ({ page, on, id, title, text: words }: Part & { page: string; on: string }) => [
+  `${page}.html#${id}`,
+  title,
+  on,
+  words.replaceAll(/\s+/g, " ").trim().slice(0, WORDS),
+];
+
+const linksForModels = (groups: readonly { title: string; pages: readonly Page[] }[]): string =>
+  `# Agent Gateway
+
+> The door between other systems and conversational agents: REST, JSON-RPC 2.0 and webhooks over one contract, in one small process.
+
+Every page is here as Markdown, too; \`llms-full.txt\` has all of them in one file. The contract itself: \`/openapi.json\` and \`/openrpc.json\` of a running gateway.
+
+${groups
+  .map(
+    ({ title, pages }) =>
+      `## ${title}\n\n${pages.map(({ name, title, about }) => `- [${title}](${name}.md): ${about}`).join("\n")}`,
+  )
+  .join("\n\n")}
+`;
