@@ -34,7 +34,7 @@ export const buildSite = (contract: ReturnType<typeof readContract>): Site => {
   }
   const shown = Object.values(site).flatMap((html) => [...String(html).matchAll(/src="images\/([^"]+)"/g)]);
   for (const [, name = ""] of shown) site[`images/${name}`] = readFileSync(join(IMAGES, name));
-  site["style.css"] = readFileSync(join(import.meta.dirname, "assets/style.css"), "utf8");
+  site["style.css"] = STYLES.map((name) => readFileSync(join(import.meta.dirname, "assets", name), "utf8")).join("\n");
   site["search-index.js"] = `globalThis.docsIndex = ${JSON.stringify(found.map(indexed))};\n`;
   site["llms.txt"] = linksForModels(groups);
   site["llms-full.txt"] = pages.map(({ name }) => site[`${name}.md`]).join("\n\n---\n\n");
@@ -42,6 +42,8 @@ export const buildSite = (contract: ReturnType<typeof readContract>): Site => {
 };
 
 const IMAGES = "docs/images";
+/** The frame of a page, its text, and then calls with the rules for narrow, wide and printed pages. */
+const STYLES = ["frame.css", "prose.css", "calls.css"];
 
 const readPage = (
   { name, source, title: short }: PageGroup["pages"][number],
