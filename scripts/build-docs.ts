@@ -6,7 +6,7 @@ import { brokenLinks } from "./docs/links.ts";
 import { buildSite, type Site } from "./docs/site.ts";
 import { readContract } from "./generate/code.ts";
 
-/** Builds the documentation into `folder`: a site that a gateway serves at `/docs`, and that any web server or a folder of files is enough for. */
+/** Builds the documentation into `folder`. The site needs no server: a browser can open its files. */
 export const buildDocs = async (folder: string): Promise<Site> => {
   const site = { ...buildSite(readContract("specs")), "site.js": await scriptOf("scripts/docs/assets/site.ts") };
   const broken = brokenLinks(site);

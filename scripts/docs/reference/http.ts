@@ -63,7 +63,8 @@ export const httpGroups = ({ document, components }: Bundle, sdk: SdkDescription
       const at = { path: valuesIn("path", parameters), query: valuesIn("query", parameters) };
       const given = examplesOf(body);
       const requests = (given.length > 0 ? given : [{ summary: "", value: undefined }]).map(({ summary, value }) => {
-        const request = { method: method.toUpperCase(), at: path, ...at, body: value, token };
+        const isStream = object(value).stream === true || calls[0]?.kind === "stream";
+        const request = { method: method.toUpperCase(), at: path, ...at, body: value, token, isStream };
         const isOpenAi = path.startsWith("/v1");
         return paragraphs(summary, isOpenAi ? block("sh", curl(request), "curl") : tabs(calls, request, sdk));
       });

@@ -7,10 +7,16 @@ import { block, paragraphs } from "./words.ts";
 
 export const ADDRESS = "http://127.0.0.1:18789";
 
-/** What a caller sends: the values of the path and the query, and the body or the params of a method. */
+/** The values that a caller sends: in the path, the query, and the body or the params of a method. */
 export type Sent = { path: Record<string, Json>; query: Record<string, Json>; body: Json | undefined };
 
-type Request = Sent & { method: string; at: string; token: string };
+type Request = Sent & {
+  method: string;
+  at: string;
+  token: string;
+  /** The answer comes as events, which curl shows at once with `-N`. */
+  isStream: boolean;
+};
 
 const VARIABLES: Record<string, string> = {
   rest: "AGENT_GATEWAY_KEY",
@@ -19,14 +25,13 @@ const VARIABLES: Record<string, string> = {
 };
 
 /** A request with curl. `token` is the variable with the token; nothing where none is sent. */
-export const curl = ({ method, at, path, query, body, token }: Request): string => {
+export const curl = ({ method, at, path, query, body, token, isStream }: Request): string => {
   const filled = at.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name] ?? name)));
   const asked = new URLSearchParams(
     Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
   ).toString();
   const address = `${ADDRESS}${filled}${asked === "" ? "" : `?${asked}`}`;
   const implied = body === undefined ? "GET" : "POST";
-  const isStream = (body as JsonObject | undefined)?.stream === true || at.endsWith("/events/stream");
   const parts = [
     `curl ${isStream ? "-N " : ""}${method === implied ? "" : `-X ${method} `}${address.includes("?") ? `'${address}'` : address}`,
     ...(token === "" ? [] : [`-H "Authorization: Bearer $${token}"`]),
@@ -103,7 +108,7 @@ export const rpcTabs = (call: Call, params: JsonObject, sdk: SdkDescription): st
     ...{ jsonrpc: "2.0", id: "1", method: call.contract },
     ...(isThere(params) && { params }),
   };
-  const shell = curl({ method: "POST", at: "/rpc", path: {}, query: {}, body, token: tokenOf(call) });
+  const shell = curl({ method: "POST", at: "/rpc", path: {}, query: {}, body, token: tokenOf(call), isStream: false });
   const sent = { path: {}, query: {}, body: params };
   return paragraphs(
     block("sh", shell, "curl"),

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import ts from "typescript";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { root } from "#test/harness/process.ts";
+import { checkPython } from "#test/sdk/python-check.ts";
+import { buildSite } from "../../scripts/docs/site.ts";
+import { readContract } from "../../scripts/generate/code.ts";
+
+const site = buildSite(readContract("specs"));
+const reference = ["rest", "hooks", "rpc", "pushes"].map((name) => site[`${name}.md`]).join("\n");
+
+/** The samples of a tab, without those that make the client. */
+const samplesOf = (fence: string): string[] =>
+  [...reference.matchAll(new RegExp(`^\`\`\`${fence}\\n([\\s\\S]*?)\\n\`\`\`$`, "gm"))]
+    .map(([, code = ""]) => code)
+    .filter((code) => !/^(import|from) /.test(code));
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "samples-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const checkTypeScript = (samples: readonly string[]): string[] => {
+  const file = join(folder, "samples.ts");
+  const client = join(root, "generated/clients/typescript/src/index.ts");
+  const blocks = samples.map((code) => `{\n${code}\n}`).join("\n");
+  writeFileSync(
+    file,
+    `import { AgentGateway } from ${JSON.stringify(client)};\nconst gateway = new AgentGateway();\n${blocks}\n`,
+  );
+  const program = ts.createProgram([file], {
+    ...{ target: ts.ScriptTarget.ES2023, lib: ["lib.es2024.d.ts", "lib.esnext.disposable.d.ts", "lib.dom.d.ts"] },
+    ...{ module: ts.ModuleKind.Preserve, moduleResolution: ts.ModuleResolutionKind.Bundler },
+    ...{ moduleDetection: ts.ModuleDetectionKind.Force, allowImportingTsExtensions: true },
+    ...{ noEmit: true, strict: true, skipLibCheck: true, types: [] },
+  });
+  const source = program.getSourceFile(file);
+  return program
+    .getSemanticDiagnostics(source)
+    .concat(program.getSyntacticDiagnostics(source))
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n"));
+};
+
+const checkPythonSamples = (samples: readonly string[]): string => {
+  const extraPaths = [join(root, "generated/clients/python/src")];
+  writeFileSync(
+    join(folder, "pyrightconfig.json"),
+    JSON.stringify({ include: ["samples.py"], extraPaths, pythonVersion: "3.9", typeCheckingMode: "standard" }),
+  );
+  const code = `from agent_gateway import Gateway\n\ngateway = Gateway()\n${samples.join("\n")}\n`;
+  writeFileSync(join(folder, "samples.py"), code);
+  return checkPython(folder);
+};
+
+test("the samples in TypeScript compile with the client", () => {
+  const samples = samplesOf("ts TypeScript");
+  expect(samples.length).toBeGreaterThan(50);
+  expect(checkTypeScript(samples)).toEqual([]);
+  expect(checkTypeScript([`await gateway.chat.send({ mesage: "Hello" });`])).toHaveLength(1);
+});
+
+test("the samples in Python hold to the types of the client", () => {
+  const samples = samplesOf("python Python");
+  expect(samples.length).toBeGreaterThan(50);
+  expect(checkPythonSamples(samples)).toContain("0 errors");
+  expect(checkPythonSamples([`gateway.chat.send(mesage="Hello")`])).toContain('No parameter named "mesage"');
+});
+
+test("a stream is asked for with curl -N", () => {
+  const streams = samplesOf("sh curl").filter((code) => /"stream":true|\/turns\/[^/]+\/events /.test(code));
+  expect(streams.length).toBeGreaterThan(2);
+  expect(streams.filter((code) => !code.startsWith("curl -N "))).toEqual([]);
+});
