@@ -18,11 +18,13 @@ hljs.registerAliases(["json5"], { languageName: "javascript" });
 const TABS = ["curl", "TypeScript", "Python"];
 
 export type Heading = { depth: number; text: string; id: string };
-/** A part of a page that a search finds: a heading with the words below it. */
+/** A part of a page that a search finds: a heading of the first three levels, with the words below it. */
 export type Part = { id: string; title: string; text: string };
 export type Rendered = { html: string; headings: Heading[]; parts: Part[] };
 
 type Tabs = { type: "tabs"; raw: string; blocks: Tokens.Code[] };
+
+const cell = (tag: string, html: string): string => `<${tag}>${html}</${tag}>`;
 
 export const escapeHtml = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
@@ -79,7 +81,7 @@ export const render = (markdown: string, linkOf: (href: string) => string | unde
       html: ({ text }) => (text.trimStart().startsWith("<!--") ? "" : escapeHtml(text)),
       table(token) {
         const row = (cells: Tokens.TableCell[], tag: string) =>
-          `<tr>${cells.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join("")}</tr>`;
+          `<tr>${cells.map(({ text, tokens }) => cell(text === "" ? "td" : tag, this.parser.parseInline(tokens))).join("")}</tr>`;
         const isNamed = token.header.some(({ text }) => text !== "");
         const head = isNamed ? `<thead>${row(token.header, "th")}</thead>` : "";
         return `<div class="table" tabindex="0"><table>${head}<tbody>${token.rows.map((cells) => row(cells, "td")).join("\n")}</tbody></table></div>\n`;
@@ -108,7 +110,8 @@ export const render = (markdown: string, linkOf: (href: string) => string | unde
     })
     .join("");
   // The parts were found before the headings had their addresses: both are in the order of the page.
-  return { html, headings, parts: parts.map((part, n) => ({ ...part, id: headings[n]?.id ?? "" })) };
+  const places = headings.filter(({ depth }) => depth < 4);
+  return { html, headings, parts: parts.map((part, n) => ({ ...part, id: places[n]?.id ?? "" })) };
 };
 
 const tabNameOf = (token: Token): string | undefined => {
@@ -149,7 +152,7 @@ const sectionsOf = (tokens: Token[]): { words: Token[]; code: Token[] }[] => {
 
 const collectParts = (tokens: Token[], parts: Part[]): void => {
   for (const token of tokens) {
-    if (token.type === "heading") {
+    if (token.type === "heading" && token.depth < 4) {
       parts.push({ id: "", title: token.text.replace(OWN_ID, "").replaceAll("`", ""), text: "" });
     } else if (parts.length > 0 && token.type !== "tabs") {
       const part = parts.at(-1) as Part;

@@ -42,6 +42,14 @@ describe("the documentation", () => {
     expect(loads.filter((src) => /^[a-z]+:/.test(String(src)))).toEqual([]);
   });
 
+  test("leads from a search to places that are there", () => {
+    const found: string[] = [...String(site["search-index.js"]).matchAll(/\["([\w-]+\.html)#([^"]*)"/g)].flatMap(
+      ([, page = "", id]) => (placesOf(page).has(id) ? [] : [`${page}#${id}`]),
+    );
+    expect(found).toEqual([]);
+    expect(String(site["search-index.js"])).toContain('"errors.html#session-busy","session-busy","Errors"');
+  });
+
   test("has every page as Markdown, and lists it for language models", () => {
     const names = Object.keys(site).flatMap((path) => (path.endsWith(".html") ? [path.slice(0, -5)] : []));
     expect(names.filter((name) => site[`${name}.md`] === undefined)).toEqual([]);
