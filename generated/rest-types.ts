@@ -777,8 +777,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The contract as a page
-         * @description REST, webhooks, RPC, pushes and errors on one page for people. It runs no scripts and loads nothing else.
+         * The documentation
+         * @description The overview of the documentation. Its pages are below this path: guides, the reference of every call, and `errors.html` with the cause and the remedy of each error. Each page is there as Markdown too (`.md` in place of `.html`); `llms.txt` lists them.
          */
         get: operations["ops.docs"];
         put?: never;
@@ -4938,17 +4938,46 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
-                    /** @description Nothing but the page's own style. */
+                    /** @description Nothing but this gateway's own scripts, styles and pictures. */
                     "Content-Security-Policy"?: string;
                     /** @description The page is what its type says. */
                     "X-Content-Type-Options"?: "nosniff";
                     /** @description Links tell nobody of it. */
                     "Referrer-Policy"?: "no-referrer";
+                    /** @description A page that opens it cannot reach into it. */
+                    "Cross-Origin-Opener-Policy"?: "same-origin";
+                    /** @description Names Accept-Encoding. */
+                    Vary?: string;
+                    /** @description The smallest form that the client takes. */
+                    "Content-Encoding"?: string;
+                    /** @description Of this form of the page, for `If-None-Match`. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "text/html": string;
                 };
+            };
+            /** @description The client has this form of the page. */
+            304: {
+                headers: {
+                    /** @description Nothing but this gateway's own scripts, styles and pictures. */
+                    "Content-Security-Policy"?: string;
+                    /** @description The page is what its type says. */
+                    "X-Content-Type-Options"?: "nosniff";
+                    /** @description Links tell nobody of it. */
+                    "Referrer-Policy"?: "no-referrer";
+                    /** @description A page that opens it cannot reach into it. */
+                    "Cross-Origin-Opener-Policy"?: "same-origin";
+                    /** @description Names Accept-Encoding. */
+                    Vary?: string;
+                    /** @description The smallest form that the client takes. */
+                    "Content-Encoding"?: string;
+                    /** @description Of this form of the page, for `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["InvalidHead"];
             405: components["responses"]["MethodNotAllowed"];

@@ -1,20 +1,26 @@
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { brokenLinks } from "./docs/links.ts";
 import { buildSite, type Site } from "./docs/site.ts";
 import { readContract } from "./generate/code.ts";
 
-/** Builds the documentation into `folder`. The site needs no server: a browser can open its files. */
+/**
+ * Builds the documentation into `folder`. The site needs no server: a browser can open its files. A gateway serves the overview at `/docs`,
+ * beside the folder that the links lead into: it has a copy for this. Texts are there compressed, too.
+ */
 export const buildDocs = async (folder: string): Promise<Site> => {
-  const site = { ...buildSite(readContract("specs")), "site.js": await scriptOf("scripts/docs/assets/site.ts") };
+  const site: Site = { ...buildSite(readContract("specs")), "site.js": await scriptOf("scripts/docs/assets/site.ts") };
   const broken = brokenLinks(site);
   if (broken.length > 0) throw new Error(`${broken.join("\n")}\nMend the links of docs/, then run: npm run docs`);
-  for (const [path, content] of Object.entries(site)) {
+  const root = String(site["index.html"]).replace("<head>", '<head>\n<base href="docs/">');
+  for (const [path, content] of Object.entries({ ...site, "root.html": root })) {
     const file = join(folder, path);
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, content);
+    if (typeof content === "string") await writeFile(`${file}.gz`, gzipSync(content, { level: 9 }));
   }
   return site;
 };

@@ -2,6 +2,7 @@ import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
 import { buildConsole } from "./build-console.ts";
+import { buildDocs } from "./build-docs.ts";
 import { generateCode } from "./generate/code.ts";
 import { writeFiles } from "./generate/output.ts";
 
@@ -63,6 +64,7 @@ const make = async (): Promise<void> => {
     outdir: join(next, "chunks"),
   });
   await buildConsole(join(next, "console"));
+  await buildDocs(join(next, "docs"));
 };
 
 try {

@@ -2,12 +2,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import { bundle } from "./bundle.ts";
-import { configRoot, configSchema, configShapes } from "./config-types.ts";
+import { configRoot, configShapes } from "./config-types.ts";
 import { readErrors } from "./errors.ts";
 import { readOperations } from "./operations.ts";
 import type { Output } from "./output.ts";
 import { readPushes, readSocketCalls } from "./push-types.ts";
-import { printReference } from "./reference/page.ts";
 import { readMethods } from "./rpc-types.ts";
 import { openSpecs } from "./spec-files.ts";
 import { configValidators, httpValidators, rpcValidators, socketCallValidators } from "./surfaces.ts";
@@ -42,7 +41,6 @@ export function readContract(folder: string) {
 export const compile = (contract: Contract): Output => {
   const { openapi, openrpc, asyncapi, config, operations, methods, socketCalls } = contract;
   return {
-    ...printReference({ ...contract, config: configSchema(config) }),
     ...httpValidators(openapi.components.schemas ?? {}, operations),
     ...rpcValidators(openrpc.components.schemas ?? {}, methods),
     ...socketCallValidators(asyncapi.components.schemas ?? {}, socketCalls),

@@ -13,7 +13,6 @@ const files: [pattern: RegExp, name: string, what: string][] = [
     "The configuration's JSON Schema in one file. An editor that is shown it completes and checks.",
   ],
   [/^errors\.ts$/, "errors.ts", "Every error: its RPC code, HTTP status, title and meaning."],
-  [/^reference\./, "reference.js", "The whole contract as a page for people. Served at `/docs`. Not committed."],
   [/^routes\.ts$/, "routes.ts", "Every HTTP operation: its path, scope, errors, limits and replies."],
   [/^methods\.ts$/, "methods.ts", "Every RPC method: its permission, params and errors."],
   [

@@ -11,6 +11,7 @@ import { createConnectionLimit } from "#wire/http/connection-limit.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { createUnderWay } from "#wire/http/under-way.ts";
 import { createConsoleDoor } from "#wire/pages/console.ts";
+import { createDocsDoor } from "#wire/pages/docs.ts";
 import { nothingAt, type Place, servedPlaces } from "#wire/pages/nothing-at.ts";
 import { createServedAt } from "#wire/pages/served-at.ts";
 import {
@@ -29,15 +30,11 @@ type DoorsParts = Omit<SurfaceParts, "config" | "access" | "recordBodies" | "ref
   hideSecrets: (text: string) => string;
 };
 
-/** From the sources, from `dist/main.js`, and from a chunk beside it. */
-const consolePlace = import.meta.url.endsWith(".ts")
-  ? "../../dist/console"
-  : import.meta.url.includes("/chunks/")
-    ? "../console"
-    : "./console";
+/** The build, seen from the sources, from `dist/main.js`, and from a chunk beside it. */
+const BUILD = import.meta.url.endsWith(".ts") ? "../../dist/" : import.meta.url.includes("/chunks/") ? "../" : "./";
 
-/** Where the build has the console's pages. */
-const consoleFiles: string = fileURLToPath(new URL(consolePlace, import.meta.url));
+/** Where the build has pages. */
+const builtFolder = (name: string): string => fileURLToPath(new URL(BUILD + name, import.meta.url));
 
 /** One listener, as the configuration has it now. */
 type OpenListener = {
@@ -100,10 +97,10 @@ export const createDoors = (given: DoorsParts) => {
     docs: [
       { prefix: "/openapi.json", door: ops.openapi, exact: true },
       { prefix: "/openrpc.json", door: ops.openrpc, exact: true },
-      { prefix: "/docs", door: ops.docs, exact: true },
+      { prefix: "/docs", door: createDocsDoor(builtFolder("docs")) },
     ],
     metrics: [{ prefix: "/metrics", door: ops.metrics, exact: true }],
-    console: [{ prefix: "/console", door: createConsoleDoor(consoleFiles) }],
+    console: [{ prefix: "/console", door: createConsoleDoor(builtFolder("console")) }],
   };
   const openListener = ({ host, tls, surfaces: wanted }: Listener): OpenListener => {
     const surfaces = wanted.filter((surface) => isOn(config, surface));

@@ -221,7 +221,6 @@ export const createOps = (parts: SurfaceParts, documents: () => Promise<Document
     ...parts,
     documents,
     readiness: () => readinessOf(parts, isRestReady()),
-    reference: async () => (await import("#generated/reference.js")).reference,
     metrics: parts.registry.text,
     metricsType: METRICS_TYPE,
     identifyRpc: (hash) => parts.access().identifyRpc(hash),

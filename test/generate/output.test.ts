@@ -90,7 +90,7 @@ describe("--check", { timeout: 60_000 }, () => {
     appendFileSync(join(out, "errors.ts"), "// edited\n");
     rmSync(join(out, "routes.ts"));
     writeFileSync(join(out, "clients", "extra.ts"), "");
-    rmSync(join(out, "reference.js"));
+    rmSync(join(out, "validators/hooks.js"));
     const { code, output } = await check();
     expect(code).toBe(1);
     expect(output).toContain("errors.ts");

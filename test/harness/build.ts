@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const INPUTS = ["specs", "src", "generated", "scripts", "package.json"];
+const INPUTS = ["specs", "src", "generated", "scripts", "docs", "package.json"];
 
 /** Builds dist/, and what is generated and not committed, once for the whole run, where they are older than what they are made from. */
 export const setup = (): void => {
@@ -19,7 +19,7 @@ export const setup = (): void => {
 /** True if the build is missing, or older than its sources. */
 export const isStale = (): boolean => {
   const built = join(root, "dist/main.js");
-  const isWhole = [built, join(root, "generated/reference.js")].every((path) => existsSync(path));
+  const isWhole = [built, join(root, "generated/validators/hooks.js")].every((path) => existsSync(path));
   return !isWhole || newest(INPUTS.map((path) => join(root, path))) > statSync(built).mtimeMs;
 };
 

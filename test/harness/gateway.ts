@@ -49,8 +49,8 @@ export const startGateway = async ({ config = {}, hidden = [], ...options }: Sta
         logs.push(entry);
         const { requestId, operation, status } = entry;
         // Answers over a socket were held to the contract there, and have no id.
-        // The console's files are pages, which no contract describes.
-        if (entry.event === "request" && entry.transport !== "websocket" && entry.operation !== "console")
+
+        if (entry.event === "request" && entry.transport !== "websocket" && !isStatic(entry.operation as string))
           noteGiven({ requestId: String(requestId), operation: String(operation), status: Number(status) });
       }
       for (const look of waiting) look();
@@ -167,3 +167,6 @@ export const merge = (base: object, over: object): object => ({
 
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Files of the console and of the documentation, which the contract does not list one by one. */
+const isStatic = (operation: string): boolean => operation === "console" || operation === "docs";

@@ -111,7 +111,7 @@ const parseReply = (text: string, ended: boolean, isHead: boolean): Parsed | und
   if (!head) return undefined;
   const { status, headers, length: from } = head;
   const declared = headers.get("content-length");
-  if (status < 200 || status === 204 || isHead) return { status, headers, body: "", length: from };
+  if (status < 200 || status === 204 || status === 304 || isHead) return { status, headers, body: "", length: from };
   if (headers.get("transfer-encoding") === "chunked") return parseChunks(text, from, { status, headers });
   const length = declared === null ? (ended ? text.length - from : Infinity) : Number(declared);
   if (text.length < from + length) return undefined;

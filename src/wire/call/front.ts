@@ -63,7 +63,7 @@ export const createFront =
         return;
       }
       if (!found) throw doors[0] && upgrade ? noSocketAt(doors[0]) : call.nothingThere();
-      if (!PUBLIC.has(path)) guardHost(req);
+      if (!PUBLIC.has(path) && !path.startsWith("/docs/")) guardHost(req);
       found.door(call)?.catch(fail);
     } catch (error) {
       fail(error);

@@ -76,7 +76,7 @@ export const servedPlaces = (webhookPath: string) => {
     placeOf("rpc", "/rpc/ws", "JSON-RPC 2.0 and live pushes on a WebSocket, with an RPC token.", []),
     placeOf("webhooks", webhookPath, "Webhooks, with the webhook token or a signature.", hooks),
     placeOf("console", "/console", "The console: see what happens, and make keys."),
-    placeOf("docs", "/docs", "The reference of every call, as a page."),
+    placeOf("docs", "/docs", "The documentation: guides, and the reference of every call."),
     placeOf("docs", "/openapi.json", "The contract of REST and webhooks."),
     placeOf("docs", "/openrpc.json", "The contract of JSON-RPC."),
     placeOf("metrics", "/metrics", "Figures for Prometheus, with an RPC token."),

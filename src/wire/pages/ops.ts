@@ -6,6 +6,7 @@ import { sendJson, type WireCall } from "#wire/call/call.ts";
 import type { Door } from "#wire/call/front.ts";
 import { sendBody } from "#wire/call/problem.ts";
 import type { Documents } from "./documents.ts";
+import { requireGet } from "./files.ts";
 import { indexOf, indexPageOf, type Served, wantsPage } from "./index-page.ts";
 
 export type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
@@ -15,8 +16,6 @@ export type OpsParts = {
   uptimeMs: () => number;
   readiness: () => Promise<Readiness>;
   documents: () => Promise<Documents>;
-  /** The contract as a page. */
-  reference: () => Promise<string>;
   /** The address at which the caller finds a surface. */
   servedAt: (call: WireCall, surface: "rest" | "rpc") => string;
   metrics: () => string;
@@ -32,7 +31,7 @@ const METRICS_TAKES =
 /** The doors for operators and tools: life, readiness, figures, and the contract itself. */
 export const createOpsDoors = (
   parts: OpsParts,
-): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc" | "docs", Door> & {
+): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc", Door> & {
   /** The door of a listener that serves this. */
   index: (served: Served) => Door;
 } => {
@@ -65,7 +64,6 @@ export const createOpsDoors = (
       const { openrpc } = await parts.documents();
       sendText(call, "application/json", openrpc(parts.servedAt(call, "rpc")));
     }),
-    docs: get("ops.docs", async (call) => sendPage(call, await parts.reference())),
   };
 };
 
@@ -73,10 +71,7 @@ const get =
   (operation: string, door: Door): Door =>
   (call) => {
     call.operation = operation;
-    const { method } = call.req;
-    if (method !== "GET" && method !== "HEAD") {
-      throw new GatewayError("method-not-allowed", "This path takes GET.", { allow: "GET, HEAD" });
-    }
+    requireGet(call);
     return door(call);
   };
 

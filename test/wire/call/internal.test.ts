@@ -33,9 +33,10 @@ vi.mock("#wire/pages/ops.ts", async (original) => {
   const { createOpsDoors } = await original<typeof import("#wire/pages/ops.ts")>();
   return {
     createOpsDoors: (parts: Parameters<typeof createOpsDoors>[0]) =>
-      createOpsDoors({ ...parts, uptimeMs: fail, readiness: fail, documents: fail, reference: fail, metrics: fail }),
+      createOpsDoors({ ...parts, uptimeMs: fail, readiness: fail, documents: fail, metrics: fail }),
   };
 });
+vi.mock("#wire/pages/files.ts", async (original) => ({ ...(await original<object>()), sendFile: fail }));
 vi.mock("#wire/pages/index-page.ts", () => ({ wantsPage: fail }));
 
 const gateway = await shareGateway({

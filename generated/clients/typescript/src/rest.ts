@@ -288,9 +288,9 @@ export interface OpsCalls {
    */
   openrpc(options?: CallOptions): Reply<Document>;
   /**
-   * The contract as a page.
+   * The documentation.
    *
-   * REST, webhooks, RPC, pushes and errors on one page for people. It runs no scripts and loads nothing else.
+   * The overview of the documentation. Its pages are below this path: guides, the reference of every call, and `errors.html` with the cause and the remedy of each error. Each page is there as Markdown too (`.md` in place of `.html`); `llms.txt` lists them.
    */
   docs(options?: CallOptions): Reply<string>;
 }

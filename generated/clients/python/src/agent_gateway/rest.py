@@ -743,9 +743,11 @@ class OpsCalls:
         return self._http.call(_OPS_OPENRPC)
 
     def docs(self) -> str:
-        """The contract as a page.
+        """The documentation.
 
-        REST, webhooks, RPC, pushes and errors on one page for people. It runs no scripts and loads nothing else.
+        The overview of the documentation. Its pages are below this path: guides, the reference of every call, and
+        `errors.html` with the cause and the remedy of each error. Each page is there as Markdown too (`.md` in place of
+        `.html`); `llms.txt` lists them.
         """
         return self._http.call(_OPS_DOCS)
 

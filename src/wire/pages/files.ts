@@ -1,0 +1,70 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { GatewayError } from "#kit/errors.ts";
+import type { WireCall } from "#wire/call/call.ts";
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  md: "text/markdown; charset=utf-8",
+  txt: "text/plain; charset=utf-8",
+  svg: "image/svg+xml",
+  webp: "image/webp",
+};
+
+/**
+ * Sends a built file, in the smallest form that the client takes; false where there is none. Nothing is read before somebody asks, and
+ * nothing is kept in memory.
+ */
+export const sendFile = async (
+  call: WireCall,
+  file: string,
+  rules: { policy: string; cache: string },
+): Promise<boolean> => {
+  const found = await readEncoded(file, String(call.req.headers["accept-encoding"] ?? ""));
+  if (!found) return false;
+  const etag = `"${createHash("sha256").update(found.bytes).digest("base64url").slice(0, 22)}"`;
+  const vary = call.res.getHeader("vary");
+  const headers = {
+    "cache-control": rules.cache,
+    "content-security-policy": rules.policy,
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-request-id": call.requestId,
+    vary: vary === undefined ? "Accept-Encoding" : `${vary}, Accept-Encoding`,
+    etag,
+  };
+  if (call.req.headers["if-none-match"] === etag) {
+    call.res.writeHead(304, headers).end();
+    return true;
+  }
+  const about = {
+    "content-type": TYPES[file.slice(file.lastIndexOf(".") + 1)] ?? "application/octet-stream",
+    "content-length": found.bytes.length,
+    ...(found.encoding && { "content-encoding": found.encoding }),
+  };
+  call.res.writeHead(200, { ...headers, ...about }).end(found.bytes);
+  return true;
+};
+
+/** Refuses a call that does not read. */
+export const requireGet = ({ req }: WireCall): void => {
+  if (req.method !== "GET" && req.method !== "HEAD")
+    throw new GatewayError("method-not-allowed", "This path takes GET.", { allow: "GET, HEAD" });
+};
+
+const readEncoded = async (
+  file: string,
+  accepted: string,
+): Promise<{ bytes: Buffer; encoding?: "br" | "gzip" } | undefined> => {
+  for (const [encoding, suffix] of [["br", ".br"] as const, ["gzip", ".gz"] as const]) {
+    if (!new RegExp(`(?:^|[,\\s])${encoding}(?!\\s*;\\s*q=0(?:\\.0*)?(?:,|$))(?:[;,\\s]|$)`, "i").test(accepted))
+      continue;
+    const bytes = await readFile(file + suffix).catch(() => undefined);
+    if (bytes) return { bytes, encoding };
+  }
+  const bytes = await readFile(file).catch(() => undefined);
+  return bytes && { bytes };
+};
