@@ -1837,8 +1837,8 @@ export interface components {
         /** @description What went wrong (RFC 9457). */
         Problem: {
             /**
-             * @description The error's name behind a fixed beginning. Programs decide by it.
-             * @example urn:agent-gateway:error:skill-not-found
+             * @description The address, on this gateway, of the page with the error's cause and remedy. Its last part, behind `#`, is the error's name; programs decide by it.
+             * @example /docs/errors.html#skill-not-found
              */
             type: string;
             /** @description The short text of the error; the same each time. */

@@ -47,7 +47,7 @@ const problem = (res: ServerResponse, status: number, name: string, detail: stri
   sendJson(
     res,
     status,
-    { type: `urn:agent-gateway:error:${name}`, title: name, status, detail, request_id: "req_mock" },
+    { type: `/docs/errors.html#${name}`, title: name, status, detail, request_id: "req_mock" },
     "application/problem+json",
   );
 

@@ -111,7 +111,7 @@ describe("F07: an agent that has failed five times in a row", () => {
     const { status, problem, headers } = await send(gateway, { message: "one", agent, session_id });
     expect({ status, type: problem.type, detail: problem.detail }).toEqual({
       status: 503,
-      type: "urn:agent-gateway:error:agent-unavailable",
+      type: "/docs/errors.html#agent-unavailable",
       detail: `The backend of the agent ${agent} has failed several times in a row, and is left alone for a while.`,
     });
     expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);

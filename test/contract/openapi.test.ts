@@ -56,7 +56,7 @@ describe.each(operations)("$id", ({ surface, operation }) => {
         expect(turn_id !== undefined).toBe(/^turn-|^agent-removed/.test(name));
         continue;
       }
-      const type = `urn:agent-gateway:error:${name}`;
+      const type = `/docs/errors.html#${name}`;
       expect(value).toMatchObject({ type, title: text(get(row, "title")), status: Number(status) });
       expect(value instanceof Object && "retry_after_ms" in value, `${name} says when to try again`).toBe(
         get(row, "retry")?.value === true,

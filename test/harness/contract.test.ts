@@ -15,7 +15,7 @@ const reply = (status: number, body: unknown, headers: Record<string, string> = 
   };
 };
 const problem = (name: string, status: number, title: string, more: object = {}) => ({
-  type: `urn:agent-gateway:error:${name}`,
+  type: `/docs/errors.html#${name}`,
   title,
   status,
   request_id: REQUEST_ID,

@@ -163,7 +163,7 @@ export const wordsOf = ({ errors: faults }: Validate): string[] =>
   (faults ?? []).map(({ instancePath, message }) => `${instancePath || "the body"} ${message}`);
 
 /** The error of the table that a problem names. */
-export const errorNameOf = ({ type }: Problem): ErrorName => type.replace(/^urn:agent-gateway:error:/, "") as ErrorName;
+export const errorNameOf = ({ type }: Problem): ErrorName => type.replace("/docs/errors.html#", "") as ErrorName;
 
 const problemFaults = (route: Route | undefined, problem: Problem, status: number, headers: Headers): string[] => {
   const name = errorNameOf(problem);

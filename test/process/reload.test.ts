@@ -132,7 +132,7 @@ test("running turns of a removed agent finish on the old configuration, queued o
   await gateway.logged("config.reloaded");
 
   const failed = await queued;
-  expect(failed.problem).toMatchObject({ type: "urn:agent-gateway:error:agent-removed" });
+  expect(failed.problem).toMatchObject({ type: "/docs/errors.html#agent-removed" });
   const turn = await rest.call("turns.get", { path: { turn_id: String(failed.problem.turn_id) } });
   expect(turn.json).toMatchObject({ status: "failed", error: { name: "agent-removed" } });
   expect((await stream.all()).at(-1)).toMatchObject({

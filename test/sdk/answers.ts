@@ -33,7 +33,7 @@ export const json =
 export const problem = (name: string, status: number, more: object = {}): Answer =>
   json(
     status,
-    { type: `urn:agent-gateway:error:${name}`, title: "No", status, detail: "Because.", request_id: "req_1", ...more },
+    { type: `/docs/errors.html#${name}`, title: "No", status, detail: "Because.", request_id: "req_1", ...more },
     { "content-type": "application/problem+json" },
   );
 export const soon = { retry_after_ms: 1 };

@@ -16,7 +16,7 @@ const problemOf = (error: GatewayError, requestId: string) => {
   const { errors: places, turnId } = error.extra;
   const retryAfterMs = retryOf(error);
   return {
-    type: `urn:agent-gateway:error:${error.name}`,
+    type: `/docs/errors.html#${error.name}`,
     title,
     status,
     ...(error.detail !== undefined && error.name !== "internal" && { detail: error.detail }),

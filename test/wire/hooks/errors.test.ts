@@ -22,7 +22,7 @@ describe.each(Object.keys(hookTransports))("over %s", (way) => {
       test(`answers ${errors[name].status} ${name}`, async () => {
         if (!provoke) throw new Error(`nothing in provoke.ts makes ${route.operation} answer ${name}`);
         const reply = await provoke(route);
-        expect(reply.problem).toMatchObject({ type: `urn:agent-gateway:error:${name}`, status: errors[name].status });
+        expect(reply.problem).toMatchObject({ type: `/docs/errors.html#${name}`, status: errors[name].status });
       });
     }
   });

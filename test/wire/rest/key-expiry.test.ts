@@ -15,7 +15,7 @@ describe("a key that expires", () => {
     const { json } = await gateway.console.call("keys.create", { body: { name: "short", expires_at: inMs(2_500) } });
     const key = String(json.key);
     const refused = async () => (await gateway.rest.call("skills.list", { key })).problem;
-    await expect.poll(refused).toMatchObject({ type: "urn:agent-gateway:error:key-expired", status: 401 });
+    await expect.poll(refused).toMatchObject({ type: "/docs/errors.html#key-expired", status: 401 });
     const { detail } = (await gateway.rest.call("skills.list", { key })).problem;
     expect(detail).toBe(
       `The key \`short\` expired at ${json.expires_at}. Make a new one on the console's settings page.`,

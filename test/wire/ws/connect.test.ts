@@ -153,7 +153,7 @@ describe("a request to upgrade", () => {
       const answer = await upgrade(gateway.url, { path, headers: bearer });
       noteChecked(answer.headers["x-request-id"] ?? "");
       expect(answer.status, path).toBe(404);
-      expect(JSON.parse(answer.body).type).toBe("urn:agent-gateway:error:not-found");
+      expect(JSON.parse(answer.body).type).toBe("/docs/errors.html#not-found");
       answer.socket.destroy();
     }
     const plain = await fetch(`${gateway.url}/rpc/ws`, { headers: bearer });

@@ -603,7 +603,7 @@ export interface PlannedTurn {
 
 /** What went wrong (RFC 9457). */
 export interface Problem {
-  /** The error's name behind a fixed beginning. Programs decide by it. */
+  /** The address, on this gateway, of the page with the error's cause and remedy. Its last part, behind `#`, is the error's name; programs decide by it. */
   type: string;
   /** The short text of the error; the same each time. */
   title: string;

@@ -96,7 +96,7 @@ export async function responseError(response: Response, operation: string): Prom
     });
   }
   const problem = (await response.json()) as Problem;
-  return new AgentGatewayError(problem.type.split(":").at(-1) ?? "unknown", problem.title, {
+  return new AgentGatewayError(problem.type.split("#").at(-1) ?? "unknown", problem.title, {
     operation,
     status,
     detail: problem.detail,

@@ -56,7 +56,7 @@ def problem_error(problem: Mapping[str, Any], operation: str, status: int, after
     """The error that an answer of the type ``application/problem+json`` stands for."""
     ms = problem.get("retry_after_ms")
     return named_error(
-        str(problem.get("type", "unknown")).split(":")[-1],
+        str(problem.get("type", "unknown")).split("#")[-1],
         str(problem.get("title", f"HTTP {status}")),
         operation=operation,
         status=status,

@@ -777,7 +777,9 @@ class PlannedTurn(TypedDict):
 
 class _ProblemRequired(TypedDict):
     type: str
-    """The error's name behind a fixed beginning. Programs decide by it."""
+    """The address, on this gateway, of the page with the error's cause and remedy. Its last part, behind `#`, is the
+    error's name; programs decide by it.
+    """
     title: str
     """The short text of the error; the same each time."""
     status: int
