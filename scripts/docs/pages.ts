@@ -23,7 +23,7 @@ export const GROUPS: readonly PageGroup[] = [
   },
   {
     title: "Running it",
-    pages: [guide("configuration"), guide("operations")],
+    pages: [guide("deploying"), guide("configuration"), guide("operations")],
   },
   {
     title: "Reference",

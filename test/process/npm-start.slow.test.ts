@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -11,14 +11,15 @@ import { agentWith, key } from "./configs.ts";
 /** The gateway as somebody gets it who installs what `npm pack` puts in, without optional dependencies. */
 let folder: string;
 let packed: string[];
+let packedBytes: number;
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "gateway-install-"));
   const run = (cwd: string, ...args: string[]) => execFileSync("npm", args, { cwd, encoding: "utf8", stdio: "pipe" });
   const tarball = run(root, "pack", "--ignore-scripts", "--silent", "--pack-destination", folder).trim();
   execFileSync("tar", ["-xzf", join(folder, tarball), "-C", folder, "--strip-components=1"]);
-  rmSync(join(folder, tarball));
-  packed = readdirSync(folder);
+  packedBytes = statSync(join(folder, tarball)).size;
+  packed = readdirSync(folder).filter((name) => name !== tarball);
   // npm resolves every package of the manifest at the registry, as `npm ci` did before this test could run.
   const omit = ["--omit=dev", "--omit=optional", "--prefer-offline", "--no-audit", "--no-fund"];
   run(folder, "install", ...omit, "--ignore-scripts=false");
@@ -26,6 +27,7 @@ beforeAll(() => {
 afterEach(() => rmSync(join(folder, "gateway.json5"), { force: true }));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const tarballPath = () => join(folder, `agent-gateway-${manifest.version}.tgz`);
 const npm = () => ["npm", "start", "--", "--port", "0"];
 /** `npm start -- --port 0 …`, with nothing but the production packages. */
 const npmStart = ({ args = [], ...options }: ProcessOptions = {}): Promise<GatewayProcess> =>
@@ -36,10 +38,29 @@ const npmStart = ({ args = [], ...options }: ProcessOptions = {}): Promise<Gatew
     ...options,
   });
 
-test("the package holds what is built, generated and written for its users, and nothing else", () => {
+test("the package holds what is built and written for its users, and nothing else, in 2 MB", () => {
   const written = ["CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md"];
-  expect(packed.sort()).toEqual([...written, "dist", "docs", "generated", "package.json", "scripts", "specs"]);
+  expect(packed.sort()).toEqual([...written, "dist", "generated", "package.json", "scripts"]);
+  expect(readdirSync(join(folder, "generated"))).not.toContain("clients");
+  expect(packedBytes, "after several builds it is larger: npm run build -- --clean").toBeLessThanOrEqual(2_000_000);
 });
+
+test("npm installs it for all of a machine, where it serves from an empty folder, docs and console too", async () => {
+  const prefix = join(folder, "global");
+  const flags = ["--omit=optional", "--prefer-offline", "--no-audit", "--no-fund"];
+  execFileSync("npm", ["install", "--global", "--prefix", prefix, ...flags, tarballPath()], { stdio: "pipe" });
+  await using gateway = await startProcess({
+    command: () => [join(prefix, "bin/agent-gateway"), "serve", "--port", "0"],
+  });
+  for (const path of ["/docs", "/docs/errors.html", "/docs/llms.txt", "/console", "/openapi.json"])
+    expect([path, (await fetch(gateway.url + path)).status]).toEqual([path, 200]);
+}, 300_000);
+
+test("npx runs it from the package", async () => {
+  const npx = ["npx", "--yes", "--prefer-offline", `--package=${tarballPath()}`, "agent-gateway"];
+  const { code, out } = await runProcess({ command: () => [...npx, "--version"] });
+  expect({ code, out }).toEqual({ code: 0, out: manifest.version });
+}, 300_000);
 
 test("it installs from its unpacked folder, by its own script and without development packages", () => {
   const installed = readdirSync(join(folder, "node_modules"));
