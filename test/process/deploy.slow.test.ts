@@ -8,6 +8,7 @@ import { parse } from "yaml";
 import { loadConfig } from "#config/load.ts";
 import { BUILT } from "#gateway/gateway.ts";
 import { GatewayProcess, root, runProcess } from "#test/harness/process.ts";
+import manifest from "../../package.json" with { type: "json" };
 import { canEnter, DOCKERFILE, layOutImage, readImage } from "./image.ts";
 
 const DEPLOY = join(root, "docs/deploy");
@@ -149,7 +150,7 @@ describe.skipIf(!has("kubectl"))("the Kubernetes overlay (needs kubectl)", () =>
     expect(config.mountPath).toBe(dirname(readImage().env.GATEWAY_CONFIG as string));
     expect(container.securityContext.readOnlyRootFilesystem).toBe(true);
     expect(spec.securityContext.runAsUser).toBe(1000);
-    expect(container.image).toBe("registry.example.com/agent-gateway:0.1.0");
+    expect(container.image).toBe(`registry.example.com/agent-gateway:${manifest.version}`);
   });
 });
 
