@@ -10,7 +10,7 @@ import { mayBreak, refusalOf, versionIn, writeVersion } from "../../scripts/rele
 const copy = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "release-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  for (const path of ["package.json", "package-lock.json", "CHANGELOG.md", "specs", "docs/deploy"])
+  for (const path of ["package.json", "package-lock.json", "CHANGELOG.md", "specs", "docs/deploy", "docs/cli.md"])
     cpSync(join(root, path), join(folder, path), { recursive: true });
   writeFileSync(
     join(folder, "CHANGELOG.md"),
