@@ -14,7 +14,7 @@ import { programFlaw } from "#kit/programs/program.ts";
 import { createEvents, type Events } from "#observe/events.ts";
 import type { Logger } from "#observe/logger.ts";
 import { createLoopLag } from "#observe/loop-lag.ts";
-import { createRegistry } from "#observe/metrics.ts";
+import { createRegistry, type Metric } from "#observe/metrics.ts";
 import { registerProcessMetrics } from "#observe/process-metrics.ts";
 import type { Store } from "#store/store.ts";
 import { connectionsThatFit } from "#wire/http/connection-limit.ts";
@@ -62,6 +62,8 @@ export type Gateway = AsyncDisposable & {
   readonly ready: Promise<void>;
   readonly store: Store;
   readonly events: Events;
+  /** Every metric that `/metrics` may show. */
+  readonly metrics: readonly Metric[];
   /** Aborts when the gateway begins to stop. */
   readonly closing: AbortSignal;
   /** Takes a new configuration over: the parts that are hot, all at once. Resolves when it is in force. */
@@ -218,6 +220,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     ready,
     store,
     events,
+    metrics: registry.list(),
     closing: closing.signal,
     reconfigure: (next, difference, cause) => (taken = taken.then(() => takeOver(next, difference, cause))),
     refuseConfig: (problems, cause) => events.configRefused({ cause, problems }),

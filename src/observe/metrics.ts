@@ -19,20 +19,24 @@ interface Series {
   lines(name: string, labels: string): string;
 }
 
+/** A metric as it was declared. The labels of one that is read are known with its samples. */
+export type Metric = { name: string; help: string; type: string; labels: readonly string[] | undefined };
+
 export type Registry = ReturnType<typeof createRegistry>;
 
 /** A registry of metrics. A family keeps at most `maxLabelSets` series; later ones are counted together as `other`. */
 export const createRegistry = ({ maxLabelSets = 200 } = {}) => {
-  const families = new Map<string, () => string>();
+  const families = new Map<string, Metric & { text: () => string }>();
 
-  const add = (name: string, help: string, type: string, body: () => string): void => {
+  const add = (name: string, help: string, type: string, body: () => string, labels?: readonly string[]): void => {
     if (!/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) throw new Error(`Not a metric's name: ${name}`);
     if (families.has(name)) throw new Error(`Registered twice: ${name}`);
     const head = `# HELP ${name} ${escaped(help, /[\\\n]/g)}\n# TYPE ${name} ${type}\n`;
-    families.set(name, () => {
+    const text = () => {
       const lines = body();
       return lines === "" ? "" : head + lines;
-    });
+    };
+    families.set(name, { name, help, type, labels, text });
   };
 
   const family = <One extends Series>(
@@ -59,7 +63,8 @@ export const createRegistry = ({ maxLabelSets = 200 } = {}) => {
       return series;
     };
     if (labels.length === 0) at();
-    add(name, help, type, () => [...all.values()].map(({ labels, series }) => series.lines(name, labels)).join(""));
+    const lines = () => [...all.values()].map(({ labels, series }) => series.lines(name, labels)).join("");
+    add(name, help, type, lines, labels);
     return { at };
   };
 
@@ -72,7 +77,9 @@ export const createRegistry = ({ maxLabelSets = 200 } = {}) => {
     read: (type: "counter" | "gauge", name: string, help: string, read: ReadSamples): void =>
       add(name, help, type, () => sampleLines(name, read)),
     /** All metrics in the Prometheus text format 0.0.4. */
-    text: (): string => [...families.values()].map((lines) => lines()).join(""),
+    text: (): string => [...families.values()].map(({ text }) => text()).join(""),
+    /** Every metric, also those without a value yet. */
+    list: (): readonly Metric[] => [...families.values()],
   };
 };
 
