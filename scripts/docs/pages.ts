@@ -7,7 +7,7 @@ const guide = (name: string, title?: string) => ({ name, source: `docs/${name}.m
 export const GROUPS: readonly PageGroup[] = [
   {
     title: "Start",
-    pages: [{ name: "index", source: "README.md", title: "Overview" }, guide("quickstart")],
+    pages: [{ name: "index", source: "README.md", title: "Overview" }, guide("quickstart"), guide("concepts")],
   },
   {
     title: "Guides",
@@ -19,11 +19,19 @@ export const GROUPS: readonly PageGroup[] = [
       guide("openai", "OpenAI's clients"),
       guide("console", "The console"),
       guide("cli", "The command line"),
+      guide("sdks", "SDKs"),
+      guide("migrating-from-openclaw", "From OpenClaw's hooks"),
     ],
   },
   {
     title: "Running it",
-    pages: [guide("deploying"), guide("configuration"), guide("operations")],
+    pages: [
+      guide("deploying"),
+      guide("configuration"),
+      guide("security"),
+      guide("operations"),
+      guide("troubleshooting"),
+    ],
   },
   {
     title: "Reference",

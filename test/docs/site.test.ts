@@ -1,7 +1,12 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { errors } from "#generated/errors.ts";
 import { methods } from "#generated/methods.ts";
 import { routes } from "#generated/routes.ts";
+import { root } from "#test/harness/process.ts";
+import manifest from "../../package.json" with { type: "json" };
 import { brokenLinks } from "../../scripts/docs/links.ts";
 import { render } from "../../scripts/docs/markdown.ts";
 import { buildSite } from "../../scripts/docs/site.ts";
@@ -67,4 +72,13 @@ test("words of the specs are text, whatever they hold", () => {
   const { html } = render('# A\n\n<b onclick="x">&</b> and `<c>`', (href) => href);
   expect(html).not.toContain("<b");
   expect(html).toContain("<code>&lt;c&gt;</code>");
+});
+
+test("the workflow publishes the folder that `npm run docs` builds, by scripts that are there", () => {
+  const { jobs } = parse(readFileSync(join(root, ".github/workflows/docs.yml"), "utf8"));
+  const steps = jobs.publish.steps as { run?: string; uses?: string; with?: { path?: string } }[];
+  expect(steps.flatMap(({ run }) => run ?? [])).toEqual(["npm ci", "npm run docs"]);
+  expect(manifest.scripts.docs).toBe("tsx scripts/docs.ts");
+  const { path } = steps.find(({ uses }) => uses?.startsWith("actions/upload-pages-artifact"))?.with ?? {};
+  expect(readFileSync(join(root, "scripts/docs.ts"), "utf8")).toContain(`buildDocs("${path}")`);
 });

@@ -1,0 +1,141 @@
+import { execFile } from "node:child_process";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { runCli } from "#test/cli/cli.ts";
+import { root, startProcess } from "#test/harness/process.ts";
+import { at, blocksOf, paste } from "./blocks.ts";
+import { configOfPage } from "./recipes.ts";
+
+const run = promisify(execFile);
+const secrets = {
+  REST_API_KEY: "rest-key-of-the-guides",
+  RPC_TOKEN: "rpc-token-of-the-guides",
+  WEBHOOK_TOKEN: "webhook-token-of-the-guides",
+  WEBHOOK_TOKEN_NEW: "newer-webhook-token-of-the-guides",
+  RPC_READ_TOKEN: "read-token-of-the-guides",
+};
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the gateway fills it in.
+const admin = { gateway: { rest: { auth: { keys: [{ name: "ops", key: "${REST_API_KEY}", scopes: ["admin"] }] } } } };
+const agents = { main: { backend: "echo" } };
+const block = (page: string, name: string): string => {
+  const found = blocksOf(page).find((each) => each.name === name && each.language !== "json5");
+  if (!found) throw new Error(`${page} has no block ${name}`);
+  return found.text;
+};
+
+describe("docs/concepts.md", () => {
+  it("reads the turn of a message, and its delivery", async () => {
+    await using gateway = await startProcess({ env: secrets, config: { ...admin, agents } });
+    const pasted = (name: string) => paste(at(gateway.url, block("docs/concepts.md", name)), secrets);
+    const turn = JSON.parse(await pasted("turn"));
+    expect(turn).toMatchObject({ status: "completed", reply: "Hello", attempt: 1 });
+    const { deliveries } = JSON.parse(await pasted("delivery"));
+    expect(deliveries[0]).toMatchObject({ delivery_id: turn.delivery_id, turn_id: turn.turn_id });
+  });
+});
+
+describe("docs/security.md", () => {
+  it("lets two webhook tokens work side by side", async () => {
+    const config = { ...(await configOfPage("docs/security.md", ["two-tokens"])), agents };
+    await using gateway = await startProcess({ env: secrets, config });
+    for (const token of [secrets.WEBHOOK_TOKEN, secrets.WEBHOOK_TOKEN_NEW]) {
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+      const body = JSON.stringify({ message: "Hello" });
+      expect((await fetch(`${gateway.url}/hooks/agent`, { method: "POST", headers, body })).status).toBe(200);
+    }
+  });
+
+  it("gives a token that can only read -32001 for anything else", async () => {
+    const config = { ...(await configOfPage("docs/security.md", ["read-only"])), agents };
+    await using gateway = await startProcess({ env: secrets, config });
+    const { error } = JSON.parse(await paste(at(gateway.url, block("docs/security.md", "read-only")), secrets));
+    expect(error.code).toBe(-32001);
+    expect(JSON.stringify(error)).toContain("agent.reload");
+  });
+});
+
+describe("docs/migrating-from-openclaw.md", () => {
+  const page = "docs/migrating-from-openclaw.md";
+
+  it("takes the calls of the page with its configuration", async () => {
+    await using gateway = await startProcess({ env: secrets, config: await configOfPage(page, ["gateway.json5"]) });
+    const pasted = async (name: string) => JSON.parse(await paste(at(gateway.url, block(page, name)), secrets));
+    expect(await pasted("wake")).toMatchObject({ status: 200, eventId: expect.stringMatching(/^evt_/) });
+    expect(await pasted("agent")).toMatchObject({ status: 200, sessionId: "webhook:mail:1", agent: "main" });
+    expect(await pasted("mapped")).toMatchObject({ status: 200, sessionId: "webhook:mail", mapping: "mail" });
+    const { mappings } = await pasted("dry-run");
+    expect(mappings).toMatchObject([
+      { mapping: "mail", matched: true, message: "New mail from ada@example.com: Lunch" },
+    ]);
+  });
+
+  it.each([
+    ["agentId", "main"],
+    ["sessionKey", "hook:mail:1"],
+    ["deliver", true],
+    ["to", "+15551234567"],
+    ["thinking", "low"],
+    ["timeoutSeconds", 120],
+  ])("is right that the field %s is refused by its name", async (field, value) => {
+    await using gateway = await startProcess({ env: secrets, config: await configOfPage(page, ["gateway.json5"]) });
+    const answer = await fetch(`${gateway.url}/hooks/agent`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${secrets.WEBHOOK_TOKEN}`, "content-type": "application/json" },
+      body: JSON.stringify({ message: "Hello", [field]: value }),
+    });
+    expect(answer.status).toBe(400);
+    expect((await answer.json()) as object).toMatchObject({ errors: [{ pointer: `/${field}` }] });
+  });
+});
+
+describe("docs/sdks.md", () => {
+  const printed = "Hello\nHello again\nagent-not-found 404\n";
+
+  it("prints what it should with the TypeScript client", async () => {
+    await using gateway = await startProcess({ env: secrets, config: { ...admin, agents } });
+    const file = join(root, "dist", `sdks-${process.pid}.mts`);
+    const client = join(root, "generated/clients/typescript/src/index.ts");
+    writeFileSync(file, at(gateway.url, block("docs/sdks.md", "typescript")).replace("@agent-gateway/client", client));
+    try {
+      const { stdout } = await run(process.execPath, ["--import", "tsx", file], {
+        env: { ...process.env, ...secrets },
+      });
+      expect(stdout).toBe(printed);
+    } finally {
+      rmSync(file);
+    }
+  });
+
+  it("prints the same with the Python client", async () => {
+    await using gateway = await startProcess({ env: secrets, config: { ...admin, agents } });
+    const env = { ...process.env, ...secrets, PYTHONPATH: join(root, "generated/clients/python/src") };
+    const { stdout } = await run("python3", ["-c", at(gateway.url, block("docs/sdks.md", "python"))], { env });
+    expect(stdout).toBe(printed);
+  });
+});
+
+describe("docs/deploying.md", () => {
+  it("makes a different secret of 32 digits for each name", async () => {
+    const folder = await paste("mktemp -d", {});
+    await paste(block("docs/deploying.md", "secrets"), {}, folder.trim());
+    const made = (await paste("cat .env; rm .env; rmdir $PWD", {}, folder.trim())).trim().split("\n");
+    const values = made.map((line) => line.split("=")[1]);
+    expect(values.filter((value) => /^[0-9a-f]{32}$/.test(value ?? ""))).toHaveLength(5);
+    expect(new Set(values).size).toBe(values.length);
+  });
+});
+
+describe("docs/troubleshooting.md", () => {
+  it("names commands that are there", async () => {
+    const page = blocksOf("docs/troubleshooting.md").flatMap(({ text }) => text.trim().split("\n"));
+    expect(page.length).toBeGreaterThan(4);
+    for (const line of page) {
+      const [name, ...words] = line.split(" ");
+      expect(name).toBe("agent-gateway");
+      const command = words.filter((word) => !word.startsWith("dlv_"));
+      expect((await runCli([...command, "--help"])).code, line).toBe(0);
+    }
+  });
+});
