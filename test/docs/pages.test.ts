@@ -87,11 +87,14 @@ describe("docs/quickstart.md", () => {
     const env = Object.fromEntries(names.map((name) => [name, `secret-of-the-quickstart-${name}`]));
     await using folder = await startProcess({ config: "{ agents: { main: { backend: 'echo' } } }" });
     await paste(skill, env, folder.folder);
+    const agent = blocks.find(({ name }) => name === "agent.mjs");
+    writeFileSync(join(folder.folder, "agent.mjs"), agent?.text ?? "");
     await using gateway = await startProcess({ config: config?.text ?? "", env, cwd: folder.folder });
 
     const outputs: string[] = [];
     for (const text of calls) outputs.push(await paste(at(gateway.url, text), env, folder.folder));
-    const [ready, sent, streamed, skills, idempotent, minted, called, metrics] = outputs as [
+    const [ready, sent, own, streamed, skills, idempotent, minted, called, metrics] = outputs as [
+      string,
       string,
       string,
       string,
@@ -101,12 +104,13 @@ describe("docs/quickstart.md", () => {
       string,
       string,
     ];
-    expect(outputs).toHaveLength(8);
+    expect(outputs).toHaveLength(9);
     expect(JSON.parse(ready)).toMatchObject({ ready: true });
     expect(JSON.parse(sent)).toMatchObject({
       session_id: "agent:main:rest:ada",
       reply: "What changed since yesterday?",
     });
+    expect(JSON.parse(own)).toMatchObject({ reply: "You wrote 4 words.", status: "completed" });
     expect(streamed.match(/^event: message\.delta$/gm)).toHaveLength(4);
     expect(skills).toContain('"skill_id":"summarise"');
     expect(skills).toContain('"reply":"/summarise {\\"lines\\":3}"');
