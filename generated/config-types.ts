@@ -319,6 +319,8 @@ export interface components {
             rpc: components["schemas"]["Rpc"];
             /** @default {} */
             console: components["schemas"]["Console"];
+            /** @default {} */
+            tracing: components["schemas"]["Tracing"];
         };
         /**
          * @description Headers to send with each request, for instance `authorization`. Secrets are best as `${NAME}`.
@@ -908,6 +910,29 @@ export interface components {
             /** @default 256KiB */
             maxOutput: components["schemas"]["Output"];
         };
+        /** @description Traces for OpenTelemetry, over OTLP/HTTP with JSON. Off without an address here or in `OTEL_EXPORTER_OTLP_ENDPOINT`. A change needs a restart. */
+        Tracing: {
+            /**
+             * @description The whole address of the collector's traces. Wins over the environment.
+             * @example http://127.0.0.1:4318/v1/traces
+             */
+            endpoint?: components["schemas"]["ChannelUrl"];
+            /**
+             * @description Sent with each request, beside those of `OTEL_EXPORTER_OTLP_HEADERS`.
+             * @default {}
+             * @example {
+             *       "x-api-key": "${COLLECTOR_KEY}"
+             *     }
+             */
+            headers: {
+                [key: string]: string;
+            };
+            /**
+             * @description Whether spans hold the message and the reply. By default none does.
+             * @default false
+             */
+            content: boolean;
+        };
         /** @description How the sender signs. With it, the mapping is reached at its own path alone, and the shared token does not count there. */
         Verify: {
             /**
@@ -1226,6 +1251,7 @@ export interface components {
             openai?: components["schemas"]["OpenAiWritten"];
             rpc?: components["schemas"]["RpcWritten"];
             console?: components["schemas"]["Console"];
+            tracing?: components["schemas"]["TracingWritten"];
         };
         /** @description An agent that is a web service: it gets each turn as a POST (docs/agents.md). */
         HttpWritten: {
@@ -1530,6 +1556,25 @@ export interface components {
             callTimeout?: components["schemas"]["Wait"];
             maxOutput?: components["schemas"]["Output"];
         };
+        /** @description Traces for OpenTelemetry, over OTLP/HTTP with JSON. Off without an address here or in `OTEL_EXPORTER_OTLP_ENDPOINT`. A change needs a restart. */
+        TracingWritten: {
+            /**
+             * @description The whole address of the collector's traces. Wins over the environment.
+             * @example http://127.0.0.1:4318/v1/traces
+             */
+            endpoint?: components["schemas"]["ChannelUrl"];
+            /**
+             * @description Sent with each request, beside those of `OTEL_EXPORTER_OTLP_HEADERS`.
+             * @example {
+             *       "x-api-key": "${COLLECTOR_KEY}"
+             *     }
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /** @description Whether spans hold the message and the reply. By default none does. */
+            content?: boolean;
+        };
         /** @description Requests of other systems that wake an agent or start a turn. */
         WebhooksWritten: {
             /** @description Whether the surface is on. By default it is if it has a token or a mapping with `verify`. `true` without either is refused. */
@@ -1666,6 +1711,7 @@ export type TimeoutsConfig = components["schemas"]["Timeouts"];
 export type TlsConfig = components["schemas"]["Tls"];
 export type TokenNameConfig = components["schemas"]["TokenName"];
 export type ToolServerConfig = components["schemas"]["ToolServer"];
+export type TracingConfig = components["schemas"]["Tracing"];
 export type VerifyConfig = components["schemas"]["Verify"];
 export type WaitConfig = components["schemas"]["Wait"];
 export type WebhookSessionIdConfig = components["schemas"]["WebhookSessionId"];

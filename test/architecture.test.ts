@@ -43,6 +43,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
       "src/handlers/",
       "src/kit/",
       "src/observe/",
+      "src/outbound/",
       "src/store/",
       "src/tools/",
       "src/wire/",

@@ -84,7 +84,7 @@ export const start = async (options: ServeOptions, env: NodeJS.ProcessEnv): Prom
   const readConfig = (agent?: string) => watch?.reload("rpc", agent);
   // A start may wait for its store on nothing but timers that do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
-  const gateway = await startGateway({ loaded, logger, readConfig, configState: () => watch?.state }).finally(() =>
+  const gateway = await startGateway({ loaded, logger, env, readConfig, configState: () => watch?.state }).finally(() =>
     clearInterval(alive),
   );
   if (loaded.tryOut) process.stdout.write(banner(gateway, loaded.tryOut, process.cwd()));

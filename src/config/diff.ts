@@ -10,7 +10,8 @@ export type Difference = {
 };
 
 export function diffConfig(running: Config, next: Config): Difference {
-  const isFixed = (path: Path) => path[0] === "store" || (path[0] === "webhooks" && path[1] === "path");
+  const isFixed = (path: Path) =>
+    path[0] === "store" || (path[0] === "webhooks" && path[1] === "path") || isTracing(path);
   const rest = (config: Config) => ({ ...config, gateway: { ...config.gateway, listeners: undefined } });
   const paths = compare(rest(running), rest(next), []);
   const movedKeys = moved(running, next);
@@ -22,17 +23,23 @@ export function diffConfig(running: Config, next: Config): Difference {
     // The store is one key: its type and its address change together.
     needsRestart: [
       ...movedKeys,
-      ...new Set(paths.filter(isFixed).map((path) => (path[0] === "store" ? "store" : dotted(path)))),
+      ...new Set(
+        paths
+          .filter(isFixed)
+          .map((path) => (path[0] === "store" ? "store" : isTracing(path) ? "gateway.tracing" : dotted(path))),
+      ),
     ],
   };
 }
+
+const isTracing = (path: Path): boolean => path[0] === "gateway" && path[1] === "tracing";
 
 /** The configuration to run after a reload: the new one, except for keys that need a restart. */
 export function applyReload(running: Config, next: Config): Config {
   const { listeners } = (moved(running, next).length > 0 ? running : next).gateway;
   return Object.freeze({
     ...next,
-    gateway: Object.freeze({ ...next.gateway, listeners }),
+    gateway: Object.freeze({ ...next.gateway, listeners, tracing: running.gateway.tracing }),
     webhooks: Object.freeze({ ...next.webhooks, path: running.webhooks.path }),
     store: running.store,
   });

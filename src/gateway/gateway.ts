@@ -29,6 +29,7 @@ import { missingPackages } from "./packages.ts";
 import { createPressure, createProcessHealth } from "./process-health.ts";
 import { coreSettingsOf } from "./settings.ts";
 import { forgetfulness, openStore } from "./stores.ts";
+import { tracingSettingsOf } from "./tracing-settings.ts";
 
 /** The parts that this version has; the loader refuses the rest by name. */
 export const BUILT = {
@@ -43,6 +44,8 @@ export type GatewayOptions = {
   logger: Logger;
   /** Reads the configuration again when a caller asks; without it, or undefined, there is none to read. */
   readConfig?: (...asked: Parameters<ReadConfig>) => ReturnType<ReadConfig> | undefined;
+  /** OpenTelemetry's variables are read from it. */
+  env?: NodeJS.ProcessEnv;
   /** The state of the configuration since it is watched; without it, the configuration of the start is in force. */
   configState?: () => ConfigState | undefined;
   /** Where a test puts a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
@@ -87,6 +90,7 @@ const LAST_REQUESTS_MS = 1_000;
 export const startGateway = async (options: GatewayOptions): Promise<Gateway> => {
   const { loaded, logger } = options;
   const { config } = loaded;
+  const tracing = tracingSettingsOf(config, options.env ?? {}, version);
   const closing = new AbortController();
   const clock = systemClock;
   const began = clock.monotonic();
@@ -118,6 +122,13 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     },
   );
   registerGauges(registry, store, core);
+  let running = config;
+  // Nothing of it is loaded where it is off.
+  const traces =
+    tracing &&
+    (await import("./tracing.ts")).startTracing({
+      ...{ settings: tracing, config: () => running, core, events, clock, version },
+    });
   /** Resolves when the latest configuration is in force. */
   let taken: Promise<void> = Promise.resolve();
   const readConfig: ReadConfig = async (agent) => {
@@ -142,6 +153,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const close = async () => {
     await Promise.all(listeners.map((listener) => listener.close()));
     await core.close();
+    await traces?.close();
     await backends.close();
     await store[Symbol.asyncDispose]();
     lag[Symbol.dispose]();
@@ -198,6 +210,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     const generation = backends.next();
     try {
       await core.reconfigure(coreSettingsOf(next, played ?? generation.answering), () => {
+        running = next;
         doors.reconfigure(next);
         for (const [index, { tls }] of next.gateway.listeners.entries()) if (tls) listeners[index]?.setTls(tls);
       });

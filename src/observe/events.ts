@@ -141,6 +141,9 @@ const COUNTED: { [Name in keyof Counted]: Row<Counted[Name]> } = {
   acceptPaused: ["error", "accept.paused", "accept_pauses", "Times that no new connections were taken.", "reason"],
 };
 
+/** Learns of turns that ended here, and of attempts to announce a reply, after they are stored. */
+export type TurnFollower = { turnEnded(turnId: string): void; announced(turnId: string): void };
+
 const BILLION = 1_000_000_000;
 
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
@@ -151,6 +154,7 @@ const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
  */
 export const createEvents = ({ logger, registry }: { logger: Logger; registry: Registry }) => {
   const { log } = logger;
+  let follower: TurnFollower | undefined;
   const count = (name: string, help: string, ...labels: readonly string[]) =>
     registry.counter(`gateway_${name}_total`, help, labels);
   const time = (name: string, help: string, ...labels: readonly string[]) =>
@@ -198,6 +202,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
     "outcome",
   );
 
+  const spansLost = count("spans_dropped", "Spans of traces that no collector got.", "reason");
   const died = count("events_died", "System events given up.", "agent");
   const beats = count("beats", "Heartbeats, with events and without.", "agent");
   const byModel = ["agent", "model"] as const;
@@ -244,12 +249,17 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       waitSeconds.at(turn.agent).observe(turn.queuedMs / 1000);
       log("debug", "turn.started", turn);
     },
+    /** Has a follower told, in place of the one before. */
+    follow: (next: TurnFollower): void => {
+      follower = next;
+    },
     turnEnded: (turn: TurnRun & { outcome: "completed" | "failed" | "cancelled"; ms: number }): void => {
       turns.at(turn.agent, turn.outcome).inc();
       turnSeconds.at(turn.agent).observe(turn.ms / 1000);
       // One that went well is told by its request's line, the journal and the counters.
       const level = turn.outcome === "failed" ? "warn" : turn.outcome === "cancelled" ? "info" : "debug";
       if (logger.writes(level)) log(level, "turn.ended", { ...turn, ms: rounded(turn.ms) });
+      follower?.turnEnded(turn.turnId);
     },
     /** Turns that waited for an agent that left the configuration have failed. */
     turnsGivenUp: (given: { agent: string; count: number }) => log("warn", "turns.given-up", given),
@@ -261,10 +271,16 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       announcements.at(channel, outcome).inc();
       const level = outcome === "delivered" ? "debug" : outcome === "returned" ? "info" : "warn";
       log(level, `announcement.${outcome}`, attempt);
+      if (outcome !== "returned") follower?.announced(attempt.turnId);
     },
     /** As the gateway stopped. `kept`: it goes on with them after its start; else the store forgets them. */
     announcementsLeft: ({ left, kept }: { left: number; kept: boolean }): void =>
       log(kept ? "info" : "warn", "announcements.left", { left, kept }),
+    /** No room is told by the counter alone: it would be a line for each turn. */
+    spansDropped: (dropped: { reason: "queue" | "collector"; count: number; detail: string }): void => {
+      spansLost.at(dropped.reason).inc(dropped.count);
+      log(dropped.reason === "queue" ? "debug" : "warn", "spans.dropped", dropped);
+    },
     eventDead: (dead: { eventId: string; agent: string; attempts: number; turnId: string; reason: string }): void => {
       died.at(dead.agent).inc();
       log("warn", "event.dead", dead);

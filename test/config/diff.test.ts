@@ -80,6 +80,7 @@ test.each([
   [{ gateway: { port: 1 } }, "gateway.port"],
   [{ gateway: { listeners: [{ port: 1 }, { port: 2 }] } }, "gateway.listeners"],
   [{ gateway: { listeners: [{ port: 18789, surfaces: ["rpc"] }] } }, "gateway.listeners"],
+  [{ gateway: { tracing: { endpoint: "http://127.0.0.1:4318/v1/traces" } } }, "gateway.tracing"],
   [{ store: { type: "sqlite", path: "/x.db" } }, "store"],
   [{ webhooks: { path: "/in" } }, "webhooks.path"],
 ])("%j needs a restart", async (sections, key) => {

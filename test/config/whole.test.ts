@@ -29,6 +29,7 @@ const everything = `{
       rateLimit: { maxRequests: 10, windowMs: 1000 }, socketsPerAddress: 20000,
     },
     console: { enabled: true, token: "\${CONSOLE_TOKEN}" },
+    tracing: { endpoint: "https://collector.example.com/v1/traces", headers: { "x-api-key": "key" }, content: false },
   },
   webhooks: {
     enabled: true,

@@ -17,8 +17,9 @@ import { root } from "#test/harness/process.ts";
 const copy = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "gateway-build-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  for (const name of ["src", "specs", "generated", "scripts", "node_modules", "package.json", "tsconfig.json"])
-    symlinkSync(join(root, name), join(folder, name));
+  const pages = ["docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+  const others = ["src", "specs", "generated", "scripts", "node_modules", "package.json", "tsconfig.json"];
+  for (const name of [...pages, ...others]) symlinkSync(join(root, name), join(folder, name));
   return folder;
 };
 
@@ -32,5 +33,5 @@ test("a build leaves a running gateway what it has not loaded yet, and takes awa
   const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", "scripts/build.ts"], { cwd: folder });
   expect([status, String(stderr)]).toEqual([0, ""]);
   expect([existsSync(chunk("of-the-last.js")), existsSync(chunk("of-long-ago.js"))]).toEqual([true, false]);
-  expect(readdirSync(join(folder, "dist")).sort()).toEqual(["chunks", "console", "main.js"]);
+  expect(readdirSync(join(folder, "dist")).sort()).toEqual(["chunks", "console", "docs", "main.js"]);
 });
