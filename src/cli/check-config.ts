@@ -2,6 +2,8 @@ import { existsSync } from "node:fs";
 import { loadConfig } from "#config/load.ts";
 import { ConfigError, type ConfigProblem, showProblem } from "#config/problems.ts";
 import { BUILT } from "#gateway/gateway.ts";
+import { tracingSettingsOf } from "#gateway/tracing-settings.ts";
+import { version } from "../version.ts";
 import { configFile, withEnvFile } from "./configured.ts";
 import { UsageError } from "./failures.ts";
 
@@ -21,7 +23,9 @@ export const checkConfig = async (given: string | undefined, env: NodeJS.Process
       given === undefined ? "agent-gateway init writes one here" : "agent-gateway check FILE",
     );
   try {
-    const { config, warnings } = await loadConfig({ file, env: withEnvFile(file, env), built: BUILT });
+    const all = withEnvFile(file, env);
+    const { config, warnings } = await loadConfig({ file, env: all, built: BUILT });
+    tracingSettingsOf(config, all, version);
     const agents = Object.keys(config.agents);
     const mappings = Object.keys(config.webhooks.mappings).length;
     const summary = `${file} is valid: ${count(agents.length, "agent")} (${agents.join(", ")}), ${count(mappings, "mapping")}, store ${config.store.type}.`;

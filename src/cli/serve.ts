@@ -71,7 +71,8 @@ type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };
 export const start = async (options: ServeOptions, env: NodeJS.ProcessEnv): Promise<Served> => {
   const { config: file, host } = options;
   const port = portOf(options.port);
-  const load = () => loadConfig({ file, env: withEnvFile(configFile(file, env), env), host, port, built: BUILT });
+  const all = () => withEnvFile(configFile(file, env), env);
+  const load = () => loadConfig({ file, env: all(), host, port, built: BUILT });
   const loaded = await load();
   const logger = createLogger({
     level: oneOf(env, "LOG_LEVEL", ["debug", "info", "warn", "error"]) ?? "info",
@@ -84,9 +85,13 @@ export const start = async (options: ServeOptions, env: NodeJS.ProcessEnv): Prom
   const readConfig = (agent?: string) => watch?.reload("rpc", agent);
   // A start may wait for its store on nothing but timers that do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
-  const gateway = await startGateway({ loaded, logger, env, readConfig, configState: () => watch?.state }).finally(() =>
-    clearInterval(alive),
-  );
+  const gateway = await startGateway({
+    loaded,
+    logger,
+    env: all(),
+    readConfig,
+    configState: () => watch?.state,
+  }).finally(() => clearInterval(alive));
   if (loaded.tryOut) process.stdout.write(banner(gateway, loaded.tryOut, process.cwd()));
   watch = watchFile(gateway, loaded, load, logger);
   return { gateway, logger, watch };

@@ -1,4 +1,5 @@
 import type { Config } from "#config/config.ts";
+import { ConfigError } from "#config/problems.ts";
 
 /** Where traces go, how many of them, and what they say of this process. */
 export type TracingSettings = {
@@ -26,8 +27,8 @@ const SAMPLERS: Readonly<Record<string, { ratio: number | "argument"; followsCal
 };
 
 /**
- * The settings of the configuration and of OpenTelemetry's environment variables; undefined where tracing is off. A variable with a value
- * that cannot be followed throws, with its name.
+ * The settings of the configuration and of OpenTelemetry's environment variables; undefined where tracing is off. Throws a ConfigError for
+ * a variable whose value cannot be followed.
  */
 export const tracingSettingsOf = (
   { gateway: { tracing } }: Pick<Config, "gateway">,
@@ -40,13 +41,15 @@ export const tracingSettingsOf = (
   const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === "true" || env.OTEL_TRACES_EXPORTER === "none";
   if (!url || isOff) return undefined;
   if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw new Error(
-      `The address for traces is ${url}: give one that begins with http:// or https://, for example http://127.0.0.1:4318.`,
+    throw refusal(
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+      `is ${url}: give an address with http:// or https://, for example http://127.0.0.1:4318.`,
     );
   const protocol = env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || env.OTEL_EXPORTER_OTLP_PROTOCOL;
   if (protocol && protocol !== "http/json")
-    throw new Error(
-      `OTEL_EXPORTER_OTLP_PROTOCOL is ${protocol}: traces are sent as http/json. Set it so, or leave it out.`,
+    throw refusal(
+      "OTEL_EXPORTER_OTLP_PROTOCOL",
+      `is ${protocol}: traces are sent as http/json. Set it so, or leave it out.`,
     );
   return {
     url,
@@ -82,18 +85,18 @@ const pairsOf = (variable: string, text = ""): Record<string, string> =>
         // Told below: a percent sign without its digits.
       }
       // Its value may be a secret.
-      throw new Error(`${variable} cannot be read: give name=value, separated by commas, with values percent-encoded.`);
+      throw refusal(variable, "cannot be read: give name=value, separated by commas, with values percent-encoded.");
     }),
   );
 
 const samplerOf = (env: NodeJS.ProcessEnv): { ratio: number; followsCaller: boolean } => {
   const name = env.OTEL_TRACES_SAMPLER || "parentbased_always_on";
   const sampler = SAMPLERS[name];
-  if (!sampler) throw new Error(`OTEL_TRACES_SAMPLER is ${name}: give one of ${Object.keys(SAMPLERS).join(", ")}.`);
+  if (!sampler) throw refusal("OTEL_TRACES_SAMPLER", `is ${name}: give one of ${Object.keys(SAMPLERS).join(", ")}.`);
   if (sampler.ratio !== "argument") return { ratio: sampler.ratio, followsCaller: sampler.followsCaller };
   const ratio = Number(env.OTEL_TRACES_SAMPLER_ARG || "1");
   if (!(ratio >= 0 && ratio <= 1))
-    throw new Error(`OTEL_TRACES_SAMPLER_ARG is ${env.OTEL_TRACES_SAMPLER_ARG}: give a number from 0 to 1.`);
+    throw refusal("OTEL_TRACES_SAMPLER_ARG", `is ${env.OTEL_TRACES_SAMPLER_ARG}: give a number from 0 to 1.`);
   return { ratio, followsCaller: sampler.followsCaller };
 };
 
@@ -102,5 +105,8 @@ const numberOf = (env: NodeJS.ProcessEnv, name: string, usual: number): number =
   if (!text) return usual;
   const value = Number(text);
   if (Number.isSafeInteger(value) && value > 0) return value;
-  throw new Error(`${name} is ${text}: give a whole number above 0.`);
+  throw refusal(name, `is ${text}: give a whole number above 0.`);
 };
+
+const refusal = (key: string, message: string): ConfigError =>
+  new ConfigError([{ file: null, line: null, column: null, key, message }]);

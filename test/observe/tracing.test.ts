@@ -1,8 +1,10 @@
-import { resolve } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tracingSettingsOf } from "#gateway/tracing-settings.ts";
 import { startChatCompletions } from "#test/backends/stand-ins/openai.ts";
 import { answer, hang, startReceiver } from "#test/channels/receiver.ts";
+import { emptyFolder, runCli } from "#test/cli/cli.ts";
 import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 import { type SeenSpan, startCollector } from "./collector.ts";
 
@@ -250,5 +252,16 @@ describe("the settings of tracing", () => {
     [{ OTEL_BSP_MAX_QUEUE_SIZE: "many" }, "OTEL_BSP_MAX_QUEUE_SIZE"],
   ])("refuse %j with what to give", (env, words) => {
     expect(() => settings({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", ...(env as object) })).toThrow(words);
+  });
+
+  it("that cannot be followed are told by `check` and refuse the start, in a sentence", async () => {
+    const cwd = emptyFolder();
+    writeFileSync(join(cwd, "gateway.json5"), `{ agents: { main: { backend: "echo" } } }`);
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" };
+    const words = "OTEL_EXPORTER_OTLP_PROTOCOL is grpc: traces are sent as http/json. Set it so, or leave it out.";
+    const checked = await runCli(["check"], { cwd, env });
+    expect([checked.code, checked.out + checked.err]).toEqual([1, expect.stringContaining(words)]);
+    const started = await runCli(["serve", "--port", "0"], { cwd, env });
+    expect([started.code, started.err]).toEqual([1, `${words}\nNext: agent-gateway check\n`]);
   });
 });
