@@ -18,7 +18,7 @@ export default defineConfig({
   // `await using` is newer than Node 20.
   oxc: { target: "node20" },
   test: {
-    globalSetup: ["test/harness/build.ts"],
+    globalSetup: ["test/harness/build.ts", "test/harness/pairs.ts"],
     setupFiles: ["test/harness/setup.ts"],
     reporters: ["./test/harness/reporter.ts"],
     silent: "passed-only",

@@ -1,5 +1,7 @@
 // The account of one test file: every reply that a gateway says it gave must have been held to the contract by the client that got it.
 
+import { writePairs } from "./pairs.ts";
+
 type Given = { requestId: string; operation: string; status: number };
 
 const given: Given[] = [];
@@ -48,6 +50,7 @@ const CALLER_GONE = 499;
 
 /** The account of the next file, which may be in the same process, begins empty. */
 export const closeLedger = (): void => {
+  writePairs();
   const open = openItems();
   given.length = faults.length = sent = settled = 0;
   checked.clear();

@@ -16,6 +16,7 @@ import {
 } from "./contract.ts";
 import { noteChecked, noteFault, settling } from "./ledger.ts";
 import { createChunkReader, isOpenAiPath, openAiErrorNameOf } from "./openai-contract.ts";
+import { notePair } from "./pairs.ts";
 import { rpcReplyFaults } from "./rpc-contract.ts";
 import { createEventReader } from "./sse.ts";
 
@@ -51,15 +52,11 @@ export const checkReply = (place: Place, status: number, headers: Headers, text:
   if (faults.length > 0) throw new ContractFault(faults);
   const json = type?.endsWith("json") && text !== "" ? JSON.parse(text) : undefined;
   const isProblem = type === "application/problem+json";
-  return {
-    status,
-    headers,
-    requestId,
-    text,
-    json,
-    problem: json,
-    error: isProblem && json ? errorNameOf(json) : isRpc ? json?.error?.data.name : openAiErrorIn(place, status, json),
-  };
+  const error: ErrorName | undefined =
+    isProblem && json ? errorNameOf(json) : isRpc ? json?.error?.data.name : openAiErrorIn(place, status, json);
+  const route = routeAt(place);
+  if (route) notePair(route.operation, error ?? String(status));
+  return { status, headers, requestId, text, json, problem: json, error };
 };
 
 const openAiErrorIn = ({ path }: Place, status: number, json: unknown): ErrorName | undefined =>
@@ -81,8 +78,10 @@ export const checkedFetch = (request: Request): Promise<Response> =>
 export const checkHead = (place: Place, status: number, headers: Headers): void => {
   const faults = faultsOf(place, { status, headers, body: undefined });
   noteChecked(headers.get("x-request-id") ?? "");
-  if (!routeAt(place)?.stream) faults.push(`${place.path} has no stream`);
+  const route = routeAt(place);
+  if (!route?.stream) faults.push(`${place.path} has no stream`);
   if (faults.length > 0) throw new ContractFault(faults);
+  if (route) notePair(route.operation, String(status));
 };
 
 const checkedStream = (place: Place, response: Response): Response => {

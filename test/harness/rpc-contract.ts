@@ -1,6 +1,7 @@
 import { type ErrorName, errors } from "#generated/errors.ts";
 import { methods } from "#generated/methods.ts";
 import type { Validate } from "#generated/validators/validate.ts";
+import { notePair } from "./pairs.ts";
 import { resultShape, rpcErrorShape } from "./shapes.ts";
 
 export type RpcFailure = {
@@ -37,6 +38,7 @@ export const answerFaults = (answer: unknown, method?: string): string[] => {
   if (error !== undefined) found.push(...errorFaults(error, method));
   else if (method !== undefined && rowOf(method))
     found.push(...shapeFaults(resultShape(method) as Validate, result, "result"));
+  if (method !== undefined && rowOf(method) && found.length === 0) notePair(method, error?.data.name ?? "result");
   return found;
 };
 
