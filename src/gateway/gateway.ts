@@ -11,7 +11,7 @@ import { systemClock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { programFlaw } from "#kit/programs/program.ts";
-import { createEvents, type Events } from "#observe/events.ts";
+import { createEvents, type Events, type TurnFollower } from "#observe/events.ts";
 import type { Logger } from "#observe/logger.ts";
 import { createLoopLag } from "#observe/loop-lag.ts";
 import { createRegistry, type Metric } from "#observe/metrics.ts";
@@ -95,7 +95,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const clock = systemClock;
   const began = clock.monotonic();
   const registry = createRegistry();
-  const events = createEvents({ logger, registry });
+  const followers = new Set<TurnFollower>();
+  const events = createEvents({ logger, registry, followers });
   const lag = createLoopLag();
   registerProcessMetrics(registry, { version, lag });
   const { wrapStore = (own: Store) => own, requestMs } = options;
@@ -128,6 +129,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     tracing &&
     (await import("./tracing.ts")).startTracing({
       ...{ settings: tracing, config: () => running, core, events, clock, version },
+      follow: (follower) => followers.add(follower),
     });
   /** Resolves when the latest configuration is in force. */
   let taken: Promise<void> = Promise.resolve();

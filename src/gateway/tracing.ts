@@ -8,7 +8,7 @@ import {
   traceIdOfTurn,
 } from "#core/recorder/turn-spans.ts";
 import type { Clock } from "#kit/clock.ts";
-import type { Events } from "#observe/events.ts";
+import type { Events, TurnFollower } from "#observe/events.ts";
 import { createOtlpSink, type SpanSink } from "#outbound/otlp.ts";
 import type { Turn } from "#store/store.ts";
 import type { TracingSettings } from "./tracing-settings.ts";
@@ -20,6 +20,7 @@ export type TracingParts = {
   events: Events;
   clock: Clock;
   version: string;
+  follow: (follower: TurnFollower) => void;
 };
 
 /** Turns whose records are read at once; later ones go without a trace. */
@@ -53,7 +54,7 @@ export const startTracing = (parts: TracingParts): { close(): Promise<void> } =>
     reading.add(read);
   };
 
-  events.follow({
+  parts.follow({
     turnEnded: (turnId) =>
       trace(turnId, async (traced) => {
         const provider = providerOf(parts.config(), traced.turn);

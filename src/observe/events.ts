@@ -144,6 +144,8 @@ const COUNTED: { [Name in keyof Counted]: Row<Counted[Name]> } = {
 /** Learns of turns that ended here, and of attempts to announce a reply, after they are stored. */
 export type TurnFollower = { turnEnded(turnId: string): void; announced(turnId: string): void };
 
+type EventsParts = { logger: Logger; registry: Registry; followers?: ReadonlySet<TurnFollower> };
+
 const BILLION = 1_000_000_000;
 
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
@@ -152,9 +154,8 @@ const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
  * The business events: each is one log line and one count, in one call. Labels have few values; ids go to the line only.
  * No event throws or waits.
  */
-export const createEvents = ({ logger, registry }: { logger: Logger; registry: Registry }) => {
+export const createEvents = ({ logger, registry, followers = new Set() }: EventsParts) => {
   const { log } = logger;
-  let follower: TurnFollower | undefined;
   const count = (name: string, help: string, ...labels: readonly string[]) =>
     registry.counter(`gateway_${name}_total`, help, labels);
   const time = (name: string, help: string, ...labels: readonly string[]) =>
@@ -249,17 +250,13 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       waitSeconds.at(turn.agent).observe(turn.queuedMs / 1000);
       log("debug", "turn.started", turn);
     },
-    /** Has a follower told, in place of the one before. */
-    follow: (next: TurnFollower): void => {
-      follower = next;
-    },
     turnEnded: (turn: TurnRun & { outcome: "completed" | "failed" | "cancelled"; ms: number }): void => {
       turns.at(turn.agent, turn.outcome).inc();
       turnSeconds.at(turn.agent).observe(turn.ms / 1000);
       // One that went well is told by its request's line, the journal and the counters.
       const level = turn.outcome === "failed" ? "warn" : turn.outcome === "cancelled" ? "info" : "debug";
       if (logger.writes(level)) log(level, "turn.ended", { ...turn, ms: rounded(turn.ms) });
-      follower?.turnEnded(turn.turnId);
+      for (const follower of followers) follower.turnEnded(turn.turnId);
     },
     /** Turns that waited for an agent that left the configuration have failed. */
     turnsGivenUp: (given: { agent: string; count: number }) => log("warn", "turns.given-up", given),
@@ -271,7 +268,7 @@ export const createEvents = ({ logger, registry }: { logger: Logger; registry: R
       announcements.at(channel, outcome).inc();
       const level = outcome === "delivered" ? "debug" : outcome === "returned" ? "info" : "warn";
       log(level, `announcement.${outcome}`, attempt);
-      if (outcome !== "returned") follower?.announced(attempt.turnId);
+      if (outcome !== "returned") for (const follower of followers) follower.announced(attempt.turnId);
     },
     /** As the gateway stopped. `kept`: it goes on with them after its start; else the store forgets them. */
     announcementsLeft: ({ left, kept }: { left: number; kept: boolean }): void =>
