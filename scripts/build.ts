@@ -27,7 +27,7 @@ const filesIn = async (folder: string): Promise<string[]> => {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 };
 
-/** How long a gateway that was started from the build before finds what it loads late. A build for others (`--clean`) holds itself alone. */
+/** The time for which a gateway of the build before still finds the files that it loads late. A build for others (`--clean`) keeps no older file. */
 const KEPT_MS = process.argv.includes("--clean") ? 0 : 24 * 3_600_000;
 
 /** Puts the new build in the place of the old one, file by file: whoever starts meanwhile finds one or the other, whole. */

@@ -1,4 +1,4 @@
-/** A panel: what its lines are, in PromQL, and what one line is called. Its description is the help of its first metric. */
+/** A panel: its lines, each a query in PromQL with a legend. Its description is the help of its first metric. */
 export type Panel = { title: string; unit?: string; lines: readonly (readonly [expr: string, legend: string])[] };
 
 const quantiles = (metric: string, by: string, legend: string): Panel["lines"] =>
@@ -20,9 +20,9 @@ const value = (metric: string, legend = "{{instance}}"): Panel["lines"] => [[`${
 /** The rows of the dashboard. `$of` stands for the gateways that are looked at. */
 export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
   {
-    title: "What comes in",
+    title: "Requests",
     panels: [
-      { title: "Requests", unit: "reqps", lines: rate("gateway_requests_total", "surface, status") },
+      { title: "Answers", unit: "reqps", lines: rate("gateway_requests_total", "surface, status") },
       {
         title: "Time to answer",
         unit: "s",

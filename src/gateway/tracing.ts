@@ -8,6 +8,7 @@ import {
   traceIdOfTurn,
 } from "#core/recorder/turn-spans.ts";
 import type { Clock } from "#kit/clock.ts";
+import { GatewayError } from "#kit/errors.ts";
 import type { Events, TurnFollower } from "#observe/events.ts";
 import { createOtlpSink, type SpanSink } from "#outbound/otlp.ts";
 import type { Turn } from "#store/store.ts";
@@ -49,7 +50,10 @@ export const startTracing = (parts: TracingParts): { close(): Promise<void> } =>
     }
     const read = readTurn(core, turnId)
       .then((traced) => (traced && isKept(traced, settings) ? tell(traced) : undefined))
-      .catch((error: unknown) => events.unexpectedError({ error, where: "tracing" }))
+      .catch((error: unknown) => {
+        if (GatewayError.from(error).name === "internal") events.unexpectedError({ error, where: "tracing" });
+        else events.storeFailed({ operation: "readTrace", error });
+      })
       .finally(() => reading.delete(read));
     reading.add(read);
   };
@@ -79,13 +83,14 @@ const readTurn = async (core: Core, turnId: string): Promise<TracedTurn | undefi
   const turn = await core.store.getTurn(turnId);
   if (!turn) return undefined;
   const none = { turn, delivery: undefined, timeline: [] };
-  // The recorder may have let it go already.
-  return turn.deliveryId === undefined
-    ? none
-    : await core.deliveries.get(turn.deliveryId).then(
-        (found) => ({ turn, ...found }),
-        () => none,
-      );
+  if (turn.deliveryId === undefined) return none;
+  try {
+    return { turn, ...(await core.deliveries.get(turn.deliveryId)) };
+  } catch (error) {
+    // The recorder may have let it go already.
+    if (GatewayError.from(error).name === "delivery-not-found") return none;
+    throw error;
+  }
 };
 
 const isKept = ({ turn, delivery }: TracedTurn, { ratio, followsCaller }: TracingSettings): boolean => {

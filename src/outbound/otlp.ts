@@ -2,7 +2,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { Span } from "#kit/span.ts";
 import { ask, openAgent, targetOf } from "./ask.ts";
 
-/** Why spans are not sent: no room in the queue, or a collector that does not take them. */
+/** The reason that spans are not sent: no room in the queue, or a collector that does not take them. */
 export type DropReason = "queue" | "collector";
 
 /** Takes spans and sends them later. `add` never waits and never throws. */

@@ -10,6 +10,15 @@ import { allowedBy, mistakesIn, type Schema } from "./arbitrary.ts";
 // Requests are made from the schemas alone. Each reply is held to the contract by the client, so that one which is not documented fails.
 
 const RUNS = 20;
+/** Fields that a schema allows and a call may refuse all the same. */
+const MAY_BE_REFUSED: Readonly<Record<string, string>> = {
+  cursor: "only cursors that the gateway gave are taken",
+  stream: "a call over HTTP cannot be streamed to",
+  from: "a span has to begin before it ends, and before now",
+  to: "likewise",
+};
+const withoutThese = (fields: object): object =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => !(name in MAY_BE_REFUSED)));
 const gateway = await shareGateway({ config: { webhooks: { rateLimit: { maxRequests: 0 } } } });
 const rpc = createRpc(gateway.url);
 
@@ -34,10 +43,10 @@ const send = (route: Route, body: object) => {
 };
 
 describe.each(withBody.map((route) => [route.operation, route] as const))("%s", (_, { schema, ...route }) => {
-  it("answers every body that its schema allows as the contract says", async () => {
+  it("takes every body that its schema allows, or tells of something else than its form", async () => {
     await fc.assert(
       fc.asyncProperty(allowedBy(openapi as never, schema), async (body) => {
-        expect((await send(route, body as object)).error).not.toBe("internal");
+        expect(["internal", "invalid-request", "parse-error"]).not.toContain((await send(route, body as object)).error);
       }),
       { numRuns: RUNS },
     );
@@ -65,11 +74,11 @@ describe.each(methods.map((method) => [method.name, method] as const))("%s", (na
     additionalProperties: false,
   };
 
-  it("answers all params that their schemas allow as the contract says", async () => {
+  it("takes all params that their schemas allow, or tells of something else than their form", async () => {
     await fc.assert(
       fc.asyncProperty(allowedBy(openrpc as never, schema), async (given) => {
-        const { error } = await rpc.call(name as never, given as never);
-        expect(error?.code).not.toBe(-32603);
+        const { error } = await rpc.call(name as never, withoutThese(given as object) as never);
+        expect([-32603, -32602, -32600]).not.toContain(error?.code);
       }),
       { numRuns: RUNS },
     );

@@ -78,7 +78,7 @@ describe("docs/migrating-from-openclaw.md", () => {
     ["to", "+15551234567"],
     ["thinking", "low"],
     ["timeoutSeconds", 120],
-  ])("is right that the field %s is refused by its name", async (field, value) => {
+  ])("says rightly that the field %s is refused by its name", async (field, value) => {
     await using gateway = await startProcess({ env: secrets, config: await configOfPage(page, ["gateway.json5"]) });
     const answer = await fetch(`${gateway.url}/hooks/agent`, {
       method: "POST",

@@ -167,6 +167,6 @@ describe.skipIf(!has("systemd-analyze"))("the systemd unit (needs systemd-analyz
   });
 });
 
-it("the folder of the image's Dockerfile is told in docs/deploying.md", () => {
+it("docs/deploying.md names the Dockerfile", () => {
   expect(readFileSync(join(root, "docs/deploying.md"), "utf8")).toContain(`-f ${DOCKERFILE}`);
 });
