@@ -117,3 +117,24 @@ const wrongFor = ({ type, enum: choices, const: only, oneOf, anyOf }: Schema): u
   if (!types.includes("object")) return { not: "of this type" };
   return types.includes("integer") || types.includes("number") ? undefined : 7;
 };
+
+/** The mistakes that can be made in what is sent as text: a query, or headers. A header that the contract does not know is no mistake. */
+export const textMistakesIn = (document: Document, { properties = {} }: Schema): Mistake[] =>
+  Object.entries(properties).flatMap(([name, given]): Mistake[] => {
+    const schema = resolve(document, given);
+    const wrong = ["", "none of these", "x".repeat((schema.maxLength ?? 0) + 1)].find((text) => !isText(schema, text));
+    return wrong === undefined
+      ? []
+      : [[`${name} that is ${JSON.stringify(wrong).slice(0, 30)}`, (value) => ({ ...value, [name]: wrong })]];
+  });
+
+/** Whether a text is a value of the schema. */
+const isText = (
+  { type, enum: choices, pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: Schema,
+  text: string,
+): boolean => {
+  if (type === "integer") return /^-?\d+$/.test(text);
+  if (choices) return choices.includes(text);
+  const isLong = text.length >= minLength && text.length <= maxLength;
+  return isLong && (pattern === undefined || new RegExp(pattern, "u").test(text));
+};

@@ -56,9 +56,14 @@ const BEFORE_ANY: readonly ErrorName[] = [
 
 /** The operation of a place. A path that has others but not this method is held to the first of them. */
 export const routeAt = ({ method, path }: Place): Route | undefined => {
-  const target = path.split("?")[0] as string;
-  const here = (routes as readonly Route[]).filter(({ path: template }) => fits(template, target));
+  const here = routesAt(path);
   return here.find((route) => route.method === method) ?? here[0];
+};
+
+/** The operations of a path, whatever their methods. */
+export const routesAt = (path: string): Route[] => {
+  const target = path.split("?")[0] as string;
+  return (routes as readonly Route[]).filter(({ path: template }) => fits(template, target));
 };
 
 const fits = (template: string, target: string): boolean => {

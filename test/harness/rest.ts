@@ -12,6 +12,7 @@ import {
   type Problem,
   type Route,
   routeAt,
+  routesAt,
   type StreamEvent,
 } from "./contract.ts";
 import { noteChecked, noteFault, settling } from "./ledger.ts";
@@ -54,9 +55,15 @@ export const checkReply = (place: Place, status: number, headers: Headers, text:
   const isProblem = type === "application/problem+json";
   const error: ErrorName | undefined =
     isProblem && json ? errorNameOf(json) : isRpc ? json?.error?.data.name : openAiErrorIn(place, status, json);
-  const route = routeAt(place);
-  if (route) notePair(route.operation, error ?? String(status));
+  noteOutcome(place, error ?? String(status));
   return { status, headers, requestId, text, json, problem: json, error };
+};
+
+const noteOutcome = (place: Place, outcome: string): void => {
+  // All operations of a path refuse a method that none of them has.
+  const route = routeAt(place);
+  const answering = outcome === "method-not-allowed" ? routesAt(place.path) : route ? [route] : [];
+  for (const { operation } of answering) notePair(operation, outcome);
 };
 
 const openAiErrorIn = ({ path }: Place, status: number, json: unknown): ErrorName | undefined =>

@@ -121,6 +121,16 @@ describe("a skill that is triggered", () => {
     expect(({} as { polluted?: true }).polluted).toBeUndefined();
   });
 
+  test("is 202 where its turn takes longer than the call waits", async () => {
+    await using waits = await startGateway({
+      config: { skills: { dirs: [dir] } },
+      makeBackend: () => createPuppet().backend,
+      replyWaitMs: 30,
+    });
+    const { status, json } = await waits.rest.call("skills.trigger", { body: { skill_id: "translate" } });
+    expect([status, json.status]).toEqual([202, "running"]);
+  });
+
   test("streams as a message does", async () => {
     const { all } = await gateway.rest.stream("skills.trigger", { body: { skill_id: "translate" } });
     expect((await all()).at(-1)).toMatchObject({ event: "turn.completed", data: { reply: "/translate {}" } });

@@ -28,4 +28,14 @@ describe("turns.list", () => {
     expect(idsOf(page)).toEqual([second]);
     expect(idsOf(await list({ limit: "1", cursor: String(page.next_cursor) }))).toEqual([first]);
   });
+
+  test.each([
+    ["as it is", "agent:main:rest:a b", "agent:main:rest:a+b"],
+    ["in percent", "agent:main:rest:c d", "agent%3Amain%3Arest%3Ac%20d"],
+  ])("takes a session's id %s, with a space of either form", async (_, session_id, written) => {
+    const turn = await send(session_id);
+    const { json } = await console.send("GET", `/api/v1/turns?session_id=${written}`);
+    expect(idsOf(json as unknown as RestReplies["turns.list"])).toEqual([turn]);
+    (await puppet.next()).end();
+  });
 });

@@ -3,7 +3,7 @@ import openrpc from "#generated/openrpc.json" with { type: "json" };
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { type Start, startGateway } from "#test/harness/gateway.ts";
 import { createRpc, type Rpc, transports } from "#test/harness/rpc.ts";
-import { createStage, provocations } from "./provoke.ts";
+import { createStage, impossible, provocations } from "./provoke.ts";
 
 // The examples of the contract are what its readers try first: each is sent, and each answer is one that was got.
 
@@ -95,10 +95,9 @@ describe("the examples of errors", async () => {
       });
       const { error: got } = await createRpc(gateway.url).call(method, own.params);
       expect(plain(got)).toEqual(plain(error));
-    } else if (name !== "idempotency-in-progress" && `${method} ${name}` !== "system.info internal") {
+    } else if (!(`${method} ${name}` in impossible)) {
       const provoke = provocations[name as keyof typeof provocations];
-      const token = name === "forbidden" && ["agent.list", "system.info"].includes(method);
-      if (!provoke || token) return expect(error?.data.name).toBe(name);
+      if (!provoke) return expect(error?.data.name).toBe(name);
       const { error: got } = await provoke({ ...stage, method });
       expect({ ...got, data: Object.keys(got?.data ?? {}) }).toEqual({
         ...error,

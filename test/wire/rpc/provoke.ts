@@ -15,8 +15,6 @@ type Stage = {
 };
 type Provoke = (stage: Stage) => Promise<RpcAnswer>;
 
-export const READER = "a-token-that-reads-nothing";
-
 /** Gateways of one transport, by their names. */
 export const createStage = (way: Way) => {
   const trusting = { defaultAgent: "main", trustedProxies: ["127.0.0.1", "::1"], ...way.config?.gateway };
@@ -29,7 +27,8 @@ export const createStage = (way: Way) => {
 
 const TOKENS = [
   { name: "ops", token: SECRETS.rpcToken, permissions: ["*"] },
-  { name: "reader", token: READER, permissions: ["agent.list" as const, "system.info" as const] },
+  { name: "lister", token: "a-token-that-lists", permissions: ["agent.list" as const] },
+  { name: "counter", token: "a-token-that-counts", permissions: ["usage.stats" as const] },
 ];
 
 /** How each method is usually called. */
@@ -91,7 +90,10 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
   "invalid-params": async (stage) => call(stage, await usual(stage), { params: { surprise: true } }),
   unauthenticated: async (stage) => call(stage, await usual(stage), { token: "nobody" }),
   "tls-required": async (stage) => call(stage, await usual(stage), { headers: proxied("203.0.113.7") }),
-  forbidden: async (stage) => call(stage, await usual(stage), { token: READER }),
+  forbidden: async (stage) =>
+    call(stage, await usual(stage), {
+      token: stage.method === "agent.list" ? "a-token-that-counts" : "a-token-that-lists",
+    }),
   "rate-limited": async (stage) => {
     const rpc = { rateLimit: { maxRequests: 1, windowMs: 60_000 } };
     const gateway = await stage.gatewayFor("limited", { config: { gateway: { rpc } } });
@@ -104,6 +106,8 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return call(stage, await stage.gatewayFor("broken configuration", { readConfig }));
   },
   "store-unavailable": (stage) => withFailingStore(new GatewayError("store-unavailable"), stage),
+
+  "idempotency-in-progress": (stage) => withFailingStore(new GatewayError("idempotency-in-progress"), stage),
 
   "agent-not-found": async (stage) => call(stage, await usual(stage), { params: { agentName: "mian" } }),
   "session-not-found": async (stage) => call(stage, await usual(stage)),
@@ -198,9 +202,6 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
 };
 
 /** These errors cannot be brought about by a call; each says why. */
-export const impossible: Partial<Record<`${RpcMethod} ${ErrorName}` | ErrorName, string>> = {
-  "idempotency-in-progress": "the memory engine stores in one step: nobody can come in between",
+export const impossible: Partial<Record<`${RpcMethod} ${ErrorName}`, string>> = {
   "system.info internal": "it reads nothing that could fail",
-  "agent.list forbidden": "the token of this test may call it",
-  "system.info forbidden": "the token of this test may call it",
 };
