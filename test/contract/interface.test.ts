@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
-import { parse } from "yaml";
+import { rows, type Shape } from "./rows.ts";
 import {
   entriesOf,
   fieldOf,
@@ -16,31 +15,6 @@ import {
   whole,
 } from "./spec.ts";
 
-type Shape = {
-  type: string;
-  items?: string;
-  required?: true;
-  accepts?: unknown[];
-  refuses?: unknown[];
-  default?: unknown;
-};
-type Rows = {
-  operations: { operation: string; media?: string }[];
-  bodyFields: (Shape & { operation: string; field: string })[];
-  replyFields: (Shape & { operation: string; status: number; field: string })[];
-  statuses: { operation: string; status: number; errors?: string[] }[];
-  tokens: { operation: string; as: string }[];
-  rpcPaths: { file: string; path: string }[];
-  envelopes: (Shape & { shape: string; field: string })[];
-  methods: { method: string }[];
-  params: (Shape & { method: string; param: string })[];
-  results: (Shape & { method: string; field: string })[];
-  config: (Shape & { key: string })[];
-  errors: { error: string; code?: number; status?: number; methods?: string[] | "all" }[];
-  pushes: { push: string; because: string }[];
-};
-
-const rows: Rows = parse(readFileSync(new URL("interface-rows.yaml", import.meta.url), "utf8"));
 const openapi = readSpec("openapi.yaml");
 const openrpc = readSpec("openrpc.json");
 const methods = entriesOf(get(openrpc, "methods"));

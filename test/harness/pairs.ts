@@ -8,6 +8,7 @@ import { type Route, routes } from "#generated/routes.ts";
 import { root } from "./process.ts";
 
 const FOLDER = "CONTRACT_PAIRS";
+const PROJECTS = "CONTRACT_PAIRS_PROJECTS";
 /** Outcomes that no request brings about, with the reason. A whole run fails for any other that it has not seen. */
 const NOT_TO_BE_HAD: Readonly<Record<string, string>> = {
   "system.info internal": "it reads nothing that could fail",
@@ -53,23 +54,31 @@ const isWholeRun = (): boolean =>
   JSON.parse(readFileSync(join(root, "package.json"), "utf8")).scripts.test ===
   ["vitest", ...process.argv.slice(2)].join(" ");
 
-/** Opens the account of a run. */
+/** Opens the account of a run. Each of its projects does so; the last one to end closes it. */
 export const setup = (): (() => void) => {
-  const folder = mkdtempSync(join(tmpdir(), "contract-pairs-"));
-  process.env[FOLDER] = folder;
-  return () => {
-    const files = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
-    rmSync(folder, { recursive: true });
-    if (!isWholeRun()) return;
-    const { documented, unseen } = unseenBy(new Set(files.flatMap((text) => text.trim().split("\n"))));
-    console.log(
-      `\n ${documented - unseen.length} of ${documented} outcomes of the contract were seen. Not in this run:`,
-    );
-    for (const pair of unseen) console.log(`   ${pair}: ${NOT_TO_BE_HAD[pair] ?? "NO TEST HAS MADE IT COME ABOUT"}`);
-    if (unseen.every((pair) => pair in NOT_TO_BE_HAD)) return;
-    console.error(
-      " A test has to make each documented outcome come about, or test/harness/pairs.ts has to say why none can.",
-    );
-    process.exitCode = 1;
+  process.env[FOLDER] ??= mkdtempSync(join(tmpdir(), "contract-pairs-"));
+  const folder = process.env[FOLDER];
+  const projects = (change: number): number => {
+    const count = Number(process.env[PROJECTS] ?? 0) + change;
+    process.env[PROJECTS] = String(count);
+    return count;
   };
+  projects(1);
+  return () => {
+    if (projects(-1) === 0) close(folder);
+  };
+};
+
+const close = (folder: string): void => {
+  const files = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
+  rmSync(folder, { recursive: true });
+  if (!isWholeRun()) return;
+  const { documented, unseen } = unseenBy(new Set(files.flatMap((text) => text.trim().split("\n"))));
+  console.log(`\n ${documented - unseen.length} of ${documented} outcomes of the contract were seen. Not in this run:`);
+  for (const pair of unseen) console.log(`   ${pair}: ${NOT_TO_BE_HAD[pair] ?? "NO TEST HAS MADE IT COME ABOUT"}`);
+  if (unseen.every((pair) => pair in NOT_TO_BE_HAD)) return;
+  console.error(
+    " A test has to make each documented outcome come about, or test/harness/pairs.ts has to say why none can.",
+  );
+  process.exitCode = 1;
 };
