@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,14 +24,16 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const checkTypeScript = (samples: readonly string[]): string[] => {
+const isOfOpenAi = (code: string): boolean => code.includes("client.");
+const ours = join(root, "generated/clients/typescript/src/index.ts");
+const OURS = `import { AgentGateway } from ${JSON.stringify(ours)};\nconst gateway = new AgentGateway();`;
+const openAi = join(root, "node_modules/openai/index.mjs");
+const OPENAI = `import OpenAI from ${JSON.stringify(openAi)};\nconst client = new OpenAI();`;
+
+const checkTypeScript = (samples: readonly string[], head = OURS): string[] => {
   const file = join(folder, "samples.ts");
-  const client = join(root, "generated/clients/typescript/src/index.ts");
   const blocks = samples.map((code) => `{\n${code}\n}`).join("\n");
-  writeFileSync(
-    file,
-    `import { AgentGateway } from ${JSON.stringify(client)};\nconst gateway = new AgentGateway();\n${blocks}\n`,
-  );
+  writeFileSync(file, `${head}\n${blocks}\n`);
   const program = ts.createProgram([file], {
     ...{ target: ts.ScriptTarget.ES2023, lib: ["lib.es2024.d.ts", "lib.esnext.disposable.d.ts", "lib.dom.d.ts"] },
     ...{ module: ts.ModuleKind.Preserve, moduleResolution: ts.ModuleResolutionKind.Bundler },
@@ -56,14 +59,25 @@ const checkPythonSamples = (samples: readonly string[]): string => {
 };
 
 test("the samples in TypeScript compile with the client", () => {
-  const samples = samplesOf("ts TypeScript");
+  const samples = samplesOf("ts TypeScript").filter((code) => !isOfOpenAi(code));
   expect(samples.length).toBeGreaterThan(50);
   expect(checkTypeScript(samples)).toEqual([]);
   expect(checkTypeScript([`await gateway.chat.send({ mesage: "Hello" });`])).toHaveLength(1);
 });
 
+test("the samples for OpenAI's door compile with OpenAI's client, and are there in Python, too", () => {
+  const samples = samplesOf("ts TypeScript").filter(isOfOpenAi);
+  expect(samples.length).toBeGreaterThan(4);
+  expect(checkTypeScript(samples, OPENAI)).toEqual([]);
+  expect(checkTypeScript([`await client.chat.completions.create({ modle: "main" });`], OPENAI)).toHaveLength(1);
+  const python = samplesOf("python Python").filter(isOfOpenAi);
+  expect(python).toHaveLength(samples.length);
+  for (const code of python)
+    expect(spawnSync("python3", ["-c", "import ast, sys; ast.parse(sys.argv[1])", code]).status, code).toBe(0);
+});
+
 test("the samples in Python hold to the types of the client", () => {
-  const samples = samplesOf("python Python");
+  const samples = samplesOf("python Python").filter((code) => !isOfOpenAi(code));
   expect(samples.length).toBeGreaterThan(50);
   expect(checkPythonSamples(samples)).toContain("0 errors");
   expect(checkPythonSamples([`gateway.chat.send(mesage="Hello")`])).toContain('No parameter named "mesage"');

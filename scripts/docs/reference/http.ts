@@ -3,10 +3,13 @@ import { isObject, type Json, type JsonObject, list, object, text, texts } from 
 import type { SdkDescription } from "../../generate/sdk/description.ts";
 import { contentOf, type Field, fieldList, resolve, type Shapes } from "./fields.ts";
 import type { Entry, Group } from "./groups.ts";
-import { curl, tabs, tokenOf } from "./samples.ts";
+import { openAiTabs, tabs, tokenOf } from "./samples.ts";
 import { block, code, paragraphs, pretty } from "./words.ts";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
+
+const OPENAI_CLIENT =
+  "In the code `client` is OpenAI's own client, with the base URL and the key of this gateway: see [Clients of OpenAI](openai.html).";
 
 /** The operations of openapi.yaml, a group for each of its tags. */
 export const httpGroups = ({ document, components }: Bundle, sdk: SdkDescription): Group[] => {
@@ -28,7 +31,7 @@ export const httpGroups = ({ document, components }: Bundle, sdk: SdkDescription
   return tags.map(({ name, description }) => ({
     name: text(name),
     title: text(name),
-    intro: text(description),
+    intro: paragraphs(text(description), text(name) === "openai" ? OPENAI_CLIENT : ""),
     entries: entries.filter(({ tag }) => tag === name).map(({ entry }) => entry),
   }));
 
@@ -66,7 +69,7 @@ export const httpGroups = ({ document, components }: Bundle, sdk: SdkDescription
         const isStream = object(value).stream === true || calls[0]?.kind === "stream";
         const request = { method: method.toUpperCase(), at: path, ...at, body: value, token, isStream };
         const isOpenAi = path.startsWith("/v1");
-        return paragraphs(summary, isOpenAi ? block("sh", curl(request), "curl") : tabs(calls, request, sdk));
+        return paragraphs(summary, isOpenAi ? openAiTabs(id, request) : tabs(calls, request, sdk));
       });
       const answers = replies.flatMap(({ status, examples }) =>
         examples.slice(0, 1).map(({ type, value }) => {

@@ -102,6 +102,29 @@ export const tabs = (calls: readonly Call[], request: Request, sdk: SdkDescripti
   );
 };
 
+/** How OpenAI's clients name the operations that are there for them. */
+const OF_OPENAI: Record<string, string> = {
+  "completions.create": "chat.completions.create",
+  "models.list": "models.list",
+  "models.get": "models.retrieve",
+};
+
+/** The same request with the clients of OpenAI, in each language. */
+export const openAiTabs = (operation: string, request: Request): string => {
+  const name = `client.${OF_OPENAI[operation]}`;
+  const body = isThere((request.body ?? {}) as JsonObject) ? (request.body as JsonObject) : undefined;
+  const places: Json[] = [...Object.values(request.path), ...(body ? [body] : [])];
+  const call = typescriptCall(name, places);
+  const called = pythonCall(name, Object.values(request.path), Object.entries(body ?? {}));
+  const [ts, py] = request.isStream
+    ? [
+        `for await (const chunk of await ${call})\n  console.log(chunk.choices[0]?.delta.content ?? "");`,
+        `for chunk in ${called}:\n    if chunk.choices:\n        print(chunk.choices[0].delta.content or "")`,
+      ]
+    : [`const answer = await ${call};`, `answer = ${called}`];
+  return paragraphs(block("sh", curl(request), "curl"), block("ts", ts, "TypeScript"), block("python", py, "Python"));
+};
+
 /** The same RPC request in each language. */
 export const rpcTabs = (call: Call, params: JsonObject, sdk: SdkDescription): string => {
   const body = {
