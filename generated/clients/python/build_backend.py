@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 HERE = Path(__file__).parent
 NAME = "agent_gateway_client"
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 METADATA = f"""Metadata-Version: 2.1
 Name: agent-gateway-client
 Version: {VERSION}
