@@ -23,11 +23,15 @@ type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: 
 
 /** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
 export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> => {
-  const { stream, wait, ...wish } = work;
+  const { place, text, model, skillIds, stream, wait } = work;
   if (stream && !wait)
     throw new GatewayError("invalid-request", "`stream: true` and `wait: false` exclude each other. Send one of them.");
+  // Here and below the fields are written out: a literal that begins with a spread would give every call hidden classes of its own.
   const { turn, replayed } = await core.turns.start({
-    ...wish,
+    place,
+    text,
+    model,
+    skillIds,
     surface: "rest",
     ...factsOf(ctx),
     waitMs: stream || !wait ? undefined : core.replyWaitMs,
@@ -35,14 +39,19 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
     gone: () => ctx.signal,
   });
   if (stream) return { as: "events", body: turnEvents(core, turn, undefined), replayed };
-  const ids = { message_id: turn.messageId, session_id: turn.sessionId, turn_id: turn.turnId };
+  const { messageId: message_id, sessionId: session_id, turnId: turn_id } = turn;
   if (!isEnded(turn)) {
     const status = turn.status === "queued" ? "queued" : "running";
-    return { as: "accepted", body: { ...ids, status }, replayed };
+    return { as: "accepted", body: { message_id, session_id, turn_id, status }, replayed };
   }
   if (turn.status !== "completed") throw failureOf(turn, replayed);
   const usage = showCompleted(turn.usage ?? NO_USAGE);
-  return { as: "completed", body: { ...ids, status: "completed", reply: turn.reply ?? "", usage }, replayed };
+  const reply = turn.reply ?? "";
+  return {
+    as: "completed",
+    body: { message_id, session_id, turn_id, status: "completed", reply, usage },
+    replayed,
+  };
 };
 
 export const turnEvents = ({ followTurn }: Core, turn: Turn, from: StepMark | undefined): TurnSteps<TurnEvent> => {

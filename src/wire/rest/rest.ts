@@ -6,6 +6,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
+import type { Delivery } from "#store/store.ts";
 import { authenticate } from "#wire/call/auth.ts";
 import { parseJson, parseLargeText, readBody, requireJson, textOf } from "#wire/call/body.ts";
 import { failCall, type SendLate, sendJsonText, type WireCall } from "#wire/call/call.ts";
@@ -66,7 +67,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
       "last-event-id": req.headers["last-event-id"],
     };
     const handler = handlers[matched.route.operation] as Handler;
-    const context = contextOf(call, caller, matched.route, raw);
+    const context = new RestCall(call, caller, matched.route, raw);
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
@@ -120,22 +121,36 @@ const noBodyTaken = (): GatewayError => {
   return new GatewayError("invalid-request", "This call takes no body.", { errors });
 };
 
-const contextOf = (call: WireCall, caller: RestCaller, route: Route, body: Buffer | undefined): CallContext => {
-  const key = call.req.headers["idempotency-key"];
-  return {
-    caller,
-    requestId: call.requestId,
-    hops: hopsIn(call.req.headers),
-    idempotency:
+/** The context of one call. A class, as a getter in an object literal would give every call a hidden class of its own. */
+class RestCall implements CallContext {
+  readonly caller: RestCaller;
+  readonly requestId: string;
+  readonly hops: number;
+  readonly idempotency: CallContext["idempotency"];
+  readonly #call: WireCall;
+  readonly #body: Buffer | undefined;
+
+  constructor(call: WireCall, caller: RestCaller, route: Route, body: Buffer | undefined) {
+    const key = call.req.headers["idempotency-key"];
+    this.caller = caller;
+    this.requestId = call.requestId;
+    this.hops = hopsIn(call.req.headers);
+    this.idempotency =
       route.idempotent && typeof key === "string"
         ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(body) }
-        : undefined,
-    get signal() {
-      return call.signal;
-    },
-    delivery: () => createDelivery(call, caller.name, body),
-  };
-};
+        : undefined;
+    this.#call = call;
+    this.#body = body;
+  }
+
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
+
+  delivery(): Delivery {
+    return createDelivery(this.#call, this.caller.name, this.#body);
+  }
+}
 
 const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toString("base64url");
 
