@@ -30,7 +30,7 @@ export const createPost = ({ clock, ca, connectMs = CONNECT_MS }: PostSettings):
       [HOPS_HEADER]: String(hops),
       ...headers,
     };
-    const request = { ...targetOf(url), method: "POST", headers: sent, body, reset: true } as const;
+    const request = { method: "POST", ...targetOf(url), headers: sent, body, reset: true } as const;
     try {
       const answer = await ask(agent, "it", request, signal, { clock, ms: ANSWER_MS });
       await answer.rest(clock);

@@ -52,7 +52,7 @@ export const ask = async (
   if (signal?.aborted) answer.fail(signal.reason);
   else
     try {
-      agent.dispatch({ ...request, headers: { ...request.headers, "accept-encoding": "identity" } }, answer);
+      agent.dispatch({ ...request, headers: Object.assign({}, request.headers, IDENTITY) }, answer);
     } catch (error) {
       answer.fail(error);
     }
@@ -61,6 +61,8 @@ export const ask = async (
   answer.discard();
   throw new BackendError(`${who} encoded its answer, which it was asked not to`);
 };
+
+const IDENTITY = { "accept-encoding": "identity" };
 
 /** The bytes of a body that are taken from its connection before they are read. */
 const READ_AHEAD = 4 * 1024;

@@ -7,8 +7,8 @@ const EVENTS_AT_ONCE = 8;
 
 /** The request that an SDK passes to its `fetch`. */
 export const requestOf = (input: string | URL | Request, init: RequestInit = {}) => ({
-  ...targetOf(input instanceof Request ? input.url : input),
   method: (init.method ?? "GET") as Dispatcher.HttpMethod,
+  ...targetOf(input instanceof Request ? input.url : input),
   headers: Object.fromEntries(new Headers(init.headers)),
   body: typeof init.body === "string" ? init.body : null,
 });

@@ -86,11 +86,11 @@ const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
     "content-type": "application/json",
   };
   return (id: string, accept: string, body: string, hops: number): Record<string, string> => {
-    const made = { ...always, accept, "idempotency-key": id, [HOPS_HEADER]: String(hops) };
+    const made = Object.assign({}, always, { accept, "idempotency-key": id, [HOPS_HEADER]: String(hops) });
     if (!key) return made;
     const timestamp = String(Math.floor(clock.now() / 1_000));
     const signature = sign(key, id, timestamp, body);
-    return { ...made, "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature };
+    return Object.assign(made, { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature });
   };
 };
 
@@ -102,7 +102,7 @@ async function* reply(service: Service, asking: Asking, signal: StopSignal): Asy
     const told = await document();
     const body = JSON.stringify(told);
     const sent = headers(id, ACCEPT[want], body, told.hops);
-    const answer = await ask(agent, WHO, { ...target, method: "POST", headers: sent, body }, signal);
+    const answer = await ask(agent, WHO, { method: "POST", ...target, headers: sent, body }, signal);
     const { status } = answer;
     const type = mediaTypeOf(answer.headers["content-type"]);
     if (status < 200 || status >= 300) throw await failureOf(want, type, answer, clock);

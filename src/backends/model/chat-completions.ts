@@ -36,7 +36,7 @@ export const createChatCompletions = (settings: ProviderSettings, send: Send): (
   return (model) =>
     async function* (options, call) {
       const body = JSON.stringify(requestOf(model, options));
-      const answer = await send({ ...target, method: "POST", headers, body }, options.abortSignal, call);
+      const answer = await send({ method: "POST", ...target, headers, body }, options.abortSignal, call);
       const reader = new AnswerReader(call);
       for await (const events of eventsOf(answer, ANSWER_BYTES, EVENT_BYTES)) yield reader.read(events);
       yield reader.end();

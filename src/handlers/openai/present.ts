@@ -9,13 +9,16 @@ type Choice = ChatCompletionChunk["choices"][number];
 
 /** A turn's steps as chunks. Throws where the turn fails, or where what was told cannot be taken back. */
 export const createChunks = (turn: Turn, model: string, includeUsage: boolean) => {
-  const head = headOf(turn, model, "chat.completion.chunk");
+  const [id, object, created] = [idOf(turn), "chat.completion.chunk" as const, secondsOf(turn)];
   const noUsage = includeUsage ? { usage: null } : {};
   const { turnId, sessionId } = turn;
   let told = 0;
 
   const chunk = (delta: Choice["delta"], finish_reason: Choice["finish_reason"] = null): ChatCompletionChunk => ({
-    ...head,
+    id,
+    object,
+    created,
+    model,
     choices: [{ index: 0, delta, logprobs: null, finish_reason }],
     ...noUsage,
   });
@@ -26,7 +29,7 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
 
   return {
     /** Comes before all others. */
-    begin: { ...chunk({ role: "assistant", content: "" }), turn_id: turnId, session_id: sessionId },
+    begin: Object.assign(chunk({ role: "assistant", content: "" }), { turn_id: turnId, session_id: sessionId }),
     /** The chunks of a step for the reader. */
     of(step: TurnStep): ChatCompletionChunk[] {
       if (step.kind === "delta") return say(step.text);
@@ -39,7 +42,10 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
           // A reader that comes after it was written gets it in one piece.
           return told < entry.text.length ? say(entry.text.slice(told)) : [];
         case "turn.completed":
-          return [chunk({}, "stop"), ...(includeUsage ? [{ ...head, choices: [], usage: usageOf(entry.usage) }] : [])];
+          return [
+            chunk({}, "stop"),
+            ...(includeUsage ? [{ id, object, created, model, choices: [], usage: usageOf(entry.usage) }] : []),
+          ];
         case "turn.failed":
           throw failureOf({ turnId, status: "failed", error: entry.error }, false);
         case "turn.cancelled":
@@ -67,13 +73,8 @@ export const chunksOf = (
   return leavable(all(), () => void steps.return());
 };
 
-/** The fields that a whole reply and its pieces share. */
-const headOf = <Kind extends string>(turn: Turn, model: string, object: Kind) => ({
-  id: `chatcmpl-${turn.turnId}`,
-  object,
-  created: Math.floor(turn.createdAt / 1_000),
-  model,
-});
+const idOf = ({ turnId }: Turn): string => `chatcmpl-${turnId}`;
+const secondsOf = ({ createdAt }: Turn): number => Math.floor(createdAt / 1_000);
 
 const usageOf = (usage: Usage): CompletionUsage => {
   const { input, output, total, cached = 0, reasoning = 0, cost, unknown } = showCompleted(usage);
@@ -91,7 +92,10 @@ const usageOf = (usage: Usage): CompletionUsage => {
 
 /** A turn that has completed. */
 export const completionOf = (turn: Turn, model: string): ChatCompletion => ({
-  ...headOf(turn, model, "chat.completion"),
+  id: idOf(turn),
+  object: "chat.completion",
+  created: secondsOf(turn),
+  model,
   choices: [
     {
       index: 0,

@@ -76,7 +76,7 @@ export const eventsOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnSte
   const ids = { turn_id, session_id: turn.sessionId, seq };
   switch (entry.name) {
     case "turn.started":
-      return [{ event: "turn.started", id, data: { ...ids, attempt: entry.attempt } }];
+      return [{ event: "turn.started", id, data: Object.assign(ids, { attempt: entry.attempt }) }];
     case "message.completed": {
       const { messageId: message_id, text, toolCalls: tool_calls } = entry;
       return [
@@ -85,15 +85,16 @@ export const eventsOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnSte
     }
     case "turn.completed": {
       const { reply, usage } = entry;
-      const data = { ...ids, status: "completed", reply, usage: showCompleted(usage) } as const;
+      const data = Object.assign(ids, { status: "completed", reply, usage: showCompleted(usage) } as const);
       return [{ event: "turn.completed", id, data }];
     }
     case "turn.failed": {
-      const data = { ...ids, status: "failed", error: errorOf(entry.error), usage: showUsage(entry.usage) } as const;
+      const error = errorOf(entry.error);
+      const data = Object.assign(ids, { status: "failed", error, usage: showUsage(entry.usage) } as const);
       return [{ event: "turn.failed", id, data }];
     }
     case "turn.cancelled": {
-      const data = { ...ids, status: "cancelled", usage: showUsage(entry.usage) } as const;
+      const data = Object.assign(ids, { status: "cancelled", usage: showUsage(entry.usage) } as const);
       return [{ event: "turn.cancelled", id, data: entry.reply === "" ? data : { ...data, reply: entry.reply } }];
     }
     default:

@@ -66,7 +66,7 @@ export const sendEvents = (
       if (isFull(res)) await drained(res);
     }
   };
-  res.writeHead(200, { ...HEADERS, ...headers });
+  res.writeHead(200, Object.assign({}, HEADERS, headers));
   res.cork();
   // The head leaves with the first events, or alone where there are none yet.
   setImmediate(() => {

@@ -23,35 +23,36 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
 
     entry(session: PushedSession, entry: Entry): string {
       const { seq } = entry;
-      const place = { seq, cursor: sessionCursor(session, seq), sessionId: session.sessionId };
+      const { sessionId } = session;
+      const cursor = sessionCursor(session, seq);
       const at = timeOf(entry.at);
       if (entry.name === "session.compacted") {
         const { before, after } = entry;
-        return frameOf(entry.name, { ...place, at, before, after });
+        return frameOf(entry.name, { seq, cursor, sessionId, at, before, after });
       }
-      const base = { ...place, turnId: entry.turnId, at };
+      const base = { seq, cursor, sessionId, turnId: entry.turnId, at };
       switch (entry.name) {
         case "message.created": {
           const { messageId, role, text } = entry;
-          return frameOf(entry.name, { ...base, messageId, role, text });
+          return frameOf(entry.name, Object.assign(base, { messageId, role, text }));
         }
         case "message.completed": {
           const { messageId, text, toolCalls } = entry;
-          return frameOf(entry.name, { ...base, messageId, text, ...(toolCalls && { toolCalls }) });
+          return frameOf(entry.name, Object.assign(base, { messageId, text }, toolCalls && { toolCalls }));
         }
         case "turn.queued":
           return frameOf(entry.name, base);
         case "turn.started":
-          return frameOf(entry.name, { ...base, attempt: entry.attempt });
+          return frameOf(entry.name, Object.assign(base, { attempt: entry.attempt }));
         case "turn.failed": {
           const { name, detail } = entry.error;
           const error = { name, title: errors[name].title, ...(detail !== undefined && { detail }) };
-          return frameOf(entry.name, { ...base, error, usage: showUsage(entry.usage) });
+          return frameOf(entry.name, Object.assign(base, { error, usage: showUsage(entry.usage) }));
         }
         case "turn.completed":
-          return frameOf(entry.name, { ...base, reply: entry.reply, usage: showCompleted(entry.usage) });
+          return frameOf(entry.name, Object.assign(base, { reply: entry.reply, usage: showCompleted(entry.usage) }));
         case "turn.cancelled":
-          return frameOf(entry.name, { ...base, reply: entry.reply, usage: showUsage(entry.usage) });
+          return frameOf(entry.name, Object.assign(base, { reply: entry.reply, usage: showUsage(entry.usage) }));
       }
     },
 

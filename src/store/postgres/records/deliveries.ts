@@ -47,8 +47,8 @@ const rowOf = (record: DeliveryRecord, before: DeliveryRow | undefined): Deliver
   };
   const bodyWeight = delivery.body ? (before?.bodyWeight ?? texts.body?.length ?? 0) : 0;
   return {
-    ...record,
     texts,
+    ...record,
     bodyWeight,
     weight: ROW_BYTES + texts.record.length + (texts.steps?.length ?? 0) + bodyWeight,
   };

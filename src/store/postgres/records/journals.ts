@@ -72,24 +72,24 @@ const readEntry = (row: Row, before: Row | undefined): Entry => {
     case "message.created": {
       const { messageId, text } = message;
       const rest = { outside: row.outside === true, context: optionalText(row.context) };
-      return { ...of, name, messageId, role: (row.role ?? "user") as Role, text, ...rest };
+      return { name, ...of, messageId, role: (row.role ?? "user") as Role, text, ...rest };
     }
     case "message.completed":
-      return { ...of, name, ...message, toolCalls: readCalls(optionalText(row.context)) };
+      return { name, ...of, ...message, toolCalls: readCalls(optionalText(row.context)) };
     case "turn.queued":
-      return { ...of, name };
+      return { name, ...of };
     case "turn.started":
-      return { ...of, name, attempt: number(row.attempt) };
+      return { name, ...of, attempt: number(row.attempt) };
     case "turn.failed": {
       const error = { name: (row.error ?? "internal") as TurnError["name"], detail: optionalText(row.detail) };
-      return { ...of, name, usage, model, error };
+      return { name, ...of, usage, model, error };
     }
     case "session.compacted": {
       const [before, after] = (row.sizes as [SessionSize, SessionSize] | null) ?? [NOTHING, NOTHING];
-      return { ...of, name, before, after };
+      return { name, ...of, before, after };
     }
     default:
-      return { ...of, name, usage, model, reply: text((row.message_id === null ? row : before)?.text ?? "") };
+      return { name, ...of, usage, model, reply: text((row.message_id === null ? row : before)?.text ?? "") };
   }
 };
 

@@ -59,7 +59,7 @@ const SESSIONS = layout<SessionRow>({
   },
   read: (row) => ({
     record: {
-      session: { ...SESSION.read(row), usage: usageOf(row.input, row.output, row.more_used) },
+      session: { usage: usageOf(row.input, row.output, row.more_used), ...SESSION.read(row) },
       compactedCount: number(row.compacted_count),
       headDueAt: optional(row.head_due),
     },

@@ -86,8 +86,8 @@ const layoutOf = (select: string) =>
     },
     read: (row, moment) => ({
       turn: {
-        ...TURN.read(row),
         skillIds: (row.skill_ids as string[]).map(text),
+        ...TURN.read(row),
         reply: optionalText(row.reply),
         error: row.error ? { name: row.error as TurnError["name"], detail: optionalText(row.detail) } : undefined,
         usage: row.input === null ? undefined : usageOf(row.input, row.output, row.more_used),
@@ -105,8 +105,8 @@ const openOf = (row: Row, { time }: Moment): OpenTurn => {
   const open = OPEN.read(row);
   const isReady = readyAt !== undefined && readyAt <= time && open.readyOrder !== undefined;
   return {
-    ...open,
     events: batch ? { ids: batch.ids ?? [], maxAttempts: batch.most, streamKeep: batch.keep } : undefined,
+    ...open,
     announce: row.hops === null ? undefined : { channel: optionalText(row.channel), hops: number(row.hops) },
     replyMessageId: open.replyMessageId ?? "",
     readyOrder: isReady ? open.readyOrder : undefined,

@@ -97,5 +97,5 @@ export class UsageTable implements Part {
 const readCount = (row: Row): UsageCount => {
   const of = { hour: number(row.hour), agent: row.agent as string, model: text(row.model), caller: text(row.caller) };
   const counts = Object.fromEntries(COUNT_NAMES.map((name) => [name, number(row[columnOf(name)])])) as UsageCounts;
-  return { ...of, surface: row.surface as UsageCount["surface"], ...counts };
+  return { surface: row.surface as UsageCount["surface"], ...of, ...counts };
 };
