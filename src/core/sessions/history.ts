@@ -87,7 +87,7 @@ export const inTurnOrder = (messages: readonly Message[]): (Message & { place: n
   const placeOf = new Map<string, number>();
   for (const { role, turnId, seq } of messages) if (role !== "assistant") placeOf.set(turnId, seq);
   return messages
-    .map((message) => ({ place: placeOf.get(message.turnId) ?? 0, ...message }))
+    .map((message) => Object.assign({}, message, { place: placeOf.get(message.turnId) ?? 0 }))
     .sort((a, b) => a.place - b.place || a.seq - b.seq);
 };
 

@@ -218,16 +218,17 @@ export class TurnWatch {
   }
 
   #allow(ms: number): void {
-    const isSooner = ms < this.#silenceMs;
     this.#lastSign = this.#clock.monotonic();
     this.#silenceMs = ms;
-    if (isSooner && this.#stopTimer) this.#lookAgain(this.#lastSign);
   }
 
   #lookAgain(now: number): void {
     this.#stopTimer?.();
     const silentAt = (this.#paused > 0 ? now : this.#lastSign) + this.#silenceMs;
-    this.#stopTimer = this.#clock.after(Math.min(this.#deadline, silentAt) - now, () => this.#look());
+    // Never later than the shorter limit, which the next sign may bring into force: signs are many, and set no timer.
+    const { firstByteMs, silenceMs } = this.#limits;
+    const at = Math.min(this.#deadline, silentAt, now + Math.min(firstByteMs, silenceMs));
+    this.#stopTimer = this.#clock.after(at - now, () => this.#look());
   }
 
   #look(): void {

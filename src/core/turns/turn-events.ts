@@ -28,11 +28,11 @@ const DONE = { done: true, value: undefined } as const;
 
 /** A generator whose reader may leave while it waits: `leave` has it go on, to its end. */
 export const leavable = <T>(steps: AsyncGenerator<T, undefined>, leave: () => void): TurnSteps<T> => {
-  const end = steps.return.bind(steps, undefined);
+  const { return: end } = steps;
   return Object.assign(steps, {
     async return() {
       leave();
-      void end().catch(() => {});
+      void end.call(steps, undefined).catch(() => {});
       return DONE;
     },
   });
@@ -87,8 +87,9 @@ async function* readSteps(
       wake();
     },
   });
-  const unhear = live.read(sessionId, () => wake());
-  left.addEventListener("abort", () => wake());
+  const ring = (): void => wake();
+  const unhear = live.read(sessionId, ring);
+  left.addEventListener("abort", ring);
   try {
     for (;;) {
       if (left.aborted) return;
@@ -96,7 +97,7 @@ async function* readSteps(
       if (news.isUnread) {
         const isAllKept = news.isEnded;
         news.isUnread = false;
-        const page = await store.readEntries(sessionId, { after: read, limit: PAGE });
+        let page = await store.readEntries(sessionId, { after: read, limit: PAGE });
         // Deleted before this reader followed its session, or aged out before it was read.
         const [first] = page;
         const isGap = first ? first.seq > read + 1 : isAllKept || !hasLooked;
@@ -118,6 +119,8 @@ async function* readSteps(
           yield { kind: "entry", entry, mark: { seq, offset } };
           if (isTurnEnd(entry)) return;
         }
+        // A generator that waits would keep it.
+        page = [];
         continue;
       }
       const reply = live.ofSession(sessionId);

@@ -66,7 +66,6 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
       found.push(...entries.filter((entry) => entry.seq >= start && entry.seq < end));
     }
     const unpacked = this.#unpackedFrom;
-    found.push(...this.#newest.slice(Math.max(start - unpacked, 0), Math.max(end - unpacked, 0)));
-    return found;
+    return found.concat(this.#newest.slice(Math.max(start - unpacked, 0), Math.max(end - unpacked, 0)));
   }
 }

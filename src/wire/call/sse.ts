@@ -41,12 +41,9 @@ export const sendEvents = (
     if (isCorked) res.uncork();
     isCorked = false;
   };
-  const close = () => {
+  const end = (text: string | undefined) => {
     isOver = true;
     clearInterval(comments);
-  };
-  const end = (text: string | undefined) => {
-    close();
     // Node 24 ends the body before what is still corked.
     uncork();
     res.end(text);
@@ -75,8 +72,9 @@ export const sendEvents = (
   });
   send().catch((error: unknown) => {
     if (isOver) return;
+    isOver = true;
+    clearInterval(comments);
     uncork();
-    close();
     fail(error);
   });
   return {

@@ -46,12 +46,9 @@ const rowOf = (record: DeliveryRecord, before: DeliveryRow | undefined): Deliver
     body: delivery.body && !before ? keepBody(delivery.body) : undefined,
   };
   const bodyWeight = delivery.body ? (before?.bodyWeight ?? texts.body?.length ?? 0) : 0;
-  return {
-    texts,
-    ...record,
-    bodyWeight,
-    weight: ROW_BYTES + texts.record.length + (texts.steps?.length ?? 0) + bodyWeight,
-  };
+  const weight = ROW_BYTES + texts.record.length + (texts.steps?.length ?? 0) + bodyWeight;
+  // A record that was read is a row, whose own texts are older.
+  return Object.assign({}, record, { texts, bodyWeight, weight });
 };
 
 const keptAs = ({ delivery: { answer }, turnId, eventId }: DeliveryRecord): string => {
