@@ -28,11 +28,11 @@ const DONE = { done: true, value: undefined } as const;
 
 /** A generator whose reader may leave while it waits: `leave` has it go on, to its end. */
 export const leavable = <T>(steps: AsyncGenerator<T, undefined>, leave: () => void): TurnSteps<T> => {
-  const { return: end } = steps;
+  const end = steps.return.bind(steps, undefined);
   return Object.assign(steps, {
     async return() {
       leave();
-      void end.call(steps, undefined).catch(() => {});
+      void end().catch(() => {});
       return DONE;
     },
   });
@@ -97,7 +97,7 @@ async function* readSteps(
       if (news.isUnread) {
         const isAllKept = news.isEnded;
         news.isUnread = false;
-        let page = await store.readEntries(sessionId, { after: read, limit: PAGE });
+        const page = await store.readEntries(sessionId, { after: read, limit: PAGE });
         // Deleted before this reader followed its session, or aged out before it was read.
         const [first] = page;
         const isGap = first ? first.seq > read + 1 : isAllKept || !hasLooked;
@@ -119,8 +119,6 @@ async function* readSteps(
           yield { kind: "entry", entry, mark: { seq, offset } };
           if (isTurnEnd(entry)) return;
         }
-        // A generator that waits would keep it.
-        page = [];
         continue;
       }
       const reply = live.ofSession(sessionId);

@@ -123,22 +123,8 @@ export const SUMMARIES = {
 
 type CounterOf = Parameters<Records["usage"]["add"]>[0];
 
-/** The counter before, and its key: most that is counted is for the same one, and the key is asked for several times. */
-let before: { of: CounterOf; key: string } | undefined;
-
-export const counterOf = (of: CounterOf): string => {
-  const { hour, agent, model, surface, caller } = of;
-  const last = before?.of;
-  const isLast =
-    last?.hour === hour &&
-    last.agent === agent &&
-    last.model === model &&
-    last.surface === surface &&
-    last.caller === caller;
-  if (before === undefined || !isLast)
-    before = { of, key: `${hour} ${JSON.stringify([agent, model, surface, caller])}` };
-  return before.key;
-};
+export const counterOf = ({ hour, agent, model, surface, caller }: CounterOf): string =>
+  `${hour} ${JSON.stringify([agent, model, surface, caller])}`;
 
 export const USAGE = {
   table: "usage",

@@ -1,12 +1,11 @@
 import type { Caller, HookContext } from "#core/call.ts";
 import type { HooksOperation } from "#generated/hooks-handlers.ts";
-import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { hashOf } from "#kit/secrets.ts";
 import type { Delivery, DeliveryAnswer, DeliveryStep } from "#store/store.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
-import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
+import { idempotencyKeyIn, isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { Sender, Signing } from "./hooks-access.ts";
 
 /** The target of a request: `name` is the last part of `{path}/{name}`. */
@@ -58,7 +57,7 @@ export class HookExchange implements HookContext {
   get idempotency(): HookContext["idempotency"] {
     const { sender, place, signing, raw } = this;
     if (sender === undefined || place === undefined || raw === undefined) return undefined;
-    const key = signing ? this.senderId : this.#keyInHeader();
+    const key = signing ? this.senderId : idempotencyKeyIn(this.call.req.headers);
     if (key === undefined) return undefined;
     const { operation, name } = place;
     const whole = `hooks\0${sender.owner}\0${operation}\0${name ?? ""}\0`;
@@ -82,15 +81,6 @@ export class HookExchange implements HookContext {
     delivery.steps = this.#steps;
     if (this.signing) delivery.senderId = this.senderId?.slice(0, SENDER_ID_LIMIT);
     return delivery;
-  }
-
-  #keyInHeader(): string | undefined {
-    const key = this.headers["idempotency-key"];
-    if (key === undefined || isIdempotencyKey(key)) return key;
-    const errors = [{ pointer: "header:idempotency-key", message: "has 1 to 255 printable ASCII characters" }];
-    throw new GatewayError("invalid-request", "The header Idempotency-Key has 1 to 255 printable ASCII characters.", {
-      errors,
-    });
   }
 }
 

@@ -11,6 +11,7 @@ import { authenticate } from "#wire/call/auth.ts";
 import { parseJson, parseLargeText, readBody, requireJson, textOf } from "#wire/call/body.ts";
 import { failCall, type SendLate, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
+import { idempotencyKeyIn } from "#wire/call/idempotency-key.ts";
 import type { Wording } from "#wire/call/problem.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, placeOfStranger, type Route } from "#wire/call/routes.ts";
@@ -131,12 +132,12 @@ class RestCall implements CallContext {
   readonly #body: Buffer | undefined;
 
   constructor(call: WireCall, caller: RestCaller, route: Route, body: Buffer | undefined) {
-    const key = call.req.headers["idempotency-key"];
+    const key = route.idempotent ? idempotencyKeyIn(call.req.headers) : undefined;
     this.caller = caller;
     this.requestId = call.requestId;
     this.hops = hopsIn(call.req.headers);
     this.idempotency =
-      route.idempotent && typeof key === "string"
+      key !== undefined
         ? { key: `rest\0${caller.tokenId}\0${route.operation}\0${key}`, hash: hashOfBody(body) }
         : undefined;
     this.#call = call;

@@ -67,6 +67,20 @@ describe("the door for clients of OpenAI", () => {
     expect(await send(null)).toMatchObject({ status: 401, error: "unauthenticated" });
   });
 
+  test.each([
+    ["an empty one", ""],
+    ["a long one", "k".repeat(256)],
+  ])("refuses a header that is no idempotency key: %s", async (_, key) => {
+    await using gateway = await startGateway({ config: { gateway: OPEN } });
+    const headers = { "idempotency-key": key };
+    const { status, error, text } = await gateway.rest.call("completions.create", { headers, body: hello() });
+    expect([status, error]).toEqual([400, "invalid-request"]);
+    expect(JSON.parse(text).error).toMatchObject({
+      param: "idempotency-key",
+      message: "Invalid Request: The header Idempotency-Key has 1 to 255 printable ASCII characters.",
+    });
+  });
+
   test("records what it takes and what it refuses", async () => {
     await using gateway = await startGateway({ config: { gateway: OPEN } });
     const client = openClient(gateway.url);
