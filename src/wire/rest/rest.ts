@@ -122,7 +122,7 @@ const noBodyTaken = (): GatewayError => {
   return new GatewayError("invalid-request", "This call takes no body.", { errors });
 };
 
-/** The context of one call. A class, as a getter in an object literal would give every call a hidden class of its own. */
+/** The context of one call. A class, as a literal with a getter would be a dictionary. */
 class RestCall implements CallContext {
   readonly caller: RestCaller;
   readonly requestId: string;

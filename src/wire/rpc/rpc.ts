@@ -196,7 +196,7 @@ const checkParams = (row: RpcMethodRow, params: object): void => {
   if (fault !== undefined) throw new GatewayError("invalid-params", fault);
 };
 
-/** The context of one call. A class, as a getter in an object literal would give every call a hidden class of its own. */
+/** The context of one call. A class, as a literal with a getter would be a dictionary. */
 export class MethodCall implements CallContext {
   readonly exchange: RpcExchange;
   readonly #row: RpcMethodRow;

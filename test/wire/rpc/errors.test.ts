@@ -2,8 +2,9 @@ import { afterAll, describe, expect, test } from "vitest";
 import { type ErrorName, errors } from "#generated/errors.ts";
 import { methods } from "#generated/methods.ts";
 import type { RpcMethod } from "#generated/rpc-types.ts";
+import { UNREACHABLE } from "#test/harness/pairs.ts";
 import { transports } from "#test/harness/rpc.ts";
-import { createStage, impossible, provocations } from "./provoke.ts";
+import { createStage, provocations } from "./provoke.ts";
 
 // Every error that a method names comes about, on every transport.
 
@@ -21,7 +22,7 @@ describe.each(Object.entries(transports))("over %s", (transport, way) => {
   const here = pairs.filter(({ name }) => !(isSocket && BEFORE_THE_SOCKET.includes(name)));
 
   describe.each(here)("$method", ({ method, name }) => {
-    const reason = impossible[`${method} ${name}`];
+    const reason = UNREACHABLE[`${method} ${name}`];
     test.skipIf(reason)(`answers ${errors[name].code} ${name}${reason ? ` (not here: ${reason})` : ""}`, async () => {
       const provoke = provocations[name];
       if (!provoke) throw new Error(`nothing in provoke.ts makes ${method} answer ${name}`);

@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import openrpc from "#generated/openrpc.json" with { type: "json" };
 import type { RpcMethod } from "#generated/rpc-types.ts";
 import { type Start, startGateway } from "#test/harness/gateway.ts";
+import { UNREACHABLE } from "#test/harness/pairs.ts";
 import { createRpc, type Rpc, transports } from "#test/harness/rpc.ts";
-import { createStage, impossible, provocations } from "./provoke.ts";
+import { createStage, provocations } from "./provoke.ts";
 
 // The examples of the contract are what its readers try first: each is sent, and each answer is one that was got.
 
@@ -95,7 +96,7 @@ describe("the examples of errors", async () => {
       });
       const { error: got } = await createRpc(gateway.url).call(method, own.params);
       expect(plain(got)).toEqual(plain(error));
-    } else if (!(`${method} ${name}` in impossible)) {
+    } else if (!(`${method} ${name}` in UNREACHABLE)) {
       const provoke = provocations[name as keyof typeof provocations];
       if (!provoke) return expect(error?.data.name).toBe(name);
       const { error: got } = await provoke({ ...stage, method });

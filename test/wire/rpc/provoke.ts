@@ -200,8 +200,3 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return await ask(transport, stage.method, { ...USUAL[stage.method], sessionId });
   },
 };
-
-/** These errors cannot be brought about by a call; each says why. */
-export const impossible: Partial<Record<`${RpcMethod} ${ErrorName}`, string>> = {
-  "system.info internal": "it reads nothing that could fail",
-};
