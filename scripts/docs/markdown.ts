@@ -77,6 +77,8 @@ export const render = (markdown: string, linkOf: (href: string) => string | unde
       },
       image: ({ href, text }) =>
         `<img src="${escapeHtml(linkOf(href) ?? href)}" alt="${escapeHtml(text)}" loading="lazy">`,
+      // A sign of a list to tick off: an input would want a label, and keep nothing.
+      checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
       // Our pages hold no markup of their own: comments are for those who write them, and `<name>` is a word.
       html: ({ text }) => (text.trimStart().startsWith("<!--") ? "" : escapeHtml(text)),
       table(token) {

@@ -1,7 +1,9 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
+import { root } from "#test/harness/process.ts";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 import { pages, pathOf, untilWhole } from "./pages.ts";
 import { createSeed } from "./seed.ts";
@@ -31,6 +33,34 @@ const WIDER = `Math.max(...[document.documentElement, ...document.querySelectorA
   .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`;
 
 browserTests(({ open }) => {
+  describe("every page of the documentation", () => {
+    it.each(["light", "dark"] as const)(
+      "MUST have nothing that axe finds serious, and fit 360 px: %s",
+      async (colorScheme) => {
+        await using gateway = await startPages();
+        const names = readdirSync(join(root, "dist/docs")).filter(
+          (name) => name.endsWith(".html") && name !== "root.html",
+        );
+        const found: string[] = [];
+        await using page = await open(gateway, {
+          path: "/docs",
+          token: "",
+          colorScheme,
+          viewport: { width: 360, height: 800 },
+        });
+        for (const path of ["/docs", ...names.map((name) => `/docs/${name}`)]) {
+          await page.goto(gateway.url + path);
+          found.push(...(await faultsOf(page)).map((fault) => `${path}: ${fault}`));
+          const over = (await page.evaluate(WIDER)) as number;
+          if (over > 0) found.push(`${path}: ${over} px too wide`);
+        }
+        expect(names.length).toBeGreaterThan(30);
+        expect(found).toEqual([]);
+      },
+      240_000,
+    );
+  });
+
   describe("every page of the console", async () => {
     it.each(["full", "empty"])(
       "MUST have nothing that axe finds serious, and fit 360 px, light and dark: a gateway that is %s",
