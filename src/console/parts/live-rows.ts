@@ -65,7 +65,7 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
   const isLoading = useSignal(true);
   const at = useSignal<number | undefined>(undefined);
   const cursor = useRef<string | null>(null);
-  const running = useRef<AbortController>(undefined);
+  const running = useRef(new Set<AbortController>());
   /** The reader came to the end of the list while its newest page was read. */
   const isOlderWanted = useRef(false);
   const beforeMove = useRef<() => void>(undefined);
@@ -116,10 +116,14 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
     }
     return undefined;
   };
+  const abortAll = () => {
+    for (const one of running.current) one.abort();
+    running.current.clear();
+  };
   const load = async (mode: keyof typeof modes): Promise<void> => {
-    if (mode !== "catch-up") running.current?.abort();
+    if (mode !== "catch-up") abortAll();
     const own = new AbortController();
-    running.current = own;
+    running.current.add(own);
     isLoading.value = true;
     try {
       await modes[mode](own.signal);
@@ -128,7 +132,7 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
     } catch (thrown) {
       if (!own.signal.aborted) error.value = thrown;
     } finally {
-      if (running.current === own) {
+      if (running.current.delete(own) && running.current.size === 0) {
         isLoading.value = false;
         const goesOn = mode === "catch-up" && isOlderWanted.current && error.peek() === undefined;
         isOlderWanted.current = false;
@@ -140,7 +144,7 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
   useEffect(() => {
     list.value = emptyList();
     void load("anew");
-    return () => running.current?.abort();
+    return abortAll;
   }, of.keys);
   useEffect(() => {
     const stopSign = list.subscribe((now) => {
