@@ -124,6 +124,10 @@ class Connection {
     });
     this.#session.on("error", ignore);
     this.#session.on("stream", this.#take);
+    // A flood may be ended before its streams have begun: they count for the next connection all the same.
+    this.#session.once("close", () => {
+      for (const [stream] of this.#waiting.splice(0)) this.#isTakenBack(stream);
+    });
   }
 
   readonly #take = (...arrived: Arrived): void => {
