@@ -51,7 +51,7 @@ class MemoryRecords extends LocalRecords {
         journals.set(ordinal, journal);
         return journal;
       },
-      gateway: new ArrayStream<GatewayEntry>(() => {}),
+      gateway: new ArrayStream<GatewayEntry>(),
     });
     const { erasures } = this;
     const { delete: endErasure } = erasures;

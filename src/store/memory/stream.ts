@@ -8,14 +8,15 @@ const CHUNK = 32;
  * through all that is kept while callers wait.
  */
 export class ArrayStream<E extends { seq: number }> implements Stream<E> {
-  readonly #weigh: (entry: E, by: 1 | -1) => void;
+  readonly #weigh: ((entry: E, by: 1 | -1) => void) | undefined;
   /** The `seq` of the first entry of the first chunk, which stays whole until all of it is erased. */
   #start = 1;
   #chunks: string[] = [];
   #newest: E[] = [];
   first = 1;
 
-  constructor(weigh: (entry: E, by: 1 | -1) => void) {
+  /** `weigh` sees each entry as it comes, and once more as it goes. */
+  constructor(weigh?: (entry: E, by: 1 | -1) => void) {
     this.#weigh = weigh;
   }
 
@@ -26,7 +27,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   append(entries: readonly E[]): void {
     for (const entry of entries) {
       this.#newest.push(entry);
-      this.#weigh(entry, 1);
+      this.#weigh?.(entry, 1);
     }
     while (this.#newest.length >= 2 * CHUNK) this.#chunks.push(JSON.stringify(this.#newest.splice(0, CHUNK)));
   }
@@ -42,7 +43,8 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   }
 
   eraseBefore(seq: number): void {
-    for (const entry of this.#between(this.first, seq)) this.#weigh(entry, -1);
+    // Without it nothing is unpacked: a full stream of a fixed length loses an entry with each new one.
+    if (this.#weigh) for (const entry of this.#between(this.first, seq)) this.#weigh(entry, -1);
     this.first = Math.max(this.first, Math.min(seq, this.last + 1));
     const chunks = Math.min(Math.floor((this.first - this.#start) / CHUNK), this.#chunks.length);
     this.#chunks.splice(0, chunks);
