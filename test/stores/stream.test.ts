@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { ArrayStream } from "#store/memory/stream.ts";
 
 type Numbered = { seq: number };
@@ -40,4 +40,13 @@ it.each(["weighed", "not weighed"])("a stream reads and erases as an array does,
       }
     }
   }
+});
+
+it("a stream without a weight unpacks nothing when its oldest entry goes", () => {
+  const stream = new ArrayStream<Numbered>();
+  stream.append(numbered(1, 200));
+  using parse = vi.spyOn(JSON, "parse");
+  stream.eraseBefore(2);
+  expect(parse).not.toHaveBeenCalled();
+  expect(stream.after(0, 1)).toEqual([{ seq: 2 }]);
 });

@@ -43,7 +43,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   }
 
   eraseBefore(seq: number): void {
-    // Without it nothing is unpacked: a full stream of a fixed length loses an entry with each new one.
+    // Without a weight nothing is unpacked. A full stream of fixed length loses an entry with each new one.
     if (this.#weigh) for (const entry of this.#between(this.first, seq)) this.#weigh(entry, -1);
     this.first = Math.max(this.first, Math.min(seq, this.last + 1));
     const chunks = Math.min(Math.floor((this.first - this.#start) / CHUNK), this.#chunks.length);

@@ -124,7 +124,7 @@ class Connection {
     });
     this.#session.on("error", ignore);
     this.#session.on("stream", this.#take);
-    // A flood may be ended before its streams have begun: they count for the next connection all the same.
+    // Node may end a flood before its streams have begun. They still count against the client's next connection.
     this.#session.once("close", () => {
       for (const [stream] of this.#waiting.splice(0)) this.#isTakenBack(stream);
     });
