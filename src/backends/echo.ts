@@ -4,7 +4,7 @@ import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { Backend, BackendTurn, Chunk } from "./backend.ts";
 import { isLowSurrogate } from "./characters.ts";
 import { digestOf } from "./summary.ts";
-import { tokensIn } from "./used.ts";
+import { tokensIn } from "./token-counts.ts";
 
 export type EchoSettings = {
   /** The wait before each piece of the reply. */

@@ -2,7 +2,7 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { BackendMessage, BackendTurn, Chunk, Used } from "./backend.ts";
 import { isObject, jsonOf } from "./json.ts";
-import { isCount } from "./used.ts";
+import { isCount } from "./token-counts.ts";
 
 /** The request to a program or a web service, as described in docs/agents.md. Names are only added to it. */
 export type TurnDocument = {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Backend } from "#backends/backend.ts";
 import { createEchoBackend } from "#backends/echo.ts";
 import { lazyBackend } from "#backends/lazy.ts";
-import { knownOf } from "#backends/model/known.ts";
+import { knownOf } from "#backends/model/model-table.ts";
 import type { AgentConfig, Config, ProviderConfig, ToolServerConfig } from "#config/config.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";

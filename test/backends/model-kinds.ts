@@ -1,7 +1,7 @@
 import type { Chunk } from "#backends/backend.ts";
-import type { ModelSettings, ProviderSettings } from "#backends/model/known.ts";
 import type { ModelBackendSettings } from "#backends/model/model.ts";
 import { createModelBackend } from "#backends/model/model.ts";
+import type { ModelSettings, ProviderSettings } from "#backends/model/model-table.ts";
 import { systemClock } from "#kit/clock.ts";
 import type { BackendError } from "#kit/errors.ts";
 import { startAnthropic } from "./stand-ins/anthropic.ts";

@@ -7,9 +7,9 @@ import type { Worker } from "node:worker_threads";
 import { buildSync } from "esbuild";
 import { onTestFinished } from "vitest";
 import type { Clock } from "#kit/clock.ts";
-import type { StartThread } from "#store/sqlite/link.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
 import { serve } from "#store/sqlite/worker/serve.ts";
+import type { StartThread } from "#store/sqlite/worker-link.ts";
 import type { Store } from "#store/store.ts";
 import type { Engine } from "./world.ts";
 

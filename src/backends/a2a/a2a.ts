@@ -9,7 +9,7 @@ import { credentialsOf, openAgent } from "#outbound/ask.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { Breaker } from "../breaker.ts";
 import { digestOf } from "../summary.ts";
-import { NOTHING, untold } from "../used.ts";
+import { NOTHING, usageUnknown } from "../token-counts.ts";
 import { cardAddress, createCards, WHO } from "./card.ts";
 import { createFetch, failureOf } from "./fetch.ts";
 import { contextOf, messageOf } from "./message.ts";
@@ -94,7 +94,7 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
         yield text === "" ? ALIVE : { text };
       }
       if (reply.isQuestion && reply.taskId !== undefined) ask(contextId, reply.taskId);
-      if (!reply.used) yield untold(WHO);
+      if (!reply.used) yield usageUnknown(WHO);
       yield { usage: reply.used ?? NOTHING };
     } finally {
       if (!reply.isOver && reply.taskId !== undefined && signal.aborted) cancel(client, reply.taskId);

@@ -2,7 +2,7 @@ import type { Artifact, Message, StreamResponse, Task, TaskStatus } from "@a2a-j
 import { cleanSentence } from "#kit/clean-words.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
-import { countsIn } from "../used.ts";
+import { countsIn } from "../token-counts.ts";
 import { WHO } from "./card.ts";
 import { textOf } from "./message.ts";
 

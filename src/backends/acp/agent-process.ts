@@ -14,7 +14,7 @@ import { type ProgramEnd, type RunningProgram, startProgram } from "#kit/program
 import type { Events } from "#observe/events.ts";
 import type { Chunk } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
-import { tokensIn, untold } from "../used.ts";
+import { tokensIn, usageUnknown } from "../token-counts.ts";
 import { answerPermission, asRefusal, createModelChoice, reasonOf, usageOf, within } from "./answers.ts";
 import { openPeer } from "./peer.ts";
 import { createReply, type Reply } from "./reply.ts";
@@ -150,7 +150,7 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
           if ("text" in chunk) yield { usage: usage() };
         }
         const reason = reasonOf(response, mine.characters() > 0, mine.wasRefused());
-        if (!usageOf(response)) yield untold("the agent's program", "an estimate");
+        if (!usageOf(response)) yield usageUnknown("the agent's program", "an estimate");
         yield { usage: usage() };
         if (reason) throw reason;
       } finally {

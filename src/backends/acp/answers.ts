@@ -8,7 +8,7 @@ import { cleanSentence } from "#kit/clean-words.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { Used } from "../backend.ts";
-import { countsIn } from "../used.ts";
+import { countsIn } from "../token-counts.ts";
 
 type Limits = { broken: Promise<BackendError>; signal: AbortSignal | undefined; clock: Clock; ms: number };
 

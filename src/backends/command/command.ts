@@ -8,8 +8,8 @@ import type { Events } from "#observe/events.ts";
 import type { Backend, Chunk, Used } from "../backend.ts";
 import { endedBadly, notStarted } from "../program-failure.ts";
 import { summaryOf } from "../summary.ts";
+import { tokensIn, usageUnknown } from "../token-counts.ts";
 import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
-import { tokensIn, untold } from "../used.ts";
 import { type Format, readJsonLines, readText } from "./formats.ts";
 
 export type CommandSettings = Program & {
@@ -89,7 +89,7 @@ async function* answer(
     signal.throwIfAborted();
     if (end.code !== 0) throw endedBadly(end, program);
     for (const chunk of format.end()) yield* count.add(chunk);
-    if (!count.isTold()) yield untold("the agent's program", "an estimate");
+    if (!count.isTold()) yield usageUnknown("the agent's program", "an estimate");
     yield count.usage();
   } finally {
     signal.removeEventListener("abort", stop);

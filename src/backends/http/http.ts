@@ -13,8 +13,8 @@ import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { Breaker } from "../breaker.ts";
 import { isObject, jsonOf } from "../json.ts";
 import { summaryOf } from "../summary.ts";
+import { NOTHING, usageUnknown } from "../token-counts.ts";
 import { readPiece, summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
-import { NOTHING, untold } from "../used.ts";
 
 export type HttpSettings = {
   /** The agent's name in the requests. */
@@ -114,7 +114,7 @@ async function* reply(service: Service, asking: Asking, signal: StopSignal): Asy
       yield chunk;
     }
     if (!isTold) {
-      yield untold(WHO);
+      yield usageUnknown(WHO);
       yield { usage: NOTHING };
     }
     call.answered();

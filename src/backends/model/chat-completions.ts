@@ -13,7 +13,7 @@ import { eventsOf, type Sent } from "#outbound/server-events.ts";
 import { isObject, jsonOf } from "../json.ts";
 import { StrangeEvent } from "./failures.ts";
 import { ANSWER_BYTES, type AskModel, type Call, EVENT_BYTES, type Send } from "./fetch.ts";
-import type { ProviderSettings } from "./known.ts";
+import type { ProviderSettings } from "./model-table.ts";
 
 /** The provider's name, under which the options of its models and the metadata that it wants to see again are kept. */
 export const CHAT = "openaiCompatible";

@@ -2,7 +2,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { Tool } from "#tools/tool.ts";
 import type { Backend } from "../backend.ts";
 import { summaryOf } from "../summary.ts";
-import { firstOf, knownOf, type ModelTable } from "./known.ts";
+import { firstOf, knownOf, type ModelTable } from "./model-table.ts";
 import { promptOf, summaryPromptOf } from "./prompt.ts";
 import { createModels } from "./providers.ts";
 import { type AskedTurn, reply } from "./reply.ts";

@@ -6,7 +6,7 @@ import { openAgent } from "#outbound/ask.ts";
 import { Breaker } from "../breaker.ts";
 import { CHAT, createChatCompletions } from "./chat-completions.ts";
 import { type Asking, type AskModel, type Call, createModelFetch, createSend, type Send } from "./fetch.ts";
-import type { ModelSettings, ModelTable, ProviderSettings } from "./known.ts";
+import type { ModelSettings, ModelTable, ProviderSettings } from "./model-table.ts";
 
 /** A model that can be asked. */
 export type OpenModel = {

@@ -4,7 +4,7 @@ import { BackendError } from "#kit/errors.ts";
 import { abortSignalOf, type StopSignal } from "#kit/stop-signal.ts";
 import type { Tool } from "#tools/tool.ts";
 import type { BackendTurn, Chunk, Chunks, Used } from "../backend.ts";
-import { untold } from "../used.ts";
+import { usageUnknown } from "../token-counts.ts";
 import { type Again, noneLeft, RequestRefused } from "./failures.ts";
 import type { Models, OpenModel } from "./providers.ts";
 import { Spending } from "./spending.ts";
@@ -55,7 +55,7 @@ class Reply {
   /**
    * The model that answers, if it is not the wanted one, until its first text. An earlier report would count as a sign of life.
    */
-  #untold: string | undefined;
+  #newModel: string | undefined;
 
   constructor(parts: Parts, asking: Asking, signal: StopSignal) {
     this.#parts = parts;
@@ -79,7 +79,7 @@ class Reply {
         this.#hasSpoken ||= this.#said > 0;
         this.#said = 0;
         this.#isEstimated ||= !used;
-        if (this.#isEstimated && calls.length === 0) yield untold("the provider", "an estimate");
+        if (this.#isEstimated && calls.length === 0) yield usageUnknown("the provider", "an estimate");
         yield { usage: this.#spending.booked };
         if (calls.length === 0) return;
         if (isLast)
@@ -133,7 +133,7 @@ class Reply {
       try {
         const { models } = this.#parts;
         const model = await turn.aside(models.open(name));
-        this.#untold = name === turn.model ? undefined : name;
+        this.#newModel = name === turn.model ? undefined : name;
         return yield* this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
       } catch (error) {
         if (error instanceof BackendError) error.model = name;
@@ -181,13 +181,13 @@ class Reply {
         if (next.done) {
           this.#call = undefined;
           guarded.answered();
-          if (this.#untold !== undefined) yield { model: this.#untold };
+          if (this.#newModel !== undefined) yield { model: this.#newModel };
           return next.value;
         }
         const piece = next.value;
         if ("text" in piece) {
-          if (this.#untold !== undefined) yield { model: this.#untold };
-          this.#untold = undefined;
+          if (this.#newModel !== undefined) yield { model: this.#newModel };
+          this.#newModel = undefined;
           const isNewParagraph = this.#said === 0 && this.#hasSpoken;
           this.#said += piece.text.length;
           yield isNewParagraph ? { text: `\n\n${piece.text}` } : piece;

@@ -1,6 +1,6 @@
 import type { LanguageModelV3Message } from "@ai-sdk/provider";
 import type { Used } from "../backend.ts";
-import { countsIn, NOTHING, tokensIn } from "../used.ts";
+import { countsIn, NOTHING, tokensIn } from "../token-counts.ts";
 
 /** The price of a million tokens, from the configuration. */
 export type Price = { input: number; cachedInput: number | undefined; output: number };

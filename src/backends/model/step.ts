@@ -6,7 +6,7 @@ import type {
 } from "@ai-sdk/provider";
 import type { Used } from "../backend.ts";
 import { isObject, jsonOf } from "../json.ts";
-import { isCount } from "../used.ts";
+import { isCount } from "../token-counts.ts";
 import { brokeOff, FILTER_WORDS, failureOfCall, otherForm, RequestRefused } from "./failures.ts";
 import type { Asking, Call } from "./fetch.ts";
 import type { OpenModel } from "./providers.ts";

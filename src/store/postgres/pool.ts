@@ -2,7 +2,7 @@ import type pg from "pg";
 import { drop, type Servers, withPatience } from "./connect.ts";
 import { failureOf, unavailable } from "./errors.ts";
 
-/** The time after which a call is given up. The line finds out sooner if the server is there at all. */
+/** The time after which a call is given up. The connection for notifications finds out sooner if the server is there at all. */
 const SILENT_MS = 15_000;
 /** The pause after a server refused a new connection: until then the existing ones do the work. */
 const REST_MS = 1_000;

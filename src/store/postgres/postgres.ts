@@ -6,11 +6,11 @@ import { isReading, type RuleName, rules } from "#store/rules/rules.ts";
 import type { EventOrder, Store, StoreNotice, TurnEnd, TurnOrder, TurnStart } from "#store/store.ts";
 import { drop, Servers } from "./connect.ts";
 import { unavailable } from "./errors.ts";
-import { createHoldBack } from "./hold-back.ts";
-import { Line } from "./line.ts";
+import { createEventThrottle } from "./event-throttle.ts";
+import { KnownState } from "./known-state.ts";
 import { migrate } from "./migrate.ts";
-import { Mirror } from "./mirror.ts";
-import { Neighbours } from "./neighbours.ts";
+import { Notifications } from "./notifications.ts";
+import { OtherGateways } from "./other-gateways.ts";
 import { Pool } from "./pool.ts";
 import { newMemory, type PostgresRecords } from "./records/records.ts";
 import { double, quote, type Sql, sql } from "./records/sql.ts";
@@ -49,28 +49,28 @@ export const createPostgresStore = async ({
   const node = newBareId(clock.now());
   const servers = new Servers(url);
   const { epoch, channel, client } = await prepare(servers, clock.now(), notice);
-  const mirror = new Mirror();
+  const known = new KnownState();
   const pool = new Pool(servers, connections, (error) => {
     notice({ name: "unavailable", detail: (error as Error).message });
-    line.seek();
+    notifications.seek();
   });
-  const neighbours: Neighbours = new Neighbours({
+  const others: OtherGateways = new OtherGateways({
     clock,
     node,
-    mirror,
+    known,
     readEntries: (sessionId, after, limit) => methods.readEntries(sessionId, { after, limit }),
     readGateway: async (after, limit) => (await methods.readGatewayEntries({ after, limit })).entries,
-    notify: (payload) => line.notify(payload),
+    notify: (payload) => notifications.notify(payload),
     lookSoon: () => void look().catch(() => {}),
   });
-  const parts = { clock, pool, memory: newMemory(), kept: neighbours.kept.bind(neighbours) };
-  const telling = (changes: Parameters<Neighbours["payloads"]>[0]) =>
-    neighbours.payloads(changes).map((payload) => sql`select pg_notify(${quote(channel)}, ${quote(payload)})`);
+  const parts = { clock, pool, memory: newMemory(), kept: others.kept.bind(others) };
+  const telling = (changes: Parameters<OtherGateways["payloads"]>[0]) =>
+    others.payloads(changes).map((payload) => sql`select pg_notify(${quote(channel)}, ${quote(payload)})`);
   const lock = lockOf(channel);
   const writer = new Runner({ ...parts, telling, lock, atOnce: 1 });
-  const pauseOf = createHoldBack({
-    waiting: () => mirror.of("events"),
-    isHandingOver: () => mirror.isBeating(),
+  const pauseOf = createEventThrottle({
+    waiting: () => known.of("events"),
+    isHandingOver: () => known.isBeating(),
     time: () => clock.monotonic(),
   });
   const intake = new Runner({ ...parts, telling, lock, atOnce: 1, pauseOf });
@@ -79,24 +79,24 @@ export const createPostgresStore = async ({
     if (isReading(name)) return reader;
     return name === "queueEvent" ? intake : writer;
   });
-  const look = async (): Promise<void> => neighbours.looked(await writer.run(neighbours.look));
+  const look = async (): Promise<void> => others.looked(await writer.run(others.look));
   let isBegun = false;
-  const line = new Line(servers, node, {
+  const notifications = new Notifications(servers, node, {
     async connected(client) {
       if (!isBegun) {
-        await neighbours.begin(client);
+        await others.begin(client);
       } else {
         if (pool.isAway) notice({ name: "available", detail: "The database answers again." });
         pool.reachable();
-        await neighbours.catchUp(client);
+        await others.catchUp(client);
       }
-      neighbours.looked(await writer.runOn(client, neighbours.look));
+      others.looked(await writer.runOn(client, others.look));
     },
     lost: (error) => pool.away(error),
-    heard: (heard) => neighbours.heard(heard),
+    heard: (heard) => others.heard(heard),
     poll: look,
   });
-  await line.open(channel, client).catch(refuse);
+  await notifications.open(channel, client).catch(refuse);
   isBegun = true;
   servers.started();
 
@@ -104,10 +104,10 @@ export const createPostgresStore = async ({
     kind: "postgres",
     durable: true,
     epoch,
-    shared: sharedStore({ node, reader, writer, neighbours }),
+    shared: sharedStore({ node, reader, writer, others }),
     watch: (watcher) => {
-      neighbours.watchers.add(watcher);
-      return () => neighbours.watchers.delete(watcher);
+      others.watchers.add(watcher);
+      return () => others.watchers.delete(watcher);
     },
     ping: async () => {
       await reader.run((records) => records.transaction.read(sql`select 1 as here`));
@@ -115,16 +115,16 @@ export const createPostgresStore = async ({
     ...methods,
     queueCompaction: async (order) => {
       const place = await methods.queueCompaction(order);
-      if (place.isFirst) neighbours.begun(order.compactionId);
+      if (place.isFirst) others.begun(order.compactionId);
       return place;
     },
-    stats: mirror.stats,
-    agentCounts: mirror.agentCounts,
+    stats: known.stats,
+    agentCounts: known.agentCounts,
     openAgents: () => reader.run(openAgents),
     [Symbol.asyncDispose]: async () => {
-      neighbours.close();
+      others.close();
       if (!pool.isAway) await writer.run((records) => leave(records, node)).catch(() => {});
-      await line.close();
+      await notifications.close();
       await pool.close();
     },
   };

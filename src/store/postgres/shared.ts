@@ -1,5 +1,5 @@
 import type { RateCount, RateLeft, ReplyText, SharedStore } from "#store/store.ts";
-import type { Neighbours } from "./neighbours.ts";
+import type { OtherGateways } from "./other-gateways.ts";
 import type { Heard } from "./payloads.ts";
 import type { PostgresRecords } from "./records/records.ts";
 import type { Rate } from "./records/small-tables.ts";
@@ -8,13 +8,13 @@ import type { Runner } from "./runner.ts";
 import { keepText } from "./texts.ts";
 
 type Limit = { maxRequests: number; windowMs: number };
-type Parts = { node: string; reader: Runner; writer: Runner; neighbours: Neighbours };
+type Parts = { node: string; reader: Runner; writer: Runner; others: OtherGateways };
 
 const DAY = 86_400_000;
 /** Parts of a window in which requests are counted together. */
 const SLICES = 60;
 
-export const sharedStore = ({ node, reader, writer, neighbours }: Parts): SharedStore => {
+export const sharedStore = ({ node, reader, writer, others }: Parts): SharedStore => {
   /** Statements are made with the time in SQL. */
   const write = (make: (time: Sql) => Sql[]): Promise<void> =>
     writer.run(({ transaction }) => {
@@ -27,7 +27,7 @@ export const sharedStore = ({ node, reader, writer, neighbours }: Parts): Shared
     countRequest: (key, limit) => writer.run((records) => countRequest(records, key, limit)),
     readRequests: (keys, limit) => reader.run((records) => keys.map((key) => readRequests(records, key, limit))),
 
-    gateways: () => neighbours.count,
+    gateways: () => others.count,
 
     haveAgents: async (agents) => {
       await write((time) => [
@@ -44,7 +44,7 @@ export const sharedStore = ({ node, reader, writer, neighbours }: Parts): Shared
       return rows.map(({ name }) => name as string);
     },
 
-    askTexts: (sessionIds) => neighbours.notify(noticesOf("textsAsked", sessionIds)),
+    askTexts: (sessionIds) => others.notify(noticesOf("textsAsked", sessionIds)),
 
     putTexts: async (pieces) => {
       const rows = pieces.map(({ sessionId, seq, offset, turnId, messageId, text }) => {
@@ -57,7 +57,7 @@ export const sharedStore = ({ node, reader, writer, neighbours }: Parts): Shared
         session_id text, seq bigint, place integer, length integer, turn_id text, message_id text, text text) on conflict do nothing`,
       ]);
       const sessionIds = [...new Set(pieces.map(({ sessionId }) => sessionId))];
-      await neighbours.notify(noticesOf("textsPut", sessionIds));
+      await others.notify(noticesOf("textsPut", sessionIds));
     },
 
     readTexts: async (places) => {

@@ -2,8 +2,8 @@ import type { Clock } from "#kit/clock.ts";
 import { type RuleName, rules } from "#store/rules/rules.ts";
 import type { AgentCounts, Store, StoreNotice } from "#store/store.ts";
 import { behindLink, exposureOf, makeOwn } from "./file.ts";
-import { Link, type StartThread } from "./link.ts";
 import { lockFile } from "./lock.ts";
+import { type StartThread, WorkerLink } from "./worker-link.ts";
 
 /** The worker as it is built: beside the chunk that this file becomes. From sources it is the one of the last build. */
 const WORKER = new URL(
@@ -30,7 +30,7 @@ export const createSqliteStore = async ({
   makeOwn(named);
   const path = behindLink(named);
   const lock = lockFile(path);
-  const link = new Link(clock, { path, worker, notice, beforeReopening: lock.renew });
+  const link = new WorkerLink(clock, { path, worker, notice, beforeReopening: lock.renew });
   try {
     await link.open();
   } catch (error) {
@@ -70,13 +70,13 @@ const NO_COUNTS: AgentCounts = {
 const isOpen = ({ queued, running, waitingEvents }: AgentCounts): boolean => queued + running + waitingEvents > 0;
 
 /** Each method runs its rule in the worker. */
-const rulesOf = (link: Link): Pick<Store, RuleName> =>
+const rulesOf = (link: WorkerLink): Pick<Store, RuleName> =>
   Object.fromEntries(
     Object.keys(rules).map((name) => [name, (...args: unknown[]) => link.call(name, ...args)]),
   ) as unknown as Pick<Store, RuleName>;
 
 /** A function cannot go to another thread: it is called here, for all that it may be asked about. */
-const callsWithFunctions = (link: Link): Pick<Store, "claimTurns" | "claimAnnouncements"> => ({
+const callsWithFunctions = (link: WorkerLink): Pick<Store, "claimTurns" | "claimAnnouncements"> => ({
   claimTurns: async ({ free, freeOf: freeOfAgent, newMessageId, ...request }) => {
     const freeOf = new Map<string, number>();
     let most = 0;

@@ -26,7 +26,7 @@ const CALLS_AT_ONCE = 64;
 const HELD_MS = 2;
 
 /** The main side's end of the worker: calls go there together, answers and news come back together. */
-export class Link {
+export class WorkerLink {
   readonly clock: Clock;
   readonly #start: LinkStart;
   readonly #watchers = new Set<StoreWatcher>();

@@ -1,4 +1,4 @@
-import { tokensIn } from "../used.ts";
+import { tokensIn } from "../token-counts.ts";
 import type { Price } from "./spending.ts";
 
 export type ProviderSettings = {

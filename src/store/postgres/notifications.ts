@@ -8,7 +8,7 @@ const SILENT_MS = 5_000;
 /** Between two tries to reach the database again: half of it and up to as much again, so that gateways do not come all at once. */
 const RETRY_MS = 300;
 
-export type LineEvents = {
+export type NotificationEvents = {
   /** The connection is there, for the first time or again: news from the meantime was not heard. */
   connected(client: pg.Client): Promise<void>;
   lost(error: unknown): void;
@@ -18,10 +18,10 @@ export type LineEvents = {
 };
 
 /** The connection by which gateways hear of each other. It is the one that looks for the database when it is gone. */
-export class Line {
+export class Notifications {
   readonly #servers: Servers;
   readonly #node: string;
-  readonly #events: LineEvents;
+  readonly #events: NotificationEvents;
   #channel = "";
   #client: pg.Client | undefined;
   #isClosed = false;
@@ -30,7 +30,7 @@ export class Line {
   #isLostAgain = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(servers: Servers, node: string, events: LineEvents) {
+  constructor(servers: Servers, node: string, events: NotificationEvents) {
     this.#servers = servers;
     this.#node = node;
     this.#events = events;
@@ -106,7 +106,7 @@ export class Line {
 
   #pollLater(client: pg.Client): void {
     this.#timer = setTimeout(async () => {
-      await withPatience(client, SILENT_MS, client.query("select 'the line is there'")).catch(() => drop(client));
+      await withPatience(client, SILENT_MS, client.query("select 'the connection is there'")).catch(() => drop(client));
       await this.#events.poll().catch(() => {});
       if (this.#client === client && !this.#isClosed) this.#pollLater(client);
     }, POLL_MS);

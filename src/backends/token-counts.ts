@@ -40,7 +40,7 @@ export const isCount = (value: unknown): value is number => Number.isSafeInteger
  * Notes that a turn's usage was not reported. Then nothing is counted, because we do not know the tokens that an agent keeps,
  * requests and gets; or, for a model that we call ourselves, an estimate.
  */
-export const untold = (who: string, counted: "nothing" | "an estimate" = "nothing"): Chunk => {
+export const usageUnknown = (who: string, counted: "nothing" | "an estimate" = "nothing"): Chunk => {
   const reason = `${who} does not tell what it used`;
   return { note: { name: "usage.unknown", detail: counted === "nothing" ? { reason } : { reason, estimated: true } } };
 };

@@ -13,7 +13,7 @@ export type Look = {
 };
 
 /** The counts that this process tells without asking: with each transaction of its own, and as of the last look at the database. */
-export class Mirror {
+export class KnownState {
   #counts = new Map<string, number>();
   readonly #beats = new Map<string, Beat>();
   readonly #ends = new Map<string, EndRow>();

@@ -30,7 +30,7 @@ type Parts<S, E> = {
  * Tells the watchers here of the entries of streams, each once and in the order of `seq`: news of the entries of
  * other gateways may come sooner or later than those of this one.
  */
-export class Tellings<S extends { ordinal: number }, E extends { seq: number; at: number }> {
+export class OrderedEntries<S extends { ordinal: number }, E extends { seq: number; at: number }> {
   readonly #told = new Map<number, Told<E>>();
   readonly #parts: Parts<S, E>;
   #isClosed = false;

@@ -19,7 +19,7 @@ type Parts = {
  * The time that new events are held back after a transaction that took some in. They share the database with the turns that hand
  * events over, and must not come faster than these go for long. The pause depends on the usual duration of transactions.
  */
-export const createHoldBack = ({ waiting, isHandingOver, time }: Parts): ((tookMs: number) => number) => {
+export const createEventThrottle = ({ waiting, isHandingOver, time }: Parts): ((tookMs: number) => number) => {
   let usualMs = 0;
   let handedAt = Number.NEGATIVE_INFINITY;
   return (tookMs) => {

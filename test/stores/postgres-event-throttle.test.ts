@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { createHoldBack } from "#store/postgres/hold-back.ts";
+import { createEventThrottle } from "#store/postgres/event-throttle.ts";
 
 it("holds events back only where more wait than are handed over at once, and while some are being handed over", () => {
   let [waiting, isHandingOver, time] = [1_500, false, 0];
-  const pauseAfter = createHoldBack({
+  const pauseAfter = createEventThrottle({
     waiting: () => waiting,
     isHandingOver: () => isHandingOver,
     time: () => time,

@@ -1,12 +1,12 @@
 import type pg from "pg";
 import type { Clock } from "#kit/clock.ts";
 import type { Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
-import type { Mirror } from "./mirror.ts";
+import type { KnownState } from "./known-state.ts";
+import { OrderedEntries } from "./ordered-entries.ts";
 import { type Change, type Heard, payloadsOf, refOf, toldOf } from "./payloads.ts";
 import { ENDS, readBeat, readEnd } from "./records/agents.ts";
 import type { Kept, PostgresRecords } from "./records/records.ts";
 import { number, quote, type Row, type Sql, sql } from "./records/sql.ts";
-import { Tellings } from "./tellings.ts";
 
 /** Sessions that were written to while nobody listened, from a minute before: with the first of their latest entries. */
 const MISSED = `select s.ordinal, s.session_id, s.agent, s.context_bytes, s.last_seq,
@@ -21,7 +21,7 @@ const GATEWAY = { ordinal: 0 };
 type Parts = {
   clock: Clock;
   node: string;
-  mirror: Mirror;
+  known: KnownState;
   /** Reads the entries of a session's journal, and those of the gateway's stream. */
   readEntries(sessionId: string, after: number, limit: number): Promise<Entry[]>;
   readGateway(after: number, limit: number): Promise<GatewayEntry[]>;
@@ -31,11 +31,11 @@ type Parts = {
 };
 
 /** Tells the watchers here of the changes by this gateway, and of those by other gateways on the same database. */
-export class Neighbours {
+export class OtherGateways {
   readonly watchers = new Set<StoreWatcher>();
   readonly #parts: Parts;
-  readonly #tellings: Tellings<SessionRef, Entry>;
-  readonly #gateway: Tellings<typeof GATEWAY, GatewayEntry>;
+  readonly #entries: OrderedEntries<SessionRef, Entry>;
+  readonly #gateway: OrderedEntries<typeof GATEWAY, GatewayEntry>;
   /** Running turns that should end, and compactions that may begin, whose watchers were told so. */
   #stopped = new Set<string>();
   #begun = new Set<string>();
@@ -49,7 +49,7 @@ export class Neighbours {
     this.#parts = parts;
     const { clock, readEntries, readGateway } = parts;
     const hasOthers = () => this.#others > 0;
-    this.#tellings = new Tellings({
+    this.#entries = new OrderedEntries({
       clock,
       hasOthers,
       read: ({ sessionId }, after, limit) => readEntries(sessionId, after, limit),
@@ -61,7 +61,7 @@ export class Neighbours {
         }
       },
     });
-    this.#gateway = new Tellings({
+    this.#gateway = new OrderedEntries({
       clock,
       hasOthers,
       read: (_, after, limit) => readGateway(after, limit),
@@ -89,9 +89,9 @@ export class Neighbours {
 
   /** Something was kept here. */
   kept(kept: Kept): void {
-    this.#parts.mirror.kept(kept);
+    this.#parts.known.kept(kept);
     for (const of of kept.news) {
-      if (of.kind === "entries") this.#tellings.entries(of.session, of.entries);
+      if (of.kind === "entries") this.#entries.entries(of.session, of.entries);
       else if (of.kind === "deleted") this.#deleted(of.session, of.end);
       else if (of.kind === "gateway") this.#gateway.entries(GATEWAY, of.entries);
       else if (of.kind === "cancel") this.#cancel(of.turnId);
@@ -135,7 +135,7 @@ export class Neighbours {
     const { rows } = await client.query(MISSED, [this.#lastLook - MINUTE]);
     for (const { ordinal, session_id, agent, context_bytes, from_seq, last_seq } of rows) {
       const session = refOf(["e", ordinal, session_id, agent, context_bytes]);
-      void this.#tellings.elsewhere(session, from_seq ?? last_seq, last_seq);
+      void this.#entries.elsewhere(session, from_seq ?? last_seq, last_seq);
     }
   }
 
@@ -166,9 +166,9 @@ export class Neighbours {
     this.#lastLook = this.#parts.clock.now();
     const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = looked.state as State;
     this.#others = nodes;
-    const dueIn = this.#parts.mirror.look(looked);
+    const dueIn = this.#parts.known.look(looked);
     // Orders that shared the transaction changed something after the look.
-    this.#parts.mirror.kept(looked.changes());
+    this.#parts.known.kept(looked.changes());
     const areKeysNew = this.#keys !== undefined && this.#keys !== keys;
     this.#keys = keys;
     for (const watcher of this.watchers) {
@@ -191,7 +191,7 @@ export class Neighbours {
 
   close(): void {
     this.#tellOfWork();
-    this.#tellings.close();
+    this.#entries.close();
     this.#gateway.close();
     this.watchers.clear();
   }
@@ -201,14 +201,14 @@ export class Neighbours {
     if (!this.#readyTimer) return;
     clearTimeout(this.#readyTimer);
     this.#readyTimer = undefined;
-    if (this.#parts.mirror.of("queued") > 0) void this.notify({ changes: [["w"]], notices: [] });
+    if (this.#parts.known.of("queued") > 0) void this.notify({ changes: [["w"]], notices: [] });
   }
 
   #hear(change: Change): void {
     switch (change[0]) {
       case "e": {
         const [from, through] = [change[5], change[6]];
-        if (through >= from) void this.#tellings.elsewhere(refOf(change), from, through);
+        if (through >= from) void this.#entries.elsewhere(refOf(change), from, through);
         break;
       }
       case "d":
@@ -226,7 +226,7 @@ export class Neighbours {
   }
 
   #deleted(session: SessionRef, end: { seq: number; at: number }): void {
-    if (!this.#tellings.end(session)) return;
+    if (!this.#entries.end(session)) return;
     for (const watcher of this.watchers) watcher.sessionDeleted(session, end);
   }
 
@@ -243,7 +243,7 @@ export class Neighbours {
   }
 }
 
-type Looked = Parameters<Mirror["look"]>[0] & { state: Row; changes(): Kept };
+type Looked = Parameters<KnownState["look"]>[0] & { state: Row; changes(): Kept };
 /** `keys` is another text whenever some were made, ended or revoked. */
 type State = {
   nodes: number;
