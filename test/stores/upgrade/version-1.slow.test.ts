@@ -120,7 +120,8 @@ await postgresTests((server) => {
       const url = await postgresOfVersion1(server);
       await using store = await openAt(url).open(createManualClock());
       await using client = await connect(url);
-      const calls = JSON.parse(read("calls.json")) as Recorded[];
+      const lines = read("calls.jsonl").trimEnd().split("\n");
+      const calls = lines.map((line) => JSON.parse(line) as Recorded);
       expect(calls.length).toBeGreaterThan(10);
       for (const { text, values, rows } of calls) {
         const answer = (await client.query({ text, values, types })).rows;

@@ -6,7 +6,13 @@ import { LEASE_MS, openWorld, sweepOrder } from "../world.ts";
 import { allAnswers } from "./all-answers.ts";
 import { makeOldFile } from "./old-sqlite.ts";
 
-const read = (name: string): string => readFileSync(join(import.meta.dirname, "version-3", name), "utf8");
+/** What version 3 answered, by the names of `allAnswers`. */
+const answersOfVersion3 = (): unknown => {
+  const lines = readFileSync(join(import.meta.dirname, "version-3/answers.jsonl"), "utf8")
+    .trimEnd()
+    .split("\n");
+  return Object.fromEntries(lines.map((line) => JSON.parse(line) as [string, unknown]));
+};
 
 /** A file of version 3 with something of everything in it. */
 const fileOfVersion3 = (): string => {
@@ -20,7 +26,7 @@ it("a SQLite file of version 3 has the same answers as before, and goes on", asy
   await using world = await openWorld({ name: "sqlite", open: (clock) => openSqlite(clock, path) });
   const { store } = world;
   await store.sweep(sweepOrder(world.clock.now()));
-  expect(await allAnswers(store)).toEqual(JSON.parse(read("answers.json")));
+  expect(await allAnswers(store)).toEqual(answersOfVersion3());
   for (let n = 0; n < 100; n++) world.newId("other");
   const { turns, nextDueInMs } = await world.claim();
   expect(turns.map(({ turn }) => turn.sessionId)).toEqual(["chat:e3"]);
