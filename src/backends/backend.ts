@@ -70,17 +70,22 @@ export type BackendTurn = {
   history(): readonly BackendMessage[] | Promise<readonly BackendMessage[]>;
   /** The tools that it may call while it answers: skills and servers of tools. Each call appears on the turn's timeline. */
   tools(signal: StopSignal): readonly Tool[] | Promise<readonly Tool[]>;
-  /** Waits for work that is not the agent's, such as loading code. The limits on its silence do not count meanwhile. */
-  aside<T>(work: Promise<T>): Promise<T>;
+  readonly watch: SilenceWatch;
+  /** True if it may try again after a failure. Each call takes from the agent's budget of retries. */
+  mayRetry(): boolean;
+  /** Skills that it may load by a tool, beside those it was started with. */
+  offered(): readonly { skillId: string; description: string }[];
+};
+
+/** Watches how long the backend of a turn gives no sign. */
+export type SilenceWatch = {
+  /** Waits for work that is not the agent's, such as loading code, which does not count as silence. */
+  pause<T>(work: Promise<T>): Promise<T>;
   /**
    * Sets the function that is called when the backend gave no sign for too long. If it returns true, the backend goes on with
    * another model, which has as long to begin; else the turn is stopped.
    */
   whenLate(goesOn: () => boolean): void;
-  /** True if it may try again after a failure. Each call takes from the agent's budget of retries. */
-  mayRetry(): boolean;
-  /** Skills that it may load by a tool, beside those it was started with. */
-  offered(): readonly { skillId: string; description: string }[];
 };
 
 export type { Used };

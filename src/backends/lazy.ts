@@ -18,7 +18,7 @@ export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend
   const first = (...[turn, signal]: Parameters<Backend["run"]>): Chunks => {
     let chunks: Chunks | undefined;
     async function* read() {
-      const backend = await turn.aside(loaded());
+      const backend = await turn.watch.pause(loaded());
       chunks = backend.run(turn, signal);
       yield* chunks;
     }

@@ -1,8 +1,12 @@
+import type { StopSignal } from "./stop-signal.ts";
+
 /** The promise, or the signal's reason where that aborts first. */
-export const orAborted = <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> =>
+export const orAborted = <T>(promise: Promise<T>, signal: StopSignal): Promise<T> =>
   new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason);
     if (signal.aborted) return leave();
     signal.addEventListener("abort", leave, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
+    const stay = () => signal.removeEventListener("abort", leave);
+    promise.then(resolve, reject);
+    promise.then(stay, stay);
   });

@@ -158,7 +158,10 @@ describe("an agent with several models", () => {
     first.say({ calls: [{ name: "order", args: "{}" }] });
     first.failNext(undefined, "hang before the first byte");
     let goesOn: (() => boolean) | undefined;
-    const more = { tools, whenLate: (late: () => boolean) => (goesOn = late) };
+    const whenLate = (late: () => boolean) => {
+      goesOn = late;
+    };
+    const more = { tools, watch: { ...turnOf().watch, whenLate } };
     const running = run(open({ fallbacks: ["spare"] }), "good", more);
     await first.next();
     const hanging = await first.next();
@@ -172,7 +175,7 @@ describe("an agent with several models", () => {
 
   it("leaves the turn's end to its limits where there is no other model", async () => {
     const whenLate = () => expect.fail("nobody else can be asked");
-    expect(textOf(await run(open(), "good", { whenLate }))).toBe("I am the first.");
+    expect(textOf(await run(open(), "good", { watch: { ...turnOf().watch, whenLate } }))).toBe("I am the first.");
   });
 
   it("F08: leaves a summary that has no end, and tells what that used", async () => {

@@ -32,8 +32,7 @@ export const turnOf = (more: Partial<BackendTurn> = {}): BackendTurn => ({
   history: async () => [],
   tools: async () => [],
   offered: () => [],
-  aside: (work) => work,
-  whenLate: () => {},
+  watch: { pause: (work) => work, whenLate: () => {} },
   mayRetry: () => true,
   ...more,
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Backend, BackendTurn } from "#backends/backend.ts";
+import type { Backend } from "#backends/backend.ts";
 import { lazyBackend } from "#backends/lazy.ts";
 import { startCore } from "./start-core.ts";
 
@@ -96,7 +96,7 @@ describe("F06: how long an agent may be silent", () => {
     const turn = await core.start();
     const run = await core.scripted.next();
     const late: number[] = [];
-    run.turn.whenLate(() => late.push(core.clock.monotonic()) < 3);
+    run.turn.watch.whenLate(() => late.push(core.clock.monotonic()) < 3);
     const began = core.clock.monotonic();
     await core.clock.advance(1_999);
     expect(late).toEqual([]);
@@ -117,7 +117,7 @@ describe("F06: how long an agent may be silent", () => {
     run.use(3, 1);
     await core.clock.settle();
     let done = () => {};
-    const working = (run.turn as BackendTurn).aside(new Promise<void>((resolve) => (done = resolve)));
+    const working = run.turn.watch.pause(new Promise<void>((resolve) => (done = resolve)));
     await core.clock.advance(60_000);
     done();
     await working;

@@ -50,8 +50,7 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
 /** A summary is written in one step, without tools and another try. */
 const NO_TURN: AskedTurn = {
   model: undefined,
-  aside: (work) => work,
+  watch: { pause: (work) => work, whenLate: () => {} },
   mayRetry: () => false,
-  whenLate: () => {},
   tools: () => [],
 };

@@ -18,7 +18,7 @@ const LONGEST_PAUSE_MS = 30_000;
 const LATE = "the model did not begin its reply in time";
 
 /** The parts of a turn that a request needs beside its prompt. */
-export type AskedTurn = Pick<BackendTurn, "model" | "aside" | "mayRetry" | "whenLate" | "tools">;
+export type AskedTurn = Pick<BackendTurn, "model" | "watch" | "mayRetry" | "tools">;
 
 /** A request to the models. */
 export type Asking = {
@@ -67,7 +67,7 @@ class Reply {
     const { turn, names, steps } = this.#asking;
     this.#signal.throwIfAborted();
     this.#signal.addEventListener("abort", this.#onAbort, { once: true });
-    if (names.length > 1) turn.whenLate(this.#leaveLate);
+    if (names.length > 1) turn.watch.whenLate(this.#leaveLate);
     try {
       const tools = steps > 1 ? await turn.tools(this.#signal) : [];
       const prompt = await this.#asking.prompt(tools);
@@ -132,7 +132,7 @@ class Reply {
       const next = names[this.#at + 1];
       try {
         const { models } = this.#parts;
-        const model = await turn.aside(models.open(name));
+        const model = await turn.watch.pause(models.open(name));
         this.#newModel = name === turn.model ? undefined : name;
         return yield* this.#askModel(model, told.length === 0 ? prompt : [...prompt, ...told], tools, isLast);
       } catch (error) {

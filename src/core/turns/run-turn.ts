@@ -1,4 +1,5 @@
-import type { Backend, BackendTurn, Chunk, Chunks, Used } from "#backends/backend.ts";
+import type { Backend, BackendTurn, Chunk, Chunks, SilenceWatch, Used } from "#backends/backend.ts";
+import { orAborted } from "#kit/abort.ts";
 import type { Clock } from "#kit/clock.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
@@ -27,10 +28,7 @@ export type RunListener = {
   /** All that was given to `text`. */
   readonly written: { readonly pieces: readonly string[]; readonly length: number };
   note(note: Note): void;
-  /** Any sign of life. */
-  alive(): void;
-  /** Somebody else is asked now. */
-  anew(): void;
+  readonly watch: Pick<TurnWatch, "alive" | "anew">;
 };
 export type Note = Extract<Chunk, { note: unknown }>["note"];
 
@@ -49,12 +47,17 @@ export const runTurn = async (
   listener: RunListener,
 ): Promise<Outcome> => {
   const outcome: Outcome = { status: "completed", reply: "", usage: NO_USAGE };
+  let chunks: Chunks | undefined;
   try {
     signal.throwIfAborted();
     if (backend.asksOutside && isLoop(turn.hops))
       throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
-    await readChunks(backend.run(turn, signal), outcome, signal, listener);
+    chunks = backend.run(turn, signal);
+    // Once for the turn: to wait so for each chunk would leave a reaction behind with every piece of the reply.
+    await orAborted(takeChunks(chunks, outcome, signal, listener), signal);
   } catch (thrown) {
+    const used = chunks?.used?.();
+    if (isUsage(used)) outcome.usage = usageOf(used);
     outcome.reply = listener.written.pieces.join("");
     return signal.aborted ? stopped(outcome, signal.reason as StopReason) : failed(outcome, thrown);
   }
@@ -63,45 +66,26 @@ export const runTurn = async (
   return outcome;
 };
 
-/** Throws what the backend throws, and the signal's reason. */
-const readChunks = async (
+/** Takes all chunks. After an abort it takes none, and leaves the backend with the next one that comes. */
+const takeChunks = async (
   chunks: Chunks,
   outcome: Outcome,
   signal: StopSignal,
   listener: RunListener,
 ): Promise<void> => {
-  const iterator = chunks[Symbol.asyncIterator]();
-  // One listener for the turn, and no Promise.race: that would leave a reaction behind with every piece of the reply.
-  let interrupt = () => {};
-  const onAbort = () => interrupt();
-  signal.addEventListener("abort", onAbort, { once: true });
-  const next = (): Promise<IteratorResult<Chunk>> =>
-    new Promise((resolve, reject) => {
-      interrupt = () => reject(signal.reason);
-      iterator.next().then(resolve, reject);
-    });
-  try {
-    for (let steps = 1; ; steps++) {
-      const { done, value } = await next();
-      signal.throwIfAborted();
-      if (done) return;
-      takeChunk(outcome, value, listener);
-      // A backend that never waits would let nobody else run.
-      if (steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
-    }
-  } catch (thrown) {
-    const used = chunks.used?.();
-    if (isUsage(used)) outcome.usage = usageOf(used);
-    leave(iterator);
-    throw thrown;
-  } finally {
-    signal.removeEventListener("abort", onAbort);
+  let steps = 0;
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    takeChunk(outcome, chunk, listener);
+    // A backend that never waits would let nobody else run.
+    if (++steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
   }
+  signal.throwIfAborted();
 };
 
 const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
-  if ("note" in chunk && chunk.anew) listener.anew();
-  else listener.alive();
+  if ("note" in chunk && chunk.anew) listener.watch.anew();
+  else listener.watch.alive();
   if ("text" in chunk && typeof chunk.text === "string") {
     if (listener.written.length + chunk.text.length > REPLY_LIMIT)
       throw new BackendError("the reply is longer than 4 MiB");
@@ -149,20 +133,11 @@ const failed = (outcome: Outcome, thrown: unknown): Outcome => {
   };
 };
 
-/** Ends an iterator, without waiting for it. */
-const leave = (iterator: AsyncIterator<unknown>): void => {
-  try {
-    iterator.return?.().catch(() => {});
-  } catch {
-    // A backend's `return` that throws has nothing left to tell.
-  }
-};
-
 /** The time that a turn may run, and that its backend may be silent. */
 type WatchLimits = { deadlineMs: number; firstByteMs: number; silenceMs: number };
 
 /** Stops a turn that passes its deadline, or whose backend does not begin, or falls silent. A sign of life only notes the time. */
-export class TurnWatch {
+export class TurnWatch implements SilenceWatch {
   readonly #clock: Clock;
   readonly #limits: WatchLimits;
   readonly #stop: Stop;

@@ -179,8 +179,7 @@ const runAttempt = async (parts: RunParts, { claimed, stop }: Run, agent: Agent)
       written: reply,
       text: (text) => live.append(reply, text),
       note,
-      alive: () => watch.alive(),
-      anew: () => watch.anew(),
+      watch,
     });
     watch.stop();
     await keepEnd(parts, claimed, agent, outcome, toolCalls, clock.monotonic() - began);
@@ -314,8 +313,7 @@ const askedTurn = (
     earlier: earlierOf(message),
     history: () => readHistory(store, claimed),
     offered: () => skills.list().filter(({ skillId }) => !turn.skillIds.includes(skillId) && hasSkill(agent, skillId)),
-    aside: (work) => watch.pause(work),
-    whenLate: (goesOn) => watch.whenLate(goesOn),
+    watch,
     mayRetry: () => retries.take(turn.agent),
     tools: async (signal) => {
       const own = skillTools(skills, agent);
