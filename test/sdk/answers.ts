@@ -4,7 +4,7 @@ import { serve } from "./serve.ts";
 
 export const turnId = "turn_01M7YN0XEMM1B7E5S8YF3GKP2N";
 
-export type Seen = { method: string; url: string; headers: IncomingMessage["headers"]; body: unknown };
+type Seen = { method: string; url: string; headers: IncomingMessage["headers"]; body: unknown };
 export type Answer = (res: ServerResponse) => void;
 
 /** A server that answers one request after the other, each in its own way. */

@@ -50,7 +50,7 @@ function versionOf(path: string): string | undefined {
   }
 }
 
-export const pythonSources = join(root, "generated/clients/python/src");
+const pythonSources = join(root, "generated/clients/python/src");
 
 const PRELUDE = `
 import json

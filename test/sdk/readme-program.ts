@@ -1,5 +1,5 @@
 /** The blocks of a README in one language, each with the text of its own. */
-export const blocksOf = (page: string, language: string): string[] =>
+const blocksOf = (page: string, language: string): string[] =>
   [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, name, code]) =>
     name === language && code ? [code] : [],
   );

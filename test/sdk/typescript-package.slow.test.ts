@@ -13,7 +13,7 @@ const installed = join(folder, "node_modules/@agent-gateway/client");
 let gateway: GatewayProcess;
 
 beforeAll(async () => {
-  gateway = await startProcess({ onFinished: afterAll });
+  gateway = await startProcess({ onFinished: () => {} });
   execFileSync(process.execPath, ["--import", "tsx", "scripts/build-clients.ts"], { cwd: root });
   writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "consumer", type: "module" }));
   const packed = execFileSync("npm", ["pack", "--silent", join(root, "dist/clients/typescript")], { cwd: folder });
@@ -24,6 +24,8 @@ beforeAll(async () => {
   mkdirSync(join(folder, "node_modules/@types"), { recursive: true });
   for (const name of ["ws", "@types/node", "@types/ws", "undici-types"])
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
+  // An `afterAll` that a hook calls is none: what the hook returns is run after the tests.
+  return () => gateway[Symbol.asyncDispose]();
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
