@@ -13,7 +13,7 @@ const LOOK_AGAIN_MS = 1_000;
 type Verdict = "answered" | "failed" | "unknown";
 
 /** A call that a breaker let through. Only the first report of the caller counts, and the caller must make one. */
-export type GuardedCall = {
+type GuardedCall = {
   answered(): void;
   /** Returns the error of the call: the reason of the stop if it was stopped, else `thrown`. */
   failed(thrown: unknown): unknown;

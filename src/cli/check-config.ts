@@ -7,7 +7,7 @@ import { version } from "../version.ts";
 import { configFile, withEnvFile } from "./configured.ts";
 import { UsageError } from "./failures.ts";
 
-export type CheckedFile = {
+type CheckedFile = {
   problems: (ConfigProblem & { words: string })[];
   warnings: readonly string[];
   /** One sentence about a configuration without problems. */

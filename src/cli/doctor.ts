@@ -6,7 +6,7 @@ import type { Calling } from "./calling.ts";
 import { configFile } from "./configured.ts";
 import { wordsFor } from "./failures.ts";
 
-export type Check = { id: string; state: "ok" | "warning" | "failed"; words: string; next?: string };
+type Check = { id: string; state: "ok" | "warning" | "failed"; words: string; next?: string };
 type Given = Calling<{ turn?: boolean }>;
 
 const ok = (id: string, words: string): Check => ({ id, state: "ok", words });

@@ -1,13 +1,13 @@
 import type { ErrorName } from "#generated/clients/typescript/src/error-names.ts";
 import type { AgentGatewayError, ClientErrorName } from "#generated/clients/typescript/src/index.ts";
 
-export const FAILED = 1;
+const FAILED = 1;
 export const USAGE = 2;
 export const UNREACHABLE = 3;
 export const NOT_ALLOWED = 4;
 export const NOT_FOUND = 5;
 export const LIMITED = 6;
-export const TURN_FAILED = 7;
+const TURN_FAILED = 7;
 export const INTERRUPTED = 130;
 
 /** A failure with words for the person at the terminal: what happened, and the next command or step. */

@@ -3,7 +3,7 @@ import { print, say, styled } from "./terminal.ts";
 /** How a command prints: for people, as JSON, or ids alone. */
 export type OutputOptions = { json?: boolean; quiet?: boolean };
 
-export type Column<Item> = { title: string; of: (item: Item) => string | number | null | undefined; right?: boolean };
+type Column<Item> = { title: string; of: (item: Item) => string | number | null | undefined; right?: boolean };
 
 type List<Item> = {
   items: readonly Item[];
@@ -34,7 +34,7 @@ export const printItem = ({ json, quiet }: OutputOptions, item: unknown, id: str
   else print(quiet ? id : words());
 };
 
-export const table = <Item>(items: readonly Item[], columns: readonly Column<Item>[]): string => {
+const table = <Item>(items: readonly Item[], columns: readonly Column<Item>[]): string => {
   const rows = items.map((item) => columns.map(({ of }) => oneLine(String(of(item) ?? "-"))));
   const widths = columns.map(({ title }, n) => Math.max(widthOf(title), ...rows.map((row) => widthOf(row[n] ?? ""))));
   const line = (cells: readonly string[]): string =>

@@ -12,7 +12,6 @@ export type AgentConfig = Config["agents"][string];
 export type ProviderConfig = Config["providers"][string];
 export type ToolServerConfig = Config["tools"][string];
 export type ChannelConfig = Config["channels"][string];
-export type StoreConfig = Config["store"];
 
 /** Nothing can be changed, and optional values are undefined. */
 export type Frozen<T> = T extends readonly (infer One)[]

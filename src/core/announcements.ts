@@ -169,7 +169,7 @@ const stepOf = (end: AnnouncementEnd, { channel, attempts }: Announcement, at: n
 };
 
 /** Where announcements can go. */
-export type AnnounceSettings = { channels: { has(name: string): boolean }; announceTo: string | undefined };
+type AnnounceSettings = { channels: { has(name: string): boolean }; announceTo: string | undefined };
 
 /**
  * The announcement of a turn's reply: to the configured channel that its label names, else to the channel for those without one.

@@ -17,7 +17,7 @@ const PING_MS = 1_000;
 const FOLLOWED_BEAT_MS = 1_000;
 const BEAT_MS = 5_000;
 
-export type HealthReport = Pick<Health, "status" | "parts" | "store" | "nodeId">;
+type HealthReport = Pick<Health, "status" | "parts" | "store" | "nodeId">;
 
 type HealthParts = CoreParts & {
   gatewayStream: GatewayStream;

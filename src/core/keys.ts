@@ -35,7 +35,7 @@ const WEEK_MS = 7 * 86_400_000;
 const TEN_YEARS_MS = 10 * 366 * 86_400_000;
 /** The time that a start waits for a database. */
 const START_MS = 10_000;
-export const PREFIX_LENGTH = 9;
+const PREFIX_LENGTH = 9;
 
 /** REST keys: those of the configuration and those minted here. Only a hash is kept of each. */
 export const createKeys = (parts: {

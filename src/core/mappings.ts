@@ -92,7 +92,7 @@ export type Choice = { chosen: { mapping: Mapping; message: string } | undefined
 export type Missed = { mapping: Mapping; miss: Miss };
 
 /** The first mapping that matches. A message that is too long is refused, as its sender would wait for it in vain. */
-export const chooseMapping = (mappings: readonly Mapping[], request: MappedRequest, limit: number): Choice => {
+const chooseMapping = (mappings: readonly Mapping[], request: MappedRequest, limit: number): Choice => {
   const missed: Missed[] = [];
   for (const mapping of mappings) {
     const trial = tryMapping(mapping, request, limit);
@@ -108,7 +108,7 @@ export const chooseMapping = (mappings: readonly Mapping[], request: MappedReque
 };
 
 /** All that the configuration says of mappings. */
-export type MappingsSettings = {
+type MappingsSettings = {
   /** In the order in which they are tried. */
   mappings: readonly MappingSettings[];
   /** Where webhooks are received; a mapping's own path is its name under it. */

@@ -7,7 +7,7 @@ export const OLD_DAYS = 90;
 
 /** A webhook token whose configuration says since which day it is in use. `index` is its place in the list; several may have one name. */
 export type DatedToken = { index: number; name: string; since: string };
-export type TokenAge = DatedToken & { days: number };
+type TokenAge = DatedToken & { days: number };
 
 /** How old tokens are, in whole days. A day that there is not, or that is still to come, is no age. */
 export const agesOf = (tokens: readonly DatedToken[], now: number): TokenAge[] =>

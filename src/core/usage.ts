@@ -3,7 +3,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { COUNT_NAMES, moreOf, NO_COUNTS, showCompleted, showUsage, type UsageCounts } from "#kit/usages.ts";
 import type { CoreParts } from "./parts.ts";
 
-export type UsageQuery = RpcMethods["usage.stats"]["params"];
+type UsageQuery = RpcMethods["usage.stats"]["params"];
 
 const HOUR = 3_600_000;
 export const USAGE_KEPT_MS = 400 * 24 * HOUR;

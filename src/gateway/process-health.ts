@@ -52,7 +52,7 @@ const HEAP_RESERVE = 12 * 2 ** 20;
 const MEMORY_SHARE = 0.9;
 
 /** The memory that the process holds and may hold, in bytes. */
-export type Memory = { heap: number; heapLimit: number; resident: number; residentLimit: number };
+type Memory = { heap: number; heapLimit: number; resident: number; residentLimit: number };
 
 /** Tells when memory is short, looking at most twice a second as long as there is plenty. */
 export const createPressure = (clock: Pick<Clock, "monotonic">, read: () => Memory = readMemory) => {

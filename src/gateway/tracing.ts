@@ -14,7 +14,7 @@ import { createOtlpSink, type SpanSink } from "#outbound/otlp.ts";
 import type { Turn } from "#store/store.ts";
 import type { TracingSettings } from "./tracing-settings.ts";
 
-export type TracingParts = {
+type TracingParts = {
   settings: TracingSettings;
   config: () => Config;
   core: Core;

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 
 /** How much of something there may be: so much at once, and as time passes so much more a second. */
-export type Allowance = { atOnce: number; aSecond: number };
+type Allowance = { atOnce: number; aSecond: number };
 
 export const createCredit = (clock: Clock, { atOnce, aSecond }: Allowance) => {
   let credit = atOnce;

@@ -1,7 +1,7 @@
 import { nearest } from "./nearest.ts";
 
 /** One fault, as Ajv describes it, and the validators that are made of the contract. */
-export type Fault = { keyword: string; params: Readonly<Record<string, unknown>> };
+type Fault = { keyword: string; params: Readonly<Record<string, unknown>> };
 type PlacedFault = Fault & { instancePath: string; message?: string | undefined };
 
 /** A fault in words: its place, and a message. */

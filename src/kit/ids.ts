@@ -1,6 +1,6 @@
 import { randomFillSync } from "node:crypto";
 
-export type IdPrefix = "msg" | "turn" | "evt" | "dlv" | "key" | "req" | "chat" | "cmp" | "node";
+type IdPrefix = "msg" | "turn" | "evt" | "dlv" | "key" | "req" | "chat" | "cmp" | "node";
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const TIME_LENGTH = 10;

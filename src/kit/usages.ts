@@ -67,7 +67,7 @@ const countOf = (value: number | undefined, most: number): number =>
 export const moreOf = (cached: number, reasoning: number, cost: number): MoreUsage | undefined =>
   cached === 0 && reasoning === 0 && cost === 0 ? undefined : { cached, reasoning, cost };
 
-export const addMore = (one: MoreUsage | undefined, other: MoreUsage | undefined): MoreUsage | undefined => {
+const addMore = (one: MoreUsage | undefined, other: MoreUsage | undefined): MoreUsage | undefined => {
   if (!one || !other) return one ?? other;
   return {
     cached: one.cached + other.cached,

@@ -14,7 +14,7 @@ export interface Budget {
 }
 
 /** Any value as one that JSON.stringify writes within the budget. Never throws, calls no `toJSON`, and ends on every graph. */
-export const loggable = (value: unknown, budget: Budget, above: readonly object[] = []): unknown => {
+const loggable = (value: unknown, budget: Budget, above: readonly object[] = []): unknown => {
   budget.left -= 2;
   switch (typeof value) {
     case "string":

@@ -3,7 +3,7 @@ import type { Span } from "#kit/span.ts";
 import { ask, openAgent, targetOf } from "./ask.ts";
 
 /** The reason that spans are not sent: no room in the queue, or a collector that does not take them. */
-export type DropReason = "queue" | "collector";
+type DropReason = "queue" | "collector";
 
 /** Takes spans and sends them later. `add` never waits and never throws. */
 export type SpanSink = {
@@ -12,7 +12,7 @@ export type SpanSink = {
   close(): Promise<void>;
 };
 
-export type OtlpOptions = {
+type OtlpOptions = {
   /** The whole address, which ends in `/v1/traces` with most collectors. */
   url: string;
   headers: Readonly<Record<string, string>>;

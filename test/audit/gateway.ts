@@ -19,8 +19,8 @@ export type Target = {
 export type Answer = { status: number; json: Record<string, unknown> | undefined; error: string | undefined };
 /** An answer of RPC, with the status of its reply. */
 export type RpcReply = RpcAnswer & { httpStatus: number };
-export type Tokens = { bearer?: string | null; ownHeader?: string };
-export type Push = { method: string; params: Record<string, unknown> };
+type Tokens = { bearer?: string | null; ownHeader?: string };
+type Push = { method: string; params: Record<string, unknown> };
 
 const WAIT_MS = 60_000;
 const LONGEST_PAUSE_S = 65;

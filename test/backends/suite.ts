@@ -4,7 +4,7 @@ import { BackendError } from "#kit/errors.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 
 /** A backend as the suite is run against it. Each one answers something to any message. */
-export type BackendUnderTest = {
+type BackendUnderTest = {
   name: string;
   open(): Promise<Backend>;
   /** One that goes on for at least a second, to be stopped on its way. */

@@ -9,7 +9,7 @@ const WARM_UP_S = 2;
 /** A load as far as two servers are compared by it; a client may not know how long each request took. */
 export type Compared = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Partial<Pick<Report, "p99">> & Cost;
 
-export type Measured = {
+type Measured = {
   figure: string;
   gateway?: GatewayWish;
   /** How long the gateway has the load before it counts; two seconds, unless told. */
@@ -18,7 +18,7 @@ export type Measured = {
   run(server: Started, seconds: number, seed: number): Promise<Compared>;
 };
 
-export type Wish = Measured & {
+type Wish = Measured & {
   gate: string;
   bound: Bound;
   bare: BareName;

@@ -16,7 +16,7 @@ const BODY = 200;
 const TEXT = "What changed since yesterday? ".repeat(BODY / 10);
 
 /** As long as it is when a load has filled it in. */
-export const filledLength = (text: string): number =>
+const filledLength = (text: string): number =>
   Object.entries(DIGITS).reduce(
     (length, [name, digits]) => length + (text.split(`{${name}}`).length - 1) * (digits - name.length - 2),
     Buffer.byteLength(text),
@@ -36,7 +36,7 @@ export const chatCall = (sessions: number): Call => ({
 });
 
 /** A call of RPC as its envelope, on a line. */
-export const envelopeOf = (method: string, params: object): string =>
+const envelopeOf = (method: string, params: object): string =>
   JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 
 export const rpcCall = (method: string, params: object): Call => ({

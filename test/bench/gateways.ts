@@ -88,7 +88,7 @@ export type GatewayWish = ConfigWish & {
 };
 
 /** The certificate of the tests: for this machine only. */
-export const TLS = { cert: resolve("test/config/tls/cert.pem"), key: resolve("test/config/tls/key.pem") };
+const TLS = { cert: resolve("test/config/tls/cert.pem"), key: resolve("test/config/tls/key.pem") };
 
 /** `node dist/main.js` with an echo agent and a port of its own. It may not answer yet. */
 export const startGateway = async (wish: GatewayWish = {}): Promise<Started> => {

@@ -31,7 +31,7 @@ export type Report = {
 
 export type Load = Report & Cost;
 
-export type LoadWish = {
+type LoadWish = {
   /** The server's address; where there the load goes is the call's to say. */
   url: string;
   pid: number;
@@ -93,7 +93,7 @@ export const runWrk = async (wish: Omit<LoadWish, "pid">): Promise<Report> => {
 };
 
 /** The line of JSON that load.lua writes below wrk's own words. */
-export const parseReport = (out: string): Report => {
+const parseReport = (out: string): Report => {
   const line = out.split("\n").find((words) => words.startsWith("{"));
   if (line === undefined) throw new Error(`wrk reported nothing: ${out.slice(0, 500)}`);
   const { requests, micros, refused, broken, p50, p99, max } = JSON.parse(line) as Record<string, number>;
@@ -125,9 +125,9 @@ export const unlessIdle = (figure: Figure, compared: readonly Pick<Cost, "busy">
   return { ...row, note: row.note === undefined ? why : `${why}; ${row.note}` };
 };
 
-export type StreamLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cost;
+type StreamLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cost;
 
-export type StreamWish = {
+type StreamWish = {
   url: string;
   pid: number;
   /** Sent as it is: this client fills nothing in. */
@@ -157,7 +157,7 @@ export const runStreams = async ({ url, pid, call, seconds, ...wish }: StreamWis
 };
 
 /** h2load's words: `requests: 5 total, …, 5 done, 5 succeeded, 0 failed, 0 errored, 0 timeout`, and of statuses the same way. */
-export const parseStreams = (out: string): Omit<StreamLoad, keyof Cost> => {
+const parseStreams = (out: string): Omit<StreamLoad, keyof Cost> => {
   const line = (start: string) => out.split("\n").find((words) => words.startsWith(start));
   const [finished, requests, statuses] = [line("finished in "), line("requests: "), line("status codes: ")];
   if (!finished || !requests || !statuses) throw new Error(`h2load reported nothing: ${out.slice(0, 500)}`);

@@ -31,12 +31,12 @@ type Look = { atMs: number; rss: number; heap: number; store: number; sessions: 
 type Soaked = { loads: readonly { rate: number; full: number }[]; cost: Cost; looks: readonly Look[] };
 
 /** One look at something that changes. */
-export type Sample = { atMs: number; value: number };
+type Sample = { atMs: number; value: number };
 
 const MINUTE_MS = 60_000;
 
 /** By how much a minute the values grow: the straight line that is nearest to them (least squares). */
-export const slopeOf = (samples: readonly Sample[]): number => {
+const slopeOf = (samples: readonly Sample[]): number => {
   if (samples.length < 2) throw new Error("a slope needs two values");
   const mean = (pick: (sample: Sample) => number) => samples.reduce((sum, of) => sum + pick(of), 0) / samples.length;
   const [at, value] = [mean(({ atMs }) => atMs), mean((sample) => sample.value)];

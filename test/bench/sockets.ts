@@ -14,10 +14,10 @@ const MANY = { connections: 50, inFlight: 32 };
 const ALONE = { connections: 1, inFlight: 1 };
 const CALL = statusCall();
 
-export type SocketLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cost & { p50: number };
+type SocketLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cost & { p50: number };
 
 /** Runs calls over WebSockets for `seconds` against a server on this machine, when it has warmed up the same way. */
-export const runSockets = async (
+const runSockets = async (
   { url, pid }: Pick<Started, "url" | "pid">,
   shape: Pick<SocketWish, "connections" | "inFlight">,
   seconds: number,

@@ -74,7 +74,7 @@ type Wish = BrowserContextOptions & {
   token?: string;
 };
 /** A page has a browser's session of its own, which ends with it; it fails where the browser complained meanwhile. */
-export type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, wish?: Wish): Promise<Page> };
+type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, wish?: Wish): Promise<Page> };
 
 /** Errors of scripts, refused loads, and requests to other hosts. */
 const complaintsOf = (page: Page, own: string): string[] => {

@@ -1,7 +1,7 @@
 import type { AnnouncedReply, Channel, Outcome } from "#channels/channel.ts";
 
 /** One call that a test answers. */
-export type Call = {
+type Call = {
   reply: AnnouncedReply;
   signal: AbortSignal;
   answer(outcome: Outcome): void;

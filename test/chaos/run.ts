@@ -14,7 +14,7 @@ import { PROCESS_FAULTS } from "./process-faults.ts";
 import { grownOf, REPORTING_ENV, type Resources, readResources, reporting } from "./resources.ts";
 import type { Fault, World } from "./world.ts";
 
-export type ChaosWish = {
+type ChaosWish = {
   main: string;
   folder: string;
   engine: "sqlite" | "postgres";
@@ -24,7 +24,7 @@ export type ChaosWish = {
   say?: (words: string) => void;
 };
 
-export type ChaosReport = CrashReport & { faults: Record<string, number>; skipped: string[] };
+type ChaosReport = CrashReport & { faults: Record<string, number>; skipped: string[] };
 
 const FAULTS: readonly Fault[] = [...PROCESS_FAULTS, ...CLIENT_FAULTS];
 /** The chance that another fault begins before one has ended. */

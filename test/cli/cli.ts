@@ -15,7 +15,7 @@ export type CliOptions = {
   terminal?: boolean;
 };
 
-export type CliResult = { code: number | null; out: string; err: string };
+type CliResult = { code: number | null; out: string; err: string };
 
 /** Runs a command to its end, as a process of its own. */
 export const runCli = async (args: readonly string[], options: CliOptions = {}): Promise<CliResult> => {

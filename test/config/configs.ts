@@ -14,7 +14,7 @@ export function folder(): string {
   return path;
 }
 
-export type Written = Partial<LoadOptions> & { name?: string };
+type Written = Partial<LoadOptions> & { name?: string };
 
 /** Writes a configuration file and loads it. */
 export function load(

@@ -90,7 +90,7 @@ const objectOf = (document: Document, schema: Schema): fc.Arbitrary<object> => {
 };
 
 /** A change to an allowed object that its schema refuses, with a name. */
-export type Mistake = readonly [name: string, make: (value: object) => object];
+type Mistake = readonly [name: string, make: (value: object) => object];
 
 /** The mistakes that can be made in an object of a schema. An object that may have any field has none. */
 export const mistakesIn = (document: Document, given: Schema): Mistake[] => {

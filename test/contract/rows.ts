@@ -10,7 +10,7 @@ export type Shape = {
   default?: unknown;
 };
 
-export type Rows = {
+type Rows = {
   operations: { operation: string; media?: string }[];
   bodyFields: (Shape & { operation: string; field: string })[];
   replyFields: (Shape & { operation: string; status: number; field: string })[];

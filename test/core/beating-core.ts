@@ -73,7 +73,7 @@ export const startBeating = async (options: CoreOptions = {}) => {
 export type BeatingCore = Awaited<ReturnType<typeof startBeating>>;
 
 /** The texts of one line each in the message of a heartbeat. */
-export const eventTextsOf = (message: string): string[] =>
+const eventTextsOf = (message: string): string[] =>
   message
     .split("\n\n")
     .slice(1)

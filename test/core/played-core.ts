@@ -3,7 +3,7 @@ import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
 /** One call of `summarise`, for a test to answer. */
-export type Asked = {
+type Asked = {
   messages: readonly string[];
   signal: AbortSignal;
   answer(text: unknown): void;

@@ -6,7 +6,7 @@ import { deliveryOf } from "#test/stores/world.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
 
 /** A step of the timeline, its detail read. */
-export type Told = Omit<DeliveryStep, "detail"> & { detail: Record<string, unknown> };
+type Told = Omit<DeliveryStep, "detail"> & { detail: Record<string, unknown> };
 
 /** The core with channels that a test plays. Turns are answered at once, and announced to `ops` unless told. */
 export const startAnnouncing = async (

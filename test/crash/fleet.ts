@@ -24,7 +24,7 @@ export type FleetWish = {
 const HEARTBEAT = "200ms";
 
 /** Everything is on, and no limit in the way of a client at full speed but that of a session's queue. */
-export const configOf = ({ store, agents, more }: Pick<FleetWish, "store" | "agents" | "more">): object => ({
+const configOf = ({ store, agents, more }: Pick<FleetWish, "store" | "agents" | "more">): object => ({
   gateway: {
     defaultAgent: "quick",
     rest: { auth: { keys: [{ name: "crash", key: SECRETS.key, scopes: ["chat", "admin"] }] } },

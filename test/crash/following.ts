@@ -7,7 +7,7 @@ import type { Found, FoundEntry } from "./found.ts";
 import { entryOf, type Push, seqOf } from "./journals.ts";
 import { SECRETS } from "./requests.ts";
 
-export type FollowWish = {
+type FollowWish = {
   random: Random;
   urls: readonly string[];
   /** Sessions that are followed from when they are there. */

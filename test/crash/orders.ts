@@ -40,7 +40,7 @@ const KEYED = 0.4;
 const WAITS_OF_SLOW = 0.2;
 const FILLER = "What changed since yesterday, and who has to know of it? ";
 
-export const MARKER = /<[a-z]\w*-\d+>/g;
+const MARKER = /<[a-z]\w*-\d+>/g;
 export const markersIn = (text: string): string[] => text.match(MARKER) ?? [];
 
 /** Renders the text that was sent as the mapping does. */

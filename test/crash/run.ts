@@ -203,11 +203,7 @@ export const killOne = async (node: GatewayNode, random: ReturnType<typeof creat
 const WAITING = /^gateway_(turns_queued|turns_running|events_queued) (\d+)$/gm;
 
 /** Waits until nothing waits and nothing runs, on any of them; what is stuck is for the verifier to find. */
-export const untilDone = async (
-  caller: Caller,
-  urls: readonly string[],
-  say: (words: string) => void,
-): Promise<void> => {
+const untilDone = async (caller: Caller, urls: readonly string[], say: (words: string) => void): Promise<void> => {
   const end = performance.now() + SETTLED_MS;
   for (;;) {
     const texts = await Promise.all(

@@ -4,7 +4,7 @@ import { type Broken, breach } from "./breaches.ts";
 import { createOrders, type Kind, type Order } from "./orders.ts";
 import { type Answer, type Caller, NoAnswer, send, type Verdict, verdictOf } from "./requests.ts";
 
-export type TrafficWish = {
+type TrafficWish = {
   caller: Caller;
   random: Random;
   /** Begins all markers. */

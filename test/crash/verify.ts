@@ -2,10 +2,10 @@ import { type Broken, breach } from "./breaches.ts";
 import type { Found, FoundJournal, FoundMessage, FoundSession } from "./found.ts";
 import { markersIn, type Order } from "./orders.ts";
 
-export type Place = FoundMessage & { sessionId: string };
+type Place = FoundMessage & { sessionId: string };
 
 /** Where in the sessions each marker is: messages that came in, not what an agent said of them. */
-export type Places = ReadonlyMap<string, readonly Place[]>;
+type Places = ReadonlyMap<string, readonly Place[]>;
 
 const placesOf = ({ sessions }: Found): Places => {
   const places = new Map<string, Place[]>();

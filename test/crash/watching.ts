@@ -6,7 +6,7 @@ import type { Order } from "./orders.ts";
 import { eventOf, type Json, turnOf } from "./read.ts";
 import { bearer, type Caller, SECRETS } from "./requests.ts";
 
-export type WatchWish = {
+type WatchWish = {
   caller: Caller;
   random: Random;
   urls: readonly string[];
@@ -125,7 +125,7 @@ const lastOf = ({ kind, id }: Watched, { turns, events, sessions }: Found): Seen
 const turnSeen = ({ status, attempt, reply, error }: FoundTurn) => ({ status, attempt, reply, error });
 const eventSeen = ({ status, attempts, turnId }: FoundEvent) => ({ status, attempts, turnId });
 
-export type Seen =
+type Seen =
   | { kind: "turn"; turn: Pick<FoundTurn, "status" | "attempt" | "reply" | "error"> }
   | { kind: "event"; event: Pick<FoundEvent, "status" | "attempts" | "turnId"> }
   | { kind: "session"; messageCount: number; lastSeq: number };
@@ -137,7 +137,7 @@ const stepOf = ({ status, attempt }: Pick<FoundTurn, "status" | "attempt">): num
   ENDED.includes(status) ? Number.POSITIVE_INFINITY : status === "running" ? 2 * attempt : 2 * attempt + 1;
 
 /** How what was seen later is behind what was seen before; undefined when it is not. */
-export const backwards = (before: Seen, later: Seen): string | undefined => {
+const backwards = (before: Seen, later: Seen): string | undefined => {
   if (before.kind === "turn" && later.kind === "turn") {
     const [from, to] = [before.turn, later.turn];
     if (stepOf(to) < stepOf(from)) return `${from.status} (attempt ${from.attempt}), then ${to.status} (${to.attempt})`;

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 export const pinnedSpecs = "test/generate/fixtures/specs";
-export const root = resolve(import.meta.dirname, "../..");
+const root = resolve(import.meta.dirname, "../..");
 
-export type Run = { code: number | null; output: string };
+type Run = { code: number | null; output: string };
 
 /** Runs Node from the repository's top. */
 function run(args: string[]): Promise<Run> {

@@ -10,7 +10,7 @@ import type { Reply } from "./rest.ts";
  * How long the gateway of this process keeps the loop at most for one request, and what it replies. The client has a thread of its own, and
  * the reply is looked at when the watch is over: of what is measured nothing is the test's own work.
  */
-export type Watch = (
+type Watch = (
   place: Place,
   headers: Record<string, string>,
   body: Buffer,

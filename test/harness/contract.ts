@@ -10,7 +10,7 @@ import { openAiErrorShape, problemShape, replyShape, turnEventShape } from "./sh
 export type Place = { method: string; path: string };
 
 /** A reply as it came. The body of a stream is checked event by event, and is undefined here. */
-export type Received = { status: number; headers: Headers; body: string | undefined };
+type Received = { status: number; headers: Headers; body: string | undefined };
 
 export type Problem = {
   type: string;

@@ -12,7 +12,7 @@ export const whyNoFailingDisk = (): string | undefined =>
     : "libfiu is not installed (Debian: apt-get install fiu-utils)";
 
 /** A call of the operating system that can be made to fail. */
-export type DiskFault = "sync/*" | "rw/write" | "rw/pwrite";
+type DiskFault = "sync/*" | "rw/write" | "rw/pwrite";
 
 /** Makes calls to the disk fail in processes that are started with its `env`. */
 export const createFailingDisk = () => {

@@ -112,5 +112,3 @@ export const openFrames = async (url: string) => {
     },
   };
 };
-
-export type FrameConnection = Awaited<ReturnType<typeof openFrames>>;

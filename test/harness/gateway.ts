@@ -20,7 +20,7 @@ export const SECRETS = {
   webhookToken: "webhook-token-of-the-tests",
 } as const;
 
-export type LogLine = { level: string; event: string; [field: string]: unknown };
+type LogLine = { level: string; event: string; [field: string]: unknown };
 
 type Some<T> = T extends readonly unknown[]
   ? T

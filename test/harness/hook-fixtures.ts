@@ -16,7 +16,7 @@ import { filled, type Kept, likeness } from "./rpc-fixtures.ts";
  *
  * A first line `@ {…}` is the configuration of the gateway that the file is played on, from its first fixture to its last.
  */
-export type HookFixture = {
+type HookFixture = {
   title: string;
   headers: Headings;
   method: string;
@@ -24,7 +24,7 @@ export type HookFixture = {
   body: string;
   wanted: { headers: Headings; status: number; body: string };
 };
-export type HookFixtureFile = { name: string; config: SomeConfig; fixtures: HookFixture[] };
+type HookFixtureFile = { name: string; config: SomeConfig; fixtures: HookFixture[] };
 type Headings = Record<string, string | null>;
 
 const FOLDER = join(root, "test/conformance/hooks");

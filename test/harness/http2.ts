@@ -25,7 +25,7 @@ export const OVER_TLS: SomeConfig = {
 /** The certificate that a client of such a gateway trusts. */
 export const CERTIFICATE = readFileSync(tlsFile("cert.pem"), "utf8");
 
-export type Http2Reply = { status: number; headers: Headers; text: string };
+type Http2Reply = { status: number; headers: Headers; text: string };
 
 /** One connection that speaks HTTP/2: over TLS by ALPN where the address says https, else by prior knowledge. */
 export const openHttp2 = async (url: string, options: SecureClientSessionOptions = {}) => {
@@ -76,7 +76,6 @@ export const openHttp2 = async (url: string, options: SecureClientSessionOptions
 };
 
 export type Http2Client = Awaited<ReturnType<typeof openHttp2>>;
-export type Http2Events = Awaited<ReturnType<typeof readEvents>>;
 
 /** The whole reply of a stream. Throws when the stream ends without one, or in the middle of it. */
 export const readReply = (stream: ClientHttp2Stream): Promise<Http2Reply> =>

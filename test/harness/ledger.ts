@@ -36,7 +36,7 @@ export const noteFault = (fault: string): void => {
 };
 
 /** Lists the open items; it is empty when every reply was checked and none was wrong. */
-export const openItems = (): string[] => {
+const openItems = (): string[] => {
   const unseen = given.filter(({ requestId, status }) => status !== CALLER_GONE && !checked.has(requestId));
   return [
     ...new Set(faults),

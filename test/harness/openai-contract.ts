@@ -45,7 +45,7 @@ export const openAiErrorFaults = (
   return found;
 };
 
-export const DONE = "[DONE]";
+const DONE = "[DONE]";
 
 /** Holds a stream to the contract as it comes: chunks and then `[DONE]`, or an error and nothing more. */
 export const createChunkReader = (onFault: (fault: string) => void) => {

@@ -44,7 +44,7 @@ const documentedPairs = (): string[] => [
 ];
 
 /** The outcomes of the contract that a run has not seen. */
-export const unseenBy = (found: ReadonlySet<string>): { documented: number; unseen: string[] } => {
+const unseenBy = (found: ReadonlySet<string>): { documented: number; unseen: string[] } => {
   const documented = documentedPairs();
   return { documented: documented.length, unseen: documented.filter((pair) => !found.has(pair)) };
 };

@@ -11,7 +11,7 @@ import { embeddedBin, openTo, systemBins } from "./postgres-bins.ts";
 
 const run = promisify(execFile);
 
-export type ServerOptions = {
+type ServerOptions = {
   /** The folder of its programs; by default those of this machine, else those of the package. */
   bin?: string | undefined;
   /** It waits for the disk at each commit, as outside of tests. */

@@ -27,8 +27,8 @@ export type ProcessOptions = {
 };
 
 export type LogRecord = { time: string; level: string; event: string } & Record<string, unknown>;
-export type Exit = { code: number | null; signal: NodeJS.Signals | null };
-export type Secrets = { REST_API_KEY: string; RPC_TOKEN: string; WEBHOOK_TOKEN: string; CONSOLE_TOKEN: string };
+type Exit = { code: number | null; signal: NodeJS.Signals | null };
+type Secrets = { REST_API_KEY: string; RPC_TOKEN: string; WEBHOOK_TOKEN: string; CONSOLE_TOKEN: string };
 
 /** Starts the gateway and waits until it listens: `await using gateway = await startProcess({ … })`. */
 export const startProcess = async (options: ProcessOptions = {}): Promise<GatewayProcess> => {

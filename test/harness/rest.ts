@@ -127,7 +127,7 @@ const createTurnReader = () => {
   };
 };
 
-export type Sending = {
+type Sending = {
   path?: Record<string, string>;
   query?: Record<string, string>;
   headers?: Record<string, string>;
@@ -138,7 +138,7 @@ export type Sending = {
   signal?: AbortSignal;
 };
 
-export type EventStream = {
+type EventStream = {
   headers: Headers;
   requestId: string;
   events: AsyncGenerator<StreamEvent>;

@@ -26,7 +26,7 @@ const WITH_RESULT = new Set(["jsonrpc", "id", "result"]);
 const WITH_ERROR = new Set(["jsonrpc", "id", "error"]);
 
 /** Everything about one answer that is not what JSON-RPC and the contract say. `method` is what was called, where one was. */
-export const answerFaults = (answer: unknown, method?: string): string[] => {
+const answerFaults = (answer: unknown, method?: string): string[] => {
   if (typeof answer !== "object" || answer === null || Array.isArray(answer)) return ["the answer is no object"];
   const { jsonrpc, id, result, error } = answer as RpcAnswer;
   const found: string[] = [];

@@ -15,8 +15,8 @@ import { root } from "./process.ts";
  *
  * A first line `@ {…}` is the configuration of the gateway that the file is played on, from its first fixture to its last.
  */
-export type Fixture = { title: string; token: string; sent: string; how: "json" | "text" | "like"; wanted: string };
-export type FixtureFile = { name: string; config: SomeConfig; fixtures: Fixture[] };
+type Fixture = { title: string; token: string; sent: string; how: "json" | "text" | "like"; wanted: string };
+type FixtureFile = { name: string; config: SomeConfig; fixtures: Fixture[] };
 
 const FOLDER = join(root, "test/conformance/rpc");
 

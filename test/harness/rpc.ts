@@ -11,7 +11,7 @@ import { isAnsweredText, type RpcAnswer, textFaults } from "./rpc-contract.ts";
 
 export const RPC = { method: "POST", path: "/rpc" } as const;
 
-export type RpcSending = { token?: string | null; headers?: Record<string, string> };
+type RpcSending = { token?: string | null; headers?: Record<string, string> };
 
 /** A text that went to the dispatcher, and what came back; `text` is undefined where nothing did. */
 export type RpcReply = { status?: number; text: string | undefined };
@@ -49,7 +49,7 @@ export const createRpc = (url: string, ownToken: string = SECRETS.rpcToken) => {
 export type Rpc = ReturnType<typeof createRpc>;
 
 /** Holds what was answered to what was sent. */
-export const checkAnswer = (sent: string | Buffer, answer: string | undefined): void => {
+const checkAnswer = (sent: string | Buffer, answer: string | undefined): void => {
   const faults = answer === undefined ? [] : textFaults(answer, sent.toString());
   if (faults.length > 0) throw new ContractFault(faults);
 };

@@ -8,7 +8,7 @@ import type { SignatureType } from "#wire/hooks/signatures.ts";
 export type Signed = Record<string, string>;
 
 /** One kind of sender, as its own reference implementation signs and verifies. Bodies are text, as those take nothing else. */
-export type ReferenceSender = {
+type ReferenceSender = {
   /** A secret of the kind that it gives out. */
   makeSecret(seed: string): string;
   /** The headers that sign the body; `id` is that of the delivery where a header has it, `at` in milliseconds. */

@@ -4,7 +4,7 @@ import { DAY, LEASE_MS, RECORDER, type World } from "./world.ts";
 
 export const STREAM_KEEP = 10_000;
 
-export type EventWish = Partial<
+type EventWish = Partial<
   Omit<EventOrder, "limits" | "idempotency"> & { key: string; hash: string; limits: Partial<EventOrder["limits"]> }
 >;
 

@@ -28,7 +28,7 @@ export type Engine = {
   countsLater?: true;
 };
 
-export type Told =
+type Told =
   | { kind: "entries"; sessionId: string; entries: readonly Entry[] }
   | { kind: "deleted"; sessionId: string; seq: number; at: number }
   | { kind: "gateway"; entries: readonly GatewayEntry[] }

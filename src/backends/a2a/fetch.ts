@@ -11,7 +11,7 @@ import { WHO } from "./card.ts";
 const WHOLE_BYTES = 16 * MIB;
 const STREAM_BYTES = 32 * MIB;
 
-export type FetchSettings = {
+type FetchSettings = {
   headers: Readonly<Record<string, string>>;
   clock: Clock;
   /** The only origin that requests may go to: the card's addresses come from the other side. */

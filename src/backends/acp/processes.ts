@@ -2,7 +2,7 @@ import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import type { AgentProcess } from "./agent-process.ts";
 
-export type ProcessLimits = { idle: number; processes: number; clock: Clock };
+type ProcessLimits = { idle: number; processes: number; clock: Clock };
 
 /** `process` is undefined while it starts. */
 type Slot = {

@@ -12,7 +12,7 @@ import { tokensIn, usageUnknown } from "../token-counts.ts";
 import { summaryDocument, type TurnDocument, turnDocument } from "../turn-document.ts";
 import { type Format, readJsonLines, readText } from "./formats.ts";
 
-export type CommandSettings = Program & {
+type CommandSettings = Program & {
   agent: string;
   models: readonly string[];
   output: "text" | "json-lines";

@@ -10,7 +10,7 @@ import { isObject, jsonOf } from "../json.ts";
 export class RequestRefused extends BackendError {}
 
 /** The details of a failure that a provider reported: by the answer's status, or inside a stream that had begun well. */
-export type Told = { status: number | undefined; error: unknown; retryAfterMs: number | undefined };
+type Told = { status: number | undefined; error: unknown; retryAfterMs: number | undefined };
 
 type Words = { codes: string; message: string; status: number | undefined; retryAfterMs: number | undefined };
 

@@ -8,7 +8,7 @@ import type { Sent } from "#outbound/server-events.ts";
 import { isObject, jsonOf } from "../json.ts";
 import { failureOf, noStream } from "./failures.ts";
 
-export const WHO = "the provider";
+const WHO = "the provider";
 /** The longest event: the last one of some providers repeats the whole reply. */
 export const EVENT_BYTES = 16 * MIB;
 export const ANSWER_BYTES = 64 * MIB;

@@ -21,7 +21,7 @@ const LATE = "the model did not begin its reply in time";
 export type AskedTurn = Pick<BackendTurn, "model" | "watch" | "mayRetry" | "tools">;
 
 /** A request to the models. */
-export type Asking = {
+type Asking = {
   turn: AskedTurn;
   /** The names of the models, in the order in which they are tried. */
   names: readonly string[];

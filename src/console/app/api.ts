@@ -44,7 +44,7 @@ export const rpc = (): RpcClient => {
 };
 
 /** The reason why the signed-in key may not do something, known without asking. */
-export class NotAllowed extends Error {
+class NotAllowed extends Error {
   override name = "NotAllowed";
 }
 

@@ -4,7 +4,7 @@ import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { checkToken } from "./api.ts";
 import { identity } from "./session.ts";
 
-export type LiveState = "off" | "connecting" | "live" | "reconnecting";
+type LiveState = "off" | "connecting" | "live" | "reconnecting";
 
 /** How the stream of pushes is doing. */
 export const liveState = signal<LiveState>("off");

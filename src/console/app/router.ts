@@ -4,7 +4,7 @@ const BASE = "/console";
 const here = () => location.pathname + location.search;
 
 /** The address of the page: the path below `/console` and its query. */
-export const address = signal(here());
+const address = signal(here());
 const url = computed(() => new URL(address.value, location.origin));
 export const path = computed(() => url.value.pathname.slice(BASE.length).replace(/\/+$/, "") || "/");
 export const query = computed(() => url.value.searchParams);

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-export type Toast = { id: number; text: string; tone: "ok" | "bad" };
+type Toast = { id: number; text: string; tone: "ok" | "bad" };
 
 export const toasts = signal<readonly Toast[]>([]);
 let last = 0;

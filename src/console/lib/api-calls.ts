@@ -149,7 +149,7 @@ export const effectOfCall = (call: ApiCall): string | undefined => {
 /** Says if the effect cannot be undone. */
 export const isRemoving = ({ method, id }: ApiCall): boolean => method === "DELETE" || /delete|revoke|cancel/i.test(id);
 
-export type ApiRequest = { method: string; path: string; headers: Record<string, string>; body: string | undefined };
+type ApiRequest = { method: string; path: string; headers: Record<string, string>; body: string | undefined };
 
 /** The request that a filled form makes, without its token; or what is missing. */
 export const requestOf = (

@@ -48,7 +48,7 @@ export const originText = ({ origin, line, column, variable }: ConfigValue): str
   return origin === "try-out" ? "try-out" : "default";
 };
 
-export type ConfigSection = { name: string; values: ConfigValue[] };
+type ConfigSection = { name: string; values: ConfigValue[] };
 
 /** The values by section, in the order given. A search fits the path, the value or the origin; `origin` keeps one kind. */
 export const sectionsOf = (values: readonly ConfigValue[], search = "", origin = ""): ConfigSection[] => {

@@ -1,5 +1,5 @@
 /** A request that a curl command can repeat. */
-export type CurlRequest = {
+type CurlRequest = {
   method: string;
   url: string;
   headers?: Readonly<Record<string, string>>;

@@ -6,7 +6,7 @@ export const shortId = (id: string, most = 18): string => {
 };
 
 const KINDS = { dlv: "delivery", turn: "turn", evt: "event", msg: "message", req: "request", key: "key" } as const;
-export type IdKind = (typeof KINDS)[keyof typeof KINDS];
+type IdKind = (typeof KINDS)[keyof typeof KINDS];
 
 /** The kind of thing that an id of ours names; undefined for any other text. */
 export const kindOfId = (text: string): IdKind | undefined => {

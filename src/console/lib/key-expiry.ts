@@ -12,7 +12,7 @@ export const LIFETIMES = [
 export const expiryOf = (days: string, now: number): string | null =>
   days === "" ? null : new Date(now + Number(days) * DAY).toISOString();
 
-export type KeyState = "active" | "expiring" | "expired" | "replaced";
+type KeyState = "active" | "expiring" | "expired" | "replaced";
 
 /** The state of a key beside its name: it ends within a week, it has ended, another has taken its place. */
 export const keyState = (key: { expires_at?: string | null; replaced_by?: string | null }, now: number): KeyState => {

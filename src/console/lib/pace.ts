@@ -2,7 +2,7 @@ const HOUR_MS = 3_600_000;
 const PARTS = 60;
 
 /** `counts` are those of 60 equal parts of the span, oldest first. */
-export type Pace = { spanMs: number; perMinute: number; counts: readonly number[] };
+type Pace = { spanMs: number; perMinute: number; counts: readonly number[] };
 
 /**
  * How often something happened in the last hour. Where only the newest times are known (`hasMore`), the span begins with the oldest of

@@ -1,7 +1,7 @@
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 
 type Refused = Pick<Delivery, "delivery_id" | "at" | "status" | "timeline">;
-export type Reason = { reason: string; detail: string; count: number; latest: string; at: string };
+type Reason = { reason: string; detail: string; count: number; latest: string; at: string };
 
 /** Refused requests by the error that they were answered and its words, the most frequent first. `latest` is the newest of each. */
 export const reasonsOf = (refused: readonly Refused[]): Reason[] => {

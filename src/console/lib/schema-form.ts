@@ -90,7 +90,7 @@ export const fieldsOf = (schema: Schema): SchemaField[] => {
 /** Says if a schema lets in fields that it does not name. */
 export const takesMore = (schema: Schema): boolean => schema.additionalProperties !== false;
 
-export type FormValues = Readonly<Record<string, string>>;
+type FormValues = Readonly<Record<string, string>>;
 
 /** The typed values as params, or their faults by the field's name. An optional field that is empty is left out. */
 export const paramsOf = (

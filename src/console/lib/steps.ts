@@ -138,7 +138,7 @@ const usage = (value: unknown): string => {
   return total ? `, with ${plural(total, "token")}` : "";
 };
 
-export type Phase = { name: "let in" | "matched" | "waited" | "ran" | "answered"; ms: number; tone: StepTone };
+type Phase = { name: "let in" | "matched" | "waited" | "ran" | "answered"; ms: number; tone: StepTone };
 
 /** Where each phase ends: at the last step of these names. */
 const ENDS: readonly (readonly [Phase["name"], StepTone, readonly string[]])[] = [

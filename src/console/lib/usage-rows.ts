@@ -1,7 +1,7 @@
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
-export type UsageStats = RpcMethods["usage.stats"]["result"];
-export type Counts = UsageStats["total"];
+type UsageStats = RpcMethods["usage.stats"]["result"];
+type Counts = UsageStats["total"];
 export type UsageRow = {
   key: string;
   messages: number;

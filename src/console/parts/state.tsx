@@ -1,5 +1,5 @@
 const SHAPES = { done: "●", running: "◐", waiting: "○", failed: "✕", refused: "⊘", replay: "↻", warning: "▲" } as const;
-export type Tone = keyof typeof SHAPES;
+type Tone = keyof typeof SHAPES;
 
 const TONES: Readonly<Record<string, Tone>> = {
   completed: "done",

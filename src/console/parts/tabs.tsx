@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
-export type Tab = { id: string; name: string; count?: number | undefined; body: () => ComponentChildren };
+type Tab = { id: string; name: string; count?: number | undefined; body: () => ComponentChildren };
 
 /** Tabs by the ARIA pattern: arrows move between them. Which one is open is the caller's to keep, in the address as a rule. */
 export const Tabs = ({

@@ -11,8 +11,8 @@ import { TroubleNote } from "./trouble.tsx";
 const PAUSE_MS = 200;
 
 /** A request as it is typed; `name` asks one mapping alone. */
-export type Given = { headers: string; payload: string; name: string | undefined };
-export type Trial = { result: DryRun | undefined; error: unknown; isStale: boolean };
+type Given = { headers: string; payload: string; name: string | undefined };
+type Trial = { result: DryRun | undefined; error: unknown; isStale: boolean };
 
 /**
  * Tries the mappings with the typed request, once typing pauses. A request that cannot be read leaves the last result, and without one

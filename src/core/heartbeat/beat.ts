@@ -188,7 +188,7 @@ const tellReturned = async (
 };
 
 /** The text of one turn's events for the agent: each event with its id, time, sender, text as it came, and metadata. */
-export const textOfEvents = (events: readonly SystemEvent[]): string => {
+const textOfEvents = (events: readonly SystemEvent[]): string => {
   let text = events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`;
   let n = 0;
   for (const event of events) {
@@ -199,7 +199,7 @@ export const textOfEvents = (events: readonly SystemEvent[]): string => {
 };
 
 /** The most hops of any of the events. No event with `MAX_HOPS` is taken, so a larger number is cut to the one below. */
-export const hopsOfEvents = (events: readonly SystemEvent[]): number => {
+const hopsOfEvents = (events: readonly SystemEvent[]): number => {
   let most = 0;
   for (const { metadata } of events) {
     if (!metadata?.includes(HOPS_HEADER)) continue;

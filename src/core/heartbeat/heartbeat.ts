@@ -14,7 +14,7 @@ const OFF = 0;
 const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes: 1 };
 
 /** The result of a wish that an agent beats now. `waitingEvents` are in no turn. */
-export type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
+type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
 /**
  * The beats of all agents: when one is due, whichever node claims it hands over the agent's events. No agent's beats overlap, and those

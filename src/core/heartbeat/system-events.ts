@@ -17,7 +17,7 @@ export type EventWish = Pick<EventOrder, "text" | "metadata" | "caller" | "deliv
   idempotency: { key: string; hash: string } | undefined;
 };
 
-export type QueuedEvent = { event: SystemEvent; replayed: boolean };
+type QueuedEvent = { event: SystemEvent; replayed: boolean };
 
 /** Events that are given up at a time. */
 const GIVEN_UP = 100;

@@ -15,7 +15,7 @@ export type DeliveryFollower = {
 };
 
 /** The time from one look at the recorder to the next. */
-export const LOOK_MS = 500;
+const LOOK_MS = 500;
 /** Read in one step; other calls run between two of them. */
 const PAGE = 25;
 /** Pages of one look; deliveries beyond them are left out. */

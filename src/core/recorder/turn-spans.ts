@@ -9,7 +9,7 @@ import { NAMES, OPERATIONS } from "./span-names.ts";
 export type TracedTurn = { turn: Turn; delivery: RecordedDelivery | undefined; timeline: readonly TimelineStep[] };
 
 /** Facts that the records do not have: the provider of a model, if a model answers, and the message where content may be told. */
-export type TurnFacts = { provider: string | undefined; message: string | undefined };
+type TurnFacts = { provider: string | undefined; message: string | undefined };
 
 /** The caller's trace, which the turn's spans continue; undefined where the caller named none. */
 export const callerTraceOf = (delivery: RecordedDelivery | undefined): TraceContext | undefined =>

@@ -103,8 +103,7 @@ type WithContext = { context: string | undefined };
 export const earlierAsContext = (earlier: readonly Earlier[]): string | undefined =>
   earlier.length === 0 ? undefined : JSON.stringify(earlier);
 
-export const hasEarlier = ({ context }: WithContext): boolean =>
-  context !== undefined && context.charCodeAt(0) === LIST;
+const hasEarlier = ({ context }: WithContext): boolean => context !== undefined && context.charCodeAt(0) === LIST;
 const LIST = "[".charCodeAt(0);
 
 /** The messages from before a session's message; nearly always none. */

@@ -1,7 +1,7 @@
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
 import type { Entry, SessionRef, StoreWatcher, Turn } from "#store/store.ts";
 
-export type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
+type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
 export type TurnEndEntry = Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }>;
 /**
  * Called with the entry that ends the turn. `erased`: the turn was deleted with its session; `unkept`: it has run to its end here, which the store
@@ -9,7 +9,7 @@ export type TurnEndEntry = Extract<Entry, { name: "turn.completed" | "turn.faile
  */
 type EndListener = (end: TurnEndEntry | "erased" | "unkept") => void;
 /** A turn, and where it runs. */
-export type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
+type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
 /** Fans the store's entries out to a session's followers, and wakes the waiters for the end of a turn. */
 export const createJournal = () => {

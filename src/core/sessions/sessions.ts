@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { newBareId } from "#kit/ids.ts";
 
 /** A caller's description of the session it wants. */
-export type SessionWish = {
+type SessionWish = {
   agent: string;
   sessionId?: string | undefined;
   channel?: string | undefined;

@@ -65,7 +65,7 @@ const READ = constants.O_RDONLY | constants.O_NONBLOCK;
 const DEPTH = 4;
 
 /** The files of a skill's folder beside its SKILL.md, by their paths in it. Links are passed over. */
-export const listSkillFiles = async (dir: string): Promise<string[]> => {
+const listSkillFiles = async (dir: string): Promise<string[]> => {
   const found: string[] = [];
   const visit = async (folder: string, depth: number): Promise<void> => {
     const entries = await readdir(join(dir, folder), { withFileTypes: true }).catch(() => []);
@@ -84,7 +84,7 @@ export const listSkillFiles = async (dir: string): Promise<string[]> => {
  * A text file of a skill. Neither `..` nor a link leads out of the folder: the file that was opened is looked at, not the path that was
  * asked for.
  */
-export const readSkillFile = async (dir: string, path: string): Promise<string> => {
+const readSkillFile = async (dir: string, path: string): Promise<string> => {
   const wanted = resolve(dir, path);
   if (path.includes("\0") || !isBelow(dir, wanted)) throw new ToolError(`${path} is not in the skill's folder.`);
   const missing = new ToolError(`The skill has no file ${path}.`);

@@ -50,7 +50,7 @@ export const createSkills = () => {
 };
 
 /** A folder that holds no valid skill, without the way to it on this machine. `path` begins with the folder of `skills.dirs` that it is in. */
-export type LeftOutFolder = { folder: string; path: string; reason: string };
+type LeftOutFolder = { folder: string; path: string; reason: string };
 
 const leftOutFolderOf = ({ dir, reason }: InvalidSkill, dirs: readonly string[]): LeftOutFolder => {
   const folder = basename(dir);

@@ -23,7 +23,7 @@ export type Outcome = {
 };
 
 /** Learns of a run while it goes on. */
-export type RunListener = {
+type RunListener = {
   text(text: string): void;
   /** All that was given to `text`. */
   readonly written: { readonly pieces: readonly string[]; readonly length: number };

@@ -32,7 +32,7 @@ type RunParts = CoreParts & { retries: RetryBudget };
 type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
 
 /** A place for a turn that is about to be stored: its claim for `startTurn`, and how the place is given back where nothing was claimed. */
-export type Place = { claim: ClaimRequest; free: () => void };
+type Place = { claim: ClaimRequest; free: () => void };
 
 /**
  * Claims turns and runs them: one at a time in a session (the store sees to that), at most `concurrency` in all and as many of an
@@ -288,7 +288,7 @@ export const createRetryBudget = () => {
   };
 };
 
-export type RetryBudget = ReturnType<typeof createRetryBudget>;
+type RetryBudget = ReturnType<typeof createRetryBudget>;
 
 /** A turn as its backend gets it. The watch must not take for silence that a tool is at work. */
 const askedTurn = (

@@ -7,7 +7,7 @@ import { agent } from "./agent.ts";
 import { session } from "./session.ts";
 
 /** The parts that the RPC handlers use: the core, and the gateway around it. */
-export type RpcParts = {
+type RpcParts = {
   core: Core;
   reloads: Reloads;
   /** The identity and the abilities of this gateway. */

@@ -8,7 +8,7 @@ const BURIAL_MS = 2_000;
 const LONGEST_STEP_MS = 50;
 
 /** A process group: a program that was started as the first of its own, and all that it started and that did not leave. */
-export type Group = {
+type Group = {
   readonly id: number;
   /** Asks it to end, then makes it. Resolves when none of it is left. Asked again, it answers the same. */
   stop(graceMs: number): Promise<void>;

@@ -34,7 +34,7 @@ export class ProgramNotStarted extends Error {
   }
 }
 
-export type ProgramParts = {
+type ProgramParts = {
   /** Hears what it writes to standard error. */
   say: (said: StderrLine) => void;
   clock?: Clock;

@@ -36,7 +36,7 @@ export interface RecordTable<R> {
   scan(order: Order, scan: Scan): R[];
 }
 
-export const fieldOf = <R>({ columns }: Layout<R>, column: string): ((record: R) => Field) => {
+const fieldOf = <R>({ columns }: Layout<R>, column: string): ((record: R) => Field) => {
   const field = columns[column];
   if (!field) throw new Error(`There is no column ${column}.`);
   return field;

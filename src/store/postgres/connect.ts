@@ -164,7 +164,7 @@ export const drop = (client: pg.Client): void => {
 };
 
 /** The place of a server, without the secrets of its URL, for a log. */
-export const placeOf = (url: string): string => {
+const placeOf = (url: string): string => {
   try {
     const { host, pathname } = new URL(url);
     return `${host}${pathname}`;

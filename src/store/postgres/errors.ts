@@ -1,7 +1,7 @@
 import { GatewayError } from "#kit/errors.ts";
 
 /** The way in which a call to the database failed; it decides the next step. */
-export type Failure =
+type Failure =
   /** The connection is gone: it is unknown whether the call was kept. */
   | "lost"
   /** Nothing was kept, and the same call may do better at once. */

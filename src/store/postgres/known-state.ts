@@ -5,7 +5,7 @@ import { type Kept, totalsOf } from "./records/records.ts";
 type Beat = Pick<BeatRow, "version" | "noted" | "nextAt" | "pausedAt"> & { isRunning: boolean };
 
 /** The counts of all gateways together, at one moment. */
-export type Look = {
+type Look = {
   counts: ReadonlyMap<string, number>;
   beats: readonly BeatRow[];
   ends: readonly EndRow[];

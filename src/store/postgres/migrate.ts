@@ -6,7 +6,7 @@ import { failureOf } from "./errors.ts";
 import { MIGRATIONS } from "./migrations/migrations.ts";
 
 /** `oldest` is the first version whose gateways can go on with this one. */
-export type Migration = { readonly version: number; readonly oldest: number; readonly sql: string };
+type Migration = { readonly version: number; readonly oldest: number; readonly sql: string };
 
 /** One gateway at a time brings the database up to date; which of them is first does not matter. */
 const LOCK = [4_712, 5];

@@ -8,7 +8,7 @@ const SILENT_MS = 5_000;
 /** Between two tries to reach the database again: half of it and up to as much again, so that gateways do not come all at once. */
 const RETRY_MS = 300;
 
-export type NotificationEvents = {
+type NotificationEvents = {
   /** The connection is there, for the first time or again: news from the meantime was not heard. */
   connected(client: pg.Client): Promise<void>;
   lost(error: unknown): void;

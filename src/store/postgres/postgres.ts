@@ -17,7 +17,7 @@ import { double, quote, type Sql, sql } from "./records/sql.ts";
 import { Runner } from "./runner.ts";
 import { sharedStore } from "./shared.ts";
 
-export type PostgresParts = {
+type PostgresParts = {
   clock: Clock;
   /** Servers of one database: the gateway keeps to the one that takes writes. */
   url: readonly string[];

@@ -2,7 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { type Driver, openDriver } from "./file.ts";
 
 /** Holds a file for this process: a lock of the operating system, which ends with the process, however that ends. */
-export type FileLock = {
+type FileLock = {
   /** Before the file is opened again: it is there, and nobody else has it. Throws, in a sentence, where that is not so. */
   renew(): void;
   release(): void;

@@ -7,7 +7,7 @@ import { createNetworks, createPeerOf, type Peer } from "./address.ts";
 type RestCaller = Extract<Caller, { surface: "rest" }>;
 type RpcCaller = Extract<Caller, { surface: "rpc" }>;
 
-export type AccessSettings = {
+type AccessSettings = {
   trustedProxies: readonly string[];
   clearTextFrom: readonly string[];
   /** sha256 of the console's token, hex. */

@@ -25,7 +25,7 @@ export type DoorAt = {
   sockets?: boolean;
 };
 
-export type FrontParts = CallParts & {
+type FrontParts = CallParts & {
   /** The doors of this listener, as they are now: a reload may open or close one. */
   doors: () => readonly DoorAt[];
   peerOf: (req: IncomingMessage) => Peer;

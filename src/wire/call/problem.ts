@@ -53,7 +53,7 @@ export type Wording = (
   requestId: string,
 ) => { type: string; body: string; headers?: Record<string, string> };
 
-export const asProblem: Wording = (error, requestId) => ({
+const asProblem: Wording = (error, requestId) => ({
   type: "application/problem+json",
   body: JSON.stringify(problemOf(error, requestId)),
 });

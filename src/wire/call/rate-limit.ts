@@ -5,7 +5,7 @@ import type { Store } from "#store/store.ts";
 export type Limit = { maxRequests: number; windowMs: number };
 
 /** The requests that are left now, and the ms until all of the limit is free again; undefined if all is free. */
-export type RateUse = Limit & { left: number; wholeInMs: number | undefined };
+type RateUse = Limit & { left: number; wholeInMs: number | undefined };
 
 /**
  * Counts a request of a key; throws past the limit, and returns the number of requests that are left. Undefined where there is no
@@ -15,7 +15,7 @@ export type RateUse = Limit & { left: number; wholeInMs: number | undefined };
 export type CountRequest = (key: string) => number | undefined | Promise<number | undefined>;
 
 /** The use of the limit by these keys, in their order; undefined where there is no limit. */
-export type ReadRates = (keys: readonly string[]) => Promise<(RateUse | undefined)[]>;
+type ReadRates = (keys: readonly string[]) => Promise<(RateUse | undefined)[]>;
 
 type Counted = { left: number } | { waitMs: number };
 type Left = Pick<RateUse, "left" | "wholeInMs">;

@@ -2,7 +2,8 @@ import { type Route, routes } from "#generated/routes.ts";
 import { GatewayError } from "#kit/errors.ts";
 
 export type { Route };
-export type Surface = Route["surface"];
+
+type Surface = Route["surface"];
 export type Match = { route: Route; params: Record<string, string> };
 
 type Pattern = { parts: string[]; byMethod: Map<string, Route> };

@@ -13,9 +13,9 @@ export type HookReply = { body: object; replayed: boolean };
 /** Handles a body that was read and held to the contract. */
 export type RunHook = (place: HookPlace, body: unknown, ctx: HookContext) => Promise<HookReply>;
 /** Handles a body as it came, be it from its sender or sent again out of the flight recorder. */
-export type CallHook = (place: HookPlace, raw: Buffer, ctx: HookContext) => Promise<HookReply>;
+type CallHook = (place: HookPlace, raw: Buffer, ctx: HookContext) => Promise<HookReply>;
 
-export type HookCallsParts = {
+type HookCallsParts = {
   handlers: HooksHandlers<HookContext>;
   /** Keeps a request that started nothing; `work` is the work that it repeats. Never throws. May return a promise to wait for. */
   record: (delivery: Delivery, work?: DeliveryWork) => void | Promise<void>;

@@ -14,7 +14,7 @@ import type { HooksAccess, Sender, Signing } from "./hooks-access.ts";
 import { type HookReply, type RunHook, readHookBody } from "./hooks-call.ts";
 import { claimFault, type SignatureFault, signedWith } from "./signatures.ts";
 
-export type HooksDoorParts = {
+type HooksDoorParts = {
   path: string;
   access: () => HooksAccess;
   run: RunHook;

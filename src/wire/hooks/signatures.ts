@@ -28,7 +28,7 @@ export type Scheme = {
 
 export type SignatureFault = "missing" | "too-old" | "too-new" | "wrong";
 
-export const TOLERANCE_MS = 5 * 60_000;
+const TOLERANCE_MS = 5 * 60_000;
 
 /** The fault of a claim, before its signature is checked. */
 export const claimFault = (claim: Claim | undefined, now: number): SignatureFault | undefined => {

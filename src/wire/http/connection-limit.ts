@@ -4,7 +4,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 
-export type ConnectionLimitParts = {
+type ConnectionLimitParts = {
   /** The number of connections that one address may hold, or one /64 of IPv6. */
   limit: () => number;
   /** A proxy of ours is not limited: many clients are behind it. */

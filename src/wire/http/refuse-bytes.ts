@@ -13,7 +13,7 @@ export const HEADER_LIMIT = 16 * 1024;
 const LINGER_MS = 1_000;
 
 /** Node's error for bytes that it could not read. */
-export type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
+type UnreadBytes = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };
 
 const BY_CODE: Record<string, [ErrorName, string]> = {
   HPE_HEADER_OVERFLOW: ["headers-too-large", `The request's head is larger than ${HEADER_LIMIT} bytes.`],

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Clock } from "#kit/clock.ts";
 
-export type ResetLimitParts = {
+type ResetLimitParts = {
   clock: Clock;
   /** The key that a connection is counted by: its network, or the connection itself. */
   keyOf: (socket: Socket) => string | Socket;

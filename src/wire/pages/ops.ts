@@ -11,7 +11,7 @@ import { indexOf, indexPageOf, type Served, wantsPage } from "./index-page.ts";
 
 export type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?: string }> };
 
-export type OpsParts = {
+type OpsParts = {
   version: string;
   uptimeMs: () => number;
   readiness: () => Promise<Readiness>;

@@ -1,7 +1,7 @@
 import type { WireCall } from "#wire/call/call.ts";
 
 /** One address that the gateway listens on. */
-export type Place = { url: string; host: string; port: number; surfaces: readonly string[] };
+type Place = { url: string; host: string; port: number; surfaces: readonly string[] };
 
 /** A Host header that can stand in a URL: a name or an address, and perhaps a port. No user, no path, nothing to break a page with. */
 const HOST = /^(?:[a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
@@ -31,7 +31,7 @@ export const createServedAt =
   };
 
 /** Listens on every address of the machine, and names none that a caller could use. */
-export const isAny = (host: string): boolean => host === "0.0.0.0" || host === "::";
+const isAny = (host: string): boolean => host === "0.0.0.0" || host === "::";
 
 /** An address of the listener that works on this machine at least. */
 export const reachable = ({ url, host }: Pick<Place, "url" | "host">): string =>

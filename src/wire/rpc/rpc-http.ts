@@ -11,7 +11,7 @@ import type { Wording } from "#wire/call/problem.ts";
 import { CallText, failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
 
-export type RpcHttpParts = {
+type RpcHttpParts = {
   dispatch: RpcDispatch;
   /** The owner of the token with this hash; undefined for one that RPC does not know. */
   identify: (hash: Buffer) => RpcCaller | undefined;

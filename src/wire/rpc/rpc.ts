@@ -69,7 +69,7 @@ export type RpcMethodRow = {
 
 export type RpcMethods = ReadonlyMap<string, RpcMethodRow>;
 
-export type RpcDispatchParts = {
+type RpcDispatchParts = {
   events: Pick<Events, "unexpectedError">;
   rateLimit?: CountRequest;
 };

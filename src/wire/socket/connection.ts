@@ -52,7 +52,7 @@ export type ConnectionParts = {
 };
 
 /** The facts that are kept of the request to upgrade. */
-export type Origin = {
+type Origin = {
   requestId: string;
   /** The hash of the token that it came with. A reload may take the token away, or change its permissions. */
   tokenHash: Buffer;

@@ -5,9 +5,9 @@ import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
 
 /** The part of a session that its pushes name. */
-export type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
+type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
 
-export type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
+type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
 
 const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>
   JSON.stringify({ jsonrpc: "2.0", method, params });
@@ -98,7 +98,7 @@ export type StreamPlace = { kind: "session" | "gateway"; epoch: string; ordinal:
 const FORM = /^([sg])\.([\w-]{1,40})\.(\d{1,16})\.(\d{1,16})$/;
 
 /** The place as clients keep it: base64url, opaque to them. */
-export const cursorOf = (kind: StreamPlace["kind"], epoch: string, ordinal: number, seq: number): string =>
+const cursorOf = (kind: StreamPlace["kind"], epoch: string, ordinal: number, seq: number): string =>
   Buffer.from(`${kind === "session" ? "s" : "g"}.${epoch}.${ordinal}.${seq}`).toString("base64url");
 
 /** Undefined for a cursor that we never gave. */

@@ -21,7 +21,7 @@ export type SocketTimes = {
   stuckMs?: number | undefined;
 };
 
-export type SocketDoorParts = SubscriptionsParts &
+type SocketDoorParts = SubscriptionsParts &
   Omit<ConnectionParts, "subscriptions" | "onGone" | "onIdle"> & {
     /** The owner of a token, by its hash. */
     identify(hash: Buffer): RpcCaller | undefined;

@@ -30,7 +30,7 @@ export type SubscriberParts = SessionStreamParts & {
 
 export type FollowOptions = { stream: boolean; replySeq?: number | undefined };
 
-export const MOST_SESSIONS = 1_000;
+const MOST_SESSIONS = 1_000;
 const NO_ENTRIES = { firstSeq: 1, lastSeq: 0 };
 const PAGE = 32;
 /** The wait before a store that did not answer is asked again. */

@@ -15,7 +15,7 @@ export type ModelAnswer = {
   onPiece?: (n: number) => void;
 };
 
-export const DEFAULT_ANSWER: ModelAnswer = {
+const DEFAULT_ANSWER: ModelAnswer = {
   text: ["Good", " morning", "! I am", " well 🙂", ",", " thank", " you", "."],
 };
 export const USAGE = { input: 31, output: 12, cached: 16, reasoning: 4 };

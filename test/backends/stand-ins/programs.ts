@@ -8,7 +8,7 @@ import { collect, textOf, turnOf } from "../suite.ts";
 
 const folder = import.meta.dirname;
 
-export type CommandOptions = {
+type CommandOptions = {
   output?: "text" | "json-lines";
   cwd?: string;
   env?: Record<string, string>;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
 /** A server that answers each request with bytes as they are; `end` closes behind them. */
-export type Say = { bytes: string; end?: boolean };
+type Say = { bytes: string; end?: boolean };
 export const startRaw = async () => {
   let next: Say = { bytes: "" };
   const sockets: Socket[] = [];
@@ -31,7 +31,3 @@ export const startRaw = async () => {
     },
   };
 };
-
-/** Something that is closed at the end of a test. */
-export const disposable = <T extends { close(): Promise<void> }>(one: T): T & AsyncDisposable =>
-  Object.assign(one, { [Symbol.asyncDispose]: () => one.close() });

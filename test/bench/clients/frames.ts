@@ -15,7 +15,7 @@ export const maskedFrame = (text: string): Buffer => {
 };
 
 /** The kinds of answers, by the only byte that is looked at: `{"jsonrpc":"2.0","result…` or `"error…`. */
-export type Counts = { answers: number; errors: number; closed: boolean };
+type Counts = { answers: number; errors: number; closed: boolean };
 
 const KIND_AT = '{"jsonrpc":"2.0","'.length;
 const ERROR = 101;

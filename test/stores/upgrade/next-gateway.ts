@@ -24,7 +24,7 @@ const nextVersion: Plugin = {
 let built: Promise<string> | undefined;
 
 /** The gateway of a version that does not exist yet: this one, with a migration more for each store. */
-export const buildNext = (): Promise<string> => {
+const buildNext = (): Promise<string> => {
   built ??= (async () => {
     const how = {
       bundle: true,

@@ -10,7 +10,7 @@ import { readBody } from "#wire/call/body.ts";
 import { type ListenOptions, listen } from "#wire/http/listen.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 
-export type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
+type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
 
 /** Counts resets by connection. */
 export const BY_CONNECTION = createResetLimit({ clock: systemClock, keyOf: (socket) => socket });

@@ -2,7 +2,7 @@ import type { RestReplies } from "#generated/rest-handlers.ts";
 import type { TestGateway } from "#test/harness/gateway.ts";
 
 export type Summary = RestReplies["deliveries.list"]["deliveries"][number];
-export type Full = RestReplies["deliveries.get"];
+type Full = RestReplies["deliveries.get"];
 
 /** Reads a gateway's flight recorder as the console does. All of it is held to the contract. */
 export const recorderOf = ({ console }: Pick<TestGateway, "console">) => {

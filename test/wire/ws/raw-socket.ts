@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 /** What a test sends to upgrade; an undefined header is left out. */
 export type Upgrade = { path?: string; headers?: Record<string, string | undefined>; method?: string };
 
-export type UpgradeAnswer = {
+type UpgradeAnswer = {
   status: number;
   headers: Record<string, string>;
   body: string;

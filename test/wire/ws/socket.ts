@@ -21,7 +21,7 @@ type Response = {
   };
 };
 
-export type Closed = { code: number; reason: string };
+type Closed = { code: number; reason: string };
 
 /** Holds one message of the gateway to the contract; throws what is wrong with it. */
 export const checkMessage = (message: Response | Push): void => {
@@ -148,7 +148,7 @@ export const openSocket = async (
 };
 
 /** The WebSocket of the generated client, which holds what comes to the contract. */
-export class CheckedWebSocket extends WebSocket {
+class CheckedWebSocket extends WebSocket {
   constructor(url: string, protocols: string[]) {
     super(url, protocols);
     this.on("message", (data) => {

@@ -17,7 +17,7 @@ export type HookAddress = {
 };
 export type Rule = MappingList["mappings"][number];
 
-export type HookAddresses = Pick<MappingList, "mappings" | "tokens"> & {
+type HookAddresses = Pick<MappingList, "mappings" | "tokens"> & {
   addresses: HookAddress[];
   /** The address that the console came from serves webhooks, too. */
   isServedHere: boolean;
@@ -56,7 +56,7 @@ export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses>
 };
 
 /** The conditions under which a mapping matches, in words. */
-export const conditionsOf = ({ match }: Pick<Rule, "match">): string[] =>
+const conditionsOf = ({ match }: Pick<Rule, "match">): string[] =>
   Object.entries(match).map(([place, values]) => `${place} is ${values.join(" or ")}`);
 
 export const SIGNED_AS: Readonly<Record<SignatureScheme, string>> = {

@@ -7,7 +7,7 @@ import { Ago } from "#console/parts/time.tsx";
 import { Note } from "#console/parts/trouble.tsx";
 import type { MappingList } from "#generated/clients/typescript/src/rest.ts";
 
-export type WebhookToken = MappingList["tokens"][number];
+type WebhookToken = MappingList["tokens"][number];
 type RateLimitUse = WebhookToken["rate_limit"];
 type Sender = { key: string; name: string; secret: string; token?: WebhookToken; rate: RateLimitUse };
 

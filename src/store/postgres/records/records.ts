@@ -35,7 +35,7 @@ const TOTALS = {
   deliveryBytes: "deliveryBytes",
 } as const satisfies Record<keyof Totals, string>;
 const REFUSED = ["refused", "refusedBytes"] as const;
-export type Total = (typeof TOTALS)[keyof Totals] | (typeof REFUSED)[number];
+type Total = (typeof TOTALS)[keyof Totals] | (typeof REFUSED)[number];
 
 export const totalsOf = (counted: (name: Total) => number): Totals => {
   const totals = Object.fromEntries(

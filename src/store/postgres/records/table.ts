@@ -39,7 +39,7 @@ type Definition<R> = {
 };
 
 /** A definition, with the texts around the rows that an update and an insert save. */
-export type Layout<R> = Required<Pick<Definition<R>, "keySql">> &
+type Layout<R> = Required<Pick<Definition<R>, "keySql">> &
   Definition<R> & {
     found: ReadonlyMap<string, Computed<R>>;
     changing: readonly Column<R>[];

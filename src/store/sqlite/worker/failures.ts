@@ -8,7 +8,7 @@ import { isDamage } from "../text.ts";
  * - `damaged`: one of the calls has read a value that is no text, or no JSON.
  * - `unexpected`: an error of ours, in one of the calls.
  */
-export type FailureKind = "full" | "busy" | "lost" | "damaged" | "unexpected";
+type FailureKind = "full" | "busy" | "lost" | "damaged" | "unexpected";
 
 /** Refuses to open a file, in a sentence for the person who starts the gateway. */
 export class OpenFailure extends Error {}

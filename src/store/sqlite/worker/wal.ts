@@ -7,7 +7,7 @@ const FRAME_HEADER = 24;
 const ROUNDS = 10_000;
 
 /** The bytes behind the last commit of a log that a gateway left: an unfinished transaction, or no data at all. */
-export type Tail = { bytes: number; frames: number };
+type Tail = { bytes: number; frames: number };
 
 /**
  * Looks through the write-ahead log before SQLite does, which takes it up to its first bad frame without a word. A bad frame
