@@ -1,11 +1,11 @@
 import type { StopSignal } from "./stop-signal.ts";
 
-/** The promise, or the signal's reason where that aborts first. */
+/** The promise, or the signal's reason where that aborts first. A failure of the promise after that is swallowed. */
 export const orAborted = <T>(promise: Promise<T>, signal: StopSignal): Promise<T> =>
   new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason);
-    if (signal.aborted) return leave();
-    signal.addEventListener("abort", leave, { once: true });
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { once: true });
     const stay = () => signal.removeEventListener("abort", leave);
     promise.then(resolve, reject);
     promise.then(stay, stay);
