@@ -48,7 +48,7 @@ const FAREWELL_MS = 1_000;
 const ASK_MS = 1_000;
 const ASKED_MS = 5_000;
 /** The most streams of one connection that begin in one turn of the event loop. The others wait. A client can open 256 at once. */
-const BEGUN_AT_ONCE = 16;
+const BEGUN_AT_ONCE = 4;
 // As RFC 9113 numbers them.
 const END_STREAM = 1;
 const NO_ERROR = 0;
