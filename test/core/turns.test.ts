@@ -173,6 +173,7 @@ describe("cancelling", () => {
     const cancelled = await core.turns.cancel(turn.turnId);
     expect(cancelled).toMatchObject({ status: "cancelled", reply: "half a re", usage: { input: 5, output: 2 } });
     expect(run.signal.aborted).toBe(true);
+    await run.left;
     expect(await core.turns.get(turn.turnId)).toEqual(cancelled);
     expect(await core.store.readUsage({ from: 0, to: Infinity })).toMatchObject([
       { cancelled: 1, input: 5, output: 2 },

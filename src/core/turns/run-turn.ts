@@ -48,16 +48,19 @@ export const runTurn = async (
 ): Promise<Outcome> => {
   const outcome: Outcome = { status: "completed", reply: "", usage: NO_USAGE };
   let chunks: Chunks | undefined;
+  let iterator: AsyncIterator<Chunk> | undefined;
   try {
     signal.throwIfAborted();
     if (backend.asksOutside && isLoop(turn.hops))
       throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
     chunks = backend.run(turn, signal);
+    iterator = chunks[Symbol.asyncIterator]();
     // Once for the turn: to wait so for each chunk would leave a reaction behind with every piece of the reply.
-    await orAborted(takeChunks(chunks, outcome, signal, listener), signal);
+    await orAborted(takeChunks(iterator, outcome, signal, listener), signal);
   } catch (thrown) {
     const used = chunks?.used?.();
     if (isUsage(used)) outcome.usage = usageOf(used);
+    if (iterator) leave(iterator);
     outcome.reply = listener.written.pieces.join("");
     return signal.aborted ? stopped(outcome, signal.reason as StopReason) : failed(outcome, thrown);
   }
@@ -66,21 +69,30 @@ export const runTurn = async (
   return outcome;
 };
 
-/** Takes all chunks. After an abort it takes none, and leaves the backend with the next one that comes. */
+/** Takes all chunks; after an abort none. */
 const takeChunks = async (
-  chunks: Chunks,
+  iterator: AsyncIterator<Chunk>,
   outcome: Outcome,
   signal: StopSignal,
   listener: RunListener,
 ): Promise<void> => {
-  let steps = 0;
-  for await (const chunk of chunks) {
+  for (let steps = 1; ; steps++) {
+    const { done, value } = await iterator.next();
     signal.throwIfAborted();
-    takeChunk(outcome, chunk, listener);
+    if (done) return;
+    takeChunk(outcome, value, listener);
     // A backend that never waits would let nobody else run.
-    if (++steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
   }
-  signal.throwIfAborted();
+};
+
+/** Ends an iterator, without waiting for it. */
+const leave = (iterator: AsyncIterator<unknown>): void => {
+  try {
+    iterator.return?.().catch(() => {});
+  } catch {
+    // A backend's `return` that throws has nothing left to tell.
+  }
 };
 
 const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
