@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { orAborted } from "#kit/abort.ts";
 import { Stop } from "#kit/stop-signal.ts";
 
-// A failure that nobody hears of would end the process, and fails the run of these tests.
-it.each(["before", "meanwhile"])("a promise that fails after its signal was aborted, %s, is nobody's", async (when) => {
+// An unhandled failure would end the process, and fails the run of these tests.
+it.each(["before", "meanwhile"])("a failure after the signal was aborted is swallowed: aborted %s", async (when) => {
   const signal = new Stop();
   if (when === "before") signal.abort("left");
   let fail = (_error: Error) => {};
@@ -14,7 +14,7 @@ it.each(["before", "meanwhile"])("a promise that fails after its signal was abor
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-it("what comes before the signal's end is taken, and leaves no listener behind", async () => {
+it("a value that comes before the abort is answered, and no listener stays", async () => {
   const { signal } = new AbortController();
   const listeners = new Set<unknown>();
   signal.addEventListener = (_: string, listener: unknown) => void listeners.add(listener);

@@ -14,7 +14,7 @@ let gateway: GatewayProcess;
 
 beforeAll(async () => {
   gateway = await startProcess({ onFinished: () => {} });
-  // An `afterAll` that a hook calls is none: what the hook returns is run after the tests.
+  // A hook cannot call `afterAll`. The function that it returns runs after the tests.
   return () => gateway[Symbol.asyncDispose]();
 }, 60_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -24,7 +24,7 @@ beforeAll(async () => {
   mkdirSync(join(folder, "node_modules/@types"), { recursive: true });
   for (const name of ["ws", "@types/node", "@types/ws", "undici-types"])
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
-  // An `afterAll` that a hook calls is none: what the hook returns is run after the tests.
+  // A hook cannot call `afterAll`. The function that it returns runs after the tests.
   return () => gateway[Symbol.asyncDispose]();
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

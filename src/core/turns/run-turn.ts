@@ -55,7 +55,7 @@ export const runTurn = async (
       throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
     chunks = backend.run(turn, signal);
     iterator = chunks[Symbol.asyncIterator]();
-    // Once for the turn: to wait so for each chunk would leave a reaction behind with every piece of the reply.
+    // One wait for the whole turn. A wait for each chunk would leave a reaction behind with every piece of the reply.
     await orAborted(takeChunks(iterator, outcome, signal, listener), signal);
   } catch (thrown) {
     const used = chunks?.used?.();

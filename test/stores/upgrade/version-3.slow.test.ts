@@ -6,7 +6,7 @@ import { LEASE_MS, openWorld, sweepOrder } from "../world.ts";
 import { allAnswers } from "./all-answers.ts";
 import { makeOldFile } from "./old-sqlite.ts";
 
-/** What version 3 answered, by the names of `allAnswers`. */
+/** The answers of version 3, by the names of `allAnswers`. */
 const answersOfVersion3 = (): unknown => {
   const lines = readFileSync(join(import.meta.dirname, "version-3/answers.jsonl"), "utf8")
     .trimEnd()
