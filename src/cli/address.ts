@@ -1,4 +1,6 @@
 import { files } from "./files.ts";
+import { say } from "./terminal.ts";
+import { readVariable } from "./variables.ts";
 
 export type AddressOptions = { url?: string; key?: string; rpcToken?: string; webhookToken?: string; config?: string };
 
@@ -6,7 +8,7 @@ export type AddressOptions = { url?: string; key?: string; rpcToken?: string; we
 export type Origin = "option" | "environment" | "configuration" | "default" | "nowhere";
 export type Address = {
   url: string;
-  restKey: string | undefined;
+  key: string | undefined;
   rpcToken: string | undefined;
   webhookToken: string | undefined;
   webhookPath: string | undefined;
@@ -17,11 +19,12 @@ type Env = Record<string, string | undefined>;
 
 /** The gateway that is meant: by options, else by the environment, else by the configuration in this folder. */
 export const findAddress = async (options: AddressOptions, env: Env): Promise<Address> => {
+  const variable = (name: string) => readVariable(env, name, say);
   const given = {
-    url: choose(options.url, env.AGENT_GATEWAY_URL),
-    key: choose(options.key, env.AGENT_GATEWAY_KEY),
-    rpcToken: choose(options.rpcToken, env.AGENT_GATEWAY_RPC_TOKEN),
-    webhookToken: choose(options.webhookToken, env.AGENT_GATEWAY_WEBHOOK_TOKEN),
+    url: choose(options.url, variable("GATEWAY_URL")),
+    key: choose(options.key, variable("REST_API_KEY")),
+    rpcToken: choose(options.rpcToken, variable("RPC_TOKEN")),
+    webhookToken: choose(options.webhookToken, variable("WEBHOOK_TOKEN")),
   };
   // Tokens of this folder's configuration go to no other gateway: whoever names an address names its tokens.
   const file =
@@ -34,7 +37,7 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
   const [key, rpcToken, webhookToken] = [pick("key"), pick("rpcToken"), pick("webhookToken")];
   return {
     url: url.value,
-    restKey: key?.value,
+    key: key?.value,
     rpcToken: rpcToken?.value,
     webhookToken: webhookToken?.value,
     webhookPath: written?.webhookPath,

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { AgentGateway } from "#generated/clients/typescript/src/index.ts";
+import type { Gateway } from "#generated/clients/typescript/src/index.ts";
 import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { type Address, type AddressOptions, findAddress } from "./address.ts";
 import { INTERRUPTED } from "./failures.ts";
@@ -8,7 +8,7 @@ import type { OutputOptions } from "./output.ts";
 export type CallOptions = AddressOptions & OutputOptions;
 
 export type Calling<Options> = {
-  gateway: AgentGateway;
+  gateway: Gateway;
   /** Where it was found, with its tokens. */
   address: Address;
   /** A WebSocket of its own, for pushes. */
@@ -46,13 +46,13 @@ export const calling = <Options extends object, Args extends unknown[] = string[
         setTimeout(() => process.exit(INTERRUPTED), 500).unref();
       });
       const address = await findAddress(options, process.env);
-      const { AgentGateway } = await import("#generated/clients/typescript/src/index.ts");
+      const { Gateway } = await import("#generated/clients/typescript/src/index.ts");
       // Node 20 has no WebSocket of its own.
       const connect = async () => {
         const { WebSocket } = await import("ws");
-        return new AgentGateway({ ...address, WebSocket }).rpc.connect();
+        return new Gateway({ ...address, WebSocket }).rpc.connect();
       };
-      const gateway = new AgentGateway(address);
+      const gateway = new Gateway(address);
       try {
         await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
       } catch (error) {

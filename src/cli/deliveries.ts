@@ -1,6 +1,6 @@
 import { bytes, duration } from "#console/lib/format.ts";
 import { type StepTone, stepWords } from "#console/lib/steps.ts";
-import type { AgentGateway } from "#generated/clients/typescript/src/index.ts";
+import type { Gateway } from "#generated/clients/typescript/src/index.ts";
 import type { Delivery, DeliveryOutcome, DeliverySurface } from "#generated/clients/typescript/src/rest-types.ts";
 import type { Calling } from "./calling.ts";
 import { cut, fields, oneLine, safe } from "./output.ts";
@@ -57,7 +57,7 @@ const rawWords = ({ headers, body, body_encoding: encoding }: Delivery): string[
 const OPEN: readonly DeliveryOutcome[] = ["queued", "running"];
 
 /** The request once nothing more comes of it. */
-export const untilEnded = async (gateway: AgentGateway, id: string, signal: AbortSignal): Promise<Delivery> => {
+export const untilEnded = async (gateway: Gateway, id: string, signal: AbortSignal): Promise<Delivery> => {
   for (let pauseMs = 100; ; pauseMs = Math.min(2_000, pauseMs * 2)) {
     const delivery = await gateway.deliveries.get(id, { signal });
     if (!OPEN.includes(delivery.outcome)) return delivery;

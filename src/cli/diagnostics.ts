@@ -49,7 +49,7 @@ export const gatherDiagnostics = async ({
     platform: `${process.platform} ${process.arch} ${release()}`,
     gateway: address.url,
   };
-  return withoutSecrets({ about, ...gathered }, [address.restKey, address.rpcToken, address.webhookToken]) as Record<
+  return withoutSecrets({ about, ...gathered }, [address.key, address.rpcToken, address.webhookToken]) as Record<
     string,
     unknown
   >;

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { AgentGatewayError } from "#generated/clients/typescript/src/index.ts";
+import type { GatewayError } from "#generated/clients/typescript/src/index.ts";
 import { version } from "../version.ts";
 import type { Calling } from "./calling.ts";
 import { configFile } from "./configured.ts";
@@ -74,7 +74,7 @@ const reach = async ({ gateway, address, signal }: Given): Promise<{ checks: Che
   const health = await gateway.ops
     .healthz({ signal, ...ONCE })
     .withResponse()
-    .catch((error: AgentGatewayError) => error);
+    .catch((error: GatewayError) => error);
   if (health instanceof Error)
     return {
       isGateway: false,
@@ -138,7 +138,7 @@ const checkToken = async (
     await call();
     return [ok(what, `from the ${address.origins[id]}, accepted`)];
   } catch (error) {
-    const { name } = error as AgentGatewayError;
+    const { name } = error as GatewayError;
     if (name === "forbidden") return [ok(what, `from the ${address.origins[id]}, accepted; it may not do everything`)];
     return [
       failed(
@@ -150,13 +150,13 @@ const checkToken = async (
   }
 };
 const VARIABLES = {
-  key: "AGENT_GATEWAY_KEY",
-  rpcToken: "AGENT_GATEWAY_RPC_TOKEN",
-  webhookToken: "AGENT_GATEWAY_WEBHOOK_TOKEN",
+  key: "REST_API_KEY",
+  rpcToken: "RPC_TOKEN",
+  webhookToken: "WEBHOOK_TOKEN",
 };
 
 const checkRest = (given: Given): Promise<Check[]> =>
-  checkToken(given, { id: "key", token: given.address.restKey, what: "rest key", option: "--key" }, async () =>
+  checkToken(given, { id: "key", token: given.address.key, what: "rest key", option: "--key" }, async () =>
     given.gateway.skills.list({ signal: given.signal, ...ONCE }),
   );
 

@@ -1,5 +1,5 @@
 import type { ErrorName } from "#generated/clients/typescript/src/error-names.ts";
-import type { AgentGatewayError, ClientErrorName } from "#generated/clients/typescript/src/index.ts";
+import type { ClientErrorName, GatewayError } from "#generated/clients/typescript/src/index.ts";
 
 const FAILED = 1;
 export const USAGE = 2;
@@ -30,11 +30,11 @@ export class UsageError extends CliError {
 }
 
 /** A failure that the gateway or its client has named. The class itself is not loaded here. */
-const isGatewayError = (error: unknown): error is AgentGatewayError =>
+const isGatewayError = (error: unknown): error is GatewayError =>
   error instanceof Error && "requestId" in error && "retryAfterMs" in error;
 
 /** The options that stand for those of the client. */
-const OPTIONS: Record<string, string> = { restKey: "--key", rpcToken: "--rpc-token", webhookToken: "--webhook-token" };
+const OPTIONS: Record<string, string> = { key: "--key", rpcToken: "--rpc-token", webhookToken: "--webhook-token" };
 
 type Row = { exitCode: number; next: string };
 const doctor = "agent-gateway doctor";
@@ -120,7 +120,7 @@ export const wordsFor = (error: unknown, command: string): string => {
   return cause !== undefined || "code" in (error as Error) ? withNext(message, help) : (stack ?? String(error));
 };
 
-const wordsForGatewayError = (error: AgentGatewayError, help: string): string => {
+const wordsForGatewayError = (error: GatewayError, help: string): string => {
   const { name, requestId, turnId, retryAfterMs } = error;
   const facts = [name, ...(requestId ? [requestId] : [])].join(", ");
   const wait = retryAfterMs === undefined ? "" : ` Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;

@@ -59,8 +59,8 @@ const CODES: Record<number, number> = {
 /** The token of the door that a path belongs to. */
 const tokenFor = (
   path: string,
-  { restKey, rpcToken, webhookToken, webhookPath = "/hooks" }: Calling<object>["address"],
+  { key, rpcToken, webhookToken, webhookPath = "/hooks" }: Calling<object>["address"],
 ) => {
   if (path === webhookPath || path.startsWith(`${webhookPath}/`)) return webhookToken;
-  return path === "/metrics" || path.startsWith("/rpc") ? rpcToken : restKey;
+  return path === "/metrics" || path.startsWith("/rpc") ? rpcToken : key;
 };

@@ -72,8 +72,8 @@ const argumentTerm = (argument: Argument): string =>
   argument.name() === "unknown" ? "" : argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
 
 const OUTRO = `
-Commands that call a gateway find it by --url and the tokens' options, else by AGENT_GATEWAY_URL, AGENT_GATEWAY_KEY,
-AGENT_GATEWAY_RPC_TOKEN and AGENT_GATEWAY_WEBHOOK_TOKEN, else by the gateway.json5 in this folder.
+Commands that call a gateway find it by --url and the tokens' options, else by GATEWAY_URL, REST_API_KEY,
+RPC_TOKEN and WEBHOOK_TOKEN, else by the gateway.json5 in this folder.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not reachable, 4 not allowed, 5 not found, 6 refused by a limit,
 7 the turn failed, 130 ended by Ctrl-C.`;

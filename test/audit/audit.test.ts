@@ -36,7 +36,7 @@ const failing = (found: readonly Row[]): string[] =>
   found.filter(({ outcome }) => outcome === "fails").map(({ text, words }) => `${text}: ${words}`);
 
 const run = (args: readonly string[], env: Record<string, string> = {}) => {
-  const secrets = { GATEWAY_KEY: key, GATEWAY_RPC_TOKEN: rpcToken, GATEWAY_WEBHOOK_TOKEN: webhookToken };
+  const secrets = { REST_API_KEY: key, RPC_TOKEN: rpcToken, WEBHOOK_TOKEN: webhookToken };
   const options = { cwd: root, env: { ...process.env, ...secrets, ...env }, encoding: "utf8" } as const;
   return spawnSync("node_modules/.bin/tsx", ["test/audit/main.ts", ...args], options);
 };
@@ -148,8 +148,8 @@ describe("npm run audit", () => {
     [["localhost:18789"], {}, "URL: localhost:18789 is no address; write http://HOST:PORT\n"],
     [
       ["http://127.0.0.1:18789"],
-      { GATEWAY_KEY: "" },
-      "GATEWAY_KEY is not set: it has to hold a secret that the gateway takes (see --help)\n",
+      { REST_API_KEY: "" },
+      "REST_API_KEY is not set: it has to hold a secret that the gateway takes (see --help)\n",
     ],
     [["--surprise"], {}, /^Unknown option '--surprise'/],
     [["http://127.0.0.1:9"], {}, /^http:\/\/127.0.0.1:9\/rpc did not answer: /],

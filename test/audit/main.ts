@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { readVariable } from "#cli/variables.ts";
 import { createGateway, type Target } from "./gateway.ts";
 import { audit, linesOf, type Row, summaryOf } from "./report.ts";
 import { clearUp, requirementsOf } from "./requirements.ts";
@@ -16,9 +17,9 @@ webhooks to the gateway's first agent, reloads the configuration, and deletes it
   --help            print this
 
 Environment:
-  GATEWAY_KEY            a REST key
-  GATEWAY_RPC_TOKEN      an RPC token with the permission *
-  GATEWAY_WEBHOOK_TOKEN  the token of the webhooks
+  REST_API_KEY   a REST key
+  RPC_TOKEN      an RPC token with the permission *
+  WEBHOOK_TOKEN  the token of the webhooks
 
   NODE_EXTRA_CA_CERTS    the file of an authority of your own, for https
 
@@ -38,7 +39,7 @@ const readOptions = (): { target: Target; flood: boolean; json: boolean } | unde
   const url = addressOf("URL", given);
   const rpcUrl = addressOf("--rpc-url", values["rpc-url"] ?? url);
   const hooksUrl = addressOf("--hooks-url", values["hooks-url"] ?? `${url}/hooks`);
-  const [key, rpcToken, webhookToken] = ["GATEWAY_KEY", "GATEWAY_RPC_TOKEN", "GATEWAY_WEBHOOK_TOKEN"].map(secretOf);
+  const [key, rpcToken, webhookToken] = ["REST_API_KEY", "RPC_TOKEN", "WEBHOOK_TOKEN"].map(secretOf);
   const target = { url, rpcUrl, hooksUrl, key, rpcToken, webhookToken } as Target;
   return { target, flood: values.flood === true, json: values.json === true };
 };
@@ -58,7 +59,7 @@ const addressOf = (name: string, text: string): string => {
 };
 
 const secretOf = (name: string): string => {
-  const secret = process.env[name];
+  const secret = readVariable(process.env, name, (words) => console.error(words), "GATEWAY_");
   if (!secret) throw new Usage(`${name} is not set: it has to hold a secret that the gateway takes (see --help)`);
   return secret;
 };

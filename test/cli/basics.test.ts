@@ -21,5 +21,5 @@ test("names the option that was meant, and the help that lists all", async () =>
 test("says which token a call needs, and where it is given", async () => {
   const { code, err } = await runCli(["sessions", "list"]);
   expect(code).toBe(4);
-  expect(err).toContain("This call needs an RPC token. Pass --rpc-token, or set AGENT_GATEWAY_RPC_TOKEN.");
+  expect(err).toContain("This call needs an RPC token. Pass --rpc-token, or set RPC_TOKEN.");
 });

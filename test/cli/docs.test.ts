@@ -24,10 +24,10 @@ configuration in the folder.
 
 | variable | |
 |---|---|
-| \`AGENT_GATEWAY_URL\` | the address; \`http://127.0.0.1:18789\` without it |
-| \`AGENT_GATEWAY_KEY\` | a REST key, or the console token, which opens every door but webhooks |
-| \`AGENT_GATEWAY_RPC_TOKEN\` | an RPC token |
-| \`AGENT_GATEWAY_WEBHOOK_TOKEN\` | the webhook token |
+| \`GATEWAY_URL\` | the address; \`http://127.0.0.1:18789\` without it |
+| \`REST_API_KEY\` | a REST key, or the console token, which opens every door but webhooks |
+| \`RPC_TOKEN\` | an RPC token |
+| \`WEBHOOK_TOKEN\` | the webhook token |
 
 Where none of them names an address, \`gateway.json5\` of the folder does, with the tokens that it has, and with \`gateway.env\` beside it for variables that are not set.
 \`agent-gateway init\` writes both files, and \`serve\` reads both.

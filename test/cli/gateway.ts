@@ -41,10 +41,10 @@ export const startCommands = async () => {
   const gateway = await startProcess({ config, env, onFinished: afterAll });
   while (!(await fetch(`${gateway.url}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 50));
   const ours = {
-    AGENT_GATEWAY_URL: gateway.url,
-    AGENT_GATEWAY_KEY: env.CONSOLE_TOKEN,
-    AGENT_GATEWAY_RPC_TOKEN: env.RPC_TOKEN,
-    AGENT_GATEWAY_WEBHOOK_TOKEN: env.WEBHOOK_TOKEN,
+    GATEWAY_URL: gateway.url,
+    REST_API_KEY: env.CONSOLE_TOKEN,
+    RPC_TOKEN: env.RPC_TOKEN,
+    WEBHOOK_TOKEN: env.WEBHOOK_TOKEN,
   };
   const withEnv = (options: CliOptions = {}): CliOptions => ({ ...options, env: { ...ours, ...options.env } });
   return {

@@ -9,7 +9,7 @@ import { startCommands } from "./gateway.ts";
 const { run, json, secrets } = await startCommands();
 
 test("health tells by its exit code if a gateway takes work, without a token", async () => {
-  const none = { env: { AGENT_GATEWAY_KEY: "" } };
+  const none = { env: { REST_API_KEY: "" } };
   expect(await run(["health"], none)).toEqual({ code: 0, out: "It is ready.\n", err: "" });
   expect((await run(["health", "--live"], none)).out).toMatch(/^It lives, version \d/);
   expect((await run(["health", "--url", "http://127.0.0.1:2"])).code).toBe(3);

@@ -55,7 +55,7 @@ test("an agent that is not there ends with 5, and names those that are", async (
 });
 
 test("a gateway that is not there ends with 3, and a token that is wrong with 4", async () => {
-  const gone = await run(["send", "main", "Hello"], { env: { AGENT_GATEWAY_URL: "http://127.0.0.1:2" } });
+  const gone = await run(["send", "main", "Hello"], { env: { GATEWAY_URL: "http://127.0.0.1:2" } });
   expect([gone.code, gone.err]).toEqual([3, expect.stringContaining("Nothing answers at 127.0.0.1:2 (ECONNREFUSED).")]);
   const wrong = await run(["send", "main", "Hello", "--key", "a-wrong-key-of-some-length"]);
   expect([wrong.code, wrong.err]).toEqual([4, expect.stringContaining("Next: agent-gateway doctor")]);
@@ -131,6 +131,6 @@ test("api sends any request with the token of its door, and its status decides t
 test("openapi and openrpc print the contracts, with and without a gateway", async () => {
   expect(JSON.parse((await run(["openapi"])).out)).toHaveProperty("openapi");
   expect(
-    JSON.parse((await run(["openrpc", "--offline"], { env: { AGENT_GATEWAY_URL: "http://127.0.0.1:2" } })).out),
+    JSON.parse((await run(["openrpc", "--offline"], { env: { GATEWAY_URL: "http://127.0.0.1:2" } })).out),
   ).toHaveProperty("openrpc");
 });

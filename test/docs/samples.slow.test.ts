@@ -26,7 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const isOfOpenAi = (code: string): boolean => code.includes("client.");
 const ours = join(root, "generated/clients/typescript/src/index.ts");
-const OURS = `import { AgentGateway } from ${JSON.stringify(ours)};\nconst gateway = new AgentGateway();`;
+const OURS = `import { Gateway } from ${JSON.stringify(ours)};\nconst gateway = new Gateway();`;
 const openAi = join(root, "node_modules/openai/index.mjs");
 const OPENAI = `import OpenAI from ${JSON.stringify(openAi)};\nconst client = new OpenAI();`;
 

@@ -105,7 +105,7 @@ export const startGateway = async ({ config = {}, hidden = [], ...options }: Sta
     /** The generated client, over the checked fetch. */
     client: new RestClient({
       url,
-      restKey: SECRETS.key,
+      key: SECRETS.key,
       fetch: (target, init) => checkedFetch(new Request(target, init)),
     }),
     /** Takes another configuration over, as a changed file would. */

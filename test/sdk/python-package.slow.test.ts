@@ -63,10 +63,10 @@ describe.each(pythons)("the package for Python %s", (version, python) => {
       cwd: folder,
       encoding: "utf8",
       env: {
-        AGENT_GATEWAY_URL: gateway.url,
-        AGENT_GATEWAY_KEY: gateway.secrets.CONSOLE_TOKEN ?? "",
-        AGENT_GATEWAY_RPC_TOKEN: gateway.secrets.RPC_TOKEN ?? "",
-        AGENT_GATEWAY_WEBHOOK_TOKEN: gateway.secrets.WEBHOOK_TOKEN ?? "",
+        GATEWAY_URL: gateway.url,
+        REST_API_KEY: gateway.secrets.CONSOLE_TOKEN ?? "",
+        RPC_TOKEN: gateway.secrets.RPC_TOKEN ?? "",
+        WEBHOOK_TOKEN: gateway.secrets.WEBHOOK_TOKEN ?? "",
       },
     });
 

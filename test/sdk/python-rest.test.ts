@@ -237,9 +237,7 @@ except TypeError as error:
       "skills.list: Nothing answers at 127.0.0.1:1 (ECONNREFUSED). Is the gateway running, and is the address right?",
     );
     expect(nowhere?.text).toBe("skills.list: There is no host nowhere.invalid. Is the address right?");
-    expect(none?.text).toBe(
-      "skills.list: This call needs a REST key. Pass `key` to the client, or set AGENT_GATEWAY_KEY.",
-    );
+    expect(none?.text).toBe("skills.list: This call needs a REST key. Pass `key` to the client, or set REST_API_KEY.");
     expect(urls[0]).toBe(
       'The gateway\'s url "localhost:18789" does not begin with http:// or https://. Write it as http://HOST:PORT or https://HOST, such as http://localhost:18789.',
     );

@@ -31,10 +31,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const environment = () => ({
   PATH: process.env.PATH ?? "",
-  AGENT_GATEWAY_URL: gateway.url,
-  AGENT_GATEWAY_KEY: gateway.secrets.CONSOLE_TOKEN,
-  AGENT_GATEWAY_RPC_TOKEN: gateway.secrets.RPC_TOKEN,
-  AGENT_GATEWAY_WEBHOOK_TOKEN: gateway.secrets.WEBHOOK_TOKEN,
+  GATEWAY_URL: gateway.url,
+  REST_API_KEY: gateway.secrets.CONSOLE_TOKEN,
+  RPC_TOKEN: gateway.secrets.RPC_TOKEN,
+  WEBHOOK_TOKEN: gateway.secrets.WEBHOOK_TOKEN,
 });
 const run = (file: string, code: string) => {
   writeFileSync(join(folder, file), code);
@@ -105,11 +105,11 @@ const headers = await webhooks.sign(body, secret);
 
   test("has types for every entry, and refuses what the contract does not have", () => {
     const program = (wrong: string) => `
-import { AgentGateway } from "@agent-gateway/client";
+import { Gateway } from "@agent-gateway/client";
 import { RestClient, type Turn } from "@agent-gateway/client/rest";
 import { RpcClient, type types } from "@agent-gateway/client/rpc";
 import { sign, unwrap } from "@agent-gateway/client/webhooks";
-const gateway = new AgentGateway();
+const gateway = new Gateway();
 export const turn: Promise<Turn> = new RestClient().turns.get("turn_1");
 export const agents: Promise<types.AgentList> = new RpcClient().agent.list();
 export const signed = [sign("{}", "s"), unwrap("{}", {}, "s")];

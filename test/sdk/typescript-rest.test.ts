@@ -1,19 +1,19 @@
 import { describe, expect, test } from "vitest";
-import { AgentGateway, AgentGatewayError, type AgentGatewayOptions } from "#generated/clients/typescript/src/index.ts";
+import { Gateway, GatewayError, type GatewayOptions } from "#generated/clients/typescript/src/index.ts";
 import { type Answer, answerServer, cut, event, events, json, keysOf, problem, soon, turnId } from "./answers.ts";
 import { collect, serve } from "./serve.ts";
 
 /** A server that answers one request after the other, each in its own way; and a client for it. */
-async function answering(answers: Answer[], options: AgentGatewayOptions = {}) {
+async function answering(answers: Answer[], options: GatewayOptions = {}) {
   const server = await answerServer(answers);
   const { url } = server;
-  return { ...server, client: new AgentGateway({ url, restKey: "secret", webhookToken: "hook", ...options }) };
+  return { ...server, client: new Gateway({ url, key: "secret", webhookToken: "hook", ...options }) };
 }
 
-const failureOf = async (call: PromiseLike<unknown>): Promise<AgentGatewayError> => {
+const failureOf = async (call: PromiseLike<unknown>): Promise<GatewayError> => {
   const error = await Promise.resolve(call).catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(AgentGatewayError);
-  return error as AgentGatewayError;
+  expect(error).toBeInstanceOf(GatewayError);
+  return error as GatewayError;
 };
 describe("a call", () => {
   test("puts each part where the contract has it, with the token of its door", async () => {
@@ -275,18 +275,18 @@ describe("streams", () => {
 });
 
 describe("a mistake is told in words", () => {
-  const none = { AGENT_GATEWAY_KEY: undefined };
+  const none = { REST_API_KEY: undefined };
 
   test("a url without a scheme", () => {
-    expect(() => new AgentGateway({ url: "gateway.test:18789" })).toThrow("such as http://gateway.test:18789.");
-    expect(() => new AgentGateway({ url: "ws://gateway.test" })).toThrow("such as http://gateway.test.");
-    expect(() => new AgentGateway({ url: "http://" })).toThrow("is not a url");
+    expect(() => new Gateway({ url: "gateway.test:18789" })).toThrow("such as http://gateway.test:18789.");
+    expect(() => new Gateway({ url: "ws://gateway.test" })).toThrow("such as http://gateway.test.");
+    expect(() => new Gateway({ url: "http://" })).toThrow("is not a url");
   });
 
   test("an address where nothing listens, with host and port", async () => {
     const server = await serve(async () => {});
     await server[Symbol.asyncDispose]();
-    const client = new AgentGateway({ url: server.url, restKey: "secret", maxRetries: 0 });
+    const client = new Gateway({ url: server.url, key: "secret", maxRetries: 0 });
     const { host } = new URL(server.url);
     const error = await failureOf(client.skills.list());
     expect(error.message).toBe(
@@ -304,11 +304,11 @@ describe("a mistake is told in words", () => {
   });
 
   test("a token that is missing, with the option and the variable", async () => {
-    expect(none).toEqual({ AGENT_GATEWAY_KEY: process.env.AGENT_GATEWAY_KEY });
-    const error = await failureOf(new AgentGateway({ url: "http://gateway.test" }).skills.list());
+    expect(none).toEqual({ REST_API_KEY: process.env.REST_API_KEY });
+    const error = await failureOf(new Gateway({ url: "http://gateway.test" }).skills.list());
     expect(error).toMatchObject({ name: "no-token" });
     expect(error.message).toBe(
-      "skills.list: This call needs a REST key. Pass `restKey` to the client, or set AGENT_GATEWAY_KEY.",
+      "skills.list: This call needs a REST key. Pass `key` to the client, or set REST_API_KEY.",
     );
   });
 

@@ -1,6 +1,6 @@
 import { json } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { AgentGatewayError, RpcClient } from "#generated/clients/typescript/src/rpc.ts";
+import { GatewayError, RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import { serve } from "./serve.ts";
 
 type Asked = { id: string; method: string; params: Record<string, unknown> };
@@ -39,7 +39,7 @@ describe("over HTTP", () => {
       refuse((body as Asked).id, { code: -32004, message: "Session busy", data: busy }),
     );
     const error: unknown = await server.rpc.agent.list().catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(AgentGatewayError);
+    expect(error).toBeInstanceOf(GatewayError);
     expect(error).toMatchObject({
       code: -32004,
       name: "session-busy",

@@ -1,16 +1,11 @@
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
-import {
-  type AgentGatewayOptions,
-  type Push,
-  RpcClient,
-  type RpcSocket,
-} from "#generated/clients/typescript/src/rpc.ts";
+import { type GatewayOptions, type Push, RpcClient, type RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { turnId } from "./answers.ts";
 import { serveSocket as serve } from "./socket-server.ts";
 
 const token = "a token with ümlaut/+?";
-const clientFor = (url: string, options: AgentGatewayOptions = {}): RpcSocket =>
+const clientFor = (url: string, options: GatewayOptions = {}): RpcSocket =>
   new RpcClient({
     url,
     rpcToken: token,

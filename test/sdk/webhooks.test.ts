@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { AgentGatewayError, webhooks } from "#generated/clients/typescript/src/index.ts";
+import { GatewayError, webhooks } from "#generated/clients/typescript/src/index.ts";
 import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { checkedFetch } from "#test/harness/rest.ts";
 
@@ -28,9 +28,9 @@ describe("webhooks.unwrap", () => {
 
   const refused = async (given: Parameters<typeof webhooks.unwrap>): Promise<string> => {
     const error = await webhooks.unwrap(...given).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(AgentGatewayError);
-    expect((error as AgentGatewayError).name).toBe("bad-signature");
-    return (error as AgentGatewayError).message;
+    expect(error).toBeInstanceOf(GatewayError);
+    expect((error as GatewayError).name).toBe("bad-signature");
+    return (error as GatewayError).message;
   };
 
   test("refuses another body, another secret, an old request and a request without signature, and says why", async () => {

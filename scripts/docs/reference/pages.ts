@@ -77,12 +77,8 @@ const page = (intro: string, groups: Group[], { prefix, openapi }: { prefix: str
 
 const CLIENTS = paragraphs(
   "The examples use the clients for [TypeScript](typescript.html) and [Python](python.html), which take the address and the tokens from the environment:",
-  block("sh", `export AGENT_GATEWAY_URL=http://127.0.0.1:18789 AGENT_GATEWAY_KEY=… AGENT_GATEWAY_RPC_TOKEN=…`, "curl"),
-  block(
-    "ts",
-    `import { AgentGateway } from "@agent-gateway/client";\n\nconst gateway = new AgentGateway();`,
-    "TypeScript",
-  ),
+  block("sh", `export GATEWAY_URL=http://127.0.0.1:18789 REST_API_KEY=… RPC_TOKEN=…`, "curl"),
+  block("ts", `import { Gateway } from "@agent-gateway/client";\n\nconst gateway = new Gateway();`, "TypeScript"),
   block("python", "from agent_gateway import Gateway\n\ngateway = Gateway()", "Python"),
 );
 

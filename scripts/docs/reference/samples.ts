@@ -19,9 +19,9 @@ type Request = Sent & {
 };
 
 const VARIABLES: Record<string, string> = {
-  rest: "AGENT_GATEWAY_KEY",
-  rpc: "AGENT_GATEWAY_RPC_TOKEN",
-  webhook: "AGENT_GATEWAY_WEBHOOK_TOKEN",
+  rest: "REST_API_KEY",
+  rpc: "RPC_TOKEN",
+  webhook: "WEBHOOK_TOKEN",
 };
 
 /** A request with curl. `token` is the variable with the token; nothing where none is sent. */

@@ -171,7 +171,7 @@ function printRest(calls: Call[]): string {
 import { bindCalls, type Operation } from "./http.ts";
 import type { Page, Reply } from "./reply.ts";
 import type { ${[...names].sort().join(", ")} } from "./rest-types.ts";
-import { type AgentGatewayOptions, type CallOptions, readSettings, type StartOptions } from "./settings.ts";
+import { type GatewayOptions, type CallOptions, readSettings, type StartOptions } from "./settings.ts";
 import type { TurnStream } from "./turn-stream.ts";
 
 export * from "./common.ts";
@@ -199,7 +199,7 @@ ${verbs.map((call) => `    ${call.verb}: ${printOperation(call)},`).join("\n")}
 export class RestClient {
 ${nouns.map(([noun]) => `  declare readonly ${noun}: ${capital(noun)}Calls;`).join("\n")}
 
-  constructor(options: AgentGatewayOptions = {}) {
+  constructor(options: GatewayOptions = {}) {
     Object.assign(this, bindCalls(readSettings(options), operations));
   }
 }
@@ -236,7 +236,7 @@ import type { Reply, Page } from "./reply.ts";
 import { bindMethods, type Method, type RpcCalls, sendByHttp } from "./rpc-calls.ts";
 import { openSocket, type SocketCalls } from "./rpc-socket.ts";
 import type { ${[...names].sort().join(", ")} } from "./rpc-types.ts";
-import { type AgentGatewayOptions, type CallOptions, readSettings, type Settings, type StartOptions } from "./settings.ts";
+import { type GatewayOptions, type CallOptions, readSettings, type Settings, type StartOptions } from "./settings.ts";
 
 export * from "./common.ts";
 export type * from "./push-types.ts";
@@ -284,7 +284,7 @@ export interface RpcClient extends RpcNouns, RpcCalls {}
 export class RpcClient {
   readonly #settings: Settings;
 
-  constructor(options: AgentGatewayOptions = {}) {
+  constructor(options: GatewayOptions = {}) {
     this.#settings = readSettings(options);
     Object.assign(this, bindMethods(this.#settings, methods, sendByHttp(this.#settings)));
   }
@@ -300,7 +300,7 @@ export class RpcClient {
 
 const INTRO = `# Every call of \`@agent-gateway/client\`
 
-\`gateway\` is an \`AgentGateway\`. Types are exported by \`@agent-gateway/client/rest\` and \`@agent-gateway/client/rpc\`. Every call takes \`options\` at
+\`gateway\` is a \`Gateway\`. Types are exported by \`@agent-gateway/client/rest\` and \`@agent-gateway/client/rpc\`. Every call takes \`options\` at
 its end: \`signal\`, \`timeoutMs\`, \`maxRetries\`, \`headers\`; a call that starts work also takes \`idempotencyKey\`.`;
 
 const SOCKET = `| call | |
@@ -310,7 +310,7 @@ const SOCKET = `| call | |
 | \`pushes({ signal })\` | every push from now on, with \`for await\` |
 | \`close()\` | closes the socket; \`await using\` does it, too |`;
 
-const FAILURES = `Every failed call throws an \`AgentGatewayError\`. Its \`name\` is one of these, or one of the client's own: \`connection-failed\`, \`timeout\`,
+const FAILURES = `Every failed call throws a \`GatewayError\`. Its \`name\` is one of these, or one of the client's own: \`connection-failed\`, \`timeout\`,
 \`not-a-gateway\`, \`no-token\`, \`bad-signature\`, \`closed\`.`;
 
 const EXPORTS = { ".": "index", "./rest": "rest", "./rpc": "rpc", "./webhooks": "webhooks" };

@@ -19,9 +19,9 @@ export const addOpen = (program: Command): void => {
         "after",
         "\nThe token goes along in the address's fragment, which no server sees.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
-    async ({ address: { url, restKey }, options }, id: string | undefined) => {
+    async ({ address: { url, key }, options }, id: string | undefined) => {
       const page = `${url}/console${id === undefined ? "" : pathOf(id)}`;
-      const link = restKey === undefined ? page : `${page}#token=${encodeURIComponent(restKey)}`;
+      const link = key === undefined ? page : `${page}#token=${encodeURIComponent(key)}`;
       print(options.json ? JSON.stringify({ url: link }) : link);
       if (!isTerminal(process.stdout)) return;
       const { spawn } = await import("node:child_process");

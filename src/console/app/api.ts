@@ -1,4 +1,4 @@
-import { AgentGateway, AgentGatewayError } from "#generated/clients/typescript/src/index.ts";
+import { Gateway, GatewayError } from "#generated/clients/typescript/src/index.ts";
 import type { RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import { type Identity, identity, RPC_REASON, signOut } from "./session.ts";
 
@@ -24,15 +24,15 @@ export const checkToken = async (token: string): Promise<void> => {
   await fetchWith(token)(`${ORIGIN}/api/v1/keys?limit=1`, { headers, cache: "no-store" }).catch(() => {});
 };
 
-let client: { token: string; gateway: AgentGateway } | undefined;
+let client: { token: string; gateway: Gateway } | undefined;
 
 /** The gateway as whoever is signed in calls it. A page says at once that a call failed, and tries again in its own time. */
-export const rest = (): AgentGateway => {
+export const rest = (): Gateway => {
   const token = identity.peek()?.token;
   if (token === undefined) throw new Error("Nobody is signed in.");
   if (client?.token === token) return client.gateway;
   const fetch = fetchWith(token);
-  const gateway = new AgentGateway({ url: ORIGIN, restKey: token, rpcToken: token, maxRetries: 0, fetch });
+  const gateway = new Gateway({ url: ORIGIN, key: token, rpcToken: token, maxRetries: 0, fetch });
   client = { token, gateway };
   return gateway;
 };
@@ -96,12 +96,12 @@ const wordsOf = async (response: Response): Promise<string> => {
 export type Trouble = { title: string; detail?: string | undefined; requestId?: string | undefined; name: string };
 
 export const troubleOf = (error: unknown): Trouble => {
-  if (error instanceof AgentGatewayError && error.requestId !== undefined) {
+  if (error instanceof GatewayError && error.requestId !== undefined) {
     const { name, title, detail, requestId } = error;
     return { name, title, detail, requestId };
   }
   if (error instanceof NotAllowed) return { name: "not-allowed", title: error.message };
-  if (error instanceof AgentGatewayError || (error instanceof Error && /fetch|connection/i.test(error.message)))
+  if (error instanceof GatewayError || (error instanceof Error && /fetch|connection/i.test(error.message)))
     return {
       name: "unreachable",
       title: "The gateway cannot be reached",

@@ -1,5 +1,5 @@
 import { effect, signal } from "@preact/signals";
-import { AgentGateway, AgentGatewayError, type Push } from "#generated/clients/typescript/src/index.ts";
+import { Gateway, GatewayError, type Push } from "#generated/clients/typescript/src/index.ts";
 import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { checkToken } from "./api.ts";
 import { identity } from "./session.ts";
@@ -54,7 +54,7 @@ class WatchedSocket extends WebSocket {
 }
 
 const connect = (token: string): RpcSocket => {
-  const client = new AgentGateway({
+  const client = new Gateway({
     url: location.origin,
     rpcToken: token,
     maxRetries: 0,
@@ -116,7 +116,7 @@ const begin = async (client: RpcSocket, name: string, request: Parameters<RpcSoc
       returns.value++;
       return;
     } catch (error) {
-      if (error instanceof AgentGatewayError && error.code !== undefined) return;
+      if (error instanceof GatewayError && error.code !== undefined) return;
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     }
   }

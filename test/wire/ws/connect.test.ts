@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { AgentGatewayError, RpcClient } from "#generated/clients/typescript/src/rpc.ts";
+import { GatewayError, RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import { rpcErrorShape } from "#test/harness/shapes.ts";
@@ -51,8 +51,8 @@ describe("a request to upgrade", () => {
   test("with a wrong token is an error of the client, with its code and its request's id", async () => {
     const client = new RpcClient({ url: gateway.url, rpcToken: "wrong", WebSocket }).connect();
     const error: unknown = await client.agent.list().catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(AgentGatewayError);
-    const { requestId = "" } = error as AgentGatewayError;
+    expect(error).toBeInstanceOf(GatewayError);
+    const { requestId = "" } = error as GatewayError;
     noteChecked(requestId);
     expect(error).toMatchObject({ code: -32000, name: "unauthenticated", requestId: expect.stringMatching(/^req_/) });
     client.close();

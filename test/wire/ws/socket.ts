@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ClientOptions } from "ws";
 import { WebSocket } from "ws";
 import {
-  type AgentGatewayOptions,
+  type GatewayOptions,
   type Push,
   type Pushes,
   RpcClient,
@@ -173,7 +173,7 @@ export const createCuttable = () => {
 
 export const createSocketClient = (
   { url, rpcToken }: { url: string; rpcToken: string },
-  options: AgentGatewayOptions = {},
+  options: GatewayOptions = {},
 ): RpcSocket =>
   new RpcClient({
     url,

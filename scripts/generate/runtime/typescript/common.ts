@@ -1,5 +1,5 @@
-export { AgentGatewayError, type ClientErrorName } from "./error.ts";
+export { AgentGatewayError, type ClientErrorName, GatewayError } from "./error.ts";
 export { type Exchange, Page, type Received, Reply } from "./reply.ts";
-export type { AgentGatewayOptions, CallOptions, Fetch, StartOptions } from "./settings.ts";
+export type { AgentGatewayOptions, CallOptions, Fetch, GatewayOptions, StartOptions } from "./settings.ts";
 export type { Reconnect, SocketClass, SocketLike } from "./socket.ts";
 export { TurnStream } from "./turn-stream.ts";

@@ -1,4 +1,4 @@
-import { AgentGatewayError, type RpcErrorObject, rpcError } from "./error.ts";
+import { GatewayError, type RpcErrorObject, rpcError } from "./error.ts";
 
 export interface RpcRequest {
   jsonrpc: "2.0";
@@ -29,5 +29,5 @@ export function responseTo(
   const refusal = responses.find((candidate) => candidate.id === null)?.error;
   if (refusal !== undefined) throw rpcError(refusal, operation, status);
   const detail = `No response has the id ${id}. Is this a gateway?`;
-  throw new AgentGatewayError("not-a-gateway", "Not a gateway's answer", { operation, status, detail });
+  throw new GatewayError("not-a-gateway", "Not a gateway's answer", { operation, status, detail });
 }
