@@ -1,5 +1,5 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/attempts.ts; do not edit.
-import { AgentGatewayError, connectionError, isWorthRetrying } from "./error.ts";
+import { GatewayError, connectionError, isWorthRetrying } from "./error.ts";
 import type { CallOptions, Settings } from "./settings.ts";
 
 interface Attempts {
@@ -12,7 +12,7 @@ interface Attempts {
 /** A longer pause than this is left to the caller. */
 const LONGEST_PAUSE_MS = 60_000;
 
-/** Makes a call, and again where that is worth it and safe. Whatever goes wrong is thrown as an AgentGatewayError, except the caller's own abort. */
+/** Makes a call, and again where that is worth it and safe. Whatever goes wrong is thrown as a GatewayError, except the caller's own abort. */
 export async function attempt<Result>(
   settings: Settings,
   { operation, isRepeatable, idempotencyKey }: Attempts,
@@ -40,8 +40,8 @@ export async function attempt<Result>(
   }
 }
 
-const timeoutError = (operation: string, timeoutMs: number): AgentGatewayError =>
-  new AgentGatewayError("timeout", "Timeout", {
+const timeoutError = (operation: string, timeoutMs: number): GatewayError =>
+  new GatewayError("timeout", "Timeout", {
     operation,
     detail: `No answer came within ${timeoutMs} ms. What was sent may be done all the same.`,
   });

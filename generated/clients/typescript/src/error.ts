@@ -24,7 +24,7 @@ interface Facts {
 }
 
 /** A call failed. Decide by `name`. A name that this client does not know yet comes from a newer gateway. */
-export class AgentGatewayError extends Error {
+export class GatewayError extends Error {
   /** A name of the gateway's error table, such as `session-busy`, or one of this client's own. */
   override readonly name: ErrorName | ClientErrorName | (string & {});
   /** The call, such as `chat.send`. */
@@ -64,6 +64,11 @@ export class AgentGatewayError extends Error {
   }
 }
 
+/** @deprecated Use `GatewayError`. */
+export const AgentGatewayError = GatewayError;
+/** @deprecated Use `GatewayError`. */
+export type AgentGatewayError = GatewayError;
+
 /** The `error` of a JSON-RPC response. */
 export interface RpcErrorObject {
   code: number;
@@ -75,20 +80,20 @@ export const rpcError = (
   { code, message, data = {} }: RpcErrorObject,
   operation: string | undefined,
   status?: number,
-): AgentGatewayError => {
+): GatewayError => {
   const { name = "unknown", ...facts } = data;
-  return new AgentGatewayError(name, message, { ...facts, code, status, operation });
+  return new GatewayError(name, message, { ...facts, code, status, operation });
 };
 
 /** The error that a response which is no success stands for. */
-export async function responseError(response: Response, operation: string): Promise<AgentGatewayError> {
+export async function responseError(response: Response, operation: string): Promise<GatewayError> {
   const { status, headers } = response;
   const requestId = headers.get("x-request-id") ?? undefined;
   const retryAfterMs = retryAfterOf(headers);
   if (!headers.get("content-type")?.startsWith("application/problem+json")) {
     await response.body?.cancel();
     const detail = `${response.url || "The server"} answered ${status} with ${typeOf(response)} in place of the gateway's own error. Is a proxy in between?`;
-    return new AgentGatewayError(`http-${status}`, `HTTP ${status}`, {
+    return new GatewayError(`http-${status}`, `HTTP ${status}`, {
       operation,
       status,
       requestId,
@@ -97,7 +102,7 @@ export async function responseError(response: Response, operation: string): Prom
     });
   }
   const problem = (await response.json()) as Problem;
-  return new AgentGatewayError(problem.type.split("#").at(-1) ?? "unknown", problem.title, {
+  return new GatewayError(problem.type.split("#").at(-1) ?? "unknown", problem.title, {
     operation,
     status,
     detail: problem.detail,
@@ -108,8 +113,8 @@ export async function responseError(response: Response, operation: string): Prom
   });
 }
 
-export const notAGateway = (response: Response, operation: string): AgentGatewayError =>
-  new AgentGatewayError("not-a-gateway", "Not a gateway's answer", {
+export const notAGateway = (response: Response, operation: string): GatewayError =>
+  new GatewayError("not-a-gateway", "Not a gateway's answer", {
     operation,
     status: response.status,
     detail: `${response.url || "The address"} answered ${typeOf(response)} in place of JSON. Is this a gateway?`,
@@ -130,8 +135,8 @@ function retryAfterOf(headers: Headers): number | undefined {
 const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
 
 /** No answer came: `fetch` or a WebSocket failed. */
-export function connectionError(cause: unknown, operation: string | undefined, url: string): AgentGatewayError {
-  if (cause instanceof AgentGatewayError) return cause;
+export function connectionError(cause: unknown, operation: string | undefined, url: string): GatewayError {
+  if (cause instanceof GatewayError) return cause;
   const { host } = new URL(url);
   const { code, message } = reasonOf(cause);
   const detail =
@@ -140,7 +145,7 @@ export function connectionError(cause: unknown, operation: string | undefined, u
       : code === "ENOTFOUND" || code === "EAI_AGAIN"
         ? `There is no host ${new URL(url).hostname} (${code}). Is the address right?`
         : `No answer came from ${host}: ${message.replace(/\.$/, "")}${code === undefined || message.includes(code) ? "" : ` (${code})`}.`;
-  return new AgentGatewayError("connection-failed", "Connection failed", { operation, detail, cause });
+  return new GatewayError("connection-failed", "Connection failed", { operation, detail, cause });
 }
 
 /** `fetch` says no more than that it failed; its cause says why. */
@@ -153,7 +158,7 @@ function reasonOf(error: unknown): { code?: string | undefined; message: string 
 }
 
 /** Whether the same call may succeed. `isRepeatable` says that doing it twice is doing it once. */
-export function isWorthRetrying(error: AgentGatewayError, isRepeatable: boolean): boolean {
+export function isWorthRetrying(error: GatewayError, isRepeatable: boolean): boolean {
   const { name, status = 0, turnId, cause } = error;
   if (name === "connection-failed") return isRepeatable || UNSENT.includes(reasonOf(cause).code ?? "");
   if ((retriedNames as readonly string[]).includes(name)) return true;

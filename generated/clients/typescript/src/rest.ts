@@ -2,7 +2,7 @@
 import { bindCalls, type Operation } from "./http.ts";
 import type { Page, Reply } from "./reply.ts";
 import type { AgentHookReply, AgentHookRequest, AgentName, AgentPause, BeatStart, ChatAccepted, ChatCompleted, ChatRequest, Cursor, Delivery, DeliveryList, DeliveryOutcome, DeliveryReplay, DeliveryReplayRequest, DeliverySummary, DeliverySurface, Document, DryRun, DryRunRequest, EffectiveConfig, EventStatus, Health, Index, Key, KeyList, KeyRequest, KeyRotation, MappedByNameReply, MappedPayload, MappedReply, MappingList, MintedKey, Readiness, RotatedKey, SessionId, SkillList, SkillRequest, SkillText, SystemEvent, SystemEventList, Timestamp, Turn, TurnList, TurnStatus, TurnSummary, WakeReply, WakeRequest } from "./rest-types.ts";
-import { type AgentGatewayOptions, type CallOptions, readSettings, type StartOptions } from "./settings.ts";
+import { type GatewayOptions, type CallOptions, readSettings, type StartOptions } from "./settings.ts";
 import type { TurnStream } from "./turn-stream.ts";
 
 export * from "./common.ts";
@@ -373,7 +373,7 @@ export class RestClient {
   declare readonly hooks: HooksCalls;
   declare readonly ops: OpsCalls;
 
-  constructor(options: AgentGatewayOptions = {}) {
+  constructor(options: GatewayOptions = {}) {
     Object.assign(this, bindCalls(readSettings(options), operations));
   }
 }

@@ -1,7 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-calls.ts; do not edit.
 import type { RpcMethod, RpcMethods } from "./rpc-types.ts";
 import { attempt } from "./attempts.ts";
-import { type AgentGatewayError, notAGateway, responseError, rpcError } from "./error.ts";
+import { type GatewayError, notAGateway, responseError, rpcError } from "./error.ts";
 import { type Exchange, Page, Reply } from "./reply.ts";
 import { isResponse, type RpcRequest, type RpcResponse, responseTo } from "./rpc-message.ts";
 import type { CallOptions, Settings, StartOptions } from "./settings.ts";
@@ -19,7 +19,7 @@ export type BatchCall = {
 }[RpcMethod];
 /** The result of one call of a batch, or the error that it ended with. */
 export type BatchResult<Call> = Call extends readonly [infer Name extends RpcMethod, ...unknown[]]
-  ? { ok: true; result: RpcMethods[Name]["result"] } | { ok: false; error: AgentGatewayError }
+  ? { ok: true; result: RpcMethods[Name]["result"] } | { ok: false; error: GatewayError }
   : never;
 
 /** The params, which may be left out where none is required, and the options. */

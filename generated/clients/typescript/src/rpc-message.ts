@@ -1,5 +1,5 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-message.ts; do not edit.
-import { AgentGatewayError, type RpcErrorObject, rpcError } from "./error.ts";
+import { GatewayError, type RpcErrorObject, rpcError } from "./error.ts";
 
 export interface RpcRequest {
   jsonrpc: "2.0";
@@ -30,5 +30,5 @@ export function responseTo(
   const refusal = responses.find((candidate) => candidate.id === null)?.error;
   if (refusal !== undefined) throw rpcError(refusal, operation, status);
   const detail = `No response has the id ${id}. Is this a gateway?`;
-  throw new AgentGatewayError("not-a-gateway", "Not a gateway's answer", { operation, status, detail });
+  throw new GatewayError("not-a-gateway", "Not a gateway's answer", { operation, status, detail });
 }

@@ -16,7 +16,7 @@ export interface SocketCalls {
   unsubscribe(request: Unsubscribe, options?: CallOptions): Promise<void>;
   /**
    * Every push from now on, to each reader. A lost connection is opened again and its subscriptions go on where they were. If it does
-   * not come back, the reader gets an AgentGatewayError.
+   * not come back, the reader gets a GatewayError.
    */
   pushes(options?: { signal?: AbortSignal }): AsyncIterableIterator<Push>;
   close(): void;

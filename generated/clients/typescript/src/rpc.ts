@@ -3,7 +3,7 @@ import type { Reply, Page } from "./reply.ts";
 import { bindMethods, type Method, type RpcCalls, sendByHttp } from "./rpc-calls.ts";
 import { openSocket, type SocketCalls } from "./rpc-socket.ts";
 import type { Agent, AgentList, AgentListParams, AgentReload, AgentReloadParams, AgentSendMessageParams, AgentStatusParams, Health, Info, Message, SentMessage, Session, SessionCompactParams, SessionCompaction, SessionDeleteParams, SessionDeletion, SessionDetails, SessionGetParams, SessionList, SessionListParams, SystemHealthParams, SystemInfoParams, SystemReload, SystemReloadParams, UsageStats, UsageStatsParams } from "./rpc-types.ts";
-import { type AgentGatewayOptions, type CallOptions, readSettings, type Settings, type StartOptions } from "./settings.ts";
+import { type GatewayOptions, type CallOptions, readSettings, type Settings, type StartOptions } from "./settings.ts";
 
 export * from "./common.ts";
 export type * from "./push-types.ts";
@@ -138,7 +138,7 @@ export interface RpcClient extends RpcNouns, RpcCalls {}
 export class RpcClient {
   readonly #settings: Settings;
 
-  constructor(options: AgentGatewayOptions = {}) {
+  constructor(options: GatewayOptions = {}) {
     this.#settings = readSettings(options);
     Object.assign(this, bindMethods(this.#settings, methods, sendByHttp(this.#settings)));
   }

@@ -1,18 +1,20 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/settings.ts; do not edit.
-import { AgentGatewayError } from "./error.ts";
+import { GatewayError } from "./error.ts";
 import type { Reconnect, SocketClass } from "./socket.ts";
 
 /** A function that sends a request, like the global `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-export interface AgentGatewayOptions {
-  /** Where the gateway is, such as `http://127.0.0.1:18789`. Otherwise `AGENT_GATEWAY_URL`, otherwise this machine. */
+export interface GatewayOptions {
+  /** Where the gateway is, such as `http://127.0.0.1:18789`. Otherwise `GATEWAY_URL`, otherwise this machine. */
   url?: string | undefined;
-  /** A key for the REST calls. Otherwise `AGENT_GATEWAY_KEY`. */
+  /** A key for the REST calls. Otherwise `REST_API_KEY`. */
+  key?: string | undefined;
+  /** @deprecated Use `key`. */
   restKey?: string | undefined;
-  /** A token for the RPC methods. Otherwise `AGENT_GATEWAY_RPC_TOKEN`. */
+  /** A token for the RPC methods. Otherwise `RPC_TOKEN`. */
   rpcToken?: string | undefined;
-  /** The token for webhooks. Otherwise `AGENT_GATEWAY_WEBHOOK_TOKEN`. */
+  /** The token for webhooks. Otherwise `WEBHOOK_TOKEN`. */
   webhookToken?: string | undefined;
   /** The gateway's `webhooks.path`; `/hooks`. */
   webhookPath?: string | undefined;
@@ -28,6 +30,9 @@ export interface AgentGatewayOptions {
   /** How a lost WebSocket is opened again. */
   reconnect?: Reconnect | undefined;
 }
+
+/** @deprecated Use `GatewayOptions`. */
+export type AgentGatewayOptions = GatewayOptions;
 
 export interface CallOptions {
   /** Gives up the call. Work that it has started goes on. */
@@ -53,19 +58,19 @@ export interface Settings {
   fetch: Fetch;
   WebSocket: SocketClass | undefined;
   reconnect: Reconnect;
-  /** The token of a door. Throws an AgentGatewayError, `no-token`, where there is none. */
+  /** The token of a door. Throws a GatewayError, `no-token`, where there is none. */
   tokenOf(token: Exclude<Token, "none">, operation: string): string;
 }
 
 const TOKENS = {
-  rest: ["a REST key", "restKey", "AGENT_GATEWAY_KEY"],
-  rpc: ["an RPC token", "rpcToken", "AGENT_GATEWAY_RPC_TOKEN"],
-  webhook: ["the webhook token", "webhookToken", "AGENT_GATEWAY_WEBHOOK_TOKEN"],
+  rest: ["a REST key", "key", "REST_API_KEY"],
+  rpc: ["an RPC token", "rpcToken", "RPC_TOKEN"],
+  webhook: ["the webhook token", "webhookToken", "WEBHOOK_TOKEN"],
 } as const;
 
-export function readSettings(options: AgentGatewayOptions = {}): Settings {
+export function readSettings(options: GatewayOptions = {}): Settings {
   return {
-    url: addressOf(options.url ?? variable("AGENT_GATEWAY_URL") ?? "http://127.0.0.1:18789"),
+    url: addressOf(options.url ?? variable("GATEWAY_URL") ?? "http://127.0.0.1:18789"),
     webhookPath: (options.webhookPath ?? "/hooks").replace(/\/+$/, ""),
     timeoutMs: options.timeoutMs ?? 120_000,
     maxRetries: options.maxRetries ?? 2,
@@ -75,10 +80,11 @@ export function readSettings(options: AgentGatewayOptions = {}): Settings {
     reconnect: options.reconnect ?? {},
     tokenOf(token, operation) {
       const [what, option, name] = TOKENS[token];
-      const value = options[option] ?? variable(name);
+      const given = options[option] ?? (token === "rest" ? options.restKey : undefined);
+      const value = given ?? variable(name);
       if (value) return value;
       const detail = `This call needs ${what}. Pass \`${option}\` to the client, or set ${name}.`;
-      throw new AgentGatewayError("no-token", "No token", { operation, detail });
+      throw new GatewayError("no-token", "No token", { operation, detail });
     },
   };
 }
@@ -100,6 +106,25 @@ function addressOf(url: string): string {
   }
 }
 
-/** A variable of the environment, where there is one: a browser has none. */
-const variable = (name: string): string | undefined =>
-  (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name] || undefined;
+/** Old names of variables. They are read for one more version, with a warning. */
+const OLD_NAMES = {
+  GATEWAY_URL: "AGENT_GATEWAY_URL",
+  REST_API_KEY: "AGENT_GATEWAY_KEY",
+  RPC_TOKEN: "AGENT_GATEWAY_RPC_TOKEN",
+  WEBHOOK_TOKEN: "AGENT_GATEWAY_WEBHOOK_TOKEN",
+};
+const warned = new Set<string>();
+
+type Process = { env?: Record<string, string | undefined>; emitWarning?: (words: string, type: string) => void };
+
+/** A variable of the environment, where there is one: a browser has none. An empty variable is not set. */
+function variable(name: keyof typeof OLD_NAMES): string | undefined {
+  const { process } = globalThis as { process?: Process };
+  const old = OLD_NAMES[name];
+  const value = process?.env?.[name] || process?.env?.[old] || undefined;
+  if (value === undefined || process?.env?.[name] || warned.has(old)) return value;
+  warned.add(old);
+  const words = `${old} is deprecated, and the next version will not read it. Set ${name} instead.`;
+  process?.emitWarning?.(words, "DeprecationWarning");
+  return value;
+}

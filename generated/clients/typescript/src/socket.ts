@@ -1,6 +1,6 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/socket.ts; do not edit.
 import { pause } from "./attempts.ts";
-import { AgentGatewayError, isWorthRetrying, rpcError } from "./error.ts";
+import { GatewayError, isWorthRetrying, rpcError } from "./error.ts";
 import { isResponse } from "./rpc-message.ts";
 
 /** The part of a WebSocket that is needed: a browser's, Node's own (from 22) and the `ws` package's all have it. */
@@ -31,7 +31,7 @@ interface Events {
   onOpen(socket: SocketLike): Promise<void>;
   onFrame(frame: unknown): void;
   /** The connection is lost; with `goOn` it is wanted back at once. */
-  onLost(error: AgentGatewayError): { goOn: boolean };
+  onLost(error: GatewayError): { goOn: boolean };
   /** It did not come back. */
   onGone(error: unknown): void;
 }
@@ -63,7 +63,7 @@ interface TellsResponse {
 }
 
 /** Why the gateway refused the connection, if it says so. */
-async function refusalIn(response: AsyncIterable<Uint8Array>): Promise<AgentGatewayError | undefined> {
+async function refusalIn(response: AsyncIterable<Uint8Array>): Promise<GatewayError | undefined> {
   const decoder = new TextDecoder();
   let text = "";
   try {
@@ -89,7 +89,7 @@ export function createConnection(
     new Promise<SocketLike>((resolve, reject) => {
       const socket = open();
       let reason = "";
-      let refusal: AgentGatewayError | undefined;
+      let refusal: GatewayError | undefined;
       let stands = false;
       current = socket;
       (socket as TellsResponse).on?.("unexpected-response", async (_request, response) => {
@@ -143,7 +143,7 @@ export function createConnection(
         try {
           return await connectOnce();
         } catch (error) {
-          if (attempt + 1 < attempts && isWorthRetrying(error as AgentGatewayError, true)) continue;
+          if (attempt + 1 < attempts && isWorthRetrying(error as GatewayError, true)) continue;
           connected = undefined;
           events.onGone(error);
           throw error;
@@ -172,8 +172,8 @@ export function createConnection(
   };
 }
 
-export const lostError = (detail: string): AgentGatewayError =>
-  new AgentGatewayError("connection-failed", "Connection failed", { detail: `${detail}.` });
+export const lostError = (detail: string): GatewayError =>
+  new GatewayError("connection-failed", "Connection failed", { detail: `${detail}.` });
 
-export const clientClosed = (): AgentGatewayError =>
-  new AgentGatewayError("closed", "Closed", { detail: "The client was closed." });
+export const clientClosed = (): GatewayError =>
+  new GatewayError("closed", "Closed", { detail: "The client was closed." });

@@ -1,7 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/turn-stream.ts; do not edit.
 import type { TurnEvent } from "./rest-types.ts";
 import { pause } from "./attempts.ts";
-import { AgentGatewayError, isWorthRetrying } from "./error.ts";
+import { GatewayError, isWorthRetrying } from "./error.ts";
 import { readEvents } from "./sse.ts";
 
 /** Opens the stream, behind an event of a turn or from its start. */
@@ -48,7 +48,7 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
 
   /**
    * The reply, piece by piece. A turn that runs again, after a crash of the gateway for instance, goes on where its new reply passes the old
-   * one; a reply that differs is given from its start. Throws an AgentGatewayError where the turn ends without one.
+   * one; a reply that differs is given from its start. Throws a GatewayError where the turn ends without one.
    */
   async *text(): AsyncGenerator<string, void, undefined> {
     let given = "";
@@ -65,21 +65,21 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
       }
       if (event === "turn.failed") {
         const { name, title, detail } = data.error;
-        throw new AgentGatewayError(name, title, { detail, turnId: data.turn_id });
+        throw new GatewayError(name, title, { detail, turnId: data.turn_id });
       }
       if (event === "turn.cancelled") {
         const detail = "The turn was cancelled.";
-        throw new AgentGatewayError("turn-cancelled", "Turn cancelled", { detail, turnId: data.turn_id });
+        throw new GatewayError("turn-cancelled", "Turn cancelled", { detail, turnId: data.turn_id });
       }
     }
   }
 }
 
 /** The gateway has answered, and would answer so again. */
-const isRefusal = (error: unknown): boolean => error instanceof AgentGatewayError && !isWorthRetrying(error, true);
+const isRefusal = (error: unknown): boolean => error instanceof GatewayError && !isWorthRetrying(error, true);
 
-const lost = (cause: unknown): AgentGatewayError =>
-  new AgentGatewayError("connection-failed", "Connection failed", {
+const lost = (cause: unknown): GatewayError =>
+  new GatewayError("connection-failed", "Connection failed", {
     detail: "The stream was lost again and again.",
     cause,
   });

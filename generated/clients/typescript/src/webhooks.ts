@@ -1,6 +1,6 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/webhooks.ts; do not edit.
 import type { Announcement } from "./rest-types.ts";
-import { AgentGatewayError } from "./error.ts";
+import { GatewayError } from "./error.ts";
 
 /** Headers of a request, in any form that a server has them in. */
 export type HeadersLike = Headers | Record<string, string | readonly string[] | undefined>;
@@ -20,7 +20,7 @@ const TOLERANCE_S = 300;
 
 /**
  * Verifies an announcement of the gateway and gives what it says. `body` must be the request's bytes or text as they came. With several
- * secrets one must fit, so that a secret can be changed. Throws an AgentGatewayError, `bad-signature`, where the request is not to be trusted.
+ * secrets one must fit, so that a secret can be changed. Throws a GatewayError, `bad-signature`, where the request is not to be trusted.
  */
 export async function unwrap(
   body: string | Uint8Array,
@@ -72,8 +72,8 @@ export async function sign(
   }
 }
 
-const refusal = (detail: string): AgentGatewayError =>
-  new AgentGatewayError("bad-signature", "Bad signature", { detail });
+const refusal = (detail: string): GatewayError =>
+  new GatewayError("bad-signature", "Bad signature", { detail });
 
 function headerOf(headers: HeadersLike, name: string): string {
   const value =

@@ -24,10 +24,10 @@ Result = TypeVar("Result")
 class Gateway(RestCalls):
     """Calls a gateway. Any number of threads may share one.
 
-    :param url: Where the gateway is, such as ``http://127.0.0.1:18789``. Otherwise ``AGENT_GATEWAY_URL``, otherwise this machine.
-    :param key: A key for the REST calls. Otherwise ``AGENT_GATEWAY_KEY``.
-    :param rpc_token: A token for the RPC methods. Otherwise ``AGENT_GATEWAY_RPC_TOKEN``.
-    :param webhook_token: The token for webhooks. Otherwise ``AGENT_GATEWAY_WEBHOOK_TOKEN``.
+    :param url: Where the gateway is, such as ``http://127.0.0.1:18789``. Otherwise ``GATEWAY_URL``, otherwise this machine.
+    :param key: A key for the REST calls. Otherwise ``REST_API_KEY``.
+    :param rpc_token: A token for the RPC methods. Otherwise ``RPC_TOKEN``.
+    :param webhook_token: The token for webhooks. Otherwise ``WEBHOOK_TOKEN``.
     :param webhook_path: The gateway's ``webhooks.path``.
     :param timeout: The seconds that one attempt may take.
     :param max_retries: How often a call is tried again.

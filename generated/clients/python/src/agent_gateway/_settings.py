@@ -6,17 +6,38 @@ from __future__ import annotations
 import os
 import re
 import ssl
+import warnings
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Optional
+from typing import Dict, Mapping, Optional, Set
 from urllib.parse import urlsplit
 
 from ._error import NoTokenError
 
 _TOKENS = {
-    "rest": ("a REST key", "key", "AGENT_GATEWAY_KEY"),
-    "rpc": ("an RPC token", "rpc_token", "AGENT_GATEWAY_RPC_TOKEN"),
-    "webhook": ("the webhook token", "webhook_token", "AGENT_GATEWAY_WEBHOOK_TOKEN"),
+    "rest": ("a REST key", "key", "REST_API_KEY"),
+    "rpc": ("an RPC token", "rpc_token", "RPC_TOKEN"),
+    "webhook": ("the webhook token", "webhook_token", "WEBHOOK_TOKEN"),
 }
+
+_OLD_NAMES = {
+    "GATEWAY_URL": "AGENT_GATEWAY_URL",
+    "REST_API_KEY": "AGENT_GATEWAY_KEY",
+    "RPC_TOKEN": "AGENT_GATEWAY_RPC_TOKEN",
+    "WEBHOOK_TOKEN": "AGENT_GATEWAY_WEBHOOK_TOKEN",
+}
+"""Old names of variables. They are read for one more version, with a warning."""
+_warned: Set[str] = set()
+
+
+def variable(name: str) -> Optional[str]:
+    """A variable of the environment. An empty variable is not set."""
+    old = _OLD_NAMES[name]
+    value = os.environ.get(name) or os.environ.get(old) or None
+    if value is not None and not os.environ.get(name) and old not in _warned:
+        _warned.add(old)
+        words = f"{old} is deprecated, and the next version will not read it. Set {name} instead."
+        warnings.warn(words, FutureWarning, stacklevel=4)
+    return value
 
 
 @dataclass(frozen=True)
@@ -31,11 +52,11 @@ class Settings:
 
     def token_of(self, door: str, operation: str) -> str:
         """The token of a door. Raises NoTokenError where there is none."""
-        what, argument, variable = _TOKENS[door]
-        token = self.tokens.get(door) or os.environ.get(variable)
+        what, argument, name = _TOKENS[door]
+        token = self.tokens.get(door) or variable(name)
         if token:
             return token
-        detail = f"This call needs {what}. Pass `{argument}` to the client, or set {variable}."
+        detail = f"This call needs {what}. Pass `{argument}` to the client, or set {name}."
         raise NoTokenError("No token", operation=operation, detail=detail)
 
     def headers_for(self, door: str, operation: str, **more: Optional[str]) -> Dict[str, str]:
@@ -49,7 +70,7 @@ class Settings:
 
 def address_of(url: Optional[str]) -> str:
     """The address without a slash at its end. Raises a ValueError that shows how to write it."""
-    url = url or os.environ.get("AGENT_GATEWAY_URL") or "http://127.0.0.1:18789"
+    url = url or variable("GATEWAY_URL") or "http://127.0.0.1:18789"
     form = "Write it as http://HOST:PORT or https://HOST"
     if not re.match(r"https?://", url, re.IGNORECASE):
         near = re.sub(r"^\w+://", "", url)
