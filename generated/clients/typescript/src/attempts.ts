@@ -1,5 +1,5 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/attempts.ts; do not edit.
-import { GatewayError, connectionError, isWorthRetrying } from "./error.ts";
+import { connectionError, GatewayError, isWorthRetrying } from "./error.ts";
 import type { CallOptions, Settings } from "./settings.ts";
 
 interface Attempts {

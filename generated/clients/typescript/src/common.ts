@@ -1,5 +1,5 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/common.ts; do not edit.
-export { AgentGatewayError, GatewayError, type ClientErrorName } from "./error.ts";
+export { AgentGatewayError, type ClientErrorName, GatewayError } from "./error.ts";
 export { type Exchange, Page, type Received, Reply } from "./reply.ts";
 export type { AgentGatewayOptions, CallOptions, Fetch, GatewayOptions, StartOptions } from "./settings.ts";
 export type { Reconnect, SocketClass, SocketLike } from "./socket.ts";

@@ -72,8 +72,7 @@ export async function sign(
   }
 }
 
-const refusal = (detail: string): GatewayError =>
-  new GatewayError("bad-signature", "Bad signature", { detail });
+const refusal = (detail: string): GatewayError => new GatewayError("bad-signature", "Bad signature", { detail });
 
 function headerOf(headers: HeadersLike, name: string): string {
   const value =
