@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import type { readContract } from "../generate/code.ts";
 import { object, text } from "../generate/json.ts";
+import type { Row } from "./assets/search.ts";
 import { layout, type Navigation } from "./layout.ts";
 import { type Part, type Rendered, render, withoutIds } from "./markdown.ts";
 import { GROUPS, type PageGroup } from "./pages.ts";
@@ -10,6 +11,8 @@ import { referencePages } from "./reference/pages.ts";
 /** The files of the site by their path. */
 export type Site = Record<string, string | Buffer>;
 
+/** Where a part stands: the name and title of its page, and the group of the navigation. */
+type Place = { page: string; on: string; group: string };
 type Page = { name: string; title: string; about: string; markdown: string; source: string | undefined };
 
 /** The whole site but its script: pages as HTML and as Markdown, pictures, and what search and language models read. */
@@ -25,12 +28,12 @@ export const buildSite = (contract: ReturnType<typeof readContract>): Site => {
   }));
 
   const site: Site = {};
-  const found: (Part & { page: string; on: string })[] = [];
-  for (const page of pages) {
+  const found: (Part & Place)[] = [];
+  for (const { group, page } of groups.flatMap(({ title, pages }) => pages.map((page) => ({ group: title, page })))) {
     const rendered: Rendered = render(page.markdown, (href) => linkOf(href, page, names));
     site[`${page.name}.html`] = layout({ page, rendered, navigation, version });
     site[`${page.name}.md`] = asMarkdown(page, names);
-    found.push(...rendered.parts.map((part) => ({ ...part, page: page.name, on: page.title })));
+    found.push(...rendered.parts.map((part) => ({ ...part, page: page.name, on: page.title, group })));
   }
   const shown = Object.values(site).flatMap((html) => [...String(html).matchAll(/src="images\/([^"]+)"/g)]);
   for (const [, name = ""] of shown) site[`images/${name}`] = readFileSync(join(IMAGES, name));
@@ -85,14 +88,21 @@ const asMarkdown = (page: Page, names: ReadonlyMap<string, string>): string => {
   return `${withoutIds(linked).trimEnd()}\n`;
 };
 
-const WORDS = 600;
-/** A part as the search reads it: its address, its titles, and the beginning of its words. */
-const indexed = ({ page, on, id, title, text: words }: Part & { page: string; on: string }) => [
-  `${page}.html#${id}`,
-  title,
-  on,
-  words.replaceAll(/\s+/g, " ").trim().slice(0, WORDS),
-];
+/** How much a result counts: guides come before the reference, and the project's own pages last. */
+const GROUP_WEIGHTS: Record<string, number> = { Reference: 0.3, "The project": 0.05 };
+const PAGE_WEIGHTS: Record<string, number> = { index: 0.5, cli: 0.6 };
+/** A shape of the contract, by its address. */
+const SHAPE = /^(http|rpc|push)-/;
+const weightOf = ({ page, id, group }: Part & Place): number =>
+  SHAPE.test(id) ? 0.1 : (PAGE_WEIGHTS[page] ?? GROUP_WEIGHTS[group] ?? 1);
+
+const WORDS = { guide: 4_000, other: 600 };
+/** A part as the search reads it: its address, its titles, the beginning of its words, and its weight. */
+const indexed = (part: Part & Place): Row => {
+  const words = part.text.replaceAll(/\s+/g, " ").trim();
+  const length = part.group in GROUP_WEIGHTS ? WORDS.other : WORDS.guide;
+  return [`${part.page}.html#${part.id}`, part.title, part.on, words.slice(0, length), weightOf(part)];
+};
 
 const linksForModels = (groups: readonly { title: string; pages: readonly Page[] }[]): string =>
   `# Agent Gateway

@@ -7,6 +7,7 @@ import { methods } from "#generated/methods.ts";
 import { routes } from "#generated/routes.ts";
 import { root } from "#test/harness/process.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { openSearch, type Row } from "../../scripts/docs/assets/search.ts";
 import { brokenLinks } from "../../scripts/docs/links.ts";
 import { render } from "../../scripts/docs/markdown.ts";
 import { buildSite } from "../../scripts/docs/site.ts";
@@ -62,13 +63,75 @@ describe("the documentation", () => {
   });
 });
 
-test("a link to a place that is not there is told", () => {
+const index = String(site["search-index.js"]);
+const find = openSearch(JSON.parse(index.replace(/^globalThis\.docsIndex = |;\n$/g, "")) as Row[]);
+const firstOf = (query: string, count: number) =>
+  find(query)
+    .slice(0, count)
+    .map(({ href }) => href);
+
+describe("the search of the documentation", () => {
+  test.each([
+    ["heartbeat", "agents.html#heartbeats"],
+    ["timeout", "agents.html#timeouts"],
+    ["retries", "agents.html#retries"],
+    ["MCP tools", "agents.html#tools"],
+    ["skills", "agents.html#skills"],
+    ["cost", "agents.html#usage-and-prices"],
+    ["ollama", "agents.html#a-model-on-this-machine-ollama"],
+    ["claude", "agents.html#anthropic-with-another-model-to-fall-back-on"],
+    ["pause an agent", "operations.html#pausing-an-agent"],
+    ["logs", "operations.html#logs"],
+    ["log level", "operations.html#logs"],
+    ["metrics", "operations.html#metrics"],
+    ["prometheus", "operations.html#dashboard-and-alerts"],
+    ["otel", "operations.html#traces"],
+    ["backup", "operations.html#backup"],
+    ["upgrade", "operations.html#upgrade"],
+    ["delete old data retention", "operations.html#retention"],
+    ["docker", "deploying.html#with-docker-compose"],
+    ["k8s", "deploying.html#on-kubernetes"],
+    ["systemd", "deploying.html#with-systemd"],
+    ["github webhook", "webhooks.html#github"],
+    ["webhook signatures", "webhooks.html#signatures"],
+    ["slack", "webhooks.html#slack"],
+    ["websocket", "websocket.html#the-websocket"],
+    ["console login", "console.html#signing-in"],
+    ["port already in use", "troubleshooting.html#it-does-not-start"],
+    ["how to send a message", "quickstart.html#4-send-a-message"],
+    ["getting started", "quickstart.html#quickstart"],
+    ["config file", "configuration.html#configuration"],
+  ])("leads from %j to the guide first", (query, href) => {
+    expect(firstOf(query, 1)).toEqual([href]);
+  });
+
+  test.each([
+    ["session-busy", "errors.html#session-busy"],
+    ["chat.send", "rest.html#chat.send"],
+    ["POST /hooks/agent", "hooks.html#hooks.agent"],
+    ["usage.stats", "rpc.html#usage.stats"],
+    ["message.delta", "pushes.html#message.delta"],
+    ["-32601", "errors.html#method-not-found"],
+  ])("leads from the name %j to its place in the reference", (name, href) => {
+    expect(firstOf(name, 1)).toEqual([href]);
+  });
+
+  test("finds the same with another ending, another case, a typing mistake, and a word too many", () => {
+    expect(firstOf("Streaming", 20)).toEqual(firstOf("streams", 20));
+    expect(firstOf("kuberntes", 1)).toEqual(firstOf("kubernetes", 1));
+    expect(firstOf("systemd zzzz", 1)).toEqual(firstOf("systemd", 1));
+    expect(find("zzzz")).toEqual([]);
+    expect(find(" the ")).toEqual([]);
+  });
+});
+
+test("a link to a missing place is reported", () => {
   expect(
     brokenLinks({ "a.html": '<a href="b.html#x">', "b.html": '<p id="y">', "c.html": '<a href="d.html">' }),
   ).toEqual(["a.html: b.html has no place #x", "c.html: d.html leads nowhere"]);
 });
 
-test("words of the specs are text, whatever they hold", () => {
+test("the specs' prose is text, whatever it contains", () => {
   const { html } = render('# A\n\n<b onclick="x">&</b> and `<c>`', (href) => href);
   expect(html).not.toContain("<b");
   expect(html).toContain("<code>&lt;c&gt;</code>");

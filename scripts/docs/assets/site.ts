@@ -1,9 +1,9 @@
-import MiniSearch from "minisearch";
+import { type Hit, openSearch, type Row } from "./search.ts";
 
 // The pages work without this script. It adds a search, a choice of the theme, buttons that copy code, and tabs that remember the language.
 
 declare global {
-  var docsIndex: [href: string, title: string, page: string, text: string][] | undefined;
+  var docsIndex: Row[] | undefined;
 }
 
 const remembered = (key: string): string | null => {
@@ -17,7 +17,7 @@ const remember = (key: string, value: string): void => {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // A browser may forbid it; then the choice holds for this page alone.
+    // A browser may forbid it; then the choice holds for this page only.
   }
 };
 
@@ -62,25 +62,14 @@ const addCopyButtons = (): void => {
   }
 };
 
-let search: Promise<MiniSearch> | undefined;
+let search: Promise<(query: string) => Hit[]> | undefined;
 /** The index comes as a script, since a page that was opened from a file may fetch nothing. */
-const loadSearch = (): Promise<MiniSearch> => {
+const loadSearch = (): Promise<(query: string) => Hit[]> => {
   search ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = "search-index.js";
-    script.onerror = () => reject(new Error("The index of the search could not be loaded."));
-    script.onload = () => {
-      const index = new MiniSearch({
-        fields: ["title", "page", "text"],
-        storeFields: ["href", "title", "page"],
-        // A name such as chat.send or session-busy is found by each of its words, and whole.
-        tokenize: (text) => text.split(/[\s/,;:()"'`{}[\]]+/).flatMap((word) => [word, ...word.split(/[._-]/)]),
-        searchOptions: { boost: { title: 4, page: 2 }, prefix: true, fuzzy: 0.15, combineWith: "AND" },
-      });
-      const rows = globalThis.docsIndex ?? [];
-      index.addAll(rows.map(([href, title, page, text], id) => ({ id, href, title, page, text })));
-      resolve(index);
-    };
+    script.onerror = () => reject(new Error("The search index could not be loaded."));
+    script.onload = () => resolve(openSearch(globalThis.docsIndex ?? []));
     document.head.append(script);
   });
   return search;
@@ -106,15 +95,15 @@ const startSearch = (): void => {
   const look = async (): Promise<void> => {
     const query = input.value.trim();
     if (query === "") return show();
-    let index: MiniSearch;
+    let find: (query: string) => Hit[];
     try {
-      index = await loadSearch();
+      find = await loadSearch();
     } catch (error) {
       return say((error as Error).message);
     }
     if (input.value.trim() !== query) return;
-    const results = index.search(query).slice(0, SHOWN);
-    if (results.length === 0) return say(`Nothing has “${query}”.`);
+    const results = find(query).slice(0, SHOWN);
+    if (results.length === 0) return say(`No results for “${query}”.`);
     show(
       ...results.map((result) => {
         const link = document.createElement("a");
@@ -143,7 +132,7 @@ const startSearch = (): void => {
     } else return;
     event.preventDefault();
   });
-  // A result on this very page changes the address alone.
+  // A result on this page changes only the address.
   found.addEventListener("click", () => show());
   document.addEventListener("click", (event) => {
     if (!box.contains(event.target as Node)) show();
