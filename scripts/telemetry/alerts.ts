@@ -17,7 +17,7 @@ export const ALERTS: readonly Alert[] = [
     severity: "critical",
     meaning: "Prometheus cannot read the gateway's metrics.",
     remedy:
-      "Ask `/healthz`. No answer: look why the process ended (`journalctl`, `docker logs`). An answer: the RPC token of the scrape is wrong, or lacks `system.health`.",
+      "Ask `/healthz`. No answer: find out why the process ended (`journalctl`, `docker logs`). An answer: the RPC token of the scrape is wrong, or lacks `system.health`.",
   },
   {
     name: "GatewayStoreFailing",
@@ -26,7 +26,7 @@ export const ALERTS: readonly Alert[] = [
     severity: "critical",
     meaning: "Calls to the store fail. New work is refused with 503; nothing that was acknowledged is lost.",
     remedy:
-      "Look at the database and the disk. The log has `store.failed` and `store.unavailable` with the reason. It recovers by itself.",
+      "Check the database and the disk. The log has `store.failed` and `store.unavailable` with the reason. The gateway recovers automatically.",
   },
   {
     name: "GatewayServerErrors",
@@ -35,7 +35,7 @@ export const ALERTS: readonly Alert[] = [
     severity: "critical",
     meaning: "More than one request in twenty ends with a 5xx.",
     remedy:
-      "`gateway_errors_total` by `error` says which; the page of each error says what to do. `turn-failed` and `agent-unavailable` are the agent's.",
+      "`gateway_errors_total` by `error` names the errors, and the reference has the remedy for each. `turn-failed` and `agent-unavailable` are failures of the agent.",
   },
   {
     name: "GatewayRestarting",
@@ -43,15 +43,16 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "critical",
     meaning: "The gateway started more than twice in half an hour.",
-    remedy: "Its last lines say why it ended. Look at the memory limit of its container, too.",
+    remedy: "The last log lines say why it ended. Check the memory limit of its container, too.",
   },
   {
     name: "GatewayUnexpectedErrors",
     expr: "increase(gateway_unexpected_errors_total[15m]) > 0",
     lasts: "0m",
     severity: "warning",
-    meaning: "Something failed that has no error of its own: a fault of the gateway.",
-    remedy: "The log has `unexpected.error` with the cause. Report it with `agent-gateway diagnostics`.",
+    meaning: "An unexpected error: a fault of the gateway.",
+    remedy:
+      "The log has `unexpected.error` with the cause. Report it with the file of `agent-gateway diagnostics export`.",
   },
   {
     name: "GatewayTurnsFailing",
@@ -66,8 +67,9 @@ export const ALERTS: readonly Alert[] = [
     expr: "max by (agent) (gateway_agent_rest_seconds) > 0",
     lasts: "5m",
     severity: "warning",
-    meaning: "An agent's backend failed several times in a row, and is left alone for a while; its turns wait or fail.",
-    remedy: "Look at the provider or program behind it. The next turn that works ends this.",
+    meaning:
+      "An agent's backend failed several times in a row and gets no requests for a while; its turns wait or fail.",
+    remedy: "Check the provider or program behind it. The next successful turn ends the pause.",
   },
   {
     name: "GatewayTurnsWaiting",
@@ -83,8 +85,8 @@ export const ALERTS: readonly Alert[] = [
     expr: "sum by (reason) (rate(gateway_work_refused_total[5m])) > 0",
     lasts: "5m",
     severity: "warning",
-    meaning: "A limit refuses new work; callers get 429, 503 or 507.",
-    remedy: "`reason` names the limit; [`limits`](configuration.md#limits) has what each is for.",
+    meaning: "A limit refuses new work; callers get 429 or 503.",
+    remedy: "`reason` names the limit; [`limits`](configuration.md#limits) explains each one.",
   },
   {
     name: "GatewayStoreNearlyFull",
@@ -93,7 +95,7 @@ export const ALERTS: readonly Alert[] = [
     severity: "warning",
     meaning:
       "The store holds more than four fifths of `limits.storeBytes` (here its default, 1 GiB), past which new work is refused.",
-    remedy: "Raise the limit where the disk has room, or shorten `sessions.retention`. Put your limit into this alert.",
+    remedy: "Raise the limit if the disk has space, or shorten `sessions.retention`. Put your limit into this alert.",
   },
   {
     name: "GatewayTurnsLost",
@@ -101,23 +103,23 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "warning",
     meaning:
-      "A gateway lost turns to another one: it, or the database, stood still past the lease. The turns ran again.",
-    remedy: "Look for pauses: swapping, a stopped virtual machine, a database that was away. The log has `turn.lost`.",
+      "A gateway lost turns to another one, because it or the database stood still past the lease. The turns ran again.",
+    remedy: "Look for pauses: swapping, a stopped virtual machine, an unavailable database. The log has `turn.lost`.",
   },
   {
     name: "GatewayEventLoopSlow",
     expr: 'max by (instance) (nodejs_eventloop_lag_seconds{quantile="1"}) > 0.5',
     lasts: "5m",
     severity: "warning",
-    meaning: "The process was busy for half a second at a stretch; everybody waited meanwhile.",
-    remedy: "Look at its CPU. Add a gateway, or give it a core of its own.",
+    meaning: "The process was busy for half a second at a stretch; all callers waited meanwhile.",
+    remedy: "Check its CPU. Add a gateway, or give the process a core of its own.",
   },
   {
     name: "GatewayToolServerFailing",
     expr: "sum by (server) (increase(gateway_tool_server_failures_total[15m])) > 0",
     lasts: "0m",
     severity: "warning",
-    meaning: "A server of tools cannot be used: turns go on without its tools.",
+    meaning: "A tool server is unavailable: turns continue without its tools.",
     remedy: "The log has `tools.unavailable` with the reason.",
   },
   {
@@ -125,15 +127,15 @@ export const ALERTS: readonly Alert[] = [
     expr: "max by (instance) (gateway_announcements_waiting) > 100",
     lasts: "15m",
     severity: "warning",
-    meaning: "A channel does not take the replies that are announced to it.",
-    remedy: "`system.health` names the channel; the log has the answers that it gave.",
+    meaning: "A channel does not accept the replies that are announced to it.",
+    remedy: "`system.health` names the channel; the log has its answers.",
   },
   {
     name: "GatewayEventsDead",
     expr: "max by (instance) (gateway_events_dead) > 0",
     lasts: "0m",
     severity: "warning",
-    meaning: "System events were given up after three attempts, and are still kept.",
+    meaning: "System events failed three times and are dead. They are still stored.",
     remedy: "`agent-gateway events list --status dead` lists them, `events replay` queues one again.",
   },
   {
@@ -142,15 +144,15 @@ export const ALERTS: readonly Alert[] = [
     lasts: "10m",
     severity: "warning",
     meaning: "More than one request a second comes with a wrong token or none.",
-    remedy: "The log has `auth.failed` with the addresses: a client with an old token, or somebody who guesses.",
+    remedy: "The log has `auth.failed` with the addresses: a client with an old token, or a person who guesses.",
   },
   {
     name: "GatewayConfigRefused",
     expr: "increase(gateway_config_refusals_total[15m]) > 0",
     lasts: "0m",
     severity: "warning",
-    meaning: "A changed configuration has a mistake. The one before stays in force, and the next start will fail.",
-    remedy: "The log has `config.refused` with file, line and key. `agent-gateway check` says the same.",
+    meaning: "A changed configuration has a mistake. The previous one stays in force, and the next start will fail.",
+    remedy: "The log has `config.refused` with file, line and key. `agent-gateway check` reports the same.",
   },
   {
     name: "GatewayLogLinesDropped",
@@ -158,15 +160,15 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "warning",
     meaning: "The reader of the log was too slow, and lines are missing from it.",
-    remedy: "Look at what reads the log, or set `LOG_LEVEL=warn`.",
+    remedy: "Check the program that reads the log, or set `LOG_LEVEL=warn`.",
   },
   {
     name: "GatewayKeysEnding",
     expr: "max by (state) (gateway_rest_keys_ending) > 0",
     lasts: "0m",
     severity: "info",
-    meaning: "REST keys end within 14 days (`soon`), or have ended within the last 7 (`ended`).",
-    remedy: "`system.health` names them. [Put others in their place](#keys-that-end).",
+    meaning: "REST keys expire within 14 days (`soon`), or expired within the last 7 (`ended`).",
+    remedy: "`system.health` names them. [Rotate them](#keys-that-end).",
   },
   {
     name: "GatewayWebhookTokenOld",
@@ -174,14 +176,14 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "info",
     meaning: "A webhook token has been in use for more than 90 days.",
-    remedy: "Put a new one beside it in `webhooks.token`, give it to the senders, and take the old one out.",
+    remedy: "Add a new one to `webhooks.token`, give it to the senders, then remove the old one.",
   },
   {
     name: "GatewayAgentPaused",
     expr: "max by (agent) (gateway_agent_paused) == 1",
     lasts: "1h",
     severity: "info",
-    meaning: "An agent has been paused for an hour: what comes for it waits.",
-    remedy: "`agent-gateway agents resume <name>`, when its reason is gone.",
+    meaning: "An agent has been paused for an hour: its work waits.",
+    remedy: "Run `agent-gateway agents resume <name>` once the reason for the pause is gone.",
   },
 ];

@@ -106,7 +106,7 @@ describe("docs/operations.md", () => {
     }
     const { parts } = (await (await fetch(`${gateway.url}/readyz`)).json()) as { parts: object };
     for (const part of Object.keys(parts)) expect(page).toContain(`\`${part}\``);
-    const [paragraph = ""] = /^Of the log, [\s\S]*?\n\n/m.exec(page) ?? [];
+    const [paragraph = ""] = /^### Log events\n\n[\s\S]*?\n\n/m.exec(page) ?? [];
     const logged = [...paragraph.matchAll(/`(\w+)\.([\w-]+)`/g)];
     expect(logged.length).toBeGreaterThan(5);
     // Each engine names its parts of the store where it reports them.
