@@ -21,7 +21,7 @@ export type Frozen<T> = T extends readonly (infer One)[]
     : T;
 
 /** The files' contents, PEM, read together: a certificate never meets the key of another. */
-export type Tls = { cert: string; key: string };
+export type Tls = { cert: string; key: string; hsts: boolean };
 
 /** The parts that the file does not hold itself: its place, the address from outside, certificates and instructions. */
 type Surroundings = {

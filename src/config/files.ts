@@ -106,7 +106,7 @@ export async function readCertificates(
         return "";
       });
     };
-    const pair = { cert: await readOf("cert"), key: await readOf("key") };
+    const pair = { cert: await readOf("cert"), key: await readOf("key"), hsts: listener.tls.hsts };
     if (pair.cert === "" || pair.key === "") return undefined;
     if (!(await belongTogether(pair)))
       refuse(

@@ -41,6 +41,7 @@ type OpenListener = {
   surfaces: SurfaceName[];
   places: Place[];
   doors: DoorAt[];
+  hsts: boolean;
   origins: Origins;
 };
 
@@ -116,6 +117,7 @@ export const createDoors = (given: DoorsParts) => {
         { prefix: "/healthz", door: ops.healthz, exact: true },
         { prefix: "/readyz", door: ops.readyz, exact: true },
       ],
+      hsts: tls?.hsts === true,
       origins: createOrigins(config.gateway.allowedOrigins, { loopback: isLoopback(host), tls: tls !== undefined }),
     };
   };
@@ -128,6 +130,7 @@ export const createDoors = (given: DoorsParts) => {
         ...{ underWay, guard, headerLines, recordBodies, refusals, events, clock },
         doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
+        hsts: () => at(listener).hsts,
         origins: () => at(listener).origins,
         nothingAt: (path) => nothingAt(path, at(listener).places),
       });

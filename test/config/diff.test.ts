@@ -109,7 +109,7 @@ test("another certificate is taken over in place", async () => {
   const [listener] = running.gateway.listeners;
   const renewed = {
     ...running,
-    gateway: { ...running.gateway, listeners: [{ ...listener, tls: { cert: "new", key: "new" } }] },
+    gateway: { ...running.gateway, listeners: [{ ...listener, tls: { cert: "new", key: "new", hsts: true } }] },
   };
   const next = renewed as typeof running;
   expect(diffConfig(running, next)).toEqual({ changed: ["gateway.listeners[0].tls"], needsRestart: [] });

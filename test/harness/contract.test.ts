@@ -6,11 +6,12 @@ import { createEventReader } from "./sse.ts";
 
 const REQUEST_ID = "req_01M7YN2C7DT5V3D1HM9SE7C4WP";
 const LIST = { method: "GET", path: "/api/v1/skills/list" };
+const PRIVATE = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
 const reply = (status: number, body: unknown, headers: Record<string, string> = {}) => {
   const type = status < 400 ? "application/json" : "application/problem+json";
   return {
     status,
-    headers: new Headers({ "content-type": type, "x-request-id": REQUEST_ID, ...headers }),
+    headers: new Headers({ "content-type": type, "x-request-id": REQUEST_ID, ...PRIVATE, ...headers }),
     body: typeof body === "string" ? body : JSON.stringify(body),
   };
 };
@@ -34,7 +35,7 @@ describe("the check of a reply", () => {
     [
       "nothing, where nothing is said",
       { method: "DELETE", path: "/api/v1/keys/x" },
-      { ...reply(204, ""), headers: new Headers({ "x-request-id": REQUEST_ID }) },
+      { ...reply(204, ""), headers: new Headers({ "x-request-id": REQUEST_ID, ...PRIVATE }) },
     ],
     ["a path that nobody knows", { method: "GET", path: "/x" }, reply(404, problem("not-found", 404, "Not found"))],
   ])("finds nothing wrong with %s", (_, place, good) => {
@@ -57,6 +58,8 @@ describe("the check of a reply", () => {
       reply(200, { skills: [], invalid: [] }, { "x-powered-by": "Express" }),
       "x-powered-by",
     ],
+    ["a reply for caches", reply(200, { skills: [], invalid: [] }, { "cache-control": "no-cache" }), "lacks no-store"],
+    ["a type to guess", reply(200, { skills: [], invalid: [] }, { "x-content-type-options": "" }), "is not nosniff"],
     ["a wrong length", reply(200, { skills: [], invalid: [] }, { "content-length": "3" }), "content-length is 3"],
     ["a path of this machine", reply(200, { skills: [], invalid: [], more: process.cwd() }), "tells of"],
     ["no WWW-Authenticate", reply(401, unauthenticated), "www-authenticate is missing"],

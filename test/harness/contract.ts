@@ -34,8 +34,10 @@ const COMMON = new Set([
   "content-type",
   "date",
   "keep-alive",
+  "strict-transport-security",
   "transfer-encoding",
   "x-accel-buffering",
+  "x-content-type-options",
   "x-request-id",
 ]);
 
@@ -77,6 +79,7 @@ export const faultsOf = (place: Place, reply: Received): string[] => {
   const { status, headers, body } = reply;
   const found = [...headFaults(route, reply), ...leaks(body ?? "")];
   if (!/^req_[0-9A-HJKMNP-TV-Z]{26}$/.test(headers.get("x-request-id") ?? "")) found.push("x-request-id is missing");
+  if (route && route.surface !== "public") found.push(...privacyFaults(headers));
   // What is sent in another encoding was unpacked before it came here.
   const length = headers.has("content-encoding") ? null : headers.get("content-length");
   const isHead = place.method === "HEAD";
@@ -85,6 +88,14 @@ export const faultsOf = (place: Place, reply: Received): string[] => {
   if (isHead && body !== "") found.push("HEAD was answered with a body");
   if (!isHead && body !== undefined) found.push(...bodyFaults(place, route, reply, body));
   return found.map((fault) => `${place.method} ${place.path.slice(0, 80)} → ${status}: ${fault}`);
+};
+
+/** An answer of an API is in no cache, and is what its type says. */
+export const privacyFaults = (headers: Headers): string[] => {
+  const found: string[] = [];
+  if (!headers.get("cache-control")?.includes("no-store")) found.push("cache-control lacks no-store");
+  if (headers.get("x-content-type-options") !== "nosniff") found.push("x-content-type-options is not nosniff");
+  return found;
 };
 
 const responseOf = ({ method, path }: Route, status: number): Response | undefined => {

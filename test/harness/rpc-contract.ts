@@ -1,6 +1,7 @@
 import { type ErrorName, errors } from "#generated/errors.ts";
 import { methods } from "#generated/methods.ts";
 import type { Validate } from "#generated/validators/validate.ts";
+import { privacyFaults } from "./contract.ts";
 import { notePair } from "./pairs.ts";
 import { resultShape, rpcErrorShape } from "./shapes.ts";
 
@@ -112,10 +113,10 @@ const tryParse = (text: string): unknown => {
 };
 
 export const rpcReplyFaults = (status: number, headers: Headers, body: string, isHead: boolean): string[] => {
-  const found: string[] = [];
+  const found: string[] = privacyFaults(headers);
   const type = headers.get("content-type");
   const requestId = headers.get("x-request-id") ?? "";
-  if (status === 204) return body === "" && type === null ? [] : ["204 comes with a body"];
+  if (status === 204) return body === "" && type === null ? found : [...found, "204 comes with a body"];
   if (type !== "application/json") found.push(`the content-type is ${type}`);
   const length = headers.get("content-length");
   if (isHead) return body === "" ? found : [...found, "HEAD was answered with a body"];

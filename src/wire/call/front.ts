@@ -29,6 +29,8 @@ type FrontParts = CallParts & {
   /** The doors of this listener, as they are now: a reload may open or close one. */
   doors: () => readonly DoorAt[];
   peerOf: (req: IncomingMessage) => Peer;
+  /** Browsers that came over this listener's own TLS are told to come back over TLS. */
+  hsts: () => boolean;
   origins: () => Origins;
 };
 
@@ -49,6 +51,7 @@ export const createFront =
     const { isPage, guardHost } = parts.origins();
     const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
     if (fromPage) showToPage(call);
+    if (parts.hsts() && !isThisMachine(req.headers.host)) res.setHeader("strict-transport-security", HSTS);
     try {
       if (req.headers.host === undefined && req.httpVersion === "1.1")
         throw new GatewayError("invalid-request", "The request has no Host.");
@@ -69,6 +72,11 @@ export const createFront =
       fail(error);
     }
   };
+
+/** Half a year: an operator that gives TLS up has to wait that long for the browsers that came before. */
+const HSTS = "max-age=15768000";
+/** The name stands for every port of the machine, and for each of its projects. */
+const isThisMachine = (host = ""): boolean => /^(?:[^:]*\.)?localhost(?::\d+)?$/i.test(host);
 
 /** The entry of a request that asks for a WebSocket. Node answers none of these, so that an answer is a refusal here, and ends the connection. */
 export const createUpgradeFront =

@@ -65,6 +65,9 @@ export const refusalOf = (error: GatewayError, requestId: string, wording = asPr
   return { status: errors[error.name].status, headers: all as Record<string, string>, body };
 };
 
+/** Headers of every answer but a file's: caches store none, and browsers guess no type. */
+export const PRIVATE = { "cache-control": "no-store", "x-content-type-options": "nosniff" } as const;
+
 /** Sends an answer that is there as a whole. */
 export const sendBody = (
   res: ServerResponse,
@@ -72,6 +75,16 @@ export const sendBody = (
   headers: Readonly<Record<string, string>>,
   body: string | Buffer,
 ): void => {
-  res.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers });
+  res.writeHead(status, {
+    "content-length": Buffer.byteLength(body),
+    "cache-control": PRIVATE["cache-control"],
+    "x-content-type-options": PRIVATE["x-content-type-options"],
+    ...headers,
+  });
   endSoon(res, body);
+};
+
+/** Sends an answer without a body. */
+export const sendNothing = (res: ServerResponse, status: number, requestId: string): void => {
+  res.writeHead(status, { "x-request-id": requestId, ...PRIVATE }).end();
 };

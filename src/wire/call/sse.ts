@@ -17,7 +17,8 @@ const PLAIN: Framing = {
 
 const HEADERS = {
   "content-type": "text/event-stream",
-  "cache-control": "no-cache, no-transform",
+  "cache-control": "no-store, no-transform",
+  "x-content-type-options": "nosniff",
   "x-accel-buffering": "no",
 };
 const COMMENT_EVERY_MS = 15_000;

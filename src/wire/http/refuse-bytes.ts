@@ -4,7 +4,7 @@ import { errors } from "#generated/errors.ts";
 import type { ErrorName } from "#kit/errors.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Events } from "#observe/events.ts";
-import { refusalOf } from "#wire/call/problem.ts";
+import { PRIVATE, refusalOf } from "#wire/call/problem.ts";
 import { answeringOn, lastRequestOn } from "./pipelined.ts";
 
 export const HEADER_LIMIT = 16 * 1024;
@@ -79,7 +79,7 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
 /** Answers on a connection that Node does not answer on, and ends it. */
 const endWithRefusal = (socket: Socket, error: GatewayError, requestId: string): void => {
   const { status, headers, body } = refusalOf(error, requestId);
-  const all = { ...headers, "content-length": Buffer.byteLength(body), connection: "close" };
+  const all = { ...PRIVATE, ...headers, "content-length": Buffer.byteLength(body), connection: "close" };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.on("error", () => {});
   endSlowly(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`);

@@ -90,7 +90,6 @@ const sendPage = (call: WireCall, html: string): void => {
     "frame-ancestors 'none'",
   ];
   call.res.setHeader("content-security-policy", rules.join("; "));
-  call.res.setHeader("x-content-type-options", "nosniff");
   call.res.setHeader("referrer-policy", "no-referrer");
   sendText(call, "text/html; charset=utf-8", html);
 };

@@ -12,7 +12,7 @@ import { parseJson, parseLargeText, readBody, requireJson, textOf } from "#wire/
 import { failCall, type SendLate, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import { idempotencyKeyIn } from "#wire/call/idempotency-key.ts";
-import type { Wording } from "#wire/call/problem.ts";
+import { sendNothing, type Wording } from "#wire/call/problem.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, placeOfStranger, type Route } from "#wire/call/routes.ts";
 import { type Framing, sendEvents } from "#wire/call/sse.ts";
@@ -171,7 +171,7 @@ const answer = async (call: WireCall, { route }: Match, reply: unknown, style?: 
   }
   const { status } = replyOf(route, tagged?.as);
   if (reply === undefined) {
-    call.res.writeHead(status, { "x-request-id": call.requestId }).end();
+    sendNothing(call.res, status, call.requestId);
   } else {
     const text = JSON.stringify(tagged ? tagged.body : reply);
     sendJsonText(call, status, text.length > IN_STRETCHES_FROM ? await utf8InStretches(text) : text, headers);

@@ -7,7 +7,7 @@ import { parseText, readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
 import type { DoorAt } from "#wire/call/front.ts";
-import type { Wording } from "#wire/call/problem.ts";
+import { sendNothing, type Wording } from "#wire/call/problem.ts";
 import { CallText, failureText, idOf } from "./envelope.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "./rpc.ts";
 
@@ -49,7 +49,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     }
     const text = textOfUtf8(raw);
     const answer = await dispatch(text, exchangeOf(parts, call, caller, raw));
-    if (answer === undefined) call.res.writeHead(204, { "x-request-id": call.requestId }).end();
+    if (answer === undefined) sendNothing(call.res, 204, call.requestId);
     else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
 

@@ -55,7 +55,7 @@ const openStream = async () => {
 describe("a reply as it is written", () => {
   test("is begun, written piece by piece, whole, and ended", async () => {
     const { headers, all } = await echo.rest.stream("chat.send", { body: { message: TEXT } });
-    expect(headers.get("cache-control")).toBe("no-cache, no-transform");
+    expect(headers.get("cache-control")).toBe("no-store, no-transform");
     const events = await all();
     expect([...new Set(namesOf(events))]).toEqual([
       "turn.started",
