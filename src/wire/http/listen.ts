@@ -78,14 +78,9 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     keepAliveTimeout: KEEP_ALIVE_MS,
     noDelay: true,
   };
-  const overTls = {
-    ...tls,
-    minVersion: "TLSv1.2",
-    ALPNProtocols: ["h2", "http/1.1"],
-    handshakeTimeout: headersMs,
-  } as const;
+  const overTls = tls && { ...(await tlsOptions()), ALPNProtocols: ["h2", "http/1.1"], handshakeTimeout: headersMs };
   const server: Server | TlsServer = tls
-    ? (await import("node:https")).createServer({ ...settings, ...overTls }, pipelined)
+    ? (await import("node:https")).createServer({ ...settings, ...overTls, cert: tls.cert, key: tls.key }, pipelined)
     : createServer(settings, pipelined);
   if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections;
   const refuse = createByteRefusal(options);
@@ -140,7 +135,7 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     host: options.host,
     port,
     url: `${tls ? "https" : "http"}://${shownHost}:${port}`,
-    setTls: (next) => "setSecureContext" in server && server.setSecureContext({ ...overTls, ...next }),
+    setTls: ({ cert, key }) => "setSecureContext" in server && server.setSecureContext({ ...overTls, cert, key }),
     stopAccepting: async () => {
       await takeWaiting(server);
       if (!server.listening) return;
@@ -164,6 +159,21 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
     },
   };
 };
+
+/** TLS 1.3 as Node has it. TLS 1.2 with a key of its own for each connection and authenticated encryption only; no renegotiation. */
+const tlsOptions = async () => {
+  const [{ DEFAULT_CIPHERS }, { constants }] = await Promise.all([import("node:tls"), import("node:crypto")]);
+  const ofTls13 = DEFAULT_CIPHERS.split(":").filter((suite) => suite.startsWith("TLS_"));
+  return {
+    minVersion: "TLSv1.2",
+    ciphers: [...ofTls13, ...TLS12_CIPHERS].join(":"),
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  } as const;
+};
+const TLS12_CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"].flatMap((cipher) => [
+  `ECDHE-ECDSA-${cipher}`,
+  `ECDHE-RSA-${cipher}`,
+]);
 
 /**
  * Checks connections every `ms`, after the data that has arrived on them was read. When the process has stood still its timers
