@@ -854,6 +854,11 @@ export interface components {
              * @example ./tls/key.pem
              */
             key: string;
+            /**
+             * @description Tells browsers to use HTTPS only (`Strict-Transport-Security`) for half a year. That covers every port of the same host name, but not `localhost`.
+             * @default true
+             */
+            hsts: boolean;
         };
         /**
          * @description What it is called in logs, usage and lists; never secret, and only once in its list.
@@ -1291,7 +1296,7 @@ export interface components {
              * @example 8080
              */
             port: number;
-            tls?: components["schemas"]["Tls"];
+            tls?: components["schemas"]["TlsWritten"];
             /** @description What answers there; by default everything. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener. */
             surfaces?: ("rest" | "rpc" | "webhooks" | "console" | "docs" | "metrics")[];
         };
@@ -1515,6 +1520,21 @@ export interface components {
             firstByte?: components["schemas"]["Wait"];
             /** @description Between two pieces of the reply. */
             silence?: components["schemas"]["Wait"];
+        };
+        /** @description Serves HTTPS, with HTTP/2 and HTTP/1.1 by choice of the client. */
+        TlsWritten: {
+            /**
+             * @description The file with the certificate and its chain, PEM.
+             * @example ./tls/cert.pem
+             */
+            cert: string;
+            /**
+             * @description The file with the private key, PEM.
+             * @example ./tls/key.pem
+             */
+            key: string;
+            /** @description Tells browsers to use HTTPS only (`Strict-Transport-Security`) for half a year. That covers every port of the same host name, but not `localhost`. */
+            hsts?: boolean;
         };
         /**
          * @description A server of tools that speaks the Model Context Protocol.
