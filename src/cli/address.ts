@@ -12,6 +12,8 @@ export type Address = {
   rpcToken: string | undefined;
   webhookToken: string | undefined;
   webhookPath: string | undefined;
+  /** Why a token that the configuration names is not used. */
+  unused: Partial<Record<"key" | "rpcToken" | "webhookToken", Error>>;
   origins: Record<"url" | "key" | "rpcToken" | "webhookToken", Origin>;
 };
 
@@ -26,10 +28,13 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
     rpcToken: choose(options.rpcToken, variable("RPC_TOKEN")),
     webhookToken: choose(options.webhookToken, variable("WEBHOOK_TOKEN")),
   };
-  // Tokens of this folder's configuration go to no other gateway: whoever names an address names its tokens.
+  // Who names an address names its tokens, by options, variables or a configuration.
   const file =
     options.config ?? (given.url ? undefined : env.GATEWAY_CONFIG || (files.existsSync(USUAL) ? USUAL : undefined));
-  const written = file === undefined ? undefined : await (await import("./configured.ts")).readAddress(file, env);
+  const written =
+    file === undefined
+      ? undefined
+      : await (await import("./configured.ts")).readConfigured(file, env, given.url?.value);
   const pick = (name: keyof typeof given) =>
     given[name] ??
     (written?.[name] === undefined ? undefined : { value: written[name], origin: "configuration" as const });
@@ -41,6 +46,7 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
     rpcToken: rpcToken?.value,
     webhookToken: webhookToken?.value,
     webhookPath: written?.webhookPath,
+    unused: written?.unused ?? {},
     origins: {
       url: url.origin,
       key: key?.origin ?? "nowhere",

@@ -56,7 +56,15 @@ export const calling = <Options extends object, Args extends unknown[] = string[
       try {
         await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
       } catch (error) {
-        if (!stop.signal.aborted) throw error;
+        if (!stop.signal.aborted) throw reasonOf(error, address);
       }
       if (stop.signal.aborted) process.exitCode = INTERRUPTED;
     });
+
+/** Why a token is missing, if the configuration has one that is not used. */
+const reasonOf = (error: unknown, { unused }: Address): unknown => {
+  const { name, detail } = error as { name?: string; detail?: string };
+  if (name !== "no-token") return error;
+  const option = (["rpcToken", "webhookToken"] as const).find((option) => detail?.includes(`\`${option}\``)) ?? "key";
+  return unused[option] ?? error;
+};

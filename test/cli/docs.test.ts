@@ -32,6 +32,10 @@ configuration in the folder.
 Where none of them names an address, \`gateway.json5\` of the folder does, with the tokens that it has, and with \`gateway.env\` beside it for variables that are not set.
 \`agent-gateway init\` writes both files, and \`serve\` reads both.
 
+The folder may be a stranger's, such as a clone. A command therefore sends the tokens of a configuration only to addresses of this machine: loopback, an address of one of its
+interfaces, or \`localhost\`. It fills in only \`REST_API_KEY\`, \`RPC_TOKEN\`, \`WEBHOOK_TOKEN\`, \`CONSOLE_TOKEN\`, \`GATEWAY_HOST\` and \`GATEWAY_PORT\` from the environment, and the
+variables in \`gateway.env\`. For a gateway elsewhere, pass \`--url\` and its tokens.
+
 ## What it prints
 
 Data goes to standard output, words to standard error. \`--json\` prints JSON; commands that go on, such as \`tail\`, print one object a line. \`-q\` prints ids
