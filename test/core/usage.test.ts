@@ -61,7 +61,7 @@ describe("usage statistics", () => {
   it("are split by each key, in the order of the keys", async () => {
     await using core = await startCore({ agents: [{ name: "main" }, { name: "ada", model: "small" }] });
     await run(core, { surface: "rpc", caller: "ops" });
-    await core.clock.advance(24 * HOUR);
+    await core.clock.block(24 * HOUR);
     await run(core, { agent: "ada", session: "chat:b", surface: "hooks", caller: "ci" });
     await run(core, { agent: "ada", session: "chat:b", surface: "rest", model: "large", caller: "ci" });
     const keys = async (groupBy: "agent" | "model" | "surface" | "token" | "hour" | "day") =>
