@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { brokenLinks } from "./docs/links.ts";
 import { buildSite, type Site } from "./docs/site.ts";
-import { readContract } from "./generate/code.ts";
+import { readContract } from "./generate/contract.ts";
 
 /**
  * Builds the documentation into `folder`. The site needs no server: a browser can open its files. A gateway serves the overview at `/docs`,

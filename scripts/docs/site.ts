@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
-import type { readContract } from "../generate/code.ts";
+import type { Contract } from "../generate/contract.ts";
 import { object, text } from "../generate/json.ts";
 import type { Row } from "./assets/search.ts";
 import { layout, type Navigation } from "./layout.ts";
@@ -16,7 +16,7 @@ type Place = { page: string; on: string; group: string };
 type Page = { name: string; title: string; about: string; markdown: string; source: string | undefined };
 
 /** The whole site but its script: pages as HTML and as Markdown, pictures, and what search and language models read. */
-export const buildSite = (contract: ReturnType<typeof readContract>): Site => {
+export const buildSite = (contract: Contract): Site => {
   const written = referencePages(contract);
   const version = text(object(contract.openapi.document.info).version);
   const groups = GROUPS.map(({ title, pages }) => ({ title, pages: pages.map((page) => readPage(page, written)) }));

@@ -1,7 +1,8 @@
 import { type Bundle, bundle } from "./bundle.ts";
-import { compile, readContract } from "./code.ts";
+import { compile } from "./code.ts";
 import { configSchema, configTypes } from "./config-types.ts";
 import { printConfiguration } from "./configuration.ts";
+import { readContract } from "./contract.ts";
 import { printErrors } from "./errors.ts";
 import { printHandlers } from "./handlers.ts";
 import { type JsonObject, object, text } from "./json.ts";

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { root } from "#test/harness/process.ts";
 import { checkPython } from "#test/sdk/python-check.ts";
 import { buildSite } from "../../scripts/docs/site.ts";
-import { readContract } from "../../scripts/generate/code.ts";
+import { readContract } from "../../scripts/generate/contract.ts";
 
 const site = buildSite(readContract("specs"));
 const reference = ["rest", "hooks", "rpc", "pushes"].map((name) => site[`${name}.md`]).join("\n");

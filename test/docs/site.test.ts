@@ -11,7 +11,7 @@ import { openSearch, type Row } from "../../scripts/docs/assets/search.ts";
 import { brokenLinks } from "../../scripts/docs/links.ts";
 import { render } from "../../scripts/docs/markdown.ts";
 import { buildSite } from "../../scripts/docs/site.ts";
-import { readContract } from "../../scripts/generate/code.ts";
+import { readContract } from "../../scripts/generate/contract.ts";
 
 const site = buildSite(readContract("specs"));
 const placesOf = (...pages: string[]) =>

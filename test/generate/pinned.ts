@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 
 export const pinnedSpecs = "test/generate/fixtures/specs";
 const root = resolve(import.meta.dirname, "../..");
@@ -24,8 +25,27 @@ function run(args: string[]): Promise<Run> {
   });
 }
 
-export const runGenerate = (...args: string[]): Promise<Run> =>
-  run(["--import", "tsx", "scripts/generate.ts", ...args]);
+/** One generator for all tests of a process: to load it takes longer than to run it. It ends when the process does. */
+const createGenerator = () => {
+  const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, "generator.ts")], {
+    cwd: root,
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return async (args: readonly string[]): Promise<Run> => {
+    child.stdin.write(`${JSON.stringify(args)}\n`);
+    const { done, value } = await answers.next();
+    if (done) throw new Error("The generator ended before it answered; its output stands above.");
+    return JSON.parse(value);
+  };
+};
+let generator: ReturnType<typeof createGenerator> | undefined;
+
+/** Runs `npm run generate` with these arguments. */
+export const runGenerate = (...args: string[]): Promise<Run> => {
+  generator ??= createGenerator();
+  return generator(args);
+};
 
 export const runTsc = (...args: string[]): Promise<Run> => run(["node_modules/typescript/bin/tsc", ...args]);
 

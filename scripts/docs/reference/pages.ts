@@ -1,5 +1,5 @@
 import type { Bundle } from "../../generate/bundle.ts";
-import type { readContract } from "../../generate/code.ts";
+import type { Contract } from "../../generate/contract.ts";
 import { object, text } from "../../generate/json.ts";
 import { describeSdk } from "../../generate/sdk/description.ts";
 import { shapeSections } from "./fields.ts";
@@ -7,8 +7,6 @@ import { type Group, groupOf } from "./groups.ts";
 import { authenticationOf, httpGroups } from "./http.ts";
 import { pushGroups, rpcGroups } from "./rpc.ts";
 import { block, code, paragraphs } from "./words.ts";
-
-type Contract = ReturnType<typeof readContract>;
 
 const ABOUT_HOOKS = ["hooks", "announcements"];
 

@@ -1,0 +1,28 @@
+import { bundle } from "./bundle.ts";
+import { readErrors } from "./errors.ts";
+import { readOperations } from "./operations.ts";
+import { readPushes, readSocketCalls } from "./push-types.ts";
+import { readMethods } from "./rpc-types.ts";
+import { openSpecs } from "./spec-files.ts";
+
+export type Contract = ReturnType<typeof readContract>;
+
+/** The whole contract in `folder`. Throws a SpecError where a file cannot be read or does not fit the others. */
+export function readContract(folder: string) {
+  const specs = openSpecs(folder);
+  const errors = readErrors(specs);
+  const openapi = bundle(specs, "openapi.yaml", "openapi");
+  const openrpc = bundle(specs, "openrpc.json", "openrpc");
+  const asyncapi = bundle(specs, "pushes.yaml", "asyncapi");
+  return {
+    errors,
+    openapi,
+    openrpc,
+    asyncapi,
+    config: bundle(specs, "config.schema.yaml", "schema"),
+    operations: readOperations(openapi, errors),
+    methods: readMethods(openrpc, errors),
+    pushes: readPushes(asyncapi),
+    socketCalls: readSocketCalls(asyncapi),
+  };
+}
