@@ -7,7 +7,7 @@ import type { ConfigState, ReloadCause } from "#config/watch.ts";
 import { restMsOf } from "#core/agents/agents.ts";
 import { type Core, createCore } from "#core/core.ts";
 import { createReloads, type ReadConfig } from "#core/reload.ts";
-import { systemClock } from "#kit/clock.ts";
+import { type Clock, systemClock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { programFlaw } from "#kit/programs/program.ts";
@@ -48,7 +48,8 @@ export type GatewayOptions = {
   env?: NodeJS.ProcessEnv;
   /** The state of the configuration since it is watched; without it, the configuration of the start is in force. */
   configState?: () => ConfigState | undefined;
-  /** Where a test puts a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
+  /** Where a test puts a clock or a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
+  clock?: Clock;
   makeBackend?: (name: string, agent: AgentConfig) => Backend;
   wrapStore?: (store: Store) => Store;
   replyWaitMs?: number;
@@ -88,11 +89,10 @@ const LAST_REQUESTS_MS = 1_000;
 
 /** Config in, running gateway out: the one place where every room is put together. */
 export const startGateway = async (options: GatewayOptions): Promise<Gateway> => {
-  const { loaded, logger } = options;
+  const { loaded, logger, clock = systemClock } = options;
   const { config } = loaded;
   const tracing = tracingSettingsOf(config, options.env ?? {}, version);
   const closing = new AbortController();
-  const clock = systemClock;
   const began = clock.monotonic();
   const registry = createRegistry();
   const followers = new Set<TurnFollower>();
@@ -167,7 +167,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
       listeners.push(
         await listen({
           ...{ host, port, tls, maxConnections, requestMs, stuckMs: options.socketTimes?.stuckMs },
-          ...{ admits: doors.admits, resets: doors.resets, ...doors.front(index), newRequestId, events },
+          ...{ admits: doors.admits, resets: doors.resets, ...doors.front(index), newRequestId, events, clock },
         }),
       );
     }

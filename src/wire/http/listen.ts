@@ -3,6 +3,7 @@ import type { Server as TlsServer } from "node:https";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
+import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import { createHttp2, type Http2Parts } from "./h2.ts";
 import { afterAnswers, createPipelined } from "./pipelined.ts";
@@ -33,6 +34,7 @@ export type ListenOptions = {
   onUpgrade?: OnUpgrade | undefined;
   newRequestId: () => string;
   events: Events;
+  clock: Clock;
 };
 
 export type Listening = {
@@ -63,7 +65,7 @@ const LAST_ACCEPTS_MS = 500;
  * system's error, in words, if it cannot open the address.
  */
 export const listen = async (options: ListenOptions): Promise<Listening> => {
-  const { tls, events, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
+  const { tls, events, clock, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
   const onRequest = options.onRequest as RequestListener;
   const pipelined = createPipelined(onRequest);
   const headersMs = Math.min(HEADER_MS, requestMs);
@@ -124,12 +126,12 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
   server.on("drop", () => pressure("connections"));
   const port = await openPort(server, options);
   server.on("error", (error: NodeJS.ErrnoException) => pressure(error.code ?? "accept"));
-  const checks = everyMs(checkMs, () => {
+  const stopChecks = everyMs(clock, checkMs, () => {
     prefaces.endWaiting(performance.now() - headersMs);
     http2.check();
     slowReaders.check();
   });
-  let idleTimer: NodeJS.Timeout | undefined;
+  let stopIdleChecks: (() => void) | undefined;
   const shownHost = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
     host: options.host,
@@ -143,15 +145,15 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       // HTTP's own `close` ends idle connections at once: a request that is on its way would find no answer.
       NetServer.prototype.close.call(server);
       http2.drain();
-      idleTimer ??= everyMs(IDLE_MS, () => {
+      stopIdleChecks ??= everyMs(clock, IDLE_MS, () => {
         server.closeIdleConnections();
         prefaces.endWaiting(performance.now() - IDLE_MS);
       });
       await gone;
     },
     close: async () => {
-      clearInterval(idleTimer);
-      clearInterval(checks);
+      stopIdleChecks?.();
+      stopChecks();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       http2.destroy();
       for (const socket of open) socket.destroy();
@@ -176,10 +178,18 @@ const TLS12_CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1
 ]);
 
 /**
- * Checks connections every `ms`, after the data that has arrived on them was read. When the process has stood still its timers
+ * Checks connections every `ms` until the returned function is called, after the data that has arrived on them was read. When the process has stood still its timers
  * run first, and would take a connection for idle that has sent a request meanwhile.
  */
-const everyMs = (ms: number, check: () => void): NodeJS.Timeout => setInterval(() => setImmediate(check), ms).unref();
+const everyMs = (clock: Clock, ms: number, check: () => void): (() => void) => {
+  const next = () =>
+    clock.after(ms, () => {
+      stop = next();
+      setImmediate(check);
+    });
+  let stop = next();
+  return () => stop();
+};
 
 /** Sees a connection before the server's own listener, and before its TLS costs anything. Returns the open connections. */
 const takeFirst = (server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> => {

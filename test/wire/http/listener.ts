@@ -28,6 +28,7 @@ export const listenHere = async (answer: Answer, options: Partial<ListenOptions>
     maxConnections: undefined,
     newRequestId: () => "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
     events: createEvents({ logger, registry: createRegistry() }),
+    clock: systemClock,
     resets: BY_CONNECTION,
     admits: (socket) => accepted.push(socket) > 0,
     onRequest: (req, res) => {
