@@ -104,7 +104,7 @@ const EXAMPLES: Example[] = [
     mapping: "grafana-alert",
     headers: { ...payloads.grafanaHeaders, authorization: `Bearer ${SECRET_OF.WEBHOOK_TOKEN}` },
     body: payloads.grafanaFiring,
-    told: 'Grafana says: [FIRING:1] DiskFull (Databases db-1)\nThe disk of db-1 is nearly full.\nStatus: firing. Labels: {"alertname":"DiskFull","grafana_folder":"Databases","instance":"db-1"}. First alert: {"alertname":"DiskFull","grafana_folder":"Databases","instance":"db-1"}, values {"B":95.2,"C":1}.\nIs it urgent, and where should somebody look first?',
+    told: 'Grafana says: [FIRING:1] DiskFull (Databases db-1)\nThe disk of db-1 is nearly full.\nStatus: firing. Labels: {"alertname":"DiskFull","grafana_folder":"Databases","instance":"db-1"}. First alert: {"alertname":"DiskFull","grafana_folder":"Databases","instance":"db-1"}, values {"B":95.2,"C":1}.\nIs it urgent, and where should the team look first?',
     session: "webhook:grafana",
     other: { ...payloads.grafanaFiring, status: "nodata" },
   },
