@@ -1,5 +1,8 @@
 import { escapeHtml, type Heading, type Rendered } from "./markdown.ts";
 
+/** The page for an address that has none: it is not among the pages, and has no other form. */
+export const MISSING = { name: "404", title: "There is no such page", about: "There is no page at this address." };
+
 export type Navigation = readonly {
   title: string;
   pages: readonly { name: string; title: string }[];
@@ -16,6 +19,7 @@ export const layout = ({ page, rendered, navigation, version }: Parts): string =
   const title = page.name === "index" ? "Agent Gateway" : `${page.title} · Agent Gateway`;
   const all = navigation.flatMap(({ pages }) => pages);
   const at = all.findIndex(({ name }) => name === page.name);
+  const isMissing = page.name === MISSING.name;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -26,8 +30,7 @@ export const layout = ({ page, rendered, navigation, version }: Parts): string =
 <title>${escapeHtml(title)}</title>
 <link rel="icon" href="${ICON}">
 <link rel="stylesheet" href="style.css">
-<link rel="alternate" type="text/markdown" href="${page.name}.md">
-<script src="site.js" defer></script>
+${isMissing ? "" : `<link rel="alternate" type="text/markdown" href="${page.name}.md">\n`}<script src="site.js" defer></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
@@ -44,8 +47,7 @@ ${navigation.map((group) => groupOf(group, page.name)).join("\n")}
 <article>
 ${rendered.html}</article>
 <footer>
-<nav class="steps" aria-label="The pages before and after">${stepOf("prev", all[at - 1])}${stepOf("next", all[at + 1])}</nav>
-<p>Agent Gateway ${escapeHtml(version)} · <a href="${page.name}.md">this page as Markdown</a></p>
+${isMissing ? "" : `<nav class="steps" aria-label="The pages before and after">${stepOf("prev", all[at - 1])}${stepOf("next", all[at + 1])}</nav>\n`}<p>Agent Gateway ${escapeHtml(version)}${isMissing ? "" : ` · <a href="${page.name}.md">this page as Markdown</a>`}</p>
 </footer>
 </main>
 ${contentsOf(rendered.headings)}

@@ -3,7 +3,7 @@ import { basename, dirname, join, normalize } from "node:path";
 import type { Contract } from "../generate/contract.ts";
 import { object, text } from "../generate/json.ts";
 import type { Row } from "./assets/search.ts";
-import { layout, type Navigation } from "./layout.ts";
+import { layout, MISSING, type Navigation } from "./layout.ts";
 import { type Part, type Rendered, render, withoutIds } from "./markdown.ts";
 import { GROUPS, type PageGroup } from "./pages.ts";
 import { referencePages } from "./reference/pages.ts";
@@ -35,6 +35,7 @@ export const buildSite = (contract: Contract): Site => {
     site[`${page.name}.md`] = asMarkdown(page, names);
     found.push(...rendered.parts.map((part) => ({ ...part, page: page.name, on: page.title, group })));
   }
+  site["404.html"] = layout({ page: MISSING, rendered: render(NO_PAGE, String), navigation, version });
   const shown = Object.values(site).flatMap((html) => [...String(html).matchAll(/src="images\/([^"]+)"/g)]);
   for (const [, name = ""] of shown) site[`images/${name}`] = readFileSync(join(IMAGES, name));
   site["style.css"] = STYLES.map((name) => readFileSync(join(import.meta.dirname, "assets", name), "utf8")).join("\n");
@@ -43,6 +44,11 @@ export const buildSite = (contract: Contract): Site => {
   site["llms-full.txt"] = pages.map(({ name }) => site[`${name}.md`]).join("\n\n---\n\n");
   return site;
 };
+
+const NO_PAGE = `# ${MISSING.title}
+
+The documentation has no page at this address. Search for a word at the top of the page, choose one of the pages in the list, or begin with [the overview](index.html).
+`;
 
 const IMAGES = "docs/images";
 /** The frame of a page, its text, and then calls with the rules for narrow, wide and printed pages. */

@@ -1,6 +1,12 @@
+import { access, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { GatewayError } from "#kit/errors.ts";
+import { nearest } from "#kit/nearest.ts";
+import type { WireCall } from "#wire/call/call.ts";
 import type { Door } from "#wire/call/front.ts";
+import { PRIVATE, sendBody } from "#wire/call/problem.ts";
 import { requireGet, sendFile } from "./files.ts";
+import { wantsPage } from "./index-page.ts";
 
 const PREFIX = "/docs";
 /** The pages run their own scripts only, call nobody, and stand in no frame. */
@@ -14,8 +20,12 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 const RULES = { policy: POLICY, cache: "no-cache" };
+const FILE = /^(?:images\/)?\w[\w.-]*\.(?:html|js|css|md|txt|svg|webp)$/;
 
-/** Serves the documentation from `folder`: its overview at `/docs` itself, and every file by its name below. */
+/**
+ * Serves the documentation from `folder`: its overview at `/docs` itself, and every file by its name below. A page is found without its
+ * ending as well. A browser that finds no page gets one with the list of all pages.
+ */
 export const createDocsDoor =
   (folder: string): Door =>
   async (call) => {
@@ -24,8 +34,51 @@ export const createDocsDoor =
     const name = call.path.slice(PREFIX.length + 1);
     // The links of this page lead below the path that it is served at.
     const file = call.path === PREFIX ? "root.html" : name || "index.html";
-    const isName = /^(?:images\/)?\w[\w.-]*\.(?:html|js|css|md|txt|svg|webp)$/.test(file);
-    if (isName && (await sendFile(call, join(folder, file), RULES))) return;
-    if (call.path !== PREFIX) throw call.nothingThere();
-    throw new Error("the documentation is not built: run `npm run build`");
+    if (FILE.test(file) && (await sendFile(call, join(folder, file), RULES))) return;
+    if (call.path === PREFIX) throw new Error("the documentation is not built: run `npm run build`");
+    const page = /^([\w-]+)(\/?)$/.exec(name.toLowerCase());
+    if (page && (await exists(join(folder, `${page[1]}.html`))))
+      return redirect(call, `${page[2] && "../"}${page[1]}.html`);
+    if (wantsPage(call.req.headers.accept)) return await sendMissing(call, folder, name);
+    throw await nothingAt(call, folder, name);
   };
+
+const exists = (file: string): Promise<boolean> =>
+  access(file).then(
+    () => true,
+    () => false,
+  );
+
+/** `to` is relative: a proxy may serve the documentation below a path of its own. */
+const redirect = ({ res, requestId }: WireCall, to: string): void => {
+  res.writeHead(302, { location: to, "content-length": 0, "x-request-id": requestId, ...PRIVATE }).end();
+};
+
+/** The page's links lead into the folder of the documentation, however deep the address is. */
+const sendMissing = async (call: WireCall, folder: string, name: string): Promise<void> => {
+  const html = await readFile(join(folder, "404.html"), "utf8");
+  const base = "../".repeat(name.split("/").length - 1) || "./";
+  call.error = "not-found";
+  const headers = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": POLICY,
+    "referrer-policy": "no-referrer",
+    "x-request-id": call.requestId,
+    vary: "Accept",
+  };
+  sendBody(call.res, 404, headers, html.replace("<head>", `<head>\n<base href="${base}">`));
+};
+
+const nothingAt = async ({ path }: WireCall, folder: string, name: string): Promise<GatewayError> => {
+  const pages = (await readdir(folder)).filter((file) => file.endsWith(".html") && !HIDDEN.includes(file));
+  const meant = nearest(
+    name.replace(/\.html$/, "").toLowerCase(),
+    pages.map((file) => file.slice(0, -".html".length)),
+  );
+  const words = meant === undefined ? `The overview is at ${PREFIX}.` : `Did you mean ${PREFIX}/${meant}.html?`;
+  return new GatewayError("not-found", `There is nothing at ${path.slice(0, PATH_LIMIT)}. ${words}`);
+};
+/** Pages that have no address of their own. */
+const HIDDEN = ["root.html", "404.html"];
+/** The longest path that an error repeats. */
+const PATH_LIMIT = 200;

@@ -34,14 +34,30 @@ export const leadsTo = (path: string, prefix: string): boolean =>
   path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH);
 const SLASH = 47;
 
-/** The served path that differs only by slashes, or has the given path at its end, or else the nearest path. */
+/**
+ * The served path that differs only by slashes, has the given path at its end, or one part more; or else the one whose parts are all the
+ * same or misspelt.
+ */
 const meantBy = (path: string, served: readonly string[]): string | undefined => {
   const plain = path.replaceAll(/\/+/g, "/").replace(/\/$/, "");
   const parts = plain.split("/");
   const filled = served.map((one) => fillIn(one, parts));
   const isEnd = (one: string) => parts.length > 2 && one.endsWith(plain);
-  return filled.find((one) => one === plain) ?? filled.find(isEnd) ?? nearest(plain, filled);
+  const isLonger = (one: string) => parts.length > 2 && lacksOne(parts, one.split("/"));
+  const near = filled.filter((one) => isMisspelt(parts, one.split("/")));
+  return filled.find((one) => one === plain) ?? filled.find(isEnd) ?? filled.find(isLonger) ?? nearest(plain, near);
 };
+
+/** True if `whole` has one part more, and else the same parts. */
+const lacksOne = (parts: readonly string[], whole: readonly string[]): boolean => {
+  if (whole.length !== parts.length + 1) return false;
+  const differs = parts.findIndex((part, n) => part !== whole[n]);
+  return differs >= 0 && parts.slice(differs).every((part, n) => part === whole[differs + 1 + n]);
+};
+
+const isMisspelt = (parts: readonly string[], others: readonly string[]): boolean =>
+  parts.length === others.length &&
+  parts.every((part, n) => part === others[n] || nearest(part, [others[n] as string]) !== undefined);
 
 /** A path of the contract with the parts that vary as they were sent. */
 const fillIn = (path: string, given: readonly string[]): string =>

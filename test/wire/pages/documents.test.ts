@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { noteChecked } from "#test/harness/ledger.ts";
 import { exchange } from "#test/harness/raw.ts";
 
 const proxied = { trustedProxies: ["127.0.0.1"] };
@@ -103,6 +104,46 @@ describe("the documentation at /docs", () => {
     const named = await by({ host: "docs.example" });
     expect(named.status).toBe(200);
     expect((await by({ "if-none-match": named.headers.get("etag") as string })).status).toBe(304);
+  });
+
+  test.each([
+    ["/docs/errors", "errors.html"],
+    ["/docs/errors/", "../errors.html"],
+    ["/docs/Configuration", "configuration.html"],
+  ])("%s leads to the page", async (path, to) => {
+    const answer = await exchange(local.url, { method: "GET", path });
+    expect([answer.status, answer.headers.get("location")]).toEqual([302, to]);
+    const there = await fetch(local.url + path);
+    noteChecked(there.headers.get("x-request-id") ?? "");
+    expect([there.status, new URL(there.url).pathname]).toEqual([200, `/docs/${to.replace("../", "")}`]);
+  });
+
+  test.each([
+    ["/docs/nope", "./"],
+    ["/docs/nope.html", "./"],
+    ["/docs/deep/down/nope", "../../"],
+    [`/docs/${"<script>".repeat(9)}`, "./"],
+  ])("a browser finds the list of all pages and a search at %s", async (path, base) => {
+    const answer = await get(path, { accept: "text/html,*/*;q=0.8" });
+    const html = await answer.text();
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
+    expect(answer.headers.get("content-security-policy")).toContain("default-src 'none'; script-src 'self'");
+    expect(html).toContain(`<base href="${base}">`);
+    expect(html).toContain("There is no such page");
+    expect(html).toContain('<a href="configuration.html">');
+    expect(html).toContain('type="search"');
+    expect(html).not.toContain("<script>");
+  });
+
+  test("a client that takes no page learns which one was meant", async () => {
+    const detailOf = async (path: string) => {
+      const answer = await get(path, { accept: "*/*" });
+      return ((await answer.json()) as { detail: string }).detail;
+    };
+    expect(await detailOf("/docs/configuraton")).toBe(
+      "There is nothing at /docs/configuraton. Did you mean /docs/configuration.html?",
+    );
+    expect(await detailOf("/docs/zzzzzz")).toBe("There is nothing at /docs/zzzzzz. The overview is at /docs.");
   });
 
   test("is read and not written to, and nothing outside is reached through it", async () => {

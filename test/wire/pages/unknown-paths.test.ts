@@ -32,11 +32,20 @@ test.each([
   ["//healthz", "/healthz"],
   ["/metric", "/metrics"],
   ["/doc", "/docs"],
+  ["/api/chat/send", "/api/v1/chat/send"],
   ["/rpc/", "/rpc"],
 ])("at %s nothing is found, and %s is meant", async (path, meant) => {
   const token = path.startsWith("/api/v1") ? key : "";
   expect(await detailOf(path, { token })).toBe(`There is nothing at ${path}. Did you mean ${meant}?`);
 });
+
+test.each(["/api/v1/nope", "/api/v1/note", "/api/v1/tools", "/api/v1/chat", "/wake", "/live"])(
+  "at %s nothing is found, and nothing was meant",
+  async (path) => {
+    const token = path.startsWith("/api/v1") ? key : "";
+    expect(await detailOf(path, { token })).toBe(`There is nothing at ${path}. GET / lists what there is.`);
+  },
+);
 
 test("names the path alone where nothing is like it, and not all of a long one", async () => {
   expect(await detailOf("/wp-admin/setup.php?key=1")).toBe(
