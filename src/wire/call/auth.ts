@@ -49,13 +49,29 @@ const FREE_FAILURES = 20;
 /** Headers in which people put a token, and which not every door reads. */
 const ELSEWHERE = ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-token", "x-gateway-token"];
 
+/** Schemes that a request may name. A word that is none of them could be a token, and is not repeated. */
+const SCHEMES = ["Basic", "Digest", "Negotiate", "NTLM", "Token", "ApiKey", "Key", "HMAC", "OAuth", "AWS4-HMAC-SHA256"];
+
 /**
- * Says which token a door takes. A missing and a wrong token get the same words. If the request has a header that this kind of door does not
- * read, its name is added.
+ * Says which token a door takes. A missing token, a wrong one and one of another surface get the same words. What the sender can see
+ * without any token is added: a header that this kind of door does not read, another scheme, no scheme.
  */
 export const adviceOf = (takes: string, { headers }: IncomingMessage): string => {
   const other = ELSEWHERE.find((name) => headers[name] !== undefined && !takes.includes(name));
-  return other === undefined ? takes : `${takes} You sent \`${other}\`, which is not looked at here.`;
+  if (other !== undefined) return `${takes} You sent \`${other}\`, which this path does not read.`;
+  const { authorization, "x-gateway-token": token } = headers;
+  const isElsewhere = token !== undefined && takes.includes("x-gateway-token");
+  return authorization === undefined || isElsewhere ? takes : takes + schemeFault(authorization);
+};
+
+const schemeFault = (authorization: string): string => {
+  const [first = "", ...rest] = authorization.trim().split(/ +/);
+  const scheme = first.toLowerCase();
+  if (scheme === "bearer") return rest.length === 0 ? " You sent `Bearer` without a token." : "";
+  const named = SCHEMES.find((one) => one.toLowerCase() === scheme);
+  return named === undefined
+    ? " You sent an Authorization header that does not begin with `Bearer`."
+    : ` You sent the scheme \`${named}\`.`;
 };
 
 /**

@@ -44,9 +44,6 @@ describe.each(doors)("a request to $door", ({ surface, place, good, others, body
 
   test.each([
     ["a wrong token", "Bearer wrong"],
-    ["another scheme", `Basic ${Buffer.from("user:password").toString("base64")}`],
-    ["no scheme", good],
-    ["nothing behind the scheme", "Bearer "],
     ["a token cut short", `Bearer ${good.slice(0, -1)}`],
     ["a token with more behind it", `Bearer ${good}x`],
     ["two tokens", `Bearer ${good} ${good}`],
@@ -59,6 +56,25 @@ describe.each(doors)("a request to $door", ({ surface, place, good, others, body
     expect(bareOf(refused)).toEqual(bareOf(missing));
     expect([refused.status, refused.error]).toEqual([401, "unauthenticated"]);
     expect(refused.headers.get("www-authenticate")).toBe('Bearer realm="agent-gateway"');
+  });
+
+  test.each([
+    ["another scheme", `Basic ${Buffer.from("user:password").toString("base64")}`, " You sent the scheme `Basic`."],
+    ["another scheme with a good token", `token ${good}`, " You sent the scheme `Token`."],
+    ["no scheme", good, " You sent an Authorization header that does not begin with `Bearer`."],
+    ["a wrong token and no scheme", "wrong", " You sent an Authorization header that does not begin with `Bearer`."],
+    ["an unknown scheme", `${good} x`, " You sent an Authorization header that does not begin with `Bearer`."],
+    ["nothing behind the scheme", "Bearer ", " You sent `Bearer` without a token."],
+  ])("with %s learns what it sent, and nothing of the token", async (_, wrong, words) => {
+    const missing = await send(elsewhere());
+    const refused = await send({ ...elsewhere(), authorization: wrong });
+    const lengthless = (reply: Reply) => ({
+      ...bareOf(reply),
+      headers: bareOf(reply).headers.filter(([name]) => name !== "content-length"),
+    });
+    const takes = /(takes [^"]*?<token>`\.|takes [^"]*?<key>`\.)/;
+    const expected = { ...lengthless(missing), text: bareOf(missing).text.replace(takes, (whole) => whole + words) };
+    expect(lengthless(refused)).toEqual(expected);
   });
 
   test("may write its scheme in any letters, and has no token in its URL", async () => {

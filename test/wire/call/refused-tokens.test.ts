@@ -39,7 +39,7 @@ test.each(doors)("401 of %s %s says what it takes, and what else was sent", asyn
   for (const token of ["wrong", otherDoors]) {
     expect(bare(await send(method, path, { ...json, authorization: `Bearer ${token}` }))).toBe(bare(missing));
     const { text } = await send(method, path, { ...json, "x-api-key": token });
-    expect(text).toContain("You sent `x-api-key`, which is not looked at here.");
+    expect(text).toContain("You sent `x-api-key`, which this path does not read.");
     expect(text).not.toContain(token);
   }
 });
