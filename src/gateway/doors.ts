@@ -106,13 +106,16 @@ export const createDoors = (given: DoorsParts) => {
   const openListener = ({ host, tls, surfaces: wanted }: Listener): OpenListener => {
     const surfaces = wanted.filter((surface) => isOn(config, surface));
     const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
+    const openAi = isOpenAi ? rest.openAi.open : rest.openAi.closed;
     const index = ops.index({ surfaces, openai: isOpenAi, webhookPath: config.webhooks.path });
     return {
       surfaces,
       places: placesIn(config, surfaces),
       doors: [
+        ...openAi.filter(isBelowRest),
         ...surfaces.flatMap((surface) => bySurface[surface]),
-        isOpenAi ? rest.openAi.open : rest.openAi.closed,
+        // The path of webhooks may be one of these.
+        ...openAi.filter((door) => !isBelowRest(door)),
         { prefix: "/", door: index, exact: true },
         { prefix: "/healthz", door: ops.healthz, exact: true },
         { prefix: "/readyz", door: ops.readyz, exact: true },
@@ -223,5 +226,7 @@ const placesIn = (config: Config, surfaces: readonly SurfaceName[]): Place[] => 
     return { prefix, paths: [], closed: surface === "openai" ? undefined : whyClosed(config, surface as SurfaceName) };
   });
 };
+
+const isBelowRest = ({ prefix }: DoorAt): boolean => prefix.startsWith("/api/v1/");
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");

@@ -109,7 +109,7 @@ export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     }),
     hold: holdHot(async (...request) => (await restContract())(...request)),
   });
-  return { door, openAi: createOpenAi(core, withRestKeys) };
+  return { door, openAi: createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest")) };
 };
 
 /** The contract that requests of REST are held to: one for all gateways of a process, as compiling takes long. */
@@ -122,10 +122,14 @@ export const restContract = once(async (): Promise<ValidateRequest> => {
 type OpenAiModule = typeof import("./openai-surface.ts");
 
 /**
- * The door for clients of OpenAI, and the one in its place where it is closed: that says so in the shape that those clients read. All that
- * is behind it is loaded with the first request.
+ * The door for clients of OpenAI, and the one in its place where it is closed: that says so in the shape that those clients read. So do
+ * the paths that clients with a wrong base URL ask for. All that is behind them is loaded with the first request.
  */
-const createOpenAi = (core: Core, parts: Parameters<OpenAiModule["createOpenAiSurface"]>[1]) => {
+const createOpenAi = (
+  core: Core,
+  parts: Parameters<OpenAiModule["createOpenAiSurface"]>[1],
+  servedAt: (call: WireCall) => string,
+) => {
   const surface = once(async () => (await import("./openai-surface.ts")).createOpenAiSurface(core, parts));
   const open: DoorAt = {
     prefix: "/v1",
@@ -137,11 +141,26 @@ const createOpenAi = (core: Core, parts: Parameters<OpenAiModule["createOpenAiSu
       );
     },
   };
-  const door = () => {
+  const closed = () => {
     throw new GatewayError("not-found", OPENAI_CLOSED);
   };
-  return { open, closed: { ...open, door } };
+  const misplaced = (call: WireCall) => {
+    const words = `There is nothing at ${call.path.slice(0, PATH_LIMIT)} for clients of OpenAI.`;
+    throw new GatewayError("not-found", `${words} Their base URL ends in /v1: set it to ${servedAt(call)}/v1.`);
+  };
+  const doorsWith = (door: DoorAt["door"], other: DoorAt["door"]): DoorAt[] => [
+    { ...open, door },
+    ...OPENAI_PATHS.map((prefix) => ({ ...open, prefix, door: other })),
+  ];
+  return { open: doorsWith(open.door, misplaced), closed: doorsWith(closed, closed) };
 };
+
+/** The paths of clients whose base URL lacks `/v1`, or is that of REST. */
+const OPENAI_PATHS = ["", "/api/v1"].flatMap((base) =>
+  ["chat/completions", "completions", "models", "embeddings", "responses"].map((path) => `${base}/${path}`),
+);
+/** The longest path that an error repeats. */
+const PATH_LIMIT = 200;
 
 const OPENAI_CLOSED =
   "The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { noteChecked } from "#test/harness/ledger.ts";
 import { checkedFetch } from "#test/harness/rest.ts";
 import { hello, OPEN, openClient, refusalOf } from "./clients.ts";
 
@@ -225,5 +226,52 @@ describe("the models", () => {
     say("yes");
     end();
     expect((await asked).model).toBe("played/deep");
+  });
+});
+
+describe("a client whose base URL is wrong", () => {
+  // No operation answers here, so there is no contract to hold the answer to.
+  const at = (base: string, url = gateway.url) =>
+    new OpenAI({
+      ...{ baseURL: url + base, apiKey: gateway.key, maxRetries: 0 },
+      fetch: async (target, init) => {
+        const answer = await fetch(target, init);
+        noteChecked(answer.headers.get("x-request-id") ?? "");
+        return answer;
+      },
+    });
+  const asks: [string, (client: OpenAI) => Promise<unknown>][] = [
+    ["/chat/completions", (client) => client.chat.completions.create(hello())],
+    ["/chat/completions", (client) => client.chat.completions.create({ ...hello(), stream: true })],
+    ["/models", (client) => client.models.list()],
+    ["/models/main", (client) => client.models.retrieve("main")],
+    ["/responses", (client) => client.responses.create({ model: "main", input: "Hi" })],
+    ["/embeddings", (client) => client.embeddings.create({ model: "main", input: "Hi" })],
+    ["/completions", (client) => client.completions.create({ model: "main", prompt: "Hi" })],
+  ];
+
+  test.each(["", "/", "/api/v1"])("as it is %j learns the right one", async (base) => {
+    for (const [path, ask] of asks) {
+      const { status, code, message } = await refusalOf(ask(at(base)));
+      expect([status, code]).toEqual([404, "not_found"]);
+      const asked = base.replace(/\/$/, "") + path;
+      expect(message).toBe(
+        `404 Not found: There is nothing at ${asked} for clients of OpenAI. Their base URL ends in /v1: set it to ${gateway.url}/v1.`,
+      );
+    }
+  });
+
+  test("learns that the door is closed where it is", async () => {
+    await using closed = await startGateway();
+    const { message } = await refusalOf(at("", closed.url).models.list());
+    expect(message).toContain("gateway.openai.enabled in the configuration opens it");
+  });
+
+  test("takes no path from the webhooks", async () => {
+    await using other = await startGateway({ config: { gateway: OPEN, webhooks: { path: "/responses" } } });
+    const headers = { authorization: `Bearer ${other.webhookToken}`, "content-type": "application/json" };
+    const answer = await fetch(`${other.url}/responses/wake`, { method: "POST", headers, body: '{"text":"Hi"}' });
+    noteChecked(answer.headers.get("x-request-id") ?? "");
+    expect(answer.status).toBe(200);
   });
 });
