@@ -25,6 +25,15 @@ describe("the documentation", () => {
     expect(Object.keys(errors).filter((name) => !placesOf("errors.html").has(name))).toEqual([]);
   });
 
+  test("says which errors RPC answers with HTTP 200", () => {
+    const lineOf = (name: string) => String(site["errors.md"]).split(`## ${name}\n\n`)[1]?.split("\n")[0];
+    expect(lineOf("method-not-found")).toBe("Method not found. RPC -32601 (with HTTP 200).");
+    expect(lineOf("invalid-params")).toBe("Invalid params. RPC -32602 (with HTTP 200).");
+    expect(lineOf("agent-not-found")).toBe("Agent not found. HTTP 404 · RPC -32002 (with HTTP 200).");
+    expect(lineOf("unauthenticated")).toBe("Authentication failed. HTTP 401 · RPC -32000.");
+    expect(lineOf("too-large")).toBe("Request too large. HTTP 413 · RPC -32600.");
+  });
+
   test("says of each error what to do", () => {
     const parts = String(site["errors.md"]).split(/^## /m).slice(1);
     expect(parts).toHaveLength(Object.keys(errors).length);
@@ -58,6 +67,8 @@ describe("the documentation", () => {
 
   test("has every page as Markdown, and lists it for language models", () => {
     const names = Object.keys(site).flatMap((path) => (path.endsWith(".html") ? [path.slice(0, -5)] : []));
+    // Except for the page of an address that has none.
+    names.splice(names.indexOf("404"), 1);
     expect(names.filter((name) => site[`${name}.md`] === undefined)).toEqual([]);
     expect(names.filter((name) => !String(site["llms.txt"]).includes(`(${name}.md)`))).toEqual([]);
   });

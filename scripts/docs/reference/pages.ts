@@ -15,6 +15,8 @@ export const referencePages = (contract: Contract): Record<string, string> => {
   const { openapi, openrpc, asyncapi, errors, pushes, socketCalls } = contract;
   const sdk = describeSdk(contract);
   const http = httpGroups(openapi, sdk);
+  const ofHttp = new Set(http.flatMap(errorsIn));
+  const ofCalls = new Set([...NO_METHOD, ...rpcGroups(openrpc, sdk).flatMap(errorsIn)]);
   const isHooks = ({ name }: Group) => ABOUT_HOOKS.includes(name);
   return {
     authentication: paragraphs(
@@ -50,10 +52,12 @@ export const referencePages = (contract: Contract): Record<string, string> => {
     errors: paragraphs(
       "# Errors",
       "REST and webhooks answer an error as `application/problem+json` (RFC 9457): the last part of its `type` is the name of an entry on this page. RPC has the name in `error.data.name`. Programs decide by the name; it never changes.",
+      "`/rpc` answers a call with HTTP 200, also when the call failed. Only a request that is refused before its calls are read has another HTTP status, for instance 401 or 413.",
       ...Object.entries(errors).map(([name, { code: rpc, status, title, meaning, remedy, retry }]) => {
+        const isOfCalls = ofCalls.has(name) && !BEFORE_CALLS.includes(name);
         const codes = [
-          `HTTP ${status}`,
-          ...(rpc === null ? [] : [`RPC ${rpc}`]),
+          ...(isOfCalls && !ofHttp.has(name) ? [] : [`HTTP ${status}`]),
+          ...(rpc === null ? [] : [`RPC ${rpc}${isOfCalls ? " (with HTTP 200)" : ""}`]),
           ...(retry ? ["may succeed later, after `Retry-After`"] : []),
         ];
         return paragraphs(
@@ -66,6 +70,12 @@ export const referencePages = (contract: Contract): Record<string, string> => {
     ),
   };
 };
+
+/** Errors of a call that names no method, or is not JSON. */
+const NO_METHOD = ["parse-error", "method-not-found"];
+/** Errors of methods that are answered before any call is read. */
+const BEFORE_CALLS = ["unauthenticated", "tls-required"];
+const errorsIn = ({ entries }: Group): string[] => entries.flatMap(({ errors }) => errors);
 
 const page = (intro: string, groups: Group[], { prefix, openapi }: { prefix: string; openapi: Bundle }): string => {
   const calls = groups.map(groupOf).join("\n\n");

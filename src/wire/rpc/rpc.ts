@@ -180,7 +180,7 @@ const batchFault = (length: number): string | undefined => {
 
 const unknownMethod = (method: string, methods: RpcMethods): GatewayError => {
   if (method === "rpc.subscribe" || method === "rpc.unsubscribe")
-    return new GatewayError("method-not-found", `\`${method}\` goes over the WebSocket at /rpc/ws alone.`);
+    return new GatewayError("method-not-found", `\`${method}\` works only over the WebSocket at /rpc/ws.`);
   const hint = didYouMean(method, [...methods.keys()]) || " rpc.discover lists them.";
   return new GatewayError("method-not-found", `No method is named \`${shortened(method)}\`.${hint}`);
 };
