@@ -30,7 +30,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   "src/config/": {
     may: ["src/config/", "generated/", KIT, EVENTS],
   },
-  "src/observe/": { may: ["src/observe/", "generated/"] },
+  "src/observe/": { may: ["src/observe/", "generated/", KIT] },
   "src/console/": { may: ["src/console/", "generated/clients/"] },
   "src/gateway/": {
     may: [

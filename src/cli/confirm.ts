@@ -1,5 +1,5 @@
 import { UsageError } from "./failures.ts";
-import { isTerminal } from "./terminal.ts";
+import { forTerminal, isTerminal } from "./terminal.ts";
 
 /** Asks before something that cannot be undone. Where nobody can be asked, `--yes` has to say it. */
 export const confirmed = async (question: string, { yes }: { yes?: boolean }, signal: AbortSignal): Promise<void> => {
@@ -9,7 +9,7 @@ export const confirmed = async (question: string, { yes }: { yes?: boolean }, si
   const { createInterface } = await import("node:readline/promises");
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const answer = await asking.question(`${question} [y/N] `, { signal });
+    const answer = await asking.question(forTerminal(`${question} [y/N] `), { signal });
     if (!/^y(es)?$/i.test(answer.trim())) throw new UsageError("Nothing was done.");
   } finally {
     asking.close();

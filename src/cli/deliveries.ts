@@ -3,7 +3,7 @@ import { type StepTone, stepWords } from "#console/lib/steps.ts";
 import type { Gateway } from "#generated/clients/typescript/src/index.ts";
 import type { Delivery, DeliveryOutcome, DeliverySurface } from "#generated/clients/typescript/src/rest-types.ts";
 import type { Calling } from "./calling.ts";
-import { cut, fields, oneLine, safe } from "./output.ts";
+import { cut, fields, oneLine } from "./output.ts";
 import { print, say, styled } from "./terminal.ts";
 import { shortTime } from "./values.ts";
 
@@ -38,7 +38,7 @@ export const deliveryWords = (delivery: Delivery, { raw }: { raw?: boolean }): s
     const colour = COLOURS[tone];
     const after = `+${duration(Math.max(0, Date.parse(step.at) - began))}`.padStart(9);
     const line = `${after}  ${colour ? styled(colour, SIGNS[tone]) : SIGNS[tone]} ${oneLine(words)}`;
-    return body ? `${line}\n${safe(cut(body, 2_000)).replace(/^/gm, " ".repeat(13))}` : line;
+    return body ? `${line}\n${cut(body, 2_000).replace(/^/gm, " ".repeat(13))}` : line;
   });
   return [head, "", ...steps, ...(raw ? rawWords(delivery) : [])].join("\n");
 };
@@ -47,11 +47,7 @@ const rawWords = ({ headers, body, body_encoding: encoding }: Delivery): string[
   "",
   ...Object.entries(headers).map(([name, value]) => `${styled("dim", name)}: ${oneLine(value)}`),
   "",
-  body === null
-    ? "No body was kept."
-    : encoding === "base64"
-      ? `A body that is no text, in base64:\n${body}`
-      : safe(body),
+  body === null ? "No body was kept." : encoding === "base64" ? `A body that is no text, in base64:\n${body}` : body,
 ];
 
 const OPEN: readonly DeliveryOutcome[] = ["queued", "running"];

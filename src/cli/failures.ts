@@ -1,5 +1,6 @@
 import type { ErrorName } from "#generated/clients/typescript/src/error-names.ts";
 import type { ClientErrorName, GatewayError } from "#generated/clients/typescript/src/index.ts";
+import { oneLine } from "./output.ts";
 
 const FAILED = 1;
 export const USAGE = 2;
@@ -122,12 +123,13 @@ export const wordsFor = (error: unknown, command: string): string => {
 
 const wordsForGatewayError = (error: GatewayError, help: string): string => {
   const { name, requestId, turnId, retryAfterMs } = error;
-  const facts = [name, ...(requestId ? [requestId] : [])].join(", ");
+  const facts = oneLine([name, ...(requestId ? [requestId] : [])].join(", "));
   const wait = retryAfterMs === undefined ? "" : ` Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;
   const detail = error.detail?.replace(/Pass `(\w+)` to the client/, (_, option: string) => `Pass ${OPTIONS[option]}`);
   const { exitCode, next } = rowOf(name);
-  const ofTurn = exitCode === TURN_FAILED && turnId !== undefined ? `agent-gateway turns show ${turnId}` : undefined;
-  return withNext(`${detail ?? error.title}${wait} (${facts})`, ofTurn ?? (next === HELP ? help : next));
+  const ofTurn =
+    exitCode === TURN_FAILED && turnId !== undefined ? `agent-gateway turns show ${oneLine(turnId)}` : undefined;
+  return withNext(`${oneLine(detail ?? error.title)}${wait} (${facts})`, ofTurn ?? (next === HELP ? help : next));
 };
 
 const withNext = (message: string, next: string): string => `${message}\nNext: ${next}`;

@@ -1,3 +1,4 @@
+import { visible, visibleLine } from "#kit/visible.ts";
 import { print, say, styled } from "./terminal.ts";
 
 /** How a command prints: for people, as JSON, or ids alone. */
@@ -22,16 +23,16 @@ export const printList = <Item>(
   { items, id, columns, none, next }: List<Item>,
 ): void => {
   if (json) print(JSON.stringify(reply, null, 2));
-  else if (quiet) for (const item of items) print(id(item));
+  else if (quiet) for (const item of items) print(visibleLine(id(item)));
   else if (items.length === 0) say(none);
   else print(table(items, columns));
-  if (next && !json) say(`There are more: --cursor ${next}`);
+  if (next && !json) say(`There are more: --cursor ${oneLine(next)}`);
 };
 
 /** Prints one thing: in words, as JSON, or its id. */
 export const printItem = ({ json, quiet }: OutputOptions, item: unknown, id: string, words: () => string): void => {
   if (json) print(JSON.stringify(item, null, 2));
-  else print(quiet ? id : words());
+  else print(quiet ? visibleLine(id) : words());
 };
 
 const table = <Item>(items: readonly Item[], columns: readonly Column<Item>[]): string => {
@@ -52,13 +53,13 @@ const table = <Item>(items: readonly Item[], columns: readonly Column<Item>[]): 
 export const fields = (pairs: Record<string, string | number | null | undefined>): string => {
   const entries = Object.entries(pairs).filter(([, value]) => value !== undefined);
   const width = Math.max(...entries.map(([name]) => name.length));
-  return entries.map(([name, value]) => `${styled("dim", name.padEnd(width))}  ${value ?? "-"}`).join("\n");
+  return entries
+    .map(([name, value]) => `${styled("dim", name.padEnd(width))}  ${oneLine(String(value ?? "-"))}`)
+    .join("\n");
 };
 
-/** Text of others in one line, without what would steer a terminal. */
-export const oneLine = (text: string): string => safe(text).replace(/\s+/g, " ").trim();
-/** Text of others as it is, without what would steer a terminal: control characters, and those that turn the direction of writing. */
-export const safe = (text: string): string => text.replace(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, "");
+/** Text of others in one line, as it is printed. */
+export const oneLine = (text: string): string => visible(text.replace(/\s+/g, " ").trim());
 
 /** Cuts a text to a width. */
 export const cut = (text: string, width: number): string =>

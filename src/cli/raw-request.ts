@@ -39,11 +39,19 @@ export const sendRaw = async (
     print("");
   }
   const text = await response.text();
-  const isJson = /json/.test(response.headers.get("content-type") ?? "") && text !== "";
-  if (text !== "") print(isJson ? JSON.stringify(JSON.parse(text), null, 2) : text);
+  if (text !== "") print(indented(text, response.headers.get("content-type") ?? ""));
   if (response.ok) return;
   if (!options.include) say(`HTTP ${response.status}`);
   process.exitCode = CODES[response.status] ?? 1;
+};
+
+/** JSON with indents; any other text as it is. */
+const indented = (text: string, type: string): string => {
+  try {
+    return /json/.test(type) ? JSON.stringify(JSON.parse(text), null, 2) : text;
+  } catch {
+    return text;
+  }
 };
 
 const CODES: Record<number, number> = {

@@ -3,7 +3,7 @@ import { version } from "../version.ts";
 import { everyCommand, nameOf } from "./command-tree.ts";
 import { addCommands } from "./commands/all.ts";
 import { exitCodeOf, USAGE, wordsFor } from "./failures.ts";
-import { say } from "./terminal.ts";
+import { say, write } from "./terminal.ts";
 
 /** Runs what the command line says. Throws nothing: it prints, and sets the exit code. */
 export const run = async (args: readonly string[]): Promise<void> => {
@@ -51,9 +51,9 @@ const configure = (command: Command, isProgram: boolean): void => {
     subcommandTerm: (inner) => [inner.name(), ...inner.registeredArguments.map(argumentTerm)].join(" ").trim(),
   });
   command.configureOutput({
-    outputError: (text, write) => {
-      write(`${sentenceOf(text)}\nNext: ${nameOf(command)} --help\n`);
-    },
+    writeOut: (text) => write(process.stdout, text),
+    writeErr: (text) => write(process.stderr, text),
+    outputError: (text) => say(`${sentenceOf(text)}\nNext: ${nameOf(command)} --help`),
   });
   if (!isProgram) command.helpOption("-h, --help", "print this");
 };

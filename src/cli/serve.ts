@@ -5,6 +5,7 @@ import { createLogger, type Logger } from "#observe/logger.ts";
 import { banner } from "./banner.ts";
 import { configFile, withEnvFile } from "./configured.ts";
 import { UsageError } from "./failures.ts";
+import { print } from "./terminal.ts";
 
 export type ServeOptions = { config?: string; host?: string; port?: string };
 
@@ -92,7 +93,7 @@ export const start = async (options: ServeOptions, env: NodeJS.ProcessEnv): Prom
     readConfig,
     configState: () => watch?.state,
   }).finally(() => clearInterval(alive));
-  if (loaded.tryOut) process.stdout.write(banner(gateway, loaded.tryOut, process.cwd()));
+  if (loaded.tryOut) print(banner(gateway, loaded.tryOut, process.cwd()));
   watch = watchFile(gateway, loaded, load, logger);
   return { gateway, logger, watch };
 };

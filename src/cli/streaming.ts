@@ -1,8 +1,7 @@
 import type { TurnStream } from "#generated/clients/typescript/src/index.ts";
 import type { TurnEvent } from "#generated/clients/typescript/src/rest-types.ts";
 import type { OutputOptions } from "./output.ts";
-import { safe } from "./output.ts";
-import { print, withProgress } from "./terminal.ts";
+import { print, printPieces, withProgress } from "./terminal.ts";
 
 /** Prints a reply as it is written; with `--json` the events, one a line; with `-q` the turn's id alone, once it has ended. */
 export const printStream = async (stream: TurnStream, { json, quiet }: OutputOptions): Promise<void> => {
@@ -14,20 +13,19 @@ export const printStream = async (stream: TurnStream, { json, quiet }: OutputOpt
     }
     return;
   }
-  const pieces = stream.text()[Symbol.asyncIterator]();
-  let last = "";
-  try {
-    let next = await withProgress("waiting for the reply", pieces.next());
-    while (!next.done) {
-      last = safe(next.value);
-      process.stdout.write(last);
-      next = await pieces.next();
-    }
-  } finally {
-    // Also after Ctrl-C: what comes next on a terminal begins a line of its own.
-    if (last !== "" && !last.endsWith("\n")) process.stdout.write("\n");
-  }
+  await printPieces(awaited(stream.text()));
 };
+
+/** The pieces, with progress shown until the first one. */
+async function* awaited(text: AsyncIterable<string>): AsyncGenerator<string> {
+  const pieces = text[Symbol.asyncIterator]();
+  try {
+    for (let next = await withProgress("waiting for the reply", pieces.next()); !next.done; next = await pieces.next())
+      yield next.value;
+  } finally {
+    await pieces.return?.();
+  }
+}
 
 /** A turn that ended without a reply, as an error with the exit code of one. */
 const throwFailure = ({ event, data }: TurnEvent): void => {

@@ -1,8 +1,7 @@
 import { createInterface } from "node:readline";
 import type { Calling } from "./calling.ts";
 import { exitCodeOf, wordsFor } from "./failures.ts";
-import { safe } from "./output.ts";
-import { isTerminal, print, say, styled } from "./terminal.ts";
+import { forTerminal, isTerminal, printPieces, say, styled } from "./terminal.ts";
 
 type Talk = Calling<{ session?: string; user?: string; model?: string }>;
 
@@ -13,7 +12,7 @@ export const talk = async ({ gateway, options, signal }: Talk, agent: string): P
     input: process.stdin,
     output: isPerson ? process.stdout : undefined,
     terminal: isPerson,
-    prompt: styled("bold", "> "),
+    prompt: forTerminal(styled("bold", "> ")),
   });
   let session = options.session;
   let writing: AbortController | undefined;
@@ -62,11 +61,7 @@ export const talk = async ({ gateway, options, signal }: Talk, agent: string): P
     const started = await gateway.chat.start(body, { signal: AbortSignal.any([signal, stop]) });
     const cancel = () => void gateway.turns.cancel(started.turn_id).catch(() => {});
     stop.addEventListener("abort", cancel, { once: true });
-    for await (const piece of gateway.turns
-      .events(started.turn_id, {}, { signal: AbortSignal.any([signal, stop]) })
-      .text())
-      process.stdout.write(safe(piece));
-    print("");
+    await printPieces(gateway.turns.events(started.turn_id, {}, { signal: AbortSignal.any([signal, stop]) }).text());
     return started.session_id;
   }
 };

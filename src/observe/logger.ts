@@ -1,4 +1,5 @@
 import { isatty } from "node:tty";
+import { visible } from "#kit/visible.ts";
 import { createLogWriter, type LogWriter } from "#observe/log-writer.ts";
 import { loggableMember } from "#observe/loggable.ts";
 import { localTime, prettyLine } from "#observe/pretty.ts";
@@ -61,7 +62,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
       const value = (fields as Record<string, unknown>)[key];
       if (value !== undefined) record[OWN.has(key) ? `_${key}` : key] = loggableMember(key, value, budget);
     }
-    return redactor.jsonLine(`${JSON.stringify(record)}\n`);
+    return visible(redactor.jsonLine(`${JSON.stringify(record)}\n`));
   };
   const lineOf = (level: Level, event: string, fields: object): string => {
     try {

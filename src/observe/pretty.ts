@@ -1,17 +1,12 @@
+import { visibleLine } from "#kit/visible.ts";
 import { type Budget, loggableMember } from "#observe/loggable.ts";
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal obeys these characters
-const obeyed = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 const bare = /^"[\w./:@+*-]+"$/;
-
-/** Characters that a terminal would obey instead of show come out escaped: a request must not draw on the operator's screen. */
-const harmless = (text: string): string =>
-  text.replace(obeyed, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 const stackOf = (error: Error, budget: Budget): string => {
   try {
     const frames = String(error.stack).split("\n").slice(1, 20);
-    return frames.map((frame) => `\n    ${harmless(budget.cut(frame.trim(), 300))}`).join("");
+    return frames.map((frame) => `\n    ${visibleLine(budget.cut(frame.trim(), 300))}`).join("");
   } catch {
     return "";
   }
@@ -29,14 +24,14 @@ const COLOURS: Record<string, number> = { debug: 90, info: 32, warn: 33, error: 
 const GREY = 90;
 const painted = (text: string, colour: number | undefined): string => `\u001b[${colour ?? 0}m${text}\u001b[0m`;
 
-/** One event for a person's eyes: `10:54:31.123+02:00 info  request operation=chat.send status=200`. */
+/** One event for a person's eyes, with no character of a request that would draw on the screen: `10:54:31.123+02:00 info  request operation=chat.send status=200`. */
 export const prettyLine = (
   { time, level, event, colour }: { time: string; level: string; event: string; colour: boolean },
   fields: object,
   budget: Budget,
 ): string => {
   const paint = colour ? painted : (text: string) => text;
-  let line = `${paint(time, GREY)} ${paint(level.padEnd(5), COLOURS[level])} ${harmless(event)}`;
+  let line = `${paint(time, GREY)} ${paint(level.padEnd(5), COLOURS[level])} ${visibleLine(event)}`;
   let stack = "";
   for (const key of Object.keys(fields)) {
     const value = (fields as Record<string, unknown>)[key];
@@ -44,7 +39,7 @@ export const prettyLine = (
     const shown = value instanceof Error ? `${value.name}: ${value.message}` : value;
     if (value instanceof Error) stack += stackOf(value, budget);
     const text = JSON.stringify(loggableMember(key, shown, budget));
-    line += ` ${paint(`${harmless(key)}=`, GREY)}${bare.test(text) ? text.slice(1, -1) : harmless(text)}`;
+    line += ` ${paint(`${visibleLine(key)}=`, GREY)}${bare.test(text) ? text.slice(1, -1) : visibleLine(text)}`;
   }
   return `${line}${stack}\n`;
 };

@@ -39,7 +39,8 @@ variables in \`gateway.env\`. For a gateway elsewhere, pass \`--url\` and its to
 ## What it prints
 
 Data goes to standard output, words to standard error. \`--json\` prints JSON; commands that go on, such as \`tail\`, print one object a line. \`-q\` prints ids
-alone. Colours and progress are for terminals; \`NO_COLOR\` turns the colours off. Every error ends with the next command.
+alone. A control character in a text of a sender, a server or a file is printed as \`\\u001b\`, in JSON and
+elsewhere, so that it cannot steer the terminal. Colours and progress are for terminals; \`NO_COLOR\` turns the colours off. Every error ends with the next command.
 
 | exit code | |
 |---|---|

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { DryRun, DryRunRequest, MappedPayload } from "#generated/clients/typescript/src/rest-types.ts";
 import { calling } from "../calling.ts";
 import { UsageError } from "../failures.ts";
-import { fields, oneLine, printItem, safe } from "../output.ts";
+import { fields, oneLine, printItem } from "../output.ts";
 import { styled } from "../terminal.ts";
 import { headersOf, jsonOf, readFile } from "../values.ts";
 
@@ -54,7 +54,7 @@ export const addHooks = (program: Command): void => {
               : `${styled("red", "✕")} ${mapping}: ${failedWords(failed)}`;
             const agent =
               turn === null ? "" : `  → ${turn.agent}${turn.session_id === null ? "" : `, session ${turn.session_id}`}`;
-            return `${head}${agent}${message === null ? "" : `\n${safe(message).replace(/^/gm, "    ")}`}`;
+            return `${head}${agent}${message === null ? "" : `\n${message.replace(/^/gm, "    ")}`}`;
           }),
           startWords(run),
         ].join("\n"),

@@ -44,12 +44,11 @@ export const addSend = (program: Command): void => {
         return await printStream(gateway.chat.stream(body, { signal, idempotencyKey }), options);
       }
       const { withProgress } = await import("../terminal.ts");
-      const { safe } = await import("../output.ts");
       const reply = await withProgress(
         "waiting for the reply",
         Promise.resolve(gateway.chat.send(body, { signal, idempotencyKey })),
       );
-      print(options.json ? JSON.stringify(reply, null, 2) : options.quiet ? reply.turn_id : safe(reply.reply));
+      print(options.json ? JSON.stringify(reply, null, 2) : options.quiet ? reply.turn_id : reply.reply);
     },
   );
 };

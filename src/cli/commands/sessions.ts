@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { types } from "#generated/clients/typescript/src/rpc.ts";
 import { calling } from "../calling.ts";
 import { confirmed } from "../confirm.ts";
-import { cut, fields, oneLine, printItem, printList, safe } from "../output.ts";
+import { cut, fields, oneLine, printItem, printList } from "../output.ts";
 import { styled, withProgress } from "../terminal.ts";
 import { shortTime, wholeNumber } from "../values.ts";
 
@@ -119,5 +119,5 @@ const messageWords = ({ role, text, createdAt, toolCalls = [], compacted }: type
   const calls =
     toolCalls.length === 0 ? "" : ` (${toolCalls.length} tool calls${failed > 0 ? `, ${failed} failed` : ""})`;
   const head = `${shortTime(createdAt)}  ${styled("bold", role)}${calls}${compacted ? " (compacted)" : ""}`;
-  return `${head}\n${safe(text).replace(/^/gm, "  ")}`;
+  return `${head}\n${text.replace(/^/gm, "  ")}`;
 };

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { calling } from "../calling.ts";
-import { cut, fields, oneLine, printItem, printList, safe } from "../output.ts";
+import { cut, fields, oneLine, printItem, printList } from "../output.ts";
 import { say } from "../terminal.ts";
 import { fieldsOf, jsonOf, textOf } from "../values.ts";
 
@@ -45,7 +45,7 @@ export const addSkills = (program: Command): void => {
           agents: agents.join(", "),
           params: params && JSON.stringify(params),
         });
-        return `${head}\n\n${safe(instructions)}`;
+        return `${head}\n\n${instructions}`;
       });
     },
   );

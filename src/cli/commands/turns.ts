@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
 import type { Turn } from "#generated/clients/typescript/src/rest-types.ts";
 import { calling } from "../calling.ts";
-import { fields, oneLine, printItem, printList, safe } from "../output.ts";
-import { print, say } from "../terminal.ts";
+import { fields, oneLine, printItem, printList } from "../output.ts";
+import { print, printPieces, say } from "../terminal.ts";
 import { shortTime, wholeNumber } from "../values.ts";
 
 const STATES = ["queued", "running", "completed", "failed", "cancelled"] as const;
@@ -65,9 +65,7 @@ export const addTurns = (program: Command): void => {
         return;
       }
       if (options.follow) {
-        for await (const piece of gateway.turns.events(id, {}, { signal }).text()) process.stdout.write(safe(piece));
-        print("");
-        return;
+        return await printPieces(gateway.turns.events(id, {}, { signal }).text());
       }
       const turn = await gateway.turns.get(id, { signal });
       printItem(options, turn, id, () => turnWords(turn));
@@ -104,5 +102,5 @@ const turnWords = (turn: Turn): string => {
     tokens: usage === null ? undefined : usage.total,
     why: error === null ? undefined : `${error.name}: ${oneLine(error.detail ?? error.title)}`,
   });
-  return turn.reply === null ? head : `${head}\n\n${safe(turn.reply)}`;
+  return turn.reply === null ? head : `${head}\n\n${turn.reply}`;
 };

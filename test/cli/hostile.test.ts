@@ -1,0 +1,256 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { everyCommand, nameOf } from "#cli/command-tree.ts";
+import { createProgram, run } from "#cli/run.ts";
+import { visible } from "#kit/visible.ts";
+import { emptyFolder, startCli } from "./cli.ts";
+import { type Attack, type Mode, startHostileGateway } from "./hostile-gateway.ts";
+
+/** What steers a terminal or turns the direction of writing. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not come
+const STEERING = /[\x00-\x08\x0b-\x1f\x7f-\x9f]|\p{Bidi_Control}/u;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: that is how a style begins
+const STYLES = /\x1b\[\d+m/g;
+
+const folder = emptyFolder(afterAll);
+const file = (name: string, text: string): string => {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+};
+const payload = file("payload.json", '{"status":"firing"}');
+const id = "01M7YN0XENG6PX2VW8BN0JQS4T";
+
+/** A call of each command that calls a gateway. `[]` in it stands for a hostile text of the caller's own. */
+const CALLS: Record<string, string[][]> = {
+  send: [
+    ["main", "Hello"],
+    ["main", "Hello", "--no-stream"],
+  ],
+  "skills list": [[]],
+  "skills show": [["summarise-thread"]],
+  "skills trigger": [["summarise-thread", "length=short"]],
+  "deliveries list": [[]],
+  "deliveries tail": [[]],
+  "deliveries show": [[`dlv_${id}`, "--raw"]],
+  "deliveries replay": [[`dlv_${id}`], [`dlv_${id}`, "--wait"]],
+  "turns list": [[]],
+  "turns show": [[`turn_${id}`], [`turn_${id}`, "--follow"]],
+  "turns cancel": [[`turn_${id}`]],
+  "events list": [[]],
+  "events tail": [[]],
+  "events replay": [[`evt_${id}`]],
+  "sessions list": [[]],
+  "sessions show": [["agent:main:main"]],
+  "sessions compact": [["agent:main:main"]],
+  "sessions delete": [["agent:main:main", "--yes"]],
+  "hooks test": [[payload], [`dlv_${id}`]],
+  "hooks send": [[payload], [payload, "--as", "github", "--mapping", "github", "--secret", "of-the-test"]],
+  open: [[], [`dlv_${id}`]],
+  health: [[], ["--live"]],
+  doctor: [[]],
+  usage: [[]],
+  "config show": [["--all"]],
+  "agents list": [[]],
+  "agents show": [["main"]],
+  "agents reload": [["main"]],
+  "agents pause": [["main"]],
+  "agents resume": [["main"]],
+  "agents beat": [["main"]],
+  "keys create": [["ci"]],
+  "keys list": [[]],
+  "keys rotate": [[`key_${id}`]],
+  "keys revoke": [[`key_${id}`, "--yes"]],
+  "diagnostics export": [["-"]],
+  call: [["agent.list"]],
+  api: [
+    ["GET", "/api/v1/turns", "-i"],
+    ["GET", "/metrics"],
+  ],
+  openapi: [[]],
+  openrpc: [[]],
+};
+
+/** Commands that print nothing of a gateway's, with a hostile text as an argument or in a file. */
+const LOCAL: Record<string, (text: string) => string[]> = {
+  serve: (text) => ["--config", join(folder, text)],
+  init: (text) => [join(payload, text), "--yes"],
+  check: (text) => [
+    file("hostile.json5", `{ ${JSON.stringify(text)}: 1, agents: { main: { backend: ${JSON.stringify(text)} } } }`),
+  ],
+  backup: (text) => [join(folder, text), "--store", text],
+  mock: (text) => ["--port", text],
+  completion: (text) => [text],
+  chat: (text) => ["main", `--un${text}`],
+};
+
+/** Commands that try nothing a second time after an answer that cannot be read, and so need no pause here. */
+const ONCE = ["health", "doctor", "api", "diagnostics"];
+
+/** Without our styles, and without the time of day. */
+const settled = ({ out, err }: { out: string; err: string }): string[] =>
+  [out, err].map((text) => text.replace(STYLES, "").replace(/"at": "[^"]+"|\d\d:\d\d:\d\d/, ""));
+
+/** Runs a command in this process, and gives what it printed. */
+const printed = (args: readonly string[]) => captured(() => run(args));
+
+const captured = async (act: () => Promise<void>): Promise<{ out: string; err: string }> => {
+  let [out, err] = ["", ""];
+  const spies = [
+    vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+      out += text;
+      return true;
+    }),
+    vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+      err += text;
+      return true;
+    }),
+  ];
+  const isOurs = new Set(process.listeners("SIGINT"));
+  try {
+    await act();
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+    for (const listener of process.listeners("SIGINT")) if (!isOurs.has(listener)) process.off("SIGINT", listener);
+    process.stdout.removeAllListeners("error");
+    process.exitCode = undefined;
+  }
+  return { out, err };
+};
+
+const attacks = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(
+        "\u001b[31m",
+        "\u001b]0;owned\u0007",
+        "\u001b]52;c;Y3VybA==\u001b\\",
+        "\u009b2J",
+        "\u009d0;x\u009c",
+      ),
+      fc.constantFrom("\r", "\b\b\b", "\u007f", "\u202e", "\u2066", "\u200f", "\u061c", "\u0000", "\n", "\ud800"),
+      fc.string({ unit: "binary", maxLength: 20 }),
+    ),
+    { minLength: 1, maxLength: 4 },
+  )
+  .map((parts) => parts.join(""));
+const attack = fc.record({
+  mode: fc.constantFrom<Mode>("answers", "answers", "refuses", "babbles"),
+  keepsFirst: fc.boolean(),
+  texts: fc.array(attacks, { minLength: 1, maxLength: 7 }),
+});
+
+const plain: Attack = { mode: "answers", keepsFirst: true, texts: ["\u001b[31mred\u001b[0m\u009b2J\u202e\r\u0007"] };
+
+describe("no text of a gateway steers the terminal", async () => {
+  const gateway = await startHostileGateway(afterAll);
+  const tokens = [
+    "--url",
+    gateway.url,
+    "--key",
+    "key-of-test",
+    "--rpc-token",
+    "rpc-of-test",
+    "--webhook-token",
+    "hook-of-test",
+  ];
+
+  test("every command is tried", () => {
+    const all = [...everyCommand(createProgram())]
+      .filter(({ commands, parent }) => parent !== null && commands.length === 0)
+      .map((command) => nameOf(command).replace("agent-gateway ", ""));
+    expect([...Object.keys(CALLS), ...Object.keys(LOCAL), "deliveries curl"].sort()).toEqual(all.sort());
+  });
+
+  const calls = Object.entries(CALLS).flatMap(([command, each]) =>
+    each.map((call) => {
+      const typed = [...command.split(" "), ...call];
+      return [typed.join(" ").replace(folder, ""), typed] as const;
+    }),
+  );
+
+  test.each(calls)("%s", async (_, call) => {
+    const asked = async (given: Attack, ...how: string[]) => {
+      gateway.set(given);
+      return await printed([...call, ...how, ...tokens]);
+    };
+    await fc.assert(
+      fc.asyncProperty(attack, fc.constantFrom([], [], ["--json"], ["-q"]), async (given, how) => {
+        const mode = given.mode === "babbles" && !ONCE.includes(call[0] ?? "") ? "refuses" : given.mode;
+        const { out, err } = await asked({ ...given, mode }, ...how);
+        expect(out).not.toMatch(STEERING);
+        expect(err).not.toMatch(STEERING);
+      }),
+      { numRuns: 6 },
+    );
+    if (call[0] === "open") return; // On a terminal it opens a browser.
+    // Our own styles are all that a terminal gets more than a pipe.
+    const piped = await asked(plain);
+    process.stdout.isTTY = true;
+    const shown = await asked(plain).finally(() => (process.stdout.isTTY = false));
+    expect(settled(shown)).toEqual(settled(piped));
+  });
+
+  test("JSON says the same as the answer", async () => {
+    for (const call of [
+      ["agents", "list"],
+      ["turns", "show", `turn_${id}`],
+      ["sessions", "show", "agent:main:main"],
+    ]) {
+      gateway.set(plain);
+      const { out } = await printed([...call, "--json", ...tokens]);
+      const answer = gateway.answered() as { result?: unknown };
+      expect(JSON.parse(out)).toEqual(answer.result ?? answer);
+      expect(out).toContain("\\u001b[31mred\\u001b[0m\\u009b2J\\u202e\\r\\u0007");
+    }
+  });
+
+  test("a reply in pieces steers nothing, also where a sequence or a line break is in two", async () => {
+    const { printPieces } = await import("#cli/terminal.ts");
+    const pieces = fc.array(fc.oneof(attacks, fc.constantFrom("\r", "\n", "\ud83d", "\ude00", "\u001b", "[31m")));
+    await fc.assert(
+      fc.asyncProperty(pieces, async (given) => {
+        const { out } = await captured(() =>
+          printPieces(
+            (async function* () {
+              yield* given;
+            })(),
+          ),
+        );
+        const whole = visible(given.join(""));
+        expect(out).toBe(whole === "" || whole.endsWith("\n") ? whole : `${whole}\n`);
+        expect(out).not.toMatch(STEERING);
+      }),
+    );
+  });
+});
+
+test.each(Object.entries(LOCAL))("%s prints nothing of its arguments or files that steers", async (command, argsOf) => {
+  await fc.assert(
+    fc.asyncProperty(attacks, async (text) => {
+      const { out, err } = await printed([command, ...argsOf(text.replaceAll("\0", ""))]);
+      expect(out + err).not.toMatch(STEERING);
+      expect(out + err).not.toBe("");
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test("serve shows a folder's name and a stranger's request, and obeys neither", async () => {
+  const cwd = join(folder, "\u001b[2J\u009b31m\u202e");
+  mkdirSync(cwd);
+  const serving = startCli(["serve", "--port", "0"], {
+    cwd,
+    env: { LOG_LEVEL: "debug", NO_COLOR: "1" },
+    terminal: true,
+  });
+  await serving.until(({ out }) => out.includes(" listening "));
+  const [url = ""] = /http:\/\/127\.0\.0\.1:\d+/.exec(serving.result.out) ?? [];
+  await fetch(`${url}/api/v1/%1b[31m%C2%9b2J%E2%80%AE`, { headers: { "user-agent": "\u009b31m" } });
+  await serving.until(({ out }) => out.includes(" request "));
+  expect(serving.result.out).toContain("\\u001b[2J\\u009b31m\\u202e");
+  // The terminal itself ends lines with a carriage return.
+  expect(serving.result.out.replaceAll("\r\n", "\n")).not.toMatch(STEERING);
+});
