@@ -5,6 +5,7 @@ import { text as textOf } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { root, startProcess } from "#test/harness/process.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
+import { auditCommand } from "./command.ts";
 import { createGateway, type Target } from "./gateway.ts";
 import { audit, type Row, summaryOf } from "./report.ts";
 import { clearUp, requirementsOf } from "./requirements.ts";
@@ -35,10 +36,16 @@ const auditOf = async (target: Target, flood = false): Promise<Row[]> => {
 const failing = (found: readonly Row[]): string[] =>
   found.filter(({ outcome }) => outcome === "fails").map(({ text, words }) => `${text}: ${words}`);
 
-const run = (args: readonly string[], env: Record<string, string> = {}) => {
-  const secrets = { REST_API_KEY: key, RPC_TOKEN: rpcToken, WEBHOOK_TOKEN: webhookToken };
-  const options = { cwd: root, env: { ...process.env, ...secrets, ...env }, encoding: "utf8" } as const;
+const secrets = { REST_API_KEY: key, RPC_TOKEN: rpcToken, WEBHOOK_TOKEN: webhookToken };
+const runProcess = (args: readonly string[]) => {
+  const options = { cwd: root, env: { ...process.env, ...secrets }, encoding: "utf8" } as const;
   return spawnSync("node_modules/.bin/tsx", ["test/audit/main.ts", ...args], options);
+};
+const run = async (args: readonly string[], env: Record<string, string>) => {
+  const said: string[] = [];
+  const out = { print: () => {}, complain: (text: string) => said.push(`${text}\n`) };
+  const status = await auditCommand(args, { ...secrets, ...env }, out);
+  return { status, stderr: said.join("") };
 };
 
 type Reply = { status: number; type: string; text: string };
@@ -83,7 +90,7 @@ describe("an audit", () => {
     expect((result as { sessions: { sessionId: string }[] }).sessions.map(({ sessionId }) => sessionId)).toEqual([
       "agent:main:main",
     ]);
-    const { status, stdout } = run([audited.url, "--json"]);
+    const { status, stdout } = runProcess([audited.url, "--json"]);
     expect([status, JSON.parse(stdout).requirements]).toEqual([0, found]);
   });
 
@@ -153,8 +160,8 @@ describe("npm run audit", () => {
     ],
     [["--surprise"], {}, /^Unknown option '--surprise'/],
     [["http://127.0.0.1:9"], {}, /^http:\/\/127.0.0.1:9\/rpc did not answer: /],
-  ])("refuses what it cannot begin with: %j %j", (args, env, words) => {
-    const { status, stderr } = run(args, env);
+  ])("refuses what it cannot begin with: %j %j", async (args, env, words) => {
+    const { status, stderr } = await run(args, env);
     expect(stderr).toMatch(words);
     expect(status).toBe(2);
   });
