@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { curlOf } from "#console/lib/curl.ts";
 import { duration, relative } from "#console/lib/format.ts";
 import { kindOfId, shortId } from "#console/lib/ids.ts";
 import { phasesOf, type Step, stepWords } from "#console/lib/steps.ts";
@@ -36,26 +35,6 @@ test("every step that the contract names has words of its own", () => {
   expect(names.length).toBeGreaterThan(30);
   for (const name of names) expect(stepWords(step(0, name)).words, name).not.toBe(name);
   expect(stepWords(step(0, "something.new")).words).toBe("something.new");
-});
-
-test("a command names secrets by variables and keeps the body as it is", () => {
-  const body = `{"text":"it's\nEOF"}\nEOF`;
-  const command = curlOf({
-    method: "POST",
-    url: "http://127.0.0.1:1/hooks/wake",
-    headers: { authorization: "Bearer $WEBHOOK_TOKEN", "x-note": "it's `here`" },
-    body,
-  });
-  expect(command).toBe(
-    [
-      "curl 'http://127.0.0.1:1/hooks/wake' \\",
-      '  -H "authorization: Bearer $WEBHOOK_TOKEN" \\',
-      "  -H 'x-note: it'\\''s `here`' \\",
-      "  --data-binary @- <<'EOF_'",
-      body,
-      "EOF_",
-    ].join("\n"),
-  );
 });
 
 test("times and ids are short", () => {

@@ -62,7 +62,7 @@ describe("the places of a template", () => {
 
 describe("the command that sends a webhook", () => {
   it("names the shared token by a variable", () => {
-    const command = curlOfHook({ url: "http://gw/hooks/deploy", verify: null, body: "{}" });
+    const command = curlOfHook({ origin: "http://gw", path: "/hooks/deploy", verify: null, body: "{}" });
     expect(command).toContain('-H "authorization: Bearer $WEBHOOK_TOKEN"');
   });
 
@@ -73,8 +73,9 @@ describe("the command that sends a webhook", () => {
     ["standard-webhooks", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
   ] as [SignatureScheme, string, string][])("signs as %s does, in a shell", (type, variable, secret) => {
     const body = `{"text":"it's $HOME"}`;
+    const command = curlOfHook({ origin: "http://gw", path: "/hooks/x", verify: type, body });
     // In the place of curl, a function that writes its arguments.
-    const script = `curl() { printf '%s\\n' "$@"; }\n${curlOfHook({ url: "http://gw/hooks/x", verify: type, body })}`;
+    const script = command.replace('curl "$@"', `curl() { printf "%s\\n" "$@"; }\n$&`);
     const said = execFileSync("sh", ["-c", script], { env: { ...process.env, [variable]: secret }, encoding: "utf8" });
     const lines = said.trimEnd().split("\n");
     const headers = Object.fromEntries(

@@ -147,16 +147,15 @@ export const addDeliveries = (program: Command): void => {
       .argument("<delivery>", "its id")
       .addHelpText(
         "after",
-        "\nThe command names secrets by variables: $REST_API_KEY, $RPC_TOKEN, $WEBHOOK_TOKEN.\n\nExample:\n  agent-gateway deliveries curl dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+        "\nThe command works in sh, bash, zsh and fish. It names secrets by variables: $REST_API_KEY, $RPC_TOKEN, $WEBHOOK_TOKEN.\n\nExample:\n  agent-gateway deliveries curl dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
     async ({ gateway, address, options, signal }, id = "") => {
       const delivery = await gateway.deliveries.get(id, { signal });
-      const { curlOfDelivery, isSigned } = await import("#console/lib/requests.ts");
+      const { curlNote, curlOfDelivery } = await import("#console/lib/requests.ts");
       const command = curlOfDelivery(delivery, address.url);
       printItem(options, { command }, id, () => command);
-      if (isSigned(delivery) && !options.json)
-        say("Its sender signed it. This command sends the webhook token in place of the signature.");
-      if (delivery.body === null && delivery.bytes > 0 && !options.json) say("Its body was not kept.");
+      const note = curlNote(delivery);
+      if (note !== undefined && !options.json) say(note);
     },
   );
 };

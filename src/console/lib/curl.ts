@@ -1,41 +1,106 @@
+import { commandOf, isPrintable, printfOf } from "./shell.ts";
+
+/** A variable of the reader's shell that holds a secret of the gateway. */
+export type SecretVariable = "REST_API_KEY" | "RPC_TOKEN" | "WEBHOOK_TOKEN";
+
 /** A request that a curl command can repeat. */
 type CurlRequest = {
   method: string;
-  url: string;
-  headers?: Readonly<Record<string, string>>;
-  body?: string | undefined;
+  origin: string;
+  /** With the query. It has a character for each byte. */
+  path: string;
+  /** The variable that the command names in the place of the bearer token. */
+  secret?: SecretVariable | undefined;
+  /** A value has a character for each byte. Null: curl must not add this header. */
+  headers?: Readonly<Record<string, string | null>>;
+  body?: string | Uint8Array | undefined;
 };
 
-/** A text in single quotes, as a shell takes it. */
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+/** An option of curl, and its value. */
+type Argument = { option: string; value: Uint8Array };
 
-/** A header whose value names a variable stands in double quotes, so that the shell fills it in. */
-const header = (name: string, value: string): string => {
-  const text = `${name}: ${value}`;
-  return /\$[A-Z_]+/.test(value) ? `"${text.replaceAll(/["\\`]/g, "\\$&")}"` : quoted(text);
+/** A path that curl sends as it is written. It reads brackets and braces as patterns, resolves dots, cuts at `#`, and refuses spaces. */
+const ORDINARY_PATH = /^(?!.*\/(?:\.|%2e){1,2}(?:[/?]|$))\/[\w\-.~!$&'()*+,;=:@%/?]*$/i;
+/** From this size on curl asks for permission first. */
+const ASKS_FROM = 1024 * 1024;
+/** A fourth of the most that Linux takes for one argument. */
+const MOST_IN_ARGUMENT = 32 * 1024;
+
+/**
+ * The command that sends a request again, in any of the shells that `shell.ts` names. All that was sent is quoted. The only variable in it is the
+ * secret's.
+ */
+export const curlOf = (request: CurlRequest): string => {
+  const { secret } = request;
+  const body = bytesOfBody(request.body);
+  const args = argumentsOf(request);
+  const isArgument = body.length > 0 && body.length <= MOST_IN_ARGUMENT && isPrintable(body);
+  if (isArgument) args.push({ option: "--data-raw ", value: body });
+  const values = args.map(({ value }) => value);
+  return commandOf(values, secret, (word, variable) => {
+    const [first, ...others] = args.map(({ option, value }) => option + word(value));
+    const authorization = secret === undefined ? [] : [`-H "authorization: Bearer ${variable}"`];
+    const isPiped = body.length > 0 && !isArgument;
+    const lines = [`curl ${first}`, ...authorization, ...others, ...(isPiped ? ["--data-binary @-"] : [])];
+    return (isPiped ? `${printfOf(body)} | ` : "") + lines.join(" \\\n  ");
+  });
 };
 
-/** A word that the body does not have as a line, to end it with. */
-const endOf = (body: string): string => {
-  let end = "EOF";
-  while (body.split("\n").includes(end)) end += "_";
-  return end;
-};
-
-/** The command that sends a request again. Secrets are named by variables, never written out. */
-export const curlOf = ({ method, url, headers = {}, body }: CurlRequest): string => {
-  const parts = [
-    `curl ${method === "GET" || (method === "POST" && body !== undefined) ? "" : `-X ${method} `}${quoted(url)}`,
-    ...Object.entries(headers).map(([name, value]) => `-H ${header(name, value)}`),
+/** The arguments of curl but for the body and the secret; the address is the first. */
+export const argumentsOf = ({ method, origin, path, headers = {}, body }: CurlRequest): Argument[] => {
+  const { length } = bytesOfBody(body);
+  const [address, ...target] = addressOf(origin, path);
+  return [
+    ...(address === undefined ? [] : [address]),
+    ...methodOf(method, length > 0),
+    ...target,
+    ...Object.entries(headers).map(([name, value]) => ({ option: "-H ", value: headerLine(name, value) })),
+    ...(length >= ASKS_FROM ? [{ option: "-H ", value: bytesOf("expect:") }] : []),
   ];
-  if (body === undefined) return parts.join(" \\\n  ");
-  const end = endOf(body);
-  return `${[...parts, `--data-binary @- <<'${end}'`].join(" \\\n  ")}\n${body}\n${end}`;
 };
 
-/** The command that sends a message to an agent. */
-export const chatCommand = (origin: string, body: object, key = "$REST_API_KEY"): string =>
+const bytesOfBody = (body: string | Uint8Array = ""): Uint8Array =>
+  typeof body === "string" ? new TextEncoder().encode(body) : body;
+
+/** A text with a character for each byte. One that has others is taken as UTF-8. */
+const bytesOf = (text: string): Uint8Array =>
+  /^[\0-\xff]*$/.test(text)
+    ? Uint8Array.from(text, (character) => character.charCodeAt(0))
+    : new TextEncoder().encode(text);
+
+/** The origin can have a path of its own, where a proxy stands in front. */
+const addressOf = (origin: string, path: string): Argument[] => {
+  if (ORDINARY_PATH.test(path)) return [{ option: "", value: bytesOf(origin + path) }];
+  const prefix = path.startsWith("/") ? new URL(origin).pathname.replace(/\/$/, "") : "";
+  return [
+    { option: "", value: bytesOf(origin) },
+    { option: "--request-target ", value: bytesOf(prefix + path) },
+  ];
+};
+
+/** Without a body, `-X HEAD` would wait for the body of the answer. */
+const methodOf = (method: string, hasBody: boolean): Argument[] => {
+  if (method === (hasBody ? "POST" : "GET")) return [];
+  const isHead = method === "HEAD" && !hasBody;
+  return [{ option: isHead ? "--head -X " : "-X ", value: bytesOf(method) }];
+};
+
+/** A header as curl takes it: `name;` sends an empty value, `name:` sends none. A line's end cannot be in a header. */
+const headerLine = (name: string, value: string | null): Uint8Array => {
+  const line = value?.replaceAll(/[\r\n\0]/g, " ").trim();
+  return bytesOf(line === undefined ? `${name}:` : line === "" ? `${name};` : `${name}: ${line}`);
+};
+
+/** The command that sends a message to an agent, with the key or its variable. */
+export const chatCommand = (origin: string, body: object, key?: string): string =>
   curlOf({
-    ...{ method: "POST", url: `${origin}/api/v1/chat/send`, body: JSON.stringify(body) },
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    method: "POST",
+    origin,
+    path: "/api/v1/chat/send",
+    secret: key === undefined ? "REST_API_KEY" : undefined,
+    headers: {
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      "content-type": "application/json",
+    },
+    body: JSON.stringify(body),
   });

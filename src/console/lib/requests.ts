@@ -1,43 +1,53 @@
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { curlOf } from "./curl.ts";
 
-/** Headers that belong to a connection, those that curl sets itself, and the key with which a request starts nothing anew. */
-const DROPPED = new Set([
+/**
+ * Headers that a command leaves out: those of a connection, the packing of the answer, which a terminal cannot show, and the key with which a
+ * request starts nothing new.
+ */
+const LEFT_OUT = new Set([
   "host",
   "connection",
-  "content-length",
-  "accept-encoding",
-  "accept-language",
-  "idempotency-key",
-  "sec-fetch-mode",
-  "user-agent",
-  "accept",
-  "transfer-encoding",
+  "keep-alive",
+  "proxy-connection",
+  "http2-settings",
+  "te",
+  "trailer",
+  "upgrade",
   "expect",
+  "content-length",
+  "transfer-encoding",
+  "accept-encoding",
+  "idempotency-key",
 ]);
-const SIGNED = ["x-hub-signature-256", "stripe-signature", "x-slack-signature", "webhook-signature"];
 
 /** Says if its sender proved itself by a signature, which is good for no other body and no later time. */
 export const isSigned = ({ timeline }: Pick<Delivery, "timeline">): boolean =>
   timeline.some(({ name }) => name.startsWith("signature."));
 
-/** The variable that a command names in the place of the secret. */
-const secretOf = (surface: Delivery["surface"]): Record<string, string> => {
-  if (surface === "rest") return { authorization: "Bearer $REST_API_KEY" };
-  if (surface === "rpc") return { authorization: "Bearer $RPC_TOKEN" };
-  return { authorization: "Bearer $WEBHOOK_TOKEN" };
+const SECRETS = { rest: "REST_API_KEY", rpc: "RPC_TOKEN", hooks: "WEBHOOK_TOKEN" } as const;
+
+/** The command that sends a recorded request again, from outside: its method, path, headers and body as they were recorded. */
+export const curlOfDelivery = (delivery: Delivery, origin: string): string => {
+  const { method, path, surface, body: text, body_encoding } = delivery;
+  const sent = Object.entries(delivery.headers).filter(([name]) => !LEFT_OUT.has(name));
+  const body = body_encoding === "base64" ? bytesOfBase64(text ?? "") : (text ?? "");
+  // Headers that curl would add.
+  const own = ["accept", "user-agent", ...(body.length > 0 ? ["content-type"] : [])];
+  const headers = { ...Object.fromEntries(own.map((name) => [name, null])), ...Object.fromEntries(sent) };
+  return curlOf({ method, origin, path, secret: SECRETS[surface], headers, body });
 };
 
-/** The command that sends a recorded request again, from outside. */
-export const curlOfDelivery = (delivery: Delivery, origin: string): string => {
-  const kept = Object.entries(delivery.headers).filter(([name]) => !DROPPED.has(name) && !SIGNED.includes(name));
-  const body = delivery.body_encoding === "base64" ? undefined : (delivery.body ?? undefined);
-  return curlOf({
-    method: delivery.method,
-    url: origin + delivery.path,
-    headers: { ...secretOf(delivery.surface), ...Object.fromEntries(kept) },
-    body,
-  });
+const bytesOfBase64 = (text: string): Uint8Array => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+/** What a command cannot send as it was recorded, in a sentence; undefined where it sends all. */
+export const curlNote = (delivery: Delivery): string | undefined => {
+  if (isSigned(delivery))
+    return "The old signature would be refused: the command sends the webhook token in its place.";
+  if (delivery.body === null && delivery.bytes > 0) return "The body was not recorded: the command sends none.";
+  if (delivery.body?.includes('"[hidden]"'))
+    return "Secrets in the body are hidden: put them in the place of [hidden].";
+  return undefined;
 };
 
 /** The mapping that its path names, or an empty object for the shared path; undefined where no mapping is asked. */

@@ -1,5 +1,6 @@
 import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
-import { curlOf } from "./curl.ts";
+import { argumentsOf, curlOf } from "./curl.ts";
+import { commandOf } from "./shell.ts";
 
 /** A request as a sender would make it. */
 export type HookRequest = { headers: Readonly<Record<string, string>>; body: unknown };
@@ -79,62 +80,68 @@ export const withPlaces = (request: HookRequest, template: string): HookRequest 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
-/** The text that openssl signs, and the headers with the result. `$1` is the secret's variable. */
+/**
+ * The lines of a script of `sh` that sign, and the header with the result. The script gets the secret as `$secret` and the body as `$body`.
+ */
 const SIGNING: Readonly<
   Record<SignatureScheme, { secret: string; lines: readonly string[]; headers: readonly string[] }>
 > = {
   github: {
     secret: "GITHUB_WEBHOOK_SECRET",
-    lines: [`SIG=$(printf %s "$BODY" | openssl dgst -sha256 -hmac "$GITHUB_WEBHOOK_SECRET" | sed 's/.*= //')`],
-    headers: ["x-hub-signature-256: sha256=$SIG"],
+    lines: [`sig=$(printf %s "$body" | openssl dgst -sha256 -hmac "$secret" | sed "s/.*= //")`],
+    headers: ["x-hub-signature-256: sha256=$sig"],
   },
   stripe: {
     secret: "STRIPE_WEBHOOK_SECRET",
-    lines: [
-      "T=$(date +%s)",
-      `SIG=$(printf %s "$T.$BODY" | openssl dgst -sha256 -hmac "$STRIPE_WEBHOOK_SECRET" | sed 's/.*= //')`,
-    ],
-    headers: ["stripe-signature: t=$T,v1=$SIG"],
+    lines: ["t=$(date +%s)", `sig=$(printf %s "$t.$body" | openssl dgst -sha256 -hmac "$secret" | sed "s/.*= //")`],
+    headers: ["stripe-signature: t=$t,v1=$sig"],
   },
   slack: {
     secret: "SLACK_SIGNING_SECRET",
-    lines: [
-      "T=$(date +%s)",
-      `SIG=$(printf %s "v0:$T:$BODY" | openssl dgst -sha256 -hmac "$SLACK_SIGNING_SECRET" | sed 's/.*= //')`,
-    ],
-    headers: ["x-slack-request-timestamp: $T", "x-slack-signature: v0=$SIG"],
+    lines: ["t=$(date +%s)", `sig=$(printf %s "v0:$t:$body" | openssl dgst -sha256 -hmac "$secret" | sed "s/.*= //")`],
+    headers: ["x-slack-request-timestamp: $t", "x-slack-signature: v0=$sig"],
   },
   "standard-webhooks": {
     secret: "WEBHOOK_SECRET",
     lines: [
-      "T=$(date +%s); ID=msg_$T",
-      `KEY=$(printf %s "\${WEBHOOK_SECRET#whsec_}" | base64 -d | od -An -tx1 | tr -d ' \\n')`,
-      `SIG=$(printf %s "$ID.$T.$BODY" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$KEY" -binary | base64)`,
+      "t=$(date +%s) id=msg_$(date +%s)",
+      `key=$(printf %s "\${secret#whsec_}" | base64 -d | od -An -tx1 | tr -d " \\n")`,
+      `sig=$(printf %s "$id.$t.$body" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64)`,
     ],
-    headers: ["webhook-id: $ID", "webhook-timestamp: $T", "webhook-signature: v1,$SIG"],
+    headers: ["webhook-id: $id", "webhook-timestamp: $t", "webhook-signature: v1,$sig"],
   },
 };
 
-type Wanted = { url: string; verify: SignatureScheme | null; headers?: Readonly<Record<string, string>>; body: string };
+type Wanted = {
+  origin: string;
+  path: string;
+  verify: SignatureScheme | null;
+  headers?: Readonly<Record<string, string>>;
+  body: string;
+};
 
-/** The command that sends a webhook: with the shared token, or signed as the mapping's `verify` wants it. */
-export const curlOfHook = ({ url, verify, headers = {}, body }: Wanted): string => {
+/**
+ * The command that sends a webhook: with the shared token, or signed as the mapping's `verify` wants it. The script that signs is the same text
+ * for all requests; what is sent reaches it as arguments.
+ */
+export const curlOfHook = ({ origin, path, verify, headers = {}, body }: Wanted): string => {
   const json = { "content-type": "application/json", ...headers };
-  if (verify === null)
-    return curlOf({ method: "POST", url, headers: { authorization: "Bearer $WEBHOOK_TOKEN", ...json }, body });
-  const { lines, headers: signed } = SIGNING[verify];
-  return [
-    `BODY=${quoted(body)}`,
+  const request = { method: "POST", origin, path, headers: json, body };
+  if (verify === null) return curlOf({ ...request, secret: "WEBHOOK_TOKEN" });
+  const { secret, lines, headers: signed } = SIGNING[verify];
+  const script = [
+    "secret=$1 body=$2; shift 2",
     ...lines,
+    `curl "$@" ${signed.map((header) => `-H "${header}" `).join("")}--data-raw "$body"`,
+  ].join("; ");
+  const args = argumentsOf(request);
+  const given = new TextEncoder().encode(body);
+  return commandOf([given, ...args.map(({ value }) => value)], secret, (word, variable) =>
     [
-      `curl ${quoted(url)}`,
-      ...signed.map((header) => `-H "${header}"`),
-      ...Object.entries(json).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
-      '--data-binary "$BODY"',
+      `sh -c ${word(script)} sh "${variable}" ${word(given)}`,
+      ...args.map(({ option, value }) => option + word(value)),
     ].join(" \\\n  "),
-  ].join("\n");
+  );
 };
 
 /** The variable that holds the secret in such a command. */

@@ -1,4 +1,4 @@
-import { type IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, METHODS, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { GatewayError } from "#kit/errors.ts";
 import { originForm } from "#wire/http/origin-form.ts";
@@ -35,6 +35,7 @@ type FrontParts = CallParts & {
 };
 
 const URL_LIMIT = 8 * 1024;
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** The entry of every request: it finds the sender and the door, and answers every error behind the door. */
 export const createFront =
@@ -53,6 +54,9 @@ export const createFront =
     if (fromPage) showToPage(call);
     if (parts.hsts() && !isThisMachine(req.headers.host)) res.setHeader("strict-transport-security", HSTS);
     try {
+      // Node's parser of HTTP/1.1 has refused it already.
+      if (!KNOWN_METHODS.has(req.method ?? ""))
+        throw new GatewayError("invalid-request", "The request's method is not a method of HTTP.");
       if (req.headers.host === undefined && req.httpVersion === "1.1")
         throw new GatewayError("invalid-request", "The request has no Host.");
       if (url.length > URL_LIMIT)

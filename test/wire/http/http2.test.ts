@@ -52,6 +52,7 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
     ["an unknown token", CHAT, { authorization: "Bearer nobody" }, 401],
     ["a token that is missing", CHAT, {}, 401],
     ["another method", { method: "PATCH", path: CHAT.path }, { authorization }, 405],
+    ["a method that does not exist", { method: "`touch$IFS%pwned`", path: CHAT.path }, { authorization }, 400],
     ["an unknown field of a query", { method: "GET", path: "/api/v1/skills/list?surprise=1" }, { authorization }, 400],
     [
       "another site's page",

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+import { openHttp2 } from "#test/harness/http2.ts";
 import { noteChecked } from "#test/harness/ledger.ts";
 import { exchange } from "#test/harness/raw.ts";
 import { createRpc } from "#test/harness/rpc.ts";
@@ -20,6 +21,15 @@ const rpc = createRpc(gateway.url, tokens[0]?.token);
 const SEND = { method: "POST", path: "/api/v1/chat/send" } as const;
 const JSON_TYPE = { "content-type": "application/json" };
 const message = { agentName: "main", message: "hi" };
+
+test("records no request whose method is not a method of HTTP", async () => {
+  await using client = await openHttp2(gateway.url);
+  const { status, headers } = await client.send({ method: "`touch$IFS%pwned`", path: SEND.path }, {});
+  expect(status).toBe(400);
+  const requestId = headers.get("x-request-id") ?? "";
+  await gateway.logged("request", { requestId });
+  expect(await recorder.list({ id: requestId })).toEqual([]);
+});
 
 /** The one delivery of a request that was refused. It is recorded as the request ends, right after its line. */
 const refusedAs = async (requestId: string, of: Pick<TestGateway, "logged" | "console"> = gateway) => {

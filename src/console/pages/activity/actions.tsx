@@ -4,7 +4,7 @@ import { rest } from "#console/app/api.ts";
 import { bindKeys } from "#console/app/keys.ts";
 import { go, hrefOf } from "#console/app/router.ts";
 import { copyText, say } from "#console/app/toasts.ts";
-import { curlOfDelivery, isSigned, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
+import { curlNote, curlOfDelivery, mappedBy, prettyBody, roundedNumberOf } from "#console/lib/requests.ts";
 import { linesOfHeaders } from "#console/lib/webhook-requests.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { ActionButton } from "#console/parts/fields.tsx";
@@ -36,12 +36,7 @@ export const Actions = ({ delivery }: { delivery: Delivery }) => {
     asking.value = undefined;
   };
   const copyCurl = () =>
-    void copyText(
-      curlOfDelivery(delivery, location.origin),
-      isSigned(delivery)
-        ? "Copied. The old signature would be refused: it goes with the shared token, or replay it here."
-        : "Copied as curl",
-    );
+    void copyText(curlOfDelivery(delivery, location.origin), ["Copied as curl.", curlNote(delivery)].join(" ").trim());
   const copyLink = () => void copyText(location.origin + hrefOf(`/d/${delivery.delivery_id}`), "Link copied");
   useEffect(
     () =>

@@ -12,7 +12,7 @@ import {
   requestOf,
   whyNotCallable,
 } from "#console/lib/api-calls.ts";
-import { curlOf } from "#console/lib/curl.ts";
+import { curlOf, type SecretVariable } from "#console/lib/curl.ts";
 import { Confirm } from "#console/parts/dialog.tsx";
 import { Exchange } from "#console/parts/exchange.tsx";
 import { ActionButton, Field } from "#console/parts/fields.tsx";
@@ -41,11 +41,10 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
     else isAsking.value = true;
   };
   const copy = () => {
-    const { path } = "missing" in made ? { path: call.path } : made;
-    const { shownHeaders } = rawOf(call, "missing" in made ? { ...EMPTY, method: call.method, path } : made, "");
+    const { path, headers } = "missing" in made ? { path: call.path, headers: {} } : made;
     const sent = call.bodies.length > 0 ? body.value : undefined;
     void copyText(
-      curlOf({ method: call.method, url: location.origin + path, headers: shownHeaders, body: sent }),
+      curlOf({ method: call.method, origin: location.origin, path, secret: secretOf(call), headers, body: sent }),
       "Copied as curl",
     );
   };
@@ -137,11 +136,16 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
   );
 };
 
-const EMPTY = { method: "GET", path: "/", headers: {}, body: undefined };
+/** The variable of the token that a call takes. */
+const secretOf = ({ identities, surface }: ApiCall): SecretVariable | undefined => {
+  if (identities.length === 0) return undefined;
+  if (surface === "rpc" || identities.includes("rpcToken")) return "RPC_TOKEN";
+  return identities.includes("webhookBearer") ? "WEBHOOK_TOKEN" : "REST_API_KEY";
+};
 
 /** The request with the token that is signed in, and the same with the token's variable in its place. */
 const rawOf = (
-  { identities, surface }: ApiCall,
+  call: ApiCall,
   {
     method,
     path,
@@ -150,13 +154,11 @@ const rawOf = (
   }: { method: string; path: string; headers: Record<string, string>; body: string | undefined },
   token: string,
 ): RawRequest => {
-  const isOpen = identities.length === 0;
-  const isRpc = surface === "rpc" || identities.includes("rpcToken");
-  const variable = isRpc ? "$RPC_TOKEN" : identities.includes("webhookBearer") ? "$WEBHOOK_TOKEN" : "$REST_API_KEY";
+  const secret = secretOf(call);
   return {
     ...{ method, path, body },
-    headers: isOpen ? headers : { authorization: `Bearer ${token}`, ...headers },
-    shownHeaders: isOpen ? headers : { authorization: `Bearer ${variable}`, ...headers },
+    headers: secret === undefined ? headers : { authorization: `Bearer ${token}`, ...headers },
+    shownHeaders: secret === undefined ? headers : { authorization: `Bearer $${secret}`, ...headers },
   };
 };
 

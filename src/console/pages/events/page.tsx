@@ -154,7 +154,7 @@ const FirstEvent = () => {
   return (
     <>
       <p class="muted">An event waits until its agent's next beat. This queues one:</p>
-      <Command text={curlOfHook({ url: `${location.origin}${path}/wake`, verify: null, body })} />
+      <Command text={curlOfHook({ origin: location.origin, path: `${path}/wake`, verify: null, body })} />
     </>
   );
 };

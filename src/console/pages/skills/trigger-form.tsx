@@ -45,8 +45,10 @@ export const TriggerForm = ({ skill }: { skill: Skill }) => {
     void copyText(
       curlOf({
         method: "POST",
-        url: `${location.origin}/api/v1/skills/trigger`,
-        headers: { authorization: "Bearer $REST_API_KEY", "content-type": "application/json" },
+        origin: location.origin,
+        path: "/api/v1/skills/trigger",
+        secret: "REST_API_KEY",
+        headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
       }),
       "Copied as curl",

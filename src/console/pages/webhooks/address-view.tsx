@@ -70,7 +70,7 @@ export const AddressView = ({ address, back }: { address: HookAddress; back: () 
         {example.value.value === undefined ? (
           <Skeleton rows={3} />
         ) : (
-          <Command text={curlOfHook({ url, verify, headers, body: JSON.stringify(body) })} />
+          <Command text={curlOfHook({ origin: location.origin, path, verify, headers, body: JSON.stringify(body) })} />
         )}
         {verify !== null && <p class="hint">The command signs its body with openssl, as the sender would.</p>}
       </section>
