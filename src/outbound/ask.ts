@@ -5,6 +5,7 @@ import type { Clock } from "#kit/clock.ts";
 import { BackendError } from "#kit/errors.ts";
 import { JoinedBytes } from "#kit/joined-bytes.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
+import { type Connection, createConnector, parsedConnection, TURN_BYTES } from "./connection.ts";
 import { createLookup } from "./lookup.ts";
 import { retryAfterOf } from "./retry-after.ts";
 import { connectionError } from "./words.ts";
@@ -26,7 +27,13 @@ const REST_MS = 1_000;
  */
 export const openAgent = (connectMs: number, ca?: string): Agent =>
   new Agent({
-    connect: { timeout: connectMs, lookup: createLookup(), rejectUnauthorized: true, minVersion: "TLSv1.2", ca },
+    connect: createConnector({
+      timeout: connectMs,
+      lookup: createLookup(),
+      rejectUnauthorized: true,
+      minVersion: "TLSv1.2",
+      ca,
+    }),
     maxHeaderSize: HEAD_BYTES,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -64,10 +71,8 @@ export const ask = async (
 
 const IDENTITY = { "accept-encoding": "identity" };
 
-/** The bytes of a body that are taken from its connection before they are read. */
-const READ_AHEAD = 4 * 1024;
-/** The bytes of a body that are read in one turn of the event loop: a large body may hold hundreds of events. */
-const TURN_BYTES = 16 * 1024;
+/** The unread bytes of a body past which its connection is held. */
+const READ_AHEAD = TURN_BYTES;
 
 /** An answer: its head, and its body as it comes. */
 export class Answer implements Dispatcher.DispatchHandler {
@@ -81,7 +86,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   #pieces: Buffer[] = [];
   #unread = 0;
   #read = 0;
-  #isBehind = false;
+  #connection: Connection | undefined;
   #over: { error: unknown } | "ended" | undefined;
   #wake = () => {};
 
@@ -103,20 +108,21 @@ export class Answer implements Dispatcher.DispatchHandler {
       if (++this.#interim > INTERIM_HEADS) this.fail(new BackendError(`${this.who} sent too many interim answers`));
       return;
     }
+    this.#connection = parsedConnection();
     this.status = status;
     this.headers = headers;
     this.#wake();
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+  onResponseData(_: unknown, piece: Buffer): void {
     this.#pieces.push(piece);
     this.#unread += piece.length;
-    if (this.#unread > READ_AHEAD) controller.pause();
+    if (this.#unread > READ_AHEAD) this.#connection?.hold();
     this.#wake();
   }
 
   onResponseEnd(): void {
-    this.#end("ended");
+    this.#end(this.#connection?.isBroken ? { error: new Error("its connection broke") } : "ended");
   }
 
   onResponseError(_: unknown, error: unknown): void {
@@ -144,25 +150,21 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * The part of its body that has come since the last call, limited to the amount for one turn of the event loop; undefined at
-   * the end. Throws a BackendError, also past `most` bytes.
+   * The part of its body that has come since the last call, which is small; undefined at the end. Throws a BackendError, also past
+   * `most` bytes.
    */
   async next(most: number): Promise<Buffer | undefined> {
-    if (this.#isBehind) await new Promise((resolve) => setImmediate(resolve));
     while (this.#pieces.length === 0) {
       if (this.#over === "ended") return undefined;
       if (this.#over) throw this.#brokenOff(this.#over.error);
       await this.#news();
     }
-    const all = this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces);
-    const piece = all.subarray(0, TURN_BYTES);
-    const rest = all.subarray(piece.length);
-    this.#pieces = rest.length > 0 ? [rest] : [];
-    this.#isBehind = this.#unread > READ_AHEAD;
-    this.#unread = rest.length;
+    const piece = this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces);
+    this.#pieces = [];
+    this.#unread = 0;
+    this.#connection?.release();
     this.#read += piece.length;
     if (this.#read > most) throw new BackendError(`${this.who} sent more than ${most / MIB} MiB`);
-    if (rest.length === 0) this.#controller?.resume();
     return piece;
   }
 
@@ -197,6 +199,8 @@ export class Answer implements Dispatcher.DispatchHandler {
 
   #end(over: { error: unknown } | "ended"): void {
     this.#over ??= over;
+    this.#connection?.release();
+    this.#connection = undefined;
     this.#stopTimer();
     this.#signal?.removeEventListener("abort", this.#abort);
     this.#wake();

@@ -1,0 +1,72 @@
+import type { Socket } from "node:net";
+import { buildConnector } from "undici";
+
+/** The bytes that are read from one connection in one turn of the event loop: they may hold hundreds of events. */
+export const TURN_BYTES = 16 * 1024;
+
+/** The connection whose bytes are parsed: undici parses all that it has read before it reads from another connection. */
+let parsed: Connection | undefined;
+
+/** The connection that the current call of a dispatch handler comes from. */
+export const parsedConnection = (): Connection | undefined => parsed;
+
+/**
+ * Limits what undici reads from a connection: a part in each turn of the event loop, and nothing while it is held. The other side
+ * has to wait then.
+ * @NOTE undici's own `pause()` stops its parser, and if the connection ends then, undici 7 throws where nothing catches it.
+ */
+export class Connection {
+  readonly #socket: Socket;
+  #isHeld = false;
+  #isResting = false;
+  /** True if it ended with an error: an answer that ends with its connection is not complete then. */
+  isBroken = false;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.once("error", () => {
+      this.isBroken = true;
+    });
+    const read = socket.read.bind(socket);
+    socket.read = (size?: number) => {
+      // Node itself calls it with a size, to begin to receive.
+      if (size !== undefined) return read(size);
+      if (this.#isHeld || this.#isResting) return null;
+      parsed = this;
+      const bytes = read(Math.min(socket.readableLength, TURN_BYTES) || undefined);
+      if (bytes?.length >= TURN_BYTES) this.#rest();
+      return bytes;
+    };
+  }
+
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  release(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.#rest();
+  }
+
+  /** Reads on in the next turn of the event loop. */
+  #rest(): void {
+    if (this.#isResting) return;
+    this.#isResting = true;
+    setImmediate(() => {
+      this.#isResting = false;
+      if (!this.#isHeld && !this.#socket.destroyed) this.#socket.emit("readable");
+    });
+  }
+}
+
+/** Opens connections as undici does, and limits what is read from them. */
+export const createConnector = (options: buildConnector.BuildOptions): buildConnector.connector => {
+  const connect = buildConnector(options);
+  return (target, callback) =>
+    connect(target, (...result) => {
+      const [, socket] = result;
+      if (socket) new Connection(socket);
+      callback(...result);
+    });
+};

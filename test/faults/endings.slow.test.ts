@@ -1,0 +1,3 @@
+import { endingsSuite } from "./endings-suite.ts";
+
+await endingsSuite(60);
