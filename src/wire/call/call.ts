@@ -22,7 +22,7 @@ export type CallParts = {
   /** The flight recorder keeps bodies. */
   recordBodies: () => boolean;
   refusals: {
-    admits(network: string, error: string): boolean;
+    admits(network: string, error: string, isKnown: boolean): boolean;
     note(call: WireCall, status: number): void;
   };
   /** The refusal of a path where this listener has nothing. */

@@ -9,8 +9,12 @@ import { createDelivery } from "./delivery.ts";
 import { createTally } from "./rate-limit.ts";
 import { placeOfStranger, type Route } from "./routes.ts";
 
-/** The most refusals that are recorded in a time: for one network and error, and for all. The metrics count every one. */
+/**
+ * The most refusals that are recorded in a time: for one network and error, for all strangers of a network, and for all. The metrics count
+ * every one. The ring of refused requests holds 1 000: alone a network would need ten hours to push out all others.
+ */
 const ALIKE = { most: 20, ms: 60_000 };
+const STRANGERS = { most: 100, ms: 3_600_000 };
 const ALL = { most: 20, ms: 1_000 };
 /** No more than this is kept of a text that a stranger chooses. */
 const HEADER_CHARS = 4_096;
@@ -29,21 +33,27 @@ type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: s
 /**
  * Records refused requests, so that they can be told from requests that never came: callers without access or permission, callers
  * past their rate, and calls that would have started work. Never a body, never a token. A flood costs a look at a table: at most
- * 20 a minute are recorded for one network and error, and 20 a second in all. The webhooks' door records its own, within the same
- * bounds.
+ * 20 a minute are recorded for one network and error, 100 an hour for the strangers of one network, and 20 a second in all. Callers that
+ * are known have 20 a second of their own. The webhooks' door records its own, within the same bounds.
  */
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
   const countAlike = createTally(clock, ALIKE.ms);
-  const all = { since: -Infinity, count: 0 };
+  const countStrangers = createTally(clock, STRANGERS.ms);
+  const [strangers, known] = [
+    { since: -Infinity, count: 0 },
+    { since: -Infinity, count: 0 },
+  ];
 
-  const admits = (network: string, error: string): boolean => {
+  const admits = (network: string, error: string, isKnown: boolean): boolean => {
+    const all = isKnown ? known : strangers;
     const now = clock.monotonic();
     if (now - all.since >= ALL.ms) {
       all.since = now;
       all.count = 0;
     }
     if (all.count >= ALL.most) return false;
-    if (countAlike(`${error} ${network}`).count > ALIKE.most) return false;
+    if (countAlike(`${error} ${isKnown} ${network}`).count > ALIKE.most) return false;
+    if (!isKnown && countStrangers(network).count > STRANGERS.most) return false;
     all.count++;
     return true;
   };
@@ -55,14 +65,14 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
   };
 
   return {
-    /** True if one more refusal of this network is recorded. It is counted then. */
+    /** True if one more refusal of this network is recorded. It is counted then. `isKnown`: its caller was authenticated. */
     admits,
     /** To be called for every request that was answered with an error. */
     note(call: WireCall, status: number): void {
       const { error, surface, operation, turnId, path, peer, caller } = call;
       if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
       if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
-      if (!admits(peer.network, error)) return;
+      if (!admits(peer.network, error, caller !== undefined)) return;
       const delivery = curb(createDelivery(call, caller ?? "", undefined));
       if (caller === undefined && surface !== "rpc") Object.assign(delivery, placeOfStranger(call.req.method, path));
       keep(delivery, error, call.reason, status);
@@ -70,7 +80,8 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
     /** The same for calls over a WebSocket. */
     noteSocketCall(call: RefusedSocketCall, network: string): void {
       const { error, operation, turnId, reason } = call.outcome;
-      if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(network, error)) return;
+      if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(network, error, true))
+        return;
       keep(call.delivery(operation, ""), error, reason, OK);
     },
   };

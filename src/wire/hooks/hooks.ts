@@ -168,7 +168,7 @@ const keepRefusal = (parts: HooksDoorParts, hook: HookExchange, thrown: unknown)
   call.operation = place.operation;
   const { name: error, detail } = GatewayError.from(thrown);
   const { status } = errors[error];
-  if (!call.parts.refusals.admits(call.peer.network, error)) return;
+  if (!call.parts.refusals.admits(call.peer.network, error, hook.sender !== undefined)) return;
   hook.answer = "refused";
   hook.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
   const delivery = { ...hook.delivery(), status };

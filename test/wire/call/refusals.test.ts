@@ -39,6 +39,32 @@ describe("a flood of refusals", () => {
     expect(recorded).toHaveLength(22);
   });
 
+  test("from the strangers of one address is recorded 100 times an hour, whatever their errors", async () => {
+    const { clock, recorded, note } = start();
+    const errors = ["unauthenticated", "forbidden", "tls-required", "origin-not-allowed", "address-not-allowed"];
+    const hour = async () => {
+      for (let minute = 0; minute < 60; minute++) {
+        for (const error of errors) {
+          for (let n = 0; n < 25; n++) note({ error });
+          await clock.advance(12_000);
+        }
+      }
+    };
+    await hour();
+    expect(recorded).toHaveLength(100);
+    await hour();
+    expect(recorded).toHaveLength(200);
+  });
+
+  test("of strangers takes nothing from the callers that are known, not even at one address", async () => {
+    const { recorded, note } = start();
+    for (let n = 0; n < 1_000; n++) note({ address: `192.0.2.${n}` });
+    for (let n = 0; n < 100; n++) note({ error: "forbidden" });
+    const before = recorded.length;
+    for (let n = 0; n < 5; n++) note({ error: "forbidden", caller: "ops" });
+    expect(recorded.slice(before).map(({ caller }) => caller)).toEqual(Array(5).fill("ops"));
+  });
+
   test("from many addresses is recorded 20 times a second", async () => {
     const { clock, recorded, note } = start();
     for (let second = 0; second < 3; second++) {
@@ -59,8 +85,8 @@ describe("a flood of refusals", () => {
 
   test("is bounded for the webhooks' door by the same count", () => {
     const { recorded, refusals, note } = start();
-    for (let n = 0; n < 20; n++) expect(refusals.admits("192.0.2.1", "unauthenticated")).toBe(true);
-    expect(refusals.admits("192.0.2.1", "unauthenticated")).toBe(false);
+    for (let n = 0; n < 20; n++) expect(refusals.admits("192.0.2.1", "unauthenticated", false)).toBe(true);
+    expect(refusals.admits("192.0.2.1", "unauthenticated", false)).toBe(false);
     note({ address: "192.0.2.2" });
     expect(recorded).toHaveLength(0);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type SomeConfig, startGateway } from "#test/harness/gateway.ts";
+import { noteChecked } from "#test/harness/ledger.ts";
 import type { Reply } from "#test/harness/rest.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 import { recorderOf } from "./recorder.ts";
@@ -66,6 +67,36 @@ describe("without bodies (recorder.bodies: false)", () => {
 });
 
 describe("the recorder's bounds", () => {
+  test("keep every accepted request, whatever strangers send", async () => {
+    const mappings = {
+      signed: { match: {}, message: "hi", verify: { type: "github", secret: "a-secret-of-the-sender" } },
+    } as const;
+    const config = { gateway: { trustedProxies: ["127.0.0.1"] }, webhooks: { mappings } };
+    await using gateway = await startWith({ entries: 4 }, { config });
+    const sent: string[] = [];
+    for (let n = 0; n < 4; n++) sent.unshift(await gateway.tell({ message: `n${n}` }));
+    const json = { "content-type": "application/json" };
+    const asks: [string, RequestInit][] = [
+      ["/hooks/wake", { method: "POST", headers: json, body: '{"text":"x"}' }],
+      ["/hooks/signed", { method: "POST", headers: { ...json, "x-hub-signature-256": `sha256=${"0".repeat(64)}` } }],
+      ["/hooks/nobody", { method: "POST", headers: json, body: "{}" }],
+      ["/hooks/agent", { method: "GET" }],
+      ["/api/v1/chat/send", { method: "POST", headers: json, body: '{"message":"x"}' }],
+      ["/rpc", { method: "POST", headers: json, body: "[" }],
+      ["/rpc/ws", { method: "GET" }],
+    ];
+    for (let n = 0; n < 15; n++) {
+      const from = { "x-forwarded-for": `203.0.113.${n}`, "x-forwarded-proto": "https" };
+      const all = asks.map(([path, ask]) =>
+        fetch(gateway.url + path, { ...ask, headers: { ...ask.headers, ...from } }),
+      );
+      for (const answer of await Promise.all(all)) noteChecked(answer.headers.get("x-request-id") ?? "");
+    }
+    const accepted = await gateway.recorded.list({ limit: "500", outcome: "completed" });
+    expect(accepted.map(({ delivery_id }) => delivery_id)).toEqual(sent);
+    expect((await gateway.recorded.list({ outcome: "refused" })).length).toBeGreaterThan(4);
+  });
+
   test("let the oldest go first, of all that comes in", async () => {
     await using gateway = await startWith({ entries: 3 });
     const sent: string[] = [];
