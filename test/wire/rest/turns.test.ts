@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { RestReplies } from "#generated/rest-handlers.ts";
 import { createPuppet } from "#test/harness/backends.ts";
-import { shareGateway } from "#test/harness/gateway.ts";
+import { shareGateway, startGateway } from "#test/harness/gateway.ts";
+import { createRpc } from "#test/harness/rpc.ts";
 
 const puppet = createPuppet();
 const { console, rest } = await shareGateway({ makeBackend: () => puppet.backend, replyWaitMs: 1 });
@@ -37,5 +38,42 @@ describe("turns.list", () => {
     const { json } = await console.send("GET", `/api/v1/turns?session_id=${written}`);
     expect(idsOf(json as unknown as RestReplies["turns.list"])).toEqual([turn]);
     (await puppet.next()).end();
+  });
+});
+
+describe("a key of the scope chat", () => {
+  const keys = [
+    { name: "one", key: "a-key-of-the-first-caller" },
+    { name: "two", key: "a-key-of-the-second-caller" },
+  ];
+  const start = () =>
+    startGateway({
+      config: {
+        gateway: { rest: { auth: { keys } } },
+        agents: { main: { backend: "echo", echo: { delayMs: 600_000 } } },
+      },
+      replyWaitMs: 1,
+    });
+
+  test("reads, follows and cancels the turn of another caller by its id, as security.md says", async () => {
+    await using gateway = await start();
+    const [one, two] = keys.map(({ key }) => key);
+    const { json: sent } = await gateway.rest.call("chat.send", { key: one as string, body: { message: "Hello" } });
+    const { result } = await createRpc(gateway.url).call("agent.sendMessage", { agentName: "main", message: "Hello" });
+    const { json: hook } = await gateway.hooks.agent({ message: "Hello" });
+    for (const turn of [sent.turn_id, (result as { turnId: string }).turnId, hook.turnId]) {
+      const at = { key: two as string, path: { turn_id: String(turn) } };
+      expect((await gateway.rest.call("turns.get", at)).json).toMatchObject({ turn_id: turn, status: "running" });
+      expect((await gateway.rest.call("turns.cancel", at)).json).toMatchObject({ turn_id: turn, status: "cancelled" });
+      const { events } = await gateway.rest.stream("turns.events", at);
+      const names: string[] = [];
+      for await (const { event } of events) names.push(event);
+      expect(names.at(-1)).toBe("turn.cancelled");
+    }
+  });
+
+  test("lists no turns", async () => {
+    await using gateway = await start();
+    expect((await gateway.rest.call("turns.list", { key: keys[1]?.key as string })).error).toBe("forbidden");
   });
 });
