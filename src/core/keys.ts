@@ -37,6 +37,13 @@ const TEN_YEARS_MS = 10 * 366 * 86_400_000;
 const START_MS = 10_000;
 const PREFIX_LENGTH = 9;
 
+/** A name is printed in lists and logs: it must not steer a terminal, nor turn the direction of writing. */
+const checkName = (name: string): void => {
+  if (!/[\p{Cc}\p{Bidi_Control}]/u.test(name)) return;
+  const message = "must not contain control characters";
+  throw new GatewayError("invalid-request", `name ${message}.`, { errors: [{ pointer: "/name", message }] });
+};
+
 /** REST keys: those of the configuration and those minted here. Only a hash is kept of each. */
 export const createKeys = (parts: {
   store: Store;
@@ -159,6 +166,7 @@ export const createKeys = (parts: {
       return [...configured.map(({ value }) => value), ...(await store.listKeys()).reverse()];
     },
     async create(of: Parameters<typeof mint>[0]): Promise<{ key: ApiKey; secret: string }> {
+      checkName(of.name);
       const made = mint(of);
       await store.createKey(made.key);
       change([...minted, made.key]);

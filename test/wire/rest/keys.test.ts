@@ -19,6 +19,16 @@ describe("keys", () => {
     expect(JSON.stringify(await listed())).not.toContain(key);
   });
 
+  test("have names without control characters", async () => {
+    for (const name of ["a\nb", "\u001b[31mred", "\u009b2J", "gpj.\u202eexe", "\u0000"]) {
+      const { status, json } = await gateway.console.call("keys.create", { body: { name } });
+      expect([status, json.errors]).toEqual([
+        400,
+        [{ pointer: "/name", message: "must not contain control characters" }],
+      ]);
+    }
+  });
+
   test("that are minted can be kept by a line of the configuration", async () => {
     const body = { name: 'quotes " and \\ and }', scopes: ["admin", "chat"] };
     const { json } = await gateway.console.call("keys.create", { body });
