@@ -6,12 +6,14 @@ import { missingPackages } from "#gateway/packages.ts";
 import { copySqlite } from "#gateway/stores.ts";
 import { configFile, withEnvFile } from "./configured.ts";
 import { CliError } from "./failures.ts";
+import { needFolderOf } from "./values.ts";
 
 export type BackupOptions = { config?: string; store?: string };
 
 /** Copies the SQLite store that a gateway works with; answers what the person at the terminal is told. */
 export const backup = async (to: string, { config, store }: BackupOptions, env: NodeJS.ProcessEnv): Promise<string> => {
   if (existsSync(to)) throw new CliError(`${to} is there already: a backup is a new file.`);
+  needFolderOf(to);
   const from = store ?? (await pathOf(config, env));
   if (!existsSync(from)) throw new CliError(`${from} is not there: no gateway has made it yet.`);
   const install = missingPackages(["sqlite"]);

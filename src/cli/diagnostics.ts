@@ -3,6 +3,7 @@ import { release } from "node:os";
 import { version } from "../version.ts";
 import type { Calling } from "./calling.ts";
 import { CliError } from "./failures.ts";
+import { fileFault, needFolderOf } from "./values.ts";
 
 type Part = [name: string, read: () => PromiseLike<unknown>];
 
@@ -66,15 +67,11 @@ const withoutSecrets = (value: unknown, secrets: readonly (string | undefined)[]
 };
 
 /** Writes a file that must not be there. */
-export const writeNew = (file: string, text: string, mode = 0o644): void => {
+export const writeNew = (file: string, text: string, mode: number): void => {
+  needFolderOf(file);
   try {
     writeFileSync(file, text, { flag: "wx", mode });
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CliError(
-      `${file} cannot be written: ${code === "EEXIST" ? "it is there already" : code}.`,
-      1,
-      "name another file",
-    );
+    throw new CliError(`${file} cannot be written: ${fileFault(error)}.`, 1, "name another file");
   }
 };

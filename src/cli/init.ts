@@ -62,7 +62,7 @@ export const init = async (folder: string, options: InitOptions): Promise<string
   check(answers);
   mkdirSync(folder, { recursive: true });
   writeNew(secrets, secretsOf(answers), 0o600);
-  writeNew(config, configOf(answers));
+  writeNew(config, configOf(answers), 0o644);
   const ignored = ignoreSecrets(folder);
   const { secret } = BACKENDS[answers.backend];
   const here = folder === "." ? "" : `cd ${folder}\n  `;

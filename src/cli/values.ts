@@ -48,9 +48,32 @@ export const readFile = (file: string): string => {
   try {
     return files.readFileSync(file, "utf8");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new UsageError(`${file} cannot be read: ${code === "ENOENT" ? "it is not there" : code}.`);
+    throw new UsageError(`${file} cannot be read: ${fileFault(error)}.`);
   }
+};
+
+const FAULTS: Record<string, string> = {
+  EACCES: "this user may not",
+  EEXIST: "it is there already",
+  EISDIR: "it is a folder",
+  ENOENT: "it is not there",
+  ENOSPC: "the disk is full",
+  ENOTDIR: "a part of its path is not a folder",
+  EPERM: "this user may not",
+  EROFS: "the disk is read-only",
+};
+
+/** Why a file cannot be read or written. */
+export const fileFault = (error: unknown): string => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return FAULTS[code ?? ""] ?? code ?? message;
+};
+
+/** Refuses a new file in a folder that is not there. */
+export const needFolderOf = (file: string): void => {
+  const { dirname, resolve } = process.getBuiltinModule("node:path");
+  const folder = dirname(resolve(file));
+  if (!files.existsSync(folder)) throw new UsageError(`The folder ${folder} is not there.`, `mkdir -p ${folder}`);
 };
 
 export const jsonOf = (text: string, what: string): unknown => {

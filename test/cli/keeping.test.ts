@@ -108,6 +108,7 @@ test("diagnostics export writes a bundle that holds no secret, and overwrites no
     code: 0,
     err: expect.stringContaining("gateway-diagnostics.json is written"),
   });
+  expect(statSync(join(cwd, "gateway-diagnostics.json")).mode & 0o777).toBe(0o600);
   const text = readFileSync(join(cwd, "gateway-diagnostics.json"), "utf8");
   for (const secret of Object.values(secrets)) expect(text).not.toContain(secret);
   expect(text).not.toContain("nobody else may read");
@@ -120,6 +121,23 @@ test("diagnostics export writes a bundle that holds no secret, and overwrites no
     code: 1,
     err: expect.stringContaining("is there already"),
   });
+});
+
+test("a file for a folder that is not there is refused with the command that makes the folder", async () => {
+  const cwd = emptyFolder();
+  const err = `The folder ${join(cwd, "nope")} is not there.\nNext: mkdir -p ${join(cwd, "nope")}\n`;
+  expect(await run(["diagnostics", "export", "nope/x.json"], { cwd })).toMatchObject({ code: 2, err });
+  writeFileSync(join(cwd, "gateway.db"), "");
+  expect(await run(["backup", "nope/x.db", "--store", "gateway.db"], { cwd })).toMatchObject({ code: 2, err });
+});
+
+test("backup writes a file that only its owner can read", async () => {
+  const cwd = emptyFolder();
+  expect((await runCli(["init", "--yes", "--port", "0"], { cwd })).code).toBe(0);
+  const serving = startCli(["serve"], { cwd });
+  await serving.until(({ out }) => out.includes("listening"));
+  expect(await runCli(["backup", "copy.db"], { cwd })).toMatchObject({ code: 0 });
+  expect(statSync(join(cwd, "copy.db")).mode & 0o777).toBe(0o600);
 });
 
 describe("init", () => {

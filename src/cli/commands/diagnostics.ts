@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { calling } from "../calling.ts";
 import { print, say, withProgress } from "../terminal.ts";
+import { needFolderOf } from "../values.ts";
 
 export const addDiagnostics = (program: Command): void => {
   const diagnostics = program
@@ -18,9 +19,10 @@ export const addDiagnostics = (program: Command): void => {
       .addHelpText("after", "\nRead it before you send it to anybody.\n\nExample:\n  agent-gateway diagnostics export"),
     async (given, file: string = "gateway-diagnostics.json") => {
       const { gatherDiagnostics, writeNew } = await import("../diagnostics.ts");
+      if (file !== "-") needFolderOf(file);
       const bundle = JSON.stringify(await withProgress("gathering", gatherDiagnostics(given)), null, 2);
       if (file === "-") return print(bundle);
-      writeNew(file, bundle);
+      writeNew(file, bundle, 0o600);
       say(
         `${file} is written, ${Math.ceil(bundle.length / 1_024)} kB. It holds no secrets; read it before you send it.`,
       );
