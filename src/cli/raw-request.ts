@@ -19,6 +19,7 @@ export const sendRaw = async (
   const response = await fetch(address.url + path, {
     method,
     headers,
+    redirect: "manual",
     signal,
     ...(body === undefined ? {} : { body }),
   }).catch((error: Error) => {
@@ -41,7 +42,9 @@ export const sendRaw = async (
   const text = await response.text();
   if (text !== "") print(indented(text, response.headers.get("content-type") ?? ""));
   if (response.ok) return;
-  if (!options.include) say(`HTTP ${response.status}`);
+  const location = response.headers.get("location");
+  if (location !== null) say(`HTTP ${response.status}: it points to ${location}, which is not followed.`);
+  else if (!options.include) say(`HTTP ${response.status}`);
   process.exitCode = CODES[response.status] ?? 1;
 };
 

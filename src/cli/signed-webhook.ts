@@ -28,16 +28,25 @@ export const sendSigned = async (
     ...headersOf(options.header),
   };
   const url = `${address.url}${address.webhookPath ?? "/hooks"}/${encodeURIComponent(mapping)}`;
-  const response = await fetch(url, { method: "POST", headers, body, signal }).catch((error: Error) => {
-    if (signal.aborted) throw error;
-    throw new CliError(
-      `No answer came from ${address.url}.`,
-      UNREACHABLE,
-      "agent-gateway serve, or name another gateway: --url URL",
-    );
-  });
+  const response = await fetch(url, { method: "POST", headers, body, signal, redirect: "manual" }).catch(
+    (error: Error) => {
+      if (signal.aborted) throw error;
+      throw new CliError(
+        `No answer came from ${address.url}.`,
+        UNREACHABLE,
+        "agent-gateway serve, or name another gateway: --url URL",
+      );
+    },
+  );
   const answer = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
   if (response.ok) return answer;
+  const location = response.headers.get("location");
+  if (location !== null)
+    throw new CliError(
+      `${url} redirects to ${location}. Nothing was sent there.`,
+      UNREACHABLE,
+      "name the gateway's own address: --url URL",
+    );
   const code =
     response.status === 401 || response.status === 403
       ? NOT_ALLOWED

@@ -1,6 +1,9 @@
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { emptyFolder } from "./cli.ts";
 import { startCommands } from "./gateway.ts";
 
@@ -59,6 +62,40 @@ test("a gateway that is not there ends with 3, and a token that is wrong with 4"
   expect([gone.code, gone.err]).toEqual([3, expect.stringContaining("Nothing answers at 127.0.0.1:2 (ECONNREFUSED).")]);
   const wrong = await run(["send", "main", "Hello", "--key", "a-wrong-key-of-some-length"]);
   expect([wrong.code, wrong.err]).toEqual([4, expect.stringContaining("Next: agent-gateway doctor")]);
+});
+
+test("a redirect is not followed: no token goes to an address that was not named", async () => {
+  let asked = 0;
+  const other = createServer((_, res) => {
+    asked++;
+    res.end("{}");
+  }).listen(0, "127.0.0.1");
+  const elsewhere = () => `http://127.0.0.1:${(other.address() as AddressInfo).port}/elsewhere`;
+  const redirecting = createServer((_, res) => res.writeHead(307, { location: elsewhere() }).end()).listen(
+    0,
+    "127.0.0.1",
+  );
+  onTestFinished(() => {
+    other.close();
+    redirecting.close();
+  });
+  await Promise.all([once(redirecting, "listening"), other.listening || once(other, "listening")]);
+  const url = `http://127.0.0.1:${(redirecting.address() as AddressInfo).port}`;
+  const payload = join(emptyFolder(), "payload.json");
+  writeFileSync(payload, "{}");
+  for (const call of [
+    ["send", "main", "Hello"],
+    ["sessions", "list"],
+    ["hooks", "send", payload],
+    ["hooks", "send", payload, "--as", "github", "--mapping", "github", "--secret", "of-the-test"],
+  ]) {
+    const { code, err } = await run([...call, "--url", url]);
+    expect([code, err]).toEqual([3, expect.stringContaining(`redirects to ${elsewhere()}. Nothing was sent there.`)]);
+  }
+  expect(await run(["api", "POST", "/hooks/agent", "--url", url])).toMatchObject({
+    ...{ code: 1, err: `HTTP 307: it points to ${elsewhere()}, which is not followed.\n` },
+  });
+  expect(asked).toBe(0);
 });
 
 test("Ctrl-C ends a reply with 130 and without a word of an error", async () => {

@@ -35,6 +35,24 @@ gateway.keys.rotate("key_1", expires_at=None)
     ]);
   });
 
+  test("follow no redirect, and name its target", async () => {
+    await using other = await answerServer([json(200, { keys: [] })]);
+    const redirect: Answer = (res) => res.writeHead(307, { location: `${other.url}/elsewhere` }).end();
+    const { shown, seen } = await answered(
+      [redirect, redirect],
+      `
+show(failing(lambda: gateway.keys.list()))
+show(failing(lambda: gateway.rpc.agent.list()))
+`,
+    );
+    const detail = expect.stringContaining(`redirects to ${other.url}/elsewhere. Nothing was sent there.`);
+    expect(shown).toMatchObject([
+      { name: "not-a-gateway", detail },
+      { name: "not-a-gateway", detail },
+    ]);
+    expect([seen.length, other.seen]).toEqual([2, []]);
+  });
+
   test("leave out what was not given, and send any character", async () => {
     const { seen } = await answered(
       [json(200, {}), json(200, { deliveries: [], next_cursor: null })],

@@ -274,6 +274,19 @@ describe("streams", () => {
   });
 });
 
+test("a redirect is not followed, and the error names its target", async () => {
+  await using other = await answering([json(200, { keys: [] })]);
+  const redirect: Answer = (res) => res.writeHead(307, { location: `${other.url}/elsewhere` }).end();
+  await using server = await answering([redirect, redirect, redirect], { rpcToken: "rpc" });
+  const { client } = server;
+  for (const call of [client.keys.list(), collect(client.chat.stream({ message: "x" })), client.rpc.agent.list()]) {
+    const error = await failureOf(call);
+    expect(error.name).toBe("not-a-gateway");
+    expect(error.detail).toContain(`redirects to ${other.url}/elsewhere. Nothing was sent there.`);
+  }
+  expect([server.seen.length, other.seen]).toEqual([3, []]);
+});
+
 describe("a mistake is told in words", () => {
   const none = { REST_API_KEY: undefined };
 
