@@ -1625,7 +1625,7 @@ export interface components {
             next_cursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description What the key is for. It appears in logs and in usage.
+         * @description What the key is for. It appears in logs and in usage. A new key's name has no control characters.
          * @example ci
          */
         KeyName: string;

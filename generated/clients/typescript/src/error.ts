@@ -88,6 +88,7 @@ export const rpcError = (
 /** The error that a response which is no success stands for. */
 export async function responseError(response: Response, operation: string): Promise<GatewayError> {
   const { status, headers } = response;
+  if (response.type === "opaqueredirect" || (status >= 300 && status < 400)) return redirected(response, operation);
   const requestId = headers.get("x-request-id") ?? undefined;
   const retryAfterMs = retryAfterOf(headers);
   if (!headers.get("content-type")?.startsWith("application/problem+json")) {
@@ -119,6 +120,20 @@ export const notAGateway = (response: Response, operation: string): GatewayError
     status: response.status,
     detail: `${response.url || "The address"} answered ${typeOf(response)} in place of JSON. Is this a gateway?`,
   });
+
+/** A redirect is not followed: the token and the body would go to an address that the caller has not named. */
+async function redirected(response: Response, operation: string): Promise<GatewayError> {
+  await response.body?.cancel();
+  const location = response.headers.get("location") ?? "";
+  const target = URL.canParse(location, response.url || undefined)
+    ? new URL(location, response.url || undefined).href
+    : "another address";
+  return new GatewayError("not-a-gateway", "Not a gateway's answer", {
+    operation,
+    status: response.status,
+    detail: `${response.url || "The address"} redirects to ${target}. Nothing was sent there. If that is the gateway, use its address.`,
+  });
+}
 
 const typeOf = ({ headers }: Response): string => headers.get("content-type")?.split(";")[0] ?? "no content";
 

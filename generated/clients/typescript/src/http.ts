@@ -80,6 +80,7 @@ function requestOf(
     return settings.fetch(url, {
       method,
       headers,
+      redirect: "manual",
       ...(body === undefined ? {} : { body }),
       ...(signal ? { signal } : {}),
     });

@@ -460,7 +460,7 @@ export interface KeyList {
   next_cursor: NextCursor;
 }
 
-/** What the key is for. It appears in logs and in usage. */
+/** What the key is for. It appears in logs and in usage. A new key's name has no control characters. */
 export type KeyName = string;
 
 /** A key to mint. */

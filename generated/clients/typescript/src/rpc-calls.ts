@@ -126,7 +126,7 @@ export const sendByHttp =
       "content-type": "application/json",
       accept: "application/json",
     };
-    const init: RequestInit = { method: "POST", headers, body: JSON.stringify(message), signal };
+    const init: RequestInit = { method: "POST", headers, body: JSON.stringify(message), signal, redirect: "manual" };
     const response = await settings.fetch(`${settings.url}/rpc`, init);
     if (response.status === 204) return { responses: [], response };
     if (!response.headers.get("content-type")?.startsWith("application/json"))

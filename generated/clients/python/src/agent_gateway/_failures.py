@@ -9,7 +9,7 @@ import json
 import socket
 import time
 from typing import Any, Dict, Mapping, Optional
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from ._error import ConnectionFailedError, GatewayError, NotAGatewayError, TimedOutError
 from ._transport import Response
@@ -41,6 +41,8 @@ def rpc_error(error: Mapping[str, Any], operation: Optional[str], status: Option
 def response_error(response: Response, operation: str) -> GatewayError:
     """The error that a response which is no success stands for."""
     status = response.status
+    if 300 <= status < 400:
+        return _redirected(response, operation)
     after = _retry_after(response)
     if not response.content_type.startswith("application/problem+json"):
         response.close()
@@ -70,6 +72,14 @@ def problem_error(problem: Mapping[str, Any], operation: str, status: int, after
 
 def not_a_gateway(response: Response, operation: str) -> GatewayError:
     detail = f"{response.url} answered {_kind(response)} in place of JSON. Is this a gateway?"
+    return NotAGatewayError("Not a gateway's answer", operation=operation, status=response.status, detail=detail)
+
+
+def _redirected(response: Response, operation: str) -> GatewayError:
+    """A redirect is not followed: the token and the body would go to an address that the caller has not named."""
+    response.close()
+    target = urljoin(response.url, response.headers.get("location", "")) or "another address"
+    detail = f"{response.url} redirects to {target}. Nothing was sent there. If that is the gateway, use its address."
     return NotAGatewayError("Not a gateway's answer", operation=operation, status=response.status, detail=detail)
 
 

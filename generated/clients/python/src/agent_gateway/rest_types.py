@@ -79,7 +79,7 @@ KeyItself = str
 """The key itself: send it as `Authorization: Bearer <key>`."""
 
 KeyName = str
-"""What the key is for. It appears in logs and in usage."""
+"""What the key is for. It appears in logs and in usage. A new key's name has no control characters."""
 
 KeyScope = Literal["chat", "admin"]
 """`chat` sends, triggers and reads turns; `admin` holds `chat` and what operators need."""
