@@ -37,30 +37,30 @@ export interface components {
              */
             processes: number;
         };
-        /** @description One conversational agent. */
+        /** @description A conversational agent. */
         Agent: {
             /**
-             * @description What answers. `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
+             * @description The kind of backend. `echo` repeats the message, `model` calls a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` are programs of this machine (docs/agents.md).
              * @example echo
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
             /**
-             * @description What it is for, for those who list agents.
+             * @description Its purpose, shown in lists of agents.
              * @default
              */
             description: string;
             /**
-             * @description What the backend is told before every conversation.
+             * @description Instructions for the backend, sent before every conversation.
              * @default
              */
             instructions: string;
-            /** @description The file that holds the instructions, instead of `instructions`; read again when it changes. */
+            /** @description A file with the instructions, instead of `instructions`; it is read again when it changes. */
             instructionsFile?: string;
-            /** @description The model it uses unless a call names another. */
+            /** @description The model of a turn unless a call names another. */
             model?: components["schemas"]["ModelName"];
             /**
-             * @description The models that a call may name, beside `model`. For the backend `model`, what each name stands for; for others a list of names that they are passed. The echo agent takes any.
+             * @description The models that a call may name, in addition to `model`. For the backend `model`, a map of each name to its provider and model; for others a list of names that are passed on. The echo agent accepts any name.
              * @default []
              * @example {
              *       "fast": {
@@ -73,11 +73,11 @@ export interface components {
                 [key: string]: components["schemas"]["Model"];
             };
             /**
-             * @description Models to try next, in this order, when one is not available and has not begun to answer.
+             * @description Models to try next, in this order, if a model fails before its reply begins.
              * @default []
              */
             fallbacks: components["schemas"]["ModelName"][];
-            /** @description The model that summarises what is compacted; the agent's own without it. */
+            /** @description The model that writes the summaries of compacted messages; by default the agent's own. */
             summaryModel?: components["schemas"]["ModelName"];
             /**
              * @description The tools it may call, as `server/tool`, or `server/*` for all of a server.
@@ -89,7 +89,7 @@ export interface components {
              */
             tools: string[];
             /**
-             * @description How often a model may be asked in one turn: each time it called tools, it is asked again.
+             * @description The most requests to a model in one turn: after each round of tool calls the model is called again.
              * @default 20
              */
             steps: number;
@@ -100,7 +100,7 @@ export interface components {
             command?: components["schemas"]["Command"];
             acp?: components["schemas"]["Acp"];
             /**
-             * @description Its skills by name, or `*` for all that `skills.dirs` hold.
+             * @description Its skills by name, or `*` for all skills in `skills.dirs`.
              * @default [
              *       "*"
              *     ]
@@ -110,7 +110,7 @@ export interface components {
              */
             skills: string[];
             /**
-             * @description The beat at which it handles queued system events.
+             * @description The interval at which it handles queued system events.
              * @default {}
              * @example {
              *       "every": "30m"
@@ -118,18 +118,18 @@ export interface components {
              */
             heartbeat: {
                 /**
-                 * @description The pause between two beats, by default 30 minutes: `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, events are handled only when they say `mode: now`.
+                 * @description The interval between two heartbeats, by default 30 minutes: `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, only events with `mode: now` are handled.
                  * @default 30m
                  */
                 every: string;
             };
             /**
-             * @description Turns of this agent that run at once.
+             * @description The most turns of this agent that run at once.
              * @default 256
              */
             concurrency: number;
             /**
-             * @description How long a turn may take.
+             * @description The time limit of a turn.
              * @default 10m
              */
             deadline: components["schemas"]["Duration"];
@@ -144,12 +144,12 @@ export interface components {
                  */
                 delayMs: number;
                 /**
-                 * @description In how many pieces the reply comes.
+                 * @description The number of pieces of the reply.
                  * @default 1
                  */
                 chunks: number;
                 /**
-                 * @description How many attempts fail, in a way worth retrying, before one succeeds.
+                 * @description The number of attempts that fail, in a way worth retrying, before one succeeds.
                  * @default 0
                  */
                 failTimes: number;
@@ -158,7 +158,7 @@ export interface components {
             };
         };
         /**
-         * @description One place for announcements.
+         * @description A receiver of announcements.
          * @example {
          *       "type": "webhook",
          *       "url": "https://hooks.example.com/agent",
@@ -171,10 +171,10 @@ export interface components {
              * @constant
              */
             type: "webhook";
-            /** @description Where to post. */
+            /** @description The address that gets the replies. */
             url: components["schemas"]["ChannelUrl"];
             /**
-             * @description The secret to sign with: after `whsec_` its bytes in base64, else the bytes of the text itself.
+             * @description The secret to sign with: the base64-decoded bytes after `whsec_`, otherwise the bytes of the text.
              * @example ${OPS_SECRET}
              */
             secret: components["schemas"]["Secret"];
@@ -184,7 +184,7 @@ export interface components {
              * @constant
              */
             type: "slack";
-            /** @description The address of the incoming webhook. Whoever knows it can post: it is a secret, best as `${NAME}`. */
+            /** @description The address of the incoming webhook. Anyone who knows it can post: it is a secret, best as `${NAME}`. */
             url: components["schemas"]["ChannelUrl"];
         };
         /** @description Its API key, best as `${NAME}`. */
@@ -225,10 +225,10 @@ export interface components {
         };
         /** @description The pages at `/console`. */
         Console: {
-            /** @description Whether the console is on. By default it is if it has a token. `true` without one is refused. */
+            /** @description Whether the console is on. By default it is on if it has a token. `true` without one is refused. */
             enabled?: boolean;
             /**
-             * @description The token that people sign in with. It may do everything, and it alone makes REST keys.
+             * @description The token for signing in. It may do everything, and only it can create REST keys.
              * @example ${CONSOLE_TOKEN}
              */
             token?: components["schemas"]["Secret"];
@@ -246,20 +246,20 @@ export interface components {
          * @example 30d
          */
         Duration: string;
-        /** @description The doors of the gateway and who may pass. */
+        /** @description The surfaces of the gateway, its listeners, and the callers' credentials. */
         Gateway: {
             /**
-             * @description The address to listen on. `GATEWAY_HOST` and `--host` win over it. Needs a restart.
+             * @description The address to listen on. `GATEWAY_HOST` and `--host` override it. Needs a restart.
              * @default 127.0.0.1
              */
             host: string;
             /**
-             * @description The port to listen on; 0 takes a free one. `GATEWAY_PORT` and `--port` win over it. Needs a restart.
+             * @description The port to listen on; 0 chooses a free one. `GATEWAY_PORT` and `--port` override it. Needs a restart.
              * @default 18789
              */
             port: number;
             /**
-             * @description Several addresses, each for some of the surfaces, instead of `host` and `port` (which are then not read; `--host` and `--port` apply to the first of the list). Needs a restart, but for certificates, which are read again in place.
+             * @description Several addresses, each for some of the surfaces. They replace `host` and `port`; `--host` and `--port` apply to the first of the list. Needs a restart, but for certificates, which are read again in place.
              * @example [
              *       {
              *         "port": 8080,
@@ -276,20 +276,20 @@ export interface components {
              *     ]
              */
             listeners?: components["schemas"]["Listener"][];
-            /** @description The agent that answers requests which name none. By default the only agent; required when there are several. */
+            /** @description The agent for requests that name none. By default the only agent; required if there are several. */
             defaultAgent?: string;
             /**
-             * @description Turns that run at once, over all agents.
+             * @description The most turns that run at once, over all agents.
              * @default 4096
              */
             concurrency: number;
             /**
-             * @description Connections of any kind that one address, or one /64 of IPv6, may hold open. More are closed at once. Addresses of `trustedProxies` have no limit.
+             * @description Connections of any kind that one address, or one /64 of IPv6, may hold open. Further ones are closed at once. Addresses of `trustedProxies` have no limit.
              * @default 20000
              */
             connectionsPerAddress: number;
             /**
-             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. The client is the last hop that is none of them; a hop that is no address counts as an unknown one, in no network.
+             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted: addresses or networks. The client is the last hop that is not one of them; a hop that is not an address counts as an unknown one, outside all networks.
              * @default []
              * @example [
              *       "10.0.0.0/8"
@@ -305,11 +305,11 @@ export interface components {
              */
             clearTextFrom: components["schemas"]["Network"][];
             /**
-             * @description Origins of pages that may call the gateway from a browser and read what it answers (CORS), webhooks aside. By default only the gateway's own.
+             * @description Origins of pages that may call the gateway from a browser and read the answers (CORS), except those of webhooks. By default only the gateway's own origin.
              * @default []
              */
             allowedOrigins: string[];
-            /** @description The channel, a key of `channels`, for announcements that name no channel or only a label. By default such replies reach subscribers alone. */
+            /** @description The channel, a key of `channels`, for announcements that name no channel or only a label. By default such replies reach only subscribers. */
             announceTo?: string;
             /** @default {} */
             rest: components["schemas"]["Rest"];
@@ -348,27 +348,27 @@ export interface components {
         /** @description Limits past which the gateway refuses new work. It never drops work that it has acknowledged. */
         Limits: {
             /**
-             * @description Turns that may wait in one session.
+             * @description The most turns that wait in one session.
              * @default 100
              */
             turnsPerSession: number;
             /**
-             * @description Turns that may wait, over all sessions.
+             * @description The most turns that wait, over all sessions.
              * @default 10000
              */
             turns: number;
             /**
-             * @description System events that may wait, over all agents.
+             * @description The most system events that wait, over all agents.
              * @default 100000
              */
             events: number;
             /**
-             * @description Messages that one session holds.
+             * @description The most messages in one session.
              * @default 10000
              */
             messagesPerSession: number;
             /**
-             * @description What the store holds in all, without the recorder's part.
+             * @description The most that the store holds, without the deliveries of the recorder.
              * @default 1GiB
              */
             storeBytes: components["schemas"]["Bytes"];
@@ -388,7 +388,7 @@ export interface components {
              */
             rpcBody: components["schemas"]["Bytes"];
         };
-        /** @description One address that the gateway listens on. */
+        /** @description An address that the gateway listens on. */
         Listener: {
             /**
              * @description The address.
@@ -396,13 +396,13 @@ export interface components {
              */
             host: string;
             /**
-             * @description The port; 0 takes a free one.
+             * @description The port; 0 chooses a free one.
              * @example 8080
              */
             port: number;
             tls?: components["schemas"]["Tls"];
             /**
-             * @description What answers there; by default everything. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener.
+             * @description The surfaces that it serves; by default all of them. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener.
              * @default [
              *       "rest",
              *       "rpc",
@@ -414,10 +414,10 @@ export interface components {
              */
             surfaces: ("rest" | "rpc" | "webhooks" | "console" | "docs" | "metrics")[];
         };
-        /** @description One rule. A request matches if every pair of `match` does. */
+        /** @description A rule. A request matches if every pair of `match` does. */
         Mapping: {
             /**
-             * @description What a request must hold: `headers.<name>` or `body.<dotted path>` and the value, compared as text: a number or a flag as JSON writes it (1e2 is `100`), null and what is missing as nothing. A list is any of its values. An empty `match` matches everything. In a body each dot is a step, into an object by key or into a list by index, so a key with a dot in it cannot be reached. Headers that may hold a secret are refused.
+             * @description The conditions: `headers.<name>` or `body.<dotted path>` and the value, compared as text. A number or a flag is compared as JSON writes it (1e2 is `100`); null and missing values match nothing. A list matches any of its values. An empty `match` matches everything. In a body each dot is a step, into an object by key or into a list by index, so a key that contains a dot cannot be reached. Headers that may hold a secret are refused.
              * @example {
              *       "headers.x-github-event": "push",
              *       "body.ref": "refs/heads/main"
@@ -427,17 +427,17 @@ export interface components {
                 [key: string]: string | number | boolean | (string | number | boolean)[];
             };
             /**
-             * @description What the agent is told. `{body.a.b}` and `{headers.x}` are filled in from the request: what is missing leaves nothing, objects and lists are JSON; `{{` is a brace. A request that leaves it without text does not match. It may have 1 048 576 characters, or as many as `limits.webhookBody` has bytes where that is more: past that the request is refused (413).
+             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are filled in from the request: a missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the bytes of `limits.webhookBody` if that is more: past it the request is refused (413).
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
-            /** @description Whose turn it is. By default `gateway.defaultAgent`. */
+            /** @description The agent of the turn. By default `gateway.defaultAgent`. */
             agent?: string;
-            /** @description The session to go on with. By default each turn has a fresh one. */
+            /** @description The session to continue. By default each turn has a new one. */
             session?: components["schemas"]["WebhookSessionId"];
             /** @description The model of the turn. By default the agent's own. */
             model?: components["schemas"]["ModelName"];
-            /** @description The label of the session, and where `announce` sends the reply. */
+            /** @description The label of the session, and the channel that gets the reply with `announce`. */
             channel?: components["schemas"]["Channel"];
             /**
              * @description `announce` also sends the reply to the channel.
@@ -446,7 +446,7 @@ export interface components {
             delivery: components["schemas"]["DeliveryMode"];
             verify?: components["schemas"]["Verify"];
         };
-        /** @description The name of a mapping begins with a small letter; small letters, digits and `-` follow, 64 in all at most. `wake` and `agent` are taken. */
+        /** @description The name of a mapping begins with a small letter; small letters, digits and `-` follow, at most 64 characters. `wake` and `agent` are reserved. */
         MappingName: string;
         /**
          * @description A lookup path is `headers.<name>` or `body.<dotted path>`.
@@ -483,7 +483,7 @@ export interface components {
          * @example fast
          */
         ModelName: string;
-        /** @description A name begins with a letter; letters, digits, `.`, `_` and `-` follow, 64 in all at most. */
+        /** @description A name begins with a letter; letters, digits, `.`, `_` and `-` follow, at most 64 characters. */
         Name: string;
         /**
          * @description An address or a network, IPv4 or IPv6.
@@ -491,10 +491,10 @@ export interface components {
          * @example ::1
          */
         Network: string;
-        /** @description The door for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: an agent is a model to them. It is served where `rest` is, and takes its keys, limits and rate limit. */
+        /** @description The surface for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: each agent appears as a model. It is served where `rest` is, with its keys, limits and rate limit. */
         OpenAi: {
             /**
-             * @description Whether the door is open. `true` while REST is off is refused.
+             * @description Whether the surface is on. `true` while REST is off is refused.
              * @default false
              */
             enabled: boolean;
@@ -609,40 +609,40 @@ export interface components {
              */
             settings?: Record<string, unknown>;
         };
-        /** @description How many requests each token may make in a sliding window. */
+        /** @description The requests that each token may make in a sliding window. */
         RateLimit: {
             /**
-             * @description Requests of one token in a window; 0 is no limit.
+             * @description The most requests of one token in a window; 0 turns the limit off.
              * @default 100
              */
             maxRequests: number;
             /**
-             * @description The window, in milliseconds.
+             * @description The length of the window, in milliseconds.
              * @default 60000
              */
             windowMs: number;
         };
-        /** @description The flight recorder: what came in, and what came of it. Past its size the oldest that is finished goes first. */
+        /** @description The flight recorder, which stores inbound requests and their outcome as deliveries. Past its limits the oldest finished delivery is erased first. */
         Recorder: {
             /**
-             * @description Requests that it holds.
+             * @description The most deliveries.
              * @default 10000
              */
             entries: number;
             /**
-             * @description How much they hold together.
+             * @description The most bytes of all deliveries together.
              * @default 64MiB
              */
             bytes: components["schemas"]["Bytes"];
             /**
-             * @description Whether it keeps bodies. Without them nothing can be replayed.
+             * @description Whether it stores bodies. Without them a delivery cannot be replayed.
              * @default true
              */
             bodies: boolean;
         };
         /** @description The REST surface, `/api/v1`. */
         Rest: {
-            /** @description Whether the surface is on. By default it is if it has a key or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it has a key or the console has a token. `true` without either is refused. */
             enabled?: boolean;
             /**
              * @description Who may call.
@@ -650,7 +650,7 @@ export interface components {
              */
             auth: {
                 /**
-                 * @description Keys, beside those that are made on the console's settings page.
+                 * @description Keys, in addition to those created on the console's settings page.
                  * @default []
                  */
                 keys: components["schemas"]["RestKey"][];
@@ -658,7 +658,7 @@ export interface components {
             rateLimit?: components["schemas"]["RateLimit"];
         };
         /**
-         * @description One key of the REST surface.
+         * @description A key of the REST surface.
          * @example {
          *       "name": "ci",
          *       "key": "${REST_API_KEY}"
@@ -679,14 +679,14 @@ export interface components {
              */
             scopes: ("chat" | "admin")[];
             /**
-             * @description Until when the key is good, in UTC: a day, which counts from its beginning, or a moment. `system.health` warns two weeks before.
+             * @description When the key expires, in UTC: a day (at its beginning) or a moment. `system.health` warns two weeks before.
              * @example 2027-01-31
              */
             expiresAt?: string;
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         Rpc: {
-            /** @description Whether the surface is on. By default it is if it or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it or the console has a token. `true` without either is refused. */
             enabled?: boolean;
             /**
              * @description Who may call.
@@ -694,7 +694,7 @@ export interface components {
              */
             auth: {
                 /**
-                 * @description How tokens come: `Authorization: Bearer`.
+                 * @description How tokens are sent: `Authorization: Bearer`.
                  * @default bearer
                  * @enum {string}
                  */
@@ -707,13 +707,13 @@ export interface components {
             };
             rateLimit?: components["schemas"]["RateLimit"];
             /**
-             * @description WebSockets that one address, or one /64 of IPv6, may hold open; a further one is refused.
+             * @description WebSockets that one address, or one /64 of IPv6, may hold open; further ones are refused.
              * @default 20000
              */
             socketsPerAddress: number;
         };
         /**
-         * @description One token of the RPC surface.
+         * @description A token of the RPC surface.
          * @example {
          *       "name": "ci",
          *       "token": "${RPC_TOKEN}",
@@ -738,10 +738,10 @@ export interface components {
          * @example ${RPC_TOKEN}
          */
         Secret: string;
-        /** @description How long conversations, and what was queued for them, are kept. */
+        /** @description How long conversations and system events are stored, and when conversations are compacted. */
         Sessions: {
             /**
-             * @description How long a session is kept after its last message. In a session that goes on, compacted messages are kept for as long.
+             * @description How long a session is stored after its last message. In a session that is in use, compacted messages are stored for the same time.
              * @default 30d
              */
             retention: components["schemas"]["Duration"];
@@ -751,20 +751,20 @@ export interface components {
              */
             webhookRetention: components["schemas"]["Duration"];
             /**
-             * @description How long a system event is kept after it was handled or given up.
+             * @description How long a system event is stored after it was handled or became dead.
              * @default 7d
              */
             eventRetention: components["schemas"]["Duration"];
             /**
-             * @description A session with more tokens than this is compacted by itself; 0 turns that off.
+             * @description A session with more tokens than this is compacted automatically; 0 turns that off.
              * @default 100000
              */
             compactAt: number;
         };
-        /** @description Where skills are found. */
+        /** @description The folders of skills. */
         Skills: {
             /**
-             * @description Folders that hold skills, each a folder with a `SKILL.md`. Of two skills with one name the first is taken. A folder that cannot be read is refused, unless it is absent and `optional`.
+             * @description Folders that hold skills, each a folder with a `SKILL.md`. If two skills have one name, the first is used. A folder that cannot be read is refused, unless it is absent and `optional`.
              * @default [
              *       {
              *         "path": "./skills",
@@ -790,14 +790,14 @@ export interface components {
             })[];
         };
         /**
-         * @description Where everything is kept (docs/operations.md). Needs a restart. One whose driver is not installed is refused.
+         * @description Where everything is stored (docs/operations.md). Needs a restart. A store whose driver is not installed is refused.
          * @example {
          *       "type": "memory"
          *     }
          */
         Store: {
             /**
-             * @description Keeps everything in memory, and forgets it when the gateway stops.
+             * @description Stores everything in memory, and loses it when the gateway stops.
              * @constant
              */
             type: "memory";
@@ -808,7 +808,7 @@ export interface components {
              */
             type: "sqlite";
             /**
-             * @description The file, on a disk of this machine. It is made where it is not there.
+             * @description The file, on a disk of this machine. It is created if it does not exist.
              * @example ./gateway.db
              */
             path: string;
@@ -819,7 +819,7 @@ export interface components {
              */
             type: "postgres";
             /**
-             * @description Its address, best as `${NAME}`; of a list, the gateway keeps to the one that takes writes.
+             * @description Its address, best as `${NAME}`. Given several addresses, the gateway uses the one that accepts writes.
              * @example ${DATABASE_URL}
              */
             url: string | string[];
@@ -842,7 +842,7 @@ export interface components {
              */
             silence: components["schemas"]["Wait"];
         };
-        /** @description Serves HTTPS, with HTTP/2 and HTTP/1.1 by choice of the client. */
+        /** @description Serves HTTPS, with HTTP/2 or HTTP/1.1, as the client chooses. */
         Tls: {
             /**
              * @description The file with the certificate and its chain, PEM.
@@ -861,7 +861,7 @@ export interface components {
             hsts: boolean;
         };
         /**
-         * @description What it is called in logs, usage and lists; never secret, and only once in its list.
+         * @description Its name in logs, usage and lists; not secret, and unique in its list.
          * @example ci
          */
         TokenName: string;
@@ -918,12 +918,12 @@ export interface components {
         /** @description Traces for OpenTelemetry, over OTLP/HTTP with JSON. Off without an address here or in `OTEL_EXPORTER_OTLP_ENDPOINT`. A change needs a restart. */
         Tracing: {
             /**
-             * @description The whole address of the collector's traces. Wins over the environment.
+             * @description The full address of the collector's traces. It overrides the environment.
              * @example http://127.0.0.1:4318/v1/traces
              */
             endpoint?: components["schemas"]["ChannelUrl"];
             /**
-             * @description Sent with each request, beside those of `OTEL_EXPORTER_OTLP_HEADERS`.
+             * @description Sent with each request, in addition to those of `OTEL_EXPORTER_OTLP_HEADERS`.
              * @default {}
              * @example {
              *       "x-api-key": "${COLLECTOR_KEY}"
@@ -933,15 +933,15 @@ export interface components {
                 [key: string]: string;
             };
             /**
-             * @description Whether spans hold the message and the reply. By default none does.
+             * @description Whether spans contain the message and the reply. By default they do not.
              * @default false
              */
             content: boolean;
         };
-        /** @description How the sender signs. With it, the mapping is reached at its own path alone, and the shared token does not count there. */
+        /** @description How the sender signs. With it, the mapping is reached only at its own path, and the shared token is not accepted there. */
         Verify: {
             /**
-             * @description Whose way of signing.
+             * @description The way of signing.
              * @example github
              * @enum {string}
              */
@@ -969,10 +969,10 @@ export interface components {
         WebhookSessionId: string;
         /** @description Requests of other systems that wake an agent or start a turn. */
         Webhooks: {
-            /** @description Whether the surface is on. By default it is if it has a token or a mapping with `verify`. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it has a token or a mapping with `verify`. `true` without either is refused. */
             enabled?: boolean;
             /**
-             * @description The shared token, best as `${NAME}`. A list takes several, so that a new one can come before the old one goes.
+             * @description The shared token, best as `${NAME}`. A list takes several tokens: add the new one before you remove the old one.
              * @example ${WEBHOOK_TOKEN}
              * @example [
              *       {
@@ -982,23 +982,23 @@ export interface components {
              *     ]
              */
             token?: string | (string | {
-                /** @description What it is called in logs, usage and deliveries; several may have one name. By default `shared`. */
+                /** @description Its name in logs, usage and deliveries; several tokens may share one name. By default `shared`. */
                 name?: components["schemas"]["TokenName"];
                 /** @example ${WEBHOOK_TOKEN} */
                 value: components["schemas"]["Secret"];
                 /**
-                 * @description The day it was put in use. Past 90 days the gateway warns in `system.health` and, once a day, in the log.
+                 * @description The day on which it was put in use. Past 90 days the gateway warns in `system.health` and, once a day, in the log.
                  * @example 2026-03-01
                  */
                 since?: string;
             })[];
             /**
-             * @description Where webhooks are received. It begins with `/`, does not end with one, and shares no path with another surface. Needs a restart.
+             * @description The path of webhooks. It begins with `/`, does not end with `/`, and must not overlap with another surface. Needs a restart.
              * @default /hooks
              */
             path: string;
             /**
-             * @description Addresses and networks that may send; anyone else gets 403. By default anyone with the token may.
+             * @description Addresses and networks that may send; all others get 403. By default every sender with the token may.
              * @example [
              *       "192.0.2.0/24"
              *     ]
@@ -1033,10 +1033,10 @@ export interface components {
         run: string[];
         /**
          * Configuration
-         * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` stands for the environment variable NAME, which must be set and not empty; `$${` stands for `${` itself. Unknown keys are refused. Every change takes effect at once, but for the keys that say they need a restart. Paths are relative to the file.
+         * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` stands for the environment variable NAME, which must be set and not empty; `$${` stands for `${` itself. Unknown keys are refused. Every change takes effect at once, except for keys that need a restart. Paths are relative to the file.
          */
         Root: {
-            /** @description Where an editor finds this schema. The gateway does not read it. */
+            /** @description The address of this schema for an editor. The gateway ignores it. */
             $schema?: string;
             /** @default {} */
             gateway: components["schemas"]["Gateway"];
@@ -1063,14 +1063,14 @@ export interface components {
                 [key: string]: components["schemas"]["Provider"];
             };
             /**
-             * @description Servers of tools, by name. An agent uses those that its own `tools` names.
+             * @description Tool servers, by name. An agent's own `tools` chooses among their tools.
              * @default {}
              */
             tools: {
                 [key: string]: components["schemas"]["ToolServer"];
             };
             /**
-             * @description Where announcements can go, by name. A reply goes there if its turn has `delivery: announce` and names the channel.
+             * @description The receivers of announcements, by name. A reply is sent to a channel if its turn has `delivery: announce` and names the channel.
              * @default {}
              */
             channels: {
@@ -1113,24 +1113,24 @@ export interface components {
             /** @description Processes at once; the one that was idle longest makes room. */
             processes?: number;
         };
-        /** @description One conversational agent. */
+        /** @description A conversational agent. */
         AgentWritten: {
             /**
-             * @description What answers. `echo` repeats the message, `model` asks a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` programs of this machine (docs/agents.md).
+             * @description The kind of backend. `echo` repeats the message, `model` calls a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` are programs of this machine (docs/agents.md).
              * @example echo
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
-            /** @description What it is for, for those who list agents. */
+            /** @description Its purpose, shown in lists of agents. */
             description?: string;
-            /** @description What the backend is told before every conversation. */
+            /** @description Instructions for the backend, sent before every conversation. */
             instructions?: string;
-            /** @description The file that holds the instructions, instead of `instructions`; read again when it changes. */
+            /** @description A file with the instructions, instead of `instructions`; it is read again when it changes. */
             instructionsFile?: string;
-            /** @description The model it uses unless a call names another. */
+            /** @description The model of a turn unless a call names another. */
             model?: components["schemas"]["ModelName"];
             /**
-             * @description The models that a call may name, beside `model`. For the backend `model`, what each name stands for; for others a list of names that they are passed. The echo agent takes any.
+             * @description The models that a call may name, in addition to `model`. For the backend `model`, a map of each name to its provider and model; for others a list of names that are passed on. The echo agent accepts any name.
              * @example {
              *       "fast": {
              *         "provider": "openai",
@@ -1141,9 +1141,9 @@ export interface components {
             models?: components["schemas"]["ModelName"][] | {
                 [key: string]: components["schemas"]["Model"];
             };
-            /** @description Models to try next, in this order, when one is not available and has not begun to answer. */
+            /** @description Models to try next, in this order, if a model fails before its reply begins. */
             fallbacks?: components["schemas"]["ModelName"][];
-            /** @description The model that summarises what is compacted; the agent's own without it. */
+            /** @description The model that writes the summaries of compacted messages; by default the agent's own. */
             summaryModel?: components["schemas"]["ModelName"];
             /**
              * @description The tools it may call, as `server/tool`, or `server/*` for all of a server.
@@ -1153,7 +1153,7 @@ export interface components {
              *     ]
              */
             tools?: string[];
-            /** @description How often a model may be asked in one turn: each time it called tools, it is asked again. */
+            /** @description The most requests to a model in one turn: after each round of tool calls the model is called again. */
             steps?: number;
             timeouts?: components["schemas"]["TimeoutsWritten"];
             http?: components["schemas"]["HttpWritten"];
@@ -1161,33 +1161,33 @@ export interface components {
             command?: components["schemas"]["CommandWritten"];
             acp?: components["schemas"]["AcpWritten"];
             /**
-             * @description Its skills by name, or `*` for all that `skills.dirs` hold.
+             * @description Its skills by name, or `*` for all skills in `skills.dirs`.
              * @example [
              *       "summarise"
              *     ]
              */
             skills?: string[];
             /**
-             * @description The beat at which it handles queued system events.
+             * @description The interval at which it handles queued system events.
              * @example {
              *       "every": "30m"
              *     }
              */
             heartbeat?: {
-                /** @description The pause between two beats, by default 30 minutes: `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, events are handled only when they say `mode: now`. */
+                /** @description The interval between two heartbeats, by default 30 minutes: `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, only events with `mode: now` are handled. */
                 every?: string;
             };
-            /** @description Turns of this agent that run at once. */
+            /** @description The most turns of this agent that run at once. */
             concurrency?: number;
-            /** @description How long a turn may take. */
+            /** @description The time limit of a turn. */
             deadline?: components["schemas"]["Duration"];
             /** @description How the echo backend behaves, for tests and try-outs. */
             echo?: {
                 /** @description The pause before each piece of the reply, in milliseconds. */
                 delayMs?: number;
-                /** @description In how many pieces the reply comes. */
+                /** @description The number of pieces of the reply. */
                 chunks?: number;
-                /** @description How many attempts fail, in a way worth retrying, before one succeeds. */
+                /** @description The number of attempts that fail, in a way worth retrying, before one succeeds. */
                 failTimes?: number;
                 /** @description Every turn fails, with this as the reason. */
                 fail?: string;
@@ -1204,14 +1204,14 @@ export interface components {
              */
             output?: "text" | "json-lines";
         };
-        /** @description The doors of the gateway and who may pass. */
+        /** @description The surfaces of the gateway, its listeners, and the callers' credentials. */
         GatewayWritten: {
-            /** @description The address to listen on. `GATEWAY_HOST` and `--host` win over it. Needs a restart. */
+            /** @description The address to listen on. `GATEWAY_HOST` and `--host` override it. Needs a restart. */
             host?: string;
-            /** @description The port to listen on; 0 takes a free one. `GATEWAY_PORT` and `--port` win over it. Needs a restart. */
+            /** @description The port to listen on; 0 chooses a free one. `GATEWAY_PORT` and `--port` override it. Needs a restart. */
             port?: number;
             /**
-             * @description Several addresses, each for some of the surfaces, instead of `host` and `port` (which are then not read; `--host` and `--port` apply to the first of the list). Needs a restart, but for certificates, which are read again in place.
+             * @description Several addresses, each for some of the surfaces. They replace `host` and `port`; `--host` and `--port` apply to the first of the list. Needs a restart, but for certificates, which are read again in place.
              * @example [
              *       {
              *         "port": 8080,
@@ -1228,14 +1228,14 @@ export interface components {
              *     ]
              */
             listeners?: components["schemas"]["ListenerWritten"][];
-            /** @description The agent that answers requests which name none. By default the only agent; required when there are several. */
+            /** @description The agent for requests that name none. By default the only agent; required if there are several. */
             defaultAgent?: string;
-            /** @description Turns that run at once, over all agents. */
+            /** @description The most turns that run at once, over all agents. */
             concurrency?: number;
-            /** @description Connections of any kind that one address, or one /64 of IPv6, may hold open. More are closed at once. Addresses of `trustedProxies` have no limit. */
+            /** @description Connections of any kind that one address, or one /64 of IPv6, may hold open. Further ones are closed at once. Addresses of `trustedProxies` have no limit. */
             connectionsPerAddress?: number;
             /**
-             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses or networks. The client is the last hop that is none of them; a hop that is no address counts as an unknown one, in no network.
+             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted: addresses or networks. The client is the last hop that is not one of them; a hop that is not an address counts as an unknown one, outside all networks.
              * @example [
              *       "10.0.0.0/8"
              *     ]
@@ -1248,9 +1248,9 @@ export interface components {
              *     ]
              */
             clearTextFrom?: components["schemas"]["Network"][];
-            /** @description Origins of pages that may call the gateway from a browser and read what it answers (CORS), webhooks aside. By default only the gateway's own. */
+            /** @description Origins of pages that may call the gateway from a browser and read the answers (CORS), except those of webhooks. By default only the gateway's own origin. */
             allowedOrigins?: string[];
-            /** @description The channel, a key of `channels`, for announcements that name no channel or only a label. By default such replies reach subscribers alone. */
+            /** @description The channel, a key of `channels`, for announcements that name no channel or only a label. By default such replies reach only subscribers. */
             announceTo?: string;
             rest?: components["schemas"]["RestWritten"];
             openai?: components["schemas"]["OpenAiWritten"];
@@ -1270,15 +1270,15 @@ export interface components {
         };
         /** @description Limits past which the gateway refuses new work. It never drops work that it has acknowledged. */
         LimitsWritten: {
-            /** @description Turns that may wait in one session. */
+            /** @description The most turns that wait in one session. */
             turnsPerSession?: number;
-            /** @description Turns that may wait, over all sessions. */
+            /** @description The most turns that wait, over all sessions. */
             turns?: number;
-            /** @description System events that may wait, over all agents. */
+            /** @description The most system events that wait, over all agents. */
             events?: number;
-            /** @description Messages that one session holds. */
+            /** @description The most messages in one session. */
             messagesPerSession?: number;
-            /** @description What the store holds in all, without the recorder's part. */
+            /** @description The most that the store holds, without the deliveries of the recorder. */
             storeBytes?: components["schemas"]["Bytes"];
             /** @description The largest body of a webhook. */
             webhookBody?: components["schemas"]["Bytes"];
@@ -1287,23 +1287,23 @@ export interface components {
             /** @description The largest body of an RPC call, and the largest WebSocket message. */
             rpcBody?: components["schemas"]["Bytes"];
         };
-        /** @description One address that the gateway listens on. */
+        /** @description An address that the gateway listens on. */
         ListenerWritten: {
             /** @description The address. */
             host?: string;
             /**
-             * @description The port; 0 takes a free one.
+             * @description The port; 0 chooses a free one.
              * @example 8080
              */
             port: number;
             tls?: components["schemas"]["TlsWritten"];
-            /** @description What answers there; by default everything. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener. */
+            /** @description The surfaces that it serves; by default all of them. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener. */
             surfaces?: ("rest" | "rpc" | "webhooks" | "console" | "docs" | "metrics")[];
         };
-        /** @description One rule. A request matches if every pair of `match` does. */
+        /** @description A rule. A request matches if every pair of `match` does. */
         MappingWritten: {
             /**
-             * @description What a request must hold: `headers.<name>` or `body.<dotted path>` and the value, compared as text: a number or a flag as JSON writes it (1e2 is `100`), null and what is missing as nothing. A list is any of its values. An empty `match` matches everything. In a body each dot is a step, into an object by key or into a list by index, so a key with a dot in it cannot be reached. Headers that may hold a secret are refused.
+             * @description The conditions: `headers.<name>` or `body.<dotted path>` and the value, compared as text. A number or a flag is compared as JSON writes it (1e2 is `100`); null and missing values match nothing. A list matches any of its values. An empty `match` matches everything. In a body each dot is a step, into an object by key or into a list by index, so a key that contains a dot cannot be reached. Headers that may hold a secret are refused.
              * @example {
              *       "headers.x-github-event": "push",
              *       "body.ref": "refs/heads/main"
@@ -1313,25 +1313,25 @@ export interface components {
                 [key: string]: string | number | boolean | (string | number | boolean)[];
             };
             /**
-             * @description What the agent is told. `{body.a.b}` and `{headers.x}` are filled in from the request: what is missing leaves nothing, objects and lists are JSON; `{{` is a brace. A request that leaves it without text does not match. It may have 1 048 576 characters, or as many as `limits.webhookBody` has bytes where that is more: past that the request is refused (413).
+             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are filled in from the request: a missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the bytes of `limits.webhookBody` if that is more: past it the request is refused (413).
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
-            /** @description Whose turn it is. By default `gateway.defaultAgent`. */
+            /** @description The agent of the turn. By default `gateway.defaultAgent`. */
             agent?: string;
-            /** @description The session to go on with. By default each turn has a fresh one. */
+            /** @description The session to continue. By default each turn has a new one. */
             session?: components["schemas"]["WebhookSessionId"];
             /** @description The model of the turn. By default the agent's own. */
             model?: components["schemas"]["ModelName"];
-            /** @description The label of the session, and where `announce` sends the reply. */
+            /** @description The label of the session, and the channel that gets the reply with `announce`. */
             channel?: components["schemas"]["Channel"];
             /** @description `announce` also sends the reply to the channel. */
             delivery?: components["schemas"]["DeliveryMode"];
             verify?: components["schemas"]["Verify"];
         };
-        /** @description The door for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: an agent is a model to them. It is served where `rest` is, and takes its keys, limits and rate limit. */
+        /** @description The surface for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: each agent appears as a model. It is served where `rest` is, with its keys, limits and rate limit. */
         OpenAiWritten: {
-            /** @description Whether the door is open. `true` while REST is off is refused. */
+            /** @description Whether the surface is on. `true` while REST is off is refused. */
             enabled?: boolean;
         };
         /**
@@ -1412,35 +1412,35 @@ export interface components {
              */
             settings?: Record<string, unknown>;
         };
-        /** @description How many requests each token may make in a sliding window. */
+        /** @description The requests that each token may make in a sliding window. */
         RateLimitWritten: {
-            /** @description Requests of one token in a window; 0 is no limit. */
+            /** @description The most requests of one token in a window; 0 turns the limit off. */
             maxRequests?: number;
-            /** @description The window, in milliseconds. */
+            /** @description The length of the window, in milliseconds. */
             windowMs?: number;
         };
-        /** @description The flight recorder: what came in, and what came of it. Past its size the oldest that is finished goes first. */
+        /** @description The flight recorder, which stores inbound requests and their outcome as deliveries. Past its limits the oldest finished delivery is erased first. */
         RecorderWritten: {
-            /** @description Requests that it holds. */
+            /** @description The most deliveries. */
             entries?: number;
-            /** @description How much they hold together. */
+            /** @description The most bytes of all deliveries together. */
             bytes?: components["schemas"]["Bytes"];
-            /** @description Whether it keeps bodies. Without them nothing can be replayed. */
+            /** @description Whether it stores bodies. Without them a delivery cannot be replayed. */
             bodies?: boolean;
         };
         /** @description The REST surface, `/api/v1`. */
         RestWritten: {
-            /** @description Whether the surface is on. By default it is if it has a key or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it has a key or the console has a token. `true` without either is refused. */
             enabled?: boolean;
             /** @description Who may call. */
             auth?: {
-                /** @description Keys, beside those that are made on the console's settings page. */
+                /** @description Keys, in addition to those created on the console's settings page. */
                 keys?: components["schemas"]["RestKeyWritten"][];
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
         };
         /**
-         * @description One key of the REST surface.
+         * @description A key of the REST surface.
          * @example {
          *       "name": "ci",
          *       "key": "${REST_API_KEY}"
@@ -1456,19 +1456,19 @@ export interface components {
             /** @description `chat` sends messages and triggers skills; `admin` also reads deliveries and tries mappings. */
             scopes?: ("chat" | "admin")[];
             /**
-             * @description Until when the key is good, in UTC: a day, which counts from its beginning, or a moment. `system.health` warns two weeks before.
+             * @description When the key expires, in UTC: a day (at its beginning) or a moment. `system.health` warns two weeks before.
              * @example 2027-01-31
              */
             expiresAt?: string;
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         RpcWritten: {
-            /** @description Whether the surface is on. By default it is if it or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it or the console has a token. `true` without either is refused. */
             enabled?: boolean;
             /** @description Who may call. */
             auth?: {
                 /**
-                 * @description How tokens come: `Authorization: Bearer`.
+                 * @description How tokens are sent: `Authorization: Bearer`.
                  * @enum {string}
                  */
                 type?: "bearer";
@@ -1476,24 +1476,24 @@ export interface components {
                 tokens?: components["schemas"]["RpcToken"][];
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
-            /** @description WebSockets that one address, or one /64 of IPv6, may hold open; a further one is refused. */
+            /** @description WebSockets that one address, or one /64 of IPv6, may hold open; further ones are refused. */
             socketsPerAddress?: number;
         };
-        /** @description How long conversations, and what was queued for them, are kept. */
+        /** @description How long conversations and system events are stored, and when conversations are compacted. */
         SessionsWritten: {
-            /** @description How long a session is kept after its last message. In a session that goes on, compacted messages are kept for as long. */
+            /** @description How long a session is stored after its last message. In a session that is in use, compacted messages are stored for the same time. */
             retention?: components["schemas"]["Duration"];
             /** @description The same for sessions of webhooks. */
             webhookRetention?: components["schemas"]["Duration"];
-            /** @description How long a system event is kept after it was handled or given up. */
+            /** @description How long a system event is stored after it was handled or became dead. */
             eventRetention?: components["schemas"]["Duration"];
-            /** @description A session with more tokens than this is compacted by itself; 0 turns that off. */
+            /** @description A session with more tokens than this is compacted automatically; 0 turns that off. */
             compactAt?: number;
         };
-        /** @description Where skills are found. */
+        /** @description The folders of skills. */
         SkillsWritten: {
             /**
-             * @description Folders that hold skills, each a folder with a `SKILL.md`. Of two skills with one name the first is taken. A folder that cannot be read is refused, unless it is absent and `optional`.
+             * @description Folders that hold skills, each a folder with a `SKILL.md`. If two skills have one name, the first is used. A folder that cannot be read is refused, unless it is absent and `optional`.
              * @example [
              *       "./skills",
              *       {
@@ -1521,7 +1521,7 @@ export interface components {
             /** @description Between two pieces of the reply. */
             silence?: components["schemas"]["Wait"];
         };
-        /** @description Serves HTTPS, with HTTP/2 and HTTP/1.1 by choice of the client. */
+        /** @description Serves HTTPS, with HTTP/2 or HTTP/1.1, as the client chooses. */
         TlsWritten: {
             /**
              * @description The file with the certificate and its chain, PEM.
@@ -1579,12 +1579,12 @@ export interface components {
         /** @description Traces for OpenTelemetry, over OTLP/HTTP with JSON. Off without an address here or in `OTEL_EXPORTER_OTLP_ENDPOINT`. A change needs a restart. */
         TracingWritten: {
             /**
-             * @description The whole address of the collector's traces. Wins over the environment.
+             * @description The full address of the collector's traces. It overrides the environment.
              * @example http://127.0.0.1:4318/v1/traces
              */
             endpoint?: components["schemas"]["ChannelUrl"];
             /**
-             * @description Sent with each request, beside those of `OTEL_EXPORTER_OTLP_HEADERS`.
+             * @description Sent with each request, in addition to those of `OTEL_EXPORTER_OTLP_HEADERS`.
              * @example {
              *       "x-api-key": "${COLLECTOR_KEY}"
              *     }
@@ -1592,15 +1592,15 @@ export interface components {
             headers?: {
                 [key: string]: string;
             };
-            /** @description Whether spans hold the message and the reply. By default none does. */
+            /** @description Whether spans contain the message and the reply. By default they do not. */
             content?: boolean;
         };
         /** @description Requests of other systems that wake an agent or start a turn. */
         WebhooksWritten: {
-            /** @description Whether the surface is on. By default it is if it has a token or a mapping with `verify`. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it has a token or a mapping with `verify`. `true` without either is refused. */
             enabled?: boolean;
             /**
-             * @description The shared token, best as `${NAME}`. A list takes several, so that a new one can come before the old one goes.
+             * @description The shared token, best as `${NAME}`. A list takes several tokens: add the new one before you remove the old one.
              * @example ${WEBHOOK_TOKEN}
              * @example [
              *       {
@@ -1610,20 +1610,20 @@ export interface components {
              *     ]
              */
             token?: string | (string | {
-                /** @description What it is called in logs, usage and deliveries; several may have one name. By default `shared`. */
+                /** @description Its name in logs, usage and deliveries; several tokens may share one name. By default `shared`. */
                 name?: components["schemas"]["TokenName"];
                 /** @example ${WEBHOOK_TOKEN} */
                 value: components["schemas"]["Secret"];
                 /**
-                 * @description The day it was put in use. Past 90 days the gateway warns in `system.health` and, once a day, in the log.
+                 * @description The day on which it was put in use. Past 90 days the gateway warns in `system.health` and, once a day, in the log.
                  * @example 2026-03-01
                  */
                 since?: string;
             })[];
-            /** @description Where webhooks are received. It begins with `/`, does not end with one, and shares no path with another surface. Needs a restart. */
+            /** @description The path of webhooks. It begins with `/`, does not end with `/`, and must not overlap with another surface. Needs a restart. */
             path?: string;
             /**
-             * @description Addresses and networks that may send; anyone else gets 403. By default anyone with the token may.
+             * @description Addresses and networks that may send; all others get 403. By default every sender with the token may.
              * @example [
              *       "192.0.2.0/24"
              *     ]
@@ -1637,10 +1637,10 @@ export interface components {
         };
         /**
          * Configuration
-         * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` stands for the environment variable NAME, which must be set and not empty; `$${` stands for `${` itself. Unknown keys are refused. Every change takes effect at once, but for the keys that say they need a restart. Paths are relative to the file.
+         * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` stands for the environment variable NAME, which must be set and not empty; `$${` stands for `${` itself. Unknown keys are refused. Every change takes effect at once, except for keys that need a restart. Paths are relative to the file.
          */
         RootWritten: {
-            /** @description Where an editor finds this schema. The gateway does not read it. */
+            /** @description The address of this schema for an editor. The gateway ignores it. */
             $schema?: string;
             gateway?: components["schemas"]["GatewayWritten"];
             webhooks?: components["schemas"]["WebhooksWritten"];
@@ -1660,11 +1660,11 @@ export interface components {
             providers?: {
                 [key: string]: components["schemas"]["ProviderWritten"];
             };
-            /** @description Servers of tools, by name. An agent uses those that its own `tools` names. */
+            /** @description Tool servers, by name. An agent's own `tools` chooses among their tools. */
             tools?: {
                 [key: string]: components["schemas"]["ToolServerWritten"];
             };
-            /** @description Where announcements can go, by name. A reply goes there if its turn has `delivery: announce` and names the channel. */
+            /** @description The receivers of announcements, by name. A reply is sent to a channel if its turn has `delivery: announce` and names the channel. */
             channels?: {
                 [key: string]: components["schemas"]["AnnounceChannel"];
             };

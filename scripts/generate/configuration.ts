@@ -218,12 +218,12 @@ const INTRO = `# Configuration
 
 <!-- Written by "npm run generate" from specs/config.schema.yaml and scripts/generate/configuration.ts; do not edit. -->
 
-The gateway reads one file: \`gateway.json5\` in the folder where it starts, or the one that \`--config\` or \`GATEWAY_CONFIG\` names. It may be JSON5, JSON or YAML, by the ending of its name. Only \`agents\` is required:
+The gateway reads one file: \`gateway.json5\` in the folder where it starts, or the file named by \`--config\` or \`GATEWAY_CONFIG\`. It may be JSON5, JSON or YAML, by the ending of its name. Only \`agents\` is required:
 
 \`\`\`json5 gateway.json5
 {
   gateway: {
-    defaultAgent: "main",                  // needed, as there are two agents
+    defaultAgent: "main",                  // required with two agents
     rest: { auth: { keys: [{ name: "ci", key: "\${REST_API_KEY}" }] } },
     rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: "*" }] } },
   },
@@ -238,23 +238,34 @@ The gateway reads one file: \`gateway.json5\` in the folder where it starts, or 
     },
   },
   agents: {
-    main: { backend: "echo", description: "Repeats what it is told." },
+    main: { backend: "echo", description: "Repeats each message." },
     helper: { backend: "echo", heartbeat: { every: "5m" } },
   },
   store: { type: "sqlite", path: "./gateway.db" },
 }
 \`\`\`
 
-- **Secrets.** In any text \`\${NAME}\` stands for the environment variable NAME, which must be set and not empty. A reference gives text: numbers and flags are written as they are; the port can come from GATEWAY_PORT. \`$\${\` is the text \`\${\` itself. A secret that looks like a reference in another form (\`$NAME\`, \`%NAME%\`) is refused.
+- **Secrets.** In any text \`\${NAME}\` stands for the environment variable NAME, which must be set and not empty. A reference gives text, so it cannot stand for a number or a flag; for the port, use GATEWAY_PORT. \`$\${\` is the text \`\${\` itself. A secret that looks like a reference in another form (\`$NAME\`, \`%NAME%\`) is refused.
 - **The default agent.** With two agents or more, \`gateway.defaultAgent\` is required: it answers requests that name no agent.
-- **Heartbeats.** Each agent handles its queued system events every 30 minutes, unless its \`heartbeat.every\` says otherwise. \`off\` leaves them until one says \`mode: now\`.
+- **Heartbeats.** Each agent handles its queued system events every 30 minutes, unless its \`heartbeat.every\` sets another interval. With \`off\`, events wait until one has \`mode: now\`.
 - **Surfaces.** REST, RPC, webhooks and the console are each on as soon as they have a secret, unless their \`enabled\` is \`false\`.
-- **Mistakes.** An unknown key or a wrong value is refused, with file, line, column and what to write. All mistakes are listed at once.
-- **Changes.** A changed file is taken over by itself, within a second and as a whole. If it has a mistake, the last good configuration stays in force. Keys that need a restart say so in the tables.
+- **Mistakes.** An unknown key or a wrong value is refused; the error has file, line, column and the correction. All mistakes are listed at once.
+- **Changes.** The gateway applies a changed file automatically, within a second and as a whole. If the file has a mistake, the last good configuration stays in force. The tables mark the keys that need a restart.
 - **Paths** are relative to the file.
 - **Spans of time** are a number with \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`, as \`"30m"\`. **Sizes** are a number of bytes, or a number with \`B\`, \`KiB\`, \`MiB\` or \`GiB\`, as \`"256KiB"\`.
 
-The same in one file for editors: [config.schema.json](../generated/config.schema.json). Put \`$schema: "./node_modules/agent-gateway/generated/config.schema.json"\` or its path at the top of the file, and the editor completes and checks it.
+## Environment variables
+
+- \`GATEWAY_CONFIG\` names the configuration file, \`GATEWAY_HOST\` and \`GATEWAY_PORT\` override its address. Command-line options override all three.
+- Every \`\${NAME}\` in the file: by convention \`REST_API_KEY\`, \`RPC_TOKEN\`, \`WEBHOOK_TOKEN\` and \`CONSOLE_TOKEN\`. A try-out without a configuration uses these four, too, or generates them.
+- \`LOG_FORMAT\` (\`pretty\` or \`json\`), \`LOG_LEVEL\` (\`debug\`, \`info\`, \`warn\` or \`error\`) and \`NO_COLOR\` are for the [log](operations.md#logs), \`OTEL_…\` for [traces](operations.md#traces).
+- \`NODE_ENV=production\` refuses weak secrets also on loopback.
+- The file \`gateway.env\` next to the configuration, with lines \`NAME=value\`, provides variables that are not set.
+- Clients and commands read \`GATEWAY_URL\` and the tokens: see [the command line](cli.md#where-the-gateway-is).
+
+## For editors
+
+The schema in one file: [config.schema.json](../generated/config.schema.json). Put \`$schema: "./node_modules/agent-gateway/generated/config.schema.json"\` or its path at the top of the file, and your editor completes and checks it.
 
 ## Sections
 `;
