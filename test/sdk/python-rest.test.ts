@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { type Answer, answerServer, cut, event, events, json, keysOf, problem, soon, turnId } from "./answers.ts";
-import { pythons, runPython } from "./python.ts";
+import { forms, runForm } from "./python.ts";
 
-describe.concurrent.each(pythons)("the REST calls of the client for Python %s", (_, python) => {
+describe.concurrent.each(forms)("the REST calls of %s for Python %s", (form, _, python) => {
   /** Runs a program against a server that answers one request after the other. */
   const answered = async (answers: Answer[], code: string) => {
     await using server = await answerServer(answers);
-    const client = `gateway = Gateway(url="${server.url}", key="secret", rpc_token="rpc", webhook_token="hook")\n`;
-    const shown = await runPython(python, client + code);
+    const client = `gateway = AsyncGateway(url="${server.url}", key="secret", rpc_token="rpc", webhook_token="hook")\n`;
+    const shown = await runForm(form, python, `${client}${code}\nawait gateway.close()`);
     return { shown, seen: server.seen };
   };
 
@@ -15,10 +15,10 @@ describe.concurrent.each(pythons)("the REST calls of the client for Python %s", 
     const { shown, seen } = await answered(
       [json(200, { keys: [], next_cursor: null }), (res) => res.writeHead(204).end(), json(200, {}), json(200, {})],
       `
-show(gateway.keys.list(limit=2).data)
-show(gateway.keys.revoke("key/1"))
-gateway.with_options(headers={"X-GitHub-Event": "push"}).hooks.mapped_by_name("git hub", {"ref": "main"}, idempotency_key="k")
-gateway.keys.rotate("key_1", expires_at=None)
+show((await gateway.keys.list(limit=2)).data)
+show(await gateway.keys.revoke("key/1"))
+await gateway.with_options(headers={"X-GitHub-Event": "push"}).hooks.mapped_by_name("git hub", {"ref": "main"}, idempotency_key="k")
+await gateway.keys.rotate("key_1", expires_at=None)
 `,
     );
     expect(shown).toEqual([{ keys: [], next_cursor: null }, null]);
@@ -41,8 +41,8 @@ gateway.keys.rotate("key_1", expires_at=None)
     const { shown, seen } = await answered(
       [redirect, redirect],
       `
-show(failing(lambda: gateway.keys.list()))
-show(failing(lambda: gateway.rpc.agent.list()))
+show(await failing(lambda: gateway.skills.list()))
+show(await failing(lambda: gateway.rpc.agent.list()))
 `,
     );
     const detail = expect.stringContaining(`redirects to ${other.url}/elsewhere. Nothing was sent there.`);
@@ -57,8 +57,8 @@ show(failing(lambda: gateway.rpc.agent.list()))
     const { seen } = await answered(
       [json(200, {}), json(200, { deliveries: [], next_cursor: null })],
       `
-gateway.chat.send(message="Grüße 😀", skill_ids=[])
-gateway.deliveries.list(from_="2026-01-01T00:00:00Z", id="a&b")
+await gateway.chat.send(message="Grüße 😀", skill_ids=[])
+await gateway.deliveries.list(from_="2026-01-01T00:00:00Z", id="a&b")
 `,
     );
     expect(seen[0]?.body).toEqual({ message: "Grüße 😀", skill_ids: [] });
@@ -69,8 +69,8 @@ gateway.deliveries.list(from_="2026-01-01T00:00:00Z", id="a&b")
     const { shown, seen } = await answered(
       [cut, problem("gateway-busy", 503, soon), json(200, { reply: "done" }), cut, cut, cut],
       `
-show(gateway.chat.send(message="x")["reply"])
-show(failing(lambda: gateway.chat.send(message="y")))
+show((await gateway.chat.send(message="x"))["reply"])
+show(await failing(lambda: gateway.chat.send(message="y")))
 `,
     );
     expect(shown[0]).toBe("done");
@@ -90,10 +90,10 @@ show(failing(lambda: gateway.chat.send(message="y")))
     const { shown, seen } = await answered(
       [cut, problem("session-full", 409), problem("turn-failed", 502, { turn_id: turnId }), json(200, {})],
       `
-show(failing(lambda: gateway.keys.create(name="ci")))
-show(failing(lambda: gateway.chat.send(message="x")))
-show(failing(lambda: gateway.chat.send(message="x")))
-show(failing(lambda: gateway.with_options(max_retries=0).ops.healthz()))
+show(await failing(lambda: gateway.keys.create(name="ci")))
+show(await failing(lambda: gateway.chat.send(message="x")))
+show(await failing(lambda: gateway.chat.send(message="x")))
+show(await failing(lambda: gateway.with_options(max_retries=0).ops.healthz()))
 `,
     );
     expect(seen).toHaveLength(4);
@@ -108,7 +108,7 @@ show(failing(lambda: gateway.with_options(max_retries=0).ops.healthz()))
   test("wait until the turn has ended, under one key", async () => {
     const { shown, seen } = await answered(
       [json(202, { status: "running" }), json(202, { status: "running" }), json(200, { reply: "at last" })],
-      `show(gateway.chat.send(message="x")["reply"])`,
+      `show((await gateway.chat.send(message="x"))["reply"])`,
     );
     expect(shown).toEqual(["at last"]);
     expect(new Set(keysOf(seen)).size).toBe(1);
@@ -118,11 +118,11 @@ show(failing(lambda: gateway.with_options(max_retries=0).ops.healthz()))
     const { shown } = await answered(
       [json(200, { a: 1 }), json(200, { a: 2 }, { "x-more": "yes" }), json(503, { ready: false })],
       `
-reply = gateway.ops.healthz()
+reply = await gateway.ops.healthz()
 show(reply, request_id_of(reply))
-reply, response = gateway.with_response(gateway.ops.healthz)
+reply, response = await gateway.with_response(gateway.ops.healthz)
 show(reply, response.status, response.headers["x-more"], response.request_id)
-reply, response = gateway.with_response(gateway.ops.readyz)
+reply, response = await gateway.with_response(gateway.ops.readyz)
 show(reply, response.status)
 `,
     );
@@ -136,21 +136,25 @@ show(reply, response.status)
   test("read all pages, or one", async () => {
     const page = (turns: number[], next: string | null) => json(200, { turns, next_cursor: next });
     const { shown, seen } = await answered(
-      [page([1, 2], "c1"), page([], "c2"), page([3], null), page([4], "c4")],
+      [page([1, 2], "c1"), page([], "c2"), page([3], null), page([4], "c4"), page([5], null), page([], null)],
       `
-show(list(gateway.turns.list(limit=2)))
-page = gateway.turns.list()
-show(page.items, page.data["next_cursor"], page.request_id)
+show([one async for one in gateway.turns.list(limit=2)])
+page = await gateway.turns.list()
+show(page.items, page.data["next_cursor"], page.next_cursor, page.has_more, page.request_id, repr(page))
+show((await page.next_page()).items, (await gateway.turns.list()).has_more)
 `,
     );
     expect(shown).toEqual([
       [1, 2, 3],
-      [[4], "c4", "req_9"],
+      [[4], "c4", "c4", true, "req_9", `${form === "Gateway" ? "" : "Async"}Page(turns=1, has_more=True)`],
+      [[5], false],
     ]);
     expect(seen.map(({ url }) => url)).toEqual([
       "/api/v1/turns?limit=2",
       "/api/v1/turns?limit=2&cursor=c1",
       "/api/v1/turns?limit=2&cursor=c2",
+      "/api/v1/turns",
+      "/api/v1/turns?cursor=c4",
       "/api/v1/turns",
     ]);
   });
@@ -164,7 +168,7 @@ show(page.items, page.data["next_cursor"], page.request_id)
         problem("gateway-busy", 503, soon),
         events("end", event("message.completed", "e4", { text: "Good day 😀!" }), event("turn.completed", "e5")),
       ],
-      `show(list(gateway.chat.stream(message="x").text()))`,
+      `show([piece async for piece in gateway.chat.stream(message="x").text()])`,
     );
     expect(shown).toEqual([["Good ", "day 😀", "!"]]);
     expect(seen.map(({ method, url, headers }) => [method, url, headers["last-event-id"]])).toEqual([
@@ -195,12 +199,12 @@ show(page.items, page.data["next_cursor"], page.request_id)
       ],
       `
 pieces = []
-def read(stream):
-    for piece in stream.text():
+async def read(stream):
+    async for piece in stream.text():
         pieces.append(piece)
-show(failing(lambda: read(gateway.chat.stream(message="x"))), pieces)
-show(failing(lambda: read(gateway.turns.events("turn_1"))))
-show([one["event"] for one in gateway.turns.events("turn_1", after="5")])
+show(await failing(lambda: read(gateway.chat.stream(message="x"))), pieces)
+show(await failing(lambda: read(gateway.turns.events("turn_1"))))
+show([one["event"] async for one in gateway.turns.events("turn_1", after="5")])
 `,
     );
     expect(shown).toEqual([
@@ -223,26 +227,31 @@ show([one["event"] for one in gateway.turns.events("turn_1", after="5")])
       [html, proxy, short, problem("a-new-name", 418), html],
       `
 once = gateway.with_options(max_retries=0)
-show(failing(lambda: once.agents.beat("main")))
-show(failing(lambda: once.agents.beat("main")))
-show(failing(lambda: once.agents.beat("main")))
-show(failing(lambda: once.agents.beat("main")))
-show(failing(lambda: once.rpc.agent.list()))
-show(failing(lambda: Gateway(url="http://127.0.0.1:1", key="k", max_retries=0).skills.list()))
-show(failing(lambda: Gateway(url="http://nowhere.invalid", key="k", max_retries=0).skills.list()))
-show(failing(lambda: Gateway(url="http://127.0.0.1:1").skills.list()))
+show(await failing(lambda: once.agents.beat("main")))
+show(await failing(lambda: once.agents.beat("main")))
+show(await failing(lambda: once.agents.beat("main")))
+show(await failing(lambda: once.agents.beat("main")))
+show(await failing(lambda: once.rpc.agent.list()))
+show(await failing(lambda: AsyncGateway(url="http://127.0.0.1:1", key="k", max_retries=0).skills.list()))
+show(await failing(lambda: AsyncGateway(url="http://nowhere.invalid", key="k", max_retries=0).skills.list()))
+show(await failing(lambda: AsyncGateway(url="http://127.0.0.1:1", rpc_token="t").skills.list()))
+show(await failing(lambda: AsyncGateway()))
+show(await failing(lambda: AsyncGateway(anonymous=True).skills.list()))
 for url in ("localhost:18789", "ftp://x", "http://", "http://a b", "http://x:port"):
     try:
-        Gateway(url=url)
+        AsyncGateway(url=url)
     except ValueError as error:
         show(str(error))
 try:
-    gateway.chat.send(mesage="x")
+    await gateway.chat.send(mesage="x")
 except TypeError as error:
     show(str(error))
 `,
     );
-    const [page, bad, half, newer, rpc, refused, nowhere, none, ...urls] = shown as { class: string; text: string }[];
+    const [page, bad, half, newer, rpc, refused, nowhere, none, nothing, anonymous, ...urls] = shown as {
+      class: string;
+      text: string;
+    }[];
     expect(page).toMatchObject({
       class: "NotAGatewayError",
       text: expect.stringContaining("answered text/html in place of JSON. Is this a gateway?"),
@@ -256,6 +265,11 @@ except TypeError as error:
     );
     expect(nowhere?.text).toBe("skills.list: There is no host nowhere.invalid. Is the address right?");
     expect(none?.text).toBe("skills.list: This call needs a REST key. Pass `key` to the client, or set REST_API_KEY.");
+    expect(nothing).toMatchObject({
+      class: "NoTokenError",
+      text: expect.stringMatching(/^The client has no token\. Pass `key`, .* `anonymous=True`\.$/),
+    });
+    expect(anonymous?.text).toBe(none?.text);
     expect(urls[0]).toBe(
       'The gateway\'s url "localhost:18789" does not begin with http:// or https://. Write it as http://HOST:PORT or https://HOST, such as http://localhost:18789.',
     );
@@ -265,7 +279,7 @@ except TypeError as error:
     expect(urls[5]).toContain("unexpected keyword argument 'mesage'");
   });
 
-  test("give up a call that takes too long", async () => {
+  test("fail a call that takes too long", async () => {
     const slowly: Answer = (res) => {
       res.writeHead(200, { "content-type": "application/json" }).write("{");
     };
@@ -273,36 +287,44 @@ except TypeError as error:
       [() => {}, slowly],
       `
 quick = gateway.with_options(timeout=0.2, max_retries=0)
-show(failing(lambda: quick.ops.healthz()))
-show(failing(lambda: quick.ops.healthz()))
+show(await failing(lambda: quick.ops.healthz()))
+show(await failing(lambda: quick.ops.healthz()))
 `,
     );
     const late = { class: "TimedOutError", name: "timeout", detail: expect.stringContaining("within 0.2 s") };
     expect(shown).toEqual([expect.objectContaining(late), expect.objectContaining(late)]);
   });
+});
 
-  test("share a few connections among many threads, and leave one that the gateway has closed", async () => {
+/** Forty calls, four at a time. */
+const THREADS = `from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(4) as pool:
+        show(sorted(one["n"] for one in pool.map(lambda _: gateway.skills.list(), range(40))))`;
+const TASKS = `some = AsyncGateway(url=gateway._settings.url, key="k", max_connections=4)
+    show(sorted(one["n"] for one in await asyncio.gather(*[some.skills.list() for _ in range(40)])))
+    await some.close()`;
+
+describe.concurrent.each(forms)("the connections of %s for Python %s", (form, _, python) => {
+  test("share a few connections among many calls at once, and leave one that the gateway has closed", async () => {
     const all = Array.from({ length: 42 }, (_, n) => json(200, { n }, n === 40 ? { "keep-alive": "timeout=1" } : {}));
     await using server = await answerServer(all);
     let opened = 0;
     server.server.on("connection", () => opened++);
     const code = `
-from concurrent.futures import ThreadPoolExecutor
-with Gateway(url="${server.url}", key="k", max_retries=0) as gateway:
-    with ThreadPoolExecutor(4) as pool:
-        show(sorted(one["n"] for one in pool.map(lambda _: gateway.skills.list(), range(40))))
-    gateway.skills.list()
+async with AsyncGateway(url="${server.url}", key="k", max_retries=0) as gateway:
+    ${form === "Gateway" ? THREADS : TASKS}
+    await gateway.skills.list()
     import time; time.sleep(0.3)
-    gateway.skills.list()
+    await gateway.skills.list()
 `;
     server.server.on("request", (_, res) => {
       // Behind the fortieth call every idle connection is closed.
       if (server.seen.length === 40)
         res.once("finish", () => setTimeout(() => server.server.closeIdleConnections(), 50));
     });
-    const [numbers] = await runPython(python, code);
+    const [numbers] = await runForm(form, python, code);
     expect(numbers).toEqual(Array.from({ length: 40 }, (_, n) => n));
-    expect(opened).toBeLessThanOrEqual(5);
+    expect(opened).toBeLessThanOrEqual(6);
     expect(server.seen).toHaveLength(42);
   });
 });

@@ -1,19 +1,20 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
-import { pythons, runPython } from "./python.ts";
+import { forms, runForm } from "./python.ts";
 import { type Message, serveSocket } from "./socket-server.ts";
 
-describe.concurrent.each(pythons)("the WebSocket of the client for Python %s", (_, python) => {
+describe.concurrent.each(forms)("the WebSocket of %s for Python %s", (form, _, python) => {
   const run = (url: string, code: string) =>
-    runPython(
+    runForm(
+      form,
       python,
       `
-import agent_gateway._rpc_socket
-agent_gateway._rpc_socket._FIRST_PAUSE_S = 0.01
-agent_gateway._rpc_socket._ATTEMPTS = 4
-socket = Gateway(url="${url}", rpc_token="a token with ümlaut/+?", max_retries=0).rpc.connect()
-${code}`,
+import agent_gateway._async.connection as connection, agent_gateway._waiting as waiting
+waiting._FIRST_PAUSE_S, connection.ATTEMPTS = 0.01, 4
+socket = AsyncGateway(url="${url}", rpc_token="a token with ümlaut/+?", max_retries=0).rpc.connect()
+${code}
+await socket.close()`,
     );
 
   test("has one connection for calls, batches and notifications, with the token in a subprotocol", async () => {
@@ -25,13 +26,13 @@ ${code}`,
     const shown = await run(
       server.url,
       `
-show(socket.agent.list())
-show(failing(lambda: socket.agent.status(agent_name="x")))
-show([one.ok for one in socket.batch([("agent.list", {}), ("agent.status", {"agentName": "x"})])])
-socket.notify("agent.list")
-show(socket.agent.list())
-socket.close()
-show(failing(lambda: socket.agent.list()))
+show(await socket.agent.list())
+show(await failing(lambda: socket.agent.status(agent_name="x")))
+show([one.ok for one in await socket.batch([("agent.list", {}), ("agent.status", {"agentName": "x"})])])
+await socket.notify("agent.list")
+show(await socket.agent.list())
+await socket.close()
+show(await failing(lambda: socket.agent.list()))
 `,
     );
     expect(shown).toEqual([
@@ -62,9 +63,9 @@ show(failing(lambda: socket.agent.list()))
     const shown = await run(
       server.url,
       `
-socket.subscribe(sessions={"s1": None}, agents=["main"])
-with socket.pushes() as pushes:
-    for push in pushes:
+async with socket.pushes() as pushes:
+    await socket.subscribe(sessions={"s1": None}, agents=["main"])
+    async for push in pushes:
         show(push["method"], push["params"]["seq"])
         if push["params"]["seq"] == 3:
             break
@@ -78,7 +79,7 @@ with socket.pushes() as pushes:
     ]);
   });
 
-  test("tells its readers when it does not come back, and why", async () => {
+  test("gives its readers the error when it does not come back", async () => {
     const gone = await serveSocket((message: Message, socket) => {
       setTimeout(() => socket.close(4401, "the token is not known any more"), 20);
       return message.method === "rpc.subscribe" ? {} : undefined;
@@ -88,9 +89,9 @@ with socket.pushes() as pushes:
       server.url,
       `
 pushes = socket.pushes()
-socket.subscribe(gateway=None)
-show(failing(lambda: next(pushes)))
-show(list(pushes))
+await socket.subscribe(gateway=None)
+show(await failing(lambda: pushes.__anext__()))
+show([push async for push in pushes])
 `,
     );
     expect(shown).toEqual([
@@ -105,11 +106,11 @@ show(list(pushes))
 
   test("fails the calls that were under way when the connection is lost", async () => {
     await using server = await serveSocket((_, socket) => void setTimeout(() => socket.terminate(), 20));
-    const shown = await run(server.url, `show(failing(lambda: socket.agent.list()))`);
+    const shown = await run(server.url, `show(await failing(lambda: socket.agent.list()))`);
     expect(shown).toMatchObject([{ class: "ConnectionFailedError", operation: "rpc.agent.list" }]);
   });
 
-  test("says why the gateway refused it, and what is no gateway", async () => {
+  test("gives the gateway's refusal, and says what is not a gateway", async () => {
     const refusal = {
       jsonrpc: "2.0",
       id: null,
@@ -125,10 +126,14 @@ show(list(pushes))
     const shown = await run(
       url,
       `
-show(failing(lambda: socket.agent.list()))
-show(failing(lambda: Gateway(url="${url}/else", rpc_token="t", max_retries=0).rpc.connect().pushes()))
-show(failing(lambda: Gateway(url="http://127.0.0.1:1", rpc_token="t", max_retries=0).rpc.connect().agent.list()))
-show(failing(lambda: Gateway(url="${url}").rpc.connect().agent.list()))
+show(await failing(lambda: socket.agent.list()))
+other = AsyncGateway(url="${url}/else", rpc_token="t", max_retries=0).rpc.connect()
+async def read():
+    async for push in other.pushes():
+        show(push)
+show(await failing(read))
+show(await failing(lambda: AsyncGateway(url="http://127.0.0.1:1", rpc_token="t", max_retries=0).rpc.connect().agent.list()))
+show(await failing(lambda: AsyncGateway(url="${url}", key="k").rpc.connect().agent.list()))
 `,
     );
     server.close();
@@ -156,7 +161,7 @@ show(failing(lambda: Gateway(url="${url}").rpc.connect().agent.list()))
       `
 for size in (1, 200, 40000):
     text = "😀" * size
-    show(socket.agent.send_message(agent_name="main", message=text) == text)
+    show(await socket.agent.send_message(agent_name="main", message=text) == text)
 `,
     );
     expect(shown).toEqual([true, true, true]);
@@ -164,16 +169,44 @@ for size in (1, 200, 40000):
     expect(pongs).toBeGreaterThanOrEqual(3);
   });
 
-  test("serves many threads at once", async () => {
-    await using server = await serveSocket(({ params }) => params);
+  test("gives the pushes that come in time, and goes on after a pause", async () => {
+    await using server = await serveSocket(({ method }) => {
+      if (method === "rpc.subscribe") setTimeout(() => server.queued(1), 10);
+      if (method === "agent.list") setTimeout(() => server.queued(2), 10);
+      return {};
+    });
     const shown = await run(
       server.url,
       `
+pushes = socket.pushes(timeout=0.5)
+await socket.subscribe(sessions={"s1": None})
+show((await pushes.__anext__())["params"]["seq"])
+show(await failing(lambda: pushes.__anext__()))
+await socket.agent.list()
+show((await pushes.__anext__())["params"]["seq"])
+pushes.close()
+show([push async for push in pushes])
+`,
+    );
+    expect(shown).toEqual([
+      1,
+      expect.objectContaining({ class: "TimedOutError", detail: "No push came within 0.5 s." }),
+      2,
+      [],
+    ]);
+  });
+
+  test("serves many callers at once", async () => {
+    await using server = await serveSocket(({ params }) => params);
+    const threads = `
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(8) as pool:
-    names = list(pool.map(lambda n: socket.agent.status(agent_name=str(n))["agentName"], range(100)))
-show(names == [str(n) for n in range(100)])
-`,
+    replies = list(pool.map(lambda n: socket.agent.status(agent_name=str(n)), range(100)))`;
+    const tasks = "replies = await asyncio.gather(*[socket.agent.status(agent_name=str(n)) for n in range(100)])";
+    const shown = await run(
+      server.url,
+      `${form === "Gateway" ? threads : tasks}
+show([one["agentName"] for one in replies] == [str(n) for n in range(100)])`,
     );
     expect(shown).toEqual([true]);
     expect(server.sockets).toHaveLength(1);

@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { root } from "#test/harness/process.ts";
+import { syncOf } from "../../scripts/generate/sdk/unasync.ts";
 
 const run = promisify(execFile);
 
@@ -20,6 +21,16 @@ export const pythons: readonly (readonly [version: string, path: string])[] = ((
     throw new Error("There is no Python from 3.9 on. Install python3.");
   return [...found];
 })();
+
+const byVersion = pythons.toSorted(([a], [b]) => a.localeCompare(b, undefined, { numeric: true }));
+/** The oldest and the newest Python of this machine. */
+const ends = [...new Set([byVersion[0], byVersion.at(-1)])].filter((one) => one !== undefined);
+
+export type Form = "Gateway" | "AsyncGateway";
+/** Both clients on the oldest and the newest Python. */
+export const forms = ends.flatMap(([version, path]) =>
+  (["Gateway", "AsyncGateway"] as const).map((form): readonly [Form, string, string] => [form, version, path]),
+);
 
 /** Where pyenv keeps its versions. */
 function pyenvFolders(): string[] {
@@ -61,17 +72,32 @@ from agent_gateway import webhooks
 def show(*values):
     print(json.dumps(values[0] if len(values) == 1 else values))
 
-def failing(call):
+async def failing(call):
     try:
-        return {"answered": call()}
+        return {"answered": await call()}
     except GatewayError as error:
         facts = {name: getattr(error, name) for name in ("name", "operation", "status", "detail", "request_id", "turn_id", "retry_after", "idempotency_key")}
         return {"class": type(error).__name__, "text": str(error), **{k: v for k, v in facts.items() if v is not None}}
 `;
 
+/** Runs a program that is written with async and await, in the form of a client. */
+export const runForm = (
+  form: Form,
+  python: string,
+  code: string,
+  env: Record<string, string> = {},
+): Promise<unknown[]> => {
+  if (form === "Gateway") return runPython(python, syncOf(code), env);
+  const body = code.replace(/^(?=.)/gm, "    ");
+  return runProgram(python, `${PRELUDE}\nimport asyncio\nasync def main():\n${body}\nasyncio.run(main())`, env);
+};
+
 /** Runs a Python program with the client, and gives what it showed, a value a line. */
-export const runPython = async (python: string, code: string, env: Record<string, string> = {}): Promise<unknown[]> => {
-  const { stdout } = await run(python, ["-c", PRELUDE + code], {
+export const runPython = (python: string, code: string, env: Record<string, string> = {}): Promise<unknown[]> =>
+  runProgram(python, syncOf(PRELUDE) + code, env);
+
+const runProgram = async (python: string, program: string, env: Record<string, string>): Promise<unknown[]> => {
+  const { stdout } = await run(python, ["-X", "dev", "-W", "error", "-c", program], {
     env: { PATH: process.env.PATH ?? "", PYTHONPATH: pythonSources, PYTHONDONTWRITEBYTECODE: "1", ...env },
     timeout: 60_000,
   });

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Output } from "../output.ts";
 import { printApiPage } from "./api-page.ts";
@@ -6,6 +7,7 @@ import type { Call, SdkDescription } from "./description.ts";
 import { type Argument, argumentsOf, fieldsOf, printArgument } from "./python-arguments.ts";
 import { capital, docstring, namedShapes, printShape, printType, snake } from "./python-types.ts";
 import { namesIn, type Shape } from "./shapes.ts";
+import { syncOf } from "./unasync.ts";
 
 const FOLDER = "clients/python";
 const PACKAGE = "src/agent_gateway";
@@ -18,8 +20,9 @@ export function pythonSdk(sdk: SdkDescription, version: string): Output {
     [`${PACKAGE}/rest_types.py`]: printTypes("openapi.yaml", shapes),
     [`${PACKAGE}/rpc_types.py`]: printTypes("openrpc.json", sdk.rpc.shapes),
     [`${PACKAGE}/push_types.py`]: printPushTypes(sdk),
-    [`${PACKAGE}/rest.py`]: printRest(sdk.rest.calls, shapes),
-    [`${PACKAGE}/rpc.py`]: printRpc(sdk.rpc.calls, sdk.rpc.shapes),
+    [`${PACKAGE}/_operations.py`]: printOperations(sdk),
+    ...inBothForms("rest.py", printRest(sdk.rest.calls, shapes)),
+    ...inBothForms("rpc.py", printRpc(sdk.rpc.calls, sdk.rpc.shapes)),
     "api.md": printApiPage(sdk, {
       language: "python",
       intro: INTRO,
@@ -31,7 +34,7 @@ export function pythonSdk(sdk: SdkDescription, version: string): Output {
       signatureOf: (call) =>
         `(${argumentsOf(call, call.token === "rpc" ? sdk.rpc.shapes : shapes)
           .map(printArgument)
-          .join(", ")}) -> ${replyType(call)}`,
+          .join(", ")}) -> ${syncOf(replyType(call))}`,
       docOf,
     }),
     ...copiedRuntime(version),
@@ -39,16 +42,28 @@ export function pythonSdk(sdk: SdkDescription, version: string): Output {
   return Object.fromEntries(Object.entries(output).map(([path, content]) => [`${FOLDER}/${path}`, content]));
 }
 
-/** Code that does not depend on the contract. */
+const inBothForms = (name: string, asynchronous: string): Output => ({
+  [`${PACKAGE}/async_${name}`]: asynchronous,
+  [`${PACKAGE}/${name}`]: syncOf(asynchronous),
+});
+
+/** Code that does not depend on the contract. The modules of `_both` are written once, with async and await. */
 function copiedRuntime(version: string): Output {
   const folder = fileURLToPath(new URL("../runtime/python/", import.meta.url));
   const output: Output = {};
-  for (const name of readdirSync(folder).sort()) {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || entry.name.endsWith(".pyc")) continue;
+    const name = relative(folder, join(entry.parentPath, entry.name));
     const source = readFileSync(folder + name, "utf8").replaceAll("@VERSION@", version);
-    const line = `# Copied by "npm run generate" from scripts/generate/runtime/python/${name}; do not edit.\n`;
+    const copied = (text: string, how = "Copied"): string =>
+      `# ${how} by "npm run generate" from scripts/generate/runtime/python/${name}; do not edit.\n${text}`;
     if (name === "py.typed") output[`${PACKAGE}/${name}`] = source;
     else if (!name.endsWith(".py")) output[name] = source;
-    else output[name === "build_backend.py" ? name : `${PACKAGE}/${name}`] = line + source;
+    else if (name === "build_backend.py") output[name] = copied(source);
+    else if (name.startsWith("_both/")) {
+      output[`${PACKAGE}/${name.replace("_both", "_async")}`] = copied(source);
+      output[`${PACKAGE}/${name.replace("_both", "_sync")}`] = copied(syncOf(source), "Made");
+    } else output[`${PACKAGE}/${name}`] = copied(source);
   }
   return output;
 }
@@ -136,9 +151,9 @@ function printPushTypes({ pushes: { names, shapes } }: SdkDescription): string {
 }
 
 function replyType({ kind, reply, page }: Call): string {
-  if (kind === "stream") return "TurnStream";
+  if (kind === "stream") return "AsyncTurnStream";
   const data = reply ? printType(reply) : "None";
-  return page ? `Page[${data}, ${printType(page.item)}]` : data;
+  return page ? `AsyncPages[${data}, ${printType(page.item)}]` : data;
 }
 
 /** The words in front of a call: its description, and what the kind adds. */
@@ -157,6 +172,9 @@ function docOf({ summary, doc, kind }: Call): string {
     .trim();
 }
 
+/** Streams and lists begin when they are read. */
+const isAwaited = ({ kind }: Call): boolean => kind !== "stream" && kind !== "page";
+
 function printMethod(call: Call, shapes: Shape[], statement: string): string {
   const all = argumentsOf(call, shapes);
   const byPlace = all.filter(({ place }) => place === "path" || place === "body");
@@ -166,11 +184,12 @@ function printMethod(call: Call, shapes: Shape[], statement: string): string {
     ...byPlace.map(printArgument),
     ...(byName.length > 0 ? ["*", ...byName.map(printArgument)] : []),
   ];
-  const line = `    def ${snake(call.verb)}(${parts.join(", ")}) -> ${replyType(call)}:\n`;
+  const def = isAwaited(call) ? "async def" : "def";
+  const line = `    ${def} ${snake(call.verb)}(${parts.join(", ")}) -> ${replyType(call)}:\n`;
   const head =
     line.length <= 120
       ? line
-      : `    def ${snake(call.verb)}(\n${parts.map((part) => `        ${part},\n`).join("")}    ) -> ${replyType(call)}:\n`;
+      : `    ${def} ${snake(call.verb)}(\n${parts.map((part) => `        ${part},\n`).join("")}    ) -> ${replyType(call)}:\n`;
   return `${head}${docstring(docOf(call), "        ")}        ${statement}\n`;
 }
 
@@ -188,7 +207,7 @@ function printGiven(fields: Argument[], more: string[] = []): { before: string; 
   return { before: `fields = given(\n${long.join("")}        )\n        `, fields: "fields" };
 }
 
-const constantOf = ({ noun, verb }: Call): string => `_${snake(noun)}_${snake(verb)}`.toUpperCase();
+const constantOf = ({ noun, verb }: Call): string => `${snake(noun)}_${snake(verb)}`.toUpperCase();
 
 function restStatement(call: Call, shapes: Shape[]): string {
   const all = argumentsOf(call, shapes);
@@ -198,14 +217,14 @@ function restStatement(call: Call, shapes: Shape[]): string {
   const key = call.idempotent ? ["key=idempotency_key"] : [];
   const wait = call.kind === "start" ? [`"wait": False`] : call.kind === "stream" ? [`"stream": True`] : [];
   const given = whole ? { before: "", fields: whole.name } : printGiven(fields, wait);
-  const operation = constantOf(call);
+  const operation = `_operations.${constantOf(call)}`;
   const places = path.length > 0 ? [`(${path.join("").trimEnd()})`] : [];
   const body = `body=${given.fields}`;
   const joined = (name: string, ...parts: string[]): string =>
-    `${given.before}return self._http.${name}(${parts.join(", ")})`;
+    `${given.before}return ${isAwaited(call) ? "await " : ""}self._http.${name}(${parts.join(", ")})`;
   switch (call.kind) {
     case "page":
-      return joined("page", operation, `"${call.page?.items}"`, `query=${given.fields}`);
+      return joined("pages", operation, `"${call.page?.items}"`, `query=${given.fields}`);
     case "send":
       return joined("send", operation, body, ...key);
     case "stream":
@@ -247,91 +266,100 @@ const namesOf = (calls: Call[], shapes: Shape[]): string[] =>
 function printRest(calls: Call[], shapes: Shape[]): string {
   const nouns = byNoun(calls);
   const classes = nouns.map(
-    ([noun, verbs]) => `class ${capital(noun)}Calls:
-    def __init__(self, http: Http) -> None:
+    ([noun, verbs]) => `class Async${capital(noun)}Calls:
+    def __init__(self, http: AsyncHttp) -> None:
         self._http = http
 
 ${verbs.map((call) => printMethod(call, shapes, restStatement(call, shapes))).join("\n")}`,
   );
-  const code = `${calls.map(printOperation).join("\n")}
+  const code = `${classes.join("\n\n")}
 
+class AsyncRestCalls:
+    """The REST calls, the webhooks, and the pages that report the gateway's health."""
 
-${classes.join("\n\n")}
-
-class RestCalls:
-    """The REST calls, the webhooks, and the pages that tell how the gateway is."""
-
-    def __init__(self, http: Http) -> None:
-${nouns.map(([noun]) => `        self.${snake(noun)} = ${capital(noun)}Calls(http)\n`).join("")}`;
+    def __init__(self, http: AsyncHttp) -> None:
+${nouns.map(([noun]) => `        self.${snake(noun)} = Async${capital(noun)}Calls(http)\n`).join("")}`;
   return `${header("openapi.yaml", "The REST calls and the webhooks.")}
 ${typingOf(code)}
-${importOf("._http", ["Http", "OMIT", "Omit", "Operation", "given"])}from ._reply import Page
-from ._turn_stream import TurnStream
+from . import _operations
+from ._async.http import AsyncHttp
+from ._async.pages import AsyncPages
+from ._async.turn_stream import AsyncTurnStream
+from ._requests import OMIT, Omit, given
 ${importOf(".rest_types", namesOf(calls, shapes))}
 ${code}`;
 }
 
+const printOperations = ({ rest, rpc }: SdkDescription): string => {
+  const idempotent = rpc.calls.filter((call) => call.idempotent).map(({ contract }) => `"${contract}"`);
+  return `${header("openapi.yaml", "The operations, as the clients make them.")}
+from ._requests import Operation
+
+${rest.calls.map(printOperation).join("\n")}
+
+IDEMPOTENT_METHODS = frozenset([${idempotent.join(", ")}])
+"""The RPC methods that take an idempotency key."""
+`;
+};
+
 function printRpc(calls: Call[], shapes: Shape[]): string {
   const nouns = byNoun(calls);
-  const idempotent = calls.filter((call) => call.idempotent).map(({ contract }) => `"${contract}"`);
   const statement = (call: Call): string => {
     const { before, fields } = printGiven(argumentsOf(call, shapes));
     return call.page
-      ? `${before}return self._rpc.page("${call.contract}", "${call.page.items}", ${fields})`
-      : `${before}return self._rpc.call("${call.contract}", ${fields})`;
+      ? `${before}return self._rpc.pages("${call.contract}", "${call.page.items}", ${fields})`
+      : `${before}return await self._rpc.call("${call.contract}", ${fields})`;
   };
   const classes = nouns.map(
-    ([noun, verbs]) => `class ${capital(noun)}Methods:
-    def __init__(self, rpc: RpcCalls) -> None:
+    ([noun, verbs]) => `class Async${capital(noun)}Methods:
+    def __init__(self, rpc: AsyncRpcCalls) -> None:
         self._rpc = rpc
 
 ${verbs.map((call) => printMethod(call, shapes, statement(call))).join("\n")}`,
   );
-  const code = `_IDEMPOTENT = frozenset([${idempotent.join(", ")}])
+  const code = `${classes.join("\n\n")}
 
-
-${classes.join("\n\n")}
-
-class _Methods(RpcCalls):
+class _AsyncMethods(AsyncRpcCalls):
     """The methods by noun and verb."""
 
-    def __init__(self, settings: Settings, send: Send) -> None:
-        super().__init__(settings, send, _IDEMPOTENT)
-${nouns.map(([noun]) => `        self.${snake(noun)} = ${capital(noun)}Methods(self)\n`).join("")}
+    def __init__(self, settings: Settings, send: AsyncSend) -> None:
+        super().__init__(settings, send, IDEMPOTENT_METHODS)
+${nouns.map(([noun]) => `        self.${snake(noun)} = Async${capital(noun)}Methods(self)\n`).join("")}
 
-class Rpc(_Methods):
+class AsyncRpc(_AsyncMethods):
     """The RPC methods over HTTP, and by \`\`connect\`\` over a WebSocket."""
 
-    def __init__(self, settings: Settings, transport: Transport) -> None:
-        super().__init__(settings, send_by_http(settings, transport))
+    def __init__(self, settings: Settings, transport: AsyncTransport) -> None:
+        super().__init__(settings, async_send_by_http(settings, transport))
         self._transport = transport
 
-    def connect(self) -> RpcSocket:
+    def connect(self) -> AsyncRpcSocket:
         """A WebSocket with the same methods, and with pushes. It is opened by the first call."""
-        return RpcSocket(self._settings, self._transport)
+        return AsyncRpcSocket(self._settings, self._transport)
 
 
-class RpcSocket(_Methods, SocketCalls):
+class AsyncRpcSocket(_AsyncMethods, AsyncSocketCalls):
     """The RPC methods over one WebSocket, and pushes."""
 
-    def __init__(self, settings: Settings, transport: Transport) -> None:
-        connection = Connection(settings, transport)
-        _Methods.__init__(self, settings, connection.send)
-        SocketCalls.__init__(self, connection)
+    def __init__(self, settings: Settings, transport: AsyncTransport) -> None:
+        connection = AsyncConnection(settings, transport)
+        _AsyncMethods.__init__(self, settings, connection.send)
+        AsyncSocketCalls.__init__(self, connection)
 
-    def __enter__(self) -> RpcSocket:
+    async def __aenter__(self) -> AsyncRpcSocket:
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        self.close()
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()
 `;
   return `${header("openrpc.json", "The RPC methods.")}
 ${typingOf(code)}
-${importOf("._http", ["given", ...(code.includes("OMIT") ? ["OMIT", "Omit"] : [])])}from ._reply import Page
-from ._rpc import RpcCalls, Send, send_by_http
-from ._rpc_socket import Connection, SocketCalls
-from ._settings import Settings
-from ._transport import Transport
+from ._async.connection import AsyncConnection
+${code.includes("AsyncPages") ? "from ._async.pages import AsyncPages\n" : ""}from ._async.rpc import AsyncRpcCalls, AsyncSend, async_send_by_http
+from ._async.socket_calls import AsyncSocketCalls
+from ._async.transport import AsyncTransport
+from ._operations import IDEMPOTENT_METHODS
+${importOf("._requests", ["given", ...(code.includes("OMIT") ? ["OMIT", "Omit"] : [])])}from ._settings import Settings
 ${importOf(".rpc_types", namesOf(calls, shapes))}
 ${code}`;
 }

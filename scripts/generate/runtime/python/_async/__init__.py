@@ -1,0 +1,1 @@
+"""The async client, without what both share."""

@@ -1,0 +1,5 @@
+"""Waits without keeping others from their work."""
+
+from asyncio import sleep
+
+__all__ = ["sleep"]

@@ -1,0 +1,1 @@
+"""The sync client, without what both share."""

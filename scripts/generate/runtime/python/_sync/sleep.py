@@ -1,0 +1,5 @@
+"""Waits."""
+
+from time import sleep
+
+__all__ = ["sleep"]
