@@ -85,7 +85,11 @@ def not_a_gateway(head: Head, operation: str) -> GatewayError:
 
 def _redirected(head: Head, operation: str) -> GatewayError:
     """A redirect is not followed: the token and the body would go to an address that the caller has not named."""
-    target = urljoin(head.url, head.headers.get("location", "")[:2000]) or "another address"
+    location = head.headers.get("location", "")[:2000]
+    try:
+        target = urljoin(head.url, location) or "another address"
+    except ValueError:
+        target = location
     detail = f"{head.url} redirects to {target}. Nothing was sent there. If that is the gateway, use its address."
     return NotAGatewayError("Not a gateway's answer", operation=operation, status=head.status, detail=detail)
 

@@ -2,7 +2,10 @@
 """Calls an agent gateway: REST, JSON-RPC, WebSocket and webhooks."""
 
 from . import errors, push_types, rest_types, rpc_types, webhooks
-from ._client import Gateway
+from ._async.client import AsyncGateway
+from ._async.connection import AsyncPushes
+from ._async.pages import AsyncPage, AsyncPages
+from ._async.turn_stream import AsyncTurnStream
 from ._error import (
     BadSignatureError,
     ClosedError,
@@ -12,16 +15,26 @@ from ._error import (
     NotAGatewayError,
     TimedOutError,
 )
-from ._http import OMIT, Omit
-from ._reply import Page, ResponseInfo, request_id_of
-from ._rpc import BatchResult
-from ._rpc_socket import Pushes
-from ._turn_stream import TurnStream
+from ._messages import BatchResult
+from ._reply import ResponseInfo, request_id_of
+from ._requests import OMIT, Omit
+from ._sync.client import Gateway
+from ._sync.connection import Pushes
+from ._sync.pages import Page
+from ._sync.turn_stream import TurnStream
+from .async_rpc import AsyncRpc, AsyncRpcSocket
 from .errors import *  # noqa: F403
 from .rpc import Rpc, RpcSocket
 
 __all__ = [
     "OMIT",
+    "AsyncGateway",
+    "AsyncPage",
+    "AsyncPages",
+    "AsyncPushes",
+    "AsyncRpc",
+    "AsyncRpcSocket",
+    "AsyncTurnStream",
     "BadSignatureError",
     "BatchResult",
     "ClosedError",

@@ -6,13 +6,14 @@ from __future__ import annotations
 import email.utils
 import errno
 import json
+import random
 import socket
 import time
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, cast
 from urllib.parse import urljoin, urlsplit
 
 from ._error import ConnectionFailedError, GatewayError, NotAGatewayError, TimedOutError
-from ._transport import Response
+from ._head import Head
 from .errors import BY_NAME, RETRIED
 
 
@@ -23,10 +24,11 @@ def named_error(name: str, title: str, **facts: Any) -> GatewayError:
 
 def rpc_error(error: Mapping[str, Any], operation: Optional[str], status: Optional[int] = None) -> GatewayError:
     """The error that the ``error`` of a JSON-RPC response stands for."""
-    data: Dict[str, Any] = error.get("data") or {}
-    ms = data.get("retryAfterMs")
+    found: Any = error.get("data")
+    data = cast("Dict[str, Any]", found) if isinstance(found, dict) else {}
+    after = _seconds(data.get("retryAfterMs"))
     return named_error(
-        data.get("name", "unknown"),
+        str(data.get("name", "unknown")),
         str(error.get("message", "Error")),
         operation=operation,
         status=status,
@@ -34,29 +36,36 @@ def rpc_error(error: Mapping[str, Any], operation: Optional[str], status: Option
         detail=data.get("detail"),
         request_id=data.get("requestId"),
         turn_id=data.get("turnId"),
-        retry_after=None if ms is None else ms / 1000,
+        retry_after=after,
     )
 
 
-def response_error(response: Response, operation: str) -> GatewayError:
-    """The error that a response which is no success stands for."""
-    status = response.status
+def response_error(head: Head, body: Optional[bytes], operation: str) -> GatewayError:
+    """The error that a response which is not a success stands for. Only a body of the gateway is read."""
+    status = head.status
     if 300 <= status < 400:
-        return _redirected(response, operation)
-    after = _retry_after(response)
-    if not response.content_type.startswith("application/problem+json"):
-        response.close()
-        kind = _kind(response)
-        detail = f"{response.url} answered {status} with {kind} in place of the gateway's own error. Is a proxy in between?"
-        request_id = response.request_id or None
-        facts = {"operation": operation, "status": status, "detail": detail, "request_id": request_id}
-        return named_error(f"http-{status}", f"HTTP {status}", retry_after=after, **facts)
-    return problem_error(json.loads(response.read()), operation, status, after)
+        return _redirected(head, operation)
+    after = _retry_after(head)
+    problem = _problem_in(body)
+    if problem is not None:
+        return problem_error(problem, operation, status, after)
+    kind = _kind(head)
+    detail = f"{head.url} answered {status} with {kind} in place of the gateway's own error. Is a proxy in between?"
+    facts = {"operation": operation, "status": status, "detail": detail, "request_id": head.request_id or None}
+    return named_error(f"http-{status}", f"HTTP {status}", retry_after=after, **facts)
+
+
+def _problem_in(body: Optional[bytes]) -> Optional[Dict[str, Any]]:
+    try:
+        problem: Any = None if body is None else json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Dict[str, Any]", problem) if isinstance(problem, dict) else None
 
 
 def problem_error(problem: Mapping[str, Any], operation: str, status: int, after: Optional[float] = None) -> GatewayError:
     """The error that an answer of the type ``application/problem+json`` stands for."""
-    ms = problem.get("retry_after_ms")
+    own_after = _seconds(problem.get("retry_after_ms"))
     return named_error(
         str(problem.get("type", "unknown")).split("#")[-1],
         str(problem.get("title", f"HTTP {status}")),
@@ -65,31 +74,38 @@ def problem_error(problem: Mapping[str, Any], operation: str, status: int, after
         detail=problem.get("detail"),
         request_id=problem.get("request_id"),
         turn_id=problem.get("turn_id"),
-        retry_after=after if ms is None else ms / 1000,
+        retry_after=after if own_after is None else own_after,
         faults=problem.get("errors") or (),
     )
 
 
-def not_a_gateway(response: Response, operation: str) -> GatewayError:
-    detail = f"{response.url} answered {_kind(response)} in place of JSON. Is this a gateway?"
-    return NotAGatewayError("Not a gateway's answer", operation=operation, status=response.status, detail=detail)
+def not_a_gateway(head: Head, operation: str) -> GatewayError:
+    detail = f"{head.url} answered {_kind(head)} in place of JSON. Is this a gateway?"
+    return NotAGatewayError("Not a gateway's answer", operation=operation, status=head.status, detail=detail)
 
 
-def _redirected(response: Response, operation: str) -> GatewayError:
+def _redirected(head: Head, operation: str) -> GatewayError:
     """A redirect is not followed: the token and the body would go to an address that the caller has not named."""
-    response.close()
-    target = urljoin(response.url, response.headers.get("location", "")) or "another address"
-    detail = f"{response.url} redirects to {target}. Nothing was sent there. If that is the gateway, use its address."
-    return NotAGatewayError("Not a gateway's answer", operation=operation, status=response.status, detail=detail)
+    location = head.headers.get("location", "")[:2000]
+    try:
+        target = urljoin(head.url, location) or "another address"
+    except ValueError:
+        target = location
+    detail = f"{head.url} redirects to {target}. Nothing was sent there. If that is the gateway, use its address."
+    return NotAGatewayError("Not a gateway's answer", operation=operation, status=head.status, detail=detail)
 
 
-def _kind(response: Response) -> str:
-    return response.content_type.split(";")[0] or "no content"
+def _seconds(ms: Any) -> Optional[float]:
+    return max(0.0, ms / 1000) if isinstance(ms, (int, float)) else None
 
 
-def _retry_after(response: Response) -> Optional[float]:
+def _kind(head: Head) -> str:
+    return head.content_type.split(";")[0] or "no content"
+
+
+def _retry_after(head: Head) -> Optional[float]:
     """``Retry-After`` in seconds, whether it is written in seconds or as a date."""
-    text = response.headers.get("retry-after")
+    text = head.headers.get("retry-after")
     if text is None:
         return None
     try:
@@ -139,3 +155,17 @@ def is_worth_retrying(error: GatewayError, is_repeatable: bool) -> bool:
         return False
     status = error.status or 0
     return status in (408, 429, 503) or (is_repeatable and status >= 500)
+
+
+_LONGEST_PAUSE_S = 60.0
+"""A longer pause than this is left to the caller."""
+
+
+def pause_before(tried: int, error: GatewayError, is_repeatable: bool) -> Optional[float]:
+    """How long to wait before the next attempt; None where there is none."""
+    if not is_worth_retrying(error, is_repeatable):
+        return None
+    pause = error.retry_after
+    if pause is None:
+        pause = 0.5 * 2**tried * (0.75 + random.random() / 2)
+    return pause if pause <= _LONGEST_PAUSE_S else None

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, Optional, TypeVar, cast
-
-Data = TypeVar("Data")
-Item = TypeVar("Item")
+from typing import Any, Dict, Generator, Generic, List, Mapping, Optional, TypeVar, cast
+from ._error import NotAGatewayError
 
 
 @dataclass(frozen=True)
@@ -43,49 +42,58 @@ def request_id_of(reply: object) -> str:
 _heard: contextvars.ContextVar[Optional[List[ResponseInfo]]] = contextvars.ContextVar("agent_gateway_heard", default=None)
 
 
-def tell_response(response: ResponseInfo) -> None:
+def note_response(response: ResponseInfo) -> None:
     heard = _heard.get()
     if heard is not None:
         heard.append(response)
 
 
-def hear_responses(call: Callable[[], Data]) -> tuple[Data, List[ResponseInfo]]:
-    """Makes a call, and gives the responses that came meanwhile with its result."""
+@contextlib.contextmanager
+def responses_noted() -> Generator[List[ResponseInfo], None, None]:
+    """The responses that come meanwhile."""
     heard: List[ResponseInfo] = []
     token = _heard.set(heard)
     try:
-        return call(), heard
+        yield heard
     finally:
         _heard.reset(token)
 
 
-class Page(Generic[Data, Item]):
-    """A page of a list. Iterate over it to get the items of this page and of all that follow."""
+Data = TypeVar("Data")
+Item = TypeVar("Item")
+
+
+class PageData(Generic[Data, Item]):
+    """What a page of a list holds."""
 
     data: Data
     """The reply itself."""
 
-    def __init__(self, data: Data, items: str, following: Callable[[str], Page[Data, Item]], cursor: Optional[str]) -> None:
+    def __init__(self, data: Data, items: str, next_field: str) -> None:
+        found: Any = data
+        if not isinstance(found, dict) or not isinstance(cast("Dict[str, Any]", found).get(items), list):
+            raise NotAGatewayError("Not a gateway's answer", detail=f"The answer has no list `{items}`. Is this a gateway?")
         self.data = data
         self._items = items
-        self._following = following
-        self._cursor = cursor
+        self._next_field = next_field
 
     @property
     def items(self) -> List[Item]:
-        """The items of this page alone."""
+        """The items of this page only."""
         return cast("Dict[str, List[Item]]", self.data)[self._items]
+
+    @property
+    def next_cursor(self) -> Optional[str]:
+        """The cursor of the next page. None on the last."""
+        return cast("Dict[str, Optional[str]]", self.data).get(self._next_field)
+
+    @property
+    def has_more(self) -> bool:
+        return self.next_cursor is not None
 
     @property
     def request_id(self) -> str:
         return request_id_of(self.data)
 
-    def next_page(self) -> Optional[Page[Data, Item]]:
-        """The page that follows, or None after the last."""
-        return None if self._cursor is None else self._following(self._cursor)
-
-    def __iter__(self) -> Iterator[Item]:
-        page: Optional[Page[Data, Item]] = self
-        while page is not None:
-            yield from page.items
-            page = page.next_page()
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._items}={len(self.items)}, has_more={self.has_more})"

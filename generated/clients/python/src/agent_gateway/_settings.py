@@ -50,22 +50,49 @@ class Settings:
     headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
     ssl_context: Optional[ssl.SSLContext] = None
 
+    def __post_init__(self) -> None:
+        for door, (_, argument, name) in _TOKENS.items():
+            token = self.tokens.get(door)
+            if token and (token != token.strip() or _CONTROL.search(token)):
+                raise ValueError(f"`{argument}` ({name}) holds a line break or another control character, or a space at an end.")
+
     def token_of(self, door: str, operation: str) -> str:
         """The token of a door. Raises NoTokenError where there is none."""
         what, argument, name = _TOKENS[door]
-        token = self.tokens.get(door) or variable(name)
+        token = self.tokens.get(door)
         if token:
             return token
         detail = f"This call needs {what}. Pass `{argument}` to the client, or set {name}."
         raise NoTokenError("No token", operation=operation, detail=detail)
 
-    def headers_for(self, door: str, operation: str, **more: Optional[str]) -> Dict[str, str]:
-        """The headers of a request; an underscore in a name stands for a hyphen."""
+    def headers_for(self, door: str, operation: str, more: Mapping[str, Optional[str]]) -> Dict[str, str]:
+        """The headers of a request, by their names in lower case."""
         headers = {name.lower(): value for name, value in self.headers.items()}
         if door != "none":
             headers["authorization"] = f"Bearer {self.token_of(door, operation)}"
-        headers.update({name.replace("_", "-"): value for name, value in more.items() if value is not None})
+        headers.update({name: value for name, value in more.items() if value is not None})
+        for name, value in headers.items():
+            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+                raise ValueError(f"The header {name!r} has a name or a value that HTTP cannot carry, such as a line break.")
         return headers
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def tokens_of(key: Optional[str], rpc_token: Optional[str], webhook_token: Optional[str], *, anonymous: bool) -> Dict[str, Optional[str]]:
+    """The tokens that were given, or else are in the environment. Raises NoTokenError where there is none at all."""
+    given = {"rest": key, "rpc": rpc_token, "webhook": webhook_token}
+    tokens = {door: given[door] or variable(name) for door, (_, _, name) in _TOKENS.items()}
+    if not anonymous and not any(tokens.values()):
+        detail = (
+            "The client has no token. Pass `key`, `rpc_token` or `webhook_token`, or set REST_API_KEY, RPC_TOKEN or WEBHOOK_TOKEN. "
+            "A client for calls that need none, such as `ops.healthz`, takes `anonymous=True`."
+        )
+        raise NoTokenError("No token", detail=detail)
+    return tokens
 
 
 def address_of(url: Optional[str]) -> str:
@@ -83,4 +110,6 @@ def address_of(url: Optional[str]) -> str:
     if not is_whole:
         raise ValueError(f'The gateway\'s url "{url}" is not a url. {form}.')
     parts = urlsplit(url)
-    return f"{parts.scheme.lower()}://{parts.netloc}{parts.path.rstrip('/')}"
+    # A user and a password in it would end up in errors and logs.
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme.lower()}://{host}{parts.path.rstrip('/')}"

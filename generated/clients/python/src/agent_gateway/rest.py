@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import Any, List, Literal, Mapping, Optional, Union
 
-from ._http import Http, OMIT, Omit, Operation, given
-from ._reply import Page
-from ._turn_stream import TurnStream
+from . import _operations
+from ._sync.http import Http
+from ._sync.pages import Page
+from ._sync.turn_stream import TurnStream
+from ._requests import OMIT, Omit, given
 from .rest_types import (
     AgentHookReply,
     AgentName,
@@ -58,47 +60,6 @@ from .rest_types import (
     WebhookSessionId,
 )
 
-_CHAT_SEND = Operation("chat.send", "POST", "/api/v1/chat/send", "rest", is_idempotent=True, is_repeatable=True)
-_CHAT_START = Operation("chat.start", "POST", "/api/v1/chat/send", "rest", is_idempotent=True, is_repeatable=True)
-_CHAT_STREAM = Operation("chat.stream", "POST", "/api/v1/chat/send", "rest", is_idempotent=True, is_repeatable=True)
-_SKILLS_LIST = Operation("skills.list", "GET", "/api/v1/skills/list", "rest", is_repeatable=True)
-_SKILLS_GET = Operation("skills.get", "GET", "/api/v1/skills/{skill_id}", "rest", is_repeatable=True)
-_SKILLS_TRIGGER = Operation("skills.trigger", "POST", "/api/v1/skills/trigger", "rest", is_idempotent=True, is_repeatable=True)
-_SKILLS_START = Operation("skills.start", "POST", "/api/v1/skills/trigger", "rest", is_idempotent=True, is_repeatable=True)
-_SKILLS_STREAM = Operation("skills.stream", "POST", "/api/v1/skills/trigger", "rest", is_idempotent=True, is_repeatable=True)
-_TURNS_LIST = Operation("turns.list", "GET", "/api/v1/turns", "rest", is_repeatable=True)
-_TURNS_GET = Operation("turns.get", "GET", "/api/v1/turns/{turn_id}", "rest", is_repeatable=True)
-_TURNS_EVENTS = Operation("turns.events", "GET", "/api/v1/turns/{turn_id}/events", "rest", is_repeatable=True)
-_TURNS_CANCEL = Operation("turns.cancel", "POST", "/api/v1/turns/{turn_id}/cancel", "rest", is_repeatable=True)
-_AGENTS_BEAT = Operation("agents.beat", "POST", "/api/v1/agents/{agent_name}/beat", "rest")
-_AGENTS_PAUSE = Operation("agents.pause", "POST", "/api/v1/agents/{agent_name}/pause", "rest", is_repeatable=True)
-_AGENTS_RESUME = Operation("agents.resume", "POST", "/api/v1/agents/{agent_name}/resume", "rest", is_repeatable=True)
-_DELIVERIES_LIST = Operation("deliveries.list", "GET", "/api/v1/deliveries", "rest", is_repeatable=True)
-_DELIVERIES_GET = Operation("deliveries.get", "GET", "/api/v1/deliveries/{delivery_id}", "rest", is_repeatable=True)
-_DELIVERIES_REPLAY = Operation("deliveries.replay", "POST", "/api/v1/deliveries/{delivery_id}/replay", "rest")
-_EVENTS_LIST = Operation("events.list", "GET", "/api/v1/events", "rest", is_repeatable=True)
-_EVENTS_GET = Operation("events.get", "GET", "/api/v1/events/{event_id}", "rest", is_repeatable=True)
-_EVENTS_REPLAY = Operation("events.replay", "POST", "/api/v1/events/{event_id}/replay", "rest")
-_MAPPINGS_LIST = Operation("mappings.list", "GET", "/api/v1/mappings", "rest", is_repeatable=True)
-_MAPPINGS_DRY_RUN = Operation("mappings.dryRun", "POST", "/api/v1/mappings/dry-run", "rest", is_repeatable=True)
-_CONFIG_GET = Operation("config.get", "GET", "/api/v1/config", "rest", is_repeatable=True)
-_KEYS_LIST = Operation("keys.list", "GET", "/api/v1/keys", "rest", is_repeatable=True)
-_KEYS_CREATE = Operation("keys.create", "POST", "/api/v1/keys", "rest")
-_KEYS_REVOKE = Operation("keys.revoke", "DELETE", "/api/v1/keys/{key_id}", "rest", is_repeatable=True)
-_KEYS_ROTATE = Operation("keys.rotate", "POST", "/api/v1/keys/{key_id}/rotate", "rest")
-_HOOKS_WAKE = Operation("hooks.wake", "POST", "/hooks/wake", "webhook", is_idempotent=True, is_repeatable=True)
-_HOOKS_AGENT = Operation("hooks.agent", "POST", "/hooks/agent", "webhook", is_idempotent=True, is_repeatable=True)
-_HOOKS_MAPPED = Operation("hooks.mapped", "POST", "/hooks", "webhook", is_idempotent=True, is_repeatable=True)
-_HOOKS_MAPPED_BY_NAME = Operation("hooks.mappedByName", "POST", "/hooks/{name}", "webhook", is_idempotent=True, is_repeatable=True)
-_OPS_INDEX = Operation("ops.index", "GET", "/", "none", is_repeatable=True)
-_OPS_HEALTHZ = Operation("ops.healthz", "GET", "/healthz", "none", is_repeatable=True)
-_OPS_READYZ = Operation("ops.readyz", "GET", "/readyz", "none", is_repeatable=True, reply_statuses=(503,))
-_OPS_METRICS = Operation("ops.metrics", "GET", "/metrics", "rpc", is_repeatable=True, is_text=True)
-_OPS_OPENAPI = Operation("ops.openapi", "GET", "/openapi.json", "none", is_repeatable=True)
-_OPS_OPENRPC = Operation("ops.openrpc", "GET", "/openrpc.json", "none", is_repeatable=True)
-_OPS_DOCS = Operation("ops.docs", "GET", "/docs", "none", is_repeatable=True, is_text=True)
-
-
 class ChatCalls:
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -128,7 +89,7 @@ class ChatCalls:
                 "model": model,
             },
         )
-        return self._http.send(_CHAT_SEND, body=fields, key=idempotency_key)
+        return self._http.send(_operations.CHAT_SEND, body=fields, key=idempotency_key)
 
     def start(
         self,
@@ -156,7 +117,7 @@ class ChatCalls:
                 "wait": False,
             },
         )
-        return self._http.call(_CHAT_START, body=fields, key=idempotency_key)
+        return self._http.call(_operations.CHAT_START, body=fields, key=idempotency_key)
 
     def stream(
         self,
@@ -184,7 +145,7 @@ class ChatCalls:
                 "stream": True,
             },
         )
-        return self._http.stream(_CHAT_STREAM, body=fields, key=idempotency_key)
+        return self._http.stream(_operations.CHAT_STREAM, body=fields, key=idempotency_key)
 
 
 class SkillsCalls:
@@ -197,7 +158,7 @@ class SkillsCalls:
         Every valid skill of the configured folders, with the agents that have it, and the folders that hold no valid
         skill.
         """
-        return self._http.call(_SKILLS_LIST)
+        return self._http.call(_operations.SKILLS_LIST)
 
     def get(self, skill_id: str) -> SkillText:
         """Read a skill.
@@ -206,7 +167,7 @@ class SkillsCalls:
         is called `list` or
         `trigger` cannot be read here.
         """
-        return self._http.call(_SKILLS_GET, (skill_id,))
+        return self._http.call(_operations.SKILLS_GET, (skill_id,))
 
     def trigger(
         self,
@@ -233,7 +194,7 @@ class SkillsCalls:
                 "model": model,
             },
         )
-        return self._http.send(_SKILLS_TRIGGER, body=fields, key=idempotency_key)
+        return self._http.send(_operations.SKILLS_TRIGGER, body=fields, key=idempotency_key)
 
     def start(
         self,
@@ -261,7 +222,7 @@ class SkillsCalls:
                 "wait": False,
             },
         )
-        return self._http.call(_SKILLS_START, body=fields, key=idempotency_key)
+        return self._http.call(_operations.SKILLS_START, body=fields, key=idempotency_key)
 
     def stream(
         self,
@@ -289,7 +250,7 @@ class SkillsCalls:
                 "stream": True,
             },
         )
-        return self._http.stream(_SKILLS_STREAM, body=fields, key=idempotency_key)
+        return self._http.stream(_operations.SKILLS_STREAM, body=fields, key=idempotency_key)
 
 
 class TurnsCalls:
@@ -322,21 +283,21 @@ class TurnsCalls:
                 "cursor": cursor,
             },
         )
-        return self._http.page(_TURNS_LIST, "turns", query=fields)
+        return self._http.pages(_operations.TURNS_LIST, "turns", query=fields)
 
     def get(self, turn_id: str) -> Turn:
         """Read a turn.
 
         The turn as it is now, whichever surface started it.
         """
-        return self._http.call(_TURNS_GET, (turn_id,))
+        return self._http.call(_operations.TURNS_GET, (turn_id,))
 
     def events(self, turn_id: str, *, after: Optional[str] = None) -> TurnStream:
         """Follow a turn.
 
         The reply comes as events. A stream that is lost goes on where it broke.
         """
-        return self._http.follow(_TURNS_EVENTS, (turn_id,), after)
+        return self._http.follow(_operations.TURNS_EVENTS, (turn_id,), after)
 
     def cancel(self, turn_id: str) -> Turn:
         """Cancel a turn.
@@ -345,7 +306,7 @@ class TurnsCalls:
         call takes no
         body; an empty object is none.
         """
-        return self._http.call(_TURNS_CANCEL, (turn_id,))
+        return self._http.call(_operations.TURNS_CANCEL, (turn_id,))
 
 
 class AgentsCalls:
@@ -360,7 +321,7 @@ class AgentsCalls:
         wait for the beat's end; `events.list` and the gateway's stream show what comes of it. The call takes no body;
         an empty object is none.
         """
-        return self._http.call(_AGENTS_BEAT, (agent_name,))
+        return self._http.call(_operations.AGENTS_BEAT, (agent_name,))
 
     def pause(self, agent_name: str) -> AgentPause:
         """Pause an agent.
@@ -373,7 +334,7 @@ class AgentsCalls:
         store. An agent that is
         paused stays as it is, and keeps its `paused_at`. The call takes no body; an empty object is none.
         """
-        return self._http.call(_AGENTS_PAUSE, (agent_name,))
+        return self._http.call(_operations.AGENTS_PAUSE, (agent_name,))
 
     def resume(self, agent_name: str) -> AgentPause:
         """Resume an agent.
@@ -382,7 +343,7 @@ class AgentsCalls:
         again. An agent that is not
         paused stays as it is. The call takes no body; an empty object is none.
         """
-        return self._http.call(_AGENTS_RESUME, (agent_name,))
+        return self._http.call(_operations.AGENTS_RESUME, (agent_name,))
 
 
 class DeliveriesCalls:
@@ -425,14 +386,14 @@ class DeliveriesCalls:
                 "cursor": cursor,
             },
         )
-        return self._http.page(_DELIVERIES_LIST, "deliveries", query=fields)
+        return self._http.pages(_operations.DELIVERIES_LIST, "deliveries", query=fields)
 
     def get(self, delivery_id: str) -> Delivery:
         """Read a delivery.
 
         The request as it came, and its timeline: how it was judged on its way in, and what became of its turn or event.
         """
-        return self._http.call(_DELIVERIES_GET, (delivery_id,))
+        return self._http.call(_operations.DELIVERIES_GET, (delivery_id,))
 
     def replay(self, delivery_id: str, *, body: Optional[MappedPayload] = None) -> DeliveryReplay:
         """Send a delivery again.
@@ -443,7 +404,7 @@ class DeliveriesCalls:
         `body` in the request
         the new delivery has that body in place of the kept one, and its timeline says `request.edited`.
         """
-        return self._http.call(_DELIVERIES_REPLAY, (delivery_id,), body=given({"body": body}))
+        return self._http.call(_operations.DELIVERIES_REPLAY, (delivery_id,), body=given({"body": body}))
 
 
 class EventsCalls:
@@ -474,14 +435,14 @@ class EventsCalls:
                 "cursor": cursor,
             },
         )
-        return self._http.page(_EVENTS_LIST, "events", query=fields)
+        return self._http.pages(_operations.EVENTS_LIST, "events", query=fields)
 
     def get(self, event_id: str) -> SystemEvent:
         """Read a system event.
 
         The event as it is now.
         """
-        return self._http.call(_EVENTS_GET, (event_id,))
+        return self._http.call(_operations.EVENTS_GET, (event_id,))
 
     def replay(self, event_id: str) -> SystemEvent:
         """Queue a dead system event again.
@@ -490,7 +451,7 @@ class EventsCalls:
         heartbeat, or now
         where its heartbeat is off. The call takes no body; an empty object is none.
         """
-        return self._http.call(_EVENTS_REPLAY, (event_id,))
+        return self._http.call(_operations.EVENTS_REPLAY, (event_id,))
 
 
 class MappingsCalls:
@@ -504,7 +465,7 @@ class MappingsCalls:
         rate limit is left, and
         how old the shared tokens are.
         """
-        return self._http.call(_MAPPINGS_LIST)
+        return self._http.call(_operations.MAPPINGS_LIST)
 
     def dry_run(
         self,
@@ -519,7 +480,7 @@ class MappingsCalls:
         message that the
         agent would be told, and where it would go. Nothing is started or recorded, and no signature is looked at.
         """
-        return self._http.call(_MAPPINGS_DRY_RUN, body=given({"body": body, "name": name, "headers": headers}))
+        return self._http.call(_operations.MAPPINGS_DRY_RUN, body=given({"body": body, "name": name, "headers": headers}))
 
 
 class ConfigCalls:
@@ -533,7 +494,7 @@ class ConfigCalls:
         A value that needs a
         restart is the one in force, not the one in the file.
         """
-        return self._http.call(_CONFIG_GET)
+        return self._http.call(_operations.CONFIG_GET)
 
 
 class KeysCalls:
@@ -547,7 +508,7 @@ class KeysCalls:
 
         All REST keys, without the keys themselves.
         """
-        return self._http.page(_KEYS_LIST, "keys", query=given({"limit": limit, "cursor": cursor}))
+        return self._http.pages(_operations.KEYS_LIST, "keys", query=given({"limit": limit, "cursor": cursor}))
 
     def create(
         self,
@@ -571,14 +532,14 @@ class KeysCalls:
                 "expires_at": expires_at,
             },
         )
-        return self._http.call(_KEYS_CREATE, body=fields)
+        return self._http.call(_operations.KEYS_CREATE, body=fields)
 
     def revoke(self, key_id: str) -> None:
         """Revoke a key.
 
         From now on the key is unknown. Turns that it started go on.
         """
-        return self._http.call(_KEYS_REVOKE, (key_id,))
+        return self._http.call(_operations.KEYS_REVOKE, (key_id,))
 
     def rotate(
         self,
@@ -602,7 +563,7 @@ class KeysCalls:
                 "expires_at": expires_at,
             },
         )
-        return self._http.call(_KEYS_ROTATE, (key_id,), body=fields)
+        return self._http.call(_operations.KEYS_ROTATE, (key_id,), body=fields)
 
 
 class HooksCalls:
@@ -632,7 +593,7 @@ class HooksCalls:
                 "mode": mode,
             },
         )
-        return self._http.call(_HOOKS_WAKE, body=fields, key=idempotency_key)
+        return self._http.call(_operations.HOOKS_WAKE, body=fields, key=idempotency_key)
 
     def agent(
         self,
@@ -664,7 +625,7 @@ class HooksCalls:
                 "delivery": delivery,
             },
         )
-        return self._http.call(_HOOKS_AGENT, body=fields, key=idempotency_key)
+        return self._http.call(_operations.HOOKS_AGENT, body=fields, key=idempotency_key)
 
     def mapped(self, body: MappedPayload, *, idempotency_key: Optional[str] = None) -> MappedReply:
         """Send a payload to whichever mapping matches.
@@ -673,7 +634,7 @@ class HooksCalls:
         from the payload;
         if none does, the answer is 404.
         """
-        return self._http.call(_HOOKS_MAPPED, body=body, key=idempotency_key)
+        return self._http.call(_operations.HOOKS_MAPPED, body=body, key=idempotency_key)
 
     def mapped_by_name(
         self,
@@ -690,7 +651,7 @@ class HooksCalls:
         mapping does not
         match is answered 200 and starts nothing, as real senders switch off an address that fails.
         """
-        return self._http.call(_HOOKS_MAPPED_BY_NAME, (name,), body=body, key=idempotency_key)
+        return self._http.call(_operations.HOOKS_MAPPED_BY_NAME, (name,), body=body, key=idempotency_key)
 
 
 class OpsCalls:
@@ -704,21 +665,21 @@ class OpsCalls:
         `text/html`, such as a browser, and JSON for all others. A surface that is off, or that another address serves,
         is not listed.
         """
-        return self._http.call(_OPS_INDEX)
+        return self._http.call(_operations.OPS_INDEX)
 
     def healthz(self) -> Health:
         """Does the process live.
 
         200 as long as the process answers, also while it starts and while it drains.
         """
-        return self._http.call(_OPS_HEALTHZ)
+        return self._http.call(_operations.OPS_HEALTHZ)
 
     def readyz(self) -> Readiness:
         """Does the gateway take work.
 
         200 when every part is ready, otherwise 503 with the parts that are not, and why.
         """
-        return self._http.call(_OPS_READYZ)
+        return self._http.call(_operations.OPS_READYZ)
 
     def metrics(self) -> str:
         """Figures for Prometheus.
@@ -726,21 +687,21 @@ class OpsCalls:
         Counters, gauges and histograms in Prometheus' text format. It needs an RPC token with the permission
         `system.health`.
         """
-        return self._http.call(_OPS_METRICS)
+        return self._http.call(_operations.OPS_METRICS)
 
     def openapi(self) -> Document:
         """This document.
 
         REST and webhooks, in one file, with the address that you asked and the configured webhook path.
         """
-        return self._http.call(_OPS_OPENAPI)
+        return self._http.call(_operations.OPS_OPENAPI)
 
     def openrpc(self) -> Document:
         """The RPC contract.
 
         The 12 methods of `/rpc` and `/rpc/ws`, in one file, with the address that you asked.
         """
-        return self._http.call(_OPS_OPENRPC)
+        return self._http.call(_operations.OPS_OPENRPC)
 
     def docs(self) -> str:
         """The documentation.
@@ -749,11 +710,11 @@ class OpsCalls:
         `errors.html` with the cause and the remedy of each error. Each page is there as Markdown too (`.md` in place of
         `.html`); `llms.txt` lists them.
         """
-        return self._http.call(_OPS_DOCS)
+        return self._http.call(_operations.OPS_DOCS)
 
 
 class RestCalls:
-    """The REST calls, the webhooks, and the pages that tell how the gateway is."""
+    """The REST calls, the webhooks, and the pages that report the gateway's health."""
 
     def __init__(self, http: Http) -> None:
         self.chat = ChatCalls(http)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, Optional
 
-from ._http import given
-from ._reply import Page
-from ._rpc import RpcCalls, Send, send_by_http
-from ._rpc_socket import Connection, SocketCalls
+from ._sync.connection import Connection
+from ._sync.pages import Page
+from ._sync.rpc import RpcCalls, Send, send_by_http
+from ._sync.socket_calls import SocketCalls
+from ._sync.transport import Transport
+from ._operations import IDEMPOTENT_METHODS
+from ._requests import given
 from ._settings import Settings
-from ._transport import Transport
 from .rpc_types import (
     Agent,
     AgentList,
@@ -36,9 +38,6 @@ from .rpc_types import (
     UsageStats,
     UserId,
 )
-
-_IDEMPOTENT = frozenset(["agent.sendMessage"])
-
 
 class AgentMethods:
     def __init__(self, rpc: RpcCalls) -> None:
@@ -127,7 +126,7 @@ class SessionMethods:
                 "cursor": cursor,
             },
         )
-        return self._rpc.page("session.list", "sessions", fields)
+        return self._rpc.pages("session.list", "sessions", fields)
 
     def get(
         self,
@@ -152,7 +151,7 @@ class SessionMethods:
                 "includeCompacted": include_compacted,
             },
         )
-        return self._rpc.page("session.get", "messages", fields)
+        return self._rpc.pages("session.get", "messages", fields)
 
     def compact(self, *, session_id: SessionId, keep: Optional[int] = None) -> SessionCompaction:
         """Trigger session compaction.
@@ -227,18 +226,18 @@ class UsageMethods:
         return self._rpc.call("usage.stats", fields)
 
 
-class _Methods(RpcCalls):
+class _AsyncMethods(RpcCalls):
     """The methods by noun and verb."""
 
     def __init__(self, settings: Settings, send: Send) -> None:
-        super().__init__(settings, send, _IDEMPOTENT)
+        super().__init__(settings, send, IDEMPOTENT_METHODS)
         self.agent = AgentMethods(self)
         self.session = SessionMethods(self)
         self.system = SystemMethods(self)
         self.usage = UsageMethods(self)
 
 
-class Rpc(_Methods):
+class Rpc(_AsyncMethods):
     """The RPC methods over HTTP, and by ``connect`` over a WebSocket."""
 
     def __init__(self, settings: Settings, transport: Transport) -> None:
@@ -250,12 +249,12 @@ class Rpc(_Methods):
         return RpcSocket(self._settings, self._transport)
 
 
-class RpcSocket(_Methods, SocketCalls):
+class RpcSocket(_AsyncMethods, SocketCalls):
     """The RPC methods over one WebSocket, and pushes."""
 
     def __init__(self, settings: Settings, transport: Transport) -> None:
         connection = Connection(settings, transport)
-        _Methods.__init__(self, settings, connection.send)
+        _AsyncMethods.__init__(self, settings, connection.send)
         SocketCalls.__init__(self, connection)
 
     def __enter__(self) -> RpcSocket:

@@ -1,4 +1,4 @@
-# Copied by "npm run generate" from scripts/generate/runtime/python/_client.py; do not edit.
+# Made by "npm run generate" from scripts/generate/runtime/python/_both/client.py; do not edit.
 """One client for all doors of a gateway."""
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ import ssl
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Tuple, TypeVar
 
-from ._http import Http
-from ._reply import ResponseInfo, hear_responses
-from ._settings import Settings, address_of
-from ._transport import Transport
-from .rest import RestCalls
-from .rpc import Rpc
+from .._reply import ResponseInfo, responses_noted
+from .._settings import Settings, address_of, tokens_of
+from ..rest import RestCalls
+from ..rpc import Rpc
+from .http import Http
+from .transport import Transport
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec
@@ -33,6 +33,7 @@ class Gateway(RestCalls):
     :param max_retries: How often a call is tried again.
     :param headers: Headers for each call.
     :param ssl_context: Trusts other certificates than the system's.
+    :param anonymous: The client makes only calls that need no token, such as ``ops.healthz``. Without it, a client with no token is refused.
     """
 
     rpc: Rpc
@@ -50,17 +51,22 @@ class Gateway(RestCalls):
         max_retries: int = 2,
         headers: Optional[Mapping[str, str]] = None,
         ssl_context: Optional[ssl.SSLContext] = None,
+        anonymous: bool = False,
     ) -> None:
         settings = Settings(
             url=address_of(url),
-            tokens={"rest": key, "rpc": rpc_token, "webhook": webhook_token},
+            tokens=tokens_of(key, rpc_token, webhook_token, anonymous=anonymous),
             webhook_path=webhook_path,
             timeout=timeout,
             max_retries=max_retries,
             headers=headers or {},
             ssl_context=ssl_context,
         )
-        self._begin(settings, Transport(settings.url, ssl_context), None)
+        transport = Transport(settings.url, ssl_context)
+        self._begin(settings, transport, None)
+
+    def __repr__(self) -> str:
+        return f"Gateway(url={self._settings.url!r})"
 
     def _begin(self, settings: Settings, transport: Transport, idempotency_key: Optional[str]) -> None:
         self._settings = settings
@@ -95,7 +101,8 @@ class Gateway(RestCalls):
 
         ``reply, response = gateway.with_response(gateway.chat.send, message="Hello")``
         """
-        result, heard = hear_responses(lambda: call(*args, **kwargs))
+        with responses_noted() as heard:
+            result = call(*args, **kwargs)
         if not heard:
             raise TypeError("The call has no HTTP response of its own: streams and WebSockets have none.")
         return result, heard[-1]

@@ -1,22 +1,18 @@
-# Copied by "npm run generate" from scripts/generate/runtime/python/_attempts.py; do not edit.
+# Made by "npm run generate" from scripts/generate/runtime/python/_both/attempts.py; do not edit.
 """Makes a call, and again where that is worth it and safe."""
 
 from __future__ import annotations
 
 import http.client
-import random
 import socket
-import time
 from typing import Callable, Optional, TypeVar
 
-from ._error import GatewayError
-from ._failures import connection_error, is_worth_retrying, timeout_error
-from ._settings import Settings
+from .._error import GatewayError
+from .._failures import connection_error, pause_before, timeout_error
+from .._settings import Settings
+from .sleep import sleep
 
 Result = TypeVar("Result")
-
-_LONGEST_PAUSE_S = 60.0
-"""A longer pause than this is left to the caller."""
 
 
 def attempt(
@@ -38,10 +34,8 @@ def attempt(
         except (OSError, http.client.HTTPException, GatewayError) as cause:
             error = connection_error(cause, operation, settings.url)
         error.idempotency_key = idempotency_key
-        pause = error.retry_after
-        if pause is None:
-            pause = 0.5 * 2**tried * (0.75 + random.random() / 2)
-        if tried >= settings.max_retries or not is_worth_retrying(error, is_repeatable) or pause > _LONGEST_PAUSE_S:
+        pause = pause_before(tried, error, is_repeatable)
+        if tried >= settings.max_retries or pause is None:
             raise error
-        time.sleep(pause)
+        sleep(pause)
         tried += 1

@@ -1,73 +1,59 @@
-# Copied by "npm run generate" from scripts/generate/runtime/python/_rpc_socket.py; do not edit.
+# Copied by "npm run generate" from scripts/generate/runtime/python/_sync/connection.py; do not edit.
 """Calls and pushes over one WebSocket, which is opened by the first call, and again after it was lost."""
 
 from __future__ import annotations
 
+import http.client
 import itertools
 import json
 import queue
-import random
-import re
 import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
-from ._attempts import attempt
-from ._error import ClosedError, ConnectionFailedError, GatewayError
-from ._failures import connection_error, is_worth_retrying, rpc_error
-from ._http import OMIT, Omit, given
-from ._reply import ResponseInfo
-from ._rpc import Message, is_response, messages_in
-from ._settings import Settings
-from ._subscriptions import Subscriptions
-from ._transport import Transport
-from ._websocket import Disconnected, WebSocket
+from .._error import GatewayError
+from .._failures import connection_error, is_worth_retrying, rpc_error
+from .._messages import Message, is_push, is_response, messages_in
+from .._reply import ResponseInfo, reply_of
+from .._settings import Settings
+from .._subscriptions import Subscriptions
+from .._waiting import (
+    ATTEMPTS,
+    MOST_UNREAD,
+    TOKEN_GONE,
+    OnAnswer,
+    Waiting,
+    answer,
+    closed_error,
+    end_of,
+    ids_of,
+    lost_error,
+    no_push_error,
+    pause_before_reconnect,
+    unread_error,
+)
+from .attempts import attempt
+from .transport import Transport
+from .websocket import WebSocket
 
 if TYPE_CHECKING:
-    from .push_types import Push
+    from ..push_types import Push
 
-_ATTEMPTS = 10
-"""How often a lost connection is tried again before readers of pushes are told."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 30.0
-_TOKEN_GONE = 4401
-"""The close code that says that the token is not known any more: with it no new connection would stand."""
-_MOST_UNREAD = 10_000
-
-OnAnswer = Callable[[Mapping[str, Any]], None]
-
-
-class _Waiting:
-    def __init__(self, ids: Set[str], on_answer: Optional[OnAnswer]) -> None:
-        self.ids = ids
-        self.responses: List[Message] = []
-        self.error: Optional[BaseException] = None
-        self.done = threading.Event()
-        self._on_answer = on_answer
-
-    def take(self, response: Message) -> bool:
-        """Takes a response that is meant, and tells whether it was the last. It is applied before what came after it is looked at."""
-        self.responses.append(response)
-        self.ids.discard(str(response["id"]))
-        if response["id"] is not None and self.ids:
-            return False
-        if self._on_answer and "result" in response:
-            self._on_answer(response["result"] or {})
-        self.done.set()
-        return True
+_LOST = (OSError, ValueError, http.client.HTTPException)
 
 
 class Pushes:
     """One reader's pushes, from when it began to read. A reader that falls too far behind is ended with an error."""
 
-    def __init__(self, on_end: Callable[[Pushes], None]) -> None:
+    def __init__(self, on_end: Callable[[Pushes], None], timeout: Optional[float]) -> None:
         self._pushes: queue.SimpleQueue[Union[Push, BaseException, None]] = queue.SimpleQueue()
         self._on_end = on_end
+        self._timeout = timeout
 
     def add(self, push: Push) -> None:
-        if self._pushes.qsize() >= _MOST_UNREAD:
-            detail = f"{_MOST_UNREAD} pushes were not read in time."
-            self.fail(ConnectionFailedError("Connection failed", detail=detail))
+        if self._pushes.qsize() >= MOST_UNREAD:
+            self.fail(unread_error())
         else:
             self._pushes.put(push)
 
@@ -88,7 +74,10 @@ class Pushes:
         return self
 
     def __next__(self) -> Push:
-        push = self._pushes.get()
+        try:
+            push = self._pushes.get(timeout=self._timeout)
+        except queue.Empty:
+            raise no_push_error(self._timeout or 0) from None
         if push is None:
             self._pushes.put(None)
             raise StopIteration
@@ -108,7 +97,7 @@ class Connection:
         self._websocket: Optional[WebSocket] = None
         self._is_connecting = False
         self._is_closed = False
-        self._waiting: List[_Waiting] = []
+        self._waiting: List[Waiting] = []
         self._readers: Set[Pushes] = set()
         self._subscriptions = Subscriptions()
         self._ids = itertools.count(1)
@@ -117,17 +106,17 @@ class Connection:
         self, message: Union[Message, List[Message]], operation: str, on_answer: Optional[OnAnswer] = None
     ) -> Tuple[List[Message], Optional[ResponseInfo]]:
         websocket = self._ready(operation)
-        requests = message if isinstance(message, list) else [message]
-        ids = {str(request["id"]) for request in requests if "id" in request}
-        call = _Waiting(ids, on_answer)
+        ids = ids_of(message)
+        done = threading.Event()
+        call = Waiting(ids, on_answer, done.set)
         with self._changed:
             if self._websocket is not websocket:
-                raise ConnectionFailedError("Connection failed", detail="The connection was lost.")
+                raise lost_error()
             if ids:
                 self._waiting.append(call)
         try:
             websocket.send(json.dumps(message, ensure_ascii=False, allow_nan=False))
-            if ids and not call.done.wait(self._settings.timeout):
+            if ids and not done.wait(self._settings.timeout):
                 raise socket.timeout("timed out")
         finally:
             with self._changed:
@@ -144,13 +133,13 @@ class Connection:
         self._subscriptions.remove(request)
         self._control("rpc.unsubscribe", request, None)
 
-    def pushes(self) -> Pushes:
-        reader = Pushes(self._forget)
+    def pushes(self, timeout: Optional[float]) -> Pushes:
+        reader = Pushes(self._forget, timeout)
         with self._changed:
             self._readers.add(reader)
         try:
             self._ready("rpc.connect")
-        except (OSError, ValueError, GatewayError) as cause:
+        except (*_LOST, GatewayError) as cause:
             self._forget(reader)
             raise connection_error(cause, "rpc.connect", self._settings.url)
         return reader
@@ -159,7 +148,7 @@ class Connection:
         with self._changed:
             self._is_closed = True
             websocket, self._websocket = self._websocket, None
-            self._fail_calls(_closed())
+            self._fail_calls(closed_error())
             readers = list(self._readers)
             self._changed.notify_all()
         for reader in readers:
@@ -189,7 +178,7 @@ class Connection:
                 if not self._changed.wait(until - time.monotonic()):
                     raise socket.timeout("timed out")
             if self._is_closed:
-                raise _closed()
+                raise closed_error()
             if self._websocket is not None:
                 return self._websocket
             self._is_connecting = True
@@ -214,21 +203,24 @@ class Connection:
     def _connect(self, operation: str) -> WebSocket:
         """A connection on which the subscriptions go on where they were."""
         token = self._settings.token_of("rpc", operation)
-        websocket = WebSocket(self._transport, self._settings.url, token, self._settings.timeout)
+        websocket = WebSocket.open(self._transport, self._settings.url, token, self._settings.timeout)
         request = self._subscriptions.current()
         if request is None:
             return websocket
         try:
             own_id = f"rpc.subscribe {next(self._ids)}"
             websocket.send(json.dumps({"jsonrpc": "2.0", "method": "rpc.subscribe", "params": request, "id": own_id}))
-            while True:
-                message = json.loads(websocket.receive())
-                if is_response(message) and message["id"] in (own_id, None):
-                    if "error" in message:
-                        raise rpc_error(message["error"], "rpc.subscribe")
-                    self._subscriptions.moved(request, message["result"] or {})
-                    return websocket
-                self._take(message)
+            is_answered = False
+            while not is_answered:
+                for message in messages_in(websocket.receive()):
+                    if is_response(message) and message["id"] in (own_id, None):
+                        if "error" in message:
+                            raise rpc_error(message["error"], "rpc.subscribe")
+                        self._subscriptions.moved(request, message["result"] or {})
+                        is_answered = True
+                    else:
+                        self._take(message)
+            return websocket
         except BaseException:
             websocket.close()
             raise
@@ -241,20 +233,20 @@ class Connection:
                 while True:
                     for message in messages_in(current.receive()):
                         self._take(message)
-            except (OSError, ValueError) as lost:
+            except _LOST as lost:
                 current = self._lost(current, lost)
 
     def _lost(self, websocket: WebSocket, cause: Exception) -> Optional[WebSocket]:
         websocket.close()
         error = connection_error(cause, None, self._settings.url)
         with self._changed:
-            self._fail_calls(cause)  # Nobody knows whether they were done.
+            self._fail_calls(cause)  # Whether they were done is not known.
             self._websocket = None
             if self._is_closed or not self._readers:
                 return None
-            code, reason = (cause.code, cause.reason) if isinstance(cause, Disconnected) else (1006, "")
-            self._is_connecting = code != _TOKEN_GONE
-        found = self._connect_again(reason) if code != _TOKEN_GONE else error
+            end = end_of(cause)
+            self._is_connecting = end.code != TOKEN_GONE
+        found = self._connect_again(end.reason) if end.code != TOKEN_GONE else error
         if isinstance(found, WebSocket):
             self._set(found)
             return None if self._is_closed else found
@@ -264,97 +256,36 @@ class Connection:
         return None
 
     def _connect_again(self, reason: str) -> Union[WebSocket, GatewayError]:
-        """Tries again and again, ever more slowly and never in step with other clients."""
-        hint = re.search(r"\bretry-after-ms=(\d{1,6})\b", reason)
+        """Tries again and again, ever more slowly."""
         tried = 0
         while True:
-            pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**tried) * (0.5 + random.random() / 2)
-            if tried == 0 and hint is not None:
-                pause = min(_LONGEST_PAUSE_S, int(hint.group(1)) / 1000)
+            pause = pause_before_reconnect(tried, reason)
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closed, pause)
                 if self._is_closed:
-                    return _closed()
+                    return closed_error()
             try:
                 return self._connect("rpc.connect")
-            except (OSError, ValueError, GatewayError) as cause:
+            except (*_LOST, GatewayError) as cause:
                 error = connection_error(cause, None, self._settings.url)
             tried += 1
-            if tried >= _ATTEMPTS or not is_worth_retrying(error, True):
+            if tried >= ATTEMPTS or not is_worth_retrying(error, True):
                 return error
 
     def _take(self, message: Any) -> None:
         with self._changed:
             if is_response(message):
-                self._answer(message)
+                answer(self._waiting, message)
+                return
+            if not is_push(message):
                 return
             self._subscriptions.note(message)
             readers = list(self._readers)
+        push = reply_of(message, "")
         for reader in readers:
-            reader.add(message)
-
-    def _answer(self, response: Message) -> None:
-        """A null id refuses a whole message. Answers are not bound to an order, so every open call may be meant."""
-        for call in list(self._waiting):
-            if response["id"] is not None and str(response["id"]) not in call.ids:
-                continue
-            if call.take(response):
-                self._waiting.remove(call)
-            if response["id"] is not None:
-                return
+            reader.add(push)
 
     def _fail_calls(self, error: BaseException) -> None:
         for call in self._waiting:
-            call.error = error
-            call.done.set()
+            call.fail(error)
         self._waiting.clear()
-
-
-class SocketCalls:
-    """The calls that only a WebSocket has."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def subscribe(
-        self,
-        *,
-        sessions: Optional[Mapping[str, Optional[str]]] = None,
-        agents: Optional[List[str]] = None,
-        gateway: Union[str, None, Omit] = OMIT,
-        deliveries: bool = False,
-    ) -> None:
-        """Begins streams, or goes on with them behind a cursor; None begins now.
-
-        The client remembers them, and how far each has come, over lost connections.
-        """
-        fields = {"sessions": sessions, "agents": agents, "deliveries": deliveries or None}
-        self._connection.subscribe(given(fields, {"gateway": gateway}))
-
-    def unsubscribe(
-        self,
-        *,
-        sessions: Optional[List[str]] = None,
-        agents: Optional[List[str]] = None,
-        gateway: bool = False,
-        deliveries: bool = False,
-    ) -> None:
-        """Ends streams."""
-        fields = {"sessions": sessions, "agents": agents, "gateway": gateway or None, "deliveries": deliveries or None}
-        self._connection.unsubscribe(given(fields))
-
-    def pushes(self) -> Pushes:
-        """Every push from now on, to each reader.
-
-        A lost connection is opened again and its subscriptions go on where they were. If it does not come back, the reader gets a
-        GatewayError.
-        """
-        return self._connection.pushes()
-
-    def close(self) -> None:
-        """Closes the socket."""
-        self._connection.close()
-
-
-def _closed() -> ClosedError:
-    return ClosedError("Closed", detail="The client was closed.")

@@ -1,4 +1,4 @@
-# Copied by "npm run generate" from scripts/generate/runtime/python/_transport.py; do not edit.
+# Copied by "npm run generate" from scripts/generate/runtime/python/_sync/transport.py; do not edit.
 """HTTP/1.1 over connections that are kept, for any number of threads."""
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ import socket
 import ssl
 import threading
 import time
-from typing import Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 from urllib.parse import urlsplit
+
+from .._head import MOST_BODY_BYTES, Head, too_large
+from .._requests import Request
 
 _IDLE_S = 30.0
 """A connection that was not used for longer is not used again: the other side may be about to close it."""
 _MOST_IDLE = 32
 
 
-class Response:
+class Response(Head):
     """A response whose head has come. Its body is read from the connection, which then serves the next request."""
 
     def __init__(self, transport: Transport, connection: http.client.HTTPConnection, url: str, deadline: float) -> None:
@@ -25,31 +28,21 @@ class Response:
         self._connection = connection
         self._deadline = deadline
         self._response = connection.getresponse()
-        self.url = url
-        self.status = self._response.status
-        self.headers: Dict[str, str] = {name.lower(): value for name, value in self._response.getheaders()}
-
-    @property
-    def content_type(self) -> str:
-        return self.headers.get("content-type", "")
-
-    @property
-    def request_id(self) -> str:
-        return self.headers.get("x-request-id", "")
-
-    @property
-    def is_success(self) -> bool:
-        return 200 <= self.status < 300
+        super().__init__(url, self._response.status, {name.lower(): value for name, value in self._response.getheaders()})
 
     def read(self) -> bytes:
         """The whole body."""
         parts: List[bytes] = []
+        size = 0
         try:
             while True:
                 _limit(self._connection, self._deadline - time.monotonic())
                 part = self._response.read1(65536)
                 if not part:
                     break
+                size += len(part)
+                if size > MOST_BODY_BYTES:
+                    raise too_large()
                 parts.append(part)
         except BaseException:
             self.close()
@@ -93,24 +86,24 @@ class Transport:
         self._lock = threading.Lock()
         self._idle: List[Tuple[float, http.client.HTTPConnection]] = []
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: Optional[bytes], timeout: float) -> Response:
+    def send(self, request: Request, timeout: float) -> Response:
         """Sends a request and gives its response as soon as that begins. Raises an OSError or an HTTPException."""
-        parts = urlsplit(url)
+        parts = urlsplit(request.url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         deadline = time.monotonic() + timeout
         connection = self._take() or self._connect(timeout)
         try:
             _limit(connection, deadline - time.monotonic())
-            connection.request(method, target, body=body, headers=dict(headers))
+            connection.request(request.method, target, body=request.body, headers=dict(request.headers))
             _limit(connection, deadline - time.monotonic())
-            return Response(self, connection, url, deadline)
+            return Response(self, connection, request.url, deadline)
         except BaseException:
             connection.close()
             raise
 
-    def open_socket(self, timeout: float) -> socket.socket:
+    def open_wire(self, timeout: float) -> Wire:
         """A connection of its own, with TLS where the address has it."""
-        return self._connect(timeout).sock
+        return Wire(self._connect(timeout).sock, timeout)
 
     def give_back(self, connection: http.client.HTTPConnection, will_close: bool) -> None:
         with self._lock:
@@ -146,6 +139,43 @@ class Transport:
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
+
+
+class Wire:
+    """A connection that carries bytes both ways. One thread receives; any may send."""
+
+    def __init__(self, sock: socket.socket, timeout: float) -> None:
+        self._socket = sock
+        self._deadline = time.monotonic() + timeout
+        self._lock = threading.Lock()
+
+    def send(self, data: bytes) -> None:
+        with self._lock:
+            self._socket.sendall(data)
+
+    def receive(self, seconds: float) -> bytes:
+        """What comes next, and nothing at the end. Raises a timeout if nothing comes for so long."""
+        self._socket.settimeout(seconds)
+        return self._socket.recv(65536)
+
+    def receive_in_time(self) -> bytes:
+        """What comes next while the connection is made."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise socket.timeout("timed out")
+        return self.receive(left)
+
+    def end(self, last: bytes) -> None:
+        """Sends the last bytes, if they can be sent, and closes the connection."""
+        try:
+            self.send(last)
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 def _has_something_to_read(sock: socket.socket) -> bool:

@@ -1,0 +1,121 @@
+# Copied by "npm run generate" from scripts/generate/runtime/python/_both/client.py; do not edit.
+"""One client for all doors of a gateway."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Mapping, Optional, Tuple, TypeVar
+
+from .._reply import ResponseInfo, responses_noted
+from .._settings import Settings, address_of, tokens_of
+from ..async_rest import AsyncRestCalls
+from ..async_rpc import AsyncRpc
+from .http import AsyncHttp
+from .transport import AsyncTransport
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class AsyncGateway(AsyncRestCalls):
+    """Calls a gateway. Any number of tasks of one event loop may share one.
+
+    :param url: Where the gateway is, such as ``http://127.0.0.1:18789``. Otherwise ``GATEWAY_URL``, otherwise this machine.
+    :param key: A key for the REST calls. Otherwise ``REST_API_KEY``.
+    :param rpc_token: A token for the RPC methods. Otherwise ``RPC_TOKEN``.
+    :param webhook_token: The token for webhooks. Otherwise ``WEBHOOK_TOKEN``.
+    :param webhook_path: The gateway's ``webhooks.path``.
+    :param timeout: The seconds that one attempt may take.
+    :param max_retries: How often a call is tried again.
+    :param headers: Headers for each call.
+    :param ssl_context: Trusts other certificates than the system's.
+    :param anonymous: The client makes only calls that need no token, such as ``ops.healthz``. Without it, a client with no token is refused.
+    :param max_connections: How many calls and streams may be under way at once; others wait for their turn, as long as for an answer.  # async only
+    """
+
+    rpc: AsyncRpc
+    """The RPC methods."""
+
+    def __init__(
+        self,
+        *,
+        url: Optional[str] = None,
+        key: Optional[str] = None,
+        rpc_token: Optional[str] = None,
+        webhook_token: Optional[str] = None,
+        webhook_path: str = "/hooks",
+        timeout: float = 120.0,
+        max_retries: int = 2,
+        headers: Optional[Mapping[str, str]] = None,
+        ssl_context: Optional[ssl.SSLContext] = None,
+        anonymous: bool = False,
+        max_connections: int = 100,  # async only
+    ) -> None:
+        settings = Settings(
+            url=address_of(url),
+            tokens=tokens_of(key, rpc_token, webhook_token, anonymous=anonymous),
+            webhook_path=webhook_path,
+            timeout=timeout,
+            max_retries=max_retries,
+            headers=headers or {},
+            ssl_context=ssl_context,
+        )
+        transport = AsyncTransport(settings.url, ssl_context)
+        transport.use_at_most(max_connections)  # async only
+        self._begin(settings, transport, None)
+
+    def __repr__(self) -> str:
+        return f"AsyncGateway(url={self._settings.url!r})"
+
+    def _begin(self, settings: Settings, transport: AsyncTransport, idempotency_key: Optional[str]) -> None:
+        self._settings = settings
+        self._transport = transport
+        super().__init__(AsyncHttp(settings, transport, idempotency_key))
+        self.rpc = AsyncRpc(settings, transport)
+
+    def with_options(
+        self,
+        *,
+        timeout: Optional[float] = None,
+        max_retries: Optional[int] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> AsyncGateway:
+        """The same client with other options, for one call or more. It shares the connections of this one."""
+        own = self._settings
+        other = AsyncGateway.__new__(AsyncGateway)
+        settings = replace(
+            own,
+            timeout=own.timeout if timeout is None else timeout,
+            max_retries=own.max_retries if max_retries is None else max_retries,
+            headers={**own.headers, **(headers or {})},
+        )
+        other._begin(settings, self._transport, idempotency_key)
+        return other
+
+    async def with_response(
+        self, call: Callable[Given, Awaitable[Result]], *args: Given.args, **kwargs: Given.kwargs
+    ) -> Tuple[Result, ResponseInfo]:
+        """Makes a call of this client over HTTP, and gives the HTTP response beside the reply.
+
+        ``reply, response = await gateway.with_response(gateway.chat.send, message="Hello")``
+        """
+        with responses_noted() as heard:
+            result = await call(*args, **kwargs)
+        if not heard:
+            raise TypeError("The call has no HTTP response of its own: streams and WebSockets have none.")
+        return result, heard[-1]
+
+    async def close(self) -> None:
+        """Closes the connections that wait for a next call."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> AsyncGateway:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()

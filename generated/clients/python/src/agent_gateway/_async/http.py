@@ -1,0 +1,118 @@
+# Copied by "npm run generate" from scripts/generate/runtime/python/_both/http.py; do not edit.
+"""Makes the calls of REST and the webhooks."""
+
+from __future__ import annotations
+
+from typing import Any, Awaitable, Callable, Mapping, Optional, Sequence, Tuple, TypeVar
+
+from .._failures import not_a_gateway, response_error
+from .._reply import ResponseInfo, note_response, reply_of
+from .._requests import RESUMED, Operation, Request, data_of, key_of, request_of
+from .._settings import Settings
+from .attempts import attempt
+from .pages import AsyncPage, AsyncPages, pages_of
+from .transport import AsyncResponse, AsyncTransport
+from .turn_stream import AsyncTurnStream
+
+Result = TypeVar("Result")
+
+
+class AsyncHttp:
+    """Makes the calls of one client."""
+
+    def __init__(self, settings: Settings, transport: AsyncTransport, idempotency_key: Optional[str] = None) -> None:
+        self.settings = settings
+        self.transport = transport
+        self._idempotency_key = idempotency_key
+
+    async def call(
+        self,
+        operation: Operation,
+        path: Sequence[str] = (),
+        *,
+        query: Optional[Mapping[str, Any]] = None,
+        body: Any = None,
+        key: Optional[str] = None,
+    ) -> Any:
+        """The reply."""
+        return (await self._whole(operation, path, query, body, key_of(operation, key, self._idempotency_key)))[1]
+
+    async def send(self, operation: Operation, *, body: Any, key: Optional[str] = None) -> Any:
+        """The reply once the turn has ended. The gateway answers 202 after a while: the same call with its key then waits on."""
+        key = key_of(operation, key, self._idempotency_key)
+        while True:
+            status, reply = await self._whole(operation, (), None, body, key)
+            if status != 202:
+                return reply
+
+    def pages(self, operation: Operation, items: str, *, query: Mapping[str, Any]) -> AsyncPages[Any, Any]:
+        return pages_of(lambda: self._page(operation, items, query))
+
+    async def _page(self, operation: Operation, items: str, query: Mapping[str, Any]) -> AsyncPage[Any, Any]:
+        data = await self.call(operation, query=query)
+        return AsyncPage(data, items, lambda cursor: self._page(operation, items, {**query, "cursor": cursor}), "next_cursor")
+
+    def stream(self, operation: Operation, *, body: Any, key: Optional[str] = None) -> AsyncTurnStream:
+        """The events of a turn that the call starts. A stream that is lost goes on as one of a turn that is there."""
+        key = key_of(operation, key, self._idempotency_key)
+
+        def open_stream(turn_id: Optional[str], after: Optional[str]) -> Awaitable[AsyncResponse]:
+            if turn_id is None:
+                return self._events(operation, (), None, body, key)
+            return self._events(RESUMED, (turn_id,), after, None, None)
+
+        return AsyncTurnStream(open_stream)
+
+    def follow(self, operation: Operation, path: Sequence[str], after: Optional[str]) -> AsyncTurnStream:
+        """The events of a turn that is there, behind one of them or from its start."""
+        return AsyncTurnStream(lambda _, seen: self._events(operation, path, seen or after, None, None))
+
+    async def _whole(
+        self, operation: Operation, path: Sequence[str], query: Optional[Mapping[str, Any]], body: Any, key: Optional[str]
+    ) -> Tuple[int, Any]:
+        accept = "*/*" if operation.is_text else "application/json"
+
+        async def read(response: AsyncResponse) -> Tuple[int, Any]:
+            data = data_of(response, await response.read(), operation)
+            note_response(ResponseInfo(response.status, response.headers, response.request_id))
+            return response.status, reply_of(data, response.request_id)
+
+        request = request_of(self.settings, operation, path, accept=accept, query=query, body=body, key=key)
+        return await self._once(operation, request, key, read)
+
+    async def _events(
+        self, operation: Operation, path: Sequence[str], after: Optional[str], body: Any, key: Optional[str]
+    ) -> AsyncResponse:
+        async def check(response: AsyncResponse) -> AsyncResponse:
+            if response.content_type.startswith("text/event-stream"):
+                return response
+            response.close()
+            raise not_a_gateway(response, operation.name)
+
+        request = request_of(self.settings, operation, path, accept="text/event-stream", body=body, key=key, after=after)
+        return await self._once(operation, request, key, check)
+
+    async def _once(
+        self,
+        operation: Operation,
+        request: Request,
+        key: Optional[str],
+        read: Callable[[AsyncResponse], Awaitable[Result]],
+    ) -> Result:
+        """One logical call: however often it is sent, it has one idempotency key."""
+
+        async def call() -> Result:
+            response = await self.transport.send(request, self.settings.timeout)
+            if response.is_success or response.status in operation.reply_statuses:
+                return await read(response)
+            raise await failure_of(response, operation.name)
+
+        return await attempt(self.settings, operation.name, call, is_repeatable=operation.is_repeatable, idempotency_key=key)
+
+
+async def failure_of(response: AsyncResponse, operation: str) -> Exception:
+    """The error that a response which is not a success stands for."""
+    if response.content_type.startswith("application/problem+json"):
+        return response_error(response, await response.read(), operation)
+    response.close()
+    return response_error(response, None, operation)

@@ -1,0 +1,54 @@
+# Copied by "npm run generate" from scripts/generate/runtime/python/_both/socket_calls.py; do not edit.
+"""The calls that only a WebSocket has."""
+
+from __future__ import annotations
+
+from typing import List, Mapping, Optional, Union
+
+from .._requests import OMIT, Omit
+from .._waiting import subscribe_params, unsubscribe_params
+from .connection import AsyncConnection, AsyncPushes
+
+
+class AsyncSocketCalls:
+    """The calls that only a WebSocket has."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def subscribe(
+        self,
+        *,
+        sessions: Optional[Mapping[str, Optional[str]]] = None,
+        agents: Optional[List[str]] = None,
+        gateway: Union[str, None, Omit] = OMIT,
+        deliveries: bool = False,
+    ) -> None:
+        """Begins streams, or goes on with them behind a cursor; None begins now.
+
+        The client remembers them, and how far each has come, over lost connections.
+        """
+        await self._connection.subscribe(subscribe_params(sessions, agents, gateway, deliveries))
+
+    async def unsubscribe(
+        self,
+        *,
+        sessions: Optional[List[str]] = None,
+        agents: Optional[List[str]] = None,
+        gateway: bool = False,
+        deliveries: bool = False,
+    ) -> None:
+        """Ends streams."""
+        await self._connection.unsubscribe(unsubscribe_params(sessions, agents, gateway, deliveries))
+
+    def pushes(self, *, timeout: Optional[float] = None) -> AsyncPushes:
+        """Every push from now on, to each reader.
+
+        A lost connection is opened again and its subscriptions go on where they were. If it does not come back, the reader gets a
+        GatewayError. With a timeout it gets a TimedOutError when no push comes for so many seconds, and may go on reading.
+        """
+        return self._connection.pushes(timeout)
+
+    async def close(self) -> None:
+        """Closes the socket."""
+        await self._connection.close()

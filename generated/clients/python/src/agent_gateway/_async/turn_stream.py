@@ -1,0 +1,104 @@
+# Copied by "npm run generate" from scripts/generate/runtime/python/_both/turn_stream.py; do not edit.
+"""The events of a turn."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import TYPE_CHECKING, AsyncIterator, Awaitable, Callable, Optional, cast
+
+from .._error import ConnectionFailedError, GatewayError
+from .._events import EventParser, ReplyText
+from .._failures import is_worth_retrying
+from .._head import BrokenAnswer
+from .sleep import sleep
+from .transport import AsyncResponse
+
+if TYPE_CHECKING:
+    from ..rest_types import TurnEvent
+
+_ATTEMPTS = 5
+"""How often a lost stream is opened again without a new event in between."""
+_SILENCE_S = 45.0
+"""The gateway sends something every 15 seconds. A stream that is silent for longer than this is lost."""
+_LAST_EVENTS = ("turn.completed", "turn.failed", "turn.cancelled")
+
+
+class AsyncTurnStream:
+    """The events of a turn until its end, with ``async for``.
+
+    The call is made when the reading begins. A stream that is lost goes on behind its last event. A reader that stops
+    ends the stream, not the turn; ``async with`` closes its connection at once.
+    """
+
+    def __init__(self, open_stream: Callable[[Optional[str], Optional[str]], Awaitable[AsyncResponse]]) -> None:
+        self._open = open_stream
+        self._response: Optional[AsyncResponse] = None
+        self._is_closed = False
+
+    async def __aiter__(self) -> AsyncIterator[TurnEvent]:
+        turn_id: Optional[str] = None
+        after: Optional[str] = None
+        failed = 0
+        while not self._is_closed:
+            error: Optional[BaseException] = None
+            try:
+                response = self._response = await self._open(turn_id, after)
+                try:
+                    parser = EventParser()
+                    async for piece in response.stream(_SILENCE_S):
+                        for name, event_id, data in parser.feed(piece):
+                            event = _event_of(name, event_id, data)
+                            turn_id, after = event["data"]["turn_id"], event_id
+                            failed = 0
+                            yield event
+                            if name in _LAST_EVENTS:
+                                return
+                finally:
+                    response.close()
+            except GatewayError as refusal:
+                if turn_id is None or not is_worth_retrying(refusal, True):
+                    raise
+                error = refusal
+            except (OSError, http.client.HTTPException) as lost:
+                error = lost
+            if self._is_closed:
+                return
+            if turn_id is None or failed >= _ATTEMPTS:
+                detail = "The stream was lost again and again."
+                raise ConnectionFailedError("Connection failed", detail=detail) from error
+            await sleep(min(5.0, 0.2 * 2**failed))
+            failed += 1
+
+    async def text(self) -> AsyncIterator[str]:
+        """The reply, piece by piece.
+
+        A turn that runs again, after a crash of the gateway for instance, goes on where its new reply passes the old one; a reply that
+        differs is given from its start. Raises a GatewayError where the turn ends without one.
+        """
+        reply = ReplyText()
+        async for event in self:
+            piece = reply.piece_of(event)
+            if piece:
+                yield piece
+
+    def close(self) -> None:
+        """Closes the connection of the stream. The turn goes on."""
+        self._is_closed = True
+        if self._response is not None:
+            self._response.close()
+
+    async def __aenter__(self) -> AsyncTurnStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+
+def _event_of(name: str, event_id: str, data: str) -> TurnEvent:
+    try:
+        content = json.loads(data)
+        content["turn_id"]
+    except (ValueError, KeyError, TypeError, RecursionError) as broken:
+        raise BrokenAnswer("an event is not one of a turn") from broken
+    return cast("TurnEvent", {"event": name, "id": event_id, "data": content})

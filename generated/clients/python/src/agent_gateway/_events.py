@@ -1,0 +1,106 @@
+# Copied by "npm run generate" from scripts/generate/runtime/python/_events.py; do not edit.
+"""The events of a stream, and the text that they add up to. Nothing here reads or waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Iterator, List, Optional, Tuple
+
+from ._failures import named_error
+from ._head import BrokenAnswer
+
+if TYPE_CHECKING:
+    from .rest_types import TurnEvent
+
+_MOST_EVENT_BYTES = 16 * 1024 * 1024
+"""An event that is larger ends the stream."""
+
+ServerEvent = Tuple[str, str, str]
+"""The name, the id and the data."""
+
+
+class EventParser:
+    """Finds events in the pieces of a ``text/event-stream``, as the WHATWG describes them. An event that is cut off is left out."""
+
+    def __init__(self) -> None:
+        self._name = self._id = ""
+        self._data: List[str] = []
+        self._line: List[bytes] = []
+        """The pieces of a line whose end has not come."""
+        self._size = 0
+        self._ends_with_return = False
+
+    def feed(self, piece: bytes) -> Iterator[ServerEvent]:
+        """The events that a piece completes."""
+        if self._ends_with_return and piece.startswith(b"\n"):  # The second half of "\r\n".
+            piece = piece[1:]
+        self._ends_with_return = piece.endswith(b"\r")
+        *lines, rest = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        for line in lines:
+            whole = b"".join([*self._line, line]).decode("utf-8", "replace") if self._line else line.decode("utf-8", "replace")
+            self._line.clear()
+            self._count(len(line))
+            event = self._take(whole)
+            if event is not None:
+                yield event
+        if rest:
+            self._count(len(rest))
+            self._line.append(rest)
+
+    def _count(self, size: int) -> None:
+        self._size += size
+        if self._size > _MOST_EVENT_BYTES:
+            raise BrokenAnswer(f"an event is larger than {_MOST_EVENT_BYTES // (1024 * 1024)} MiB")
+
+    def _take(self, line: str) -> Optional[ServerEvent]:
+        if line == "":
+            event = (self._name or "message", self._id, "\n".join(self._data)) if self._data else None
+            self._name, self._size = "", 0
+            self._data.clear()
+            return event
+        if line.startswith(":") and not self._data:  # A comment is not a part of an event.
+            self._size = 0
+        field, _, value = line.partition(":")
+        value = value[1:] if value.startswith(" ") else value
+        if field == "event":
+            self._name = value
+        elif field == "data":
+            self._data.append(value)
+        elif field == "id" and "\0" not in value:
+            self._id = value
+        return None
+
+
+class ReplyText:
+    """The reply of a turn, piece by piece, from its events."""
+
+    def __init__(self) -> None:
+        self._given = ""
+        self._reply = ""
+
+    def piece_of(self, event: TurnEvent) -> str:
+        """What an event adds. Raises the error that the turn ended with."""
+        if event["event"] == "turn.started":
+            self._reply = ""
+        elif event["event"] == "message.delta":
+            self._reply = _up_to(self._reply, event["data"]["offset"]) + event["data"]["text"]
+        elif event["event"] == "message.completed":
+            # A turn that has ended sends its reply without the pieces.
+            self._reply = event["data"]["text"]
+        elif event["event"] == "turn.failed":
+            error, turn_id = event["data"]["error"], event["data"]["turn_id"]
+            raise named_error(error["name"], error["title"], detail=error.get("detail"), turn_id=turn_id)
+        elif event["event"] == "turn.cancelled":
+            turn_id = event["data"]["turn_id"]
+            raise named_error("turn-cancelled", "Turn cancelled", detail="The turn was cancelled.", turn_id=turn_id)
+        if self._given.startswith(self._reply):
+            return ""
+        piece = self._reply[len(self._given) :] if self._reply.startswith(self._given) else self._reply
+        self._given = self._reply
+        return piece
+
+
+def _up_to(text: str, offset: int) -> str:
+    """The beginning of a text. The gateway counts in units of UTF-16, of which some characters have two."""
+    if text.isascii() or offset == 0:
+        return text[:offset]
+    return text.encode("utf-16-le", "surrogatepass")[: offset * 2].decode("utf-16-le", "surrogatepass")

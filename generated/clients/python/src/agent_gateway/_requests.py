@@ -1,0 +1,129 @@
+# Copied by "npm run generate" from scripts/generate/runtime/python/_requests.py; do not edit.
+"""Requests as data: an operation of the contract with its values becomes a request, and a response becomes a reply."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from urllib.parse import quote, urlencode
+
+from ._failures import not_a_gateway
+from ._head import BrokenAnswer, Head
+from ._settings import Settings
+
+
+class Omit:
+    """Stands for a value that is not sent, where None would say something."""
+
+    def __repr__(self) -> str:
+        return "OMIT"
+
+
+OMIT = Omit()
+
+
+def given(fields: Mapping[str, Any], nullable: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
+    """The fields that were given. Among those that may be null, None was given, and OMIT was not."""
+    found = {name: value for name, value in fields.items() if value is not None}
+    found.update({name: value for name, value in (nullable or {}).items() if not isinstance(value, Omit)})
+    return found
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the contract, as the client calls it."""
+
+    name: str
+    method: str
+    path: str
+    door: str
+    """The door whose token it needs: ``rest``, ``rpc``, ``webhook`` or ``none``."""
+    is_idempotent: bool = False
+    """It is sent with an idempotency key."""
+    is_repeatable: bool = False
+    """Doing it twice is doing it once."""
+    is_text: bool = False
+    reply_statuses: Tuple[int, ...] = ()
+    """The statuses of failures that have the same body as a success."""
+
+
+RESUMED = Operation("turns.events", "GET", "/api/v1/turns/{turn_id}/events", "rest", is_repeatable=True)
+"""Goes on with the stream of a turn that is there."""
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: Optional[bytes]
+
+
+def request_of(
+    settings: Settings,
+    operation: Operation,
+    path: Sequence[str],
+    *,
+    accept: str,
+    query: Optional[Mapping[str, Any]] = None,
+    body: Any = None,
+    key: Optional[str] = None,
+    after: Optional[str] = None,
+) -> Request:
+    sent = None if body is None else json_bytes(body)
+    more = {
+        "accept": accept,
+        "content-type": None if sent is None else "application/json",
+        "idempotency-key": key,
+        "last-event-id": after,
+    }
+    headers = settings.headers_for(operation.door, operation.name, more)
+    return Request(operation.method, _url_of(settings, operation.path, path, query), headers, sent)
+
+
+def key_of(operation: Operation, *given_keys: Optional[str]) -> Optional[str]:
+    """The idempotency key of a call: one for all its attempts."""
+    if not operation.is_idempotent:
+        return None
+    return next((key for key in given_keys if key), None) or str(uuid.uuid4())
+
+
+def json_bytes(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def data_of(head: Head, body: bytes, operation: Operation) -> Any:
+    """What a response says."""
+    if head.status == 204:
+        return None
+    if operation.is_text:
+        return body.decode("utf-8", "replace")
+    if not head.content_type.startswith("application/json"):
+        raise not_a_gateway(head, operation.name)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as broken:
+        raise BrokenAnswer("the reply is not whole JSON") from broken
+
+
+def _url_of(settings: Settings, path: str, values: Sequence[str], query: Optional[Mapping[str, Any]]) -> str:
+    own = re.sub(r"^/hooks(?=/|$)", lambda _: settings.webhook_path.rstrip("/"), path)
+    filled = iter(values)
+    url = settings.url + re.sub(r"\{\w+\}", lambda _: _segment_of(next(filled)), own)
+    sent = {name: _text_of(value) for name, value in (query or {}).items()}
+    return f"{url}?{urlencode(sent, quote_via=quote)}" if sent else url
+
+
+def _segment_of(value: object) -> str:
+    """A value as one segment of a path. An empty one, or one of dots, would be another path."""
+    text = str(value)
+    if text in ("", ".", ".."):
+        raise ValueError(f'"{text}" cannot be a part of a path: pass an id or a name.')
+    return quote(text, safe="")
+
+
+def _text_of(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

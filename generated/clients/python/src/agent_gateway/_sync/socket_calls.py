@@ -1,0 +1,54 @@
+# Made by "npm run generate" from scripts/generate/runtime/python/_both/socket_calls.py; do not edit.
+"""The calls that only a WebSocket has."""
+
+from __future__ import annotations
+
+from typing import List, Mapping, Optional, Union
+
+from .._requests import OMIT, Omit
+from .._waiting import subscribe_params, unsubscribe_params
+from .connection import Connection, Pushes
+
+
+class SocketCalls:
+    """The calls that only a WebSocket has."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def subscribe(
+        self,
+        *,
+        sessions: Optional[Mapping[str, Optional[str]]] = None,
+        agents: Optional[List[str]] = None,
+        gateway: Union[str, None, Omit] = OMIT,
+        deliveries: bool = False,
+    ) -> None:
+        """Begins streams, or goes on with them behind a cursor; None begins now.
+
+        The client remembers them, and how far each has come, over lost connections.
+        """
+        self._connection.subscribe(subscribe_params(sessions, agents, gateway, deliveries))
+
+    def unsubscribe(
+        self,
+        *,
+        sessions: Optional[List[str]] = None,
+        agents: Optional[List[str]] = None,
+        gateway: bool = False,
+        deliveries: bool = False,
+    ) -> None:
+        """Ends streams."""
+        self._connection.unsubscribe(unsubscribe_params(sessions, agents, gateway, deliveries))
+
+    def pushes(self, *, timeout: Optional[float] = None) -> Pushes:
+        """Every push from now on, to each reader.
+
+        A lost connection is opened again and its subscriptions go on where they were. If it does not come back, the reader gets a
+        GatewayError. With a timeout it gets a TimedOutError when no push comes for so many seconds, and may go on reading.
+        """
+        return self._connection.pushes(timeout)
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._connection.close()

@@ -1,0 +1,119 @@
+# Made by "npm run generate" from scripts/generate/runtime/python/_both/websocket.py; do not edit.
+"""A WebSocket of RFC 6455, as far as a client of the gateway needs one."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any, Dict, Optional
+
+from .._error import GatewayError
+from .._failures import problem_error, rpc_error
+from .._frames import CLOSE, PING, PONG, TEXT, Disconnected, FrameParser, close_frame, closed_by, frame_of, handshake_of
+from .._head import MOST_HEAD_BYTES, head_of
+from .transport import Transport, Wire
+
+_QUIET_S = 20.0
+"""After so long without a frame the other side is asked whether it is there."""
+_MOST_REFUSAL_BYTES = 64 * 1024
+
+
+class WebSocket:
+    """One connection. One reader at a time; any number may send."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._parser = FrameParser()
+
+    @classmethod
+    def open(cls, transport: Transport, url: str, token: str, timeout: float) -> WebSocket:
+        wire = transport.open_wire(timeout)
+        try:
+            websocket = cls(wire)
+            websocket._shake_hands(url, token)
+        except BaseException:
+            wire.close()
+            raise
+        return websocket
+
+    def send(self, text: str) -> None:
+        self._wire.send(frame_of(TEXT, text.encode()))
+
+    def receive(self) -> str:
+        """The next message. Raises Disconnected once there is none."""
+        while True:
+            try:
+                found = self._parser.next()
+            except Disconnected as forbidden:
+                self.close(forbidden.code, forbidden.reason)
+                raise
+            if found is None:
+                self._parser.feed(self._receive_some())
+                continue
+            kind, payload = found
+            if kind == TEXT:
+                return payload.decode()
+            if kind == PING:
+                self._wire.send(frame_of(PONG, payload))
+            elif kind == CLOSE:
+                end, code = closed_by(payload)
+                self.close(code)
+                raise end
+
+    def close(self, code: int = 1000, reason: str = "") -> None:
+        """Ends the connection. A reader gets Disconnected."""
+        self._wire.end(close_frame(code, reason))
+
+    def _receive_some(self) -> bytes:
+        """Asks a quiet connection once whether it is there."""
+        for is_asked in (False, True):
+            try:
+                some = self._wire.receive(_QUIET_S)
+            except socket.timeout:
+                if is_asked:
+                    break
+                self._wire.send(frame_of(PING, b""))
+                continue
+            except (OSError, ValueError) as lost:
+                raise Disconnected(1006, str(lost)) from lost
+            if some:
+                return some
+            raise Disconnected(1006, "it was cut off")
+        self._wire.close()
+        raise Disconnected(1006, "nothing came for too long")
+
+    def _shake_hands(self, url: str, token: str) -> None:
+        request, accepted = handshake_of(url, token)
+        self._wire.send(request)
+        data = bytearray()
+        while b"\r\n\r\n" not in data:
+            some = self._wire.receive_in_time()
+            if not some or len(data) > MOST_HEAD_BYTES:
+                raise Disconnected(1006, "the answer is not a WebSocket's")
+            data += some
+        head, rest = bytes(data).split(b"\r\n\r\n", 1)
+        status, headers = head_of(head)
+        if status != 101:
+            raise self._refusal(status, headers, rest)
+        if headers.get("sec-websocket-accept") != accepted:
+            raise Disconnected(1002, "the answer is not a WebSocket's")
+        self._parser.feed(rest)
+
+    def _refusal(self, status: int, headers: Dict[str, str], rest: bytes) -> Exception:
+        """Why the gateway refused the connection, if it says so."""
+        error: Optional[GatewayError] = None
+        try:
+            size = min(int(headers.get("content-length", "0")), _MOST_REFUSAL_BYTES)
+            while len(rest) < size:
+                some = self._wire.receive_in_time()
+                if not some:
+                    break
+                rest += some
+            said: Dict[str, Any] = json.loads(rest)
+            if "error" in said:
+                error = rpc_error(said["error"], "rpc.connect", status)
+            elif "title" in said:
+                error = problem_error(said, "rpc.connect", status)
+        except (OSError, ValueError, AttributeError, TypeError):
+            pass
+        return error or Disconnected(1006, f"HTTP {status}")
