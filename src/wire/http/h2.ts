@@ -30,8 +30,11 @@ export type Http2Parts = {
 const SETTINGS = {
   enablePush: false,
   maxConcurrentStreams: 256,
-  // A head that is too large for the front still gets its 414 or 431; a head that is larger than this ends its stream.
-  maxHeaderListSize: 65_535,
+  /**
+   * A head that is a little too large for the front still gets its 414 or 431. A larger one ends its stream before its values become
+   * strings.
+   */
+  maxHeaderListSize: 24 * 1024,
 };
 const OPTIONS = {
   settings: SETTINGS,
@@ -41,6 +44,12 @@ const OPTIONS = {
   /** In MiB: past it a connection opens no streams. */
   maxSessionMemory: 16,
 };
+/**
+ * The bytes of a head that are free. Each further 4 KiB on a connection count as a request that was taken back: the values of heads are
+ * outside V8's heap, which collects them late, and the system does not get their memory back.
+ */
+const FREE_HEAD = 4 * 1024;
+const WIDE_BYTES = 4 * 1024;
 /** The bytes that all streams of a connection may send before they are read. Each has a window of its own, of 64 KiB. */
 const WINDOW = 1024 * 1024;
 const FAREWELL_MS = 1_000;
@@ -108,6 +117,7 @@ class Connection {
   #isAsked = false;
   readonly #waiting: Arrived[] = [];
   #begun = 0;
+  #wideBytes = 0;
   #sent = 0;
   #sentAt = this.#began;
 
@@ -131,7 +141,8 @@ class Connection {
   }
 
   readonly #take = (...arrived: Arrived): void => {
-    const [stream] = arrived;
+    const [stream, , , raw] = arrived;
+    this.#countWide(bytesOf(raw) - FREE_HEAD);
     if (this.#isTakenBack(stream)) return;
     if (this.#begun === 0) setImmediate(this.#beginMore);
     if (this.#begun++ < BEGUN_AT_ONCE) this.#begin(...arrived);
@@ -168,6 +179,12 @@ class Connection {
       this.#idleSince = performance.now();
       if (stream.aborted || stream.rstCode !== NO_ERROR) this.#countReset();
     });
+  }
+
+  #countWide(bytes: number): void {
+    if (bytes <= 0) return;
+    this.#wideBytes += bytes;
+    for (; this.#wideBytes >= WIDE_BYTES; this.#wideBytes -= WIDE_BYTES) this.#countReset();
   }
 
   #countReset(): void {
@@ -223,6 +240,12 @@ class Connection {
 }
 
 const ignore = (): void => {};
+
+const bytesOf = (raw: readonly string[]): number => {
+  let bytes = 0;
+  for (const text of raw) bytes += text.length;
+  return bytes;
+};
 
 /** A request of HTTP/2, with the head that it would have over HTTP/1.1. */
 export class Http2Request extends Http2ServerRequest {

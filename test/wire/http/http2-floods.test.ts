@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
+import { systemClock } from "#kit/clock.ts";
 import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, reset, settings, TYPE } from "#test/harness/frames.ts";
 import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { listenHere } from "./listener.ts";
@@ -46,6 +47,31 @@ test("F36: one that is taken back before its turn is not begun", async () => {
   connection.write(frame(TYPE.headers, ENDS, 401, requestBlock("GET", "/last")));
   await connection.until(({ type, stream }) => type === TYPE.headers && stream === 401);
   expect(begun).toEqual(["/last"]);
+});
+
+test("F36: wide heads count as requests that were taken back, and usual ones do not", async () => {
+  const resets = createResetLimit({ clock: systemClock, keyOf: () => "one network" });
+  const { port } = await listenHere(() => {}, { resets, onRequest: (_req, res) => res.end("x") });
+  const send = async (bytes: number, count: number) => {
+    await using connection = await openFrames(`http://127.0.0.1:${port}`);
+    const heads = Array.from({ length: count }, (_, n) =>
+      frame(TYPE.headers, ENDS, n * 2 + 1, requestBlock("GET", `/${n}`, { "x-pad": `${n}`.padEnd(bytes, "x") })),
+    );
+    connection.write(PREFACE, settings, agreed);
+    for (const head of heads) connection.write(head);
+    const last = count * 2 - 1;
+    return await Promise.race([
+      connection.until(({ type, stream }) => type === TYPE.headers && stream === last).then(() => "answered"),
+      connection.closed.then(() => "closed"),
+    ]);
+  };
+  expect(await send(3_900, 200)).toBe("answered");
+  expect(resets.size()).toBe(0);
+  expect(await send(6_000, 200)).toBe("answered");
+  expect(resets.size()).toBe(1);
+  for (let n = 0; n < 20 && !resets.isReached({} as Socket); n++) await send(15_000, 200);
+  expect(resets.isReached({} as Socket)).toBe(true);
+  expect(await send(10, 1)).toBe("closed");
 });
 
 describe("F36: requests that an address takes back", () => {

@@ -75,15 +75,15 @@ describe("a head", () => {
     const target = (length: number) => ({ ...HEALTH, path: `/healthz?${"a".repeat(length - "/healthz?".length)}` });
     expect((await client.send(target(8 * 1024))).status).toBe(200);
     expect((await client.send(target(8 * 1024 + 1))).error).toBe("uri-too-long");
-    expect((await client.send(target(40_000))).error).toBe("uri-too-long");
+    expect((await client.send(target(20_000))).error).toBe("uri-too-long");
   });
 
-  test("past 64 KiB ends its stream, and the connection goes on", async () => {
+  test("past 24 KiB ends its stream, and the connection goes on", async () => {
     await using connection = await openFrames(gateway.url);
     const large = requestBlock(
       "GET",
       "/healthz",
-      Object.fromEntries("abcde".split("").map((name) => [name, "x".repeat(15_000)])),
+      Object.fromEntries("ab".split("").map((name) => [name, "x".repeat(13_000)])),
     );
     const parts = Array.from({ length: Math.ceil(large.length / 16_000) }, (_, n) =>
       large.subarray(n * 16_000, (n + 1) * 16_000),
