@@ -21,18 +21,18 @@ export interface components {
             /** @default {} */
             env: components["schemas"]["env"];
             /**
-             * @description What it is told when it asks whether it may do something: nobody is there to be asked.
+             * @description The answer to its permission requests, since no person is there to ask.
              * @default deny
              * @enum {string}
              */
             permissions: "deny" | "allow";
             /**
-             * @description After so long without a turn its process is ended; the next turn starts another.
+             * @description The time without a turn after which its process is ended; the next turn starts another.
              * @default 10m
              */
             idle: string;
             /**
-             * @description Processes at once; the one that was idle longest makes room.
+             * @description The most processes at once; the one that was idle longest is ended for a new one.
              * @default 16
              */
             processes: number;
@@ -217,7 +217,7 @@ export interface components {
             /** @default {} */
             env: components["schemas"]["env"];
             /**
-             * @description What it writes: `text` is the reply itself, `json-lines` a piece of it in each line.
+             * @description The format of its output: `text` is the reply itself, `json-lines` has a piece of it in each line.
              * @default text
              * @enum {string}
              */
@@ -333,14 +333,14 @@ export interface components {
         };
         /** @description An agent that is a web service: it gets each turn as a POST (docs/agents.md). */
         Http: {
-            /** @description Where it takes turns. */
+            /** @description The address that gets the turns. */
             url: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
-            /** @description Signs each request as Standard Webhooks, where it is given. */
+            /** @description The secret for signing each request as Standard Webhooks. By default requests are not signed. */
             secret?: string;
             /**
-             * @description Whether the conversation so far goes with each turn. `false` for an agent that keeps it itself, by `sessionId`.
+             * @description Whether each turn includes the conversation so far. Use `false` for an agent that stores it itself, by `sessionId`.
              * @default true
              */
             history: boolean;
@@ -454,7 +454,7 @@ export interface components {
          * @example body.pull_request.base.ref
          */
         MatchPath: string;
-        /** @description What a name of a model stands for. */
+        /** @description The model behind a name. */
         Model: {
             /**
              * @description The provider, by its key in `providers`.
@@ -466,13 +466,13 @@ export interface components {
              * @example gpt-5-mini
              */
             model: string;
-            /** @description What it can be told at once. Near it, a session is compacted by itself. */
+            /** @description The size of its context. Near it, a session is compacted automatically. */
             contextTokens?: number;
-            /** @description The longest reply; the provider's limit without it. */
+            /** @description The longest reply; by default the provider's limit. */
             maxOutputTokens?: number;
-            /** @description How freely it chooses words; the provider's default without it. */
+            /** @description How freely it chooses words; by default the provider's setting. */
             temperature?: number;
-            /** @description What else this provider takes, as its SDK names it, for instance `{ reasoningEffort: "low" }`. */
+            /** @description Further options of this provider, by the names of its SDK, for example `{ reasoningEffort: "low" }`. */
             options?: {
                 [key: string]: unknown;
             };
@@ -500,12 +500,12 @@ export interface components {
             enabled: boolean;
         };
         /**
-         * @description The most that a model is shown of one call's answer: the rest is cut, and it is told so.
+         * @description The most of a call's result that a model gets: the rest is cut, with a note for the model.
          * @example 256KiB
          */
         Output: string;
         /**
-         * @description What a million tokens cost, to a millionth, in a currency of your choice: the same for all models, as costs are added up.
+         * @description The price of a million tokens, to a millionth, in a currency of your choice: use the same one for all models, because costs are added up.
          * @example {
          *       "input": 0.25,
          *       "cachedInput": 0.025,
@@ -514,14 +514,14 @@ export interface components {
          */
         Price: {
             /**
-             * @description For tokens that it reads.
+             * @description For input tokens.
              * @example 0.25
              */
             input: number;
-            /** @description For those of them that the provider had cached. By default the same as `input`. */
+            /** @description For input tokens from the provider's cache. By default the same as `input`. */
             cachedInput?: number;
             /**
-             * @description For tokens that it writes, its reasoning included.
+             * @description For output tokens, including reasoning.
              * @example 2
              */
             output: number;
@@ -576,11 +576,11 @@ export interface components {
              */
             type: "openai-compatible";
             /**
-             * @description Where it answers, up to and with its `/v1`.
+             * @description Its address, including `/v1`.
              * @example http://127.0.0.1:11434/v1
              */
             baseUrl: components["schemas"]["BackendUrl"];
-            /** @description Its key, where it wants one. */
+            /** @description Its key, if it requires one. */
             apiKey?: components["schemas"]["ApiKey"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
@@ -595,14 +595,14 @@ export interface components {
              * @example @ai-sdk/mistral
              */
             package: string;
-            /** @description Its key. Without it the SDK may look for one in a variable of the environment. */
+            /** @description Its key. Without it the SDK may read one from an environment variable. */
             apiKey?: components["schemas"]["ApiKey"];
             /** @description Instead of the SDK's own address. */
             baseUrl?: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
             /**
-             * @description What else the SDK takes when it is set up, as its documentation names it.
+             * @description Further options of the SDK, by the names of its documentation.
              * @example {
              *       "region": "eu-central-1"
              *     }
@@ -827,17 +827,17 @@ export interface components {
         /** @description How long the gateway waits for the backend. The whole turn has its `deadline`. */
         Timeouts: {
             /**
-             * @description Until it is connected, or the program has started.
+             * @description The time limit until the connection is made, or the program has started.
              * @default 10s
              */
             connect: components["schemas"]["Wait"];
             /**
-             * @description From then until the first piece of the reply.
+             * @description The time limit from then until the first piece of the reply.
              * @default 2m
              */
             firstByte: components["schemas"]["Wait"];
             /**
-             * @description Between two pieces of the reply.
+             * @description The time limit between two pieces of the reply.
              * @default 1m
              */
             silence: components["schemas"]["Wait"];
@@ -866,7 +866,7 @@ export interface components {
          */
         TokenName: string;
         /**
-         * @description A server of tools that speaks the Model Context Protocol.
+         * @description A tool server that speaks the Model Context Protocol.
          * @example {
          *       "type": "stdio",
          *       "run": [
@@ -888,7 +888,7 @@ export interface components {
             /** @default {} */
             env: components["schemas"]["env"];
             /**
-             * @description How long one call may take.
+             * @description The time limit of one call.
              * @default 1m
              */
             callTimeout: components["schemas"]["Wait"];
@@ -896,7 +896,7 @@ export interface components {
             maxOutput: components["schemas"]["Output"];
         } | {
             /**
-             * @description A server that is reached by streamable HTTP.
+             * @description A server with the transport streamable HTTP.
              * @constant
              */
             type: "http";
@@ -908,7 +908,7 @@ export interface components {
             /** @default {} */
             headers: components["schemas"]["Headers"];
             /**
-             * @description How long one call may take.
+             * @description The time limit of one call.
              * @default 1m
              */
             callTimeout: components["schemas"]["Wait"];
@@ -1014,17 +1014,17 @@ export interface components {
                 [key: string]: components["schemas"]["Mapping"];
             };
         };
-        /** @description The folder it runs in; that of the configuration without it. */
+        /** @description The folder it runs in; by default the folder of the configuration. */
         cwd: string;
         /**
-         * @description Its environment, beside PATH, HOME, LANG and TMPDIR: nothing else of the gateway's is passed on.
+         * @description Its environment variables, in addition to PATH, HOME, LANG and TMPDIR. No other variables of the gateway are passed on.
          * @default {}
          */
         env: {
             [key: string]: string;
         };
         /**
-         * @description The program and its arguments. No shell reads them.
+         * @description The program and its arguments. They are not interpreted by a shell.
          * @example [
          *       "python3",
          *       "./agent.py"
@@ -1104,13 +1104,13 @@ export interface components {
             cwd?: components["schemas"]["cwd"];
             env?: components["schemas"]["env"];
             /**
-             * @description What it is told when it asks whether it may do something: nobody is there to be asked.
+             * @description The answer to its permission requests, since no person is there to ask.
              * @enum {string}
              */
             permissions?: "deny" | "allow";
-            /** @description After so long without a turn its process is ended; the next turn starts another. */
+            /** @description The time without a turn after which its process is ended; the next turn starts another. */
             idle?: string;
-            /** @description Processes at once; the one that was idle longest makes room. */
+            /** @description The most processes at once; the one that was idle longest is ended for a new one. */
             processes?: number;
         };
         /** @description A conversational agent. */
@@ -1199,7 +1199,7 @@ export interface components {
             cwd?: components["schemas"]["cwd"];
             env?: components["schemas"]["env"];
             /**
-             * @description What it writes: `text` is the reply itself, `json-lines` a piece of it in each line.
+             * @description The format of its output: `text` is the reply itself, `json-lines` has a piece of it in each line.
              * @enum {string}
              */
             output?: "text" | "json-lines";
@@ -1260,12 +1260,12 @@ export interface components {
         };
         /** @description An agent that is a web service: it gets each turn as a POST (docs/agents.md). */
         HttpWritten: {
-            /** @description Where it takes turns. */
+            /** @description The address that gets the turns. */
             url: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
-            /** @description Signs each request as Standard Webhooks, where it is given. */
+            /** @description The secret for signing each request as Standard Webhooks. By default requests are not signed. */
             secret?: string;
-            /** @description Whether the conversation so far goes with each turn. `false` for an agent that keeps it itself, by `sessionId`. */
+            /** @description Whether each turn includes the conversation so far. Use `false` for an agent that stores it itself, by `sessionId`. */
             history?: boolean;
         };
         /** @description Limits past which the gateway refuses new work. It never drops work that it has acknowledged. */
@@ -1381,11 +1381,11 @@ export interface components {
              */
             type: "openai-compatible";
             /**
-             * @description Where it answers, up to and with its `/v1`.
+             * @description Its address, including `/v1`.
              * @example http://127.0.0.1:11434/v1
              */
             baseUrl: components["schemas"]["BackendUrl"];
-            /** @description Its key, where it wants one. */
+            /** @description Its key, if it requires one. */
             apiKey?: components["schemas"]["ApiKey"];
             headers?: components["schemas"]["Headers"];
         } | {
@@ -1399,13 +1399,13 @@ export interface components {
              * @example @ai-sdk/mistral
              */
             package: string;
-            /** @description Its key. Without it the SDK may look for one in a variable of the environment. */
+            /** @description Its key. Without it the SDK may read one from an environment variable. */
             apiKey?: components["schemas"]["ApiKey"];
             /** @description Instead of the SDK's own address. */
             baseUrl?: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
             /**
-             * @description What else the SDK takes when it is set up, as its documentation names it.
+             * @description Further options of the SDK, by the names of its documentation.
              * @example {
              *       "region": "eu-central-1"
              *     }
@@ -1514,11 +1514,11 @@ export interface components {
         };
         /** @description How long the gateway waits for the backend. The whole turn has its `deadline`. */
         TimeoutsWritten: {
-            /** @description Until it is connected, or the program has started. */
+            /** @description The time limit until the connection is made, or the program has started. */
             connect?: components["schemas"]["Wait"];
-            /** @description From then until the first piece of the reply. */
+            /** @description The time limit from then until the first piece of the reply. */
             firstByte?: components["schemas"]["Wait"];
-            /** @description Between two pieces of the reply. */
+            /** @description The time limit between two pieces of the reply. */
             silence?: components["schemas"]["Wait"];
         };
         /** @description Serves HTTPS, with HTTP/2 or HTTP/1.1, as the client chooses. */
@@ -1537,7 +1537,7 @@ export interface components {
             hsts?: boolean;
         };
         /**
-         * @description A server of tools that speaks the Model Context Protocol.
+         * @description A tool server that speaks the Model Context Protocol.
          * @example {
          *       "type": "stdio",
          *       "run": [
@@ -1557,12 +1557,12 @@ export interface components {
             run: components["schemas"]["run"];
             cwd?: components["schemas"]["cwd"];
             env?: components["schemas"]["env"];
-            /** @description How long one call may take. */
+            /** @description The time limit of one call. */
             callTimeout?: components["schemas"]["Wait"];
             maxOutput?: components["schemas"]["Output"];
         } | {
             /**
-             * @description A server that is reached by streamable HTTP.
+             * @description A server with the transport streamable HTTP.
              * @constant
              */
             type: "http";
@@ -1572,7 +1572,7 @@ export interface components {
              */
             url: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
-            /** @description How long one call may take. */
+            /** @description The time limit of one call. */
             callTimeout?: components["schemas"]["Wait"];
             maxOutput?: components["schemas"]["Output"];
         };

@@ -9,7 +9,7 @@ const everything = `{
   gateway: {
     host: "127.0.0.1", port: 18789,
     listeners: [
-      { host: "127.0.0.1", port: 8443, tls: { cert: "TLS/cert.pem", key: "TLS/key.pem" }, surfaces: ["rest", "rpc", "webhooks"] },
+      { host: "127.0.0.1", port: 8443, tls: { cert: "TLS/cert.pem", key: "TLS/key.pem", hsts: true }, surfaces: ["rest", "rpc", "webhooks"] },
       { port: 18789 },
     ],
     defaultAgent: "main",
