@@ -59,6 +59,18 @@ browserTests(({ open }) => {
       },
       240_000,
     );
+
+    it("MUST show the results of a search within 360 px", async () => {
+      await using gateway = await startPages();
+      const viewport = { width: 360, height: 740 };
+      await using page = await open(gateway, { path: "/docs", token: "", viewport });
+      await page.getByLabel("Search the documentation").fill("resume stream");
+      const first = page.locator("#found a").first();
+      await first.waitFor();
+      const { x = -1, width = 0 } = (await first.boundingBox()) ?? {};
+      expect([x >= 0, x + width <= viewport.width]).toEqual([true, true]);
+      expect(await first.getAttribute("href")).toBe("websocket.html#resume-a-stream");
+    });
   });
 
   describe("every page of the console", async () => {
