@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { writeNew } from "./diagnostics.ts";
 import { CliError, INTERRUPTED, UsageError } from "./failures.ts";
 import { isTerminal } from "./terminal.ts";
@@ -187,15 +187,13 @@ const agentOf = ({ agent, backend, model, target }: Answers): string => {
   },`;
 };
 
-/** Keeps the secrets out of a git repository; gives the file that does. */
+/** Keeps the secrets and the store out of a git repository, also one that is made later. Gives the file that does, if it was changed. */
 const ignoreSecrets = (folder: string): string | undefined => {
-  let above = resolve(folder);
-  while (!existsSync(join(above, ".git"))) {
-    if (dirname(above) === above) return undefined;
-    above = dirname(above);
-  }
   const file = join(folder, ".gitignore");
-  if (existsSync(file) && readFileSync(file, "utf8").split("\n").includes("gateway.env")) return undefined;
-  appendFileSync(file, "gateway.env\ngateway.db*\n");
+  const written = existsSync(file) ? readFileSync(file, "utf8") : "";
+  const present = written.split(/\r?\n/);
+  const missing = ["gateway.env", "gateway.db*"].filter((name) => !present.includes(name));
+  if (missing.length === 0) return undefined;
+  appendFileSync(file, `${written === "" || written.endsWith("\n") ? "" : "\n"}${missing.join("\n")}\n`);
   return file;
 };

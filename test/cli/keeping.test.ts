@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { main } from "#test/harness/process.ts";
+import { main, root } from "#test/harness/process.ts";
 import { emptyFolder, runCli, startCli } from "./cli.ts";
 import { startCommands } from "./gateway.ts";
 
@@ -184,11 +184,31 @@ describe("init", () => {
     });
   });
 
-  test("keeps the secrets out of git", async () => {
+  test.each([
+    ["no .gitignore", undefined],
+    ["a .gitignore without a last line's end", "dist"],
+    ["a .gitignore that has it", "gateway.env\r\ngateway.db*\r\n"],
+  ])("keeps the secrets out of git, with %s, also of a repository that is made later", async (_, ignored) => {
     const cwd = emptyFolder();
-    mkdirSync(join(cwd, ".git"));
+    if (ignored !== undefined) writeFileSync(join(cwd, ".gitignore"), ignored);
     await runCli(["init", "--yes"], { cwd });
-    expect(readFileSync(join(cwd, ".gitignore"), "utf8")).toContain("gateway.env\n");
+    writeFileSync(join(cwd, "gateway.db-wal"), "");
+    const git = (...args: string[]) => spawnSync("git", args, { cwd, encoding: "utf8" }).stdout;
+    git("init");
+    git("add", "-A");
+    expect(git("ls-files").trim().split("\n")).toEqual([".gitignore", "gateway.json5"]);
+  });
+
+  test("what it and the quickstart write in a clone is not shown by git status", () => {
+    const names = ["gateway.json5", "gateway.env", "gateway.db", "gateway.db-wal", "agent.mjs", "skills/a/SKILL.md"];
+    const { stdout } = spawnSync("git", ["check-ignore", "--no-index", ...names, "docs/gateway.env"], {
+      cwd: root,
+      encoding: "utf8",
+    });
+    expect(stdout.trim().split("\n")).toEqual([...names, "docs/gateway.env"]);
+    expect(spawnSync("git", ["ls-files", "-ci", "--exclude-standard"], { cwd: root, encoding: "utf8" }).stdout).toBe(
+      "",
+    );
   });
 
   test("asks on a terminal, and what it writes starts and answers the commands of its folder", async () => {
