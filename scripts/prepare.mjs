@@ -1,12 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-
-// `npm start` says `exec`, so that no shell stands between npm and the gateway: a signal to npm would end the shell alone. The shell of
-// Windows lacks the word; npm looks for it here.
-if (process.platform === "win32") {
-  mkdirSync("node_modules/.bin", { recursive: true });
-  writeFileSync("node_modules/.bin/exec.cmd", "@%*\r\n");
-}
+import { existsSync } from "node:fs";
 
 // npm runs this file when it installs. In a clone with the development packages it builds; elsewhere it keeps what was built before.
 if (["scripts/build.ts", "node_modules/esbuild", "node_modules/tsx"].every((path) => existsSync(path))) {

@@ -90,10 +90,21 @@ test("npm start passes its flags on", async () => {
   expect(gateway.url).not.toContain(":18789");
 });
 
+test("npm start serves, without a word more", async () => {
+  const env = { npm_config_update_notifier: "false", GATEWAY_PORT: "0", TERM: "xterm" };
+  await using gateway = await startProcess({
+    cwd: folder,
+    env,
+    command: () => ["script", "-qefc", "exec setpriv --pdeathsig KILL npm start", "/dev/null"],
+  });
+  expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+});
+
 test.each([
   ["npm alone", (gateway: GatewayProcess) => gateway.kill("SIGTERM")],
   ["the whole process group", (gateway: GatewayProcess) => gateway.killGroup("SIGTERM")],
-])("SIGTERM to %s drains once", async (_, stop) => {
+  ["npm alone, as SIGINT", (gateway: GatewayProcess) => gateway.kill("SIGINT")],
+])("a signal to %s drains once", async (_, stop) => {
   await using gateway = await npmStart({ config: agentWith({ delayMs: 1_200 }) });
   const reply = createRest(gateway.url, key).call("chat.send", { body: { message: "slow" } });
   await gateway.logged("turn.started");
