@@ -13,7 +13,7 @@ export const banner = (
   folder: string,
 ): string => `
 No configuration was found: there is no gateway.json5 in ${folder}.
-Write one there (docs/quickstart.md), or name another by --config FILE or $GATEWAY_CONFIG. Until then this is a try-out:
+\`agent-gateway init\` writes one there (in a clone: \`npm start -- init\`). To use another file, pass --config FILE or set GATEWAY_CONFIG. This is a try-out:
 
 The gateway runs at ${url} with one agent, main, that repeats what it is told.${noteOf(url, urls)}
 Nothing is kept when it stops. These secrets are for this run alone:

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { nearest } from "#kit/nearest.ts";
 import { UsageError } from "../failures.ts";
 import type { ServeOptions } from "../serve.ts";
+import { isTerminal, print } from "../terminal.ts";
 
 export const addServe = (program: Command): void => {
   program
@@ -23,11 +24,19 @@ export const addServe = (program: Command): void => {
           unknown,
           program.commands.map((command) => command.name()),
         );
+      if (isBare() && isTerminal(process.stdout)) {
+        const { wouldServe } = await import("../would-serve.ts");
+        program.outputHelp();
+        return print(`\n${wouldServe(process.env)}`);
+      }
       const { serve } = await import("../serve.ts");
       await serve(options, process.env);
     })
     .usage("[options]");
 };
+
+/** Whether nothing was typed behind the program's name. `npm start` has nothing there either, and means to serve. */
+const isBare = (): boolean => process.argv.length === 2 && process.env.npm_lifecycle_event !== "start";
 
 const noCommand = (name: string, names: readonly string[]): UsageError => {
   const near = nearest(name, names);
@@ -41,6 +50,8 @@ Environment:
   LOG_LEVEL   debug, info, warn or error
   LOG_FORMAT  json or pretty (default: pretty in a terminal, json elsewhere)
   NO_COLOR    no colours
+
+Without the word serve, agent-gateway does the same if it has one of these options, or if standard output is not a terminal.
 
 Signals: SIGHUP reads the configuration again. SIGTERM and SIGINT finish the turns that run, and stop; a second one stops at once.
 

@@ -1,0 +1,13 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { configFile } from "./configured.ts";
+
+/** What `agent-gateway serve` would run here. */
+export const wouldServe = (env: Record<string, string | undefined>): string => {
+  const file = configFile(undefined, env);
+  const from = env.GATEWAY_CONFIG ? ", which GATEWAY_CONFIG names" : "";
+  if (existsSync(file)) return `Here, agent-gateway serve runs the gateway of ${resolve(file)}${from}.`;
+  if (from) return `There is no ${file}${from}. agent-gateway init FOLDER writes a configuration.`;
+  return `There is no gateway.json5 in ${resolve(".")}. agent-gateway init writes one.
+Without it, agent-gateway serve runs a try-out: an agent that repeats what it is told, in memory, with new secrets.`;
+};
