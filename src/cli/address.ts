@@ -1,3 +1,4 @@
+import { type Credential, weakestFor } from "./credentials.ts";
 import { files } from "./files.ts";
 import { say } from "./terminal.ts";
 import { readVariable } from "./variables.ts";
@@ -8,10 +9,14 @@ export type AddressOptions = { url?: string; key?: string; rpcToken?: string; we
 export type Origin = "option" | "environment" | "configuration" | "default" | "nowhere";
 export type Address = {
   url: string;
+  /** The weakest key for a message. */
   key: string | undefined;
+  /** The weakest token for every method. */
   rpcToken: string | undefined;
   webhookToken: string | undefined;
   webhookPath: string | undefined;
+  /** All that were found for REST and RPC, the weakest first. */
+  credentials: Record<"rest" | "rpc", readonly Credential[]>;
   /** Why a token that the configuration names is not used. */
   unused: Partial<Record<"key" | "rpcToken" | "webhookToken", Error>>;
   origins: Record<"url" | "key" | "rpcToken" | "webhookToken", Origin>;
@@ -22,44 +27,61 @@ type Env = Record<string, string | undefined>;
 /** The gateway that is meant: by options, else by the environment, else by the configuration in this folder. */
 export const findAddress = async (options: AddressOptions, env: Env): Promise<Address> => {
   const variable = (name: string) => readVariable(env, name, say);
-  const given = {
-    url: choose(options.url, variable("GATEWAY_URL")),
-    key: choose(options.key, variable("REST_API_KEY")),
-    rpcToken: choose(options.rpcToken, variable("RPC_TOKEN")),
-    webhookToken: choose(options.webhookToken, variable("WEBHOOK_TOKEN")),
+  const given = choose(options.url, variable("GATEWAY_URL"));
+  const configured = await readFolder(options.config, env, given?.value);
+  const url =
+    given ??
+    (configured
+      ? { value: configured.url, origin: "configuration" as const }
+      : { value: "http://127.0.0.1:18789", origin: "default" as const });
+
+  const [key, rpcToken] = [
+    choose(options.key, variable("REST_API_KEY")),
+    choose(options.rpcToken, variable("RPC_TOKEN")),
+  ];
+  const consoleToken = env.CONSOLE_TOKEN ? { value: env.CONSOLE_TOKEN, origin: "environment" as const } : undefined;
+  const everything = [...credentialOf(consoleToken, ["*"]), ...(configured?.console ?? [])].slice(0, 1);
+  const credentials = {
+    // An option names the one key that is meant. What a key of the environment may do is not known, only what it is usually for.
+    rest: options.key
+      ? credentialOf(key, ["*"])
+      : [...credentialOf(key, ["chat"]), ...(configured?.keys ?? []), ...everything],
+    rpc: rpcToken ? credentialOf(rpcToken, ["*"]) : [...(configured?.rpcTokens ?? []), ...everything],
   };
-  // Who names an address names its tokens, by options, variables or a configuration.
-  const file =
-    options.config ?? (given.url ? undefined : env.GATEWAY_CONFIG || (files.existsSync(USUAL) ? USUAL : undefined));
-  const written =
-    file === undefined
-      ? undefined
-      : await (await import("./configured.ts")).readConfigured(file, env, given.url?.value);
-  const pick = (name: keyof typeof given) =>
-    given[name] ??
-    (written?.[name] === undefined ? undefined : { value: written[name], origin: "configuration" as const });
-  const url = pick("url") ?? { value: "http://127.0.0.1:18789", origin: "default" as const };
-  const [key, rpcToken, webhookToken] = [pick("key"), pick("rpcToken"), pick("webhookToken")];
+  const [rest, rpc] = [weakestFor(credentials.rest, "chat"), weakestFor(credentials.rpc, "*")];
+  const webhookToken =
+    choose(options.webhookToken, variable("WEBHOOK_TOKEN")) ??
+    (configured?.webhookToken ? { value: configured.webhookToken, origin: "configuration" as const } : undefined);
   return {
     url: url.value,
-    key: key?.value,
-    rpcToken: rpcToken?.value,
+    key: rest?.token,
+    rpcToken: rpc?.token,
     webhookToken: webhookToken?.value,
-    webhookPath: written?.webhookPath,
-    unused: written?.unused ?? {},
+    webhookPath: configured?.webhookPath,
+    credentials,
+    unused: configured?.unused ?? {},
     origins: {
       url: url.origin,
-      key: key?.origin ?? "nowhere",
-      rpcToken: rpcToken?.origin ?? "nowhere",
+      key: rest?.origin ?? "nowhere",
+      rpcToken: rpc?.origin ?? "nowhere",
       webhookToken: webhookToken?.origin ?? "nowhere",
     },
   };
 };
 
+/** What a configuration says. One that is there, and was not named, may be broken if the address is known without it. */
+const readFolder = async (option: string | undefined, env: Env, url: string | undefined) => {
+  const named = option ?? (url === undefined ? env.GATEWAY_CONFIG || undefined : undefined);
+  const file = named ?? (files.existsSync(USUAL) ? USUAL : undefined);
+  if (file === undefined && !env.GATEWAY_HOST && !env.GATEWAY_PORT) return undefined;
+  const { readConfigured } = await import("./configured.ts");
+  const reading = readConfigured(file, env, url === undefined ? undefined : { url, isFileNamed: named !== undefined });
+  return named === undefined && url !== undefined ? await reading.catch(() => undefined) : await reading;
+};
+
 const USUAL = "gateway.json5";
-const choose = (option: string | undefined, variable: string | undefined) =>
-  option
-    ? { value: option, origin: "option" as const }
-    : variable
-      ? { value: variable, origin: "environment" as const }
-      : undefined;
+type Choice = { value: string; origin: Origin };
+const choose = (option: string | undefined, variable: string | undefined): Choice | undefined =>
+  option ? { value: option, origin: "option" } : variable ? { value: variable, origin: "environment" } : undefined;
+const credentialOf = (choice: Choice | undefined, may: readonly string[]): Credential[] =>
+  choice ? [{ token: choice.value, origin: choice.origin, may }] : [];

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Gateway } from "#generated/clients/typescript/src/index.ts";
 import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { type Address, type AddressOptions, findAddress } from "./address.ts";
+import { fetchFor } from "./credentials.ts";
 import { INTERRUPTED } from "./failures.ts";
 import type { OutputOptions } from "./output.ts";
 
@@ -52,7 +53,7 @@ export const calling = <Options extends object, Args extends unknown[] = string[
         const { WebSocket } = await import("ws");
         return new Gateway({ ...address, WebSocket }).rpc.connect();
       };
-      const gateway = new Gateway(address);
+      const gateway = new Gateway({ ...address, fetch: fetchFor(address) });
       try {
         await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
       } catch (error) {

@@ -3,7 +3,8 @@ import { dirname, join, sep } from "node:path";
 import { parseEnv } from "node:util";
 import { readSource } from "#config/files.ts";
 import { resolveReferences } from "#config/references.ts";
-import { UsageError } from "./failures.ts";
+import type { Credential } from "./credentials.ts";
+import { CliError, NOT_ALLOWED, UsageError } from "./failures.ts";
 import { isOfThisMachine } from "./this-machine.ts";
 
 type Env = Record<string, string | undefined>;
@@ -30,87 +31,136 @@ const TOKENS: Record<TokenName, { noun: string; option: string }> = {
   webhookToken: { noun: "webhook token", option: "--webhook-token" },
 };
 
+/** An address that wins over that of the configuration, and whether the configuration was named with it. */
+type Given = { url: string; isFileNamed: boolean };
+
 type Configured = {
-  /** An address of this machine, or the one that was given. */
+  /** An address of this machine. */
   url: string;
-  key: string | undefined;
-  rpcToken: string | undefined;
+  /** The keys of REST, the tokens of RPC, and the console's, each the weakest first. */
+  keys: Credential[];
+  rpcTokens: Credential[];
+  console: Credential[];
   webhookToken: string | undefined;
   webhookPath: string | undefined;
   /** Why a token that the configuration names is not used. */
-  unused: Partial<Record<TokenName, UsageError>>;
+  unused: Partial<Record<TokenName, CliError>>;
 };
 
 /**
  * Where the gateway of a configuration listens, and the tokens that it takes. The folder may be a stranger's: tokens are given only for an
  * address of this machine, and no variable is filled in but the gateway's own and those of `gateway.env`. Throws a sentence if the
- * configuration names another address. `given` is an address that wins over that of the configuration. The configuration is not validated.
+ * configuration names another address. The configuration is not validated.
  */
-export const readConfigured = async (file: string, env: Env, given?: string): Promise<Configured> => {
-  const { value } = await readSource(file);
-  const variables = variablesFor(file, env);
+export const readConfigured = async (file: string | undefined, env: Env, given?: Given): Promise<Configured> => {
+  const name = file ?? "gateway.json5";
+  const { value } = file === undefined ? { value: {} } : await readSource(file);
+  const variables = variablesFor(name, env);
   const { gateway, webhooks } = parts(value);
   const { console, rest, rpc } = parts(gateway);
-  const url = given ?? urlOf(file, parts(gateway), variables);
-  const isElsewhere = given !== undefined && !isOfThisMachine(hostOf(given));
+  const urls = urlsOf(name, parts(gateway), variables);
+  const elsewhere = given && isElsewhere(given, urls) ? given.url : undefined;
+
   const unused: Configured["unused"] = {};
-  const tokenOf = (name: TokenName, written: unknown): string | undefined => {
-    if (typeof written !== "string") return undefined;
-    const { noun, option } = TOKENS[name];
+  const tokenOf = (kind: TokenName, written: unknown): string[] => {
+    if (typeof written !== "string") return [];
+    const { noun, option } = TOKENS[kind];
     const { text, unknown } = filled(written, variables);
-    if (isElsewhere)
-      unused[name] = new UsageError(
-        `The ${noun} of ${file} is for a gateway on this machine. It is not sent to ${given}.`,
+    const refuse = (why: string, next: string): string[] => {
+      unused[kind] ??= new CliError(why, NOT_ALLOWED, next);
+      return [];
+    };
+    if (elsewhere !== undefined)
+      return refuse(
+        `The ${noun} in ${name} is not used: it is for ${urls[0]}, and the address is ${elsewhere}.`,
         `pass the ${noun} of that gateway: ${option}`,
       );
-    else if (unknown !== undefined)
-      unused[name] = new UsageError(
-        `${file} takes its ${noun} from the variable ${unknown}. ${RULE}`,
-        `put ${unknown} into ${envFileOf(file)}, or pass ${option}`,
+    if (unknown !== undefined)
+      return refuse(
+        `${name} takes its ${noun} from the variable ${unknown}. ${RULE}`,
+        `put ${unknown} into ${envFileOf(name)}, or pass ${option}`,
       );
-    else if (text.startsWith("sha256:"))
-      unused[name] = new UsageError(`${file} has only the hash of its ${noun}.`, `pass the ${noun} itself: ${option}`);
-    return unused[name] ? undefined : text;
+    if (text.startsWith("sha256:"))
+      return refuse(`${name} has only the hash of its ${noun}.`, `pass the ${noun} itself: ${option}`);
+    return [text];
   };
-  const keys = list(parts(parts(rest).auth).keys);
-  const tokens = list(parts(parts(rpc).auth).tokens);
-  const strongest = tokens.find(({ permissions }) => [permissions].flat().includes("*")) ?? tokens[0];
-  const { token: consoleToken } = parts(console);
+  const credentialsOf = (kind: TokenName, written: unknown, may: readonly string[]): Credential[] =>
+    tokenOf(kind, written).map((token) => ({ token, origin: "configuration", may }));
+
   const { token: webhookTokens, path } = parts(webhooks);
   const [webhookToken] = [webhookTokens].flat();
+  const { token: consoleToken } = parts(console);
+  const weakestFirst = (a: Credential, b: Credential) => strengthOf(a) - strengthOf(b);
   return {
-    url,
-    key: tokenOf("key", consoleToken ?? keys[0]?.key),
-    rpcToken: tokenOf("rpcToken", consoleToken ?? strongest?.token),
-    webhookToken: tokenOf("webhookToken", typeof webhookToken === "string" ? webhookToken : parts(webhookToken).value),
-    webhookPath: typeof path === "string" && /^(\/[\w.~-]+)+$/.test(path) ? path : undefined,
+    url: urls[0] as string,
+    keys: list(parts(parts(rest).auth).keys)
+      .filter(({ expiresAt }) => !(Date.parse(String(expiresAt)) <= Date.now()))
+      .flatMap(({ key, scopes }) => credentialsOf("key", key, ["chat", ...texts(scopes)]))
+      .sort(weakestFirst),
+    rpcTokens: list(parts(parts(rpc).auth).tokens)
+      .flatMap(({ token, permissions }) => credentialsOf("rpcToken", token, texts(permissions)))
+      .sort(weakestFirst),
+    console: credentialsOf("key", consoleToken, ["*"]),
+    webhookToken: tokenOf(
+      "webhookToken",
+      typeof webhookToken === "string" ? webhookToken : parts(webhookToken).value,
+    )[0],
+    webhookPath:
+      typeof path === "string" && /^(\/[\w.~-]+)+$/.test(path) && (elsewhere === undefined || given?.isFileNamed)
+        ? path
+        : undefined,
     unused,
   };
 };
 
-/** The host of a url without the brackets of IPv6; empty if it is not a url. */
-const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, "") : "");
+const strengthOf = ({ may }: Credential): number => (may.includes("*") ? Number.POSITIVE_INFINITY : new Set(may).size);
+
+/**
+ * Whether an address is another one than the configuration is for: for a configuration that was named, on another machine; else also another
+ * port or interface of this one.
+ */
+const isElsewhere = ({ url, isFileNamed }: Given, urls: readonly string[]): boolean => {
+  if (!URL.canParse(url) || !isOfThisMachine(hostOf(url))) return true;
+  return !isFileNamed && !urls.some((own) => placeOf(own) === placeOf(url));
+};
+
+const placeOf = (url: string): string => {
+  const host = hostOf(url);
+  return `${["localhost", "::1"].includes(host) ? "127.0.0.1" : host} ${new URL(url).port || url.split(":")[0]}`;
+};
+
+/** The host of a url, without the brackets of IPv6. */
+const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[|\]$/g, "");
 
 const RULE =
   "A command takes only the gateway's own variables from the environment, and those in gateway.env next to the file.";
 
-/** The address of the first listener, as a caller on this machine writes it. */
-const urlOf = (file: string, gateway: Parts, variables: Env): string => {
-  const [listener] = Array.isArray(gateway.listeners) ? gateway.listeners.map(parts) : [];
-  const { host = "127.0.0.1", port = 18789, tls } = listener ?? { ...gateway, tls: undefined };
-  /** The variable wins over the file, as it does for `serve`. */
-  const placeOf = (key: string, written: unknown, variable: string, isGood: (text: string) => boolean): string => {
-    const [source, shown] = variables[variable] ? [variable, variables[variable]] : [file, written];
-    const { text, unknown } =
-      source === file ? filled(String(shown), variables) : { text: String(shown), unknown: undefined };
+/** The addresses of the listeners, as a caller on this machine writes them. The variables win over the first, as they do for `serve`. */
+const urlsOf = (file: string, gateway: Parts, variables: Env): string[] => {
+  const listeners = list(gateway.listeners);
+  const { host, port } = gateway;
+  return (listeners.length > 0 ? listeners : [{ host, port }]).map((listener, index) =>
+    urlOf(file, listener, variables, index === 0),
+  );
+};
+
+const urlOf = (file: string, listener: Parts, variables: Env, isFirst: boolean): string => {
+  const { host = "127.0.0.1", port = 18789, tls } = listener;
+  const settingOf = (key: string, written: unknown, variable: string, isGood: (text: string) => boolean): string => {
+    const named = isFirst ? variables[variable]?.trim() : undefined;
+    const shown = named || String(written);
+    const { text, unknown } = named ? { text: named, unknown: undefined } : filled(shown, variables);
     if (unknown !== undefined)
       throw new UsageError(`${file} takes the gateway's ${key} from the variable ${unknown}. ${RULE}`, NAME_IT);
     if (isGood(text)) return text;
     const what = key === "port" ? "a port" : "an address of this machine: nothing is sent there";
-    throw new UsageError(`${source} names the ${key} ${JSON.stringify(shown)}, which is not ${what}.`, NAME_IT);
+    throw new UsageError(
+      `${named ? variable : file} names the ${key} ${JSON.stringify(shown)}, which is not ${what}.`,
+      NAME_IT,
+    );
   };
-  const name = placeOf("host", host, "GATEWAY_HOST", (text) => text === "" || isOfThisMachine(text));
-  const number = placeOf("port", port, "GATEWAY_PORT", (text) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535);
+  const name = settingOf("host", host, "GATEWAY_HOST", (text) => text === "" || isOfThisMachine(text));
+  const number = settingOf("port", port, "GATEWAY_PORT", (text) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535);
   const called = ["0.0.0.0", "::", ""].includes(name) ? "127.0.0.1" : name.includes(":") ? `[${name}]` : name;
   return `http${tls ? "s" : ""}://${called}:${number}`;
 };
@@ -137,3 +187,4 @@ type Parts = { [name: string]: unknown };
 /** The parts of a value that is not validated. */
 const parts = (value: unknown): Parts => (typeof value === "object" && value !== null ? (value as Parts) : {});
 const list = (value: unknown): Parts[] => (Array.isArray(value) ? value.map(parts) : []);
+const texts = (value: unknown): string[] => [value].flat().filter((one) => typeof one === "string");

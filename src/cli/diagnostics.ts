@@ -50,10 +50,9 @@ export const gatherDiagnostics = async ({
     platform: `${process.platform} ${process.arch} ${release()}`,
     gateway: address.url,
   };
-  return withoutSecrets({ about, ...gathered }, [address.key, address.rpcToken, address.webhookToken]) as Record<
-    string,
-    unknown
-  >;
+  const { credentials, webhookToken } = address;
+  const secrets = [...credentials.rest, ...credentials.rpc].map(({ token }) => token);
+  return withoutSecrets({ about, ...gathered }, [...secrets, webhookToken]) as Record<string, unknown>;
 };
 
 /** A last look: a token of the caller's own goes nowhere, whatever part it would be in. */

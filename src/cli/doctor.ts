@@ -26,6 +26,14 @@ export const diagnose = async (given: Given): Promise<Check[]> => {
     checkDead(given),
   ]);
   checks.push(...asked.flat());
+  if (given.address.key === undefined && given.address.rpcToken === undefined)
+    checks.push(
+      failed(
+        "tokens",
+        "Without a key or a token nothing more can be checked",
+        "set REST_API_KEY and RPC_TOKEN, or pass --key and --rpc-token",
+      ),
+    );
   if (given.options.turn) checks.push(await checkTurn(given));
   return checks;
 };
@@ -133,7 +141,8 @@ const checkToken = async (
   { id, token, what, option }: Door,
   call: () => Promise<unknown>,
 ): Promise<Check[]> => {
-  if (token === undefined) return [warning(what, "none was found", `pass ${option}, or set ${VARIABLES[id]}`)];
+  if (token === undefined)
+    return [warning(what, address.unused[id]?.message ?? "none was found", `pass ${option}, or set ${VARIABLES[id]}`)];
   try {
     await call();
     return [ok(what, `from the ${address.origins[id]}, accepted`)];
@@ -207,9 +216,15 @@ const checkRpc = async (given: Given): Promise<Check[]> => {
 };
 
 /** It is not tried: every webhook starts work or is recorded as refused. */
-const checkWebhook = async ({ address: { webhookToken, origins } }: Given): Promise<Check[]> =>
+const checkWebhook = async ({ address: { webhookToken, origins, unused } }: Given): Promise<Check[]> =>
   webhookToken === undefined
-    ? [warning("webhook token", "none was found", `pass --webhook-token, or set ${VARIABLES.webhookToken}`)]
+    ? [
+        warning(
+          "webhook token",
+          unused.webhookToken?.message ?? "none was found",
+          `pass --webhook-token, or set ${VARIABLES.webhookToken}`,
+        ),
+      ]
     : [ok("webhook token", `from the ${origins.webhookToken}, not tried`)];
 
 const checkDead = async ({ gateway, signal }: Given): Promise<Check[]> => {

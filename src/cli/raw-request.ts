@@ -1,4 +1,5 @@
 import type { Calling } from "./calling.ts";
+import { tokenFor } from "./credentials.ts";
 import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE } from "./failures.ts";
 import { oneLine } from "./output.ts";
 import { print, say } from "./terminal.ts";
@@ -12,7 +13,7 @@ export const sendRaw = async (
   { method, path, body, headers: own }: Wish,
 ): Promise<void> => {
   const headers = new Headers({ accept: "application/json, */*" });
-  const token = tokenFor(path, address);
+  const token = await tokenFor(address, { method, path: path.replace(/[?#].*/s, ""), body });
   if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
   if (body !== undefined) headers.set("content-type", "application/json");
   for (const [name, value] of Object.entries(headersOf(own))) headers.set(name, value);
@@ -65,13 +66,4 @@ const CODES: Record<number, number> = {
   413: LIMITED,
   429: LIMITED,
   503: LIMITED,
-};
-
-/** The token of the door that a path belongs to. */
-const tokenFor = (
-  path: string,
-  { key, rpcToken, webhookToken, webhookPath = "/hooks" }: Calling<object>["address"],
-) => {
-  if (path === webhookPath || path.startsWith(`${webhookPath}/`)) return webhookToken;
-  return path === "/metrics" || path.startsWith("/rpc") ? rpcToken : key;
 };

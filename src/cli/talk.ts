@@ -1,12 +1,20 @@
 import { createInterface } from "node:readline";
 import type { Calling } from "./calling.ts";
-import { exitCodeOf, wordsFor } from "./failures.ts";
+import { CliError, exitCodeOf, NOT_ALLOWED, USAGE, wordsFor } from "./failures.ts";
 import { forTerminal, isTerminal, printPieces, say, styled } from "./terminal.ts";
 
 type Talk = Calling<{ session?: string; user?: string; model?: string }>;
 
+/** Any other line that begins with a slash is a mistake, and is not sent. */
+const COMMANDS = "/new begins another session, /exit ends, // begins a message with a slash.";
+
 /** A conversation, a line of standard input a message. */
-export const talk = async ({ gateway, options, signal }: Talk, agent: string): Promise<void> => {
+export const talk = async ({ gateway, address, options, signal }: Talk, agent: string): Promise<void> => {
+  if (address.key === undefined)
+    throw (
+      address.unused.key ??
+      new CliError("There is no key to talk with.", NOT_ALLOWED, "pass --key, or set REST_API_KEY")
+    );
   const isPerson = process.stdin.isTTY && isTerminal(process.stdout);
   const lines = createInterface({
     input: process.stdin,
@@ -20,8 +28,7 @@ export const talk = async ({ gateway, options, signal }: Talk, agent: string): P
   lines.on("SIGINT", () => (writing ? writing.abort() : lines.close()));
   signal.addEventListener("abort", () => lines.close());
 
-  if (isPerson)
-    say(`You talk with ${agent}${session ? ` in ${session}` : ""}. /new begins another session, /exit ends.`);
+  if (isPerson) say(`You talk with ${agent}${session ? ` in ${session}` : ""}. ${COMMANDS}`);
   lines.prompt();
   for await (const line of lines) {
     const message = line.trim();
@@ -29,10 +36,18 @@ export const talk = async ({ gateway, options, signal }: Talk, agent: string): P
     if (message === "/new") {
       session = undefined;
       say("The next message begins another session.");
+    } else if (message === "/help") {
+      say(COMMANDS);
+    } else if (/^\/(?!\/)/.test(message)) {
+      say(`${message.split(/\s/)[0]} is not a command, and was not sent. ${COMMANDS}`);
+      if (!isPerson) {
+        process.exitCode = USAGE;
+        break;
+      }
     } else if (message !== "") {
       writing = new AbortController();
       try {
-        session = await answer(message, writing.signal);
+        session = await answer(message.replace(/^\/\//, "/"), writing.signal);
       } catch (error) {
         if (signal.aborted) break;
         if (!writing.signal.aborted) say(`\n${wordsFor(error, "agent-gateway chat")}`);

@@ -196,14 +196,52 @@ describe("the variables of a configuration", () => {
   });
 });
 
-test("the tokens of a configuration go to no address of another machine, also if both are named", async () => {
-  const config = folderWith(tokens("${CONSOLE_TOKEN}"));
-  const env = { CONSOLE_TOKEN: "of-the-console" };
-  for (const url of ["http://gateway.example", "http://192.0.2.1", "http://127.0.0.1@evil.example", "nonsense"]) {
-    const address = await findAddress({ config, url }, env);
-    expect([address.key, address.rpcToken, address.webhookToken]).toEqual([undefined, undefined, undefined]);
-  }
-  expect((await findAddress({ config, url: "http://127.0.0.1:4000" }, env)).key).toBe("of-the-console");
+describe("an address that is named with a configuration", () => {
+  const config = { ...tokens("${CONSOLE_TOKEN}"), gateway: { ...tokens("${CONSOLE_TOKEN}").gateway, port: 4000 } };
+  const env = { CLOUD_KEY: FOREIGN };
+  const secrets = "CONSOLE_TOKEN=of-the-console";
+  const found = async (options: object, cwd?: string) => {
+    const before = process.cwd();
+    if (cwd) process.chdir(cwd);
+    try {
+      const { key, rpcToken, webhookToken } = await findAddress(options, env);
+      return [key, rpcToken, webhookToken];
+    } finally {
+      process.chdir(before);
+    }
+  };
+  const NOTHING = [undefined, undefined, undefined];
+  const ALL = Array(3).fill("of-the-console");
+
+  test("on another machine gets no token of it, though both are named", async () => {
+    const file = folderWith(config, secrets);
+    for (const url of ["http://gateway.example", "http://192.0.2.1", "http://127.0.0.1:4000@evil.example", "nonsense"])
+      expect([url, await found({ config: file, url })]).toEqual([url, NOTHING]);
+    expect(await found({ config: file, url: "http://127.0.0.1:5000" })).toEqual(ALL);
+  });
+
+  test("gets the tokens of the folder's if it is the same one", async () => {
+    const folder = join(folderWith(config, secrets), "..");
+    for (const url of [
+      "http://127.0.0.1:4000",
+      "http://localhost:4000/",
+      "http://[::1]:4000",
+      "https://127.0.0.1:4000",
+    ])
+      expect([url, await found({ url }, folder)]).toEqual([url, ALL]);
+    for (const url of [
+      "http://127.0.0.1:4001",
+      "http://127.0.0.2:4000",
+      "http://127.0.0.1",
+      "http://gateway.example:4000",
+    ])
+      expect([url, await found({ url }, folder)]).toEqual([url, NOTHING]);
+  });
+
+  test("is called also if the folder's configuration is broken", async () => {
+    for (const broken of ["{", '{"gateway":{"host":"evil.example"}}'])
+      expect(await found({ url: "http://127.0.0.1:4000" }, join(folderWith(broken), ".."))).toEqual(NOTHING);
+  });
 });
 
 test("a path of webhooks that would make another host of the address is not used", async () => {
@@ -222,7 +260,7 @@ test("a command in a stranger's folder sends nothing, and says what to do", asyn
   });
   const variable = folder(tokens("${CLOUD_KEY}"));
   expect(await runCli(["send", "main", "Hello"], { cwd: variable, env: { CLOUD_KEY: FOREIGN } })).toEqual({
-    code: 2,
+    code: 4,
     out: "",
     err: "gateway.json5 takes its key from the variable CLOUD_KEY. A command takes only the gateway's own variables from the environment, and those in gateway.env next to the file.\nNext: put CLOUD_KEY into gateway.env, or pass --key\n",
   });

@@ -25,11 +25,18 @@ configuration in the folder.
 | variable | |
 |---|---|
 | \`GATEWAY_URL\` | the address; \`http://127.0.0.1:18789\` without it |
-| \`REST_API_KEY\` | a REST key, or the console token, which opens every door but webhooks |
+| \`REST_API_KEY\` | a REST key |
 | \`RPC_TOKEN\` | an RPC token |
 | \`WEBHOOK_TOKEN\` | the webhook token |
+| \`CONSOLE_TOKEN\` | the console token, which opens every door but webhooks |
+| \`GATEWAY_CONFIG\` | the configuration, in place of \`gateway.json5\` in the folder |
+| \`GATEWAY_HOST\`, \`GATEWAY_PORT\` | where the gateway on this machine listens, over the configuration |
 
-Where none of them names an address, \`gateway.json5\` of the folder does, with the tokens that it has, and with \`gateway.env\` beside it for variables that are not set.
+A command uses the weakest credential that can do its call: a \`chat\` key for messages, an \`admin\` key for turns and deliveries, the console token for keys. The gateway then books
+its usage to that key. \`--key\` names the one key to use.
+
+Without an address, \`gateway.json5\` of the folder names it, with its tokens, and with \`gateway.env\` next to it for variables that are not set. If you name the address that is in
+this file, its tokens are used, too; for any other address they are not.
 \`agent-gateway init\` writes both files, and \`serve\` reads both.
 
 The folder may be a stranger's, such as a clone. A command therefore sends the tokens of a configuration only to addresses of this machine: loopback, an address of one of its

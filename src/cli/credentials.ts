@@ -1,0 +1,47 @@
+import type { Address, Origin } from "./address.ts";
+
+/** A token with what it may do: scopes of REST or permissions of RPC, `*` for everything. */
+export type Credential = { token: string; origin: Origin; may: readonly string[] };
+
+/** The first that may do it, of credentials that begin with the weakest; else the strongest, whose refusal says what is missing. */
+export const weakestFor = (credentials: readonly Credential[], need: string): Credential | undefined =>
+  credentials.find(({ may }) => may.includes(need) || may.includes("*")) ?? credentials.at(-1);
+
+type Request = { method: string; path: string; body?: unknown };
+
+/** The token for a request: the webhook token below the webhooks' path, else the weakest that may send it. */
+export const tokenFor = async (address: Address, { method, path, body }: Request): Promise<string | undefined> => {
+  const { credentials, webhookToken, webhookPath = "/hooks" } = address;
+  if (path === webhookPath || path.startsWith(`${webhookPath}/`)) return webhookToken;
+  if (path === "/metrics") return weakestFor(credentials.rpc, "system.health")?.token;
+  if (path.startsWith("/rpc")) return weakestFor(credentials.rpc, permissionOf(body))?.token;
+  const { routes } = await import("#generated/routes.ts");
+  const route = routes.find((route) => route.method === method && patternOf(route.path).test(path));
+  return weakestFor(credentials.rest, route?.scope ?? "chat")?.token;
+};
+
+const patternOf = (path: string): RegExp => new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+")}$`);
+
+/** The permission for a method is its name. Anything but one call asks for a token that may do everything. */
+const permissionOf = (body: unknown): string => {
+  try {
+    const { method } = JSON.parse(String(body)) as { method?: unknown };
+    return typeof method === "string" ? method : "*";
+  } catch {
+    return "*";
+  }
+};
+
+/** A `fetch` for the client that sends each call with the weakest token that may make it. */
+export const fetchFor =
+  (address: Address) =>
+  async (url: string, init: RequestInit): Promise<Response> => {
+    const headers = new Headers(init.headers);
+    const base = new URL(address.url).pathname.replace(/\/+$/, "");
+    const path = new URL(url).pathname.slice(base.length);
+    const token = headers.has("authorization")
+      ? await tokenFor(address, { method: init.method ?? "GET", path, body: init.body })
+      : undefined;
+    if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+    return fetch(url, { ...init, headers });
+  };

@@ -1,0 +1,140 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { startProcess } from "#test/harness/process.ts";
+import { emptyFolder, runCli, startCli } from "./cli.ts";
+
+const secrets = {
+  CONSOLE_TOKEN: "console-token-of-the-folder",
+  REST_API_KEY: "rest-api-key-of-the-folder",
+  ADMIN_KEY: "admin-key-of-the-folder",
+  RPC_TOKEN: "rpc-token-of-the-folder",
+  LISTER: "lister-token-of-the-folder",
+};
+const config = {
+  gateway: {
+    console: { token: "${CONSOLE_TOKEN}" },
+    rest: {
+      auth: {
+        keys: [
+          { name: "old", key: "expired-key-of-the-folder", expiresAt: "2020-01-01" },
+          { name: "boss", key: "${ADMIN_KEY}", scopes: ["admin"] },
+          { name: "chatter", key: "${REST_API_KEY}", scopes: ["chat"] },
+        ],
+      },
+    },
+    rpc: {
+      auth: {
+        tokens: [
+          { name: "ops", token: "${RPC_TOKEN}", permissions: "*" },
+          { name: "lister", token: "${LISTER}", permissions: ["agent.list"] },
+        ],
+      },
+    },
+  },
+  agents: { main: { backend: "echo" } },
+};
+
+const gateway = await startProcess({ config, env: secrets, onFinished: afterAll });
+while (!(await fetch(`${gateway.url}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 50));
+
+/** The folder of the gateway, as `init` leaves one. */
+const cwd = emptyFolder(afterAll);
+const port = Number(new URL(gateway.url).port);
+writeFileSync(join(cwd, "gateway.json5"), JSON.stringify({ ...config, gateway: { ...config.gateway, port } }));
+writeFileSync(
+  join(cwd, "gateway.env"),
+  Object.entries(secrets)
+    .map(([name, value]) => `${name}=${value}`)
+    .join("\n"),
+);
+
+const requests = () => gateway.records.filter(({ event, caller }) => event === "request" && caller !== undefined);
+
+describe("a command uses the weakest credential of its folder that can do the call", () => {
+  test.each([
+    [["send", "main", "Hello"], "chatter"],
+    [["skills", "list"], "chatter"],
+    [["turns", "list"], "boss"],
+    [["keys", "list"], "console"],
+    [["agents", "list"], "lister"],
+    [["sessions", "list"], "ops"],
+    [["call", "agent.list"], "lister"],
+    [["api", "GET", "/api/v1/skills/list"], "chatter"],
+    [["api", "GET", "/api/v1/deliveries?limit=1"], "boss"],
+  ])("%j is of %s", async (args, caller) => {
+    const before = requests().length;
+    expect(await runCli(args, { cwd })).toMatchObject({ code: 0 });
+    await gateway.until(() => requests().length > before);
+    expect(requests().at(-1)).toMatchObject({ caller });
+  });
+
+  test("and nothing but that of an option", async () => {
+    expect(await runCli(["turns", "list", "--key", secrets.REST_API_KEY], { cwd })).toMatchObject({
+      code: 4,
+      err: expect.stringContaining("lacks the scope admin"),
+    });
+    expect((await runCli(["turns", "list"], { cwd, env: { REST_API_KEY: secrets.REST_API_KEY } })).code).toBe(0);
+  });
+
+  test("and /metrics takes a token for it", async () => {
+    expect((await runCli(["api", "GET", "/metrics"], { cwd })).out).toContain("# HELP");
+  });
+
+  test("and usage is booked to it", async () => {
+    await runCli(["send", "main", "Hello"], { cwd });
+    const { out } = await runCli(["usage", "--group-by", "token", "-q"], { cwd });
+    expect(out.split("\n")).not.toContain("console");
+    expect(out).toContain("chatter");
+  });
+});
+
+describe("without a key", () => {
+  const away = "The key in gateway.json5 is not used: it is for http://127.0.0.1:";
+
+  test("every command says why that of its folder is not used for another address", async () => {
+    const { code, out, err } = await runCli(["send", "main", "Hello", "--url", "http://127.0.0.2:4000"], { cwd });
+    expect({ code, out, err }).toEqual({
+      code: 4,
+      out: "",
+      err: `${away}${port}, and the address is http://127.0.0.2:4000.\nNext: pass the key of that gateway: --key\n`,
+    });
+    expect(await runCli(["send", "main", "Hello", "--url", `http://localhost:${port}/`], { cwd })).toMatchObject({
+      code: 0,
+    });
+  });
+
+  test("chat says so before the first message", async () => {
+    const talk = startCli(["chat", "main", "--url", "http://127.0.0.2:4000"], { cwd, terminal: true });
+    expect(await talk.ended).toMatchObject({ code: 4, out: expect.stringContaining(away) });
+    const none = await runCli(["chat", "main", "--url", gateway.url], { input: "" });
+    expect([none.code, none.err]).toEqual([4, expect.stringContaining("set REST_API_KEY")]);
+  });
+
+  test("doctor says that it could check nothing, and fails", async () => {
+    const { code, out } = await runCli(["doctor", "--url", gateway.url]);
+    expect([code, out]).toEqual([
+      1,
+      expect.stringMatching(/✕ tokens +Without a key or a token.*\n +→ set REST_API_KEY/),
+    ]);
+    expect((await runCli(["doctor"], { cwd })).code).toBe(0);
+  });
+});
+
+describe("chat sends no command to the agent", () => {
+  test("in a pipe an unknown one ends it with 2", async () => {
+    const { code, out, err } = await runCli(["chat", "main"], { cwd, input: "/help\n//etc\nHello\n/quit\nnever\n" });
+    expect([code, out]).toEqual([2, "/etc\nHello\n"]);
+    expect(err).toMatch(/^\/new begins another session.*\n\/quit is not a command, and was not sent\. .*\n$/);
+  });
+
+  test("on a terminal it goes on", async () => {
+    const talk = startCli(["chat", "main"], { cwd, terminal: true });
+    await talk.until(({ out }) => out.includes("You talk with main"));
+    talk.type("/quit\r");
+    await talk.until(({ out }) => out.includes("/quit is not a command, and was not sent."));
+    talk.type("/exit\r");
+    expect((await talk.ended).code).toBe(0);
+  });
+});
