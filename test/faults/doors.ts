@@ -20,7 +20,7 @@ type Door = {
   /** The number of requests that a use makes. */
   requests: number;
   replyTo: (request: Request, padding: string) => Reply;
-  use: (url: string, padding: string) => Promise<Outcome>;
+  use: (url: string, padding: string, isCut: boolean) => Promise<Outcome>;
   /** A half of its answer is as valid as the whole, so an end of the connection is an end of the answer. */
   canBeHalf?: boolean;
   /** Its answer is a failure, however it ends. */
@@ -158,8 +158,10 @@ const mcp = (isStream: boolean): Door => ({
       ? { type: STREAM, body: data(answer) }
       : { type: JSON_TYPE, body: JSON.stringify(answer) };
   },
-  use: async (url, padding) => {
-    await using tools = openTools({ type: "http", url, headers: {} }, { callMs: 1_000, output: 100_000 });
+  use: async (url, padding, isCut) => {
+    // The rest of a stream that was cut is waited for.
+    const callMs = isCut ? 300 : 20_000;
+    await using tools = openTools({ type: "http", url, headers: {} }, { callMs, output: 100_000 });
     const { tools: found, missing } = await tools.source.tools(never, 0);
     const [tool] = found;
     if (!tool) {
