@@ -345,7 +345,7 @@ export interface components {
              */
             history: boolean;
         };
-        /** @description Limits past which the gateway refuses new work. It never drops work that it has acknowledged. */
+        /** @description Limits past which the gateway refuses new work, or ends a turn. It never drops work that it has acknowledged. */
         Limits: {
             /**
              * @description The most turns that wait in one session.
@@ -387,6 +387,16 @@ export interface components {
              * @default 1MiB
              */
             rpcBody: components["schemas"]["Bytes"];
+            /**
+             * @description The arguments of one tool call of a model. The turn fails past it.
+             * @default 1MiB
+             */
+            toolArguments: components["schemas"]["Bytes"];
+            /**
+             * @description The tool calls of one turn and their results, over all its steps: a model reads them again with each step. The turn fails past it.
+             * @default 8MiB
+             */
+            toolMessages: components["schemas"]["Bytes"];
         };
         /** @description An address that the gateway listens on. */
         Listener: {
@@ -1268,7 +1278,7 @@ export interface components {
             /** @description Whether each turn includes the conversation so far. Use `false` for an agent that stores it itself, by `sessionId`. */
             history?: boolean;
         };
-        /** @description Limits past which the gateway refuses new work. It never drops work that it has acknowledged. */
+        /** @description Limits past which the gateway refuses new work, or ends a turn. It never drops work that it has acknowledged. */
         LimitsWritten: {
             /** @description The most turns that wait in one session. */
             turnsPerSession?: number;
@@ -1286,6 +1296,10 @@ export interface components {
             restBody?: components["schemas"]["Bytes"];
             /** @description The largest body of an RPC call, and the largest WebSocket message. */
             rpcBody?: components["schemas"]["Bytes"];
+            /** @description The arguments of one tool call of a model. The turn fails past it. */
+            toolArguments?: components["schemas"]["Bytes"];
+            /** @description The tool calls of one turn and their results, over all its steps: a model reads them again with each step. The turn fails past it. */
+            toolMessages?: components["schemas"]["Bytes"];
         };
         /** @description An address that the gateway listens on. */
         ListenerWritten: {

@@ -107,6 +107,8 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
       webhookBody: bytes(limits.webhookBody),
       restBody: bytes(limits.restBody),
       rpcBody: bytes(limits.rpcBody),
+      toolArguments: bytes(limits.toolArguments),
+      toolMessages: bytes(limits.toolMessages),
     },
     recorder: { ...recorder, bytes: bytes(recorder.bytes) },
   };

@@ -15,7 +15,7 @@ import { version } from "../version.ts";
 type Answering = { backend: Backend; toolSource: ToolSource | undefined };
 
 /** The parts of the configuration, beside the agent's own, that make its backend. */
-export type Shared = Pick<Config, "providers" | "tools">;
+export type Shared = Pick<Config, "providers" | "tools" | "limits">;
 
 /** The parts of the gateway that backends and tools use. */
 type AnsweringParts = { clock: Clock; events: Events };
@@ -23,7 +23,12 @@ type AnsweringParts = { clock: Clock; events: Events };
 export type AnsweringFor = (name: string, agent: AgentConfig, shared: Shared) => Answering;
 
 /** Makes the backend of one agent. All but `echo` load their code with their first turn. */
-const openBackend = (name: string, agent: AgentConfig, { providers }: Shared, parts: AnsweringParts): Backend => {
+const openBackend = (
+  name: string,
+  agent: AgentConfig,
+  { providers, limits }: Shared,
+  parts: AnsweringParts,
+): Backend => {
   const { timeouts, command, http, acp, a2a } = agent;
   const { clock } = parts;
   const { connect: connectMs, silence: silenceMs } = timeouts;
@@ -33,7 +38,7 @@ const openBackend = (name: string, agent: AgentConfig, { providers }: Shared, pa
   const common = { agent: name, models };
   if (agent.backend === "echo") return createEchoBackend(agent.echo);
   if (agent.backend === "model") {
-    const settings = { ...modelSettingsOf(agent, providers), connectMs, clock };
+    const settings = { ...modelSettingsOf(agent, providers), limits: toolLimitsOf(limits), connectMs, clock };
     return lazyBackend(knownOf(settings), async () =>
       (await import("#backends/model/model.ts")).createModelBackend(settings),
     );
@@ -57,6 +62,8 @@ const openBackend = (name: string, agent: AgentConfig, { providers }: Shared, pa
     );
   throw new Error(`the agent ${name} lacks what its backend ${agent.backend} needs`);
 };
+
+const toolLimitsOf = ({ toolArguments, toolMessages }: Shared["limits"]) => ({ toolArguments, toolMessages });
 
 const modelSettingsOf = (
   { fallbacks, model, modelTable, steps, summaryModel }: AgentConfig,
@@ -109,7 +116,8 @@ export const createAgentBackends = (parts: AnsweringParts) => {
     coming = mine;
     return {
       answering(name, agent, shared) {
-        const part = [agent, agent.backend === "model" && shared.providers, agent.tools.length > 0 && shared.tools];
+        const ofModels = agent.backend === "model" && [shared.providers, toolLimitsOf(shared.limits)];
+        const part = [agent, ofModels, agent.tools.length > 0 && shared.tools];
         const kept = inForce.get(name);
         const held =
           kept && isDeepStrictEqual(kept.part, part) ? kept : { part, one: open(name, agent, shared, parts) };

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import type { AgentConfig } from "#config/config.ts";
-import { createAgentBackends, type Generation } from "#gateway/agent-backends.ts";
+import { createAgentBackends, type Generation, type Shared } from "#gateway/agent-backends.ts";
 import { systemClock } from "#kit/clock.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
@@ -9,7 +9,7 @@ import { agentProgram } from "./stand-ins/acp.ts";
 import { isAlive, untilGone } from "./stand-ins/programs.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
-const SHARED = { providers: {}, tools: {} };
+const SHARED = { providers: {}, tools: {}, limits: {} } as unknown as Shared;
 
 /** An agent whose process answers with its number, and goes on. */
 const agentWith = (env: Record<string, string>) =>

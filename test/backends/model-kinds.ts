@@ -44,6 +44,7 @@ export const openModels = (table: ModelBackendSettings["table"], more: Partial<M
     fallbacks: [],
     summaryModel: undefined,
     steps: 20,
+    limits: { toolArguments: 1024 ** 2, toolMessages: 8 * 1024 ** 2 },
     connectMs: 2_000,
     clock: systemClock,
     ...more,

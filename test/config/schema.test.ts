@@ -22,6 +22,8 @@ test("what the schema says is the default is what a configuration without the ke
     webhookBody: 256 * 1024,
     restBody: 2 ** 20,
     rpcBody: 2 ** 20,
+    toolArguments: 2 ** 20,
+    toolMessages: 8 * 2 ** 20,
   });
   const week = 7 * 86_400_000;
   expect(config.sessions).toEqual({

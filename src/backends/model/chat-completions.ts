@@ -98,7 +98,8 @@ const textIn = (content: Exclude<LanguageModelV3Message["content"], string>, typ
 
 const COMMENT: Part = { type: "comment" };
 
-type ToolCall = { index: unknown; id: string; name: string; input: string; more: Json };
+/** `own`: its id among the calls of this answer. */
+type ToolCall = { own: string; index: unknown; id: string; name: string; input: string; more: Json };
 
 /** Converts the events of an answer to parts. */
 class AnswerReader {
@@ -184,14 +185,14 @@ class AnswerReader {
     const known =
       this.#calls.findLast((call) => call.id === id) ??
       (isNew ? undefined : this.#calls.findLast((call) => call.index === index && (isThere(index) || !isThere(name))));
-    const call = known ?? { index, id: "", name: "", input: "", more: {} };
+    const call = known ?? { own: String(this.#calls.length), index, id: "", name: "", input: "", more: {} };
     if (!known) this.#calls.push(call);
     if (typeof name === "string") call.name ||= name;
     if (typeof id === "string") call.id ||= id;
     if (isThere(more.extra_content)) call.more = { extra_content: more.extra_content };
     const delta = typeof input === "string" ? input : "";
     call.input += delta;
-    this.#parts.push({ type: "tool-input-delta", id: call.id, delta });
+    this.#parts.push({ type: "tool-input-delta", id: call.own, delta });
   }
 }
 

@@ -6,6 +6,7 @@ import { firstOf, knownOf, type ModelTable } from "./model-table.ts";
 import { promptOf, summaryPromptOf } from "./prompt.ts";
 import { createModels } from "./providers.ts";
 import { type AskedTurn, reply } from "./reply.ts";
+import type { ToolLimits } from "./tool-limits.ts";
 
 export type ModelBackendSettings = {
   /** The models behind the agent's model names, in its order. */
@@ -18,15 +19,16 @@ export type ModelBackendSettings = {
   summaryModel: string | undefined;
   /** The number of times that a model may be asked in one turn. */
   steps: number;
+  limits: ToolLimits;
   connectMs: number;
   clock: Clock;
 };
 
 /** Agents that are a provider's models, called through its AI SDK. */
 export const createModelBackend = (settings: ModelBackendSettings): Backend => {
-  const { table, fallbacks, summaryModel, steps, connectMs, clock } = settings;
+  const { table, fallbacks, summaryModel, steps, limits, connectMs, clock } = settings;
   const models = createModels(table, connectMs, clock);
-  const parts = { models, clock };
+  const parts = { models, limits, clock };
   const own = firstOf(settings);
   const order = (first: string): string[] => [...new Set([first, ...fallbacks])];
 

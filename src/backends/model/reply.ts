@@ -10,6 +10,7 @@ import type { Models, OpenModel } from "./providers.ts";
 import { Spending } from "./spending.ts";
 import { askOnce, type Step } from "./step.ts";
 import { answerCalls, portable, toolsForModel } from "./tool-calls.ts";
+import { sizeOf, type ToolLimits, tooManyMessages } from "./tool-limits.ts";
 
 /** The number of tries of a model after tools were called: the turn cannot start again then, so the model is asked again here. */
 const TRIES = 3;
@@ -29,7 +30,7 @@ type Asking = {
   prompt(tools: readonly Tool[]): LanguageModelV3Prompt | Promise<LanguageModelV3Prompt>;
 };
 
-type Parts = { models: Models; clock: Clock };
+type Parts = { models: Models; limits: ToolLimits; clock: Clock };
 
 /** Asks models for a reply, and yields it piece by piece. */
 export const reply = (parts: Parts, asking: Asking, signal: StopSignal): Chunks => {
@@ -72,6 +73,8 @@ class Reply {
       const tools = steps > 1 ? await turn.tools(this.#signal) : [];
       const prompt = await this.#asking.prompt(tools);
       const told: LanguageModelV3Message[] = [];
+      const { toolMessages } = this.#parts.limits;
+      let carried = 0;
       for (let step = 1; ; step++) {
         const isLast = step >= steps;
         const { content, calls, used } = yield* this.#ask(prompt, told, tools, isLast);
@@ -90,6 +93,8 @@ class Reply {
         const { answer, refused } = await answerCalls(tools, calls, step + 1 >= steps, abortSignalOf(this.#signal));
         for (const { tool, reason } of refused)
           yield { note: { name: "tool.called", detail: { tool, ms: 0, ok: false, reason } } };
+        carried += sizeOf(content) + sizeOf(answer.content);
+        if (carried > toolMessages) throw tooManyMessages(toolMessages);
         told.push({ role: "assistant", content }, answer);
       }
     } catch (error) {
@@ -176,7 +181,7 @@ class Reply {
         ...(tools.length > 0 && { tools: toolsForModel(tools) }),
         ...(tools.length > 0 && isLast && provider.canRefuseTools && { toolChoice: { type: "none" } as const }),
       };
-      const pieces = askOnce(model, options, this.#spending);
+      const pieces = askOnce(model, options, this.#spending, this.#parts.limits);
       for (let next = await pieces.next(); ; next = await pieces.next()) {
         if (next.done) {
           this.#call = undefined;

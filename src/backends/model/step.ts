@@ -11,17 +11,21 @@ import { brokeOff, FILTER_WORDS, failureOfCall, otherForm, RequestRefused } from
 import type { Asking, Call } from "./fetch.ts";
 import type { OpenModel } from "./providers.ts";
 import { type Spending, toldIn } from "./spending.ts";
+import { CallSizes, type ToolLimits } from "./tool-limits.ts";
 
 type Part = LanguageModelV3StreamPart;
 type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["content"][number];
 type ReasoningPart = Extract<AssistantPart, { type: "reasoning" }>;
 type TextPart = Extract<AssistantPart, { type: "text" }>;
 
+/** A call of a tool. `args`: undefined if its arguments are not an object. */
+export type ToolCall = { toolCallId: string; toolName: string; args: Record<string, unknown> | undefined };
+
 /** The result of one call of a model. */
 export type Step = {
   /** Its answer, to be shown to it again together with the answers of its tools. */
   content: AssistantPart[];
-  calls: LanguageModelV3ToolCall[];
+  calls: ToolCall[];
   /** Undefined if the provider does not report it. */
   used: Used | undefined;
 };
@@ -39,10 +43,11 @@ export async function* askOnce(
   { ask, settings }: OpenModel,
   options: Asking,
   spending: Spending,
+  limits: ToolLimits,
 ): AsyncGenerator<Piece, Step> {
   const { type } = settings.provider;
   const call: Call = { wasSent: false, hasEvents: false, failure: undefined, hasEnded: false, onComment: () => {} };
-  const answer = new Answer();
+  const answer = new Answer(limits);
   try {
     for await (const parts of ask(options, call)) {
       const { text, isAlive, failed } = answer.take(parts, spending);
@@ -70,8 +75,16 @@ const SIGNS: ReadonlySet<Part["type"] | "comment"> = new Set([
 class Answer {
   readonly #content: AssistantPart[] = [];
   readonly #open = new Map<string, TextPart | ReasoningPart>();
-  readonly #calls: LanguageModelV3ToolCall[] = [];
+  readonly #calls: ToolCall[] = [];
+  /** The sizes of the calls as their pieces come, and of whole calls, which have other ids. */
+  readonly #coming: CallSizes;
+  readonly #whole: CallSizes;
   #finish: Extract<Part, { type: "finish" }> | undefined;
+
+  constructor(limits: ToolLimits) {
+    this.#coming = new CallSizes(limits);
+    this.#whole = new CallSizes(limits);
+  }
 
   /** True if any data came in a form of this provider. */
   get isKnown(): boolean {
@@ -117,7 +130,11 @@ class Answer {
       case "reasoning-end":
         this.#mark(part);
         return;
+      case "tool-input-delta":
+        this.#coming.add(part.id, part.delta.length);
+        return;
       case "tool-call":
+        this.#whole.add(part.toolCallId, part.input.length);
         this.#call(part);
         return;
       case "error":
@@ -157,15 +174,16 @@ class Answer {
 
   #call(call: LanguageModelV3ToolCall): void {
     if (call.providerExecuted) return;
-    this.#calls.push(call);
     const { toolCallId, toolName, providerMetadata } = call;
+    const args = argumentsOf(call);
+    this.#calls.push({ toolCallId, toolName, args });
     const options = providerMetadata ? { providerOptions: providerMetadata } : {};
-    this.#content.push({ type: "tool-call", toolCallId, toolName, input: argumentsOf(call) ?? {}, ...options });
+    this.#content.push({ type: "tool-call", toolCallId, toolName, input: args ?? {}, ...options });
   }
 }
 
 /** The arguments of a call; undefined if they are no object. */
-export const argumentsOf = ({ input }: LanguageModelV3ToolCall): Record<string, unknown> | undefined => {
+const argumentsOf = ({ input }: LanguageModelV3ToolCall): Record<string, unknown> | undefined => {
   const value = input.trim() === "" ? {} : jsonOf(input);
   return isObject(value) && !Array.isArray(value) ? value : undefined;
 };

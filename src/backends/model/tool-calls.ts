@@ -1,8 +1,8 @@
-import type { LanguageModelV3FunctionTool, LanguageModelV3Message, LanguageModelV3ToolCall } from "@ai-sdk/provider";
+import type { LanguageModelV3FunctionTool, LanguageModelV3Message } from "@ai-sdk/provider";
 import { cleanSentence } from "#kit/clean-words.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import { fence } from "../fence.ts";
-import { argumentsOf } from "./step.ts";
+import type { ToolCall } from "./step.ts";
 
 /** The number of calls that may run at once. A model that asks for more has lost its way. */
 const CALLS_AT_ONCE = 64;
@@ -14,6 +14,7 @@ type ResultPart = Extract<
   Extract<LanguageModelV3Message, { role: "tool" }>["content"][number],
   { type: "tool-result" }
 >;
+type ToolMessage = Extract<LanguageModelV3Message, { role: "tool" }>;
 type Output = Extract<ResultPart["output"], { type: "text" | "error-text" }>;
 
 export const toolsForModel = (tools: readonly Tool[]): LanguageModelV3FunctionTool[] =>
@@ -30,10 +31,10 @@ export const toolsForModel = (tools: readonly Tool[]): LanguageModelV3FunctionTo
  */
 export const answerCalls = async (
   tools: readonly Tool[],
-  calls: readonly LanguageModelV3ToolCall[],
+  calls: readonly ToolCall[],
   isLast: boolean,
   signal: AbortSignal,
-): Promise<{ answer: LanguageModelV3Message; refused: { tool: string; reason: string }[] }> => {
+): Promise<{ answer: ToolMessage; refused: { tool: string; reason: string }[] }> => {
   const refused: { tool: string; reason: string }[] = [];
   const outputs = await Promise.all(
     calls.map((call, n) => {
@@ -52,15 +53,15 @@ export const answerCalls = async (
 };
 
 /** The called tool, or the reason why there is none. */
-const toolOf = (tools: readonly Tool[], call: LanguageModelV3ToolCall): Tool | string => {
+const toolOf = (tools: readonly Tool[], call: ToolCall): Tool | string => {
   const tool = tools.find(({ name }) => name === call.toolName);
   if (!tool) return `There is no such tool. There are: ${tools.map(({ name }) => name).join(", ")}.`;
-  return argumentsOf(call) ? tool : "The arguments of the call are no JSON object.";
+  return call.args ? tool : "The arguments of the call are no JSON object.";
 };
 
-const answerCall = async (tool: Tool, call: LanguageModelV3ToolCall, signal: AbortSignal): Promise<Output> => {
+const answerCall = async (tool: Tool, { args }: ToolCall, signal: AbortSignal): Promise<Output> => {
   try {
-    return { type: "text", value: shown(tool, await tool.call(argumentsOf(call), signal)) };
+    return { type: "text", value: shown(tool, await tool.call(args, signal)) };
   } catch (error) {
     return failed(error instanceof ToolError ? shown(tool, error.message) : "The tool failed.");
   }
