@@ -31,17 +31,18 @@ test("what the contract does not have is a mistake for a type checker", () => {
     ["gateway.chat.send()", `Argument missing for parameter "message"`],
     [`gateway.deliveries.list(outcome="fialed")`, `Literal['fialed']`],
     ["gateway.rpc.agent.status()", `Argument missing for parameter "agent_name"`],
-    [`gateway.turns.get("turn_1")["repply"]`, `"repply" is not a defined key`],
+    [`gateway.turns.get("turn_1").repply`, `Cannot access attribute "repply"`],
+    [`AsyncGateway().turns.get("turn_1").status`, `Cannot access attribute "status"`],
     [`gateway.with_response(gateway.chat.send, mesage="x")`, `No parameter named "mesage"`],
   ] as const;
   writeFileSync(
     join(program, "wrong.py"),
-    `from agent_gateway import Gateway
+    `from agent_gateway import AsyncGateway, Gateway
 gateway = Gateway()
-right: str = gateway.turns.get("turn_1")["status"]
+right: str = gateway.turns.get("turn_1").status
 reply, response = gateway.with_response(gateway.chat.send, message="x")
 status: int = response.status
-text: str = reply["reply"]
+text: str = reply.reply + reply["reply"]
 ${mistakes.map(([code]) => code).join("\n")}
 `,
   );

@@ -102,6 +102,24 @@ const printClass = (name: string, base: string, doc: string, fields: Field[]): s
   return `class ${name}(${base}):\n${words}${words && body.length > 0 ? "\n" : ""}${body.join("") || (words ? "" : "    pass\n")}`;
 };
 
+/** The methods of a dict, which hide a field of the same name. */
+const METHODS = new Set("clear copy fromkeys get items keys pop popitem setdefault update values".split(" "));
+
+/** The class of an object of a reply, with its fields as attributes. A field that need not be there may be None. */
+export function printReplyShape({ name, doc, type }: Shape): string {
+  const fields = type.kind === "record" ? type.fields : [];
+  const words = docstring(doc, "    ");
+  const body = fields
+    .filter((field) => isName(snake(field.name)) && !METHODS.has(snake(field.name)))
+    .map((field) => {
+      const own = printType(field.type);
+      const shown =
+        field.required || own === "Any" || own.startsWith("Optional[") || own === "None" ? own : `Optional[${own}]`;
+      return `    ${snake(field.name)}: ${shown}\n${docstring(field.doc, "    ")}`;
+    });
+  return `class ${name}(Reply):\n${words}${words && body.length > 0 ? "\n" : ""}${body.join("") || (words ? "" : "    pass\n")}`;
+}
+
 /** A field whose name is no name in Python can be written as a text alone. */
 function printOddShape(name: string, doc: string, required: Field[], optional: Field[]): string {
   const fields = (list: Field[]): string =>

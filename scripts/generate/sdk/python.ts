@@ -5,8 +5,8 @@ import type { Output } from "../output.ts";
 import { printApiPage } from "./api-page.ts";
 import type { Call, SdkDescription } from "./description.ts";
 import { type Argument, argumentsOf, fieldsOf, printArgument } from "./python-arguments.ts";
-import { capital, docstring, namedShapes, printShape, printType, snake } from "./python-types.ts";
-import { namesIn, type Shape } from "./shapes.ts";
+import { capital, docstring, namedShapes, printReplyShape, printShape, printType, snake } from "./python-types.ts";
+import { namesIn, type Shape, type Type } from "./shapes.ts";
 import { syncOf } from "./unasync.ts";
 
 const FOLDER = "clients/python";
@@ -17,8 +17,9 @@ export function pythonSdk(sdk: SdkDescription, version: string): Output {
   const shapes = sdk.rest.shapes;
   const output: Output = {
     [`${PACKAGE}/errors.py`]: printErrors(sdk),
-    [`${PACKAGE}/rest_types.py`]: printTypes("openapi.yaml", shapes),
-    [`${PACKAGE}/rpc_types.py`]: printTypes("openrpc.json", sdk.rpc.shapes),
+    [`${PACKAGE}/_fields.py`]: printFields(sdk),
+    [`${PACKAGE}/rest_types.py`]: printTypes("openapi.yaml", shapes, sentBy(sdk.rest)),
+    [`${PACKAGE}/rpc_types.py`]: printTypes("openrpc.json", sdk.rpc.shapes, sentBy(sdk.rpc)),
     [`${PACKAGE}/push_types.py`]: printPushTypes(sdk),
     [`${PACKAGE}/_operations.py`]: printOperations(sdk),
     ...inBothForms("rest.py", printRest(sdk.rest.calls, shapes)),
@@ -91,23 +92,51 @@ const OWN_NAMES: Record<string, string> = { internal: "InternalError" };
 const className = (name: string): string =>
   OWN_NAMES[name] ?? (name.endsWith("-error") ? capital(name) : `${capital(name)}Error`);
 
+/** The parents of errors, by their status. */
+const FAMILIES: Record<string, string> = {
+  400: "BadRequestError",
+  401: "AuthenticationError",
+  403: "PermissionDeniedError",
+  404: "NotFoundError",
+  409: "ConflictError",
+  429: "TooManyRequestsError",
+  "5xx": "ServerError",
+};
+const familyOf = (status: number): string | undefined => FAMILIES[status >= 500 ? "5xx" : status];
+const isFamily = ({ name }: { name: string }): boolean => Object.values(FAMILIES).includes(className(name));
+
 const printErrors = ({
   errors,
 }: SdkDescription): string => `${header("errors.yaml", "The gateway's errors, one class for each name.")}
-from typing import Dict, FrozenSet, Type
+from typing import Dict, FrozenSet, Optional, Type
 
-from ._error import GatewayError
+from ._error import APIStatusError, GatewayError
 
 __all__ = [
-${errors
-  .map(({ name }) => `    "${className(name)}",\n`)
+${[...errors.map(({ name }) => className(name)), ...Object.values(FAMILIES)]
+  .filter((name, index, all) => all.indexOf(name) === index)
   .sort()
+  .map((name) => `    "${name}",\n`)
   .join("")}]
 
-${errors
+${Object.entries(FAMILIES)
+  .filter(([, family]) => !errors.some(({ name }) => className(name) === family))
   .map(
-    ({ name, meaning }) => `
-class ${className(name)}(GatewayError):
+    ([status, family]) => `
+class ${family}(APIStatusError):
+    """${status === "5xx" ? "The gateway answered with a status from 500 on." : `The gateway answered with the status ${status}.`}"""
+
+`,
+  )
+  .join("")}${errors
+  .toSorted((a, b) => Number(isFamily(b)) - Number(isFamily(a)))
+  .map((error) => ({
+    ...error,
+    parent: isFamily(error) ? "APIStatusError" : (familyOf(error.status) ?? "APIStatusError"),
+  }))
+  .map(
+    ({ name, meaning, parent }) => `
+class ${className(name)}(${parent}):
 ${docstring(meaning, "    ")}
     name = "${name}"
 
@@ -128,27 +157,84 @@ ${errors
   .join("")}    ]
 )
 """The errors after which the same call may succeed."""
+
+_FAMILIES: Dict[int, Type[GatewayError]] = {
+${Object.entries(FAMILIES)
+  .filter(([status]) => status !== "5xx")
+  .map(([status, family]) => `    ${status}: ${family},\n`)
+  .join("")}}
+
+
+def family_of(status: Optional[int]) -> Type[GatewayError]:
+    """The class of an error whose name this client does not know."""
+    if status is None:
+        return GatewayError
+    return ServerError if status >= 500 else _FAMILIES.get(status, APIStatusError)
 `;
 
-function printTypes(spec: string, shapes: Shape[], more = ""): string {
+/** The names of the shapes that callers send. They are dicts; all others are objects of replies. */
+function sentBy({ calls, shapes }: SdkDescription["rest"]): Set<string> {
+  const sent = new Set<string>();
+  const visit = (name: string): void => {
+    if (sent.has(name)) return;
+    sent.add(name);
+    const shape = shapes.find((one) => one.name === name);
+    if (shape) for (const next of namesIn(shape.type)) visit(next);
+  };
+  for (const { path, params, body } of calls) {
+    for (const { type } of [...path, ...params]) for (const name of namesIn(type)) visit(name);
+    if (body) visit(body.shape);
+  }
+  return sent;
+}
+
+function printTypes(spec: string, shapes: Shape[], sent: Set<string>, more = ""): string {
   const [aliases, classes] = [[] as string[], [] as string[]];
-  for (const shape of namedShapes(shapes)) (shape.type.kind === "record" ? classes : aliases).push(printShape(shape));
+  for (const shape of namedShapes(shapes)) {
+    const isNested = !shapes.some(({ name }) => name === shape.name);
+    const isSent = sent.has(shape.name) || (isNested && [...sent].some((name) => shape.name.startsWith(name)));
+    const printed = shape.type.kind === "record" && !isSent ? printReplyShape(shape) : printShape(shape);
+    (shape.type.kind === "record" ? classes : aliases).push(printed);
+  }
   const code = `${aliases.join("\n")}\n\n${classes.join("\n\n")}${more}`;
-  return `${header(spec, "The shapes of the contract. A gateway may send fields that are not among these.")}\n${typingOf(code)}\n${code}`;
+  return `${header(spec, "The shapes of the contract. A gateway may send fields that are not among these.")}\n${typingOf(code)}\nfrom ._reply import Reply\n\n${code}`;
 }
 
 function printPushTypes({ pushes: { names, shapes } }: SdkDescription): string {
   const contents = names.map(({ name, doc, type }) => ({ name: `${capital(name)}Params`, doc, type }));
   const pushes = names.map(
-    ({ name }) => `class ${capital(name)}Push(TypedDict):
+    ({ name }) => `class ${capital(name)}Push(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["${name}"]
     params: ${capital(name)}Params
 `,
   );
   const union = `\n\nPush = Union[\n${names.map(({ name }) => `    ${capital(name)}Push,\n`).join("")}]\n"""A push as the socket carries it."""\n`;
-  return printTypes("pushes.yaml", [...shapes, ...contents], `\n\n${pushes.join("\n\n")}${union}`);
+  const sent = new Set(["Subscribe", "Unsubscribe"].filter((name) => shapes.some((shape) => shape.name === name)));
+  return printTypes("pushes.yaml", [...shapes, ...contents], sent, `\n\n${pushes.join("\n\n")}${union}`);
 }
+
+/** Every field of a reply, as an attribute has it. */
+function printFields({ rest, rpc, pushes }: SdkDescription): string {
+  const names = new Set<string>(["event", "id", "data", "jsonrpc", "method", "params"]);
+  const types = [...rest.shapes, ...rpc.shapes, ...pushes.shapes, ...pushes.names].map(({ type }) => type);
+  for (const type of types) for (const name of fieldNamesIn(type)) names.add(snake(name));
+  return `${header("", "The fields that replies have.")}
+FIELDS = frozenset(
+    [
+${[...names]
+  .sort()
+  .map((name) => `        "${name}",\n`)
+  .join("")}    ]
+)
+`;
+}
+
+const fieldNamesIn = (type: Type): string[] => {
+  if (type.kind === "list" || type.kind === "map") return fieldNamesIn(type.of);
+  if (type.kind === "union") return type.of.flatMap(fieldNamesIn);
+  return type.kind === "record" ? type.fields.flatMap(({ name, type: of }) => [name, ...fieldNamesIn(of)]) : [];
+};
 
 function replyType({ kind, reply, page }: Call): string {
   if (kind === "stream") return "AsyncTurnStream";
@@ -367,7 +453,8 @@ ${code}`;
 const INTRO = `# Every call of \`agent_gateway\`
 
 \`gateway\` is a \`Gateway\`. The values of a path go first, and all other arguments go by name. The types are in \`agent_gateway.rest_types\` and
-\`agent_gateway.rpc_types\`. \`gateway.with_options(timeout=…, max_retries=…, headers=…, idempotency_key=…)\` is the same client with other options.`;
+\`agent_gateway.rpc_types\`. An \`AsyncGateway\` has the same calls: await them, and read streams, lists and pushes with \`async for\`.
+\`gateway.with_options(timeout=…, max_retries=…, headers=…, idempotency_key=…)\` is the same client with other options.`;
 
 const SOCKET = `| call | |
 |---|---|
@@ -376,5 +463,7 @@ const SOCKET = `| call | |
 | \`pushes()\` | every push from now on, with \`for\` |
 | \`close()\` | closes the socket; \`with\` does it, too |`;
 
-const FAILURES = `Every failed call raises a \`GatewayError\`. Each name has a class: \`session-busy\` is \`SessionBusyError\`. The client's own are
+const FAILURES = `Every failed call raises a \`GatewayError\`. Each name has a class: \`session-busy\` is \`SessionBusyError\`. Their parents are
+\`BadRequestError\` (400), \`AuthenticationError\` (401), \`PermissionDeniedError\` (403), \`NotFoundError\` (404), \`ConflictError\` (409), \`TooManyRequestsError\` (429),
+\`ServerError\` (500 and more), and above these \`APIStatusError\`. The client's own are
 \`ConnectionFailedError\`, \`TimedOutError\`, \`NotAGatewayError\`, \`NoTokenError\`, \`BadSignatureError\` and \`ClosedError\`.`;

@@ -6,6 +6,8 @@ from ._async.connection import AsyncPushes
 from ._async.pages import AsyncPage, AsyncPages
 from ._async.turn_stream import AsyncTurnStream
 from ._error import (
+    APIConnectionError,
+    APIStatusError,
     BadSignatureError,
     ClosedError,
     ConnectionFailedError,
@@ -15,7 +17,7 @@ from ._error import (
     TimedOutError,
 )
 from ._messages import BatchResult
-from ._reply import ResponseInfo, request_id_of
+from ._reply import Reply, ResponseInfo, request_id_of
 from ._requests import OMIT, Omit
 from ._sync.client import Gateway
 from ._sync.connection import Pushes
@@ -27,6 +29,8 @@ from .rpc import Rpc, RpcSocket
 
 __all__ = [
     "OMIT",
+    "APIConnectionError",
+    "APIStatusError",
     "AsyncGateway",
     "AsyncPage",
     "AsyncPages",
@@ -45,6 +49,7 @@ __all__ = [
     "Omit",
     "Page",
     "Pushes",
+    "Reply",
     "ResponseInfo",
     "Rpc",
     "RpcSocket",
