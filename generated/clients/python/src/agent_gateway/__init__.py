@@ -7,6 +7,8 @@ from ._async.connection import AsyncPushes
 from ._async.pages import AsyncPage, AsyncPages
 from ._async.turn_stream import AsyncTurnStream
 from ._error import (
+    APIConnectionError,
+    APIStatusError,
     BadSignatureError,
     ClosedError,
     ConnectionFailedError,
@@ -16,7 +18,7 @@ from ._error import (
     TimedOutError,
 )
 from ._messages import BatchResult
-from ._reply import ResponseInfo, request_id_of
+from ._reply import Reply, ResponseInfo, request_id_of
 from ._requests import OMIT, Omit
 from ._sync.client import Gateway
 from ._sync.connection import Pushes
@@ -28,6 +30,8 @@ from .rpc import Rpc, RpcSocket
 
 __all__ = [
     "OMIT",
+    "APIConnectionError",
+    "APIStatusError",
     "AsyncGateway",
     "AsyncPage",
     "AsyncPages",
@@ -46,6 +50,7 @@ __all__ = [
     "Omit",
     "Page",
     "Pushes",
+    "Reply",
     "ResponseInfo",
     "Rpc",
     "RpcSocket",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class GatewayError(Exception):
     """A call failed.
 
-    Catch the class of one error, such as ``SessionBusyError``, or decide by ``name``. A name without a class of its own comes from a
-    newer gateway.
+    Catch the class of one error, such as ``SessionBusyError``, or a family, such as ``NotFoundError`` for all with the status 404, or decide
+    by ``name``. A name without a class of its own comes from a newer gateway.
     """
 
     name: str = "unknown"
@@ -68,22 +68,30 @@ class GatewayError(Exception):
         self.idempotency_key = None
 
 
-class ConnectionFailedError(GatewayError):
-    """No answer came. ``__cause__`` says why."""
+class APIStatusError(GatewayError):
+    """The gateway answered with an error."""
+
+
+class APIConnectionError(GatewayError):
+    """No answer came. The work that was asked for may be done all the same."""
+
+
+class ConnectionFailedError(APIConnectionError):
+    """The connection could not be made, or was lost. ``__cause__`` says why."""
 
     name = "connection-failed"
     is_unsent: bool = False
     """The connection was never made: nothing was sent."""
 
 
-class TimedOutError(GatewayError):
+class TimedOutError(APIConnectionError):
     """No answer came in time. The work that was asked for may be done all the same."""
 
     name = "timeout"
 
 
 class NotAGatewayError(GatewayError):
-    """Something answered, and it is no gateway."""
+    """Something answered, and it is not a gateway."""
 
     name = "not-a-gateway"
 

@@ -79,18 +79,18 @@ class ReplyText:
 
     def piece_of(self, event: TurnEvent) -> str:
         """What an event adds. Raises the error that the turn ended with."""
-        if event["event"] == "turn.started":
+        if event.event == "turn.started":
             self._reply = ""
-        elif event["event"] == "message.delta":
-            self._reply = _up_to(self._reply, event["data"]["offset"]) + event["data"]["text"]
-        elif event["event"] == "message.completed":
+        elif event.event == "message.delta":
+            self._reply = _up_to(self._reply, event.data.offset) + event.data.text
+        elif event.event == "message.completed":
             # A turn that has ended sends its reply without the pieces.
-            self._reply = event["data"]["text"]
-        elif event["event"] == "turn.failed":
-            error, turn_id = event["data"]["error"], event["data"]["turn_id"]
-            raise named_error(error["name"], error["title"], detail=error.get("detail"), turn_id=turn_id)
-        elif event["event"] == "turn.cancelled":
-            turn_id = event["data"]["turn_id"]
+            self._reply = event.data.text
+        elif event.event == "turn.failed":
+            error, turn_id = event.data.error, event.data.turn_id
+            raise named_error(error.name, error.title, detail=error.detail, turn_id=turn_id)
+        elif event.event == "turn.cancelled":
+            turn_id = event.data.turn_id
             raise named_error("turn-cancelled", "Turn cancelled", detail="The turn was cancelled.", turn_id=turn_id)
         if self._given.startswith(self._reply):
             return ""

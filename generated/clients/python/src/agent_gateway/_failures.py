@@ -14,12 +14,13 @@ from urllib.parse import urljoin, urlsplit
 
 from ._error import ConnectionFailedError, GatewayError, NotAGatewayError, TimedOutError
 from ._head import Head
-from .errors import BY_NAME, RETRIED
+from ._reply import Reply
+from .errors import BY_NAME, RETRIED, family_of
 
 
 def named_error(name: str, title: str, **facts: Any) -> GatewayError:
-    """The error of a name, in its class if this client knows it."""
-    return BY_NAME.get(name, GatewayError)(title, name=name, **facts)
+    """The error of a name, in its class if this client knows it, otherwise in the family of its status."""
+    return (BY_NAME.get(name) or family_of(facts.get("status")))(title, name=name, **facts)
 
 
 def rpc_error(error: Mapping[str, Any], operation: Optional[str], status: Optional[int] = None) -> GatewayError:
@@ -57,7 +58,7 @@ def response_error(head: Head, body: Optional[bytes], operation: str) -> Gateway
 
 def _problem_in(body: Optional[bytes]) -> Optional[Dict[str, Any]]:
     try:
-        problem: Any = None if body is None else json.loads(body)
+        problem: Any = None if body is None else json.loads(body, object_hook=Reply)
     except (ValueError, RecursionError):
         return None
     return cast("Dict[str, Any]", problem) if isinstance(problem, dict) else None

@@ -12,6 +12,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Unio
 from ._error import GatewayError, NotAGatewayError
 from ._failures import rpc_error
 from ._head import BrokenAnswer
+from ._reply import Reply
 
 Message = Dict[str, Any]
 
@@ -47,7 +48,7 @@ def with_key(method: str, params: Mapping[str, Any], idempotent: FrozenSet[str],
 def messages_in(text: Union[str, bytes]) -> List[Any]:
     """The messages of a text: one, or the several of a batch."""
     try:
-        found: Any = json.loads(text)
+        found: Any = json.loads(text, object_hook=Reply)
     except (ValueError, RecursionError) as broken:
         raise BrokenAnswer("a message is not JSON") from broken
     return cast("List[Any]", found) if isinstance(found, list) else [found]

@@ -8,6 +8,7 @@ import contextvars
 from dataclasses import dataclass
 from typing import Any, Dict, Generator, Generic, List, Mapping, Optional, TypeVar, cast
 from ._error import NotAGatewayError
+from ._fields import FIELDS
 
 
 @dataclass(frozen=True)
@@ -20,23 +21,47 @@ class ResponseInfo:
     request_id: str
 
 
-class _ReplyDict(Dict[str, Any]):
-    """A reply that knows its request."""
+class Reply(Dict[str, Any]):
+    """An object of a reply: ``completed.reply`` is ``completed["reply"]``, and None where the contract has the field and the reply does not.
 
-    request_id = ""
+    A field that is named like a method of dicts, such as ``keys``, is read as ``reply["keys"]``.
+    """
+
+    _request_id: str = ""
+
+    def __getattr__(self, name: str) -> Any:
+        found = _field_of(self, name)
+        if found is not None:
+            return self[found]
+        if name == "request_id":
+            return self._request_id
+        if name in FIELDS:
+            return None
+        raise AttributeError(f"The reply has no field `{name}`. It has: {', '.join(self) or 'none'}.")
+
+    def __dir__(self) -> List[str]:
+        return [*super().__dir__(), *self]
+
+
+def _field_of(reply: Dict[str, Any], name: str) -> Optional[str]:
+    """The field under its own name, or under that in Python: ``agent_name`` for ``agentName``, ``from_`` for ``from``."""
+    if name.startswith("__"):
+        return None
+    first, *others = name.rstrip("_").split("_")
+    candidates = (name, first + "".join(part.capitalize() for part in others))
+    return next((one for one in candidates if one in reply), None)
 
 
 def reply_of(data: Any, request_id: str) -> Any:
-    if not isinstance(data, dict):
-        return data
-    reply = _ReplyDict(cast("Dict[str, Any]", data))
-    reply.request_id = request_id
-    return reply
+    """The reply of a request. Its objects were parsed as ``Reply``."""
+    if isinstance(data, Reply):
+        object.__setattr__(data, "_request_id", request_id)
+    return data
 
 
 def request_id_of(reply: object) -> str:
-    """The id under which the gateway's log and flight recorder have the request of this reply. Empty for what is no reply."""
-    return getattr(reply, "request_id", "")
+    """The id under which the gateway's log and flight recorder have the request of this reply. Empty for what is not a reply."""
+    return getattr(reply, "_request_id", "")
 
 
 _heard: contextvars.ContextVar[Optional[List[ResponseInfo]]] = contextvars.ContextVar("agent_gateway_heard", default=None)

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from ._failures import not_a_gateway
 from ._head import BrokenAnswer, Head
+from ._reply import Reply
 from ._settings import Settings
 
 
@@ -104,7 +105,7 @@ def data_of(head: Head, body: bytes, operation: Operation) -> Any:
     if not head.content_type.startswith("application/json"):
         raise not_a_gateway(head, operation.name)
     try:
-        return json.loads(body)
+        return json.loads(body, object_hook=Reply)
     except (ValueError, RecursionError) as broken:
         raise BrokenAnswer("the reply is not whole JSON") from broken
 

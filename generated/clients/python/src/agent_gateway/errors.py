@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Type
+from typing import Dict, FrozenSet, Optional, Type
 
-from ._error import GatewayError
+from ._error import APIStatusError, GatewayError
 
 __all__ = [
     "AddressNotAllowedError",
     "AgentNotFoundError",
     "AgentRemovedError",
     "AgentUnavailableError",
+    "AuthenticationError",
+    "BadRequestError",
+    "ConflictError",
     "DeliveryNotFoundError",
     "DeliveryNotReplayableError",
     "EventNotDeadError",
@@ -34,8 +37,10 @@ __all__ = [
     "NotFoundError",
     "OriginNotAllowedError",
     "ParseError",
+    "PermissionDeniedError",
     "RateLimitedError",
     "RequestTimeoutError",
+    "ServerError",
     "SessionBusyError",
     "SessionConflictError",
     "SessionFullError",
@@ -46,6 +51,7 @@ __all__ = [
     "StoreUnavailableError",
     "TlsRequiredError",
     "TooLargeError",
+    "TooManyRequestsError",
     "TurnCancelledError",
     "TurnEndedError",
     "TurnFailedError",
@@ -60,13 +66,43 @@ __all__ = [
 ]
 
 
-class ParseError(GatewayError):
+class BadRequestError(APIStatusError):
+    """The gateway answered with the status 400."""
+
+
+class AuthenticationError(APIStatusError):
+    """The gateway answered with the status 401."""
+
+
+class PermissionDeniedError(APIStatusError):
+    """The gateway answered with the status 403."""
+
+
+class ConflictError(APIStatusError):
+    """The gateway answered with the status 409."""
+
+
+class TooManyRequestsError(APIStatusError):
+    """The gateway answered with the status 429."""
+
+
+class ServerError(APIStatusError):
+    """The gateway answered with a status from 500 on."""
+
+
+class NotFoundError(APIStatusError):
+    """Nothing is served at this path."""
+
+    name = "not-found"
+
+
+class ParseError(BadRequestError):
     """The body is not JSON. Nothing was started."""
 
     name = "parse-error"
 
 
-class InvalidRequestError(GatewayError):
+class InvalidRequestError(BadRequestError):
     """The request has not the shape that the contract gives it: a required field is missing, a field is unknown or of the
     wrong type. The details name the field.
     """
@@ -74,25 +110,25 @@ class InvalidRequestError(GatewayError):
     name = "invalid-request"
 
 
-class MethodNotFoundError(GatewayError):
+class MethodNotFoundError(NotFoundError):
     """No such RPC method. rpc.discover lists them."""
 
     name = "method-not-found"
 
 
-class InvalidParamsError(GatewayError):
+class InvalidParamsError(BadRequestError):
     """A param is unknown, of the wrong type, or out of its range; data.detail names it."""
 
     name = "invalid-params"
 
 
-class InternalError(GatewayError):
+class InternalError(ServerError):
     """The gateway failed. The cause is in its log under the request id, and only there."""
 
     name = "internal"
 
 
-class UnauthenticatedError(GatewayError):
+class UnauthenticatedError(AuthenticationError):
     """The request carries no token, or one that this surface does not know; or its sender's signature is missing, wrong or
     too old. All look alike on purpose.
     """
@@ -100,13 +136,13 @@ class UnauthenticatedError(GatewayError):
     name = "unauthenticated"
 
 
-class KeyExpiredError(GatewayError):
+class KeyExpiredError(AuthenticationError):
     """The REST key was good until the time that the detail names. Ask for a new one."""
 
     name = "key-expired"
 
 
-class TlsRequiredError(GatewayError):
+class TlsRequiredError(PermissionDeniedError):
     """A token came in clear text from another machine. Use HTTPS, or name the network in gateway.clearTextFrom or the
     proxy in gateway.trustedProxies.
     """
@@ -114,139 +150,133 @@ class TlsRequiredError(GatewayError):
     name = "tls-required"
 
 
-class ForbiddenError(GatewayError):
+class ForbiddenError(PermissionDeniedError):
     """The token is good but may not do this; the detail names what it lacks."""
 
     name = "forbidden"
 
 
-class AddressNotAllowedError(GatewayError):
+class AddressNotAllowedError(PermissionDeniedError):
     """webhooks.allowedIps does not hold the sender's address."""
 
     name = "address-not-allowed"
 
 
-class OriginNotAllowedError(GatewayError):
+class OriginNotAllowedError(PermissionDeniedError):
     """The Origin or Host of the request is not ours. Name the origin in gateway.allowedOrigins."""
 
     name = "origin-not-allowed"
 
 
-class NotFoundError(GatewayError):
-    """Nothing is served at this path."""
-
-    name = "not-found"
-
-
-class AgentNotFoundError(GatewayError):
+class AgentNotFoundError(NotFoundError):
     """No agent has this name."""
 
     name = "agent-not-found"
 
 
-class SessionNotFoundError(GatewayError):
+class SessionNotFoundError(NotFoundError):
     """No session has this id, or it was deleted."""
 
     name = "session-not-found"
 
 
-class TurnNotFoundError(GatewayError):
+class TurnNotFoundError(NotFoundError):
     """No turn has this id, or its session was deleted."""
 
     name = "turn-not-found"
 
 
-class SkillNotFoundError(GatewayError):
+class SkillNotFoundError(NotFoundError):
     """There is no skill of this id, or the agent does not have it; the detail names it."""
 
     name = "skill-not-found"
 
 
-class KeyNotFoundError(GatewayError):
+class KeyNotFoundError(NotFoundError):
     """No REST key has this id."""
 
     name = "key-not-found"
 
 
-class KeyReplacedError(GatewayError):
+class KeyReplacedError(ConflictError):
     """The key has expired, or another was made in its place already."""
 
     name = "key-replaced"
 
 
-class MappingNotFoundError(GatewayError):
+class MappingNotFoundError(NotFoundError):
     """No mapping has this name, or none matched the payload."""
 
     name = "mapping-not-found"
 
 
-class DeliveryNotFoundError(GatewayError):
+class DeliveryNotFoundError(NotFoundError):
     """No delivery has this id, or the recorder let it go."""
 
     name = "delivery-not-found"
 
 
-class EventNotFoundError(GatewayError):
+class EventNotFoundError(NotFoundError):
     """No system event has this id, or it ended so long ago that it is not kept any more."""
 
     name = "event-not-found"
 
 
-class UnknownModelError(GatewayError):
+class UnknownModelError(BadRequestError):
     """The agent knows no model of this name; the detail lists those it knows."""
 
     name = "unknown-model"
 
 
-class MethodNotAllowedError(GatewayError):
+class MethodNotAllowedError(APIStatusError):
     """The path exists, but not for this HTTP method. Allow lists those it takes."""
 
     name = "method-not-allowed"
 
 
-class RequestTimeoutError(GatewayError):
+class RequestTimeoutError(APIStatusError):
     """The request did not arrive whole in time."""
 
     name = "request-timeout"
 
 
-class SessionConflictError(GatewayError):
+class SessionConflictError(ConflictError):
     """The session id is in use by another agent."""
 
     name = "session-conflict"
 
 
-class SessionFullError(GatewayError):
+class SessionFullError(ConflictError):
     """The session holds limits.messagesPerSession messages. Compact it, delete it, or begin another."""
 
     name = "session-full"
 
 
-class TurnEndedError(GatewayError):
+class TurnEndedError(ConflictError):
     """The turn has completed, failed or been cancelled, so it cannot be cancelled."""
 
     name = "turn-ended"
 
 
-class TurnCancelledError(GatewayError):
+class TurnCancelledError(ConflictError):
     """The turn was cancelled before it ended; turn_id names it."""
 
     name = "turn-cancelled"
 
 
-class HeartbeatOffError(GatewayError):
+class HeartbeatOffError(ConflictError):
     """The agent has no heartbeat, so a queued event would never be handled. Send mode: now."""
 
     name = "heartbeat-off"
 
 
-class EventNotDeadError(GatewayError):
+class EventNotDeadError(ConflictError):
     """Only an event that is dead can be queued again; this one waits or was handled."""
 
     name = "event-not-dead"
 
 
-class DeliveryNotReplayableError(GatewayError):
+class DeliveryNotReplayableError(ConflictError):
     """It is no webhook's, or its body was not kept: recorder.bodies was off, nobody was authenticated, or its session was
     deleted.
     """
@@ -254,67 +284,67 @@ class DeliveryNotReplayableError(GatewayError):
     name = "delivery-not-replayable"
 
 
-class IdempotencyInProgressError(GatewayError):
+class IdempotencyInProgressError(ConflictError):
     """The first request with this idempotency key is still being stored. Send it again in a moment."""
 
     name = "idempotency-in-progress"
 
 
-class IdempotencyMismatchError(GatewayError):
+class IdempotencyMismatchError(APIStatusError):
     """The idempotency key was used before with another body. Use a fresh key."""
 
     name = "idempotency-mismatch"
 
 
-class TooLargeError(GatewayError):
+class TooLargeError(APIStatusError):
     """The body is larger than the limit, which the detail names."""
 
     name = "too-large"
 
 
-class UriTooLongError(GatewayError):
+class UriTooLongError(APIStatusError):
     """The request target is longer than the gateway reads."""
 
     name = "uri-too-long"
 
 
-class UnsupportedMediaTypeError(GatewayError):
+class UnsupportedMediaTypeError(APIStatusError):
     """Send application/json, encoded as UTF-8 and not compressed."""
 
     name = "unsupported-media-type"
 
 
-class UpgradeRequiredError(GatewayError):
+class UpgradeRequiredError(APIStatusError):
     """This path is a WebSocket. Send Upgrade: websocket, or use POST /rpc."""
 
     name = "upgrade-required"
 
 
-class HeadersTooLargeError(GatewayError):
+class HeadersTooLargeError(APIStatusError):
     """The request's headers are larger than the gateway reads."""
 
     name = "headers-too-large"
 
 
-class RateLimitedError(GatewayError):
+class RateLimitedError(TooManyRequestsError):
     """More requests than the limit allows in its window."""
 
     name = "rate-limited"
 
 
-class SessionBusyError(GatewayError):
+class SessionBusyError(TooManyRequestsError):
     """The session's queue holds limits.turnsPerSession turns. Nothing was stored."""
 
     name = "session-busy"
 
 
-class GatewayBusyError(GatewayError):
+class GatewayBusyError(ServerError):
     """The gateway's own queues are full, or memory is short. Nothing was stored."""
 
     name = "gateway-busy"
 
 
-class AgentUnavailableError(GatewayError):
+class AgentUnavailableError(ServerError):
     """The agent's backend has failed several times in a row, and nobody who waits for a reply is let through until
     Retry-After. Nothing was stored.
     """
@@ -322,43 +352,43 @@ class AgentUnavailableError(GatewayError):
     name = "agent-unavailable"
 
 
-class StoreFullError(GatewayError):
+class StoreFullError(ServerError):
     """The store holds limits.storeBytes, or its disk is full. Nothing was stored; nothing acknowledged was let go."""
 
     name = "store-full"
 
 
-class StoreUnavailableError(GatewayError):
+class StoreUnavailableError(ServerError):
     """The store does not answer. Nothing was acknowledged."""
 
     name = "store-unavailable"
 
 
-class ShuttingDownError(GatewayError):
+class ShuttingDownError(ServerError):
     """The gateway is draining. Send the request again in a moment."""
 
     name = "shutting-down"
 
 
-class TurnFailedError(GatewayError):
+class TurnFailedError(ServerError):
     """The agent's backend failed; the detail says how, turn_id names the turn."""
 
     name = "turn-failed"
 
 
-class TurnTimeoutError(GatewayError):
+class TurnTimeoutError(ServerError):
     """The turn passed its deadline; turn_id names it."""
 
     name = "turn-timeout"
 
 
-class TurnRunningError(GatewayError):
+class TurnRunningError(ServerError):
     """The reply was not there as long as a call waits. The turn goes on; turn_id names it."""
 
     name = "turn-running"
 
 
-class AgentRemovedError(GatewayError):
+class AgentRemovedError(ServerError):
     """The agent left the configuration while the turn was queued."""
 
     name = "agent-removed"
@@ -432,3 +462,19 @@ RETRIED: FrozenSet[str] = frozenset(
     ]
 )
 """The errors after which the same call may succeed."""
+
+_FAMILIES: Dict[int, Type[GatewayError]] = {
+    400: BadRequestError,
+    401: AuthenticationError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    429: TooManyRequestsError,
+}
+
+
+def family_of(status: Optional[int]) -> Type[GatewayError]:
+    """The class of an error whose name this client does not know."""
+    if status is None:
+        return GatewayError
+    return ServerError if status >= 500 else _FAMILIES.get(status, APIStatusError)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Dict, List, Literal, Optional, TypedDict, Union
 
+from ._reply import Reply
+
 AgentName = str
 """An agent, as the configuration names it."""
 
@@ -71,7 +73,7 @@ TurnId = str
 """One run of an agent on a session."""
 
 
-class HealthPart(TypedDict):
+class HealthPart(Reply):
     """One part: the store, a queue, an agent's backend, a token's age."""
 
     name: str
@@ -81,10 +83,10 @@ class HealthPart(TypedDict):
     """What is wrong with it, and what to do, or what else there is to know; null if nothing is."""
 
 
-class PushedDelivery(TypedDict):
+class PushedDelivery(Reply):
     """One request that came in, and what came of it, as `GET /api/v1/deliveries` lists it. What it has not is null."""
 
-    deliveryId: DeliveryId
+    delivery_id: DeliveryId
     at: Timestamp
     """When it came."""
     surface: DeliverySurface
@@ -96,7 +98,7 @@ class PushedDelivery(TypedDict):
     """The path, without its query."""
     address: str
     """Where it came from, behind trusted proxies."""
-    requestId: RequestId
+    request_id: RequestId
     caller: Optional[str]
     """The name of the token or key, or of the mapping whose signature was good; null where nobody was authenticated."""
     bytes: int
@@ -108,23 +110,23 @@ class PushedDelivery(TypedDict):
     """
     mapping: Optional[str]
     """The mapping that matched, or that the path named; null where there was none."""
-    replayOf: Optional[DeliveryId]
+    replay_of: Optional[DeliveryId]
     """The delivery that was sent again with this one; null where this one came from outside."""
-    senderId: Optional[str]
+    sender_id: Optional[str]
     """The id under which a sender that signs knows it: of GitHub, Stripe, Slack or Standard Webhooks."""
     agent: Optional[AgentName]
     """The agent whose turn it started, or whose system event it queued; null where it began neither."""
-    messageId: Optional[MessageId]
+    message_id: Optional[MessageId]
     """The message of its turn; null where it started none."""
-    sessionId: Optional[SessionId]
+    session_id: Optional[SessionId]
     """The session of its turn."""
-    turnId: Optional[TurnId]
+    turn_id: Optional[TurnId]
     """The turn that it started, or that it repeats. That of an event is told by the event."""
-    eventId: Optional[EventId]
+    event_id: Optional[EventId]
     """The system event that it queued, or that it repeats."""
 
 
-class SessionSize(TypedDict):
+class SessionSize(Reply):
     """How much of the session the agent reads with its next turn."""
 
     messages: int
@@ -148,40 +150,34 @@ class Subscribe(TypedDict, total=False):
     """
 
 
-class Subscribed(TypedDict, total=False):
+class Subscribed(Reply):
     """Where each stream begins: a cursor for each session that was named, and for the gateway's stream if it was asked
     for.
     """
 
-    sessions: Dict[str, StreamCursor]
+    sessions: Optional[Dict[str, StreamCursor]]
     """The sessions that were named."""
-    gateway: StreamCursor
+    gateway: Optional[StreamCursor]
 
 
-class _ToolCallsItemRequired(TypedDict):
+class ToolCallsItem(Reply):
     tool: str
     """The tool's name."""
     ok: bool
     """`false` if the call failed or was refused."""
     ms: float
     """How long it took, in milliseconds."""
-
-
-class ToolCallsItem(_ToolCallsItemRequired, total=False):
-    reason: str
+    reason: Optional[str]
     """Why it failed, where `ok` is `false`."""
 
 
-class _TurnErrorRequired(TypedDict):
+class TurnError(Reply):
+    """Why a turn failed."""
+
     name: ErrorName
     title: str
     """The short text of the error."""
-
-
-class TurnError(_TurnErrorRequired, total=False):
-    """Why a turn failed."""
-
-    detail: str
+    detail: Optional[str]
     """What went wrong in this case, where more can be told."""
 
 
@@ -198,49 +194,46 @@ class Unsubscribe(TypedDict, total=False):
     """What the flight recorder records."""
 
 
-class _UsageRequired(TypedDict):
+class Usage(Reply):
+    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
+    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
+    `unknown` says so.
+    """
+
     input: int
     """Tokens read."""
     output: int
     """Tokens written."""
     total: int
     """Both."""
-
-
-class Usage(_UsageRequired, total=False):
-    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
-    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
-    `unknown` says so.
-    """
-
-    cached: int
+    cached: Optional[int]
     """Of `input`, what the model had read before."""
-    reasoning: int
+    reasoning: Optional[int]
     """Of `output`, what no reader sees."""
-    cost: float
+    cost: Optional[float]
     """By the prices of the models that answered, in the currency that these are in; to a billionth of it."""
-    unknown: Literal[True]
+    unknown: Optional[Literal[True]]
     """What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent."""
 
 
-class MessageCreatedParams(TypedDict):
+class MessageCreatedParams(Reply):
     """A message is in the session: a user's as it is stored, the agent's as its reply begins. The agent's has an empty
     `text` until `message.completed`.
     """
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
-    turnId: TurnId
+    session_id: SessionId
+    turn_id: TurnId
     at: Timestamp
-    messageId: MessageId
+    message_id: MessageId
     role: Literal["user", "assistant", "system", "tool"]
     """Who speaks."""
     text: str
     """What is said; empty while the reply is being written."""
 
 
-class MessageDeltaParams(TypedDict):
+class MessageDeltaParams(Reply):
     """A piece of a reply that is being written. It is no entry of the stream: its `seq` and `cursor` are those of the
     reply's `message.created`. A gap between `offset` and the text so far means that pieces were left out for a slow
     reader.
@@ -248,200 +241,197 @@ class MessageDeltaParams(TypedDict):
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
-    turnId: TurnId
-    messageId: MessageId
+    session_id: SessionId
+    turn_id: TurnId
+    message_id: MessageId
     offset: int
     """Where the piece begins in the reply, in UTF-16 units."""
     text: str
     """The piece."""
 
 
-class _MessageCompletedParamsRequired(TypedDict):
-    seq: Seq
-    cursor: StreamCursor
-    sessionId: SessionId
-    turnId: TurnId
-    at: Timestamp
-    messageId: MessageId
-    text: str
-    """The whole reply."""
-
-
-class MessageCompletedParams(_MessageCompletedParamsRequired, total=False):
+class MessageCompletedParams(Reply):
     """The reply is whole and stored."""
 
-    toolCalls: ToolCalls
+    seq: Seq
+    cursor: StreamCursor
+    session_id: SessionId
+    turn_id: TurnId
+    at: Timestamp
+    message_id: MessageId
+    text: str
+    """The whole reply."""
+    tool_calls: Optional[ToolCalls]
 
 
-class TurnQueuedParams(TypedDict):
+class TurnQueuedParams(Reply):
     """A turn is stored and waits for its session and for room."""
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
-    turnId: TurnId
+    session_id: SessionId
+    turn_id: TurnId
     at: Timestamp
 
 
-class TurnStartedParams(TypedDict):
+class TurnStartedParams(Reply):
     """A turn was given to the agent's backend; again with a higher `attempt` if the gateway that ran it went away."""
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
-    turnId: TurnId
+    session_id: SessionId
+    turn_id: TurnId
     at: Timestamp
     attempt: Attempt
 
 
-class TurnCompletedParams(TypedDict):
+class TurnCompletedParams(Reply):
     """A turn ended with a reply. It never changes after that. Whoever sent the message gets this without subscribing."""
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
-    turnId: TurnId
+    session_id: SessionId
+    turn_id: TurnId
     at: Timestamp
     reply: str
     """The agent's answer."""
     usage: Usage
 
 
-class TurnFailedParams(TypedDict):
+class TurnFailedParams(Reply):
     """A turn ended without a reply. It never changes after that. Whoever sent the message gets this without subscribing."""
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
-    turnId: TurnId
+    session_id: SessionId
+    turn_id: TurnId
     at: Timestamp
     error: TurnError
     usage: Usage
 
 
-class TurnCancelledParams(TypedDict):
+class TurnCancelledParams(Reply):
     """A turn was stopped by somebody. It never changes after that. Whoever sent the message gets this without subscribing."""
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
-    turnId: TurnId
+    session_id: SessionId
+    turn_id: TurnId
     at: Timestamp
     reply: str
     """What was written until then; may be empty."""
     usage: Usage
 
 
-class SessionCompactedParams(TypedDict):
+class SessionCompactedParams(Reply):
     """A summary stands for the older messages now."""
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
+    session_id: SessionId
     at: Timestamp
     before: SessionSize
     after: SessionSize
 
 
-class SessionDeletedParams(TypedDict):
+class SessionDeletedParams(Reply):
     """The session and all that it held are gone. It is the last push of its stream."""
 
     seq: Seq
     cursor: StreamCursor
-    sessionId: SessionId
+    session_id: SessionId
     at: Timestamp
 
 
-class EventQueuedParams(TypedDict):
+class EventQueuedParams(Reply):
     """A system event is stored and waits for the agent's heartbeat."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
-    eventId: EventId
-    agentName: AgentName
+    event_id: EventId
+    agent_name: AgentName
 
 
-class EventHandledParams(TypedDict):
+class EventHandledParams(Reply):
     """The turn that was given the event completed."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
-    eventId: EventId
-    agentName: AgentName
-    turnId: TurnId
+    event_id: EventId
+    agent_name: AgentName
+    turn_id: TurnId
 
 
-class EventDeadParams(TypedDict):
+class EventDeadParams(Reply):
     """The event was in three turns that failed, or its agent left the configuration. It is kept and can be replayed."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
-    eventId: EventId
-    agentName: AgentName
+    event_id: EventId
+    agent_name: AgentName
     attempts: int
     """How many turns it was in."""
     reason: str
     """Why the last one failed."""
 
 
-class HeartbeatRanParams(TypedDict):
+class HeartbeatRanParams(Reply):
     """A beat of an agent that had events ended. One without events says nothing."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
-    agentName: AgentName
+    agent_name: AgentName
     events: int
     """How many events it took."""
-    turnIds: List[TurnId]
+    turn_ids: List[TurnId]
     """The turns it ran, in order."""
-    nextAt: Optional[Timestamp]
+    next_at: Optional[Timestamp]
     """When the next beat is due; null when none is planned."""
 
 
-class AgentPausedParams(TypedDict):
+class AgentPausedParams(Reply):
     """An agent was paused: what comes for it waits until it is resumed."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
-    agentName: AgentName
+    agent_name: AgentName
 
 
-class AgentResumedParams(TypedDict):
+class AgentResumedParams(Reply):
     """An agent was resumed: what waits for it starts."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
-    agentName: AgentName
+    agent_name: AgentName
 
 
-class AgentReloadedParams(TypedDict):
+class AgentReloadedParams(Reply):
     """An agent's configuration or skills were read again and are different."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
-    agentName: AgentName
+    agent_name: AgentName
     changed: Changed
 
 
-class SystemReloadedParams(TypedDict):
+class SystemReloadedParams(Reply):
     """The whole configuration was read again, is valid and is different."""
 
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
     changed: Changed
-    needsRestart: NeedsRestart
+    needs_restart: NeedsRestart
 
 
-class HealthChangedParams(TypedDict):
+class HealthChangedParams(Reply):
     """A gateway's health went from `ok` to `degraded` or back, or another part is degraded. Where several share a store,
     each tells of itself, and every follower hears of all.
     """
@@ -449,13 +439,13 @@ class HealthChangedParams(TypedDict):
     seq: Seq
     cursor: StreamCursor
     at: Timestamp
-    nodeId: NodeId
+    node_id: NodeId
     status: HealthStatus
     parts: List[HealthPart]
     """The parts that are degraded."""
 
 
-class DeliveryRecordedParams(TypedDict):
+class DeliveryRecordedParams(Reply):
     """The flight recorder has a request. It is pushed only to those who asked for `deliveries`, and is no entry of the
     stream: its `seq` and `cursor` are those of the gateway's newest entry that this connection was sent. A client that
     was away, or was sent a `stream.reset`, lists the deliveries again.
@@ -467,7 +457,7 @@ class DeliveryRecordedParams(TypedDict):
     delivery: PushedDelivery
 
 
-class DeliveryChangedParams(TypedDict):
+class DeliveryChangedParams(Reply):
     """The outcome of a delivery that had not ended is another. It is looked at twice a second, so an outcome that lasted
     for less may be left out; the last one is not. Otherwise as `delivery.recorded`.
     """
@@ -478,146 +468,143 @@ class DeliveryChangedParams(TypedDict):
     delivery: PushedDelivery
 
 
-class _StreamResetParamsRequired(TypedDict):
-    cursor: StreamCursor
-
-
-class StreamResetParams(_StreamResetParamsRequired, total=False):
+class StreamResetParams(Reply):
     """The cursor of a subscription is older than what is kept, or from before the stream began anew. What lies between is
     lost to it; read the present state, and go on from `cursor`. To a reader of `deliveries` it also tells that some of
     them were left out.
     """
 
-    sessionId: SessionId
+    cursor: StreamCursor
+    session_id: Optional[SessionId]
 
 
-class MessageCreatedPush(TypedDict):
+class MessageCreatedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["message.created"]
     params: MessageCreatedParams
 
 
-class MessageDeltaPush(TypedDict):
+class MessageDeltaPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["message.delta"]
     params: MessageDeltaParams
 
 
-class MessageCompletedPush(TypedDict):
+class MessageCompletedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["message.completed"]
     params: MessageCompletedParams
 
 
-class TurnQueuedPush(TypedDict):
+class TurnQueuedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["turn.queued"]
     params: TurnQueuedParams
 
 
-class TurnStartedPush(TypedDict):
+class TurnStartedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["turn.started"]
     params: TurnStartedParams
 
 
-class TurnCompletedPush(TypedDict):
+class TurnCompletedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["turn.completed"]
     params: TurnCompletedParams
 
 
-class TurnFailedPush(TypedDict):
+class TurnFailedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["turn.failed"]
     params: TurnFailedParams
 
 
-class TurnCancelledPush(TypedDict):
+class TurnCancelledPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["turn.cancelled"]
     params: TurnCancelledParams
 
 
-class SessionCompactedPush(TypedDict):
+class SessionCompactedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["session.compacted"]
     params: SessionCompactedParams
 
 
-class SessionDeletedPush(TypedDict):
+class SessionDeletedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["session.deleted"]
     params: SessionDeletedParams
 
 
-class EventQueuedPush(TypedDict):
+class EventQueuedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["event.queued"]
     params: EventQueuedParams
 
 
-class EventHandledPush(TypedDict):
+class EventHandledPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["event.handled"]
     params: EventHandledParams
 
 
-class EventDeadPush(TypedDict):
+class EventDeadPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["event.dead"]
     params: EventDeadParams
 
 
-class HeartbeatRanPush(TypedDict):
+class HeartbeatRanPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["heartbeat.ran"]
     params: HeartbeatRanParams
 
 
-class AgentPausedPush(TypedDict):
+class AgentPausedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["agent.paused"]
     params: AgentPausedParams
 
 
-class AgentResumedPush(TypedDict):
+class AgentResumedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["agent.resumed"]
     params: AgentResumedParams
 
 
-class AgentReloadedPush(TypedDict):
+class AgentReloadedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["agent.reloaded"]
     params: AgentReloadedParams
 
 
-class SystemReloadedPush(TypedDict):
+class SystemReloadedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["system.reloaded"]
     params: SystemReloadedParams
 
 
-class HealthChangedPush(TypedDict):
+class HealthChangedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["health.changed"]
     params: HealthChangedParams
 
 
-class DeliveryRecordedPush(TypedDict):
+class DeliveryRecordedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["delivery.recorded"]
     params: DeliveryRecordedParams
 
 
-class DeliveryChangedPush(TypedDict):
+class DeliveryChangedPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["delivery.changed"]
     params: DeliveryChangedParams
 
 
-class StreamResetPush(TypedDict):
+class StreamResetPush(Reply):
     jsonrpc: Literal["2.0"]
     method: Literal["stream.reset"]
     params: StreamResetParams

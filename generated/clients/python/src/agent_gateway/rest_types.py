@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Literal, Optional, TypedDict, Union
 
+from ._reply import Reply
+
 AgentName = str
 """An agent, as the configuration names it."""
 
@@ -182,22 +184,19 @@ WebhookSessionId = str
 """A session of webhook turns. It begins with `webhook:`, so it can never be a person's."""
 
 
-class _AgentHookReplyRequired(TypedDict):
+class AgentHookReply(Reply):
+    """The turn is stored and will run."""
+
     status: HookStatus
     message: HookMessage
-    sessionId: WebhookSessionId
-    turnId: TurnId
-    deliveryId: DeliveryId
+    session_id: WebhookSessionId
+    turn_id: TurnId
+    delivery_id: DeliveryId
     agent: AgentName
     model: ResolvedModel
     channel: ResolvedChannel
     delivery: DeliveryMode
-
-
-class AgentHookReply(_AgentHookReplyRequired, total=False):
-    """The turn is stored and will run."""
-
-    warning: HookWarning
+    warning: Optional[HookWarning]
 
 
 class _AgentHookRequestRequired(TypedDict):
@@ -221,7 +220,7 @@ class AgentHookRequest(_AgentHookRequestRequired, total=False):
     """
 
 
-class AgentPause(TypedDict):
+class AgentPause(Reply):
     """Whether an agent is paused."""
 
     agent_name: AgentName
@@ -231,11 +230,11 @@ class AgentPause(TypedDict):
     """Since when it is paused; null where it is not."""
 
 
-class AnnouncedTurn(TypedDict):
+class AnnouncedTurn(Reply):
     """The turn that completed."""
 
-    turnId: TurnId
-    sessionId: SessionId
+    turn_id: TurnId
+    session_id: SessionId
     agent: AgentName
     channel: str
     """The channel that it was sent to, by its key in `channels`."""
@@ -244,13 +243,13 @@ class AnnouncedTurn(TypedDict):
     reply: str
     """The agent's reply. It may be made of what strangers sent: treat it as outside content."""
     usage: Usage
-    deliveryId: Optional[DeliveryId]
+    delivery_id: Optional[DeliveryId]
     """The request that started the turn, as the flight recorder keeps it."""
-    createdAt: Timestamp
-    endedAt: Timestamp
+    created_at: Timestamp
+    ended_at: Timestamp
 
 
-class Announcement(TypedDict):
+class Announcement(Reply):
     """A reply that was announced, in the form that Standard Webhooks asks for. Fields are added over time: a receiver
     leaves alone what it does not know.
     """
@@ -261,7 +260,7 @@ class Announcement(TypedDict):
     data: AnnouncedTurn
 
 
-class BeatStart(TypedDict):
+class BeatStart(Reply):
     """What came of the wish that an agent beats now."""
 
     agent_name: AgentName
@@ -274,14 +273,14 @@ class BeatStart(TypedDict):
     """How many system events wait for the agent and are in no turn, when the call was answered."""
 
 
-class ChallengeReply(TypedDict):
+class ChallengeReply(Reply):
     """The answer to Slack's `url_verification`."""
 
     challenge: str
     """As Slack sent it."""
 
 
-class ChatAccepted(TypedDict):
+class ChatAccepted(Reply):
     """The message is stored and its turn goes on. Read or follow it by its id."""
 
     turn_id: TurnId
@@ -291,7 +290,7 @@ class ChatAccepted(TypedDict):
     status: Literal["queued", "running"]
 
 
-class ChatCompleted(TypedDict):
+class ChatCompleted(Reply):
     """The turn has completed."""
 
     message_id: MessageId
@@ -329,7 +328,7 @@ class ChatRequest(_ChatRequestRequired, total=False):
     """`false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`."""
 
 
-class ConfigProblem(TypedDict):
+class ConfigProblem(Reply):
     """One fault of the configuration."""
 
     file: Optional[str]
@@ -344,7 +343,7 @@ class ConfigProblem(TypedDict):
     """What is wrong, and what to do."""
 
 
-class ConfigValue(TypedDict):
+class ConfigValue(Reply):
     """One value of the configuration."""
 
     path: str
@@ -363,7 +362,7 @@ class ConfigValue(TypedDict):
     """The variable that it is taken from, the first where there are several; null for other origins."""
 
 
-class ConfiguredMapping(TypedDict):
+class ConfiguredMapping(Reply):
     """A mapping as it is configured, without its secret."""
 
     name: MappingName
@@ -388,7 +387,7 @@ class ConfiguredMapping(TypedDict):
     """Its own rate limit; null where the shared token's counts, or none is set."""
 
 
-class Delivery(TypedDict):
+class Delivery(Reply):
     """One request that came in, as it came, with all that came of it. What it has not is null."""
 
     delivery_id: DeliveryId
@@ -446,7 +445,7 @@ class Delivery(TypedDict):
     """What happened to it, in order: on its way in, and to its turn or its event."""
 
 
-class DeliveryList(TypedDict):
+class DeliveryList(Reply):
     """Deliveries, newest first."""
 
     deliveries: List[DeliverySummary]
@@ -454,7 +453,7 @@ class DeliveryList(TypedDict):
     next_cursor: NextCursor
 
 
-class DeliveryReplay(TypedDict):
+class DeliveryReplay(Reply):
     """What came of sending a delivery again. What it has not is null."""
 
     delivery_id: DeliveryId
@@ -485,7 +484,7 @@ class DeliveryReplayRequest(TypedDict, total=False):
     """
 
 
-class DeliverySummary(TypedDict):
+class DeliverySummary(Reply):
     """One request that came in, and what came of it. What it has not is null."""
 
     delivery_id: DeliveryId
@@ -528,7 +527,7 @@ class DeliverySummary(TypedDict):
     """The system event that it queued, or that it repeats."""
 
 
-class DryRun(TypedDict):
+class DryRun(Reply):
     """What would come of the request."""
 
     starts: Optional[str]
@@ -552,20 +551,18 @@ class DryRunRequest(_DryRunRequestRequired, total=False):
     """Its headers, names in any case. No signature is looked at."""
 
 
-class EffectiveConfig(TypedDict):
+class EffectiveConfig(Reply):
     """The configuration in force, and where each value comes from."""
 
     file: Optional[str]
     """The name of the configuration file; null where there is none."""
     loaded_at: Timestamp
     """When it was last read and found valid."""
-    values: List[ConfigValue]
-    """Every value, in the order of the configuration. An empty list or object is a value."""
     last_reload: Optional[LastReload]
     """The last time that it was read again, taken or refused; null if it was not since the start."""
 
 
-class FailedPair(TypedDict):
+class FailedPair(Reply):
     """A pair of `match` that the request does not have."""
 
     path: str
@@ -576,7 +573,7 @@ class FailedPair(TypedDict):
     """What is there, as text; null where nothing is."""
 
 
-class Fault(TypedDict):
+class Fault(Reply):
     """One fault in a request."""
 
     pointer: str
@@ -587,7 +584,7 @@ class Fault(TypedDict):
     """What is wrong there."""
 
 
-class Health(TypedDict):
+class Health(Reply):
     """The process lives."""
 
     status: Literal["ok"]
@@ -595,7 +592,7 @@ class Health(TypedDict):
     uptime_ms: Uptime
 
 
-class Index(TypedDict):
+class Index(Reply):
     """What this server is, and where things are."""
 
     name: Literal["agent-gateway"]
@@ -605,13 +602,13 @@ class Index(TypedDict):
     """The paths that this address serves."""
 
 
-class IndexPath(TypedDict):
+class IndexPath(Reply):
     path: str
     """A path, or the beginning of the paths below it."""
     description: str
 
 
-class InvalidSkill(TypedDict):
+class InvalidSkill(Reply):
     """A folder that was left out when the skills were read."""
 
     folder: str
@@ -624,7 +621,7 @@ class InvalidSkill(TypedDict):
     """What is wrong with it."""
 
 
-class Key(TypedDict):
+class Key(Reply):
     """A REST key, without the key itself."""
 
     key_id: Optional[KeyId]
@@ -643,9 +640,7 @@ class Key(TypedDict):
     source: KeySource
 
 
-class KeyList(TypedDict):
-    keys: List[Key]
-    """Those of the configuration first, in its order; then the minted ones, newest first."""
+class KeyList(Reply):
     next_cursor: NextCursor
 
 
@@ -669,7 +664,7 @@ class KeyRotation(TypedDict, total=False):
     expires_at: WantedExpiry
 
 
-class LastReload(TypedDict):
+class LastReload(Reply):
     """What came of the last time that the configuration was read again."""
 
     at: Timestamp
@@ -682,26 +677,23 @@ class LastReload(TypedDict):
     problems: Problems
 
 
-class _MappedReplyRequired(TypedDict):
+class MappedReply(Reply):
+    """A mapping matched; its turn is stored and will run."""
+
     status: HookStatus
     message: HookMessage
-    sessionId: WebhookSessionId
-    turnId: TurnId
-    deliveryId: DeliveryId
+    session_id: WebhookSessionId
+    turn_id: TurnId
+    delivery_id: DeliveryId
     agent: AgentName
     model: ResolvedModel
     channel: ResolvedChannel
     delivery: DeliveryMode
+    warning: Optional[HookWarning]
     mapping: MappingName
 
 
-class MappedReply(_MappedReplyRequired, total=False):
-    """A mapping matched; its turn is stored and will run."""
-
-    warning: HookWarning
-
-
-class MappingList(TypedDict):
+class MappingList(Reply):
     mappings: List[ConfiguredMapping]
     """All of them, in the configuration's order."""
     tokens: List[WebhookToken]
@@ -710,18 +702,15 @@ class MappingList(TypedDict):
     """Always null: the list is whole."""
 
 
-class _MessageCompletedEventDataRequired(TypedDict):
+class MessageCompletedEventData(Reply):
     turn_id: TurnId
     message_id: MessageId
     seq: Seq
     text: str
+    tool_calls: Optional[ToolCalls]
 
 
-class MessageCompletedEventData(_MessageCompletedEventDataRequired, total=False):
-    tool_calls: ToolCalls
-
-
-class MessageCompletedEvent(TypedDict):
+class MessageCompletedEvent(Reply):
     """The whole of a message that the agent has written."""
 
     event: Literal["message.completed"]
@@ -729,7 +718,7 @@ class MessageCompletedEvent(TypedDict):
     data: MessageCompletedEventData
 
 
-class MessageDeltaEventData(TypedDict):
+class MessageDeltaEventData(Reply):
     turn_id: TurnId
     message_id: MessageId
     seq: Seq
@@ -738,7 +727,7 @@ class MessageDeltaEventData(TypedDict):
     text: str
 
 
-class MessageDeltaEvent(TypedDict):
+class MessageDeltaEvent(Reply):
     """The next piece of the reply. Joining inside a reply gives one piece with all so far."""
 
     event: Literal["message.delta"]
@@ -746,7 +735,7 @@ class MessageDeltaEvent(TypedDict):
     data: MessageDeltaEventData
 
 
-class MintedKey(TypedDict):
+class MintedKey(Reply):
     """A new key. `key` is shown here and never again; the gateway keeps its hash."""
 
     key_id: KeyId
@@ -763,7 +752,7 @@ class MintedKey(TypedDict):
     config_line: ConfigLine
 
 
-class PlannedTurn(TypedDict):
+class PlannedTurn(Reply):
     """The turn that would be started."""
 
     agent: AgentName
@@ -775,7 +764,9 @@ class PlannedTurn(TypedDict):
     announce_to: AnnounceTo
 
 
-class _ProblemRequired(TypedDict):
+class Problem(Reply):
+    """What went wrong (RFC 9457)."""
+
     type: str
     """The address, on this gateway, of the page with the error's cause and remedy. Its last part, behind `#`, is the
     error's name; programs decide by it.
@@ -784,22 +775,17 @@ class _ProblemRequired(TypedDict):
     """The short text of the error; the same each time."""
     status: int
     """The HTTP status."""
-    request_id: RequestId
-
-
-class Problem(_ProblemRequired, total=False):
-    """What went wrong (RFC 9457)."""
-
-    detail: str
+    detail: Optional[str]
     """What went wrong this time, for people."""
-    errors: List[Fault]
+    errors: Optional[List[Fault]]
     """Each fault that was found in the request, where more can be told than `detail` holds."""
-    turn_id: TurnId
-    retry_after_ms: int
+    request_id: RequestId
+    turn_id: Optional[TurnId]
+    retry_after_ms: Optional[int]
     """When the same request may succeed, in milliseconds. `Retry-After` says the same in whole seconds."""
 
 
-class RateLimitUse(TypedDict):
+class RateLimitUse(Reply):
     """`webhooks.rateLimit`, and how much of it is left now, counted on all gateways that share a store."""
 
     limit: int
@@ -812,7 +798,7 @@ class RateLimitUse(TypedDict):
     """When all of the limit is free again, if nothing more comes; null where it is."""
 
 
-class Readiness(TypedDict):
+class Readiness(Reply):
     """Whether the gateway takes work."""
 
     ready: bool
@@ -821,16 +807,13 @@ class Readiness(TypedDict):
     """Each part by its name, such as `store` or `rest`."""
 
 
-class _ReadinessPartRequired(TypedDict):
+class ReadinessPart(Reply):
     ok: bool
-
-
-class ReadinessPart(_ReadinessPartRequired, total=False):
-    detail: str
+    detail: Optional[str]
     """Why not, where it is not."""
 
 
-class RotatedKey(TypedDict):
+class RotatedKey(Reply):
     """A new key in the place of another. `key` is shown here and never again; the gateway keeps its hash."""
 
     key_id: KeyId
@@ -851,7 +834,9 @@ class RotatedKey(TypedDict):
     """When the old key ends."""
 
 
-class _SkillRequired(TypedDict):
+class Skill(Reply):
+    """What an agent can be told to do: a folder with a SKILL.md."""
+
     skill_id: SkillId
     name: str
     """The `name` of its SKILL.md, which is its id."""
@@ -859,24 +844,19 @@ class _SkillRequired(TypedDict):
     """What it does and when to use it."""
     agents: List[AgentName]
     """The agents that have it, in the configuration's order."""
-
-
-class Skill(_SkillRequired, total=False):
-    """What an agent can be told to do: a folder with a SKILL.md."""
-
-    license: str
+    license: Optional[str]
     """As its SKILL.md says, if it does."""
-    compatibility: str
+    compatibility: Optional[str]
     """What it needs around it, if its SKILL.md says so."""
-    allowed_tools: List[str]
+    allowed_tools: Optional[List[str]]
     """The tools it may use, if its SKILL.md names any."""
-    metadata: Dict[str, str]
+    metadata: Optional[Dict[str, str]]
     """The `metadata` of its SKILL.md, if any."""
-    params_schema: Dict[str, Any]
+    params_schema: Optional[Dict[str, Any]]
     """The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one."""
 
 
-class SkillList(TypedDict):
+class SkillList(Reply):
     skills: List[Skill]
     """Every valid skill, by id."""
     invalid: List[InvalidSkill]
@@ -907,7 +887,9 @@ class SkillRequest(_SkillRequestRequired, total=False):
     """`false` answers 202 as soon as the message is stored; `true` waits for the reply. Not beside `stream: true`."""
 
 
-class _SkillTextRequired(TypedDict):
+class SkillText(Reply):
+    """A skill with its instructions."""
+
     skill_id: SkillId
     name: str
     """The `name` of its SKILL.md, which is its id."""
@@ -915,26 +897,21 @@ class _SkillTextRequired(TypedDict):
     """What it does and when to use it."""
     agents: List[AgentName]
     """The agents that have it, in the configuration's order."""
+    license: Optional[str]
+    """As its SKILL.md says, if it does."""
+    compatibility: Optional[str]
+    """What it needs around it, if its SKILL.md says so."""
+    allowed_tools: Optional[List[str]]
+    """The tools it may use, if its SKILL.md names any."""
+    metadata: Optional[Dict[str, str]]
+    """The `metadata` of its SKILL.md, if any."""
+    params_schema: Optional[Dict[str, Any]]
+    """The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one."""
     instructions: str
     """The text of its SKILL.md, as Markdown, without the front matter; up to 256 KiB."""
 
 
-class SkillText(_SkillTextRequired, total=False):
-    """A skill with its instructions."""
-
-    license: str
-    """As its SKILL.md says, if it does."""
-    compatibility: str
-    """What it needs around it, if its SKILL.md says so."""
-    allowed_tools: List[str]
-    """The tools it may use, if its SKILL.md names any."""
-    metadata: Dict[str, str]
-    """The `metadata` of its SKILL.md, if any."""
-    params_schema: Dict[str, Any]
-    """The JSON Schema of the params that it is triggered with, from its `params.schema.json`, if it has one."""
-
-
-class SystemEvent(TypedDict):
+class SystemEvent(Reply):
     """Something that an agent handles at its heartbeat. What it has not is null."""
 
     event_id: EventId
@@ -959,7 +936,7 @@ class SystemEvent(TypedDict):
     """The recorded request that brought it."""
 
 
-class SystemEventList(TypedDict):
+class SystemEventList(Reply):
     """System events, newest queued first."""
 
     events: List[SystemEvent]
@@ -967,7 +944,7 @@ class SystemEventList(TypedDict):
     next_cursor: NextCursor
 
 
-class TimelineStep(TypedDict):
+class TimelineStep(Reply):
     """One thing that happened."""
 
     at: Timestamp
@@ -1020,21 +997,18 @@ class TimelineStep(TypedDict):
     """What more there is to tell; null where there is nothing."""
 
 
-class _ToolCallsItemRequired(TypedDict):
+class ToolCallsItem(Reply):
     tool: str
     """The tool's name."""
     ok: bool
     """`false` if the call failed or was refused."""
     ms: float
     """How long it took, in milliseconds."""
-
-
-class ToolCallsItem(_ToolCallsItemRequired, total=False):
-    reason: str
+    reason: Optional[str]
     """Why it failed, where `ok` is `false`."""
 
 
-class TriedMapping(TypedDict):
+class TriedMapping(Reply):
     """What one mapping makes of the request."""
 
     mapping: MappingName
@@ -1050,7 +1024,7 @@ class TriedMapping(TypedDict):
     """Where it would go; null where it did not match."""
 
 
-class Turn(TypedDict):
+class Turn(Reply):
     """One run of an agent on a session. What is not known yet is null."""
 
     turn_id: TurnId
@@ -1077,20 +1051,17 @@ class Turn(TypedDict):
     """The recorded request that started it; null where none did."""
 
 
-class _TurnCancelledEventDataRequired(TypedDict):
+class TurnCancelledEventData(Reply):
     turn_id: TurnId
     session_id: SessionId
     seq: Seq
     status: Literal["cancelled"]
     usage: Usage
-
-
-class TurnCancelledEventData(_TurnCancelledEventDataRequired, total=False):
-    reply: str
+    reply: Optional[str]
     """What was written so far, if anything."""
 
 
-class TurnCancelledEvent(TypedDict):
+class TurnCancelledEvent(Reply):
     """The turn was cancelled; the stream ends."""
 
     event: Literal["turn.cancelled"]
@@ -1098,7 +1069,7 @@ class TurnCancelledEvent(TypedDict):
     data: TurnCancelledEventData
 
 
-class TurnCompletedEventData(TypedDict):
+class TurnCompletedEventData(Reply):
     turn_id: TurnId
     session_id: SessionId
     seq: Seq
@@ -1108,7 +1079,7 @@ class TurnCompletedEventData(TypedDict):
     usage: Usage
 
 
-class TurnCompletedEvent(TypedDict):
+class TurnCompletedEvent(Reply):
     """The turn has completed; the stream ends."""
 
     event: Literal["turn.completed"]
@@ -1116,20 +1087,17 @@ class TurnCompletedEvent(TypedDict):
     data: TurnCompletedEventData
 
 
-class _TurnErrorRequired(TypedDict):
+class TurnError(Reply):
+    """Why a turn failed."""
+
     name: ErrorName
     title: str
     """The short text of the error."""
-
-
-class TurnError(_TurnErrorRequired, total=False):
-    """Why a turn failed."""
-
-    detail: str
+    detail: Optional[str]
     """What went wrong in this case, where more can be told."""
 
 
-class TurnFailedEventData(TypedDict):
+class TurnFailedEventData(Reply):
     turn_id: TurnId
     session_id: SessionId
     seq: Seq
@@ -1138,7 +1106,7 @@ class TurnFailedEventData(TypedDict):
     usage: Usage
 
 
-class TurnFailedEvent(TypedDict):
+class TurnFailedEvent(Reply):
     """The turn has failed; the stream ends."""
 
     event: Literal["turn.failed"]
@@ -1146,7 +1114,7 @@ class TurnFailedEvent(TypedDict):
     data: TurnFailedEventData
 
 
-class TurnList(TypedDict):
+class TurnList(Reply):
     """Turns, newest first."""
 
     turns: List[TurnSummary]
@@ -1154,14 +1122,14 @@ class TurnList(TypedDict):
     next_cursor: NextCursor
 
 
-class TurnStartedEventData(TypedDict):
+class TurnStartedEventData(Reply):
     turn_id: TurnId
     session_id: SessionId
     seq: Seq
     attempt: Attempt
 
 
-class TurnStartedEvent(TypedDict):
+class TurnStartedEvent(Reply):
     """The agent has begun. It comes again when another attempt begins."""
 
     event: Literal["turn.started"]
@@ -1169,7 +1137,7 @@ class TurnStartedEvent(TypedDict):
     data: TurnStartedEventData
 
 
-class TurnSummary(TypedDict):
+class TurnSummary(Reply):
     """One run of an agent on a session, without its reply. What is not known yet is null."""
 
     turn_id: TurnId
@@ -1194,46 +1162,43 @@ class TurnSummary(TypedDict):
     """The recorded request that started it; null where none did."""
 
 
-class UnmatchedReply(TypedDict):
+class UnmatchedReply(Reply):
     """The request is authentic and the mapping does not match it. Nothing was started."""
 
     status: HookStatus
     message: Literal["no mapping matched"]
-    deliveryId: DeliveryId
+    delivery_id: DeliveryId
 
 
-class _UsageRequired(TypedDict):
+class Usage(Reply):
+    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
+    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
+    `unknown` says so.
+    """
+
     input: int
     """Tokens read."""
     output: int
     """Tokens written."""
     total: int
     """Both."""
-
-
-class Usage(_UsageRequired, total=False):
-    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
-    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
-    `unknown` says so.
-    """
-
-    cached: int
+    cached: Optional[int]
     """Of `input`, what the model had read before."""
-    reasoning: int
+    reasoning: Optional[int]
     """Of `output`, what no reader sees."""
-    cost: float
+    cost: Optional[float]
     """By the prices of the models that answered, in the currency that these are in; to a billionth of it."""
-    unknown: Literal[True]
+    unknown: Optional[Literal[True]]
     """What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent."""
 
 
-class WakeReply(TypedDict):
+class WakeReply(Reply):
     """The event is queued."""
 
     status: HookStatus
     message: HookMessage
-    eventId: EventId
-    deliveryId: DeliveryId
+    event_id: EventId
+    delivery_id: DeliveryId
     agent: AgentName
     mode: WakeMode
 
@@ -1254,7 +1219,7 @@ class WakeRequest(_WakeRequestRequired, total=False):
     """`now` brings the heartbeat forward to this moment."""
 
 
-class WebhookToken(TypedDict):
+class WebhookToken(Reply):
     """A shared token of webhooks, without its value."""
 
     name: str

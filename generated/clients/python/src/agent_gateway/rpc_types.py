@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import List, Literal, Optional, TypedDict
+from typing import List, Literal, Optional
+
+from ._reply import Reply
 
 AgentName = str
 """An agent, as the configuration names it."""
@@ -86,10 +88,10 @@ Version = str
 """The gateway's version."""
 
 
-class Agent(TypedDict):
+class Agent(Reply):
     """A conversational agent and what it is doing now."""
 
-    agentName: AgentName
+    agent_name: AgentName
     description: str
     """What the agent is for, as the configuration says; empty if it says nothing."""
     backend: str
@@ -101,39 +103,39 @@ class Agent(TypedDict):
     """Whether the agent is paused: it takes messages and events, which wait, and starts none of them. `agents.pause` and
     `agents.resume` of REST change it.
     """
-    pausedAt: Optional[Timestamp]
+    paused_at: Optional[Timestamp]
     """Since when it is paused; null where it is not."""
     running: int
     """Turns that run now."""
     queued: int
     """Turns that wait: for their session, for room, or for a paused agent."""
-    waitingEvents: int
+    waiting_events: int
     """System events that wait for the next heartbeat."""
     skills: List[SkillId]
     """The skills it has, in the order of their names."""
     heartbeat: Heartbeat
-    lastTurnAt: Optional[Timestamp]
+    last_turn_at: Optional[Timestamp]
     """When its last turn ended; null before the first."""
 
 
-class AgentList(TypedDict):
+class AgentList(Reply):
     """All agents."""
 
     agents: List[Agent]
     """The agents, in the order of the configuration."""
 
 
-class AgentReloadSkills(TypedDict):
+class AgentReloadSkills(Reply):
     loaded: List[SkillId]
     """The skills the agent has now."""
     skipped: List[SkippedSkill]
     """The folders that hold no valid skill."""
 
 
-class AgentReload(TypedDict):
+class AgentReload(Reply):
     """What came of reading one agent's configuration and skills again."""
 
-    agentName: AgentName
+    agent_name: AgentName
     reloaded: Reloaded
     changed: Changed
     problems: Problems
@@ -141,7 +143,7 @@ class AgentReload(TypedDict):
     """The skill folders, as they were read."""
 
 
-class ConfigProblem(TypedDict):
+class ConfigProblem(Reply):
     """One fault of the configuration."""
 
     file: Optional[str]
@@ -156,19 +158,19 @@ class ConfigProblem(TypedDict):
     """What is wrong, and what to do."""
 
 
-class Health(TypedDict):
+class Health(Reply):
     """How the gateway is, part by part."""
 
     status: HealthStatus
     parts: List[HealthPart]
     """The parts that were looked at."""
     store: StoreHealth
-    nodeId: NodeId
-    uptimeMs: Uptime
+    node_id: NodeId
+    uptime_ms: Uptime
     version: Version
 
 
-class HealthPart(TypedDict):
+class HealthPart(Reply):
     """One part: the store, a queue, an agent's backend, a token's age."""
 
     name: str
@@ -178,22 +180,22 @@ class HealthPart(TypedDict):
     """What is wrong with it, and what to do, or what else there is to know; null if nothing is."""
 
 
-class Heartbeat(TypedDict):
+class Heartbeat(Reply):
     """The beat at which the agent handles its system events."""
 
     every: str
     """The pause between two beats, or `off`."""
-    nextAt: Optional[Timestamp]
+    next_at: Optional[Timestamp]
     """When the next beat is due; null when none is planned, and while the agent is paused."""
 
 
-class InfoNode(TypedDict):
+class InfoNode(Reply):
     id: NodeId
     runtime: str
     """What it runs on."""
 
 
-class Info(TypedDict):
+class Info(Reply):
     """What this gateway is and can do."""
 
     name: str
@@ -201,7 +203,7 @@ class Info(TypedDict):
     version: Version
     node: InfoNode
     """The process that answers. Several may share one store."""
-    startedAt: Timestamp
+    started_at: Timestamp
     surfaces: List[Surface]
     """The doors of the gateway, open or closed."""
     methods: List[str]
@@ -209,110 +211,101 @@ class Info(TypedDict):
     limits: Limits
 
 
-class Limits(TypedDict):
+class Limits(Reply):
     """Past these the gateway refuses; it never drops."""
 
-    turnsPerSession: int
+    turns_per_session: int
     """Turns that may wait in one session."""
     turns: int
     """Turns that may wait in all."""
     events: int
     """System events that may wait in all."""
-    messagesPerSession: int
+    messages_per_session: int
     """Messages one session holds."""
-    storeBytes: int
+    store_bytes: int
     """Bytes the memory store holds."""
-    webhookBody: int
+    webhook_body: int
     """Bytes of one webhook body."""
-    restBody: int
+    rest_body: int
     """Bytes of one REST body."""
-    rpcBody: int
+    rpc_body: int
     """Bytes of one RPC body or WebSocket frame."""
     batch: int
     """Calls in one RPC batch."""
 
 
-class _MessageRequired(TypedDict):
-    messageId: MessageId
+class Message(Reply):
+    """One entry of a session."""
+
+    message_id: MessageId
     role: Literal["user", "assistant", "system", "tool"]
     """Who speaks."""
     text: str
     """What is said, exactly as it was sent or answered."""
-    turnId: TurnId
+    turn_id: TurnId
     seq: Seq
-    createdAt: Timestamp
+    created_at: Timestamp
     compacted: bool
     """`true` if the summary stands for it, so that the agent no longer reads it."""
+    tool_calls: Optional[ToolCalls]
 
 
-class Message(_MessageRequired, total=False):
-    """One entry of a session."""
-
-    toolCalls: ToolCalls
-
-
-class _SentMessageRequired(TypedDict):
-    messageId: MessageId
-    status: Literal["delivered"]
-    """`delivered`: the message is stored in the agent's session, and its turn is queued or running."""
-    sessionId: SessionId
-    turnId: TurnId
-
-
-class SentMessage(_SentMessageRequired, total=False):
+class SentMessage(Reply):
     """A message that was taken, and the turn that answers it."""
 
-    reply: str
+    message_id: MessageId
+    status: Literal["delivered"]
+    """`delivered`: the message is stored in the agent's session, and its turn is queued or running."""
+    session_id: SessionId
+    turn_id: TurnId
+    reply: Optional[str]
     """The agent's answer. Only with `wait: true`, and only if the turn completed in time."""
-    usage: Usage
-    replayed: Literal[True]
+    usage: Optional[Usage]
+    replayed: Optional[Literal[True]]
     """Present if an earlier call with the same idempotency key started the work."""
 
 
-class Session(TypedDict):
+class Session(Reply):
     """One conversation of one agent."""
 
-    sessionId: SessionId
-    agentName: AgentName
+    session_id: SessionId
+    agent_name: AgentName
     channel: Optional[str]
     """The label it was opened with, for instance `rpc`; null if there was none."""
-    userId: Optional[str]
+    user_id: Optional[str]
     """Who talks to the agent; null if nobody was named."""
-    createdAt: Timestamp
-    updatedAt: Timestamp
-    messageCount: int
+    created_at: Timestamp
+    updated_at: Timestamp
+    message_count: int
     """Messages it ever had: the compacted ones too, and those that are not kept any more."""
-    turnsQueued: int
+    turns_queued: int
     """Turns that wait in its queue; the one that runs is not counted."""
     usage: Usage
 
 
-class _SessionCompactionRequired(TypedDict):
-    sessionId: SessionId
+class SessionCompaction(Reply):
+    """What a compaction did."""
+
+    session_id: SessionId
     compacted: bool
     """`false` if the session was short enough already, so that nothing changed."""
+    reason: Optional[str]
+    """In words, why nothing changed."""
     before: SessionSize
     after: SessionSize
 
 
-class SessionCompaction(_SessionCompactionRequired, total=False):
-    """What a compaction did."""
-
-    reason: str
-    """In words, why nothing changed."""
-
-
-class SessionDeletion(TypedDict):
+class SessionDeletion(Reply):
     """What a deletion did."""
 
-    sessionId: SessionId
+    session_id: SessionId
     deleted: Literal[True]
     """Always `true`."""
-    turnsCancelled: int
+    turns_cancelled: int
     """Queued and running turns that were cancelled."""
 
 
-class SessionDetails(TypedDict):
+class SessionDetails(Reply):
     """A session with one page of its messages, the newest first."""
 
     session: Session
@@ -320,18 +313,18 @@ class SessionDetails(TypedDict):
     """What stands for the compacted messages; null before the first compaction."""
     messages: List[Message]
     """The messages of this page."""
-    nextCursor: NextCursor
+    next_cursor: NextCursor
 
 
-class SessionList(TypedDict):
+class SessionList(Reply):
     """One page of sessions, the newest created first."""
 
     sessions: List[Session]
     """The sessions of this page."""
-    nextCursor: NextCursor
+    next_cursor: NextCursor
 
 
-class SessionSize(TypedDict):
+class SessionSize(Reply):
     """How much of the session the agent reads with its next turn."""
 
     messages: int
@@ -340,7 +333,7 @@ class SessionSize(TypedDict):
     """Their tokens and those of the summary, as the backend counts them."""
 
 
-class SkippedSkill(TypedDict):
+class SkippedSkill(Reply):
     """A skill folder that was left out."""
 
     folder: str
@@ -349,7 +342,7 @@ class SkippedSkill(TypedDict):
     """What is wrong with its SKILL.md, and what to do."""
 
 
-class StoreHealth(TypedDict):
+class StoreHealth(Reply):
     """Where everything is kept."""
 
     type: Literal["memory", "sqlite", "postgres"]
@@ -358,7 +351,7 @@ class StoreHealth(TypedDict):
     """`false` if the store forgets everything when the gateway stops."""
 
 
-class Surface(TypedDict):
+class Surface(Reply):
     """One door."""
 
     name: Literal["rest", "rpc", "webhooks", "console", "openai"]
@@ -369,76 +362,67 @@ class Surface(TypedDict):
     """Where it begins."""
 
 
-class SystemReload(TypedDict):
+class SystemReload(Reply):
     """What came of reading the whole configuration again."""
 
     reloaded: Reloaded
     changed: Changed
-    needsRestart: NeedsRestart
+    needs_restart: NeedsRestart
     problems: Problems
 
 
-class _ToolCallsItemRequired(TypedDict):
+class ToolCallsItem(Reply):
     tool: str
     """The tool's name."""
     ok: bool
     """`false` if the call failed or was refused."""
     ms: float
     """How long it took, in milliseconds."""
-
-
-class ToolCallsItem(_ToolCallsItemRequired, total=False):
-    reason: str
+    reason: Optional[str]
     """Why it failed, where `ok` is `false`."""
 
 
-class _UsageRequired(TypedDict):
+class Usage(Reply):
+    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
+    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
+    `unknown` says so.
+    """
+
     input: int
     """Tokens read."""
     output: int
     """Tokens written."""
     total: int
     """Both."""
-
-
-class Usage(_UsageRequired, total=False):
-    """Tokens, summed over every attempt that reached the backend, and what they cost. `cached`, `reasoning` and `cost` are
-    left out where there are none, or nobody tells. Where an agent that completed its turns told nothing at all,
-    `unknown` says so.
-    """
-
-    cached: int
+    cached: Optional[int]
     """Of `input`, what the model had read before."""
-    reasoning: int
+    reasoning: Optional[int]
     """Of `output`, what no reader sees."""
-    cost: float
+    cost: Optional[float]
     """By the prices of the models that answered, in the currency that these are in; to a billionth of it."""
-    unknown: Literal[True]
+    unknown: Optional[Literal[True]]
     """What completed turns used was not told, of none of them: the zeros stand for that. Otherwise absent."""
 
 
-class _UsageCountsTurnsRequired(TypedDict):
+class UsageCountsTurns(Reply):
     completed: int
     """Turns with a reply."""
     failed: int
     """Turns without one."""
     cancelled: int
     """Turns that somebody stopped."""
-
-
-class UsageCountsTurns(_UsageCountsTurnsRequired, total=False):
-    untold: int
+    untold: Optional[int]
     """Of the completed, those that `tokens` lacks, as nobody told what they used: all of an hour, agent, model, surface
     and token without a single token. Left out where there are none.
     """
 
 
-class UsageCountsLatencyMs(TypedDict):
+class UsageCountsLatencyMs(Reply):
     mean: Optional[float]
     """The mean; null if there was no attempt."""
 
 
-class UsageCounts(TypedDict):
+class UsageCounts(Reply):
     """Counters. They outlive the sessions they came from."""
 
     messages: int
@@ -448,11 +432,11 @@ class UsageCounts(TypedDict):
     attempts: int
     """Attempts that reached a backend."""
     tokens: Usage
-    latencyMs: UsageCountsLatencyMs
+    latency_ms: UsageCountsLatencyMs
     """How long attempts took, in milliseconds."""
 
 
-class UsageGroup(TypedDict):
+class UsageGroup(Reply):
     """The part of the use that has one key."""
 
     key: str
@@ -460,8 +444,11 @@ class UsageGroup(TypedDict):
     counts: UsageCounts
 
 
-_UsageStatsRequired = TypedDict("_UsageStatsRequired", {"from": "Timestamp", "to": "Timestamp", "total": "UsageCounts", "groups": "List[UsageGroup]"})
-
-
-class UsageStats(_UsageStatsRequired):
+class UsageStats(Reply):
     """What was used in a span of time."""
+
+    from_: Timestamp
+    to: Timestamp
+    total: UsageCounts
+    groups: List[UsageGroup]
+    """The same, split as `groupBy` asks, in the order of the keys; empty without it."""

@@ -12,6 +12,7 @@ import uuid
 from typing import TYPE_CHECKING, Dict, Iterable, Literal, Mapping, Optional, Sequence, Union, cast
 
 from ._error import BadSignatureError
+from ._reply import Reply
 
 if TYPE_CHECKING:
     from .rest_types import Announcement
@@ -43,7 +44,7 @@ def unwrap(
     for secret in [secrets] if isinstance(secrets, str) else secrets:
         expected = _standard_signature(secret, own_id, timestamp, content).encode()
         if any(hmac.compare_digest(signature.encode(), expected) for signature in signatures):
-            return cast("Announcement", json.loads(content))
+            return cast("Announcement", json.loads(content, object_hook=Reply))
     raise _refusal(
         "The signature fits none of the secrets. Is it the secret of this channel, and is `body` exactly what was received?"
     )

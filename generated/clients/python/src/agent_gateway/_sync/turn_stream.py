@@ -11,6 +11,7 @@ from .._error import ConnectionFailedError, GatewayError
 from .._events import EventParser, ReplyText
 from .._failures import is_worth_retrying
 from .._head import BrokenAnswer
+from .._reply import Reply
 from .sleep import sleep
 from .transport import Response
 
@@ -49,7 +50,7 @@ class TurnStream:
                     for piece in response.stream(_SILENCE_S):
                         for name, event_id, data in parser.feed(piece):
                             event = _event_of(name, event_id, data)
-                            turn_id, after = event["data"]["turn_id"], event_id
+                            turn_id, after = event.data.turn_id, event_id
                             failed = 0
                             yield event
                             if name in _LAST_EVENTS:
@@ -97,8 +98,8 @@ class TurnStream:
 
 def _event_of(name: str, event_id: str, data: str) -> TurnEvent:
     try:
-        content = json.loads(data)
+        content = json.loads(data, object_hook=Reply)
         content["turn_id"]
     except (ValueError, KeyError, TypeError, RecursionError) as broken:
         raise BrokenAnswer("an event is not one of a turn") from broken
-    return cast("TurnEvent", {"event": name, "id": event_id, "data": content})
+    return cast("TurnEvent", Reply(event=name, id=event_id, data=content))
