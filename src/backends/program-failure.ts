@@ -15,14 +15,15 @@ export const notStarted = (error: unknown): BackendError => {
   return new BackendError(words, { retryable: isShortage, cause: error });
 };
 
-/** The failure for the end of a program. The last line that it wrote goes to the log alone. */
+/** The failure for the end of a program. The last line that it wrote goes only to the log. */
 export const endedBadly = (
   { code, signal }: ProgramEnd,
   program: RunningProgram,
   retryable = code === TRY_AGAIN,
 ): BackendError => {
-  const words =
-    signal === null ? `the agent's program ended with ${code}` : `the agent's program was ended by ${signal}`;
+  const ended = signal === null ? `ended with ${code}` : `was ended by ${signal}`;
   const last = program.lastWords();
+  const next = last === undefined ? "it wrote nothing to standard error" : "its standard error is in the gateway's log";
+  const words = `the agent's program ${ended}: ${next}`;
   return new BackendError(words, { retryable, ...(last === undefined ? {} : { cause: new Error(last) }) });
 };

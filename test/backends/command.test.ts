@@ -171,8 +171,16 @@ describe("a command that", () => {
   const output = "json-lines";
   const error = { message: "busy", retryable: true, retryAfterMs: 1234 };
   it.each<[string, ReturnType<typeof commandOf>, string | RegExp]>([
-    ["exits with 3", shell("echo 'at x (/srv/a.js:1)' >&2; exit 3"), "the agent's program ended with 3"],
-    ["is killed", shell("kill -SEGV $$"), "the agent's program was ended by SIGSEGV"],
+    [
+      "exits with 3",
+      shell("echo 'at x (/srv/a.js:1)' >&2; exit 3"),
+      "the agent's program ended with 3: its standard error is in the gateway's log",
+    ],
+    [
+      "is killed",
+      shell("kill -SEGV $$"),
+      "the agent's program was ended by SIGSEGV: it wrote nothing to standard error",
+    ],
     ["is not there", commandOf(["no-such-program"]), NOT_STARTED],
     ["may not be run", commandOf(["/etc/passwd"]), NOT_STARTED],
     ["has no folder", shell("true", { cwd: "/no/such" }), NOT_STARTED],
@@ -196,7 +204,10 @@ describe("a command that", () => {
 
   it("exits with 75, or says that it is busy, is worth another try, when it says", async () => {
     const exited = await failureOf(replyOf(shell("exit 75")));
-    expect(exited).toMatchObject({ message: "the agent's program ended with 75", retryable: true });
+    expect(exited).toMatchObject({
+      message: "the agent's program ended with 75: it wrote nothing to standard error",
+      retryable: true,
+    });
     expect(await failureOf(replyOf(lines({ error })))).toMatchObject(error);
   });
 
@@ -210,7 +221,7 @@ describe("a command that", () => {
       })(),
     );
     expect(textOf(chunks)).toBe("half");
-    expect(error.message).toBe("the agent's program ended with 4");
+    expect(error.message).toBe("the agent's program ended with 4: its standard error is in the gateway's log");
     expect(error.cause).toMatchObject({ message: "no key: sk-1" });
     expect(said).toEqual([{ program: "agents.main", turnId: "turn_1", line: "no key: sk-1" }]);
   });

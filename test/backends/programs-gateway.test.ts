@@ -52,7 +52,7 @@ describe.concurrent("a gateway with agents that are programs", () => {
     await using gateway = await gatewayWith(["failing"]);
     const { status, text } = await gateway.rest.call("chat.send", { body: { message: "Hi" } });
     expect(status).toBeGreaterThanOrEqual(500);
-    expect(text).toContain("the agent's program ended with 3");
+    expect(text).toContain("the agent's program ended with 3: its standard error is in the gateway's log");
     expect(text).not.toContain("secret plans");
     expect(await gateway.logged("program.said")).toMatchObject({ program: "agents.failing", line: "secret plans" });
   });
