@@ -3,20 +3,24 @@ import { BlockList, isIP, type LookupFunction } from "node:net";
 
 type Answer = Parameters<LookupFunction>[2];
 
-/** Where machines of a cloud are told their secrets: no name leads there, else a changed name could send a client there. */
-const linkLocal = new BlockList();
-linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
-linkLocal.addSubnet("fe80::", 10, "ipv6");
+/** The addresses at which clouds serve their machines' secrets. A host name that somebody changes must not lead there. */
+const refused = new BlockList();
+refused.addSubnet("169.254.0.0", 16, "ipv4");
+refused.addSubnet("fe80::", 10, "ipv6");
+/** Alibaba, AWS and Google serve them at these, too. */
+refused.addAddress("100.100.100.200", "ipv4");
+refused.addSubnet("fd00:ec2::", 32, "ipv6");
+refused.addAddress("fd20:ce::254", "ipv6");
 
-const isLinkLocal = (address: string): boolean => linkLocal.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+const isRefusedAddress = (address: string): boolean => refused.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
-export const LINK_LOCAL = "ERR_LINK_LOCAL";
-export const LINK_LOCAL_WORDS =
-  "its host name leads to a link-local address, which is refused: write the address itself if that is meant";
+export const METADATA = "ERR_METADATA_ADDRESS";
+export const METADATA_WORDS =
+  "its host name leads to a link-local address or to a cloud's metadata address, which is refused: write the address itself if you mean it";
 
 /**
  * Looks host names up, one at a time for each name: a look-up cannot be stopped and has few threads to run on, so that one name which
- * nobody answers for would hold up all others. A link-local address is no answer; whoever writes one as an address asks for no look-up.
+ * nobody answers for would hold up all others. A refused address is not an answer. An address that is written as such needs no look-up and is not refused.
  */
 export const createLookup = (resolve: typeof lookup = lookup): LookupFunction => {
   const waiting = new Map<string, Answer[]>();
@@ -31,9 +35,9 @@ export const createLookup = (resolve: typeof lookup = lookup): LookupFunction =>
     waiting.set(key, all);
     const tell = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => {
       waiting.delete(key);
-      const found = Array.isArray(address) ? address.filter((one) => !isLinkLocal(one.address)) : address;
-      const isRefused = error === null && (typeof found === "string" ? isLinkLocal(found) : found.length === 0);
-      const failure = isRefused ? Object.assign(new Error(LINK_LOCAL_WORDS), { code: LINK_LOCAL }) : error;
+      const found = Array.isArray(address) ? address.filter((one) => !isRefusedAddress(one.address)) : address;
+      const isRefused = error === null && (typeof found === "string" ? isRefusedAddress(found) : found.length === 0);
+      const failure = isRefused ? Object.assign(new Error(METADATA_WORDS), { code: METADATA }) : error;
       for (const each of all) each(failure, isRefused ? "" : found, family);
     };
     resolve(host, options, tell);

@@ -1,5 +1,5 @@
 import { BackendError } from "#kit/errors.ts";
-import { LINK_LOCAL, LINK_LOCAL_WORDS } from "#outbound/lookup.ts";
+import { METADATA, METADATA_WORDS } from "#outbound/lookup.ts";
 
 const CONNECTING: Record<string, string> = {
   UND_ERR_CONNECT_TIMEOUT: "no connection to it in time",
@@ -13,7 +13,7 @@ const CONNECTING: Record<string, string> = {
 const HEAD = "its answer has too long a head";
 /** The errors that another try would not change. */
 const LASTING: Record<string, string> = {
-  [LINK_LOCAL]: LINK_LOCAL_WORDS,
+  [METADATA]: METADATA_WORDS,
   UND_ERR_HEADERS_OVERFLOW: HEAD,
   HPE_HEADER_OVERFLOW: HEAD,
   UND_ERR_RES_EXCEEDED_MAX_SIZE: "its answer is too long",

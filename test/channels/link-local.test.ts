@@ -29,7 +29,7 @@ afterEach(() => {
 });
 
 const URL_IN_CONFIG = "http://metadata.example/latest";
-const WORDS = "its host name leads to a link-local address, which is refused";
+const WORDS = "its host name leads to a link-local address or to a cloud's metadata address, which is refused";
 const { signal } = new AbortController();
 
 const ownOf = (url: string) => ({ connectMs: 1_000, clock: systemClock, headers: {}, url });

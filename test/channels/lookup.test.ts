@@ -45,11 +45,16 @@ it.each([
   ["febf:ffff::1", 6],
   ["::ffff:169.254.169.254", 6],
   ["::ffff:a9fe:a9fe", 6],
-])("F32: a name that leads to the link-local address %s has none", async (address, family) => {
+  ["100.100.100.200", 4],
+  ["::ffff:100.100.100.200", 6],
+  ["fd00:ec2::254", 6],
+  ["fd00:0ec2:0000::23", 6],
+  ["fd20:ce::254", 6],
+])("F32: a name that leads to the address %s of a cloud's secrets has no address", async (address, family) => {
   const { asked, ask } = open();
   const alone = ask("a.example");
   asked[0]?.answer(null, [{ address, family }]);
-  await expect(alone).rejects.toMatchObject({ code: "ERR_LINK_LOCAL" });
+  await expect(alone).rejects.toMatchObject({ code: "ERR_METADATA_ADDRESS" });
   // Beside another, that one is left.
   const beside = ask("a.example");
   asked[1]?.answer(null, [{ address, family }, ...HERE]);
@@ -58,16 +63,24 @@ it.each([
   const one = createLookup(((_host: string, _options: object, answer: (...found: unknown[]) => void) =>
     answer(null, address, family)) as unknown as Parameters<typeof createLookup>[0]);
   const error = await new Promise((done) => one("a.example", {}, (...found) => done(found[0])));
-  expect(error).toMatchObject({ code: "ERR_LINK_LOCAL" });
+  expect(error).toMatchObject({ code: "ERR_METADATA_ADDRESS" });
 });
 
-it.each(["169.253.255.255", "169.255.0.0", "10.0.0.1", "127.0.0.1", "fec0::1", "fd00::1", "::1", "::ffff:10.0.0.1"])(
-  "a name may lead to the address %s inside",
-  async (address) => {
-    const { asked, ask } = open();
-    const found = ask("a.example");
-    const answer = [{ address, family: address.includes(":") ? 6 : 4 }];
-    asked[0]?.answer(null, answer);
-    expect(await found).toEqual(answer);
-  },
-);
+it.each([
+  "169.253.255.255",
+  "169.255.0.0",
+  "10.0.0.1",
+  "127.0.0.1",
+  "100.100.100.100",
+  "fec0::1",
+  "fd00::1",
+  "fd00:ec3::1",
+  "::1",
+  "::ffff:10.0.0.1",
+])("a name may lead to the address %s inside", async (address) => {
+  const { asked, ask } = open();
+  const found = ask("a.example");
+  const answer = [{ address, family: address.includes(":") ? 6 : 4 }];
+  asked[0]?.answer(null, answer);
+  expect(await found).toEqual(answer);
+});
