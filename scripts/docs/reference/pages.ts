@@ -21,8 +21,8 @@ export const referencePages = (contract: Contract): Record<string, string> => {
   return {
     authentication: paragraphs(
       "# Authentication",
-      "Each door has tokens of its own, so that one that leaks opens one door. None of them ever goes into a URL.",
-      "A request without a token, or with a wrong one, is 401 on every door. Over RPC it is the error -32000.",
+      "Each surface has its own tokens, so a leaked token opens only one surface. Tokens never go into a URL.",
+      "A request with a missing or wrong token gets 401 on every surface. Over RPC the error is -32000.",
       "## Schemes",
       authenticationOf(openapi),
     ),
@@ -34,7 +34,7 @@ export const referencePages = (contract: Contract): Record<string, string> => {
     hooks: page(
       paragraphs(
         "# Webhooks and announcements, call by call",
-        "[The guide](webhooks.html) has the recipes for GitHub, Stripe, Slack and others, and [announcements](announcements.html) what the gateway sends.",
+        "[The guide](webhooks.html) has recipes for GitHub, Stripe, Slack and others, and [announcements](announcements.html) describes the requests that the gateway sends.",
       ),
       http.filter(isHooks),
       { prefix: "http", openapi },
@@ -51,7 +51,7 @@ export const referencePages = (contract: Contract): Record<string, string> => {
     ),
     errors: paragraphs(
       "# Errors",
-      "REST and webhooks answer an error as `application/problem+json` (RFC 9457): the last part of its `type` is the name of an entry on this page. RPC has the name in `error.data.name`. Programs decide by the name; it never changes.",
+      "REST and webhooks answer an error as `application/problem+json` (RFC 9457): the last part of its `type` is the name of an entry on this page. RPC has the name in `error.data.name`. Programs should decide by the name; it never changes.",
       "`/rpc` answers a call with HTTP 200, also when the call failed. Only a request that is refused before its calls are read has another HTTP status, for instance 401 or 413.",
       ...Object.entries(errors).map(([name, { code: rpc, status, title, meaning, remedy, retry }]) => {
         const isOfCalls = ofCalls.has(name) && !BEFORE_CALLS.includes(name);
@@ -91,7 +91,7 @@ const CLIENTS = paragraphs(
 );
 
 const SUBSCRIBE = paragraphs(
-  `The guide [WebSocket](websocket.html) goes through a conversation message by message. With the clients, ${code("subscribe")} asks for streams:`,
+  `The guide [WebSocket](websocket.html) shows a conversation message by message. With the clients, ${code("subscribe")} subscribes to streams:`,
   block(
     "ts",
     `await using socket = gateway.rpc.connect();

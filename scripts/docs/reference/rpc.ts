@@ -69,7 +69,7 @@ export const pushGroups = (
   return [
     {
       name: "calls",
-      title: "Calls of the WebSocket alone",
+      title: "Calls only on the WebSocket",
       intro: `Beside these the socket takes every [method](rpc.html). ${code("….result")} is the answer of a call.`,
       entries: calls.map((call) => {
         const isResult = call.name.endsWith(".result");
