@@ -373,6 +373,11 @@ export interface components {
              */
             storeBytes: components["schemas"]["Bytes"];
             /**
+             * @description The most models of an agent that usage is counted by, besides those that its configuration lists. Usage of further models is counted as `(other)`.
+             * @default 100
+             */
+            usageModels: number;
+            /**
              * @description The largest body of a webhook.
              * @default 256KiB
              */
@@ -1290,6 +1295,8 @@ export interface components {
             messagesPerSession?: number;
             /** @description The most that the store holds, without the deliveries of the recorder. */
             storeBytes?: components["schemas"]["Bytes"];
+            /** @description The most models of an agent that usage is counted by, besides those that its configuration lists. Usage of further models is counted as `(other)`. */
+            usageModels?: number;
             /** @description The largest body of a webhook. */
             webhookBody?: components["schemas"]["Bytes"];
             /** @description The largest body of a REST call. */

@@ -208,6 +208,8 @@ export interface components {
             rpcBody: number;
             /** @description Calls in one RPC batch. */
             batch: number;
+            /** @description Models of an agent that usage is counted by, besides those of its configuration. */
+            usageModels?: number;
         };
         /**
          * @description One entry of a session.

@@ -4,6 +4,7 @@ import { newId } from "#kit/ids.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
 import { createAgents } from "./agents/agents.ts";
+import { createCountedModels } from "./agents/counted-models.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
 import { createAnnouncements } from "./announcements.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
@@ -125,6 +126,7 @@ const createNouns = (
   const common: CoreParts = {
     ...{ store, clock, events, admit, settings, node: newId("node", clock.now()) },
     agents: createAgents(settings),
+    countedModels: createCountedModels({ store, clock, events, settings }),
     skills: createSkills(),
     journal: createJournal(),
     live: sharedReplies?.live ?? createLiveReplies(),

@@ -3,6 +3,7 @@ import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";
 import type { Store } from "#store/store.ts";
 import type { Agents } from "./agents/agents.ts";
+import type { CountedModels } from "./agents/counted-models.ts";
 import type { Journal } from "./sessions/journal.ts";
 import type { CoreSettings } from "./settings.ts";
 import type { Skills } from "./skills/skills.ts";
@@ -20,6 +21,7 @@ export type CoreParts = {
   /** Throws when the gateway takes no new work: it drains, or memory is short. */
   admit: () => void;
   agents: Agents;
+  countedModels: CountedModels;
   skills: Skills;
   journal: Journal;
   live: LiveReplies;

@@ -14,7 +14,12 @@ export type CoreSettings = AgentTable & {
   channels: ReadonlyMap<string, Channel>;
   announceTo: string | undefined;
   concurrency: number;
-  limits: { store: StoreLimits & EventOrder["limits"]; recorder: RecorderLimits };
+  limits: {
+    store: StoreLimits & EventOrder["limits"];
+    recorder: RecorderLimits;
+    /** The models of an agent that usage is counted by, beside those that its configuration lists. */
+    usageModels: number;
+  };
   retentionMs: number;
   webhookRetentionMs: number;
   eventRetentionMs: number;

@@ -41,7 +41,11 @@ export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSet
   channels: new Map(Object.entries(config.channels).map(([name, channel]) => [name, openChannel(channel)])),
   announceTo: config.gateway.announceTo,
   concurrency: config.gateway.concurrency,
-  limits: { store: config.limits, recorder: { ...config.recorder, refused: REFUSED_KEPT } },
+  limits: {
+    store: config.limits,
+    recorder: { ...config.recorder, refused: REFUSED_KEPT },
+    usageModels: config.limits.usageModels,
+  },
   retentionMs: config.sessions.retention,
   webhookRetentionMs: config.sessions.webhookRetention,
   eventRetentionMs: config.sessions.eventRetention,

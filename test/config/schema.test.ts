@@ -19,6 +19,7 @@ test("what the schema says is the default is what a configuration without the ke
     events: 100_000,
     messagesPerSession: 10_000,
     storeBytes: 2 ** 30,
+    usageModels: 100,
     webhookBody: 256 * 1024,
     restBody: 2 ** 20,
     rpcBody: 2 ** 20,

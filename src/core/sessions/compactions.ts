@@ -171,7 +171,8 @@ export const createCompactions = (parts: CoreParts) => {
       stopTimer();
       const latencyMs = clock.monotonic() - began;
       events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, model), usage });
-      const used = { now: clock.now(), agent: agent.name, ...payer, model, usage, latencyMs };
+      const counted = parts.countedModels(agent, model);
+      const used = { now: clock.now(), agent: agent.name, ...payer, model: counted, usage, latencyMs };
       // Not waited for: the session's next turn would have to, too.
       store.countUsage(used).catch((error: unknown) => events.storeFailed({ operation: "countUsage", error }));
     }

@@ -205,7 +205,8 @@ const keepEnd = async (
   if (thrown !== undefined) events.backendFailed({ turnId, agent: agent.name, error: thrown });
   const retryInMs = retryAfter(parts.retries, claimed, agent, outcome, ms);
   const answered = outcome.model ?? turn.model ?? agent.model;
-  const usage: UsageRow = { model: answered ?? agent.backend.kind, usage: outcome.usage, latencyMs: ms };
+  const counted = parts.countedModels(agent, answered);
+  const usage: UsageRow = { model: counted, usage: outcome.usage, latencyMs: ms };
   const model = answered === turn.model ? undefined : answered;
   const status = outcome.status === "retry" || outcome.status === "handed-back" ? "failed" : outcome.status;
   events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: outcome.usage });

@@ -1,5 +1,5 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import { type Agent, checkModel, countedModel, requireAwake } from "#core/agents/agents.ts";
+import { type Agent, checkModel, requireAwake } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
 import type { TurnEndEntry } from "#core/sessions/journal.ts";
 import type { SessionPlace } from "#core/sessions/sessions.ts";
@@ -79,7 +79,7 @@ export const createTurns = (parts: TurnParts) => {
     const now = place?.claim.now ?? clock.now();
     let started: TurnStart | undefined;
     try {
-      const order = orderOf(wish, countedModel(agent, wish.model), now, parts.settings().limits, place?.claim);
+      const order = orderOf(wish, parts.countedModels(agent, wish.model), now, parts.settings().limits, place?.claim);
       started = await store.startTurn(order);
     } finally {
       if (!started?.claimed) place?.free();

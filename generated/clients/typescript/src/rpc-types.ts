@@ -149,6 +149,8 @@ export interface Limits {
   rpcBody: number;
   /** Calls in one RPC batch. */
   batch: number;
+  /** Models of an agent that usage is counted by, besides those of its configuration. */
+  usageModels?: number;
 }
 
 /** One entry of a session. */

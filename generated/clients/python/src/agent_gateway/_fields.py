@@ -190,6 +190,7 @@ FIELDS = frozenset(
         "updated_at",
         "uptime_ms",
         "usage",
+        "usage_models",
         "user_id",
         "value",
         "values",

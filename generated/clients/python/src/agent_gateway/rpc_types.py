@@ -232,6 +232,8 @@ class Limits(Reply):
     """Bytes of one RPC body or WebSocket frame."""
     batch: int
     """Calls in one RPC batch."""
+    usage_models: Optional[int]
+    """Models of an agent that usage is counted by, besides those of its configuration."""
 
 
 class Message(Reply):
