@@ -493,6 +493,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/console/codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a sign-in code
+         * @description Makes a code that signs one browser in to the console as the caller, once and within a minute. The console's address takes it in its
+         *     fragment: `/console#code=<code>`. So the token itself stands in no address, no history and no list of processes. This gateway alone knows the
+         *     code, in memory; at most 100 wait, and the oldest makes room. The call takes no body; an empty object is none.
+         */
+        post: operations["codes.create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/console/codes/redeem": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign in with a code
+         * @description Answers the token of the caller who made the code, which is the bearer token of this call. A code works once; afterwards, past its minute, and
+         *     on another gateway it is `unauthenticated`. Wrong codes count as wrong tokens do. The call takes no body; an empty object is none.
+         */
+        post: operations["codes.redeem"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/hooks/wake": {
         parameters: {
             query?: never;
@@ -1931,6 +1974,28 @@ export interface components {
          * @example chat:01M7YN0XEJE9Q6SB3WT8XM5NDR
          */
         SessionId: string;
+        SignIn: {
+            /**
+             * @description The name of the key that made the code; `console` for the console token.
+             * @example console
+             */
+            name: string;
+            /**
+             * @description `console` for the console token; `admin` for a REST key of this scope, which may do less.
+             * @enum {string}
+             */
+            kind: "console" | "admin";
+            /** @description The token that made the code. */
+            token: string;
+        };
+        SignInCode: {
+            /**
+             * @description 256 random bits, as base64url.
+             * @example 9pQm4v3rXnJ0aZk1yT6dLw8sBfHcGe2uVoRiKxNqMlA
+             */
+            code: string;
+            expires_at: components["schemas"]["Timestamp"];
+        };
         /** @description What an agent can be told to do: a folder with a SKILL.md. */
         Skill: {
             skill_id: components["schemas"]["SkillId"];
@@ -4452,6 +4517,64 @@ export interface operations {
             503: components["responses"]["UnavailableToKeep"];
         };
     };
+    "codes.create": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The code, shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInCode"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["KeyUnauthenticated"];
+            403: components["responses"]["AdminForbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "codes.redeem": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who made the code, and the token. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignIn"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Refused"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["RequestTimeout"];
+            414: components["responses"]["UriTooLong"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+        };
+    };
     "hooks.wake": {
         parameters: {
             query?: never;
@@ -5131,6 +5254,8 @@ export type ResolvedModel = components["schemas"]["ResolvedModel"];
 export type RotatedKey = components["schemas"]["RotatedKey"];
 export type Seq = components["schemas"]["Seq"];
 export type SessionId = components["schemas"]["SessionId"];
+export type SignIn = components["schemas"]["SignIn"];
+export type SignInCode = components["schemas"]["SignInCode"];
 export type Skill = components["schemas"]["Skill"];
 export type SkillId = components["schemas"]["SkillId"];
 export type SkillList = components["schemas"]["SkillList"];

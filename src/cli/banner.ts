@@ -1,14 +1,14 @@
 import type { TryOut } from "#config/load.ts";
 
-/** Where the gateway is: as one calls it from here, and as it listens. */
-type Place = { localUrl: string; urls: readonly string[] };
+/** The gateway's address for callers on this machine, the addresses where it listens, and a code that signs a browser in. */
+type Place = { localUrl: string; urls: readonly string[]; code: string };
 
 /**
  * The words for the person at the terminal after a start without a configuration: why it is a try-out, where the gateway is, its secrets,
  * and calls to paste. `folder` is where a configuration was looked for.
  */
 export const banner = (
-  { localUrl: url, urls }: Place,
+  { localUrl: url, urls, code }: Place,
   { REST_API_KEY, RPC_TOKEN, WEBHOOK_TOKEN, CONSOLE_TOKEN }: TryOut,
   folder: string,
 ): string => `
@@ -23,8 +23,8 @@ Nothing is kept when it stops. These secrets are for this run alone:
   WEBHOOK_TOKEN  ${WEBHOOK_TOKEN}
   CONSOLE_TOKEN  ${CONSOLE_TOKEN}
 
-See what happens, and make keys, in a browser:
-  ${url}/console#token=${CONSOLE_TOKEN}
+See what happens, and make keys, in a browser. The link works once, within a minute; later, sign in with CONSOLE_TOKEN:
+  ${url}/console#code=${code}
 Send a message:
   curl ${url}/api/v1/chat/send -H 'Authorization: Bearer ${REST_API_KEY}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
 The same over JSON-RPC:

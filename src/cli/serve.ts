@@ -93,7 +93,8 @@ export const start = async (options: ServeOptions, env: NodeJS.ProcessEnv): Prom
     readConfig,
     configState: () => watch?.state,
   }).finally(() => clearInterval(alive));
-  if (loaded.tryOut) print(banner(gateway, loaded.tryOut, process.cwd()));
+  if (loaded.tryOut)
+    print(banner({ ...gateway, code: gateway.signInCode(loaded.tryOut.CONSOLE_TOKEN) }, loaded.tryOut, process.cwd()));
   watch = watchFile(gateway, loaded, load, logger);
   return { gateway, logger, watch };
 };

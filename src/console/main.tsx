@@ -2,33 +2,74 @@
 import "./styles/main.css";
 
 import { render } from "preact";
-import { identify } from "./app/api.ts";
+import { identify, redeem } from "./app/api.ts";
 import { pageOf } from "./app/pages.ts";
 import { path } from "./app/router.ts";
-import { identity, isChecking, keptKind, signIn, signInReason, signOut, takeToken } from "./app/session.ts";
+import {
+  identity,
+  isChecking,
+  isLink,
+  offered,
+  signIn,
+  signInReason,
+  signOut,
+  storedKind,
+  storedName,
+  storedToken,
+  takeLink,
+} from "./app/session.ts";
 import "./app/settings.ts";
 import { Shell } from "./app/shell.tsx";
 import { SignIn } from "./app/signin.tsx";
+import { IdentityQuestion } from "./app/switch-identity.tsx";
+import { say } from "./app/toasts.ts";
 
 const App = () => {
   if (isChecking.value) return <p class="checking">Signing in…</p>;
-  return identity.value ? <Shell /> : <SignIn />;
+  return identity.value ? (
+    <>
+      <Shell />
+      <IdentityQuestion />
+    </>
+  ) : (
+    <SignIn />
+  );
 };
 
-/** Signs in with the token of the link, or with the one that this tab has kept. */
+/** Signs in with the token that this tab has stored. */
+const resume = async (token: string): Promise<void> => {
+  // The page is loaded while the token is checked. A failure shows where the page is opened.
+  pageOf(path.peek())
+    ?.page.load()
+    .catch(() => {});
+  const found = await identify(token, storedKind());
+  if ("refused" in found) signOut(found.refused);
+  else signIn({ ...found, name: storedName() });
+};
+
+/** Signs in with what a link carries. A tab that is signed in stays so, unless its reader wants the other. */
+const follow = async (link: { code: string } | { token: true }): Promise<void> => {
+  const found = "code" in link ? await redeem(link.code) : { refused: TOKEN_IN_LINK };
+  if ("refused" in found) {
+    if (identity.peek()) say(found.refused, "bad");
+    else signInReason.value = found.refused;
+  } else if (identity.peek() === undefined || identity.peek()?.token === found.token) signIn(found);
+  else offered.value = found;
+};
+
+const TOKEN_IN_LINK =
+  "The link had a token in it, which the browser's history now holds. Links with tokens are not used any more: run `agent-gateway open` for a link with a code, and replace the token if others use this browser.";
+
 const begin = async (): Promise<void> => {
-  const token = takeToken();
-  // The page is loaded while the token is looked at. A failure shows where the page is opened.
-  if (token !== undefined)
-    pageOf(path.peek())
-      ?.page.load()
-      .catch(() => {});
+  const link = takeLink();
+  const token = identity.peek() ? undefined : storedToken();
   try {
-    const found = token === undefined ? undefined : await identify(token, keptKind());
-    if (found && "refused" in found) signOut(found.refused);
-    else if (found) signIn(found);
+    if (token !== undefined) await resume(token);
+    if (link) await follow(link);
   } catch {
-    signInReason.value = "The gateway did not answer. Load the page again once it is back.";
+    const words = "The gateway did not answer. Load the page again once it is back.";
+    if (identity.peek()) say(words, "bad");
+    else signInReason.value = words;
   }
   isChecking.value = false;
 };
@@ -36,5 +77,5 @@ const begin = async (): Promise<void> => {
 render(<App />, document.getElementById("app") as HTMLElement);
 void begin();
 addEventListener("hashchange", () => {
-  if (location.hash.startsWith("#token=")) void begin();
+  if (isLink()) void begin();
 });

@@ -11,6 +11,8 @@ export type Caller =
 export type CallContext = {
   caller: Caller;
   requestId: string;
+  /** The bearer token of a call of REST, for a code that signs its owner in elsewhere. Not to be stored or logged. */
+  bearer?: string | undefined;
   /** Aborts when the caller has gone. */
   signal: AbortSignal;
   /** The number of announcements and agents that the request came through, as it says. */

@@ -7,6 +7,7 @@ import { createAgents } from "./agents/agents.ts";
 import { createCountedModels } from "./agents/counted-models.ts";
 import { createRemovedAgents } from "./agents/removed-agents.ts";
 import { createAnnouncements } from "./announcements.ts";
+import { createCodes } from "./codes.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
 import { createHeartbeat } from "./heartbeat/heartbeat.ts";
@@ -146,6 +147,7 @@ const createNouns = (
     ...{ ...common, sharedReplies, runner, turns, compactions, announcements, systemEvents, heartbeat, keys },
     ...{ gatewayStream, health },
     removedAgents: createRemovedAgents({ ...common, systemEvents }),
+    codes: createCodes(common),
     deliveries: createDeliveries(common),
     deliveryFeed: createDeliveryFeed(common),
     followTurn: createTurnSteps(common),

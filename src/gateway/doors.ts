@@ -92,7 +92,10 @@ export const createDoors = (given: DoorsParts) => {
   registry.read("gauge", "gateway_sockets_open", "WebSockets that are open.", rpc.socket.count);
 
   const bySurface: Record<SurfaceName, DoorAt[]> = {
-    rest: [{ prefix: "/api/v1", door: rest.door }],
+    rest: [
+      { prefix: "/api/v1/console/codes/redeem", door: rest.redeem, exact: true },
+      { prefix: "/api/v1", door: rest.door },
+    ],
     rpc: [rpc.socket.door, rpc.http],
     webhooks: [hooks.door],
     docs: [

@@ -68,6 +68,8 @@ export type Gateway = AsyncDisposable & {
   readonly events: Events;
   /** Every metric that `/metrics` may show. */
   readonly metrics: readonly Metric[];
+  /** A code that signs a browser in to the console, for one use within a minute. `token` is the console's. */
+  signInCode(token: string): string;
   /** Aborts when the gateway begins to stop. */
   readonly closing: AbortSignal;
   /** Takes a new configuration over: the parts that are hot, all at once. Resolves when it is in force. */
@@ -236,6 +238,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     store,
     events,
     metrics: registry.list(),
+    signInCode: (token) => core.codes.create({ name: "console", kind: "console", token }).code,
     closing: closing.signal,
     reconfigure: (next, difference, cause) => (taken = taken.then(() => takeOver(next, difference, cause))),
     refuseConfig: (problems, cause) => events.configRefused({ cause, problems }),

@@ -5,6 +5,7 @@ import { methods } from "#generated/methods.ts";
 import { routes } from "#generated/routes.ts";
 import type { Info } from "#generated/rpc-types.ts";
 import { hooksHandlers } from "#handlers/hooks/table.ts";
+import { CODE_TAKES } from "#handlers/rest/codes.ts";
 import type { ConfigState } from "#handlers/rest/config.ts";
 import type { HooksUse } from "#handlers/rest/mappings.ts";
 import { restHandlers } from "#handlers/rest/table.ts";
@@ -98,9 +99,8 @@ export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
     rateLimit: rateLimitOf(core.store, "rest", clock, () => config().gateway.rest.rateLimit).count,
     bodyLimit: () => config().limits.restBody,
   };
-  const door = createRestDoor({
-    ...withRestKeys,
-    surface: "rest",
+  const atRest = {
+    surface: "rest" as const,
     handlers: restHandlers(core, {
       callHook: hooks.call,
       hooksUse: hooks.use,
@@ -108,9 +108,20 @@ export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
       configState: parts.configState,
     }),
     hold: holdHot(async (...request) => (await restContract())(...request)),
+  };
+  const door = createRestDoor({ ...withRestKeys, ...atRest });
+  /** The one call of REST whose token is a sign-in code. */
+  const redeem = createRestDoor({
+    ...withRestKeys,
+    ...atRest,
+    takes: CODE_TAKES,
+    identify: (hash) => (core.codes.knows(hash) ? CODE_CALLER : undefined),
+    rateLimit: () => undefined,
   });
-  return { door, openAi: createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest")) };
+  return { door, redeem, openAi: createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest")) };
 };
+
+const CODE_CALLER = { surface: "rest", tokenId: "code", name: "sign-in code", scopes: ["chat"] } as const;
 
 /** The contract that requests of REST are held to: one for all gateways of a process, as compiling takes long. */
 export const restContract = once(async (): Promise<ValidateRequest> => {

@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { browserTests, callers, codeFor, startPages, TOKENS } from "./browser.ts";
 
 browserTests(({ open }) => {
   describe("signing in to the console", () => {
-    it("MUST take the token of the printed link, and take it out of the address at once", async () => {
+    it("MUST take the code of a link, and take it out of the address at once", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { path: "/console/activity" });
       await page.getByRole("heading", { name: "Activity" }).waitFor();
@@ -38,7 +38,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
     });
 
-    it("MUST take a token with signs as the link has it, and say what is wrong with text that is no token", async () => {
+    it("MUST take a token with signs, and say what is wrong with text that is no token", async () => {
       const token = "Ab+c/d==Ab+c/d==Ab+c/d==";
       await using gateway = await startPages({
         gateway: { console: { token } },
@@ -51,8 +51,48 @@ browserTests(({ open }) => {
       await field.fill("to\u2014ken of two words");
       await field.press("Enter");
       await page.getByText("This is not a token").waitFor();
-      await page.goto(`${gateway.url}/console#token=%E2%80%94`);
-      await page.locator(".note", { hasText: "This is not a token" }).waitFor();
+    });
+
+    it("MUST refuse a code that was used, one that is not a code, and a token in a link, each with what to do", async () => {
+      await using gateway = await startPages();
+      const code = await codeFor(gateway.url, TOKENS.console);
+      await using first = await open(gateway, { path: `/console#code=${code}`, token: "" });
+      await first.getByRole("heading", { name: "Live" }).waitFor();
+      await using page = await open(gateway, { path: `/console#code=${code}`, token: "" });
+      await page.locator(".note", { hasText: "its code was used, is older than a minute" }).waitFor();
+      expect(page.url()).toBe(`${gateway.url}/console`);
+      await page.goto(`${gateway.url}/console#code=%E2%80%94`);
+      await page.locator(".note", { hasText: "does not sign in any more" }).waitFor();
+      await page.goto(`${gateway.url}/console#token=${TOKENS.console}`);
+      await page.locator(".note", { hasText: "Links with tokens are not used any more" }).waitFor();
+      expect(page.url()).toBe(`${gateway.url}/console`);
+      expect(await page.evaluate("sessionStorage.length")).toBe(0);
+    });
+
+    it("MUST ask, with both names, before a link signs a tab in as another", async () => {
+      await using gateway = await startPages();
+      await using page = await open(gateway, { token: TOKENS.console });
+      await page.getByRole("heading", { name: "Live" }).waitFor();
+      const follow = async (token: string) => {
+        const code = await codeFor(gateway.url, token);
+        await page.evaluate(`location.hash = "#code=${code}"`);
+      };
+      const dialog = page.getByRole("dialog");
+      await follow(TOKENS.admin);
+      await dialog.getByText("signed in with the console token").waitFor();
+      await dialog.getByText("the REST key ops").first().waitFor();
+      await page.keyboard.press("Enter");
+      await dialog.waitFor({ state: "detached" });
+      const token = () => page.evaluate('sessionStorage.getItem("agent-gateway.token")');
+      expect(await token()).toBe(TOKENS.console);
+      await follow(TOKENS.admin);
+      await dialog.getByRole("button", { name: "Sign in with the REST key ops" }).click();
+      await page.getByText("Signed in with a REST key").waitFor();
+      expect(await token()).toBe(TOKENS.admin);
+      // The same identity is not asked about.
+      await follow(TOKENS.admin);
+      await expect.poll(() => page.url()).not.toContain("#");
+      expect(await dialog.count()).toBe(0);
     });
 
     it("MUST tell who guesses tokens to wait, and let the right one in", async () => {
@@ -75,12 +115,12 @@ browserTests(({ open }) => {
       await callers(gateway).rest("/api/v1/chat/send", { message: "Hello" });
       await page.getByRole("button", { name: "Read it again" }).click();
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
-      // A reload of the page adds no refusal to the list that it shows.
+      // Neither the code nor a reload of the page adds a refusal to the list.
       const refusals = async () => await page.locator("td[data-name='Outcome']").filter({ hasText: "refused" }).count();
-      await expect.poll(refusals).toBe(1);
+      expect(await refusals()).toBe(0);
       await page.reload();
       await page.getByRole("link", { name: /chat\/send/ }).waitFor();
-      expect(await refusals()).toBe(1);
+      expect(await refusals()).toBe(0);
     });
 
     it("MUST come back to the same page once a token that stopped working is replaced", async () => {

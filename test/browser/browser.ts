@@ -58,7 +58,8 @@ export const browserTests = (declare: (tools: BrowserTools) => void): void => {
       const page = await context.newPage();
       const complaints = complaintsOf(page, new URL(gateway.url).host);
       page.setDefaultTimeout(20_000);
-      await page.goto(`${gateway.url}${path}${token === "" ? "" : `#token=${token}`}`);
+      const code = token === "" ? "" : `#code=${await codeFor(gateway.url, token)}`;
+      await page.goto(`${gateway.url}${path}${code}`);
       const close = async () => {
         await context.close();
         expect(complaints, "the browser complained").toEqual([]);
@@ -116,4 +117,11 @@ export const callers = ({ url }: Pick<GatewayProcess, "url">) => {
     rpc: async (method: string, params: object) =>
       (await post(TOKENS.rpc)("/rpc", { jsonrpc: "2.0", id: 1, method, params })).result as Record<string, unknown>,
   };
+};
+
+/** A code that signs in with the token. */
+export const codeFor = async (url: string, token: string): Promise<string> => {
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await fetch(`${url}/api/v1/console/codes`, { method: "POST", headers });
+  return ((await answer.json()) as { code: string }).code;
 };

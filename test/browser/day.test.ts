@@ -10,9 +10,8 @@ browserTests(({ open }) => {
   it("an operator's day, from the printed link to signing out", async () => {
     await using gateway = await startProcess();
     // The banner prints a link that signs in.
-    const link = gateway.out.find((line) => line.includes("/console#token=")) ?? "";
-    const [, path = "", token = ""] = /(\/console)#token=(\S+)$/.exec(link) ?? [];
-    await using page = await open(gateway, { path, token });
+    const link = gateway.out.find((line) => line.includes("/console#code=")) ?? "";
+    await using page = await open(gateway, { path: link.slice(link.indexOf("/console")), token: "" });
     await page.getByRole("heading", { name: "Live" }).waitFor();
     expect(page.url()).toBe(`${gateway.url}/console`);
 

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { TOKENS } from "./browser.ts";
+import { codeFor, TOKENS } from "./browser.ts";
 import { createSeed } from "./seed.ts";
 
 /** `npm run screenshots`: every page of the console, light and dark, wide and 360 px, from a gateway with a morning's work. */
@@ -77,7 +77,7 @@ const take = async (url: string): Promise<void> => {
       const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
       const page = await context.newPage();
       const devtools = await context.newCDPSession(page);
-      await page.goto(`${url}/console#token=${TOKENS.console}`);
+      await page.goto(`${url}/console#code=${await codeFor(url, TOKENS.console)}`);
       for (const { name, path } of await picturesOf(url)) {
         await page.goto(url + path);
         await page.waitForTimeout(1_200);

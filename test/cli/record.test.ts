@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { Gateway } from "#generated/clients/typescript/src/index.ts";
 import { emptyFolder } from "./cli.ts";
 import { startCommands } from "./gateway.ts";
 
@@ -184,9 +185,13 @@ test("events are listed, told as they come, and replayed", async () => {
   await tail.until(({ out }) => out.includes("handled"));
 });
 
-test("open prints the page of an id, with the token in the fragment", async () => {
+test("open prints the page of an id, with a code in the fragment that signs in once", async () => {
   const { out } = await run(["open", "dlv_01M7YN0XENG6PX2VW8BN0JQS4T"]);
-  expect(out).toBe(`${gateway.url}/console/d/dlv_01M7YN0XENG6PX2VW8BN0JQS4T#token=${secrets.CONSOLE_TOKEN}\n`);
+  const [page, key = ""] = out.trimEnd().split("#code=");
+  expect(page).toBe(`${gateway.url}/console/d/dlv_01M7YN0XENG6PX2VW8BN0JQS4T`);
+  const redeem = () => new Gateway({ url: gateway.url, key, maxRetries: 0 }).codes.redeem();
+  expect(await redeem()).toEqual({ name: "console", kind: "console", token: secrets.CONSOLE_TOKEN });
+  await expect(redeem()).rejects.toMatchObject({ name: "unauthenticated" });
   expect((await run(["open", "agent:main:main"])).out).toContain("/console/s/agent%3Amain%3Amain#");
   expect(await run(["open", "what"])).toMatchObject({ code: 2, err: expect.stringContaining("what is no id") });
 });

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { calling } from "../calling.ts";
 import { UsageError } from "../failures.ts";
-import { isTerminal, print } from "../terminal.ts";
+import { isTerminal, print, say } from "../terminal.ts";
 
 const PAGES: Record<string, string> = { dlv: "d", turn: "t", evt: "e" };
 const OPENERS: Partial<Record<NodeJS.Platform, string>> = { darwin: "open", win32: "explorer" };
@@ -17,11 +17,14 @@ export const addOpen = (program: Command): void => {
       .argument("[id]", "of a delivery, a turn, an event or a session")
       .addHelpText(
         "after",
-        "\nThe token goes along in the address's fragment, which no server sees.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+        "\nThe address carries a code that signs one browser in, once and within a minute. The token is in no address.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
-    async ({ address: { url, key }, options }, id: string | undefined) => {
+    async ({ address: { url, credentials }, options, signal }, id: string | undefined) => {
       const page = `${url}/console${id === undefined ? "" : pathOf(id)}`;
-      const link = key === undefined ? page : `${page}#token=${encodeURIComponent(key)}`;
+      // The page can do as much as its token.
+      const key = credentials.rest.at(-1)?.token;
+      const code = key === undefined ? undefined : await codeOf({ url, key }, signal);
+      const link = code === undefined ? page : `${page}#code=${code}`;
       print(options.json ? JSON.stringify({ url: link }) : link);
       if (!isTerminal(process.stdout)) return;
       const { spawn } = await import("node:child_process");
@@ -30,6 +33,20 @@ export const addOpen = (program: Command): void => {
       opener.unref();
     },
   );
+};
+
+/** A code that signs in as the caller; undefined, with a sentence, where the key may not or the gateway cannot make one. */
+const codeOf = async (owner: { url: string; key: string }, signal: AbortSignal): Promise<string | undefined> => {
+  try {
+    const { Gateway } = await import("#generated/clients/typescript/src/index.ts");
+    return (await new Gateway(owner).codes.create({ signal })).code;
+  } catch (error) {
+    const { name } = error as Error;
+    if (name !== "forbidden" && name !== "not-found") throw error;
+    const why = name === "forbidden" ? "The key lacks the scope admin" : "The gateway is older than this command";
+    say(`${why}: sign in on the page, with the console token.`);
+    return undefined;
+  }
 };
 
 const pathOf = (id: string): string => {

@@ -83,6 +83,26 @@ export const identify = async (token: string, knownKind?: string): Promise<Ident
   return { refused: await wordsOf(keys) };
 };
 
+/** Signs in with the code of a link. Answers why it does not, in words. */
+export const redeem = async (code: string): Promise<Identity | { refused: string }> => {
+  const response = /^[\w-]{1,100}$/.test(code)
+    ? await fetch(`${ORIGIN}/api/v1/console/codes/redeem`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${code}` },
+        cache: "no-store",
+      })
+    : undefined;
+  if (response?.ok) return (await response.json()) as Identity;
+  if (response !== undefined && response.status !== 401) return { refused: await wordsOf(response) };
+  const wait = response?.headers.get("retry-after");
+  return {
+    refused: wait ? `${CODE_REFUSED} Too many wrong ones came from this address: wait ${wait} seconds.` : CODE_REFUSED,
+  };
+};
+
+const CODE_REFUSED =
+  "The link does not sign in any more: its code was used, is older than a minute, or was made by another gateway behind this address. Run `agent-gateway open` for a new link, or enter the token here.";
+
 const wordsOf = async (response: Response): Promise<string> => {
   const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
   const wait = response.headers.get("retry-after");

@@ -1,49 +1,59 @@
 import { computed, signal } from "@preact/signals";
 
 const STORED = "agent-gateway.token";
-/** The kind of the kept token, so that a reload of the page asks only for what that token may do. */
+/** The kind of the stored token, so that a reload of the page asks only for what that token may do. */
 const STORED_KIND = "agent-gateway.kind";
+const STORED_NAME = "agent-gateway.name";
 
 /** The signed-in token. A REST key of scope `admin` may do less than the console token: it opens REST alone, and no keys. */
-export type Identity = { kind: "console" | "admin"; token: string };
+export type Identity = { kind: "console" | "admin"; token: string; name?: string | undefined };
 
 export const identity = signal<Identity | undefined>(undefined);
+/** The identity of a link that was opened in a tab where another one is signed in. */
+export const offered = signal<Identity | undefined>(undefined);
 /** Why the sign-in page is shown, where that needs a word. */
 export const signInReason = signal<string | undefined>(undefined);
-/** A kept token is being looked at. */
+/** A stored token or a link is being checked. */
 export const isChecking = signal(true);
 
 export const isConsole = computed(() => identity.value?.kind === "console");
 export const RPC_REASON = "A REST key opens REST alone. Sign in with the console token to use this.";
 export const KEYS_REASON = "Keys are made and revoked with the console token alone.";
 
-/** The token in the address's fragment, taken out of it at once, or the one that this tab has kept. */
-export const takeToken = (): string | undefined => {
-  // A plus sign stands for itself, as in a token of base64.
-  const given = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B")).get("token");
-  if (given !== null) {
-    history.replaceState(null, "", location.pathname + location.search);
-    sessionStorage.setItem(STORED, given);
-    sessionStorage.removeItem(STORED_KIND);
-    return given;
-  }
-  return sessionStorage.getItem(STORED) ?? undefined;
+/** An identity in words. */
+export const nameOf = ({ kind, name }: Identity): string =>
+  kind === "console" ? "the console token" : name === undefined ? "a REST key" : `the REST key ${name}`;
+
+/** What the address's fragment signs in with. It is taken out of the address at once. */
+export const takeLink = (): { code: string } | { token: true } | undefined => {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const code = given.get("code");
+  if (code === null && !given.has("token")) return undefined;
+  history.replaceState(null, "", location.pathname + location.search);
+  return code === null ? { token: true } : { code };
 };
 
-/** The kind of the token that this tab has kept, where it is known. */
-export const keptKind = (): string | undefined => sessionStorage.getItem(STORED_KIND) ?? undefined;
+export const isLink = (): boolean => /^#(?:code|token)=/.test(location.hash);
+
+/** The token that this tab has stored. */
+export const storedToken = (): string | undefined => sessionStorage.getItem(STORED) ?? undefined;
+export const storedKind = (): string | undefined => sessionStorage.getItem(STORED_KIND) ?? undefined;
+export const storedName = (): string | undefined => sessionStorage.getItem(STORED_NAME) ?? undefined;
 
 export const signIn = (next: Identity): void => {
   sessionStorage.setItem(STORED, next.token);
   sessionStorage.setItem(STORED_KIND, next.kind);
+  if (next.name === undefined) sessionStorage.removeItem(STORED_NAME);
+  else sessionStorage.setItem(STORED_NAME, next.name);
   signInReason.value = undefined;
+  offered.value = undefined;
   identity.value = next;
 };
 
 /** Forgets the token. The address stays, so that signing in again leads back. */
 export const signOut = (reason?: string): void => {
-  sessionStorage.removeItem(STORED);
-  sessionStorage.removeItem(STORED_KIND);
+  for (const key of [STORED, STORED_KIND, STORED_NAME]) sessionStorage.removeItem(key);
   signInReason.value = reason;
+  offered.value = undefined;
   identity.value = undefined;
 };

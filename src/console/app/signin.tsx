@@ -58,7 +58,8 @@ export const SignIn = () => {
           {action.isRunning.value ? "Checking…" : "Sign in"}
         </button>
         <p class="hint">
-          The token stays in this tab and is gone when the tab is closed. Every call that the pages make is described at{" "}
+          The token stays in this tab until the tab is closed; the address and the browser's history do not have it.{" "}
+          <code>agent-gateway open</code> signs in without typing it. Every call that the pages make is described at{" "}
           <a href="/docs">/docs</a>.
         </p>
       </form>

@@ -3,6 +3,7 @@ import type { Core } from "#core/core.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { agents } from "./agents.ts";
 import { chat } from "./chat.ts";
+import { codes } from "./codes.ts";
 import { type ConfigParts, config } from "./config.ts";
 import { deliveries } from "./deliveries.ts";
 import { events } from "./events.ts";
@@ -24,4 +25,5 @@ export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts & Mapp
     ...mappings(core, parts),
     ...config(parts),
     ...keys(core),
+    ...codes(core),
   }) satisfies RestHandlers<CallContext>;

@@ -7,7 +7,7 @@ import { hopsIn } from "#kit/hops.ts";
 import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
 import type { Delivery } from "#store/store.ts";
-import { authenticate } from "#wire/call/auth.ts";
+import { authenticate, bearerOf } from "#wire/call/auth.ts";
 import { parseJson, parseLargeText, readBody, requireJson, textOf } from "#wire/call/body.ts";
 import { failCall, type SendLate, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import { createDelivery } from "#wire/call/delivery.ts";
@@ -34,6 +34,8 @@ export type RestDoorParts = {
   hold: ValidateRequest;
   /** The owner of the token with this hash; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
+  /** A sentence about the token that the door takes, where that is not a key. */
+  takes?: string;
   rateLimit: CountRequest;
   bodyLimit: () => number;
 };
@@ -43,7 +45,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
   const { surface, hold, identify, rateLimit, bodyLimit } = parts;
   const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
   const match = createMatcher(surface);
-  const takes = `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
+  const takes = parts.takes ?? `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
 
   return async (call: WireCall): Promise<void> => {
     const { req } = call;
@@ -142,6 +144,10 @@ class RestCall implements CallContext {
         : undefined;
     this.#call = call;
     this.#body = body;
+  }
+
+  get bearer(): string | undefined {
+    return bearerOf(this.#call.req);
   }
 
   get signal(): AbortSignal {

@@ -52,8 +52,14 @@ const bodies: Record<string, unknown> = {
   "hooks.mapped": {},
   "hooks.mappedByName": {},
 };
-const keyOf = ({ surface }: Route): string =>
-  surface === "hooks" ? gateway.webhookToken : surface === "public" ? gateway.rpcToken : gateway.consoleToken;
+const keyOf = ({ surface, operation }: Route): string =>
+  operation === "codes.redeem"
+    ? gateway.gateway.signInCode(gateway.consoleToken)
+    : surface === "hooks"
+      ? gateway.webhookToken
+      : surface === "public"
+        ? gateway.rpcToken
+        : gateway.consoleToken;
 
 describe.each(routes as readonly Route[])("$operation, when its handler throws", (route) => {
   const { operation, surface, method, path } = route;

@@ -83,18 +83,22 @@ type Change = {
   body?: unknown;
 };
 
+/** A code is good for one call. */
+const goodFor = async ({ gateway }: TestGateway, route: Route): Promise<string> =>
+  route.operation === "codes.redeem" ? gateway.signInCode(SECRETS.consoleToken) : keyFor(route);
+
 /** Calls an operation as it is usually called, but for the change. */
-export const call = (gateway: TestGateway, route: Route, change: Change = {}): Promise<Reply> => {
+export const call = async (gateway: TestGateway, route: Route, change: Change = {}): Promise<Reply> => {
   const { method = route.method, path = IDS, target = targetOf(route.path, { path }), headers, fields } = change;
   const usualBody = BODIES[route.operation];
   const body = "body" in change ? change.body : usualBody && { ...usualBody, ...fields };
-  const key = change.key === undefined ? keyFor(route) : change.key;
+  const key = change.key === undefined ? await goodFor(gateway, route) : change.key;
   return gateway.rest.send(method, target, { key, body, ...(headers && { headers }) });
 };
 
 /** The same over a socket of its own, with headers that `fetch` keeps to itself. */
-export const callRaw = (
-  { url }: TestGateway,
+export const callRaw = async (
+  gateway: TestGateway,
   route: Route,
   headers: Record<string, string>,
   query = "",
@@ -102,7 +106,12 @@ export const callRaw = (
   const place = { method: route.method, path: targetOf(route.path, { path: IDS }) + query };
   const body = BODIES[route.operation] && JSON.stringify(BODIES[route.operation]);
   const type: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
-  return exchange(url, place, { authorization: `Bearer ${keyFor(route)}`, ...type, ...headers }, body);
+  return exchange(
+    gateway.url,
+    place,
+    { authorization: `Bearer ${await goodFor(gateway, route)}`, ...type, ...headers },
+    body,
+  );
 };
 
 /** Starts a turn that goes on until somebody ends it, and calls again while it runs. */

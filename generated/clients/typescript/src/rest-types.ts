@@ -689,6 +689,21 @@ export type Seq = number;
 /** One conversation of one agent: up to 256 printable ASCII characters, without a space at either end. It is unique in the gateway. The gateway's own are `agent:<agent>:main`, `agent:<agent>:<channel>:<user>`, `chat:<id>` and `webhook:<id>`. */
 export type SessionId = string;
 
+export interface SignIn {
+  /** The name of the key that made the code; `console` for the console token. */
+  name: string;
+  /** `console` for the console token; `admin` for a REST key of this scope, which may do less. */
+  kind: "console" | "admin";
+  /** The token that made the code. */
+  token: string;
+}
+
+export interface SignInCode {
+  /** 256 random bits, as base64url. */
+  code: string;
+  expires_at: Timestamp;
+}
+
 /** What an agent can be told to do: a folder with a SKILL.md. */
 export interface Skill {
   skill_id: SkillId;

@@ -1,0 +1,24 @@
+import type { CallContext } from "#core/call.ts";
+import type { Core } from "#core/core.ts";
+import type { RestHandlers } from "#generated/rest-handlers.ts";
+import { GatewayError } from "#kit/errors.ts";
+import { timeOf } from "./present.ts";
+
+export const codes = (core: Core): Pick<RestHandlers<CallContext>, "codes.create" | "codes.redeem"> => ({
+  "codes.create": async (_, { caller, bearer = "" }) => {
+    const isConsole = caller.surface === "rest" && caller.scopes.includes("console");
+    const { name } = caller;
+    const { code, expiresAt } = core.codes.create({ name, kind: isConsole ? "console" : "admin", token: bearer });
+    return { code, expires_at: timeOf(expiresAt) };
+  },
+  "codes.redeem": async (_, { bearer = "" }) => {
+    const signIn = core.codes.redeem(bearer);
+    // Another call has used it since this one was let in.
+    if (!signIn) throw new GatewayError("unauthenticated", CODE_TAKES);
+    return signIn;
+  },
+});
+
+/** The refusal of a code that is not known. */
+export const CODE_TAKES =
+  "This path takes a sign-in code: `Authorization: Bearer <code>`. A code works once, for one minute, on the gateway that made it.";

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { CODE_MS, createCodes, MOST_CODES } from "#core/codes.ts";
+import { hashOf } from "#kit/secrets.ts";
+import { SECRETS, shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
+
+const redeem = ({ rest }: Pick<TestGateway, "rest">, key: string, headers?: Record<string, string>) =>
+  rest.send("POST", "/api/v1/console/codes/redeem", { key, ...(headers && { headers }) });
+const codeOf = async ({ rest }: Pick<TestGateway, "rest">, key: string): Promise<string> =>
+  String((await rest.call("codes.create", { key })).json.code);
+
+describe("a sign-in code", async () => {
+  const gateway = await shareGateway();
+
+  it("MUST answer the token that made it, once", async () => {
+    const made = await gateway.console.call("codes.create");
+    expect(made).toMatchObject({ status: 201, json: { code: expect.stringMatching(/^[\w-]{43}$/) } });
+    const code = String(made.json.code);
+    const first = await redeem(gateway, code);
+    expect([first.status, first.json]).toEqual([
+      200,
+      { name: "console", kind: "console", token: SECRETS.consoleToken },
+    ]);
+    expect(first.headers.get("cache-control")).toContain("no-store");
+    expect(await redeem(gateway, code)).toMatchObject({ error: "unauthenticated" });
+  });
+
+  it("MUST name the key, and be refused to one of scope chat", async () => {
+    const { json } = await redeem(gateway, await codeOf(gateway, SECRETS.adminKey));
+    expect(json).toMatchObject({ kind: "admin", token: SECRETS.adminKey });
+    expect(await gateway.rest.call("codes.create", { key: SECRETS.key })).toMatchObject({ error: "forbidden" });
+  });
+
+  it("MUST work for one of many that use it at once", async () => {
+    const code = await codeOf(gateway, SECRETS.consoleToken);
+    const all = await Promise.all(Array.from({ length: 20 }, () => redeem(gateway, code)));
+    expect(all.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(all.filter(({ error }) => error === "unauthenticated")).toHaveLength(19);
+  });
+
+  it("MUST open nothing else, and no token redeems in its place", async () => {
+    const code = await codeOf(gateway, SECRETS.consoleToken);
+    expect(await gateway.rest.call("keys.list", { key: code })).toMatchObject({ error: "unauthenticated" });
+    expect(await gateway.rest.call("codes.create", { key: code })).toMatchObject({ error: "unauthenticated" });
+    expect(await redeem(gateway, SECRETS.consoleToken)).toMatchObject({ error: "unauthenticated" });
+    expect((await redeem(gateway, code)).status).toBe(200);
+  });
+
+  it("MUST NOT be used from a page of another origin, or read over clear text", async () => {
+    const code = await codeOf(gateway, SECRETS.consoleToken);
+    const page = await redeem(gateway, code, { origin: "https://pages.example" });
+    expect(page.error).toBe("origin-not-allowed");
+    expect((await redeem(gateway, code)).status).toBe(200);
+  });
+});
+
+it("MUST be in no line of the log and in no recorded request", async () => {
+  await using gateway = await startGateway();
+  const code = await codeOf(gateway, SECRETS.consoleToken);
+  await redeem(gateway, code);
+  const { requestId } = await redeem(gateway, code);
+  await gateway.logged("request", { requestId });
+  const { json } = await gateway.console.call("deliveries.list", { query: { limit: "100" } });
+  const found = json.deliveries as { delivery_id: string; request_id: string }[];
+  const refused = found.find(({ request_id }) => request_id === requestId);
+  const { text } = await gateway.console.call("deliveries.get", {
+    path: { delivery_id: String(refused?.delivery_id) },
+  });
+  expect(text).toContain("/api/v1/console/codes/redeem");
+  expect(text + JSON.stringify(found) + JSON.stringify(gateway.logs)).not.toContain(code);
+});
+
+it("MUST count wrong codes as guesses, and still take the right one", async () => {
+  await using gateway = await startGateway();
+  const code = await codeOf(gateway, SECRETS.consoleToken);
+  for (let n = 0; n < 20; n++) expect((await redeem(gateway, `wrong-${n}`)).headers.get("retry-after")).toBeNull();
+  expect((await redeem(gateway, "wrong")).headers.get("retry-after")).toMatch(/^\d+$/);
+  expect((await redeem(gateway, code)).status).toBe(200);
+});
+
+describe("the codes that wait", () => {
+  const clock = { ms: 0, now: () => clock.ms, monotonic: () => clock.ms };
+  const codes = () => createCodes({ clock: clock as never });
+  const signIn = { name: "console", kind: "console", token: "the-token" } as const;
+
+  it("MUST end after a minute", () => {
+    const made = codes();
+    const { code, expiresAt } = made.create(signIn);
+    expect(expiresAt).toBe(clock.ms + CODE_MS);
+    clock.ms += CODE_MS - 1;
+    expect(made.knows(hashOf(code))).toBe(true);
+    clock.ms += 1;
+    expect([made.knows(hashOf(code)), made.redeem(code)]).toEqual([false, undefined]);
+  });
+
+  it("MUST be bounded: the oldest makes room", () => {
+    const made = codes();
+    const all = Array.from({ length: MOST_CODES + 1 }, () => made.create(signIn).code);
+    expect(all.map((code) => made.redeem(code)).map((found) => found?.token)).toEqual([
+      undefined,
+      ...Array.from({ length: MOST_CODES }, () => "the-token"),
+    ]);
+  });
+});
