@@ -33,6 +33,8 @@ KEYS_LIST = Operation("keys.list", "GET", "/api/v1/keys", "rest", is_repeatable=
 KEYS_CREATE = Operation("keys.create", "POST", "/api/v1/keys", "rest")
 KEYS_REVOKE = Operation("keys.revoke", "DELETE", "/api/v1/keys/{key_id}", "rest", is_repeatable=True)
 KEYS_ROTATE = Operation("keys.rotate", "POST", "/api/v1/keys/{key_id}/rotate", "rest")
+CODES_CREATE = Operation("codes.create", "POST", "/api/v1/console/codes", "rest")
+CODES_REDEEM = Operation("codes.redeem", "POST", "/api/v1/console/codes/redeem", "rest")
 HOOKS_WAKE = Operation("hooks.wake", "POST", "/hooks/wake", "webhook", is_idempotent=True, is_repeatable=True)
 HOOKS_AGENT = Operation("hooks.agent", "POST", "/hooks/agent", "webhook", is_idempotent=True, is_repeatable=True)
 HOOKS_MAPPED = Operation("hooks.mapped", "POST", "/hooks", "webhook", is_idempotent=True, is_repeatable=True)

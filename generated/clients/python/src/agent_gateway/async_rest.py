@@ -44,6 +44,8 @@ from .rest_types import (
     Readiness,
     RotatedKey,
     SessionId,
+    SignIn,
+    SignInCode,
     SkillId,
     SkillList,
     SkillText,
@@ -566,6 +568,32 @@ class AsyncKeysCalls:
         return await self._http.call(_operations.KEYS_ROTATE, (key_id,), body=fields)
 
 
+class AsyncCodesCalls:
+    def __init__(self, http: AsyncHttp) -> None:
+        self._http = http
+
+    async def create(self) -> SignInCode:
+        """Make a sign-in code.
+
+        Makes a code that signs one browser in to the console as the caller, once and within a minute. The console's
+        address takes it in its
+        fragment: `/console#code=<code>`. So the token itself stands in no address, no history and no list of processes.
+        This gateway alone knows the
+        code, in memory; at most 100 wait, and the oldest makes room. The call takes no body; an empty object is none.
+        """
+        return await self._http.call(_operations.CODES_CREATE)
+
+    async def redeem(self) -> SignIn:
+        """Sign in with a code.
+
+        Answers the token of the caller who made the code, which is the bearer token of this call. A code works once;
+        afterwards, past its minute, and
+        on another gateway it is `unauthenticated`. Wrong codes count as wrong tokens do. The call takes no body; an
+        empty object is none.
+        """
+        return await self._http.call(_operations.CODES_REDEEM)
+
+
 class AsyncHooksCalls:
     def __init__(self, http: AsyncHttp) -> None:
         self._http = http
@@ -726,5 +754,6 @@ class AsyncRestCalls:
         self.mappings = AsyncMappingsCalls(http)
         self.config = AsyncConfigCalls(http)
         self.keys = AsyncKeysCalls(http)
+        self.codes = AsyncCodesCalls(http)
         self.hooks = AsyncHooksCalls(http)
         self.ops = AsyncOpsCalls(http)
