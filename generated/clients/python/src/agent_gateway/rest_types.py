@@ -834,6 +834,21 @@ class RotatedKey(Reply):
     """When the old key ends."""
 
 
+class SignIn(Reply):
+    name: str
+    """The name of the key that made the code; `console` for the console token."""
+    kind: Literal["console", "admin"]
+    """`console` for the console token; `admin` for a REST key of this scope, which may do less."""
+    token: str
+    """The token that made the code."""
+
+
+class SignInCode(Reply):
+    code: str
+    """256 random bits, as base64url."""
+    expires_at: Timestamp
+
+
 class Skill(Reply):
     """What an agent can be told to do: a folder with a SKILL.md."""
 
