@@ -1,5 +1,12 @@
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+
+// `npm start` says `exec`, so that no shell stands between npm and the gateway: dash, for one, would be ended by a signal to npm, and leave
+// the gateway running. The shell of Windows lacks the word, so this makes a command of that name where npm looks for commands.
+if (process.platform === "win32") {
+  mkdirSync("node_modules/.bin", { recursive: true });
+  writeFileSync("node_modules/.bin/exec.cmd", "@%*\r\n");
+}
 
 // npm runs this file when it installs. In a clone with the development packages it builds; elsewhere it keeps what was built before.
 if (["scripts/build.ts", "node_modules/esbuild", "node_modules/tsx"].every((path) => existsSync(path))) {

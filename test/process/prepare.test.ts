@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -13,7 +13,8 @@ const clone = (): string => {
   cpSync(join(root, "scripts/prepare.mjs"), join(folder, "scripts/prepare.mjs"));
   return folder;
 };
-const prepare = (cwd: string) => spawnSync(process.execPath, ["scripts/prepare.mjs"], { cwd, encoding: "utf8" });
+const prepare = (cwd: string, ...options: string[]) =>
+  spawnSync(process.execPath, [...options, "scripts/prepare.mjs"], { cwd, encoding: "utf8" });
 
 test("prepare keeps what is built where nothing is there to build with", () => {
   const folder = clone();
@@ -29,6 +30,13 @@ test("prepare says what to do where nothing is built and nothing can be", () => 
   expect(stderr).toMatch(/^dist\/ is not built, .* Run: npm ci && npm ci --omit=dev\n$/);
 });
 
-test("npm start says nothing that the shell of Windows lacks", () => {
-  expect(manifest.scripts.start).toMatch(/^node [\w=./ -]+$/);
+test("on Windows prepare makes the `exec` that npm start says, which the shell there lacks", () => {
+  const folder = clone();
+  const windows = `data:text/javascript,Object.defineProperty(process, "platform", { value: "win32" })`;
+  prepare(folder, "--import", windows);
+  expect(readFileSync(join(folder, "node_modules/.bin/exec.cmd"), "utf8")).toBe("@%*\r\n");
+  const elsewhere = clone();
+  prepare(elsewhere);
+  expect(existsSync(join(elsewhere, "node_modules"))).toBe(false);
+  expect(manifest.scripts.start).toMatch(/^exec node /);
 });
