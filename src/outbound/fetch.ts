@@ -50,10 +50,10 @@ export async function* rewritten(
   try {
     for await (const events of eventsOf(answer, limits.all, limits.one)) {
       for (let from = 0; from < events.length; from += EVENTS_AT_ONCE) {
-        if (from > 0) await new Promise((resolve) => setImmediate(resolve));
         const some = events.slice(from, from + EVENTS_AT_ONCE);
         some.forEach(check);
         yield Buffer.from(some.map(textOf).join(""));
+        if (events.length > EVENTS_AT_ONCE) await new Promise((resolve) => setImmediate(resolve));
       }
     }
   } finally {
