@@ -17,6 +17,7 @@ type Played = {
     | "endless"
     | "refuse"
     | "html"
+    | "crowd"
     | "half"
     | "latin"
     | "line"
@@ -48,7 +49,7 @@ const serve = async ({ how, count = 0 }: Played) => {
     if (how === "refuse") return void res.writeHead(401).end("who are you?");
     if (how === "redirect") return void res.writeHead(307, { location: "http://127.0.0.1:9/" }).end();
     if (gone.has(String(req.headers["mcp-session-id"]))) return void res.writeHead(404).end();
-    const answer = answerOf(message, "good");
+    const answer = answerOf(message, how === "crowd" ? "crowd" : "good");
     if (!answer) return void res.writeHead(202).end();
     const session = message.method === "initialize" ? { "mcp-session-id": `s${++sessions}` } : {};
     if (how === "gzip") return void res.writeHead(200, { ...session, "content-encoding": "gzip" }).end("x");
@@ -128,8 +129,9 @@ describe("a server of tools over HTTP", () => {
   it.each([
     ["redirect", "it answered 307, and redirects are not followed"],
     ["gzip", "it encoded its answer, which it was asked not to"],
-    ["endless", "it sent more than 16 MiB"],
+    ["endless", "it sent more than 4 MiB"],
     ["refuse", "it answered 401: who are you?"],
+    ["crowd", "it sent more than 4 MiB"],
     ["html", "Unexpected content type: text/html"],
     ["half", "JSON"],
   ] as const)("that %ss is left out with the reason", async (how, reason) => {

@@ -34,6 +34,11 @@ describe("a server of tools over standard input and output", () => {
     expect(await files.names()).toHaveLength(60);
   });
 
+  it("offers no more than 500 tools", async () => {
+    await using files = open(program("crowd"));
+    expect(await files.names()).toHaveLength(500);
+  });
+
   it("tells a model why a tool failed", async () => {
     await using files = open(program("good"));
     await expect(files.call("fail")).rejects.toThrow("There is no such customer.");

@@ -73,6 +73,7 @@ const resultOf = (method, params, how) => {
         tools: [{ ...tool("large"), inputSchema: large }, { ...tool("wordy", "x".repeat(70_000)) }, tool("say")],
       };
     }
+    if (how === "crowd") return { tools: Array.from({ length: 100_000 }, (_, n) => tool(`tool-${n}`, "x")) };
     const names = how === "many" ? Array.from({ length: 60 }, (_, n) => `tool-${n}`) : TOOLS;
     const page = how === "many" ? 25 : names.length;
     const next = from + page < names.length ? { nextCursor: String(from + page) } : {};

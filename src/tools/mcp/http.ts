@@ -10,6 +10,8 @@ import { statusWords } from "#outbound/words.ts";
 const CONNECT_MS = 10_000;
 /** The limit of a whole answer, or of one event of a stream. */
 const ANSWER_BYTES = 16 * MIB;
+/** The limit of a list of tools, most of which is left out anyway past 1 MiB. */
+const LIST_BYTES = 4 * MIB;
 /** The number of messages in an answer that is no stream. The SDK reads such a list in one go. */
 const MOST_MESSAGES = 64;
 
@@ -29,6 +31,7 @@ export const openHttpTransport = ({ url, headers, clock, longestMs, mayTell }: H
   const bounded = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const request = requestOf(input, init);
     const hops = hopsOfMessage(request.body);
+    const most = request.body?.startsWith('{"method":"tools/list"') ? LIST_BYTES : ANSWER_BYTES;
     const sent = { ...request.headers, ...(hops !== undefined && { [HOPS_HEADER]: String(hops) }) };
     // The SDK uses one signal for all requests, and Node warns of more than ten listeners.
     if (init.signal) setMaxListeners(0, init.signal);
@@ -43,9 +46,9 @@ export const openHttpTransport = ({ url, headers, clock, longestMs, mayTell }: H
       const check = () => {
         if (!mayTell()) throw new Error("it sent too many messages");
       };
-      return responseOf(answer, rewritten(answer, { all: Number.POSITIVE_INFINITY, one: ANSWER_BYTES }, check));
+      return responseOf(answer, rewritten(answer, { all: Number.POSITIVE_INFINITY, one: most }, check));
     }
-    const text = await answer.text(ANSWER_BYTES);
+    const text = await answer.text(most);
     if (messagesIn(text) > MOST_MESSAGES)
       throw new Error(`it answered with more than ${MOST_MESSAGES} messages at once`);
     return new Response(NO_BODY.has(status) ? null : text, headOf(answer));

@@ -4,6 +4,7 @@ import {
   type CallToolResult,
   type ContentBlock,
   ListToolsResultSchema,
+  ResultSchema,
   type Tool as ServerTool,
 } from "@modelcontextprotocol/sdk/types.js";
 
@@ -15,34 +16,37 @@ const TOOLS = 500;
 const TOOL_CHARACTERS = 64 * 1024;
 const ALL_CHARACTERS = 1024 * 1024;
 
-/** Reads the tools of a server. */
+/** The length of the name of a tool that is left out, as it is reported. */
+const REPORTED_CHARACTERS = 100;
+
+/**
+ * Reads the tools of a server. A tool's definition goes to the model with every request: a large one is left out, and so is each
+ * that exceeds the total.
+ */
 export const listTools = async (client: Client, timeoutMs: number): Promise<Listed> => {
   const tools: ServerTool[] = [];
+  const large: string[] = [];
+  let left = ALL_CHARACTERS;
+  let unread = TOOLS;
   let cursor: string | undefined;
-  for (let page = 0; page < PAGES && tools.length < TOOLS; page++) {
-    // Not by the client's own method, which compiles the output schema of each tool.
+  for (let page = 0; page < PAGES && unread > 0; page++) {
     const params = cursor === undefined ? {} : { cursor };
-    const answer = await client.request({ method: "tools/list", params }, ListToolsResultSchema, {
-      timeout: timeoutMs,
-    });
-    tools.push(...answer.tools);
-    cursor = answer.nextCursor;
+    // Not by the client's own method, which checks the whole list and compiles the output schema of each tool.
+    const answer = await client.request({ method: "tools/list", params }, ResultSchema, { timeout: timeoutMs });
+    const first = Array.isArray(answer.tools) ? answer.tools.slice(0, unread) : answer.tools;
+    const listed = ListToolsResultSchema.parse({ ...answer, tools: first });
+    unread -= listed.tools.length;
+    for (const tool of listed.tools) {
+      const characters = tool.name.length + (tool.description ?? "").length + JSON.stringify(tool.inputSchema).length;
+      if (characters > TOOL_CHARACTERS || characters > left) large.push(tool.name.slice(0, REPORTED_CHARACTERS));
+      else {
+        left -= characters;
+        tools.push(tool);
+      }
+    }
+    cursor = listed.nextCursor;
     if (cursor === undefined) break;
   }
-  return withoutLarge(tools.slice(0, TOOLS));
-};
-
-/** A tool's definition goes to the model with every request. A large one is left out, and so is each that exceeds the total. */
-const withoutLarge = (all: readonly ServerTool[]): Listed => {
-  let left = ALL_CHARACTERS;
-  const large: string[] = [];
-  const tools = all.filter(({ name, description = "", inputSchema }) => {
-    const characters = name.length + description.length + JSON.stringify(inputSchema).length;
-    const fits = characters <= TOOL_CHARACTERS && characters <= left;
-    if (fits) left -= characters;
-    else large.push(name);
-    return fits;
-  });
   return { tools, large };
 };
 
