@@ -108,10 +108,10 @@ describe("docs/sdks.md", () => {
     }
   });
 
-  it("prints the same with the Python client", async () => {
+  it.each(["python", "asyncio"])("prints the same with the Python client: %s", async (name) => {
     await using gateway = await startProcess({ env: secrets, config: { ...admin, agents } });
     const env = { ...process.env, ...secrets, PYTHONPATH: join(root, "generated/clients/python/src") };
-    const { stdout } = await run("python3", ["-c", at(gateway.url, block("docs/sdks.md", "python"))], { env });
+    const { stdout } = await run("python3", ["-c", at(gateway.url, block("docs/sdks.md", name))], { env });
     expect(stdout).toBe(printed);
   });
 });

@@ -112,6 +112,13 @@ describe("the search of the documentation", () => {
     ["how to send a message", "quickstart.html#4-send-a-message"],
     ["getting started", "quickstart.html#quickstart"],
     ["config file", "configuration.html#configuration"],
+    ["install client", "sdks.html#install-a-client"],
+    ["npm install client", "sdks.html#install-a-client"],
+    ["pip install", "sdks.html#install-a-client"],
+    ["resume stream", "websocket.html#resume-a-stream"],
+    ["idempotency", "quickstart.html#7-send-it-again-safely-idempotency"],
+    ["environment variables", "configuration.html#environment-variables"],
+    ["async python", "sdks.html#python"],
   ])("leads from %j to the guide first", (query, href) => {
     expect(firstOf(query, 1)).toEqual([href]);
   });
