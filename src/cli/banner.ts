@@ -15,15 +15,15 @@ export const banner = (
 No configuration was found: there is no gateway.json5 in ${folder}.
 \`agent-gateway init\` writes one there (in a clone: \`npm start -- init\`). To use another file, pass --config FILE or set GATEWAY_CONFIG. This is a try-out:
 
-The gateway runs at ${url} with one agent, main, that repeats what it is told.${noteOf(url, urls)}
-Nothing is kept when it stops. These secrets are for this run alone:
+The gateway runs at ${url} with one agent, main, which repeats each message.${noteOf(url, urls)}
+Everything is lost when it stops. These secrets are only for this run:
 
   REST_API_KEY   ${REST_API_KEY}
   RPC_TOKEN      ${RPC_TOKEN}
   WEBHOOK_TOKEN  ${WEBHOOK_TOKEN}
   CONSOLE_TOKEN  ${CONSOLE_TOKEN}
 
-See what happens, and make keys, in a browser. The link works once, within a minute; later, sign in with CONSOLE_TOKEN:
+See what happens, and create keys, in a browser. The link works once, within a minute; later, sign in with CONSOLE_TOKEN:
   ${url}/console#code=${code}
 Send a message:
   curl ${url}/api/v1/chat/send -H 'Authorization: Bearer ${REST_API_KEY}' -H 'Content-Type: application/json' -d '{"message":"Hello"}'
@@ -39,4 +39,4 @@ Read about every call, in a browser:
 const noteOf = (localUrl: string, [listening]: readonly string[]): string =>
   localUrl === listening
     ? ""
-    : `\nIt listens on all addresses of this machine (${listening}); from others it takes tokens over TLS alone.`;
+    : `\nIt listens on all addresses of this machine (${listening}); from others it accepts tokens only over TLS.`;
