@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { parseEnv } from "node:util";
 import { readSource } from "#config/files.ts";
@@ -175,11 +175,16 @@ const filled = (text: string, variables: Env): { text: string; unknown: string |
   return { text, unknown: names.find((name) => !variables[name]?.trim()) ?? text };
 };
 
-/** The gateway's own variables, over those of `gateway.env`. A link to a file of another folder, which a stranger could make, is not read. */
+/** The gateway's own variables, over those of `gateway.env`. A link out of the folder or a pipe, which a stranger could make, is not read. */
 const variablesFor = (file: string, env: Env): Env => {
   const secrets = envFileOf(file);
   const own = Object.fromEntries(OWN_VARIABLES.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
-  if (!existsSync(secrets) || !realpathSync(secrets).startsWith(join(realpathSync(dirname(file)), sep))) return own;
+  if (
+    !existsSync(secrets) ||
+    !statSync(secrets).isFile() ||
+    !realpathSync(secrets).startsWith(join(realpathSync(dirname(file)), sep))
+  )
+    return own;
   return { ...parseEnv(readFileSync(secrets, "utf8")), ...own };
 };
 

@@ -73,7 +73,7 @@ const argumentTerm = (argument: Argument): string =>
 
 const OUTRO = `
 Commands that call a gateway find it by --url and the tokens' options, else by GATEWAY_URL, REST_API_KEY,
-RPC_TOKEN and WEBHOOK_TOKEN, else by the gateway.json5 in this folder.
+RPC_TOKEN, WEBHOOK_TOKEN and CONSOLE_TOKEN, else by the gateway.json5 in this folder.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not reachable, 4 not allowed, 5 not found, 6 refused by a limit,
 7 the turn failed, 130 ended by Ctrl-C.`;

@@ -1,4 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
+import { spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
@@ -171,6 +172,12 @@ describe("the variables of a configuration", () => {
     const other = join(emptyFolder(), "credentials");
     writeFileSync(other, `CLOUD_KEY=${FOREIGN}`);
     symlinkSync(other, join(config, "../gateway.env"));
+    expect((await findAddress({ config }, others)).key).toBeUndefined();
+  });
+
+  test("are not waited for if gateway.env is a pipe", async () => {
+    const config = folderWith(tokens("${CLOUD_KEY}"));
+    spawnSync("mkfifo", [join(config, "../gateway.env")]);
     expect((await findAddress({ config }, others)).key).toBeUndefined();
   });
 
