@@ -1,4 +1,6 @@
 import { existsSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Config } from "#config/config.ts";
 import { loadConfig } from "#config/load.ts";
 import { ConfigError, type ConfigProblem, showProblem } from "#config/problems.ts";
 import { BUILT } from "#gateway/gateway.ts";
@@ -6,6 +8,7 @@ import { tracingSettingsOf } from "#gateway/tracing-settings.ts";
 import { version } from "../version.ts";
 import { configFile, withEnvFile } from "./configured.ts";
 import { UsageError } from "./failures.ts";
+import { count } from "./values.ts";
 
 type CheckedFile = {
   problems: (ConfigProblem & { words: string })[];
@@ -24,8 +27,15 @@ export const checkConfig = async (given: string | undefined, env: NodeJS.Process
     );
   try {
     const all = withEnvFile(file, env);
-    const { config, warnings } = await loadConfig({ file, env: all, built: BUILT });
+    const { config, values, ...loaded } = await loadConfig({ file, env: all, built: BUILT });
+    const warnings = [...loaded.warnings, ...(isClosed(config) ? [NO_SECRET] : [])];
     tracingSettingsOf(config, all, version);
+    if (config.store.type === "sqlite" && !existsSync(dirname(config.store.path))) {
+      const line = values.find(({ path }) => path === "store.path")?.line ?? null;
+      const message = `is in a folder that is not there: mkdir -p ${dirname(config.store.path)}`;
+      const problem = { file, line, column: null, key: "store.path", message };
+      return { problems: [{ ...problem, words: showProblem(problem) }], warnings, summary: "" };
+    }
     const agents = Object.keys(config.agents);
     const mappings = Object.keys(config.webhooks.mappings).length;
     const summary = `${file} is valid: ${count(agents.length, "agent")} (${agents.join(", ")}), ${count(mappings, "mapping")}, store ${config.store.type}.`;
@@ -40,4 +50,8 @@ export const checkConfig = async (given: string | undefined, env: NodeJS.Process
   }
 };
 
-const count = (many: number, noun: string): string => `${many} ${noun}${many === 1 ? "" : "s"}`;
+const NO_SECRET =
+  "Nothing can be called: no surface has a secret. Set gateway.console.token, gateway.rest.auth.keys, gateway.rpc.auth.tokens or webhooks.token.";
+
+const isClosed = ({ gateway: { rest, rpc, console }, webhooks }: Config): boolean =>
+  [rest, rpc, console, webhooks].every(({ enabled }) => !enabled);

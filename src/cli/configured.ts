@@ -193,3 +193,34 @@ type Parts = { [name: string]: unknown };
 const parts = (value: unknown): Parts => (typeof value === "object" && value !== null ? (value as Parts) : {});
 const list = (value: unknown): Parts[] => (Array.isArray(value) ? value.map(parts) : []);
 const texts = (value: unknown): string[] => [value].flat().filter((one) => typeof one === "string");
+
+type ConfiguredMappings = {
+  names: readonly string[];
+  /** The secret that the sender of a mapping signs with. Throws a sentence if it may not be used. */
+  secretOf: (name: string) => string | undefined;
+};
+
+/** The webhook mappings of the configuration, for requests to `url`. Undefined if there is no configuration, or `url` is not of this machine. */
+export const readMappings = async (
+  option: string | undefined,
+  env: Env,
+  url: string,
+): Promise<ConfiguredMappings | undefined> => {
+  const file = configFile(option, env);
+  if (!existsSync(file) || !isOfThisMachine(hostOf(url))) return undefined;
+  const { value } = await readSource(file);
+  const mappings = parts(parts(parts(value).webhooks).mappings);
+  return {
+    names: Object.keys(mappings),
+    secretOf: (name) => {
+      const [secret] = [parts(parts(mappings[name]).verify).secret].flat();
+      if (typeof secret !== "string") return undefined;
+      const { text, unknown } = filled(secret, variablesFor(file, env));
+      if (unknown === undefined) return text;
+      throw new UsageError(
+        `${file} takes the secret of ${name} from the variable ${unknown}. ${RULE}`,
+        `put ${unknown} into ${envFileOf(file)}, or pass --secret-env ${unknown}`,
+      );
+    },
+  };
+};

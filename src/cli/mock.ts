@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { missingPackages } from "#gateway/packages.ts";
 import { documents } from "./documents.ts";
 import { CliError } from "./failures.ts";
 
@@ -151,7 +152,7 @@ type Method = {
 /** Checks calls against the contract, and answers with the example whose params are those of the call, else with the first. */
 const createRouter = async (): Promise<Router> => {
   const { Router } = await import("@open-rpc/server-js/build/router.js").catch(() => {
-    throw new CliError("The mock needs the package @open-rpc/server-js.", 1, "npm install @open-rpc/server-js");
+    throw new CliError("The mock needs the package @open-rpc/server-js.", 1, missingPackages(["mock"]));
   });
   const document = resolve(documents.openrpc, documents.openrpc as Json) as { methods: Method[] };
   const bodies = document.methods.map(({ name, params, examples = [] }) => [

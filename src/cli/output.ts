@@ -36,7 +36,7 @@ export const printItem = ({ json, quiet }: OutputOptions, item: unknown, id: str
 };
 
 const table = <Item>(items: readonly Item[], columns: readonly Column<Item>[]): string => {
-  const rows = items.map((item) => columns.map(({ of }) => oneLine(String(of(item) ?? "-"))));
+  const rows = items.map((item) => columns.map(({ of }) => oneLine(String(of(item) ?? "–"))));
   const widths = columns.map(({ title }, n) => Math.max(widthOf(title), ...rows.map((row) => widthOf(row[n] ?? ""))));
   const line = (cells: readonly string[]): string =>
     cells
@@ -54,7 +54,7 @@ export const fields = (pairs: Record<string, string | number | null | undefined>
   const entries = Object.entries(pairs).filter(([, value]) => value !== undefined);
   const width = Math.max(...entries.map(([name]) => name.length));
   return entries
-    .map(([name, value]) => `${styled("dim", name.padEnd(width))}  ${oneLine(String(value ?? "-"))}`)
+    .map(([name, value]) => `${styled("dim", name.padEnd(width))}  ${oneLine(String(value ?? "–"))}`)
     .join("\n");
 };
 

@@ -1,4 +1,5 @@
 import { type Argument, Command, CommanderError } from "commander";
+import { nearest } from "#kit/nearest.ts";
 import { version } from "../version.ts";
 import { everyCommand, nameOf } from "./command-tree.ts";
 import { addCommands } from "./commands/all.ts";
@@ -53,7 +54,11 @@ const configure = (command: Command, isProgram: boolean): void => {
   command.configureOutput({
     writeOut: (text) => write(process.stdout, text),
     writeErr: (text) => write(process.stderr, text),
-    outputError: (text) => say(`${sentenceOf(text)}\nNext: ${nameOf(command)} --help`),
+    outputError: (text) =>
+      say(
+        missingArgument(command, text) ??
+          `${sentenceOf(text)}${optionMeant(command, text)}\nNext: ${nameOf(command)} --help`,
+      ),
   });
   if (!isProgram) command.helpOption("-h, --help", "print this");
 };
@@ -65,6 +70,24 @@ const sentenceOf = (text: string): string => {
     .replace(/^error: (.)/, (_, first: string) => first.toUpperCase())
     .split(/\n\(/);
   return guess === undefined ? `${mistake.replace(/\.$/, "")}.` : `${mistake}. ${guess.replace(/\)$/, "")}`;
+};
+
+/** The sentence about an argument that is missing, with what it stands for and how the command is written. */
+const missingArgument = (command: Command, text: string): string | undefined => {
+  const [, name] = /^error: missing required argument '([^']+)'/.exec(text) ?? [];
+  const missing = command.registeredArguments.find((argument) => argument.name() === name);
+  if (missing === undefined) return undefined;
+  const usage = [nameOf(command), ...command.registeredArguments.map(argumentTerm)].join(" ");
+  return `The argument <${name}> is missing: ${missing.description}.\nNext: ${usage}`;
+};
+
+/** The option that was meant, where Commander finds none: `--strem` means `--no-stream`. */
+const optionMeant = (command: Command, text: string): string => {
+  const [, given] = /^error: unknown option '--([^'=]+)/.exec(text) ?? [];
+  if (given === undefined || text.includes("Did you mean")) return "";
+  const options = new Map(command.options.map(({ long }) => [long?.replace(/^--(no-)?/, "") ?? "", long]));
+  const meant = options.get(nearest(given, [...options.keys()]) ?? "");
+  return meant ? ` Did you mean ${meant}?` : "";
 };
 
 const argumentTerm = (argument: Argument): string =>

@@ -1,9 +1,24 @@
 import { sign } from "#generated/clients/typescript/src/webhooks.ts";
 import type { Calling } from "./calling.ts";
+import { readMappings } from "./configured.ts";
 import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE, UsageError } from "./failures.ts";
 import { headersOf } from "./values.ts";
 
-type Options = { mapping?: string; secret?: string; secretEnv?: string; header: string[]; id?: string; event?: string };
+type Options = {
+  config?: string;
+  mapping?: string;
+  secret?: string;
+  secretEnv?: string;
+  header: string[];
+  id?: string;
+  event?: string;
+};
+/** The names of the mappings, as a sentence behind a blank. */
+export const listed = (names: readonly string[]): string =>
+  names.length === 0
+    ? " There is no mapping."
+    : ` The ${names.length === 1 ? "mapping is" : "mappings are"} ${names.join(", ")}.`;
+
 type Given = Pick<Calling<Options>, "address" | "options" | "signal">;
 
 /** Sends a body to a mapping's own address, with the headers of its sender, and gives the answer. */
@@ -14,10 +29,15 @@ export const sendSigned = async (
 ): Promise<unknown> => {
   const { mapping, secretEnv, id, event } = options;
   if (!mapping) throw new UsageError("A signed request goes to a mapping's own address.", "name it: --mapping NAME");
-  const secret = options.secret ?? (secretEnv === undefined ? undefined : process.env[secretEnv]);
+  const configured = await readMappings(options.config, process.env, address.url);
+  const secret = options.secret ?? (secretEnv === undefined ? configured?.secretOf(mapping) : process.env[secretEnv]);
   if (!secret)
     throw new UsageError(
-      secretEnv ? `The variable ${secretEnv} is not set.` : "There is no secret to sign with.",
+      secretEnv
+        ? `The variable ${secretEnv} is not set.`
+        : configured === undefined
+          ? "There is no secret to sign with."
+          : `There is no secret to sign with: the configuration has no verify.secret for ${mapping}.${listed(configured.names)}`,
       "pass --secret-env NAME or --secret SECRET",
     );
   const scheme = sender === "standard" ? "standard-webhooks" : sender;

@@ -5,7 +5,7 @@ import { files } from "./files.ts";
 export const wholeNumber = (text: string, option: string, least = 1): number => {
   const number = Number(text);
   if (text.trim() !== "" && Number.isSafeInteger(number) && number >= least) return number;
-  throw new UsageError(`${option} ${text} is no whole number of at least ${least}.`);
+  throw new UsageError(`${option} ${text} is not a whole number of at least ${least}.`);
 };
 
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -21,7 +21,7 @@ export const momentOf = (text: string, option: string, now = Date.now()): string
   const ago = lengthOf(text);
   const at = ago === undefined ? Date.parse(text) : now - ago;
   if (!Number.isNaN(at)) return new Date(at).toISOString();
-  throw new UsageError(`${option} ${text} is no time. Write 2h or 15m for that long ago, or 2026-11-21T08:00:00Z.`);
+  throw new UsageError(`${option} ${text} is not a time. Write 2h or 15m for that long ago, or 2026-11-21T08:00:00Z.`);
 };
 
 // Written by hand, as the data of a locale costs a tenth of a command's start.
@@ -31,10 +31,13 @@ const clockOf = (at: Date): string => `${two(at.getHours())}:${two(at.getMinutes
 
 /** A moment for a table: the time of day today, else the date and the time. */
 export const shortTime = (moment: string | null | undefined, now = new Date()): string => {
-  if (!moment) return "-";
+  if (!moment) return "–";
   const at = new Date(moment);
   return dayOf(at) === dayOf(now) ? clockOf(at) : `${dayOf(at)} ${clockOf(at).slice(0, 5)}`;
 };
+
+/** A number with its noun: `1 event`, `2 events`. */
+export const count = (many: number, noun: string): string => `${many} ${noun}${many === 1 ? "" : "s"}`;
 
 /** The text of an argument: itself, of a file (`@name`), or of standard input (`-`). */
 export const textOf = (argument: string): string => {
@@ -80,7 +83,7 @@ export const jsonOf = (text: string, what: string): unknown => {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`${what} is no JSON: ${(error as Error).message}.`);
+    throw new UsageError(`${what} is not JSON: ${(error as Error).message}.`);
   }
 };
 
@@ -95,7 +98,7 @@ export const fieldsOf = (
   Object.fromEntries(
     pairs.map((pair) => {
       const [, name = "", sign, value = ""] = /^([^=:]+)(:?=)([\s\S]*)$/.exec(pair) ?? [];
-      if (name === "") throw new UsageError(`${pair} is no field. Write name=value.`);
+      if (name === "") throw new UsageError(`${pair} is not a field. Write name=value.`);
       if (sign === ":=") return [name, jsonOf(value, `The value of ${name}`)];
       const text = value.startsWith("@") ? readFile(value.slice(1)) : value;
       return [name, isText(name) ? text : looseValue(text)];
@@ -115,7 +118,7 @@ export const headersOf = (given: readonly string[]): Record<string, string> =>
   Object.fromEntries(
     given.map((header) => {
       const [, name = "", value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
-      if (name === "") throw new UsageError(`${header} is no header. Write 'name: value'.`);
+      if (name === "") throw new UsageError(`${header} is not a header. Write 'name: value'.`);
       return [name.toLowerCase(), value];
     }),
   );

@@ -82,7 +82,10 @@ function checkBackend({ agent, at, config, refuse }: Place, { backends, missingP
   const kinds = providers
     .flatMap((provider) => config.providers[provider] ?? [])
     .map((provider) => (provider.type === "ai-sdk" ? provider.package : provider.type));
-  const install = missingPackages?.([backend, ...kinds, ...(tools.length > 0 ? ["tools"] : [])]);
+  const forTools = tools.length > 0 ? missingPackages?.(["tools"]) : undefined;
+  if (forTools !== undefined)
+    refuse([...at, "tools"], `names tool servers, which need packages that are not installed. Run: ${forTools}`);
+  const install = missingPackages?.([backend, ...kinds]);
   if (install !== undefined)
     refuse([...at, "backend"], `is \`${backend}\`, which needs packages that are not installed. Run: ${install}`);
 }

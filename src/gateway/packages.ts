@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
 import { packageVersions } from "../version.ts";
 
 type PackageName = keyof typeof packageVersions;
@@ -20,6 +21,7 @@ const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
   "openai-compatible": [],
   a2a: ["@a2a-js/sdk"],
   acp: [],
+  mock: ["@open-rpc/server-js"],
   tools: ["@modelcontextprotocol/sdk", "zod"],
 };
 
@@ -30,7 +32,18 @@ export const missingPackages = (wanted: readonly string[]): string | undefined =
   const names = new Set(wanted.flatMap<string>((what) => NEEDED[what] ?? [what, "zod"]));
   const missing = [...names].filter((name) => !isThere(name));
   if (missing.length === 0) return undefined;
-  return `npm install ${missing.map((name) => (versions[name] ? `${name}@${versions[name]}` : name)).join(" ")}`;
+  return `${installOf(fileURLToPath(import.meta.url), process.cwd())} ${missing.map((name) => (versions[name] ? `${name}@${versions[name]}` : name)).join(" ")}`;
+};
+
+/** The command that installs a package where the file `from` of this program finds it. `cwd` is where the command is run. */
+export const installOf = (from: string, cwd: string): string => {
+  const at = from.split(sep).indexOf("node_modules");
+  if (at < 0) return "npm install";
+  const folder = from.split(sep).slice(0, at).join(sep) || sep;
+  // npm's folder of global packages belongs to no project.
+  if (!existsSync(join(folder, "package.json"))) return "npm install --global";
+  const isInside = !relative(folder, cwd).startsWith("..");
+  return isInside && dirname(folder) !== folder ? "npm install" : `npm install --prefix ${folder}`;
 };
 
 const isThere = (name: string): boolean => {

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { root, startProcess } from "#test/harness/process.ts";
@@ -13,10 +14,10 @@ import { clearUp, requirementsOf } from "./requirements.ts";
 const key = "rest-key-of-the-audit";
 const rpcToken = "rpc-token-of-the-audit";
 const webhookToken = "webhook-token-of-the-audit";
-const startAudited = (rateLimit = { maxRequests: 0, windowMs: 3_600_000 }) =>
+const startAudited = (rateLimit = { maxRequests: 0, windowMs: 3_600_000 }, skills = skillsFolder(SUMMARISE)) =>
   startProcess({
     config: {
-      skills: { dirs: [skillsFolder(SUMMARISE)] },
+      skills: { dirs: [skills] },
       agents: { main: { backend: "echo" } },
       gateway: {
         rest: { auth: { keys: [{ name: "audit", key }] } },
@@ -92,6 +93,11 @@ describe("an audit", () => {
     ]);
     const { status, stdout } = runProcess([audited.url, "--json"]);
     expect([status, JSON.parse(stdout).requirements]).toEqual([0, found]);
+  });
+
+  test("finds the same with the example skills, whose schemas refuse made-up params", async () => {
+    await using audited = await startAudited(undefined, join(root, "docs/examples/skills"));
+    expect(failing(await auditOf(targetAt(audited.url)))).toEqual([]);
   });
 
   test("looks at the rate limit when it may flood the gateway", async () => {

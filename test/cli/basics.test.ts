@@ -1,6 +1,8 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
-import { runCli } from "./cli.ts";
+import { emptyFolder, runCli } from "./cli.ts";
 
 test("prints its version", async () => {
   expect(await runCli(["--version"])).toEqual({ code: 0, out: `${manifest.version}\n`, err: "" });
@@ -22,4 +24,35 @@ test("says which token a call needs, and where it is given", async () => {
   const { code, err } = await runCli(["sessions", "list"]);
   expect(code).toBe(4);
   expect(err).toContain("This call needs an RPC token. Pass --rpc-token, or set RPC_TOKEN.");
+});
+
+test.each([
+  [
+    ["send", "main"],
+    "The argument <text> is missing: the message; @FILE for the text of a file, - for standard input.\nNext: agent-gateway send <agent> <text>\n",
+  ],
+  [
+    ["send", "main", "x", "--strem"],
+    "Unknown option '--strem'. Did you mean --no-stream?\nNext: agent-gateway send --help\n",
+  ],
+  [
+    ["health", "--timeout", "soon"],
+    "--timeout soon is not a whole number of at least 1.\nNext: agent-gateway health --help\n",
+  ],
+  [
+    ["call", "rpc.subscribe"],
+    "rpc.subscribe works only over the WebSocket at /rpc/ws.\nNext: agent-gateway events tail, or agent-gateway deliveries tail\n",
+  ],
+])("a mistake names what there is: %j", async (args, err) => {
+  expect(await runCli(args)).toEqual({ code: 2, out: "", err });
+});
+
+test("check finds a store in a folder that is not there, and a configuration without a secret", async () => {
+  const cwd = emptyFolder();
+  const store = 'store: { type: "sqlite", path: "./nope/gateway.db" },';
+  writeFileSync(join(cwd, "gateway.json5"), `{\n${store}\nagents: { main: { backend: "echo" } } }`);
+  const { code, out, err } = await runCli(["check"], { cwd });
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err).toContain("Warning: Nothing can be called: no surface has a secret.");
+  expect(err).toMatch(/gateway\.json5:2.*store\.path is in a folder that is not there: mkdir -p \S+nope\n$/);
 });

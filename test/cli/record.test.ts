@@ -132,7 +132,7 @@ test("deliveries replay sends a request again, with another body if it is given 
   expect([edited.code, edited.out]).toEqual([0, expect.stringContaining("Look: fan")]);
   expect(await run(["deliveries", "replay", id, "--body", "{"])).toMatchObject({
     code: 2,
-    err: expect.stringContaining("--body is no JSON"),
+    err: expect.stringContaining("--body is not JSON"),
   });
 });
 
@@ -194,4 +194,31 @@ test("open prints the page of an id, with a code in the fragment that signs in o
   await expect(redeem()).rejects.toMatchObject({ name: "unauthenticated" });
   expect((await run(["open", "agent:main:main"])).out).toContain("/console/s/agent%3Amain%3Amain#");
   expect(await run(["open", "what"])).toMatchObject({ code: 2, err: expect.stringContaining("what is no id") });
+});
+
+test("hooks send signs with the secret of this folder's configuration, and only for this machine", async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, "push.json"), '{"who":"ann"}');
+  const verify = '{ type: "github", secret: "${GITHUB_SECRET}" }';
+  writeFileSync(join(cwd, "gateway.json5"), `{ webhooks: { mappings: { github: { verify: ${verify} }, alert: {} } } }`);
+  const send = ["hooks", "send", "push.json", "--as", "github", "--mapping"];
+  expect(await run([...send, "github"], { cwd, env: { GITHUB_SECRET: secrets.GITHUB_SECRET } })).toMatchObject({
+    ...{ code: 2, err: expect.stringContaining("--secret-env GITHUB_SECRET\n") },
+  });
+  writeFileSync(join(cwd, "gateway.env"), `GITHUB_SECRET=${secrets.GITHUB_SECRET}\n`);
+  expect(await run([...send, "github"], { cwd })).toMatchObject({ code: 0 });
+  expect(await run([...send, "nope"], { cwd })).toMatchObject({
+    ...{ code: 2, err: expect.stringContaining("no verify.secret for nope. The mappings are github, alert.\n") },
+  });
+  expect(await run([...send, "github", "--url", "http://gateway.test"], { cwd })).toMatchObject({
+    ...{ code: 2, err: expect.stringContaining("There is no secret to sign with.\n") },
+  });
+});
+
+test("hooks send names the mappings that there are", async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, "push.json"), "{}");
+  expect(await run(["hooks", "send", "push.json", "--mapping", "nope"], { cwd })).toMatchObject({
+    ...{ code: 5, err: "No mapping is named nope. The mappings are github, alert.\nNext: name one: --mapping NAME\n" },
+  });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "#config/load.ts";
-import { missingPackages } from "#gateway/packages.ts";
+import { installOf, missingPackages } from "#gateway/packages.ts";
 import { load, refused, withSections } from "./configs.ts";
 
 const built = { stores: ["memory"], backends: ["echo", "model", "http", "a2a", "command", "acp"] };
@@ -101,4 +101,15 @@ test("what a kind of backend needs is told by the packages' names and versions",
   expect(missingPackages(["memory", "echo", "model", "openai", "http", "a2a", "acp", "tools"])).toBeUndefined();
   expect(missingPackages(["model", "@ai-sdk/mistral"])).toBeUndefined();
   expect(missingPackages(["model", "@ai-sdk/nobody"])).toBe("npm install @ai-sdk/nobody");
+});
+
+test("the command that installs a package puts it where this program finds it", () => {
+  const folder = mkdtempSync(join(tmpdir(), "install-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "node_modules/agent-gateway/dist/main.js");
+  expect(installOf("/src/agent-gateway/dist/main.js", "/anywhere")).toBe("npm install");
+  expect(installOf(file, folder)).toBe("npm install --global");
+  writeFileSync(join(folder, "package.json"), "{}");
+  expect(installOf(file, join(folder, "below"))).toBe("npm install");
+  expect(installOf(file, "/")).toBe(`npm install --prefix ${folder}`);
 });

@@ -56,7 +56,7 @@ describe("backup refuses in a sentence", () => {
   });
 
   test.each([
-    [[], "Missing required argument 'to'."],
+    [[], "The argument <to> is missing: the new file."],
     [["copy.db", "more.db"], "Too many arguments"],
     [["copy.db", "--stoer", "x"], "Unknown option '--stoer'. Did you mean --store?"],
   ])("%j, which is wrong usage", async (args, sentence) => {

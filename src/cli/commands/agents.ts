@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { calling } from "../calling.ts";
 import { cut, fields, oneLine, printItem, printList } from "../output.ts";
 import { styled } from "../terminal.ts";
-import { shortTime } from "../values.ts";
+import { count, shortTime } from "../values.ts";
 
 export const addAgents = (program: Command): void => {
   const agents = program
@@ -130,9 +130,10 @@ export const addAgents = (program: Command): void => {
   );
 };
 
+const waits = (events: number): string => `${count(events, "event")} ${events === 1 ? "waits" : "wait"}`;
 const BEATS: Record<"started" | "nothing-waiting" | "running" | "paused", (waiting: number) => string> = {
-  started: (waiting) => `A beat began. ${waiting} events wait for it.`,
+  started: (waiting) => `A beat began. ${waits(waiting)} for it.`,
   "nothing-waiting": () => "No event waits, so no beat began.",
   running: () => "A beat runs already.",
-  paused: (waiting) => `The agent is paused, so no beat began. ${waiting} events wait.`,
+  paused: (waiting) => `The agent is paused, so no beat began. ${waits(waiting)}.`,
 };

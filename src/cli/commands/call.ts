@@ -24,6 +24,11 @@ export const addCalls = (program: Command): void => {
       ),
     async ({ gateway, options, signal }, method, pairs) => {
       const { methods } = await import("#generated/methods.ts");
+      if (method === "rpc.subscribe" || method === "rpc.unsubscribe")
+        throw new UsageError(
+          `${method} works only over the WebSocket at /rpc/ws.`,
+          "agent-gateway events tail, or agent-gateway deliveries tail",
+        );
       const row = Object.hasOwn(methods, method) ? methods[method as keyof typeof methods] : undefined;
       if (row === undefined)
         throw unknown(`There is no method ${method}.`, method, Object.keys(methods), "agent-gateway openrpc");
@@ -64,9 +69,9 @@ export const addCalls = (program: Command): void => {
     async (given, verb, path, pairs) => {
       const { sendRaw } = await import("../raw-request.ts");
       const method = verb.toUpperCase();
-      if (!VERBS.includes(method)) throw new UsageError(`${verb} is no verb. There are: ${VERBS.join(", ")}.`);
+      if (!VERBS.includes(method)) throw new UsageError(`${verb} is not a verb. There are: ${VERBS.join(", ")}.`);
       if (!path.startsWith("/"))
-        throw new UsageError(`${path} is no path. It begins with a slash, such as /api/v1/turns.`);
+        throw new UsageError(`${path} is not a path. It begins with a slash, such as /api/v1/turns.`);
       const { data, header } = given.options;
       if (data !== undefined && pairs.length > 0)
         throw new UsageError("Give the body by --data or by fields, not both.");

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { calling } from "../calling.ts";
 import { oneLine, printItem, printList } from "../output.ts";
 import { print, styled } from "../terminal.ts";
-import { momentOf } from "../values.ts";
+import { momentOf, wholeNumber } from "../values.ts";
 
 export const addHealth = (program: Command): void => {
   calling<{ live?: boolean; timeout: string }>(
@@ -19,7 +19,7 @@ export const addHealth = (program: Command): void => {
         "\nExamples:\n  agent-gateway health\n  HEALTHCHECK CMD agent-gateway health --url http://127.0.0.1:18789",
       ),
     async ({ gateway, options, signal }) => {
-      const wish = { signal, timeoutMs: Number(options.timeout) || 3_000, maxRetries: 0 };
+      const wish = { signal, timeoutMs: wholeNumber(options.timeout, "--timeout"), maxRetries: 0 };
       if (options.live) {
         const { status, version } = await gateway.ops.healthz(wish);
         return printItem(options, { status, version }, status, () => `It lives, version ${version}.`);
@@ -96,8 +96,8 @@ export const addHealth = (program: Command): void => {
             right: true,
           },
           { title: "FAILED", of: ({ counts }) => counts.turns.failed, right: true },
-          { title: "TOKENS IN", of: ({ counts }) => counts.tokens.input, right: true },
-          { title: "OUT", of: ({ counts }) => counts.tokens.output, right: true },
+          { title: "TOKENS IN", of: ({ counts }) => tokensOf(counts, "input"), right: true },
+          { title: "OUT", of: ({ counts }) => tokensOf(counts, "output"), right: true },
           { title: "COST", of: ({ counts }) => counts.tokens.cost?.toFixed(4), right: true },
           {
             title: "MEAN",
@@ -145,3 +145,9 @@ export const addHealth = (program: Command): void => {
     },
   );
 };
+
+type Counts = import("#generated/clients/typescript/src/rpc.ts").types.UsageCounts;
+
+/** The tokens that turns used, or nothing where no turn reported any. */
+const tokensOf = ({ turns, tokens }: Counts, which: "input" | "output"): number | null =>
+  turns.untold !== undefined && turns.untold >= turns.completed ? null : tokens[which];

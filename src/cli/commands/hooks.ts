@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
+import type { Gateway } from "#generated/clients/typescript/src/index.ts";
 import type { DryRun, DryRunRequest, MappedPayload } from "#generated/clients/typescript/src/rest-types.ts";
 import { calling } from "../calling.ts";
-import { UsageError } from "../failures.ts";
+import { CliError, NOT_FOUND, UsageError } from "../failures.ts";
 import { fields, oneLine, printItem } from "../output.ts";
 import { styled } from "../terminal.ts";
 import { headersOf, jsonOf, readFile } from "../values.ts";
@@ -84,15 +85,26 @@ export const addHooks = (program: Command): void => {
       if (options.as === undefined) {
         const wish = { signal, headers: headersOf(options.header), ...(options.id && { idempotencyKey: options.id }) };
         const body = jsonOf(text, file) as MappedPayload;
-        const sent = options.mapping
-          ? gateway.hooks.mappedByName(options.mapping, body, wish)
-          : gateway.hooks.mapped(body, wish);
+        const { mapping } = options;
+        if (mapping === undefined) return printSent(options, (await gateway.hooks.mapped(body, wish)) as Sent);
+        const sent = gateway.hooks.mappedByName(mapping, body, wish).catch(async (error: unknown) => {
+          throw (await noMapping(gateway, mapping, signal)) ?? error;
+        });
         return printSent(options, (await sent) as Sent);
       }
       const { sendSigned } = await import("../signed-webhook.ts");
       printSent(options, (await sendSigned({ address, options, signal }, options.as, text)) as Sent);
     },
   );
+};
+
+/** Why a webhook was refused, if the gateway says that it has no such mapping. It says so to a key that may ask. */
+const noMapping = async (gateway: Gateway, mapping: string, signal: AbortSignal): Promise<CliError | undefined> => {
+  const mappings = await gateway.mappings.list({ signal, maxRetries: 0 }).catch(() => undefined);
+  const names = mappings?.mappings.map(({ name }) => name);
+  if (names === undefined || names.includes(mapping)) return undefined;
+  const { listed } = await import("../signed-webhook.ts");
+  return new CliError(`No mapping is named ${mapping}.${listed(names)}`, NOT_FOUND, "name one: --mapping NAME");
 };
 
 type Sent = { message?: string; deliveryId?: string; turnId?: string; mapping?: string; sessionId?: string };

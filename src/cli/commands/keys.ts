@@ -71,7 +71,7 @@ export const addKeys = (program: Command): void => {
     async ({ gateway, options, signal }, id = "") => {
       const overlap = options.overlap === undefined ? undefined : lengthOf(options.overlap);
       if (options.overlap !== undefined && overlap === undefined)
-        throw new UsageError(`--overlap ${options.overlap} is no length of time. Write 30m, 12h or 1d.`);
+        throw new UsageError(`--overlap ${options.overlap} is not a length of time. Write 30m, 12h or 1d.`);
       const made = await gateway.keys.rotate(
         id,
         overlap === undefined ? undefined : { overlap_seconds: overlap / 1_000 },
@@ -104,6 +104,6 @@ export const addKeys = (program: Command): void => {
 const endOf = (when: string): string => {
   const length = lengthOf(when);
   const at = length === undefined ? Date.parse(when) : Date.now() + length;
-  if (Number.isNaN(at)) throw new UsageError(`--expires ${when} is no time. Write 30d, or 2027-03-01.`);
+  if (Number.isNaN(at)) throw new UsageError(`--expires ${when} is not a time. Write 30d, or 2027-03-01.`);
   return new Date(at).toISOString();
 };

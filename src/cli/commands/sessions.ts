@@ -4,7 +4,7 @@ import { calling } from "../calling.ts";
 import { confirmed } from "../confirm.ts";
 import { cut, fields, oneLine, printItem, printList } from "../output.ts";
 import { styled, withProgress } from "../terminal.ts";
-import { shortTime, wholeNumber } from "../values.ts";
+import { count, shortTime, wholeNumber } from "../values.ts";
 
 export const addSessions = (program: Command): void => {
   const sessions = program
@@ -73,7 +73,7 @@ export const addSessions = (program: Command): void => {
       const { before, after, compacted, reason } = done;
       printItem(options, done, sessionId, () =>
         compacted
-          ? `${sessionId} went from ${before.messages} to ${after.messages} messages, and from about ${before.tokens} to ${after.tokens} tokens.`
+          ? `${sessionId} went from ${before.messages} to ${count(after.messages, "message")}, and from about ${before.tokens} to ${after.tokens} tokens.`
           : `Nothing was compacted. ${reason?.replace("`keep`", "--keep") ?? "There is nothing to compact."}`,
       );
     },
@@ -89,7 +89,10 @@ export const addSessions = (program: Command): void => {
     async ({ gateway, options, signal }, sessionId = "") => {
       await confirmed(`Delete ${oneLine(sessionId)} with all its messages?`, options, signal);
       const done = await gateway.rpc.session.delete({ sessionId }, { signal });
-      const turns = done.turnsCancelled === 0 ? "" : ` ${done.turnsCancelled} turns were cancelled.`;
+      const turns =
+        done.turnsCancelled === 0
+          ? ""
+          : ` ${count(done.turnsCancelled, "turn")} ${done.turnsCancelled === 1 ? "was" : "were"} cancelled.`;
       printItem(options, done, sessionId, () => `${sessionId} is deleted.${turns}`);
     },
   );
@@ -117,7 +120,7 @@ const sessionWords = ({ session, summary, messages, nextCursor }: types.SessionD
 const messageWords = ({ role, text, createdAt, toolCalls = [], compacted }: types.Message): string => {
   const failed = toolCalls.filter(({ ok }) => !ok).length;
   const calls =
-    toolCalls.length === 0 ? "" : ` (${toolCalls.length} tool calls${failed > 0 ? `, ${failed} failed` : ""})`;
+    toolCalls.length === 0 ? "" : ` (${count(toolCalls.length, "tool call")}${failed > 0 ? `, ${failed} failed` : ""})`;
   const head = `${shortTime(createdAt)}  ${styled("bold", role)}${calls}${compacted ? " (compacted)" : ""}`;
   return `${head}\n${text.replace(/^/gm, "  ")}`;
 };

@@ -81,7 +81,8 @@ export const checkSkills = (
 ): void => {
   for (const skillId of skillIds) {
     if (skills.find(skillId) && hasSkill(agent, skillId)) continue;
-    const meant = suggest(skillId, skillsOf(skills, agent));
+    const its = skillsOf(skills, agent);
+    const meant = its.length === 0 ? " It has no skills." : suggest(skillId, its);
     throw new GatewayError("skill-not-found", `The agent ${agent.name} has no skill ${quoted(skillId)}.${meant}`);
   }
 };
