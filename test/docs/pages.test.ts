@@ -83,7 +83,7 @@ describe("docs/quickstart.md", () => {
     const config = blocks.find(({ name }) => name === "gateway.json5");
     const shell = blocks.filter(({ language }) => language === "sh").map(({ text }) => text);
     const [skill, secrets, start, load, ...calls] = shell as [string, string, string, string, ...string[]];
-    expect(start).toMatch(/^unset [\w ]+ # .*\nnpm start\n$/);
+    expect(start).toMatch(/^unset [\w ]+\nnpm start\n$/);
 
     await using folder = await startProcess({ config: "{ agents: { main: { backend: 'echo' } } }" });
     for (const text of [skill, secrets]) await paste(text, {}, folder.folder);
