@@ -1,5 +1,7 @@
 import type { ConfigValue } from "#generated/rest-types.ts";
+import { HIDDEN } from "#kit/secret-headers.ts";
 import { type CheckedConfig, surfacesOn } from "./config.ts";
+import { isSecretArgument } from "./hidden-values.ts";
 import { dotted, type Path, type Source, valueAt } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
 import { isSecretName, secretsOf } from "./secrets.ts";
@@ -11,17 +13,22 @@ export type EffectiveValue = Omit<ConfigValue, "value"> & { value: unknown };
 export type Override = { value: string | number; origin: "flag" | "environment"; variable: string | null };
 type Overrides = { host: Override | undefined; port: Override | undefined };
 
-const HIDDEN = "[hidden]";
-
 /** Every leaf of a checked configuration with its origin. Made while it is read, so that nothing holds its secrets afterwards. */
-export function effectiveValues(checked: CheckedConfig, source: Source, overrides: Overrides): EffectiveValue[] {
+export function effectiveValues(
+  checked: CheckedConfig,
+  source: Source,
+  overrides: Overrides,
+  hidden: readonly string[],
+): EffectiveValue[] {
   const found = secretsOf(checked);
   const secrets = new Set(found.map(({ path }) => pathText(path)));
   const texts = new Set<unknown>(found.map(({ value }) => value));
   const variables = new Set(found.flatMap(({ path }) => variablesOf(valueAt(source.value, path))));
   // A secret may stand in a second place, whose key does not say so.
   const isRepeated = (value: unknown, written: unknown) =>
-    texts.has(value) || variablesOf(written).some((name) => variables.has(name));
+    texts.has(value) ||
+    (typeof value === "string" && hidden.some((one) => value.includes(one))) ||
+    variablesOf(written).some((name) => variables.has(name));
   const { tree, listener } = withDerived(checked);
   const overridden = new Map<string, Override>();
   for (const key of ["host", "port"] as const) {
@@ -148,13 +155,6 @@ function isSecret(path: Path, value: unknown, written: unknown, checked: Checked
   if (/url$/i.test(key) && (variables.length > 0 || /[@?#]/.test(value))) return true;
   if (key === "run" && (variables.length > 0 || isSecretArgument(path, value, checked))) return true;
   return /:\/\/[^/\s]*@/.test(value) || /\b(bearer|basic)\s+\S{16}|\bgw_[\w-]{20}/i.test(value);
-}
-
-/** An argument like `--api-key=…`, or the one after `--api-key`. */
-function isSecretArgument(path: Path, value: string, checked: CheckedConfig): boolean {
-  const before = valueAt(checked, [...path.slice(0, -1), Number(path.at(-1)) - 1]);
-  const isFlag = (text: unknown) => typeof text === "string" && text.startsWith("-") && isSecretName(text);
-  return (isFlag(value) && value.includes("=")) || isFlag(before) || /^\w*(key|token|secret)\w*=/i.test(value);
 }
 
 const pathText = (path: Path): string => path.join(".");

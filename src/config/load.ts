@@ -9,6 +9,7 @@ import { checkMappings } from "./check-mappings.ts";
 import { type CheckedConfig, type Config, type Frozen, listenersOf, resolveConfig } from "./config.ts";
 import { type EffectiveValue, effectiveValues, type Override } from "./effective.ts";
 import { readCertificates, readInstructions, readSource, tracesOf } from "./files.ts";
+import { hiddenValues } from "./hidden-values.ts";
 import {
   ConfigError,
   type ConfigProblem,
@@ -21,7 +22,7 @@ import {
   unwritten,
 } from "./problems.ts";
 import { resolveReferences } from "./references.ts";
-import { checkReferences, checkSecrets, secretsInClear } from "./secrets.ts";
+import { checkReferences, checkSecrets } from "./secrets.ts";
 
 export type LoadedConfig = {
   config: Config;
@@ -33,7 +34,7 @@ export type LoadedConfig = {
   /** Its values as an operator may see them, with their origins, and when they were read. */
   values: readonly EffectiveValue[];
   loadedAt: number;
-  /** The secrets that no log may hold. */
+  /** The values that nothing may show: see `hiddenValues`. */
   secrets: readonly string[];
   tryOut: TryOut | null;
 };
@@ -66,7 +67,9 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   const address = addressFrom(options);
   // Only a file refers to variables; a program's values are taken as they are.
   const references =
-    source.file === null ? { value: source.value, faults: [] } : resolveReferences(source.value, options.env);
+    source.file === null
+      ? { value: source.value, faults: [], filled: [] }
+      : resolveReferences(source.value, options.env);
   const { checked, faults } = await conform(structuredClone(references.value), source.value);
   // A value that a missing variable would have given is not held to the schema: one mistake, one sentence.
   const unresolved = new Set(references.faults.map(({ path }) => dotted(path)));
@@ -90,14 +93,15 @@ export async function settle(source: Source, options: LoadOptions): Promise<Load
   await checkSkills(checked, source.file, findings);
   refuseIf(source, findings.faults);
 
+  const secrets = hiddenValues(checked, references.filled, options.env);
   return {
     config: freeze(resolveConfig(checked, { file: source.file, ...address, tls, instructions })),
     file: source.file,
     files: { ...certificates, ...texts },
     warnings: findings.warnings.map((fault) => showProblem(locate(source, fault))),
-    values: effectiveValues(checked, source, address.overrides),
+    values: effectiveValues(checked, source, address.overrides, secrets),
     loadedAt: Date.now(),
-    secrets: secretsInClear(checked),
+    secrets,
     tryOut: null,
   };
 }

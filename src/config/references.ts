@@ -1,12 +1,19 @@
 import { type Fault, type Path, setKey } from "./problems.ts";
 
+/** A value that a reference put into a text: the variable, the whole text, and the place of the value in it. */
+export type Filled = { path: Path; name: string; value: string; text: string; at: number };
+
 /**
  * Puts environment variables in place of `${NAME}` in every text; `$${` stands for `${`. A reference without a value is a
  * fault that names the variable, never its value. A dollar sign before a template's `{body.…}` or `{headers.…}` is itself.
  */
-export function resolveReferences(value: unknown, env: NodeJS.ProcessEnv): { value: unknown; faults: Fault[] } {
+export function resolveReferences(
+  value: unknown,
+  env: NodeJS.ProcessEnv,
+): { value: unknown; faults: Fault[]; filled: Filled[] } {
   const faults: Fault[] = [];
-  return { value: resolve(value, []), faults };
+  const filled: Filled[] = [];
+  return { value: resolve(value, []), faults, filled };
 
   function resolve(node: unknown, path: Path): unknown {
     if (typeof node === "string") return node.includes("${") ? fill(node, path) : node;
@@ -18,22 +25,34 @@ export function resolveReferences(value: unknown, env: NodeJS.ProcessEnv): { val
   }
 
   function fill(text: string, path: Path): string {
-    return text.replace(/\$\$\{|\$\{([^}]*)(\}?)/g, (whole, name: string | undefined, end: string) => {
-      if (name === undefined) return "${";
-      if (/^(body|headers)\./.test(name)) return whole;
-      const fault = (message: string): string => {
-        faults.push({ path, on: "value", message });
-        return whole;
-      };
-      if (end === "" || !/^[A-Za-z_]\w*$/.test(name)) {
-        return fault(
-          `holds "\${" without the name of a variable and "}": write \${NAME}, or $\${ for the text itself.`,
-        );
-      }
-      const found = env[name];
-      if (found === undefined) return fault(`refers to the variable ${name}, which is not set: set it.`);
-      return found.trim() === "" ? fault(`refers to the variable ${name}, which is empty: give it a value.`) : found;
-    });
+    const values: Omit<Filled, "path" | "text">[] = [];
+    let grown = 0;
+    const whole = text.replace(
+      /\$\$\{|\$\{([^}]*)(\}?)/g,
+      (reference, name: string | undefined, end: string, at: number) => {
+        const found = valueIn(reference, name, end, path);
+        if (name !== undefined && found !== reference) values.push({ name, value: found, at: at + grown });
+        grown += found.length - reference.length;
+        return found;
+      },
+    );
+    for (const one of values) filled.push({ path, text: whole, ...one });
+    return whole;
+  }
+
+  function valueIn(whole: string, name: string | undefined, end: string, path: Path): string {
+    if (name === undefined) return "${";
+    if (/^(body|headers)\./.test(name)) return whole;
+    const fault = (message: string): string => {
+      faults.push({ path, on: "value", message });
+      return whole;
+    };
+    if (end === "" || !/^[A-Za-z_]\w*$/.test(name)) {
+      return fault(`holds "\${" without the name of a variable and "}": write \${NAME}, or $\${ for the text itself.`);
+    }
+    const found = env[name];
+    if (found === undefined) return fault(`refers to the variable ${name}, which is not set: set it.`);
+    return found.trim() === "" ? fault(`refers to the variable ${name}, which is empty: give it a value.`) : found;
   }
 }
 

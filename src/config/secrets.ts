@@ -60,7 +60,7 @@ const SECRETS: readonly { at: string; surface: string; token?: true; type?: stri
 const PROOFS: readonly string[] = [
   ...["providers.*.apiKey", "providers.*.headers.*"],
   ...["agents.*.http.headers.*", "agents.*.a2a.headers.*", "agents.*.command.env.*", "agents.*.acp.env.*"],
-  ...["tools.*.headers.*", "tools.*.env.*"],
+  ...["tools.*.headers.*", "tools.*.env.*", "gateway.tracing.headers.*"],
 ];
 
 /** The texts at a place. */
@@ -156,31 +156,12 @@ export function checkReferences(config: CheckedConfig, written: unknown, { refus
 }
 
 /** All headers and variables that are sent, keys of providers, and the addresses of databases. */
-const proofsOf = (config: CheckedConfig) =>
+export const proofsOf = (config: CheckedConfig) =>
   [...PROOFS, ...(config.store.type === "postgres" ? ["store.url"] : [])].flatMap((at) =>
     textsAt(config, at.split(".")).map((proof) => {
       return { ...proof, name: String(proof.path.findLast((step) => typeof step === "string")) };
     }),
   );
-
-/** The secrets that the running gateway holds in clear: also the part after `Bearer `, and the password in an address. */
-export const secretsInClear = (config: CheckedConfig): string[] => [
-  ...secretsOf(config).flatMap(({ token, value }) => (token ? [] : [value])),
-  ...proofsOf(config).flatMap(({ name, value }) => {
-    if (name === "url") return passwordOf(value);
-    return isSecretName(name) || /key$/i.test(name) ? [value, value.slice(value.indexOf(" ") + 1)] : [];
-  }),
-];
-
-/** As the address has it, and as it is meant. */
-function passwordOf(url: string): string[] {
-  const password = URL.canParse(url) ? new URL(url).password : "";
-  try {
-    return password === "" ? [] : [password, decodeURIComponent(password)];
-  } catch {
-    return [password];
-  }
-}
 
 /** True if a name says that its value is a secret: `apiKey` and `API_KEY` as `api-key`. */
 export const isSecretName = (name: string): boolean =>

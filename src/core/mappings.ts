@@ -2,7 +2,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { quoted, suggest } from "#kit/fault-words.ts";
 import { excerptOf, type Lookup, lookUp, type MappedRequest, parseLookup, textOf } from "#kit/mapping-paths.ts";
 import { fillTemplate, parseTemplate, type Template } from "#kit/mapping-template.ts";
-import { isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
+import { HIDDEN, isSecretHeader, withoutCredentials } from "#kit/secret-headers.ts";
 
 export type { MappedRequest };
 
@@ -70,8 +70,6 @@ export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss |
 /** The expected values of a mapping by their paths, as they may be shown. */
 export const matchOf = ({ pairs }: Mapping): Record<string, string[]> =>
   Object.fromEntries(pairs.map(({ path, hidden, expected }) => [path, hidden ? [HIDDEN] : [...expected]]));
-
-const HIDDEN = "[hidden]";
 
 /** Matches, and renders the message. One that says nothing does not match: no agent is called for it. */
 export const tryMapping = (mapping: Mapping, request: MappedRequest, limit: number): Trial => {

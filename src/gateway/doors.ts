@@ -27,7 +27,7 @@ import {
 type DoorsParts = Omit<SurfaceParts, "config" | "access" | "recordBodies" | "refusals" | "isServed" | "servedAt"> & {
   config: Config;
   /** A text without the secrets that the logs hide. */
-  hideSecrets: (text: string) => string;
+  hide: (text: string) => string;
 };
 
 /** The build, seen from the sources, from `dist/main.js`, and from a chunk beside it. */
@@ -65,7 +65,7 @@ export const createDoors = (given: DoorsParts) => {
       access.hooks.identify(hash) !== undefined ||
       access.identifyConsole(hash) !== undefined,
   );
-  const headerLines = createHeaderLines((line) => hideTokens(given.hideSecrets(line)), clock);
+  const headerLines = createHeaderLines((line) => hideTokens(given.hide(line)), clock);
   /** A key that is not known any more loses its streams. */
   const recheckKeys = () =>
     underWay.recheckKeys(
@@ -133,7 +133,7 @@ export const createDoors = (given: DoorsParts) => {
     /** The entry of a listener's requests, and of those that ask for a WebSocket. */
     front: (listener: number) => {
       const onRequest = createFront({
-        ...{ underWay, guard, headerLines, recordBodies, refusals, events, clock },
+        ...{ underWay, guard, headerLines, recordBodies, refusals, events, clock, hideInJson: given.hideInJson },
         doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
         hsts: () => at(listener).hsts,

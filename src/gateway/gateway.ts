@@ -16,6 +16,7 @@ import type { Logger } from "#observe/logger.ts";
 import { createLoopLag } from "#observe/loop-lag.ts";
 import { createRegistry, type Metric } from "#observe/metrics.ts";
 import { registerProcessMetrics } from "#observe/process-metrics.ts";
+import { hidingStore } from "#store/hiding.ts";
 import type { Store } from "#store/store.ts";
 import { connectionsThatFit } from "#wire/http/connection-limit.ts";
 import { type Listening, listen } from "#wire/http/listen.ts";
@@ -102,7 +103,8 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const lag = createLoopLag();
   registerProcessMetrics(registry, { version, lag });
   const { wrapStore = (own: Store) => own, requestMs } = options;
-  const store = wrapStore(await openStore(config.store, { clock, notice: events.storeNoticed }));
+  const hiding = { hide: logger.hideIn, hideInJson: logger.hideInJson };
+  const store = hidingStore(wrapStore(await openStore(config.store, { clock, notice: events.storeNoticed })), hiding);
   const isShort = createPressure(clock);
   let draining: Promise<void> | undefined;
   const admit = () => {
@@ -130,7 +132,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   const traces =
     tracing &&
     (await import("./tracing.ts")).startTracing({
-      ...{ settings: tracing, config: () => running, core, events, clock, version },
+      ...{ settings: tracing, config: () => running, core, events, clock, version, hideInJson: logger.hideInJson },
       follow: (follower) => followers.add(follower),
     });
   /** Resolves when the latest configuration is in force. */
@@ -148,7 +150,7 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     isDraining: () => draining !== undefined,
     configState: () => options.configState?.() ?? atStart,
     uptimeMs: () => clock.monotonic() - began,
-    hideSecrets: logger.hideIn,
+    ...hiding,
     socketTimes: options.socketTimes,
     extraMethods: options.extraMethods,
   });

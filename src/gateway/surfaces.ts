@@ -48,6 +48,8 @@ export type SurfaceParts = {
   events: Events;
   registry: Registry;
   version: string;
+  /** JSON without the secrets of the configuration. */
+  hideInJson: (json: string) => string;
   uptimeMs: () => number;
   recordBodies: () => boolean;
   refusals: Refusals;
@@ -178,7 +180,7 @@ const OPENAI_CLOSED =
 
 /** The 12 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
 export const createRpc = (parts: SurfaceParts, documents: () => Promise<Documents>) => {
-  const { core, config, access, clock, events, servedAt } = parts;
+  const { core, config, access, clock, events, servedAt, hideInJson } = parts;
   const rateLimit = rateLimitOf(core.store, "rpc", clock, () => config().gateway.rpc.rateLimit).count;
   const placeOf = (call: WireCall | undefined) => servedAt(call, "rpc");
   const startedAt = new Date(clock.now() - parts.uptimeMs()).toISOString();
@@ -188,7 +190,7 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
   );
   const table: RpcMethods = new Map([...own, ...(parts.extraMethods ?? [])]);
   // The calls of a token are counted over both transports.
-  const dispatchOf = (methods: RpcMethods) => createRpcDispatch(methods, { events, rateLimit });
+  const dispatchOf = (methods: RpcMethods) => createRpcDispatch(methods, { events, rateLimit, hideInJson });
   const http = createRpcHttpDoor({
     dispatch: dispatchOf(table),
     identify: (hash) => access().identifyRpc(hash),
@@ -196,7 +198,7 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
     bodyLimit: () => config().limits.rpcBody,
   });
   const socket = createRpcSocketDoor({
-    ...{ clock, events, recordBodies: parts.recordBodies, servedAt: placeOf },
+    ...{ clock, events, recordBodies: parts.recordBodies, servedAt: placeOf, hideInJson },
     dispatch: dispatchOf(withSocketCalls(table)),
     store: core.store,
     gatewayStream: core.gatewayStream,

@@ -21,6 +21,8 @@ type TracingParts = {
   events: Events;
   clock: Clock;
   version: string;
+  /** JSON without the secrets of the configuration. */
+  hideInJson: (json: string) => string;
   follow: (follower: TurnFollower) => void;
 };
 
@@ -38,7 +40,7 @@ export const startTracing = (parts: TracingParts): { close(): Promise<void> } =>
   const { settings, core, events, clock, version } = parts;
   const sink: SpanSink = createOtlpSink({
     ...settings,
-    ...{ clock, version },
+    ...{ clock, version, hideInJson: parts.hideInJson },
     onDrop: (reason, count, detail) => events.spansDropped({ reason, count, detail }),
   });
   const reading = new Set<Promise<void>>();

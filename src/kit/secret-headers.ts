@@ -1,3 +1,6 @@
+/** This stands in place of a secret. */
+export const HIDDEN = "[hidden]";
+
 /** Headers that are, or hold, a secret or a proof of one, by how they are called: `authorization`, `x-gitlab-token`, `stripe-signature` … */
 const SECRET =
   /authori[sz]ation|authenticat|cookie|signature|token|secret|passw|hmac|jwt|assertion|credential|client-cert|(?:api|auth|access|private|subscription|functions)-?key|^sec-websocket-protocol$/;

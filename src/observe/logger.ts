@@ -32,8 +32,9 @@ export interface Logger extends AsyncDisposable {
   writes(level: Level): boolean;
   /** From now on these secrets appear in no line. */
   hide(secrets: Iterable<string>): void;
-  /** The text with every such secret replaced, for other records of requests. */
+  /** The text with every such secret replaced, for records and answers; `hideInJson` takes JSON, which it stays. */
   hideIn(text: string): string;
+  hideInJson(json: string): string;
   /** Waits until no line is left to write, at most so long; says whether none is. */
   flush(deadlineMs?: number): Promise<boolean>;
   /** How many lines were dropped since the start. */
@@ -84,6 +85,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
     writes: (level) => rank[level] >= rank[lowest],
     hide: redactor.hide,
     hideIn: redactor.text,
+    hideInJson: redactor.jsonLine,
     flush: (deadlineMs = FLUSH_MS) => writer.flush(deadlineMs),
     dropped: writer.dropped,
     [Symbol.asyncDispose]: async () => {

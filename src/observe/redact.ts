@@ -1,10 +1,15 @@
+import { decode, type Escapes, formsOf } from "./secret-forms.ts";
+import { createTextFinder, type TextFinder } from "./text-finder.ts";
+
 /** This stands where a secret would have stood. */
 export const HIDDEN = "[hidden]";
 
-/** A shorter text is no secret: hiding it would cut every line to pieces. */
-const SHORTEST = 4;
-/** The newest written forms are kept, up to this many: tokens rotate, and memory must not grow with that. */
+/** The most forms of earlier secrets that stay hidden: secrets rotate, and memory must not grow with that. */
 const MOST_FORMS = 4096;
+/** How often an escape may be escaped once more. */
+const MOST_DECODED = 2;
+/** The most characters that an escape has for one: `%255Cu0073`. */
+const LONGEST_ESCAPE = 10;
 
 const secretKey = /(?:token|secret|password|passwd|cookie|authorization|apikey|signature|privatekey)s?$/;
 
@@ -21,22 +26,13 @@ export const isSecretKey = (key: string): boolean => {
   return isSecret;
 };
 
-/** The ways a secret comes to stand in a line: bare, escaped in JSON, in a URL, and in base64 as a WebSocket subprotocol. */
-const formsOf = (secret: string): string[] => {
-  const bytes = Buffer.from(secret);
-  const forms = [secret, bytes.toString("base64url"), bytes.toString("base64").replace(/=+$/, "")];
-  try {
-    forms.push(encodeURIComponent(secret));
-  } catch {
-    // a lone surrogate has no form in a URL
-  }
-  return forms.flatMap((form) => [form, JSON.stringify(form).slice(1, -1)]);
-};
-
 interface Redactor {
-  /** From now on these secrets appear in no line. */
+  /**
+   * From now on these secrets appear in no text. All of them stay hidden until the next call; of earlier ones the newest forms, up to
+   * 4096.
+   */
   hide(secrets: Iterable<string>): void;
-  /** The text with every hidden secret replaced. */
+  /** The text with every hidden secret replaced, in whatever form; the same text where there is none. */
   text(text: string): string;
   /** A line of JSON with every hidden secret replaced. It stays JSON, unless a secret spans its punctuation. */
   jsonLine(line: string): string;
@@ -44,14 +40,58 @@ interface Redactor {
   longest(): number;
 }
 
-const escaped = (text: string): string => text.replace(/[$()*+./?[\\\]^{|}-]/g, "\\$&");
+const BOTH: Escapes = { percent: true, backslash: true };
+/** For secrets that themselves hold what looks like an escape of the other kind. */
+const EITHER: readonly Escapes[] = [
+  { percent: true, backslash: false },
+  { percent: false, backslash: true },
+];
+
+/** A part of a text, from its first place to the one after its last. */
+type Range = [from: number, to: number];
 
 export const createRedactor = (): Redactor => {
-  const known = new Set<string>();
-  let forms: RegExp | undefined;
+  /** The hidden forms, the newest last. True for one that is a part of base64. */
+  const known = new Map<string, boolean>();
+  let finder: TextFinder | undefined;
+  let escaping: readonly Escapes[] = [];
   let longest = 0;
 
-  const text = (value: string): string => (forms ? value.replace(forms, HIDDEN) : value);
+  /** Every secret in the text, also where two overlap. `places` leads back to the text that it was decoded from. */
+  const addRanges = (ranges: Range[], text: string, places: Uint32Array | undefined): void => {
+    const { find, at } = finder as TextFinder;
+    for (let place = find(text, 0); place >= 0; place = find(text, place + 1)) {
+      const form = at(text, place);
+      const isPart = known.get(form) === true;
+      const from = isPart && isBase64(text, place - 1) ? place - 1 : place;
+      const end = place + form.length;
+      const to = isPart && isBase64(text, end) ? end + 1 : end;
+      ranges.push([places ? (places[from] as number) : from, places ? (places[to] as number) : to]);
+    }
+  };
+
+  const addDecodedRanges = (ranges: Range[], text: string, escapes: Escapes): void => {
+    let places: Uint32Array | undefined;
+    let decoded = decode(text, escapes);
+    for (let times = 0; decoded !== undefined && times < MOST_DECODED; times++) {
+      const outside = places;
+      ({ places } = decoded);
+      if (outside) for (let n = 0; n < places.length; n++) places[n] = outside[places[n] as number] as number;
+      addRanges(ranges, decoded.text, places);
+      decoded = decode(decoded.text, escapes);
+    }
+  };
+
+  const text = (value: string): string => {
+    if (finder === undefined) return value;
+    const isFound = finder.find(value, 0) >= 0;
+    const isEscaped = value.includes("%") || value.includes("\\");
+    if (!isFound && !isEscaped) return value;
+    const ranges: Range[] = [];
+    if (isFound) addRanges(ranges, value, undefined);
+    if (isEscaped) for (const escapes of escaping) addDecodedRanges(ranges, value, escapes);
+    return without(value, ranges);
+  };
   const hideIn = (_key: string, value: unknown): unknown => {
     if (typeof value === "string") return text(value);
     return typeof value === "number" && text(String(value)) !== String(value) ? HIDDEN : value;
@@ -59,28 +99,55 @@ export const createRedactor = (): Redactor => {
 
   return {
     hide: (secrets) => {
+      const current = new Set<string>();
       for (const secret of secrets) {
-        if (secret.length < SHORTEST) continue;
-        for (const form of formsOf(secret)) {
+        const { whole, parts } = formsOf(secret);
+        for (const form of [...whole, ...parts]) {
+          current.add(form);
+          const isPart = known.get(form) !== false && !whole.includes(form);
           known.delete(form); // a form that is seen again is the newest again
-          known.add(form);
+          known.set(form, isPart);
         }
       }
-      for (const form of [...known].slice(0, -MOST_FORMS)) known.delete(form);
-      const all = [...known].sort((a, b) => b.length - a.length); // the longest first: one secret may begin with another
-      longest = all[0]?.length ?? 0;
-      forms = all.length === 0 ? undefined : new RegExp(all.map(escaped).join("|"), "g");
+      const surplus = known.size - current.size - MOST_FORMS;
+      for (const form of [...known.keys()].slice(0, Math.max(0, surplus))) known.delete(form);
+      const forms = [...known.keys()];
+      longest = LONGEST_ESCAPE * forms.reduce((most, { length }) => Math.max(most, length), 0);
+      escaping = forms.some((form) => /%[0-9a-f]{2}|\\/i.test(form)) ? [BOTH, ...EITHER] : [BOTH];
+      finder = forms.length === 0 ? undefined : createTextFinder(forms);
     },
     text,
     jsonLine: (line) => {
       const clean = text(line);
       if (clean === line) return line;
+      const end = line.endsWith("\n") ? "\n" : "";
       try {
-        return text(`${JSON.stringify(JSON.parse(line, hideIn))}\n`);
+        return text(`${JSON.stringify(JSON.parse(line, hideIn))}${end}`);
       } catch {
         return clean;
       }
     },
     longest: () => longest,
   };
+};
+
+const isBase64 = (text: string, place: number): boolean => /^[\w+/-]$/.test(text.charAt(place));
+
+/** The text with these parts replaced. Parts that touch or overlap are one. */
+const without = (text: string, ranges: Range[]): string => {
+  if (ranges.length === 0) return text;
+  ranges.sort(([a], [b]) => a - b);
+  let clean = "";
+  let done = 0;
+  let [from, to] = ranges[0] as Range;
+  for (const [nextFrom, nextTo] of ranges) {
+    if (nextFrom <= to) {
+      to = Math.max(to, nextTo);
+      continue;
+    }
+    clean += text.slice(done, from) + HIDDEN;
+    done = to;
+    [from, to] = [nextFrom, nextTo];
+  }
+  return clean + text.slice(done, from) + HIDDEN + text.slice(to);
 };

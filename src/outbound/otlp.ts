@@ -24,6 +24,8 @@ type OtlpOptions = {
   batch: number;
   delayMs: number;
   clock: Clock;
+  /** JSON without the secrets of the configuration. */
+  hideInJson: (json: string) => string;
   onDrop: (reason: DropReason, count: number, detail: string) => void;
 };
 
@@ -62,7 +64,7 @@ export const createOtlpSink = (options: OtlpOptions): SpanSink => {
   };
 
   const send = async (spans: readonly Span[]): Promise<void> => {
-    const body = Buffer.from(JSON.stringify(requestOf(spans, options)));
+    const body = Buffer.from(options.hideInJson(JSON.stringify(requestOf(spans, options))));
     for (let attempt = 1; ; attempt++) {
       const { isDone, mayRetry, waitMs, words } = await tryOnce(body);
       if (isDone) return;

@@ -185,7 +185,7 @@ const collector: Door = {
     };
     const sink = createOtlpSink({
       ...{ url: `${url}/v1/traces`, headers: {}, resource: {}, version: "1", timeoutMs: 5_000, queue: 10, batch: 1 },
-      ...{ delayMs: 0, clock, onDrop },
+      ...{ delayMs: 0, clock, onDrop, hideInJson: (json: string) => json },
     });
     const span = { traceId: "1", spanId: "2", parentId: undefined, name: "n", kind: "internal" } as const;
     sink.add([{ ...span, from: 0, to: 1, attributes: {}, failure: undefined }]);

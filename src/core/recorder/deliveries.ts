@@ -4,6 +4,7 @@ import { isTurnEnd, type TurnEndEntry } from "#core/sessions/journal.ts";
 import { isEnded } from "#core/turns/turns.ts";
 import type { Pushes } from "#generated/push-types.ts";
 import { GatewayError } from "#kit/errors.ts";
+import { HIDDEN } from "#kit/secret-headers.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type {
   Delivery,
@@ -51,11 +52,15 @@ export const createDeliveries = ({ store, events, settings }: CoreParts) => {
 export const whyNotReplayable = ({ surface, answer, body, bytes, caller }: Delivery): string | undefined => {
   if (surface !== "hooks") return "It came by an API, whose client can send it again; only webhooks are replayed.";
   if (answer === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
+  if (body?.includes(HIDDEN)) return HELD_SECRET;
   if (body !== undefined) return undefined;
   if (caller === "") return "Nobody was authenticated, so its body was not kept.";
   if (answer === "refused" && bytes === 0) return "It was refused before its body was read.";
   return "Its body is not kept: recorder.bodies was off, or its session was deleted.";
 };
+
+const HELD_SECRET =
+  "Its body held a secret of the configuration, which is not stored: [hidden] is in its place. Have the sender send it again.";
 
 /** A delivery as lists and pushes show it. */
 export type ShownDelivery = Pushes["delivery.recorded"]["delivery"];

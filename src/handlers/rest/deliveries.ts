@@ -3,9 +3,10 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { headersOf, showDelivery, type TimelineStep, whyNotReplayable } from "#core/recorder/deliveries.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
+import { HIDDEN } from "#kit/secret-headers.ts";
 import type { RecordedDelivery } from "#store/store.ts";
 import { momentOf, pageOf, snakeCased, timeOf } from "./present.ts";
-import { HIDDEN, type ReplayParts, replay } from "./replay.ts";
+import { type ReplayParts, replay } from "./replay.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "deliveries.list" | "deliveries.get" | "deliveries.replay">;
 

@@ -6,10 +6,8 @@ import type { HooksOperation } from "#generated/hooks-handlers.ts";
 import type { RestReplies } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
+import { HIDDEN } from "#kit/secret-headers.ts";
 import type { Delivery, DeliveryStep, RecordedDelivery } from "#store/store.ts";
-
-/** The text that a reply shows in place of a secret. */
-export const HIDDEN = "[hidden]";
 
 type Place = { operation: HooksOperation; name: string | undefined };
 

@@ -19,6 +19,8 @@ export type CallParts = {
   /** The refusal of a caller without a good token, at a path in the contract's words: the caller's own could hold a secret. */
   guard: (call: WireCall, advice: string, path: string, mapping?: string) => GatewayError;
   headerLines: HeaderLines;
+  /** JSON without the secrets of the configuration. */
+  hideInJson: (json: string) => string;
   /** The flight recorder keeps bodies. */
   recordBodies: () => boolean;
   refusals: {
@@ -170,7 +172,7 @@ export const failCall = (call: WireCall, thrown: unknown, wording?: Wording, sen
   // Over HTTP/2 the stream ends with the answer, and the connection goes on.
   if (req.httpVersionMajor === 1 && hasUnreadBody(req)) call.endConnection();
   const { status, headers, body } = refusalOf(error, requestId, wording);
-  sendBody(res, status, headers, body);
+  sendBody(res, status, headers, call.parts.hideInJson(body));
 };
 
 const hasUnreadBody = (req: IncomingMessage): boolean => {

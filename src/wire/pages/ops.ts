@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Caller } from "#core/call.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { authenticate } from "#wire/call/auth.ts";
-import { sendJson, type WireCall } from "#wire/call/call.ts";
+import { sendJson, sendJsonText, type WireCall } from "#wire/call/call.ts";
 import type { Door } from "#wire/call/front.ts";
 import { sendBody } from "#wire/call/problem.ts";
 import type { Documents } from "./documents.ts";
@@ -50,11 +50,12 @@ export const createOpsDoors = (
     ),
     readyz: get("ops.readyz", async (call) => {
       const state = await parts.readiness();
-      sendJson(call, state.ready ? 200 : 503, state, state.ready ? {} : { "retry-after": RETRY_SECONDS });
+      const text = call.parts.hideInJson(JSON.stringify(state));
+      sendJsonText(call, state.ready ? 200 : 503, text, state.ready ? {} : { "retry-after": RETRY_SECONDS });
     }),
     metrics: get("ops.metrics", (call) => {
       requireHealthPermission(parts, call);
-      sendText(call, parts.metricsType, parts.metrics());
+      sendText(call, parts.metricsType, call.parts.hideInJson(parts.metrics()));
     }),
     openapi: get("ops.openapi", async (call) => {
       const { openapi } = await parts.documents();

@@ -163,6 +163,12 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
+/** The operations that answer messages, replies and the ids that callers work with: as they are stored. The others show records. */
+const CONTENT: ReadonlySet<string> = new Set([
+  ...["chat.send", "completions.create", "skills.trigger"],
+  ...["turns.get", "turns.list", "turns.cancel", "turns.events"],
+]);
+
 /** Sends a handler's answer, with the status from the contract. */
 const answer = async (call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> => {
   const tagged = isTagged(reply) ? reply : undefined;
@@ -179,7 +185,8 @@ const answer = async (call: WireCall, { route }: Match, reply: unknown, style?: 
   if (reply === undefined) {
     sendNothing(call.res, status, call.requestId);
   } else {
-    const text = JSON.stringify(tagged ? tagged.body : reply);
+    const whole = JSON.stringify(tagged ? tagged.body : reply);
+    const text = CONTENT.has(route.operation) ? whole : call.parts.hideInJson(whole);
     sendJsonText(call, status, text.length > IN_STRETCHES_FROM ? await utf8InStretches(text) : text, headers);
   }
 };

@@ -72,7 +72,15 @@ export type RpcMethods = ReadonlyMap<string, RpcMethodRow>;
 type RpcDispatchParts = {
   events: Pick<Events, "unexpectedError">;
   rateLimit?: CountRequest;
+  /** JSON without the secrets of the configuration. */
+  hideInJson: (json: string) => string;
 };
+
+/** The methods that answer messages, replies and the ids that callers work with: as they are stored. The others show records. */
+const CONTENT: ReadonlySet<string> = new Set([
+  ...["agent.sendMessage", "session.list", "session.get", "session.compact", "session.delete"],
+  ...["rpc.subscribe", "rpc.unsubscribe"],
+]);
 
 /**
  * Answers a text with the text to send back, or with undefined when nothing is to be sent. It rejects only where there is no answer of the
@@ -89,14 +97,17 @@ export const mayCall = ({ permissions }: RpcCaller, permission: string | null): 
   permission === null || permissions.includes("*") || permissions.includes(permission);
 
 /** JSON-RPC 2.0, text in and text out. It knows no socket, and only the methods that it is given. */
-export const createRpcDispatch = (methods: RpcMethods, { events, rateLimit }: RpcDispatchParts): RpcDispatch => {
+export const createRpcDispatch = (
+  methods: RpcMethods,
+  { events, rateLimit, hideInJson }: RpcDispatchParts,
+): RpcDispatch => {
   const fail = (thrown: unknown, { outcome, requestId }: RpcExchange, id: string | undefined): string | undefined => {
     const error = GatewayError.from(thrown);
     if (outcome.error === undefined) outcome.reason = error.detail;
     outcome.error ??= error.name;
     outcome.turnId ??= error.extra.turnId;
     if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
-    return id === undefined ? undefined : failureText(error, requestId, id);
+    return id === undefined ? undefined : hideInJson(failureText(error, requestId, id));
   };
 
   const run = ({ method, params }: Envelope, exchange: RpcExchange, text: CallText, index: number): unknown => {
@@ -127,7 +138,9 @@ export const createRpcDispatch = (methods: RpcMethods, { events, rateLimit }: Rp
       await rateLimit?.(exchange.caller.tokenId);
       const result = await run(message as Envelope, exchange, text, index);
       exchange.outcome.turnId ??= (result as { turnId?: string } | null | undefined)?.turnId;
-      return id === undefined ? undefined : resultText(result, id);
+      if (id === undefined) return undefined;
+      const answer = resultText(result, id);
+      return CONTENT.has((message as Envelope).method) ? answer : hideInJson(answer);
     } catch (error) {
       return fail(error, exchange, id);
     }

@@ -12,8 +12,11 @@ type Delta = { turnId: string; messageId: string; seq: number; offset: number; t
 const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>
   JSON.stringify({ jsonrpc: "2.0", method, params });
 
-/** The text frames that push journal entries. The epochs name the memory that the streams belong to. */
-export const createPushFrames = (epochs: { sessions: string; gateway: string }) => {
+/** The text frames that push journal entries. Those about the gateway and its deliveries hold no secret of the configuration. The epochs name the memory that the streams belong to. */
+export const createPushFrames = (
+  epochs: { sessions: string; gateway: string },
+  hideInJson: (json: string) => string,
+) => {
   const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
   const gatewayCursor = (seq: number) => cursorOf("gateway", epochs.gateway, 0, seq);
 
@@ -72,12 +75,12 @@ export const createPushFrames = (epochs: { sessions: string; gateway: string }) 
       // Its fields are the fields of the push, except for a time.
       const shown =
         "nextAt" in params && params.nextAt !== null ? { ...params, nextAt: timeOf(params.nextAt) } : params;
-      return frameOf(name, shown as Pushes[typeof name]);
+      return hideInJson(frameOf(name, shown as Pushes[typeof name]));
     },
 
     delivery({ name, at, delivery }: DeliveryNews, seq: number): string {
       const cursor = gatewayCursor(seq);
-      return frameOf(name, { seq, cursor, at: timeOf(at), delivery });
+      return hideInJson(frameOf(name, { seq, cursor, at: timeOf(at), delivery }));
     },
 
     reset: (cursor: string, sessionId: string | undefined): string =>

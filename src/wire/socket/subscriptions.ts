@@ -11,12 +11,14 @@ export type Subscribing = PushSink & { subscriber: Subscriber | undefined };
 
 export type SubscriptionsParts = Omit<SubscriberParts, "frames" | "sessions" | "gateway" | "ofAgent"> & {
   gatewayStream: GatewayEntries;
+  /** JSON without the secrets of the configuration. */
+  hideInJson: (json: string) => string;
 };
 
 /** Entries of the store go to the subscribers of their session or its agent, and to the sender of the message. */
 export const createSubscriptions = (given: SubscriptionsParts) => {
   const { store, gatewayStream } = given;
-  const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch });
+  const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch }, given.hideInJson);
   const sessions = new Map<string, SessionStream>();
   const ofAgent = new Map<string, Set<Subscriber>>();
   const parts = { ...given, frames, sessions, gateway: new GatewayStream(gatewayStream, frames), ofAgent };

@@ -13,12 +13,13 @@ const exchange = (given: Partial<RpcExchange> = {}): RpcExchange => ({
   outcome: { operation: "unknown", error: undefined, reason: undefined, turnId: undefined, changes: false },
   ...given,
 });
+const hideInJson = (json: string) => json;
 const events = { unexpectedError: () => {} };
 const call = (method: string, params: unknown = {}, id: unknown = 1) =>
   JSON.stringify({ jsonrpc: "2.0", id, method, params });
 
 describe("the dispatcher", () => {
-  const dispatch = createRpcDispatch(exampleMethods, { events });
+  const dispatch = createRpcDispatch(exampleMethods, { events, hideInJson });
 
   test("asks for nothing that no call needs", async () => {
     const given = exchange();
@@ -45,7 +46,7 @@ describe("the dispatcher", () => {
     const row = { name: "begin", permission: null, required: [], check: () => undefined };
     beginning.set("begin", { ...row, run: async () => ++begun });
     const calls = Array.from({ length: 50 }, (_, id) => call("begin", {}, id));
-    const answer = createRpcDispatch(beginning, { events })(`[${calls.join(",")}]`, exchange());
+    const answer = createRpcDispatch(beginning, { events, hideInJson })(`[${calls.join(",")}]`, exchange());
     expect(begun).toBeLessThan(50);
     const answers = JSON.parse(String(await answer)) as { id: number; result: number }[];
     expect(answers.map(({ id, result }) => result - id)).toEqual(Array(50).fill(1));

@@ -293,7 +293,7 @@ describe("a subscription to deliveries", () => {
       tell = one.tell;
       return () => {};
     };
-    const frames = createPushFrames({ sessions: "s", gateway: "g" });
+    const frames = createPushFrames({ sessions: "s", gateway: "g" }, (json) => json);
     const reader = await pushDeliveries({ follow }, frames, sink, () => 7);
     const news = [
       {

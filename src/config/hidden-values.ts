@@ -1,0 +1,165 @@
+import type { CheckedConfig } from "./config.ts";
+import { type Path, valueAt } from "./problems.ts";
+import type { Filled } from "./references.ts";
+import { isSecretName, proofsOf, secretsOf } from "./secrets.ts";
+
+/** A shorter value of a variable is hidden only where a name says that it is a secret: it would be found by chance. */
+const SHORTEST = 8;
+
+/**
+ * The values that no log, record or answer may show: what stands in the places for secrets, what `${NAME}` put into any other text unless
+ * it is plain, passwords and keys in addresses and arguments, and the headers for a collector that OpenTelemetry's variables give.
+ */
+export const hiddenValues = (config: CheckedConfig, filled: readonly Filled[], env: NodeJS.ProcessEnv): string[] => {
+  const found = [
+    ...secretsOf(config).flatMap(({ token, value }) =>
+      token && value.length < SHORTEST ? [] : [value, ...addressParts(value, isGivenSecret)],
+    ),
+    ...proofsOf(config).flatMap(({ name, value }) =>
+      isSecretName(name) || /key$/i.test(name) ? [value, credentialsIn(value)] : [],
+    ),
+    ...filled.flatMap(valuesOfFilled),
+    ...textsIn(config, []).flatMap(([path, text]) => [
+      ...addressParts(text, isNamedSecret),
+      ...argumentSecret(path, text, config),
+    ]),
+    ...COLLECTOR_HEADERS.flatMap((name) => collectorHeaders(env[name])),
+    ...COLLECTORS.flatMap((name) => addressParts(env[name] ?? "", isGivenSecret)),
+  ];
+  return [...new Set(found)].filter((value) => !isCommonWord(value));
+};
+
+const COLLECTORS = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+const COLLECTOR_HEADERS = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
+
+/** Values of headers, as they are written and as they are sent. */
+const collectorHeaders = (pairs = ""): string[] =>
+  pairs.split(",").flatMap((pair) => {
+    const value = pair.slice(pair.indexOf("=") + 1).trim();
+    const sent = decoded(value);
+    return isPlain(sent) ? [] : [value, sent, credentialsIn(sent)];
+  });
+
+/** The part of a header's value after `Bearer ` or the name of another scheme; else the value. */
+const credentialsIn = (header: string): string => /^[\w-]+ +(\S+)$/.exec(header)?.[1] ?? header;
+
+/** Such a value is not a secret, wherever it stands. */
+const isCommonWord = (value: string): boolean =>
+  value.length < 4 || /^(?:true|false|null|none|undefined)$/i.test(value);
+
+const valuesOfFilled = ({ path, name, value, text, at }: Filled): string[] => {
+  const isSecret = saysSecret(name);
+  if (!isSecret && (saysPlain(name) || isPlainPlace(path) || isInHost(text, at, value))) return [];
+  const address = addressParts(value, isGivenSecret);
+  if (isSecret) return /^\d{1,5}$/.test(value) ? address : [value, credentialsIn(value), ...address];
+  return ADDRESS.test(value) || isPlain(value) ? address : [value, credentialsIn(value)];
+};
+
+/** The last words of a variable's name that say that its value is not a secret, even if a word before them does: `TLS_KEY_FILE`. */
+const PLAIN_WORDS =
+  /(?:^|_)(?:HOST|HOSTNAME|PORT|MODEL|REGION|ZONE|DIR|DIRECTORY|FOLDER|HOME|PATH|FILE|LEVEL|ENV|STAGE|NAME|USER|USERNAME|LOGNAME|VERSION|TZ|TIMEZONE|LANG|LC_[A-Z]+|LOCALE|SHELL|TERM|TMPDIR|DOMAIN|ORIGIN)$/i;
+const SECRET_WORDS =
+  /(?:^|_)(?:[A-Z0-9]*KEYS?|[A-Z0-9]*TOKENS?|SECRETS?|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|AUTH|AUTHORIZATION|SIGNATURE|COOKIE|JWT|BEARER|PAT|PIN)(?:_|\d|$)/i;
+const saysPlain = (variable: string): boolean => PLAIN_WORDS.test(variable) || variable === "PWD";
+const saysSecret = (variable: string): boolean =>
+  !saysPlain(variable) && (SECRET_WORDS.test(variable) || isSecretName(variable));
+
+/** Keys whose values name or describe something that logs and records must be able to show. */
+const PLAIN_KEYS = new Set(
+  `host type name surfaces scopes permissions expiresAt since defaultAgent announceTo agent channel backend description instructions
+  instructionsFile model models fallbacks summaryModel tools skills dirs every deadline cert cwd path allowedOrigins trustedProxies clearTextFrom
+  allowedIps message session delivery output package retention webhookRetention eventRetention idle connect firstByte silence callTimeout
+  storeBytes webhookBody restBody rpcBody bytes maxOutput`.split(/\s+/),
+);
+
+const isPlainPlace = (path: Path): boolean => {
+  const named = path.findLastIndex((step) => typeof step === "string");
+  const parents = path.slice(0, named);
+  // Names of headers and variables, and options of foreign programs, are not keys of ours.
+  if (parents.some((step) => /^(?:headers|env|options|settings|match)$/.test(String(step)))) return false;
+  const key = String(path[named]);
+  return PLAIN_KEYS.has(key) || (key === "key" && parents.at(-1) === "tls");
+};
+
+const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i;
+
+/** True for the host or port of an address, or a part of these. */
+const isInHost = (text: string, at: number, value: string): boolean => {
+  const scheme = ADDRESS.exec(text)?.[0];
+  if (scheme === undefined) return false;
+  const authority = text.slice(scheme.length).split(/[/?#]/, 1)[0] as string;
+  const host = scheme.length + authority.lastIndexOf("@") + 1;
+  return at >= host && at + value.length <= scheme.length + authority.length;
+};
+
+/** Values that are so short or so common that to hide them would destroy texts, and that nobody takes for a secret. */
+const PLAIN = [
+  /^[+-]?\d{1,15}(?:[._]\d{1,15}){0,3}$/, // a number, a version, an IPv4 address
+  /^\[?[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}\]?$/i, // an IPv6 address
+  /^\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?$/,
+  /^\d+(?:ms|s|m|h|d|KiB|MiB|GiB|KB|MB|GB|B)$/,
+  /^localhost(?::\d+)?$/i,
+  /^(?:~|\.{1,2}|\/(?:app|bin|data|dev|etc|home|lib|mnt|opt|private|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|Users|Volumes))(?:\/[\w.@ -]+)*\/?$/, // a path
+];
+const isPlain = (value: string): boolean => value.length < SHORTEST || PLAIN.some((form) => form.test(value));
+
+type IsSecretPart = (value: string, name: string | undefined) => boolean;
+/** A part of an address that stands in the file itself. */
+const isNamedSecret: IsSecretPart = (value, name) =>
+  name !== undefined && value.length >= 4 && (isSecretName(name) || saysSecret(name));
+/** A part of an address that came from a variable: words of a path in small letters are not secrets. */
+const isGivenSecret: IsSecretPart = (value, name) =>
+  isNamedSecret(value, name) || (!isPlain(value) && (name !== undefined || !/^[a-z._-]+$/.test(value)));
+
+/** The parts of an address that may be secrets, as it has them and as they are meant: its user and password, its path, and its query. */
+const addressParts = (address: string, isSecret: IsSecretPart): string[] => {
+  if (!ADDRESS.test(address) || !URL.canParse(address)) return [];
+  const { username, password, pathname, search, hash } = new URL(address);
+  const parts: [value: string, name: string | undefined][] = [
+    [password, "password"],
+    [password === "" ? username : "", "user"],
+    ...pathname.split("/").map((part): [string, undefined] => [part, undefined]),
+    ...[search, hash].flatMap((pairs) =>
+      pairs
+        .slice(1)
+        .split("&")
+        .map((pair): [string, string] => [
+          pair.slice(pair.indexOf("=") + 1),
+          pair.slice(0, Math.max(0, pair.indexOf("="))),
+        ]),
+    ),
+  ];
+  return parts.flatMap(([value, name]) => {
+    const meant = decoded(value);
+    return value !== "" && isSecret(meant, name) ? [value, meant] : [];
+  });
+};
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
+function textsIn(node: unknown, path: Path): [Path, string][] {
+  if (typeof node === "string") return [[path, node]];
+  if (typeof node !== "object" || node === null) return [];
+  const inside: [string | number, unknown][] = Array.isArray(node) ? [...node.entries()] : Object.entries(node);
+  return inside.flatMap(([step, item]) => textsIn(item, [...path, step]));
+}
+
+/** The secret in an argument of a program. */
+function argumentSecret(path: Path, text: string, config: CheckedConfig): string[] {
+  const after = text.indexOf("=") + 1;
+  if (!path.includes("run") || (after === 0 && text.startsWith("-"))) return [];
+  return isSecretArgument(path, text, config) ? [text.slice(after)] : [];
+}
+
+/** An argument like `--api-key=…`, or the one after `--api-key`. */
+export function isSecretArgument(path: Path, value: string, checked: CheckedConfig): boolean {
+  const before = valueAt(checked, [...path.slice(0, -1), Number(path.at(-1)) - 1]);
+  const isFlag = (text: unknown) => typeof text === "string" && text.startsWith("-") && isSecretName(text);
+  return (isFlag(value) && value.includes("=")) || isFlag(before) || /^\w*(key|token|secret)\w*=/i.test(value);
+}

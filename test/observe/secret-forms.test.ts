@@ -1,0 +1,138 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createRedactor } from "#observe/redact.ts";
+
+const redacting = (...secrets: string[]) => {
+  const redactor = createRedactor();
+  redactor.hide(secrets);
+  return redactor;
+};
+
+const percent = (text: string, upper: boolean): string =>
+  [...Buffer.from(text)]
+    .map((byte) => {
+      const digits = byte.toString(16).padStart(2, "0");
+      return `%${upper ? digits.toUpperCase() : digits}`;
+    })
+    .join("");
+const unicode = (text: string): string =>
+  text.replace(/[\s\S]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** Texts in which the secret stands, by their names; `before` and `after` are what stands around it. */
+const WRITTEN: Record<string, (secret: string, before: string, after: string) => string> = {
+  "as it is": (secret, before, after) => before + secret + after,
+  "in JSON": (secret, before, after) => JSON.stringify({ [before]: `${after}${secret}${before}` }),
+  "in JSON within JSON": (secret) => JSON.stringify(JSON.stringify({ secret })),
+  "with a slash as PHP escapes it": (secret) => JSON.stringify(secret).replaceAll("/", "\\/"),
+  "as Unicode escapes": (secret) => unicode(secret),
+  "in a query": (secret, before) => `/x?${new URLSearchParams({ before, secret })}`,
+  "as a component of a URI": (secret, _, after) => `/x/${encodeURIComponent(secret)}/${encodeURIComponent(after)}`,
+  "with every byte percent-encoded": (secret) => percent(secret, true),
+  "in small hexadecimal digits": (secret) => percent(secret, false),
+  "percent-encoded twice": (secret) => encodeURIComponent(encodeURIComponent(secret)),
+  "percent-encoded in JSON": (secret) => JSON.stringify({ url: `/x?key=${percent(secret, false)}` }),
+  "in an address as the URL parser writes it": (secret, before) =>
+    String(new URL(`http://h/?${encodeURIComponent(before)}=${secret.replace(/[#&%+\p{Cc} ]/gu, encodeURIComponent)}`)),
+  "in base64 behind other text": (secret, before, after) => Buffer.from(before + secret + after).toString("base64"),
+  "in base64url behind other text": (secret, before, after) =>
+    Buffer.from(before + secret + after).toString("base64url"),
+  "as Basic credentials in JSON": (secret) =>
+    JSON.stringify({ authorization: `Basic ${Buffer.from(`user:${secret}`).toString("base64")}` }),
+  "in base64 in a query": (secret) => encodeURIComponent(Buffer.from(secret).toString("base64")),
+  "in hexadecimal digits": (secret, before) => Buffer.from(before + secret).toString("hex"),
+  "as stored bodies are": (secret, before) => Buffer.from(before + secret).toString("latin1"),
+};
+
+/** Nothing of so many characters of a secret is left. */
+const FRAGMENT = 6;
+const letters = fc.string({ unit: fc.constantFrom(..."abcXYZ019-_."), minLength: 0, maxLength: 9 });
+const secretTexts = fc.oneof(
+  fc.string({ unit: fc.constantFrom(..."abcdefXYZ0189+/=-_.~"), minLength: 8, maxLength: 60 }),
+  fc.string({ unit: fc.constantFrom(...'a$^*()[]{}|\\?.+"/&=%# é😀'), minLength: 8, maxLength: 20 }),
+  fc.string({ unit: "binary", minLength: 8, maxLength: 20 }).filter((text) => text.isWellFormed()),
+);
+
+const property = (title: string, holds: Parameters<typeof fc.assert>[0]): void =>
+  it(title, () => fc.assert(holds, { numRuns: 200 }));
+
+describe("a hidden secret", () => {
+  for (const [form, write] of Object.entries(WRITTEN))
+    property(
+      `is found ${form}`,
+      fc.property(secretTexts, letters, letters, (secret, before, after) => {
+        const written = write(secret, before, after);
+        const clean = redacting(secret).text(written);
+        expect(clean).toContain("[hidden]");
+        // Written alone, all of it is gone.
+        const own = write(secret, "", "");
+        const left = redacting(secret).text(own).replaceAll("[hidden]", "");
+        for (let at = 0; at + FRAGMENT <= secret.length; at++) {
+          const fragment = secret.slice(at, at + FRAGMENT);
+          if (!write("", "", "").includes(fragment)) expect(left).not.toContain(fragment);
+        }
+      }),
+    );
+
+  property(
+    "never stands in a text, whatever other secrets there are",
+    fc.property(
+      fc.array(secretTexts, { minLength: 1, maxLength: 40 }),
+      fc.array(letters, { maxLength: 20 }),
+      (secrets, others) => {
+        const written = secrets.flatMap((secret, n) => [others[n] ?? "", secret]).join(" ");
+        const clean = redacting(...secrets)
+          .text(written)
+          .replaceAll("[hidden]", "\n");
+        for (const secret of secrets) expect(clean).not.toContain(secret);
+      },
+    ),
+  );
+
+  property(
+    "changes no text that has none of its forms",
+    fc.property(
+      fc.array(secretTexts, { minLength: 1, maxLength: 10 }),
+      fc.string({ maxLength: 200 }),
+      (secrets, text) => {
+        const redactor = redacting(...secrets);
+        const once = redactor.text(text);
+        if (!once.includes("[hidden]")) expect(once).toBe(text);
+      },
+    ),
+  );
+});
+
+it("hides all of two secrets that overlap, and of one that begins another", () => {
+  const { text } = redacting("first-half-of-it", "of-it-and-more-yet", "first-half");
+  expect(text("a first-half-of-it-and-more-yet b first-half c")).toBe("a [hidden] b [hidden] c");
+});
+
+it("hides each line of a secret of several lines, and not the lines of a private key that everybody has", () => {
+  const { text } = redacting(
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n",
+  );
+  expect(text("line 1: MIIEvQIBADANBgkq")).toBe("line 1: [hidden]");
+  expect(text("line 2: hkiG9w0BAQEFAASC")).toBe("line 2: [hidden]");
+  expect(text("-----BEGIN PRIVATE KEY-----")).toBe("-----BEGIN PRIVATE KEY-----");
+});
+
+it("leaves texts alone that are shorter than four characters", () => {
+  expect(redacting("abc", "").text("abc abc")).toBe("abc abc");
+});
+
+it("forgets none of the secrets in force, however many, and of the earlier ones the oldest first", () => {
+  const redactor = createRedactor();
+  redactor.hide(["the-oldest-secret"]);
+  const rotated = (time: number) => Array.from({ length: 1_000 }, (_, n) => `secret-${time}-number-${n}!`);
+  redactor.hide(rotated(1));
+  redactor.hide(rotated(2));
+  const line = (time: number) => redactor.text(`${rotated(time)[0]} ${rotated(time)[999]}`);
+  expect(line(2)).toBe("[hidden] [hidden]");
+  expect(line(1)).toBe(`${rotated(1)[0]} [hidden]`);
+  expect(redactor.text("the-oldest-secret")).toBe("the-oldest-secret");
+});
+
+it("gives the same text where nothing is to hide, without a copy", () => {
+  const body = JSON.stringify({ text: "Build 4711 failed on main\nSee 100 % of it" });
+  expect(redacting("a-long-secret-text").text(body)).toBe(body);
+});

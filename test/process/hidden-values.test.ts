@@ -1,0 +1,301 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, onTestFinished, test } from "vitest";
+import { WebSocket } from "ws";
+import { runCli } from "#test/cli/cli.ts";
+import { type GatewayProcess, startProcess } from "#test/harness/process.ts";
+
+const TOKENS = {
+  REST_API_KEY: "rest-key-0123456789-of-this-run",
+  RPC_TOKEN: "rpc-token-0123456789-of-this-run",
+  WEBHOOK_TOKEN: "webhook-token-0123456789-of-this-run",
+  CONSOLE_TOKEN: "console-token-0123456789-of-this-run",
+};
+
+/** Repeats its arguments and its environment as an error, as programs in trouble do. */
+const PROGRAM = `process.stderr.write(process.argv.join(" ") + JSON.stringify(process.env) + "\\n"); process.exitCode = 3;`;
+
+/** A party that repeats all it is sent, with the status that its path names. */
+const startEcho = async () => {
+  const requests: { url: string; body: string }[] = [];
+  const textOf = async (req: IncomingMessage) => Buffer.concat(await req.toArray()).toString();
+  const server = createServer(async (req, res) => {
+    const body = await textOf(req);
+    requests.push({ url: req.url ?? "", body });
+    const status = Number(/^\/(\d{3})\//.exec(req.url ?? "")?.[1] ?? 200);
+    const sent = JSON.stringify({ url: req.url, ...req.headers, body });
+    const error = { error: { message: `Not for you: ${sent}`, code: sent }, model: sent, detail: sent };
+    res.writeHead(status, {
+      location: `http://127.0.0.1:1/${encodeURIComponent(req.url ?? "")}`,
+      "x-sent": encodeURIComponent(sent),
+    });
+    res.end(JSON.stringify(error));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return { requests, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+};
+
+/** A configuration in which every outbound party is given secrets of its own, and each of them fails. */
+const configOf = (echo: string, secret: () => string) => {
+  const headers = () => ({ authorization: `Bearer ${secret()}`, "x-team": secret() });
+  const env = () => ({ TEAM: secret() });
+  const run = () => [process.execPath, "-e", PROGRAM, "--", secret(), `--as=${secret()}`];
+  const http = (path: string) => ({
+    backend: "http",
+    http: { url: `${echo}/${path}/${secret()}?as=${secret()}`, headers: headers() },
+  });
+  return {
+    gateway: {
+      rest: { auth: { keys: [{ name: "ci", key: "${REST_API_KEY}", scopes: ["chat", "admin"] }] } },
+      rpc: { auth: { tokens: [{ name: "ops", token: "${RPC_TOKEN}", permissions: "*" }] } },
+      console: { token: "${CONSOLE_TOKEN}" },
+      tracing: { endpoint: `${echo}/v1/traces?as=${secret()}`, headers: headers(), content: true },
+      announceTo: "ops",
+      defaultAgent: "echo",
+    },
+    webhooks: {
+      token: "${WEBHOOK_TOKEN}",
+      mappings: { push: { match: {}, message: "{body.title}", agent: "echo" } },
+    },
+    providers: {
+      ours: {
+        type: "openai-compatible",
+        baseUrl: `${echo}/401/${secret()}?as=${secret()}`,
+        apiKey: secret(),
+        headers: headers(),
+      },
+    },
+    tools: {
+      far: { type: "http", url: `http://127.0.0.1:1/sse?key=${secret()}`, headers: headers() },
+      near: { type: "stdio", run: run(), env: env() },
+    },
+    channels: { ops: { type: "webhook", url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret() } },
+    agents: {
+      echo: { backend: "echo" },
+      refused: { backend: "http", http: { url: `http://ada:${secret()}@127.0.0.1:1/${secret()}` } },
+      unauthorized: http("401"),
+      redirected: http("307"),
+      broken: http("200"),
+      card: { backend: "a2a", a2a: { url: `${echo}/401/${secret()}?as=${secret()}`, headers: headers() } },
+      model: {
+        backend: "model",
+        models: { small: { provider: "ours", model: "small-1" } },
+        tools: ["far/*", "near/*"],
+      },
+      command: { backend: "command", command: { run: run(), env: env() } },
+      acp: { backend: "acp", acp: { run: run(), env: env() } },
+    },
+    store: { type: "sqlite", path: "./gateway.db" },
+  };
+};
+
+/** The forms in which nothing may show a secret. */
+const formsOf = (secret: string): string[] => {
+  const inside = [0, 1, 2].map((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), Buffer.from(secret), Buffer.alloc(2)]).toString("base64");
+    return text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + Buffer.byteLength(secret)) * 8) / 6));
+  });
+  const hex = Buffer.from(secret).toString("hex");
+  const forms = [
+    secret,
+    encodeURIComponent(secret),
+    encodeURIComponent(encodeURIComponent(secret)),
+    JSON.stringify(secret).slice(1, -1),
+    ...inside,
+  ];
+  return [
+    ...new Set([
+      ...forms,
+      ...inside.map((one) => one.replaceAll("+", "-").replaceAll("/", "_")),
+      hex,
+      hex.toUpperCase(),
+    ]),
+  ];
+};
+
+/** The ways in which strangers and senders repeat a secret of ours. */
+const writtenBySenders = (secret: string): string[] => [
+  secret,
+  encodeURIComponent(secret),
+  Buffer.from(`user:${secret}`).toString("base64"),
+  [...secret].map((sign) => `%${sign.charCodeAt(0).toString(16)}`).join(""),
+];
+
+const call = async (
+  url: string,
+  token: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<string> => {
+  const sent = {
+    authorization: `Bearer ${token}`,
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
+    ...headers,
+  };
+  const init =
+    body === undefined ? {} : { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body) };
+  const answer = await fetch(url, { ...init, headers: sent });
+  return `${[...answer.headers].join("\n")}\n${await answer.text()}`;
+};
+const rpcOf =
+  (url: string) =>
+  (method: string, params: object = {}) =>
+    call(`${url}/rpc`, TOKENS.RPC_TOKEN, { jsonrpc: "2.0", id: 1, method, params });
+
+/** Follows the gateway and its deliveries over a WebSocket. */
+const follow = async (url: string, frames: string[]) => {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/rpc/ws`, {
+    headers: { authorization: `Bearer ${TOKENS.RPC_TOKEN}` },
+  });
+  socket.on("message", (data) => frames.push(String(data)));
+  await once(socket, "open");
+  const agents = ["echo", "refused", "unauthorized", "redirected", "broken", "card", "model", "command", "acp"];
+  socket.send(
+    JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "rpc.subscribe",
+      params: { agents, gateway: null, deliveries: true },
+    }),
+  );
+  await once(socket, "message");
+  return socket;
+};
+
+/** Refused requests of strangers, and requests of senders, with a secret in each place that is recorded. */
+const repeat = async ({ url }: GatewayProcess, secret: string): Promise<string[]> => {
+  const answers: Promise<string>[] = [];
+  for (const written of writtenBySenders(secret)) {
+    const headers = { "user-agent": written, "x-note": `see ${written}`, "idempotency-key": written };
+    answers.push(call(`${url}/api/v1/${written}?key=${written}`, "wrong"));
+    answers.push(call(`${url}/hooks/${encodeURIComponent(written)}?key=${written}`, "wrong", {}, headers));
+    answers.push(
+      call(`${url}/hooks/push`, TOKENS.WEBHOOK_TOKEN, { title: "Built", note: written, [written]: 1 }, headers),
+    );
+    answers.push(call(`${url}/hooks/nothing-${encodeURIComponent(written)}`, TOKENS.WEBHOOK_TOKEN, {}, headers));
+    answers.push(call(`${url}/api/v1/chat/send`, TOKENS.REST_API_KEY, { message: "Hi", agent: written }, headers));
+    answers.push(call(`${url}/api/v1/chat/send`, TOKENS.REST_API_KEY, { message: "Hi", [written]: 1 }));
+    answers.push(rpcOf(url)(written, { [written]: written }));
+    answers.push(rpcOf(url)("agent.sendMessage", { agentName: written, message: "Hi" }));
+  }
+  return await Promise.all(answers);
+};
+
+test("no value of a variable is in anything that the gateway shows or records, in whatever form", async () => {
+  // Letters, digits and what an address takes as it is; the same run can be had again by its seed.
+  const seed = Date.now() % 2 ** 31;
+  const made = fc.sample(
+    fc.string({ unit: fc.constantFrom(..."abcdefghXYZ0123456789-_.~!*'()"), minLength: 12, maxLength: 48 }),
+    { seed, numRuns: 60 },
+  );
+  const env: Record<string, string> = {};
+  const echo = await startEcho();
+  const config = configOf(echo.url, () => {
+    const name = `VALUE_${Object.keys(env).length}`;
+    env[name] = `Q${made[Object.keys(env).length]}`;
+    return `\${${name}}`;
+  });
+  await using gateway = await startProcess({
+    config,
+    env: { ...TOKENS, ...env, LOG_LEVEL: "debug", LOG_FORMAT: "json" },
+  });
+  const { url } = gateway;
+  const frames: string[] = [];
+  const socket = await follow(url, frames);
+  const answers: string[] = [];
+  const get = async (path: string) => {
+    const answer = await call(url + path, TOKENS.CONSOLE_TOKEN);
+    answers.push(answer);
+    return JSON.parse(answer.slice(answer.lastIndexOf("\n") + 1));
+  };
+
+  for (const agent of Object.keys(config.agents))
+    answers.push(await call(`${url}/api/v1/chat/send`, TOKENS.REST_API_KEY, { message: "Hi", agent }));
+  answers.push(
+    await call(`${url}/hooks/agent`, TOKENS.WEBHOOK_TOKEN, { message: "Hi", agent: "echo", delivery: "announce" }),
+  );
+  answers.push(await call(`${url}/hooks/wake`, TOKENS.WEBHOOK_TOKEN, { text: "Hi" }));
+  await gateway.logged("announcement.retried");
+  for (const secret of [...Object.values(env).slice(0, 4), ...Object.values(TOKENS)])
+    answers.push(...(await repeat(gateway, secret)));
+  const reloaded = { ...config, channels: { ops: { ...config.channels.ops, url: `${echo.url}/501/\${VALUE_0}` } } };
+  gateway.configure(reloaded);
+  await gateway.logged("config.reloaded");
+  await expect
+    .poll(() => echo.requests.filter(({ url }) => url.startsWith("/v1/traces")).length, { timeout: 30_000 })
+    .toBeGreaterThan(0);
+
+  for (const path of ["/config", "/mappings", "/keys", "/skills/list", "/events", "/turns", "/turns?status=failed"])
+    await get(`/api/v1${path}`);
+  answers.push(await call(`${url}/metrics`, TOKENS.RPC_TOKEN), await call(`${url}/readyz`, TOKENS.RPC_TOKEN));
+  for (const method of ["agent.list", "session.list", "system.health", "system.info", "usage.stats", "rpc.discover"])
+    answers.push(await rpcOf(url)(method));
+  for (const agentName of Object.keys(config.agents)) answers.push(await rpcOf(url)("agent.status", { agentName }));
+  const { turns } = await get("/api/v1/turns?limit=100");
+  for (const { turn_id } of turns) await get(`/api/v1/turns/${turn_id}`);
+  const { deliveries } = await get("/api/v1/deliveries?limit=100");
+  const replayable = new Map<string, boolean>();
+  for (const { delivery_id, mapping } of deliveries) {
+    const delivery = await get(`/api/v1/deliveries/${delivery_id}`);
+    if (mapping === "push") replayable.set(delivery_id, delivery.replayable);
+  }
+  expect([...replayable.values()]).toContain(false);
+  const [held] = [...replayable].find(([, one]) => !one) as [string, boolean];
+  expect(await call(`${url}/api/v1/deliveries/${held}/replay`, TOKENS.CONSOLE_TOKEN, {})).toContain(
+    "delivery-not-replayable",
+  );
+  const ways = ["--url", url, "--key", TOKENS.CONSOLE_TOKEN, "--rpc-token", TOKENS.RPC_TOKEN];
+  const diagnostics = await runCli(["diagnostics", "export", "-", ...ways]);
+  expect(diagnostics).toMatchObject({ code: 0 });
+  const backup = await runCli(["backup", "copy.db", "--store", "gateway.db"], { cwd: gateway.folder });
+  expect(backup).toMatchObject({ code: 0 });
+  socket.close();
+
+  const files = () => readdirSync(gateway.folder).filter((file) => /\.db/.test(file));
+  const stored = files().map((file): [string, string] => [file, readFileSync(join(gateway.folder, file), "latin1")]);
+  gateway.kill("SIGTERM");
+  await gateway.exited;
+  stored.push(
+    ...files().map((file): [string, string] => [
+      `${file} after the end`,
+      readFileSync(join(gateway.folder, file), "latin1"),
+    ]),
+  );
+  expect(stored.map(([file]) => file)).toEqual(expect.arrayContaining(["gateway.db", "gateway.db-wal", "copy.db"]));
+
+  const shown: [string, string][] = [
+    ["the log", gateway.output],
+    ["an answer", answers.join("\n")],
+    ["a push", frames.join("\n")],
+    ["the diagnostics", diagnostics.out],
+    [
+      "a trace",
+      echo.requests
+        .filter(({ url }) => url.startsWith("/v1/traces"))
+        .map(({ body }) => body)
+        .join("\n"),
+    ],
+    ...stored,
+  ];
+  const found = Object.entries({ ...env, ...TOKENS }).flatMap(([name, secret]) =>
+    formsOf(secret).flatMap((form) =>
+      shown.flatMap(([where, text]) => {
+        const at = text.indexOf(form);
+        return at < 0 ? [] : [`${name} in ${where} (seed ${seed}): …${text.slice(Math.max(0, at - 150), at)}«${form}»`];
+      }),
+    ),
+  );
+  // Pages of the store are no text for a terminal.
+  expect(found.map((one) => one.replace(/[^ -~]/g, "."))).toEqual([]);
+  // Each of them was recorded, and had something to hide.
+  const hiding = shown.flatMap(([where, text]) => (text.includes("[hidden]") ? [where] : []));
+  const recording = ["the log", "an answer", "a push", "the diagnostics", "gateway.db after the end", "copy.db"];
+  expect(hiding).toEqual(expect.arrayContaining(recording));
+}, 120_000);
