@@ -77,7 +77,7 @@ const settled = (text: string, address: string): string => {
       return shown;
     })
     .replace(/\d\d:\d\d:\d\d/g, "14:03:21")
-    .replace(/ *\+\d+ ms/g, "    +2 ms")
+    .replace(/ *\+[\d.]+ m?s\b/g, "    +2 ms")
     .replace(/\b(in|of) \d+ ms/g, "$1 2 ms")
     .replace(/\d+ of 100 calls/g, "99 of 100 calls")
     .replace(/Node \d+\.\d+\.\d+/g, "Node 20.19.0");
