@@ -199,6 +199,7 @@ test("open prints the page of an id, with a code in the fragment that signs in o
 test("hooks send signs with the secret of this folder's configuration, and only for this machine", async () => {
   const cwd = emptyFolder();
   writeFileSync(join(cwd, "push.json"), '{"who":"ann"}');
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference in a configuration looks like that
   const verify = '{ type: "github", secret: "${GITHUB_SECRET}" }';
   writeFileSync(join(cwd, "gateway.json5"), `{ webhooks: { mappings: { github: { verify: ${verify} }, alert: {} } } }`);
   const send = ["hooks", "send", "push.json", "--as", "github", "--mapping"];
