@@ -51,9 +51,9 @@ export const calling = <Options extends object, Args extends unknown[] = string[
       // Node 20 has no WebSocket of its own.
       const connect = async () => {
         const { WebSocket } = await import("ws");
-        return new Gateway({ ...address, WebSocket }).rpc.connect();
+        return new Gateway({ ...address, anonymous: true, WebSocket }).rpc.connect();
       };
-      const gateway = new Gateway({ ...address, fetch: fetchFor(address) });
+      const gateway = new Gateway({ ...address, anonymous: true, fetch: fetchFor(address) });
       try {
         await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
       } catch (error) {

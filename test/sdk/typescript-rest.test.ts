@@ -1,5 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, expectTypeOf, test, vi } from "vitest";
 import { Gateway, GatewayError, type GatewayOptions } from "#generated/clients/typescript/src/index.ts";
+import { RestClient } from "#generated/clients/typescript/src/rest.ts";
+import { RpcClient } from "#generated/clients/typescript/src/rpc.ts";
 import { type Answer, answerServer, cut, event, events, json, keysOf, problem, soon, turnId } from "./answers.ts";
 import { collect, serve } from "./serve.ts";
 
@@ -288,8 +290,6 @@ test("a redirect is not followed, and the error names its target", async () => {
 });
 
 describe("a mistake is told in words", () => {
-  const none = { REST_API_KEY: undefined };
-
   test("a url without a scheme", () => {
     expect(() => new Gateway({ url: "gateway.test:18789" })).toThrow("such as http://gateway.test:18789.");
     expect(() => new Gateway({ url: "ws://gateway.test" })).toThrow("such as http://gateway.test.");
@@ -317,12 +317,55 @@ describe("a mistake is told in words", () => {
   });
 
   test("a token that is missing, with the option and the variable", async () => {
-    expect(none).toEqual({ REST_API_KEY: process.env.REST_API_KEY });
-    const error = await failureOf(new Gateway({ url: "http://gateway.test" }).skills.list());
-    expect(error).toMatchObject({ name: "no-token" });
-    expect(error.message).toBe(
-      "skills.list: This call needs a REST key. Pass `key` to the client, or set REST_API_KEY.",
+    for (const name of ["REST_API_KEY", "RPC_TOKEN", "WEBHOOK_TOKEN"]) vi.stubEnv(name, "");
+    const words = "This call needs a REST key. Pass `key` to the client, or set REST_API_KEY.";
+    for (const options of [{ rpcToken: "rpc" }, { anonymous: true }]) {
+      const error = await failureOf(new Gateway({ url: "http://gateway.test", ...options }).skills.list());
+      expect(error).toMatchObject({ name: "no-token", message: `skills.list: ${words}` });
+    }
+    for (const make of [
+      () => new Gateway({ key: undefined }),
+      () => new RpcClient(),
+      () => new RestClient({ key: "" }),
+    ])
+      expect(make).toThrow(/^The client has no token\. Pass `key`, .* takes `anonymous: true`\.$/);
+    vi.unstubAllEnvs();
+  });
+
+  test("a token that HTTP cannot carry, without showing it", () => {
+    for (const key of ["s3cret\n", " s3cret", "s3\rcret"]) {
+      expect(() => new Gateway({ key })).toThrow(/^`key` holds a line break/);
+      expect(() => new Gateway({ key })).not.toThrow(/s3/);
+    }
+  });
+
+  test("an option that there is not, or in the wrong place", async () => {
+    await using server = await answering([]);
+    const { turns, chat, skills, rpc } = server.client;
+    const later = { lastEventId: "e1" } as never;
+    expect(() => turns.events(turnId, later)).toThrow(
+      "turns.events has no `lastEventId`. It takes `after`, the id of the event behind which the stream begins.",
     );
+    expect(() => turns.events(turnId, {}, later)).toThrow(
+      "turns.events has no option `lastEventId`. Its options are signal,",
+    );
+    expect(() => turns.list({ signal: AbortSignal.abort() } as never)).toThrow(
+      "Options are the argument after the query.",
+    );
+    expect(() => chat.send({ message: "x" }, { timeout: 1 } as never)).toThrow("headers, idempotencyKey.");
+    expect(() => skills.list({ idempotencyKey: "k" } as never)).toThrow("skills.list has no option `idempotencyKey`.");
+    expect(() => rpc.agent.list({}, later)).toThrow("rpc.agent.list has no option `lastEventId`.");
+    expect(server.seen).toEqual([]);
+  });
+
+  test("an error is one of a name, for the type as well", async () => {
+    await using server = await answering([problem("turn-not-found", 404)]);
+    const error: unknown = await failureOf(server.client.turns.get(turnId));
+    expect(GatewayError.is(error, "turn-not-found")).toBe(true);
+    expect(GatewayError.is(error, "agent-not-found", "turn-not-found")).toBe(true);
+    expect(GatewayError.is(error, "agent-not-found")).toBe(false);
+    expect(GatewayError.is(new Error("turn-not-found"), "turn-not-found")).toBe(false);
+    if (GatewayError.is(error, "turn-not-found")) expectTypeOf(error.name).toEqualTypeOf<"turn-not-found">();
   });
 
   test("a name that a newer gateway has added is passed on", async () => {

@@ -227,7 +227,9 @@ test("without a WebSocket the client says what it needs", () => {
   const had = (globalThis as { WebSocket?: unknown }).WebSocket;
   (globalThis as { WebSocket?: unknown }).WebSocket = undefined;
   try {
-    expect(() => new RpcClient({ url: "http://x" }).connect()).toThrow("There is no WebSocket here, as in Node 20.");
+    expect(() => new RpcClient({ url: "http://x", rpcToken: "t" }).connect()).toThrow(
+      "There is no WebSocket here, as in Node 20.",
+    );
   } finally {
     if (had !== undefined) (globalThis as { WebSocket?: unknown }).WebSocket = had;
   }

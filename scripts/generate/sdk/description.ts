@@ -70,7 +70,7 @@ type Contract = {
 
 /** Everything that the printers of the SDKs know of the contract. */
 export function describeSdk({
-  openapi,
+  openapi: { document, components },
   openrpc,
   asyncapi,
   errors,
@@ -78,6 +78,8 @@ export function describeSdk({
   methods,
   pushes,
 }: Contract): SdkDescription {
+  // The clients add a shape of their own; the contract does not get it.
+  const openapi: Bundle = { document, components: { ...components, schemas: { ...components.schemas } } };
   // OpenAI's own clients call the others.
   const rest = operations.filter(({ surface }) => surface !== "openai").flatMap((one) => restCalls(one, openapi));
   const rpc = methods.map((method) => rpcCall(method, openrpc));
@@ -174,10 +176,34 @@ function restCalls(operation: Operation, openapi: Bundle): Call[] {
       id: `${noun}.${start}`,
       verb: start,
       kind: "start",
-      reply: { kind: "union", of: [accepted, call.reply as Type] },
+      // The repeat of a call whose turn has ended meanwhile answers with its reply.
+      reply: { kind: "named", name: nameOfStarted([accepted, call.reply as Type], openapi) },
     },
     { ...call, id: `${noun}.stream`, verb: "stream", kind: "stream", reply: eventOf(operation) },
   ];
+}
+
+const STARTED = "TurnStarted";
+
+/** One shape for a turn that was started: the fields of all its answers. It joins the contract's shapes. */
+function nameOfStarted(answers: Type[], { components }: Bundle): string {
+  const schemas = answers.map((type) => object(components.schemas?.[type.kind === "named" ? type.name : ""]));
+  const names = [...new Set(schemas.flatMap(({ properties }) => Object.keys(object(properties))))];
+  const found = (name: string) =>
+    schemas.map(({ properties }) => object(properties)[name]).filter((one) => one !== undefined);
+  const properties = Object.fromEntries(
+    names.map((name) => {
+      const [first, ...others] = found(name);
+      const isOne = others.every((other) => JSON.stringify(other) === JSON.stringify(first));
+      return [name, isOne ? (first as Json) : { oneOf: found(name) as Json[] }];
+    }),
+  );
+  const required = names.filter((name) => schemas.every((schema) => list(schema.required).includes(name)));
+  const description = "A turn was started. `reply` is there if it has ended already, as a repeated call may find it.";
+  Object.assign(components.schemas ?? {}, {
+    [STARTED]: { type: "object", description, properties, required, additionalProperties: false },
+  });
+  return STARTED;
 }
 
 const EVENTS = "text/event-stream";
