@@ -48,6 +48,14 @@ export class GatewayError extends Error {
   /** The key of the call. Call again with it, and nothing is started twice. */
   idempotencyKey: string | undefined;
 
+  /** Whether a value that was thrown is an error of one of these names. It narrows the type of the value and of its `name`. */
+  static is<Name extends ErrorName | ClientErrorName | (string & {})>(
+    error: unknown,
+    ...names: [Name, ...Name[]]
+  ): error is GatewayError & { readonly name: Name } {
+    return error instanceof GatewayError && (names as string[]).includes(error.name);
+  }
+
   constructor(name: string, title: string, facts: Facts = {}) {
     const { operation, detail, cause } = facts;
     super(`${operation === undefined ? "" : `${operation}: `}${detail ?? title}`, cause === undefined ? {} : { cause });

@@ -1,5 +1,6 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/http.ts; do not edit.
 import { attempt } from "./attempts.ts";
+import { refuseUnknown } from "./call-options.ts";
 import { notAGateway, responseError } from "./error.ts";
 import { type Exchange, Page, Reply } from "./reply.ts";
 import type { Settings, StartOptions, Token } from "./settings.ts";
@@ -45,6 +46,7 @@ function bind(settings: Settings, operation: Operation, name: string): Call {
     const values = given.slice(0, inPath).map(String);
     const sent = input && (given[inPath] as Input | undefined);
     const options = (given[inPath + (input ? 1 : 0)] ?? {}) as StartOptions;
+    refuseUnknown(name, operation, input === "query" ? sent : undefined, options);
     // The event behind which a stream begins goes into a header.
     const isFollowing = kind === "stream" && input === "query";
     const request = requestOf(settings, operation, name, values, isFollowing ? undefined : sent, options);

@@ -90,15 +90,6 @@ export interface ChallengeReply {
 /** Where the conversation takes place: a label, free text, kept with the session. A label that `channels` configures is also an address for announcements. */
 export type Channel = string;
 
-/** The message is stored and its turn goes on. Read or follow it by its id. */
-export interface ChatAccepted {
-  turn_id: TurnId;
-  session_id: SessionId;
-  /** The message that was sent. */
-  message_id: MessageId;
-  status: "queued" | "running";
-}
-
 /** The turn has completed. */
 export interface ChatCompleted {
   /** The message that was sent. */
@@ -966,6 +957,18 @@ export interface TurnList {
   /** The turns. */
   turns: TurnSummary[];
   next_cursor: NextCursor;
+}
+
+/** A turn was started. `reply` is there if it has ended already, as a repeated call may find it. */
+export interface TurnStarted {
+  turn_id: TurnId;
+  session_id: SessionId;
+  /** The message that was sent. */
+  message_id: MessageId;
+  status: "queued" | "running" | "completed";
+  /** The agent's whole reply. */
+  reply?: string;
+  usage?: Usage;
 }
 
 /** The agent has begun. It comes again when another attempt begins. */

@@ -1,6 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-calls.ts; do not edit.
 import type { RpcMethod, RpcMethods } from "./rpc-types.ts";
 import { attempt } from "./attempts.ts";
+import { refuseUnknown } from "./call-options.ts";
 import { type GatewayError, notAGateway, responseError, rpcError } from "./error.ts";
 import { type Exchange, Page, Reply } from "./reply.ts";
 import { isResponse, type RpcRequest, type RpcResponse, responseTo } from "./rpc-message.ts";
@@ -87,8 +88,10 @@ export function bindMethods(settings: Settings, methods: Record<string, Method>,
   for (const [name, { items }] of Object.entries(methods)) {
     const [noun = "", verb = ""] = name.split(".");
     nouns[noun] ??= {};
-    nouns[noun][verb] = (params: Input = {}, options: StartOptions = {}) =>
-      items === undefined ? new Reply(exchange(name, params, options)) : page(name, items, params, options);
+    nouns[noun][verb] = (params: Input = {}, options: StartOptions = {}) => {
+      refuseUnknown(`rpc.${name}`, methods[name] ?? {}, undefined, options);
+      return items === undefined ? new Reply(exchange(name, params, options)) : page(name, items, params, options);
+    };
   }
 
   const notify = (method: string, params: Input = {}, options: StartOptions = {}): Promise<void> => {
@@ -101,6 +104,7 @@ export function bindMethods(settings: Settings, methods: Record<string, Method>,
     });
   };
   const batch = async (calls: readonly BatchCall[], options: CallOptions = {}): Promise<unknown[]> => {
+    refuseUnknown("rpc.batch", {}, undefined, options);
     if (calls.length === 0) return [];
     const keyed = calls.map(([method, params]) => [method, withKey(method, (params ?? {}) as Input)] as const);
     return attempt(settings, { operation: "rpc.batch", isRepeatable: true }, options, async (signal) => {

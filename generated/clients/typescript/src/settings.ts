@@ -24,6 +24,8 @@ export interface GatewayOptions {
   maxRetries?: number | undefined;
   /** Headers for each call. */
   headers?: Record<string, string> | undefined;
+  /** The client makes only calls that need no token, such as `ops.healthz`. Without it, a client with no token is refused. */
+  anonymous?: boolean | undefined;
   fetch?: Fetch | undefined;
   /** Needed where there is no global WebSocket, as in Node 20. The class of the `ws` package fits. */
   WebSocket?: SocketClass | undefined;
@@ -69,8 +71,19 @@ const TOKENS = {
 } as const;
 
 export function readSettings(options: GatewayOptions = {}): Settings {
+  const url = addressOf(options.url ?? variable("GATEWAY_URL") ?? "http://127.0.0.1:18789");
+  const tokens = {
+    rest: tokenIn("key", options.key ?? options.restKey) ?? variable("REST_API_KEY"),
+    rpc: tokenIn("rpcToken", options.rpcToken) ?? variable("RPC_TOKEN"),
+    webhook: tokenIn("webhookToken", options.webhookToken) ?? variable("WEBHOOK_TOKEN"),
+  };
+  if (!options.anonymous && !tokens.rest && !tokens.rpc && !tokens.webhook)
+    throw noToken(
+      "The client has no token. Pass `key`, `rpcToken` or `webhookToken`, or set REST_API_KEY, RPC_TOKEN or WEBHOOK_TOKEN. " +
+        "A client for calls that need none, such as `ops.healthz`, takes `anonymous: true`.",
+    );
   return {
-    url: addressOf(options.url ?? variable("GATEWAY_URL") ?? "http://127.0.0.1:18789"),
+    url,
     webhookPath: (options.webhookPath ?? "/hooks").replace(/\/+$/, ""),
     timeoutMs: options.timeoutMs ?? 120_000,
     maxRetries: options.maxRetries ?? 2,
@@ -79,14 +92,22 @@ export function readSettings(options: GatewayOptions = {}): Settings {
     WebSocket: options.WebSocket ?? (globalThis as { WebSocket?: SocketClass }).WebSocket,
     reconnect: options.reconnect ?? {},
     tokenOf(token, operation) {
-      const [what, option, name] = TOKENS[token];
-      const given = options[option] ?? (token === "rest" ? options.restKey : undefined);
-      const value = given ?? variable(name);
+      const value = tokens[token];
       if (value) return value;
-      const detail = `This call needs ${what}. Pass \`${option}\` to the client, or set ${name}.`;
-      throw new GatewayError("no-token", "No token", { operation, detail });
+      const [what, option, name] = TOKENS[token];
+      throw noToken(`This call needs ${what}. Pass \`${option}\` to the client, or set ${name}.`, operation);
     },
   };
+}
+
+const noToken = (detail: string, operation?: string): GatewayError =>
+  new GatewayError("no-token", "No token", { operation, detail });
+
+/** A token as it was passed. The error must not show it, as `fetch` would. */
+function tokenIn(option: string, token: string | undefined): string | undefined {
+  if (token && (token !== token.trim() || [...token].some((char) => char < " " || char === "\x7f")))
+    throw new TypeError(`\`${option}\` holds a line break or another control character, or a space at an end.`);
+  return token || undefined;
 }
 
 /** The address without a slash at its end. Throws a TypeError that shows how to write it. */

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from dataclasses import dataclass
-from typing import Any, Dict, Generator, Generic, List, Mapping, Optional, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Dict, Generator, Generic, List, Mapping, Optional, TypeVar, cast
 from ._error import NotAGatewayError
 from ._fields import FIELDS
 
@@ -29,15 +29,17 @@ class Reply(Dict[str, Any]):
 
     _request_id: str = ""
 
-    def __getattr__(self, name: str) -> Any:
-        found = _field_of(self, name)
-        if found is not None:
-            return self[found]
-        if name == "request_id":
-            return self._request_id
-        if name in FIELDS:
-            return None
-        raise AttributeError(f"The reply has no field `{name}`. It has: {', '.join(self) or 'none'}.")
+    if not TYPE_CHECKING:  # Each shape has its own fields for type checkers.
+
+        def __getattr__(self, name: str) -> Any:
+            found = _field_of(self, name)
+            if found is not None:
+                return self[found]
+            if name == "request_id":
+                return self._request_id
+            if name in FIELDS:
+                return None
+            raise AttributeError(f"The reply has no field `{name}`. It has: {', '.join(self) or 'none'}.")
 
     def __dir__(self) -> List[str]:
         return [*super().__dir__(), *self]

@@ -16,7 +16,6 @@ from .rest_types import (
     AgentPause,
     BeatStart,
     Channel,
-    ChatAccepted,
     ChatCompleted,
     Cursor,
     Delivery,
@@ -54,6 +53,7 @@ from .rest_types import (
     Timestamp,
     Turn,
     TurnList,
+    TurnStarted,
     TurnStatus,
     TurnSummary,
     UserId,
@@ -103,7 +103,7 @@ class AsyncChatCalls:
         user_id: Optional[UserId] = None,
         model: Optional[ModelName] = None,
         idempotency_key: Optional[str] = None,
-    ) -> Union[ChatAccepted, ChatCompleted]:
+    ) -> TurnStarted:
         """Send a message to an agent.
 
         It answers at once with the turn's id, while the turn goes on.
@@ -208,7 +208,7 @@ class AsyncSkillsCalls:
         user_id: Optional[UserId] = None,
         model: Optional[ModelName] = None,
         idempotency_key: Optional[str] = None,
-    ) -> Union[ChatAccepted, ChatCompleted]:
+    ) -> TurnStarted:
         """Trigger a skill.
 
         It answers at once with the turn's id, while the turn goes on.

@@ -280,16 +280,6 @@ class ChallengeReply(Reply):
     """As Slack sent it."""
 
 
-class ChatAccepted(Reply):
-    """The message is stored and its turn goes on. Read or follow it by its id."""
-
-    turn_id: TurnId
-    session_id: SessionId
-    message_id: MessageId
-    """The message that was sent."""
-    status: Literal["queued", "running"]
-
-
 class ChatCompleted(Reply):
     """The turn has completed."""
 
@@ -1135,6 +1125,19 @@ class TurnList(Reply):
     turns: List[TurnSummary]
     """The turns."""
     next_cursor: NextCursor
+
+
+class TurnStarted(Reply):
+    """A turn was started. `reply` is there if it has ended already, as a repeated call may find it."""
+
+    turn_id: TurnId
+    session_id: SessionId
+    message_id: MessageId
+    """The message that was sent."""
+    status: Literal["queued", "running", "completed"]
+    reply: Optional[str]
+    """The agent's whole reply."""
+    usage: Optional[Usage]
 
 
 class TurnStartedEventData(Reply):
