@@ -90,16 +90,6 @@ test("npm start passes its flags on", async () => {
   expect(gateway.url).not.toContain(":18789");
 });
 
-test("npm start serves, without a word more", async () => {
-  const env = { npm_config_update_notifier: "false", GATEWAY_PORT: "0", TERM: "xterm" };
-  await using gateway = await startProcess({
-    cwd: folder,
-    env,
-    command: () => ["script", "-qefc", "exec setpriv --pdeathsig KILL npm start", "/dev/null"],
-  });
-  expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
-});
-
 test.each([
   ["npm alone", (gateway: GatewayProcess) => gateway.kill("SIGTERM")],
   ["the whole process group", (gateway: GatewayProcess) => gateway.killGroup("SIGTERM")],
