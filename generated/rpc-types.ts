@@ -208,6 +208,10 @@ export interface components {
             rpcBody: number;
             /** @description Calls in one RPC batch. */
             batch: number;
+            /** @description Bytes of the arguments of one tool call. */
+            toolArguments?: number;
+            /** @description Bytes of the tool calls of one turn, with their results. */
+            toolMessages?: number;
             /** @description Models of an agent that usage is counted by, besides those of its configuration. */
             usageModels?: number;
         };

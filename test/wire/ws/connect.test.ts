@@ -31,7 +31,6 @@ describe("a request to upgrade", () => {
     const offers: Upgrade[] = [
       {},
       { headers: { authorization: "Bearer wrong" } },
-      { headers: { authorization: `Basic ${gateway.rpcToken}` } },
       { headers: { "sec-websocket-protocol": "agent-gateway.v1" } },
       { headers: { "sec-websocket-protocol": `agent-gateway.v1, ${inProtocol("wrong")}` } },
       { headers: { "sec-websocket-protocol": "agent-gateway.v1, bearer." } },
@@ -46,6 +45,8 @@ describe("a request to upgrade", () => {
       bodies.add(body.replace(/req_\w+/, ""));
     }
     expect(bodies.size).toBe(1);
+    const { body } = await refused({ headers: { authorization: `Basic ${gateway.rpcToken}` } });
+    expect(body).toContain("You sent the scheme `Basic`.");
   });
 
   test("with a wrong token is an error of the client, with its code and its request's id", async () => {

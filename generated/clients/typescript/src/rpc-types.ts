@@ -149,6 +149,10 @@ export interface Limits {
   rpcBody: number;
   /** Calls in one RPC batch. */
   batch: number;
+  /** Bytes of the arguments of one tool call. */
+  toolArguments?: number;
+  /** Bytes of the tool calls of one turn, with their results. */
+  toolMessages?: number;
   /** Models of an agent that usage is counted by, besides those of its configuration. */
   usageModels?: number;
 }

@@ -232,6 +232,10 @@ class Limits(Reply):
     """Bytes of one RPC body or WebSocket frame."""
     batch: int
     """Calls in one RPC batch."""
+    tool_arguments: Optional[int]
+    """Bytes of the arguments of one tool call."""
+    tool_messages: Optional[int]
+    """Bytes of the tool calls of one turn, with their results."""
     usage_models: Optional[int]
     """Models of an agent that usage is counted by, besides those of its configuration."""
 
