@@ -40,6 +40,11 @@ interface Redactor {
   longest(): number;
 }
 
+/** The sign behind a text that was cut; a secret before it is known by so many characters of its beginning. */
+const CUT = "…";
+const HEAD = 6;
+const MOST_CUTS = 20;
+
 const BOTH: Escapes = { percent: true, backslash: true };
 /** For secrets that themselves hold what looks like an escape of the other kind. */
 const EITHER: readonly Escapes[] = [
@@ -56,6 +61,9 @@ export const createRedactor = (): Redactor => {
   let finder: TextFinder | undefined;
   let escaping: readonly Escapes[] = [];
   let longest = 0;
+  /** The whole forms by their first characters, and the length of the longest. */
+  let begins = new Map<string, string[]>();
+  let longestWhole = 0;
 
   /** Every secret in the text, also where two overlap. `places` leads back to the text that it was decoded from. */
   const addRanges = (ranges: Range[], text: string, places: Uint32Array | undefined): void => {
@@ -82,12 +90,24 @@ export const createRedactor = (): Redactor => {
     }
   };
 
+  /** The beginnings of secrets that were cut off. */
+  const addCutRanges = (ranges: Range[], text: string, first: number): void => {
+    for (let end = first, count = 0; end >= 0 && count < MOST_CUTS; end = text.indexOf(CUT, end + 1), count++) {
+      for (let from = Math.max(0, end - longestWhole); from <= end - HEAD; from++) {
+        const begun = begins.get(text.slice(from, from + HEAD));
+        if (begun?.some((form) => form.startsWith(text.slice(from, end)))) ranges.push([from, end]);
+      }
+    }
+  };
+
   const text = (value: string): string => {
     if (finder === undefined) return value;
     const isFound = finder.find(value, 0) >= 0;
     const isEscaped = value.includes("%") || value.includes("\\");
-    if (!isFound && !isEscaped) return value;
+    const cut = value.indexOf(CUT);
+    if (!isFound && !isEscaped && cut < 0) return value;
     const ranges: Range[] = [];
+    if (cut >= 0) addCutRanges(ranges, value, cut);
     if (isFound) addRanges(ranges, value, undefined);
     if (isEscaped) for (const escapes of escaping) addDecodedRanges(ranges, value, escapes);
     return without(value, ranges);
@@ -113,6 +133,10 @@ export const createRedactor = (): Redactor => {
       for (const form of [...known.keys()].slice(0, Math.max(0, surplus))) known.delete(form);
       const forms = [...known.keys()];
       longest = LONGEST_ESCAPE * forms.reduce((most, { length }) => Math.max(most, length), 0);
+      const whole = forms.filter((form) => form.length > HEAD && known.get(form) === false);
+      longestWhole = whole.reduce((most, { length }) => Math.max(most, length), 0);
+      begins = new Map();
+      for (const form of whole) begins.set(form.slice(0, HEAD), [...(begins.get(form.slice(0, HEAD)) ?? []), form]);
       escaping = forms.some((form) => /%[0-9a-f]{2}|\\/i.test(form)) ? [BOTH, ...EITHER] : [BOTH];
       finder = forms.length === 0 ? undefined : createTextFinder(forms);
     },

@@ -107,6 +107,12 @@ it("hides all of two secrets that overlap, and of one that begins another", () =
   expect(text("a first-half-of-it-and-more-yet b first-half c")).toBe("a [hidden] b [hidden] c");
 });
 
+it("hides the beginning of a secret that was cut off", () => {
+  const { text } = redacting("s3cr3t-value-of-this-run");
+  expect(text("it said: s3cr3t-val… and key=s3cr3t-value-of-th…[+4]")).toBe("it said: [hidden]… and key=[hidden]…[+4]");
+  expect(text("a s3cr… b …")).toBe("a s3cr… b …");
+});
+
 it("hides each line of a secret of several lines, and not the lines of a private key that everybody has", () => {
   const { text } = redacting(
     "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n",
