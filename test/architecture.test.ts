@@ -31,7 +31,7 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
     may: ["src/config/", "generated/", KIT, EVENTS],
   },
   "src/observe/": { may: ["src/observe/", "generated/", KIT] },
-  "src/console/": { may: ["src/console/", "generated/clients/"] },
+  "src/console/": { may: ["src/console/", "generated/clients/", "src/kit/visible.ts"] },
   "src/gateway/": {
     may: [
       "src/gateway/",

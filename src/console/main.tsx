@@ -19,6 +19,7 @@ import {
   takeLink,
 } from "./app/session.ts";
 import "./app/settings.ts";
+import "./app/visible-text.ts";
 import { Shell } from "./app/shell.tsx";
 import { SignIn } from "./app/signin.tsx";
 import { IdentityQuestion } from "./app/switch-identity.tsx";

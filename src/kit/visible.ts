@@ -1,3 +1,5 @@
+// The command line, the log and the console show texts of others by these functions.
+
 /** Characters that steer a terminal or turn the direction of writing: all controls but the line break and the tab. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal obeys these characters
 const STEERING = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
@@ -13,3 +15,17 @@ export const visible = (text: string): string => text.replaceAll("\r\n", "\n").r
 
 /** The same in one line: line breaks and tabs are escaped, too. */
 export const visibleLine = (text: string): string => text.replace(STEERING, escaped).replace(BREAKING, escaped);
+
+/** The text in pieces: what is shown as it is, and each steering character, written out. A text without any is one piece. */
+export const piecesOf = (given: string): { text: string; isSign: boolean }[] => {
+  const text = given.replaceAll("\r\n", "\n");
+  const pieces: { text: string; isSign: boolean }[] = [];
+  let from = 0;
+  for (const { 0: sign, index } of text.matchAll(STEERING)) {
+    if (index > from) pieces.push({ text: text.slice(from, index), isSign: false });
+    pieces.push({ text: escaped(sign), isSign: true });
+    from = index + 1;
+  }
+  if (from < text.length || pieces.length === 0) pieces.push({ text: text.slice(from), isSign: false });
+  return pieces;
+};

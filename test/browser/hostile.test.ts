@@ -4,13 +4,20 @@ import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
 /** Text that must never be more than text. */
 const HOSTILE =
-  '<img src=x onerror="window.ran=1"><script>window.ran=1</script>[a](javascript:window.ran=1)\u202e\u001b[31m';
+  '<img src=x onerror="window.ran=1"><script>window.ran=1</script>[a](javascript:window.ran=1)\u202e\u001b[31m\u009b31m';
+
+/** Texts of the page, and of its attributes, with a character that steers. */
+const STEERED = `JSON.stringify([document.title, ...document.body.querySelectorAll("*")].flatMap((one) => typeof one === "string"
+  ? one : [...[...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data), one.title, one.getAttribute("aria-label") ?? ""])
+  .filter((text) => /[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]/.test(text)).map((text) => text.slice(0, 200)))`;
 
 const faultsOf = async (page: Page): Promise<string[]> => {
   const found: string[] = [];
   if ((await page.evaluate("window.ran")) !== undefined) found.push(`${page.url()}: it ran`);
   if ((await page.locator("#page :is(img, script, iframe), #page a[href^='javascript']").count()) > 0)
     found.push(`${page.url()}: it became an element`);
+  if ((await page.evaluate(STEERED)) !== "[]")
+    found.push(`${page.url()}: ${await page.evaluate(STEERED)} steers its reader`);
   const over = (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number;
   if (over > 0) found.push(`${page.url()}: ${over} px too wide`);
   return found;
@@ -31,7 +38,7 @@ browserTests(({ open }) => {
     const { deliveryId } = await hook(
       "/hooks/hostile",
       { kind: HOSTILE, text: HOSTILE, [HOSTILE]: HOSTILE },
-      { "x-note": "<img src=x onerror=window.ran=1>", "user-agent": "<script>window.ran=1</script>" },
+      { "x-note": "<img src=x onerror=window.ran=1>\x9b31m", "user-agent": "<script>window.ran=1</script>" },
     );
     const { eventId } = await hook("/hooks/wake", { text: HOSTILE, metadata: { [HOSTILE]: HOSTILE } });
     const faults: string[] = [];

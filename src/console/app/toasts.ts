@@ -1,4 +1,5 @@
 import { signal } from "@preact/signals";
+import { visible } from "#kit/visible.ts";
 
 type Toast = { id: number; text: string; tone: "ok" | "bad" };
 
@@ -17,10 +18,10 @@ export const say = (text: string, tone: Toast["tone"] = "ok"): void => {
   );
 };
 
-/** Puts a text on the clipboard and says so. */
+/** Puts a text on the clipboard and says so. It may be pasted into a terminal, so nothing in it steers one. */
 export const copyText = async (text: string, what = "Copied"): Promise<void> => {
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(visible(text));
     say(what);
   } catch {
     say("The browser refused to copy. Select the text and copy it yourself.", "bad");

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
+import { visibleLine } from "#kit/visible.ts";
 import { now } from "../app/clock.ts";
 import { zone } from "../app/settings.ts";
 import { clockTime } from "../lib/format.ts";
@@ -18,7 +19,7 @@ type Head = {
 /** The head of a page: its name, how much there is, and what can be done. */
 export const PageHead = ({ title, count, children, updated, refresh }: Head) => {
   useEffect(() => {
-    document.title = `${title} · Agent Gateway`;
+    document.title = `${visibleLine(title)} · Agent Gateway`;
   }, [title]);
   return (
     <header class="page-head">

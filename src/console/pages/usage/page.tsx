@@ -11,6 +11,7 @@ import { type Column, Table } from "#console/parts/table.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useHeld, useLoaded } from "#console/parts/use.ts";
 import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
+import { visible } from "#kit/visible.ts";
 import { FirstRequest } from "../activity/first-request.tsx";
 import { Plot } from "./plot.tsx";
 import "./usage.css";
@@ -220,7 +221,7 @@ const columnsOf = (word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
 
 const download = (text: string, name: string): void => {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.href = URL.createObjectURL(new Blob([text.split("\r\n").map(visible).join("\r\n")], { type: "text/csv" }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

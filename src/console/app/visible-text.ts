@@ -1,0 +1,29 @@
+// Shows the characters that would steer a reader, of an escape sequence or a turn of the writing's direction, as marks. It holds for every text that a
+// component puts on the page, whoever wrote it. Values of fields stay as they are, as they are sent.
+import { type ComponentChildren, Fragment, h, options, type VNode } from "preact";
+import { visibleLine } from "#kit/visible.ts";
+import { shownChildren } from "../lib/visible-text.ts";
+
+/** Attributes that are read as text. */
+const READ = ["title", "aria-label", "aria-description", "alt", "placeholder", "label"] as const;
+/** Elements that hold text only. */
+const TEXT_ONLY = new Set<unknown>(["option", "title", "text", "tspan"]);
+
+const mark = (sign: string) => h("span", { class: "sign" }, sign);
+
+const show = ({ type, props }: VNode): void => {
+  if ((typeof type !== "string" && type !== Fragment) || type === "textarea") return;
+  const given = props as Record<string, unknown> & { children?: ComponentChildren };
+  for (const name of READ) if (typeof given[name] === "string") given[name] = visibleLine(given[name]);
+  if (given.children === undefined) return;
+  const children = shownChildren(given.children, mark, TEXT_ONLY.has(type)) as ComponentChildren;
+  // The value of an option is its text, unless it has one.
+  if (type === "option" && children !== given.children) given.value ??= given.children;
+  given.children = children;
+};
+
+const before = options.vnode;
+options.vnode = (vnode) => {
+  show(vnode);
+  before?.(vnode);
+};

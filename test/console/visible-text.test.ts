@@ -1,0 +1,33 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { shownChildren } from "#console/lib/visible-text.ts";
+import { piecesOf, visible } from "#kit/visible.ts";
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
+const STEERS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+const anyText = fc.string({
+  unit: fc.oneof(fc.constantFrom("\x1b", "\x9b", "\u202e", "\u2066", "\r", "\r\n", "\0", "a", " ", "\n"), fc.string()),
+});
+type Mark = { sign: string };
+const textIn = (child: unknown): string =>
+  Array.isArray(child) ? child.map(textIn).join("") : typeof child === "string" ? child : (child as Mark).sign;
+
+it("every text of an element is shown with its steering characters written out", () => {
+  fc.assert(
+    fc.property(anyText, anyText, fc.boolean(), (one, other, isTextOnly) => {
+      const shown = shownChildren([one, [other, one]], (sign): Mark => ({ sign }), isTextOnly);
+      expect(textIn(shown)).toBe(visible(one) + visible(other) + visible(one));
+      expect(textIn(shown)).not.toMatch(STEERS);
+    }),
+  );
+});
+
+it("a text without such characters stays as it is, and so does what is not a text", () => {
+  const children = ["שלום, é 😀\n\t", 7, null, [{ type: "b" }]];
+  expect(shownChildren(children, () => "", false)).toBe(children);
+  expect(piecesOf("a\u001b[1m")).toEqual([
+    { text: "a", isSign: false },
+    { text: "\\u001b", isSign: true },
+    { text: "[1m", isSign: false },
+  ]);
+});
