@@ -258,6 +258,9 @@ test("serve shows a folder's name and a stranger's request, and obeys neither", 
   const [url = ""] = /http:\/\/127\.0\.0\.1:\d+/.exec(serving.result.out) ?? [];
   await fetch(`${url}/api/v1/%1b[31m%C2%9b2J%E2%80%AE`, { headers: { "user-agent": "\u009b31m" } });
   await serving.until(({ out }) => out.includes(" request "));
+  // The end of its terminal alone would not end it.
+  serving.type("\u0003");
+  await serving.ended;
   expect(serving.result.out).toContain("\\u001b[2J\\u009b31m\\u202e");
   // The terminal itself ends lines with a carriage return.
   expect(serving.result.out.replaceAll("\r\n", "\n")).not.toMatch(STEERING);
