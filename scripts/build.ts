@@ -1,5 +1,5 @@
 import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, sep } from "node:path";
 import { type BuildOptions, build } from "esbuild";
 import { buildConsole } from "./build-console.ts";
 import { buildDocs } from "./build-docs.ts";
@@ -30,6 +30,9 @@ const filesIn = async (folder: string): Promise<string[]> => {
 /** The time for which a gateway of the build before still finds the files that it loads late. A build for others (`--clean`) keeps no older file. */
 const KEPT_MS = process.argv.includes("--clean") ? 0 : 24 * 3_600_000;
 
+/** The packages of the clients, which `npm run build:clients` makes. */
+const CLIENTS = join(DIST, "clients", sep);
+
 /** Puts the new build in the place of the old one, file by file: whoever starts meanwhile finds one or the other, whole. */
 const replace = async (): Promise<void> => {
   const built = (await filesIn(next)).map((file) => file.slice(next.length + 1));
@@ -42,6 +45,7 @@ const replace = async (): Promise<void> => {
   }
   // Another build may take away what is looked at.
   for (const old of await filesIn(DIST).catch(() => [])) {
+    if (old.startsWith(CLIENTS)) continue;
     const { mtimeMs } = await stat(old).catch(() => ({ mtimeMs: Infinity }));
     if (mtimeMs < began.getTime() - KEPT_MS) await rm(old, { force: true });
   }
