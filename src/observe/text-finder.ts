@@ -24,11 +24,9 @@ export const createTextFinder = (texts: readonly string[]): TextFinder => {
   const steps = window - BLOCK + 1;
   const bits = Math.min(MOST_BITS, Math.max(LEAST_BITS, Math.ceil(Math.log2(texts.length * steps * PLACES + 1))));
   const mask = (1 << bits) - 1;
+  // Small integers only: others would be allocated.
   const blockAt = (text: string, end: number): number =>
-    (Math.imul(text.charCodeAt(end - 2), 0x9e3779b1) ^
-      Math.imul(text.charCodeAt(end - 1), 0x85ebca6b) ^
-      Math.imul(text.charCodeAt(end), 0xc2b2ae35)) >>>
-    (32 - bits);
+    (text.charCodeAt(end - 2) * 1369 + text.charCodeAt(end - 1) * 37 + text.charCodeAt(end)) & mask;
   const shifts = new Uint8Array(mask + 1).fill(steps);
   /** The texts by the last block of their first `window` characters, the longest first. */
   const endingWith = new Map<number, string[]>();
