@@ -163,10 +163,13 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
-/** The operations that answer messages, replies and the ids that callers work with: as they are stored. The others show records. */
+/**
+ * The operations that answer messages, replies and the ids that callers work with: as they are stored; and the one whose answer is the caller's own
+ * token. The others show records.
+ */
 const CONTENT: ReadonlySet<string> = new Set([
   ...["chat.send", "completions.create", "skills.trigger"],
-  ...["turns.get", "turns.list", "turns.cancel", "turns.events"],
+  ...["turns.get", "turns.list", "turns.cancel", "turns.events", "codes.redeem"],
 ]);
 
 /** Sends a handler's answer, with the status from the contract. */
