@@ -86,7 +86,7 @@ browserTests(({ open }) => {
       const token = () => page.evaluate('sessionStorage.getItem("agent-gateway.token")');
       expect(await token()).toBe(TOKENS.console);
       await follow(TOKENS.admin);
-      await dialog.getByRole("button", { name: "Sign in with the REST key ops" }).click();
+      await dialog.getByRole("button", { name: "Switch" }).click();
       await page.getByText("Signed in with a REST key").waitFor();
       expect(await token()).toBe(TOKENS.admin);
       // The same identity is not asked about.

@@ -60,6 +60,8 @@ export const browserTests = (declare: (tools: BrowserTools) => void): void => {
       page.setDefaultTimeout(20_000);
       const code = token === "" ? "" : `#code=${await codeFor(gateway.url, token)}`;
       await page.goto(`${gateway.url}${path}${code}`);
+      // A page that is left before its code was exchanged is not signed in.
+      if (code !== "") await page.waitForFunction('sessionStorage.getItem("agent-gateway.token") !== null');
       const close = async () => {
         await context.close();
         expect(complaints, "the browser complained").toEqual([]);

@@ -21,7 +21,8 @@ const fetchWith =
 /** Asks if a token still works, which a stream that does not open cannot tell. */
 export const checkToken = async (token: string): Promise<void> => {
   const headers = { authorization: `Bearer ${token}` };
-  await fetchWith(token)(`${ORIGIN}/api/v1/keys?limit=1`, { headers, cache: "no-store" }).catch(() => {});
+  const answer = fetchWith(token)(`${ORIGIN}/api/v1/keys?limit=1`, { headers, cache: "no-store" });
+  await answer.then((response) => response.text()).catch(() => {});
 };
 
 let client: { token: string; gateway: Gateway } | undefined;
@@ -67,8 +68,13 @@ export const identify = async (token: string, knownKind?: string): Promise<Ident
   // No header carries anything else: the call would fail as if the gateway were away.
   if (!/^[!-~]+$/.test(token))
     return { refused: "This is not a token: it is empty, or holds a space or a character that no header can carry." };
-  const ask = (path: string) =>
-    fetch(`${ORIGIN}/api/v1${path}`, { headers: { authorization: `Bearer ${token}` }, cache: "no-store" });
+  const ask = async (path: string) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${ORIGIN}/api/v1${path}`, { headers, cache: "no-store" });
+    // A request whose answer is not read stays open.
+    if (response.ok) await response.text();
+    return response;
+  };
   const keys = knownKind === "admin" ? undefined : await ask("/keys?limit=1");
   if (keys?.ok) return { kind: "console", token };
   if (keys === undefined || keys.status === 403) {

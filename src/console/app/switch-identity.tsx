@@ -18,7 +18,7 @@ export const SwitchIdentity = ({ from, to }: { from: Identity; to: Identity }) =
       <p class="muted">If you did not make this link, stay. The code in the link is used up in either case.</p>
       <div class="dialog-actions">
         <button type="button" class="button" onClick={() => signIn(to)}>
-          Sign in with {nameOf(to)}
+          Switch
         </button>
         <button type="button" class="button primary" autoFocus onClick={stay}>
           Stay signed in
