@@ -61,6 +61,8 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
       "generated/methods.ts",
       "generated/openapi.json",
       "generated/openrpc.json",
+      // The scope of each operation, for the weakest key that may call it.
+      "generated/routes.ts",
       "src/config/",
       "src/observe/",
       KIT,

@@ -1,22 +1,16 @@
-import { type Credential, weakestFor } from "./credentials.ts";
+import { type Credential, type Origin, type Tokens, weakestFor } from "./credentials.ts";
 import { files } from "./files.ts";
 import { say } from "./terminal.ts";
 import { readVariable } from "./variables.ts";
 
 export type AddressOptions = { url?: string; key?: string; rpcToken?: string; webhookToken?: string; config?: string };
 
-/** Where each part was found, for `doctor`. */
-export type Origin = "option" | "environment" | "configuration" | "default" | "nowhere";
-export type Address = {
+export type Address = Tokens & {
   url: string;
   /** The weakest key for a message. */
   key: string | undefined;
   /** The weakest token for every method. */
   rpcToken: string | undefined;
-  webhookToken: string | undefined;
-  webhookPath: string | undefined;
-  /** All that were found for REST and RPC, the weakest first. */
-  credentials: Record<"rest" | "rpc", readonly Credential[]>;
   /** Why a token that the configuration names is not used. */
   unused: Partial<Record<"key" | "rpcToken" | "webhookToken", Error>>;
   origins: Record<"url" | "key" | "rpcToken" | "webhookToken", Origin>;

@@ -1,4 +1,5 @@
-import type { Address, Origin } from "./address.ts";
+/** Where a part of an address was found, for `doctor`. */
+export type Origin = "option" | "environment" | "configuration" | "default" | "nowhere";
 
 /** A token with what it may do: scopes of REST or permissions of RPC, `*` for everything. */
 export type Credential = { token: string; origin: Origin; may: readonly string[] };
@@ -7,11 +8,18 @@ export type Credential = { token: string; origin: Origin; may: readonly string[]
 export const weakestFor = (credentials: readonly Credential[], need: string): Credential | undefined =>
   credentials.find(({ may }) => may.includes(need) || may.includes("*")) ?? credentials.at(-1);
 
+/** All tokens that were found for a gateway: for REST and RPC the weakest first. */
+export type Tokens = {
+  credentials: Record<"rest" | "rpc", readonly Credential[]>;
+  webhookToken: string | undefined;
+  webhookPath: string | undefined;
+};
+
 type Request = { method: string; path: string; body?: unknown };
 
 /** The token for a request: the webhook token below the webhooks' path, else the weakest that may send it. */
-export const tokenFor = async (address: Address, { method, path, body }: Request): Promise<string | undefined> => {
-  const { credentials, webhookToken, webhookPath = "/hooks" } = address;
+export const tokenFor = async (tokens: Tokens, { method, path, body }: Request): Promise<string | undefined> => {
+  const { credentials, webhookToken, webhookPath = "/hooks" } = tokens;
   if (path === webhookPath || path.startsWith(`${webhookPath}/`)) return webhookToken;
   if (path === "/metrics") return weakestFor(credentials.rpc, "system.health")?.token;
   if (path.startsWith("/rpc")) return weakestFor(credentials.rpc, permissionOf(body))?.token;
@@ -34,7 +42,7 @@ const permissionOf = (body: unknown): string => {
 
 /** A `fetch` for the client that sends each call with the weakest token that may make it. */
 export const fetchFor =
-  (address: Address) =>
+  (address: Tokens & { url: string }) =>
   async (url: string, init: RequestInit): Promise<Response> => {
     const headers = new Headers(init.headers);
     const base = new URL(address.url).pathname.replace(/\/+$/, "");

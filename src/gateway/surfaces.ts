@@ -113,13 +113,14 @@ export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
   };
   const door = createRestDoor({ ...withRestKeys, ...atRest });
   /** The one call of REST whose token is a sign-in code. */
-  const redeem = createRestDoor({
+  const byCode = createRestDoor({
     ...withRestKeys,
     ...atRest,
     takes: CODE_TAKES,
     identify: (hash) => (core.codes.knows(hash) ? CODE_CALLER : undefined),
     rateLimit: () => undefined,
   });
+  const redeem: typeof door = (call) => (call.req.method === "POST" ? byCode : door)(call);
   return { door, redeem, openAi: createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest")) };
 };
 

@@ -48,7 +48,7 @@ const OPTIONS = {
  * The bytes of a head that are free. Each further 4 KiB on a connection count as a request that was taken back: the values of heads are
  * outside V8's heap, which collects them late, and the system does not get their memory back.
  */
-const FREE_HEAD = 4 * 1024;
+const FREE_HEAD = 8 * 1024;
 const WIDE_BYTES = 4 * 1024;
 /** The bytes that all streams of a connection may send before they are read. Each has a window of its own, of 64 KiB. */
 const WINDOW = 1024 * 1024;
