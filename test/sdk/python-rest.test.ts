@@ -258,7 +258,7 @@ except TypeError as error:
     });
     expect(bad).toMatchObject({ name: "http-502", text: expect.stringContaining("Is a proxy in between?") });
     expect(half).toMatchObject({ class: "ConnectionFailedError" });
-    expect(newer).toMatchObject({ class: "GatewayError", name: "a-new-name", status: 418 });
+    expect(newer).toMatchObject({ class: "APIStatusError", name: "a-new-name", status: 418 });
     expect(rpc).toMatchObject({ class: "NotAGatewayError" });
     expect(refused?.text).toBe(
       "skills.list: Nothing answers at 127.0.0.1:1 (ECONNREFUSED). Is the gateway running, and is the address right?",
