@@ -65,9 +65,9 @@ test("F36: wide heads count as requests that were taken back, and usual ones do 
       connection.closed.then(() => "closed"),
     ]);
   };
-  expect(await send(3_900, 200)).toBe("answered");
+  expect(await send(7_900, 200)).toBe("answered");
   expect(resets.size()).toBe(0);
-  expect(await send(6_000, 200)).toBe("answered");
+  expect(await send(10_000, 200)).toBe("answered");
   expect(resets.size()).toBe(1);
   for (let n = 0; n < 20 && !resets.isReached({} as Socket); n++) await send(15_000, 200);
   expect(resets.isReached({} as Socket)).toBe(true);

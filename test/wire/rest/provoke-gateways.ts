@@ -83,16 +83,18 @@ type Change = {
   body?: unknown;
 };
 
-/** A code is good for one call. */
-const goodFor = async ({ gateway }: TestGateway, route: Route): Promise<string> =>
-  route.operation === "codes.redeem" ? gateway.signInCode(SECRETS.consoleToken) : keyFor(route);
+/** A code is good for one call, and only for the method that takes it. */
+const goodFor = ({ gateway }: TestGateway, route: Route, method: string): string =>
+  route.operation === "codes.redeem" && method === route.method
+    ? gateway.signInCode(SECRETS.consoleToken)
+    : keyFor(route);
 
 /** Calls an operation as it is usually called, but for the change. */
 export const call = async (gateway: TestGateway, route: Route, change: Change = {}): Promise<Reply> => {
   const { method = route.method, path = IDS, target = targetOf(route.path, { path }), headers, fields } = change;
   const usualBody = BODIES[route.operation];
   const body = "body" in change ? change.body : usualBody && { ...usualBody, ...fields };
-  const key = change.key === undefined ? await goodFor(gateway, route) : change.key;
+  const key = change.key === undefined ? goodFor(gateway, route, method) : change.key;
   return gateway.rest.send(method, target, { key, body, ...(headers && { headers }) });
 };
 
@@ -109,7 +111,7 @@ export const callRaw = async (
   return exchange(
     gateway.url,
     place,
-    { authorization: `Bearer ${await goodFor(gateway, route)}`, ...type, ...headers },
+    { authorization: `Bearer ${goodFor(gateway, route, route.method)}`, ...type, ...headers },
     body,
   );
 };
