@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 
-// `npm start` says `exec`, so that no shell stands between npm and the gateway: dash, for one, would be ended by a signal to npm, and leave
-// the gateway running. The shell of Windows lacks the word, so this makes a command of that name where npm looks for commands.
+// `npm start` uses `exec`, so that no shell runs between npm and the gateway: a signal to npm would end dash, for example, and leave the
+// gateway running. The shell of Windows has no `exec`, so this creates a command of that name where npm looks for commands.
 if (process.platform === "win32") {
   mkdirSync("node_modules/.bin", { recursive: true });
   writeFileSync("node_modules/.bin/exec.cmd", "@%*\r\n");

@@ -12,7 +12,7 @@ const HELP = `npm run contract:diff -- [options]
 Compares the contract of specs/ with that of the last release, in specs/released/, and fails if it breaks somebody.
 
   --all          print changes that break nobody, too
-  --renew        take today's contract as that of the last release
+  --renew        store the current contract as that of the last release
   --specs DIR    the folder of the contract (default: specs)
   --released DIR the folder of the last release's (default: specs/released)
   --help         print this
@@ -41,7 +41,7 @@ const releasedContract = (folder: string): Contract => {
   return { openapi: read("openapi"), openrpc: read("openrpc"), pushes: read("pushes") };
 };
 
-/** The changes, each under who notices it. */
+/** The changes, grouped by the side that they affect. */
 const told = (changes: readonly Change[]): string => {
   const byWho = new Map<string, string[]>();
   for (const { who, where, what, breaks } of changes)
@@ -87,11 +87,11 @@ const run = (args: readonly string[], { print, complain }: Out): number => {
   const shown = values.all ? changes : breaking;
   if (shown.length > 0) print(told(shown));
   if (breaking.length === 0) {
-    print(`Nothing breaks: ${changes.length} changes since the last release, each by addition.`);
+    print(`No breaking changes: ${changes.length} changes since the last release, all additions.`);
     return 0;
   }
   complain(
-    `\n${breaking.length} changes break somebody. Bring it back, or add beside it and mark the old one \`deprecated\`. If it must be, it is another major version: npm run contract:diff -- --renew.`,
+    `\n${breaking.length} breaking changes. Restore the old form, or add the new form next to it and mark the old one \`deprecated\`. If a change must break callers, release a new major version: npm run contract:diff -- --renew.`,
   );
   return 1;
 };

@@ -1,7 +1,7 @@
 import { escapeHtml, type Heading, type Rendered } from "./markdown.ts";
 
-/** The page for an address that has none: it is not among the pages, and has no other form. */
-export const MISSING = { name: "404", title: "There is no such page", about: "There is no page at this address." };
+/** The page for unknown addresses. It is not in the navigation, and has no Markdown form. */
+export const MISSING = { name: "404", title: "Page not found", about: "There is no page at this address." };
 
 export type Navigation = readonly {
   title: string;

@@ -11,7 +11,7 @@ import { referencePages } from "./reference/pages.ts";
 /** The files of the site by their path. */
 export type Site = Record<string, string | Buffer>;
 
-/** Where a part stands: the name and title of its page, and the group of the navigation. */
+/** The location of a section: the name and title of its page, and its group in the navigation. */
 type Place = { page: string; on: string; group: string };
 type Page = { name: string; title: string; about: string; markdown: string; source: string | undefined };
 
@@ -94,7 +94,7 @@ const asMarkdown = (page: Page, names: ReadonlyMap<string, string>): string => {
   return `${withoutIds(linked).trimEnd()}\n`;
 };
 
-/** How much a result counts: guides come before the reference, and the project's own pages last. */
+/** The weight of a result: guides rank before the reference, and the project's own pages last. */
 const GROUP_WEIGHTS: Record<string, number> = { Reference: 0.3, "The project": 0.05 };
 const PAGE_WEIGHTS: Record<string, number> = { index: 0.5, cli: 0.6 };
 /** A shape of the contract, by its address. */
@@ -103,7 +103,7 @@ const weightOf = ({ page, id, group }: Part & Place): number =>
   SHAPE.test(id) ? 0.1 : (PAGE_WEIGHTS[page] ?? GROUP_WEIGHTS[group] ?? 1);
 
 const WORDS = { guide: 4_000, other: 600 };
-/** A part as the search reads it: its address, its titles, the beginning of its words, and its weight. */
+/** A section as the search reads it: its address, its titles, the beginning of its text, and its weight. */
 const indexed = (part: Part & Place): Row => {
   const words = part.text.replaceAll(/\s+/g, " ").trim();
   const length = part.group in GROUP_WEIGHTS ? WORDS.other : WORDS.guide;

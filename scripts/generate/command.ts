@@ -7,8 +7,7 @@ import { type Output, writeFiles } from "./output.ts";
 import { SpecError } from "./spec-files.ts";
 
 /**
- * Writes generated/ from specs/, and returns the exit code. With --check it writes nothing, and fails if a committed file is not what it
- * would write.
+ * Writes generated/ from specs/, and returns the exit code. With --check it writes nothing, and fails if a committed file differs.
  */
 export const generateCommand = async (args: readonly string[], complain: (text: string) => void): Promise<number> => {
   const { values } = parseArgs({
@@ -17,7 +16,7 @@ export const generateCommand = async (args: readonly string[], complain: (text: 
       check: { type: "boolean", default: false },
       specs: { type: "string", default: "specs" },
       out: { type: "string", default: "generated" },
-      /** The folder of pages for people, some of which are written from the specs too. */
+      /** The folder of the documentation. Some of its pages are generated from the specs. */
       pages: { type: "string" },
     },
   });
@@ -45,21 +44,21 @@ function write(output: Output, folder: string): void {
   writeFiles(output, folder);
 }
 
-/** The lines that say which files of a folder are not what the specs ask for. */
+/** Lists the files of a folder that differ from the generated ones. */
 function faultsOf(output: Output, folder: string, files: string[]): string[] {
   const present = new Set(files.filter((path) => existsSync(join(folder, path))));
   const faults = [
-    ...[...present].filter((path) => output[path] === undefined).map((path) => `${path} (no spec asks for it)`),
+    ...[...present].filter((path) => output[path] === undefined).map((path) => `${path} (no spec generates it)`),
     ...Object.keys(output).filter(
       (path) => !present.has(path) || readFileSync(join(folder, path), "utf8") !== output[path],
     ),
   ];
   return faults.length === 0
     ? []
-    : [`${folder} is not what the specs say:`, ...faults.sort().map((fault) => `  ${fault}`)];
+    : [`${folder} differs from the specs:`, ...faults.sort().map((fault) => `  ${fault}`)];
 }
 
-/** Not what links lead to, which `recursive` shows from Node 22 on: what is listed here may be deleted. */
+/** Does not follow links, as `recursive` does from Node 22 on: files listed here may be deleted. */
 function filesIn(folder: string, below = ""): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {

@@ -15,7 +15,7 @@ export const notStarted = (error: unknown): BackendError => {
   return new BackendError(words, { retryable: isShortage, cause: error });
 };
 
-/** The failure for the end of a program. The last line that it wrote goes only to the log. */
+/** The failure of a program that has ended. The last line that it wrote goes only to the log. */
 export const endedBadly = (
   { code, signal }: ProgramEnd,
   program: RunningProgram,

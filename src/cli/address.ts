@@ -36,7 +36,7 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
   const consoleToken = env.CONSOLE_TOKEN ? { value: env.CONSOLE_TOKEN, origin: "environment" as const } : undefined;
   const everything = [...credentialOf(consoleToken, ["*"]), ...(configured?.console ?? [])].slice(0, 1);
   const credentials = {
-    // An option names the one key that is meant. What a key of the environment may do is not known, only what it is usually for.
+    // An option names the one key to use. The rights of a key in the environment are not known, only its usual purpose.
     rest: options.key
       ? credentialOf(key, ["*"])
       : [...credentialOf(key, ["chat"]), ...(configured?.keys ?? []), ...everything],

@@ -29,7 +29,7 @@ export const calling = <Options extends object, Args extends unknown[] = string[
 ): Command =>
   command
     .option("--json", "print JSON")
-    .option("-q, --quiet", "print ids alone")
+    .option("-q, --quiet", "print only ids")
     .optionsGroup("Which gateway:")
     .option("--url <url>", "its address")
     .option("--key <key>", "a REST key, or the console token")

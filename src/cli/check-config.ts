@@ -32,7 +32,7 @@ export const checkConfig = async (given: string | undefined, env: NodeJS.Process
     tracingSettingsOf(config, all, version);
     if (config.store.type === "sqlite" && !existsSync(dirname(config.store.path))) {
       const line = values.find(({ path }) => path === "store.path")?.line ?? null;
-      const message = `is in a folder that is not there: mkdir -p ${dirname(config.store.path)}`;
+      const message = `is in a folder that does not exist: mkdir -p ${dirname(config.store.path)}`;
       const problem = { file, line, column: null, key: "store.path", message };
       return { problems: [{ ...problem, words: showProblem(problem) }], warnings, summary: "" };
     }

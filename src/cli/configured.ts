@@ -13,7 +13,7 @@ type Env = Record<string, string | undefined>;
 export const configFile = (option: string | undefined, env: Env): string =>
   option ?? (env.GATEWAY_CONFIG || "gateway.json5");
 
-/** The variables of `gateway.env` next to a configuration, under those that are set. */
+/** The variables of `gateway.env` next to a configuration. Variables that are set override them. */
 export const withEnvFile = (file: string, env: Env): Env => {
   const secrets = envFileOf(file);
   return existsSync(secrets) ? { ...parseEnv(readFileSync(secrets, "utf8")), ...env } : env;
@@ -31,7 +31,7 @@ const TOKENS: Record<TokenName, { noun: string; option: string }> = {
   webhookToken: { noun: "webhook token", option: "--webhook-token" },
 };
 
-/** An address that wins over that of the configuration, and whether the configuration was named with it. */
+/** An address that overrides that of the configuration, and whether the configuration was named with it. */
 type Given = { url: string; isFileNamed: boolean };
 
 type Configured = {
@@ -48,9 +48,9 @@ type Configured = {
 };
 
 /**
- * Where the gateway of a configuration listens, and the tokens that it takes. The folder may be a stranger's: tokens are given only for an
- * address of this machine, and no variable is filled in but the gateway's own and those of `gateway.env`. Throws a sentence if the
- * configuration names another address. The configuration is not validated.
+ * The address and the tokens of a configuration's gateway. The folder may be a stranger's: tokens are returned only for an address of this
+ * machine, and only the gateway's own variables and those of `gateway.env` are filled in. Throws if the configuration names another address.
+ * The configuration is not validated.
  */
 export const readConfigured = async (file: string | undefined, env: Env, given?: Given): Promise<Configured> => {
   const name = file ?? "gateway.json5";
@@ -116,7 +116,7 @@ export const readConfigured = async (file: string | undefined, env: Env, given?:
 const strengthOf = ({ may }: Credential): number => (may.includes("*") ? Number.POSITIVE_INFINITY : new Set(may).size);
 
 /**
- * Whether an address is another one than the configuration is for: for a configuration that was named, on another machine; else also another
+ * Whether an address differs from that of the configuration. For a named configuration, only another machine differs; otherwise also another
  * port or interface of this one.
  */
 const isElsewhere = ({ url, isFileNamed }: Given, urls: readonly string[]): boolean => {
@@ -196,7 +196,7 @@ const texts = (value: unknown): string[] => [value].flat().filter((one) => typeo
 
 type ConfiguredMappings = {
   names: readonly string[];
-  /** The secret that the sender of a mapping signs with. Throws a sentence if it may not be used. */
+  /** The secret that the sender of a mapping signs with. Throws if it may not be used. */
   secretOf: (name: string) => string | undefined;
 };
 

@@ -4,7 +4,7 @@ export type Origin = "option" | "environment" | "configuration" | "default" | "n
 /** A token with what it may do: scopes of REST or permissions of RPC, `*` for everything. */
 export type Credential = { token: string; origin: Origin; may: readonly string[] };
 
-/** The first that may do it, of credentials that begin with the weakest; else the strongest, whose refusal says what is missing. */
+/** The weakest credential that may do it; otherwise the strongest, whose refusal names the missing right. The list begins with the weakest. */
 export const weakestFor = (credentials: readonly Credential[], need: string): Credential | undefined =>
   credentials.find(({ may }) => may.includes(need) || may.includes("*")) ?? credentials.at(-1);
 
@@ -30,7 +30,7 @@ export const tokenFor = async (tokens: Tokens, { method, path, body }: Request):
 
 const patternOf = (path: string): RegExp => new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+")}$`);
 
-/** The permission for a method is its name. Anything but one call asks for a token that may do everything. */
+/** The permission for a method is its name. A request that is not a single call needs a token that may do everything. */
 const permissionOf = (body: unknown): string => {
   try {
     const { method } = JSON.parse(String(body)) as { method?: unknown };

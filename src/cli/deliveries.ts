@@ -47,7 +47,7 @@ const rawWords = ({ headers, body, body_encoding: encoding }: Delivery): string[
   "",
   ...Object.entries(headers).map(([name, value]) => `${styled("dim", name)}: ${oneLine(value)}`),
   "",
-  body === null ? "No body was kept." : encoding === "base64" ? `A body that is no text, in base64:\n${body}` : body,
+  body === null ? "No body was stored." : encoding === "base64" ? `A body that is not text, in base64:\n${body}` : body,
 ];
 
 const OPEN: readonly DeliveryOutcome[] = ["queued", "running"];

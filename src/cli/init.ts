@@ -23,7 +23,7 @@ const BACKENDS: Record<
   Backend,
   { label: string; hint: string; model?: string; target?: { message: string; example: string }; secret?: string }
 > = {
-  echo: { label: "Nothing yet", hint: "repeats what it is told; good to try everything else" },
+  echo: { label: "Nothing yet", hint: "repeats each message; good for trying everything else" },
   openai: { label: "A model of OpenAI", hint: "needs an API key", model: "gpt-5-mini", secret: "OPENAI_API_KEY" },
   anthropic: {
     label: "A model of Anthropic",
@@ -150,7 +150,7 @@ const configOf = (
   gateway: {
     host: "127.0.0.1",                       // other machines need TLS: docs/operations.md
     port: ${Number(answers.port)},
-    console: { token: "\${CONSOLE_TOKEN}" },  // opens the console and every door but webhooks
+    console: { token: "\${CONSOLE_TOKEN}" },  // valid for the console and every surface except webhooks
     rest: { auth: { keys: [{ name: "first", key: "\${REST_API_KEY}", scopes: ["chat"] }] } },
     rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: ["*"] }] } },
   },
@@ -179,7 +179,7 @@ const agentOf = ({ agent, backend, model, target }: Answers): string => {
         : backend === "command"
           ? `backend: "command",
       command: { run: ${JSON.stringify((target ?? "").split(/\s+/))} },`
-          : `backend: "echo",                       // repeats what it is told; others: docs/agents.md`;
+          : `backend: "echo",                       // repeats each message; others: docs/agents.md`;
   return `${provider === undefined ? "" : `  providers: { models: ${provider} },\n`}  agents: {
     ${/^[a-z]+$/.test(agent) ? agent : JSON.stringify(agent)}: {
       ${body}
@@ -187,7 +187,7 @@ const agentOf = ({ agent, backend, model, target }: Answers): string => {
   },`;
 };
 
-/** Keeps the secrets and the store out of a git repository, also one that is made later. Gives the file that does, if it was changed. */
+/** Excludes the secrets and the store from git, also for a repository that is created later. Returns the file that it changed, if any. */
 const ignoreSecrets = (folder: string): string | undefined => {
   const file = join(folder, ".gitignore");
   const written = existsSync(file) ? readFileSync(file, "utf8") : "";

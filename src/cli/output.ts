@@ -1,7 +1,7 @@
 import { visible, visibleLine } from "#kit/visible.ts";
 import { print, say, styled } from "./terminal.ts";
 
-/** How a command prints: for people, as JSON, or ids alone. */
+/** The output of a command: for people, as JSON, or only ids. */
 export type OutputOptions = { json?: boolean; quiet?: boolean };
 
 type Column<Item> = { title: string; of: (item: Item) => string | number | null | undefined; right?: boolean };
@@ -58,7 +58,7 @@ export const fields = (pairs: Record<string, string | number | null | undefined>
     .join("\n");
 };
 
-/** Text of others in one line, as it is printed. */
+/** Foreign text in one line, as it is printed. */
 export const oneLine = (text: string): string => visible(text.replace(/\s+/g, " ").trim());
 
 /** Cuts a text to a width. */

@@ -72,7 +72,7 @@ const sentenceOf = (text: string): string => {
   return guess === undefined ? `${mistake.replace(/\.$/, "")}.` : `${mistake}. ${guess.replace(/\)$/, "")}`;
 };
 
-/** The sentence about an argument that is missing, with what it stands for and how the command is written. */
+/** The error for a missing argument, with its description and the usage of the command. */
 const missingArgument = (command: Command, text: string): string | undefined => {
   const [, name] = /^error: missing required argument '([^']+)'/.exec(text) ?? [];
   const missing = command.registeredArguments.find((argument) => argument.name() === name);
@@ -81,7 +81,7 @@ const missingArgument = (command: Command, text: string): string | undefined => 
   return `The argument <${name}> is missing: ${missing.description}.\nNext: ${usage}`;
 };
 
-/** The option that was meant, where Commander finds none: `--strem` means `--no-stream`. */
+/** A suggestion for an unknown option, if Commander has none: `--strem` means `--no-stream`. */
 const optionMeant = (command: Command, text: string): string => {
   const [, given] = /^error: unknown option '--([^'=]+)/.exec(text) ?? [];
   if (given === undefined || text.includes("Did you mean")) return "";

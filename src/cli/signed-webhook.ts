@@ -13,10 +13,10 @@ type Options = {
   id?: string;
   event?: string;
 };
-/** The names of the mappings, as a sentence behind a blank. */
+/** The names of the mappings, as a sentence after a space. */
 export const listed = (names: readonly string[]): string =>
   names.length === 0
-    ? " There is no mapping."
+    ? " There are no mappings."
     : ` The ${names.length === 1 ? "mapping is" : "mappings are"} ${names.join(", ")}.`;
 
 type Given = Pick<Calling<Options>, "address" | "options" | "signal">;
@@ -52,7 +52,7 @@ export const sendSigned = async (
     (error: Error) => {
       if (signal.aborted) throw error;
       throw new CliError(
-        `No answer came from ${address.url}.`,
+        `No answer from ${address.url}.`,
         UNREACHABLE,
         "agent-gateway serve, or name another gateway: --url URL",
       );

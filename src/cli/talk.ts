@@ -13,7 +13,7 @@ export const talk = async ({ gateway, address, options, signal }: Talk, agent: s
   if (address.key === undefined)
     throw (
       address.unused.key ??
-      new CliError("There is no key to talk with.", NOT_ALLOWED, "pass --key, or set REST_API_KEY")
+      new CliError("There is no key for sending messages.", NOT_ALLOWED, "pass --key, or set REST_API_KEY")
     );
   const isPerson = process.stdin.isTTY && isTerminal(process.stdout);
   const lines = createInterface({

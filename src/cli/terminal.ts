@@ -5,20 +5,20 @@ import { visible } from "#kit/visible.ts";
 export const print = (text: string): void => write(process.stdout, text.endsWith("\n") ? text : `${text}\n`);
 export const say = (text: string): void => write(process.stderr, text.endsWith("\n") ? text : `${text}\n`);
 
-/** Everything that is printed comes through here: no character of a server, a sender or a file steers a terminal. */
+/** All output passes through here: no character of a server, a sender or a file controls a terminal. */
 export const write = (stream: NodeJS.WriteStream, text: string): void => void stream.write(forTerminal(text));
 
-/** A text of which only our own styling steers a terminal. */
+/** A text in which only our own styling controls a terminal. */
 export const forTerminal = (text: string): string =>
   escapeOfOurs === undefined ? visible(text) : text.split(escapeOfOurs).map(visible).join("\u001b");
 
-/** Stands in a styled text for the escape character. It is random, so that a text of others cannot contain it. */
+/** Stands for the escape character in a styled text. It is random, so that foreign text cannot contain it. */
 let escapeOfOurs: string | undefined;
 
 export const isTerminal = (stream: NodeJS.WriteStream): boolean => stream.isTTY === true && process.env.TERM !== "dumb";
 
 type Style = Parameters<typeof styleText>[0];
-/** Coloured where standard output is a terminal and NO_COLOR is not set. For `print` and `say`, which write the style. */
+/** Colours a text if standard output is a terminal and NO_COLOR is not set. For `print` and `say`, which write the style. */
 export const styled = (style: Style, text: string): string => {
   if (!isTerminal(process.stdout) || process.env.NO_COLOR) return text;
   escapeOfOurs ??= process.getBuiltinModule("node:crypto").randomUUID();
@@ -28,7 +28,7 @@ export const styled = (style: Style, text: string): string => {
   return before + text + after;
 };
 
-/** Prints the pieces of a text as they come. A character or a line break in two pieces is printed once it is whole. */
+/** Prints the pieces of a text as they arrive. A character or a line break that is split over two pieces is printed once it is whole. */
 export const printPieces = async (pieces: AsyncIterable<string>): Promise<void> => {
   let held = "";
   let last = "";
@@ -40,7 +40,7 @@ export const printPieces = async (pieces: AsyncIterable<string>): Promise<void> 
       write(process.stdout, text.slice(0, text.length - held.length));
     }
   } finally {
-    // Also after Ctrl-C: what comes next on a terminal begins a line of its own.
+    // Also after Ctrl-C: the next output on a terminal begins a new line.
     if (held !== "") write(process.stdout, held);
     if (held !== "" || (last !== "" && !last.endsWith("\n"))) process.stdout.write("\n");
   }

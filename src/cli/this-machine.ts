@@ -3,7 +3,7 @@ import { networkInterfaces } from "node:os";
 
 /**
  * Whether an address is one of this machine: loopback, an interface's, the wildcard, or `localhost`. Any other name is not, whatever it
- * resolves to: its owner decides that, and can decide otherwise a moment later.
+ * resolves to: its owner can change that at any moment.
  */
 export const isOfThisMachine = (host: string): boolean => {
   if (host.toLowerCase() === "localhost") return true;

@@ -56,13 +56,13 @@ export const readFile = (file: string): string => {
 };
 
 const FAULTS: Record<string, string> = {
-  EACCES: "this user may not",
-  EEXIST: "it is there already",
+  EACCES: "permission denied",
+  EEXIST: "it already exists",
   EISDIR: "it is a folder",
-  ENOENT: "it is not there",
+  ENOENT: "it does not exist",
   ENOSPC: "the disk is full",
   ENOTDIR: "a part of its path is not a folder",
-  EPERM: "this user may not",
+  EPERM: "permission denied",
   EROFS: "the disk is read-only",
 };
 
@@ -72,7 +72,7 @@ export const fileFault = (error: unknown): string => {
   return FAULTS[code ?? ""] ?? code ?? message;
 };
 
-/** Refuses a new file in a folder that is not there. */
+/** Refuses a new file in a folder that does not exist. */
 export const needFolderOf = (file: string): void => {
   const { dirname, resolve } = process.getBuiltinModule("node:path");
   const folder = dirname(resolve(file));

@@ -1,4 +1,4 @@
-/** The ends of the old names of variables. They are read for one more version, with a warning. */
+/** The suffixes of the old names of variables. They are read for one more version, with a warning. */
 const OLD_ENDS: Record<string, string> = {
   GATEWAY_URL: "URL",
   REST_API_KEY: "KEY",

@@ -9,5 +9,5 @@ export const wouldServe = (env: Record<string, string | undefined>): string => {
   if (existsSync(file)) return `Here, agent-gateway serve runs the gateway of ${resolve(file)}${from}.`;
   if (from) return `There is no ${file}${from}. agent-gateway init FOLDER writes a configuration.`;
   return `There is no gateway.json5 in ${resolve(".")}. agent-gateway init writes one.
-Without it, agent-gateway serve runs a try-out: an agent that repeats what it is told, in memory, with new secrets.`;
+Without it, agent-gateway serve runs a try-out: an agent that repeats each message, a store in memory, and new secrets.`;
 };

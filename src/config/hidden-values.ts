@@ -3,12 +3,12 @@ import { type Path, valueAt } from "./problems.ts";
 import type { Filled } from "./references.ts";
 import { isSecretName, proofsOf, secretsOf } from "./secrets.ts";
 
-/** A shorter value of a variable is hidden only where a name says that it is a secret: it would be found by chance. */
+/** A shorter value of a variable is hidden only if a name says that it is a secret: short texts also occur by chance. */
 const SHORTEST = 8;
 
 /**
- * The values that no log, record or answer may show: what stands in the places for secrets, what `${NAME}` put into any other text unless
- * it is plain, passwords and keys in addresses and arguments, and the headers for a collector that OpenTelemetry's variables give.
+ * The values that no log, record or answer may show: the values of keys for secrets, each value that a `${NAME}` put into any other text unless
+ * it is plain, passwords and keys in addresses and arguments, and the collector's headers in OpenTelemetry's variables.
  */
 export const hiddenValues = (config: CheckedConfig, filled: readonly Filled[], env: NodeJS.ProcessEnv): string[] => {
   const found = [
@@ -43,7 +43,7 @@ const collectorHeaders = (pairs = ""): string[] =>
 /** The part of a header's value after `Bearer ` or the name of another scheme; else the value. */
 const credentialsIn = (header: string): string => /^[\w-]+ +(\S+)$/.exec(header)?.[1] ?? header;
 
-/** Such a value is not a secret, wherever it stands. */
+/** A value of one of these forms is never a secret. */
 const isCommonWord = (value: string): boolean =>
   value.length < 4 || /^(?:true|false|null|none|undefined)$/i.test(value);
 
@@ -92,7 +92,7 @@ const isInHost = (text: string, at: number, value: string): boolean => {
   return at >= host && at + value.length <= scheme.length + authority.length;
 };
 
-/** Values that are so short or so common that to hide them would destroy texts, and that nobody takes for a secret. */
+/** Values so short or so common that hiding them would make texts unreadable. They are not secrets. */
 const PLAIN = [
   /^[+-]?\d{1,15}(?:[._]\d{1,15}){0,3}$/, // a number, a version, an IPv4 address
   /^\[?[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}\]?$/i, // an IPv6 address
@@ -107,11 +107,11 @@ type IsSecretPart = (value: string, name: string | undefined) => boolean;
 /** A part of an address that stands in the file itself. */
 const isNamedSecret: IsSecretPart = (value, name) =>
   name !== undefined && value.length >= 4 && (isSecretName(name) || saysSecret(name));
-/** A part of an address that came from a variable: words of a path in small letters are not secrets. */
+/** A part of an address that came from a variable: lower-case words of a path are not secrets. */
 const isGivenSecret: IsSecretPart = (value, name) =>
   isNamedSecret(value, name) || (!isPlain(value) && (name !== undefined || !/^[a-z._-]+$/.test(value)));
 
-/** The parts of an address that may be secrets, as it has them and as they are meant: its user and password, its path, and its query. */
+/** The parts of an address that may be secrets, encoded and decoded: its user and password, its path, and its query. */
 const addressParts = (address: string, isSecret: IsSecretPart): string[] => {
   if (!ADDRESS.test(address) || !URL.canParse(address)) return [];
   const { username, password, pathname, search, hash } = new URL(address);

@@ -176,7 +176,7 @@ async function loadTryOut(options: LoadOptions): Promise<LoadedConfig> {
       console: { token: tryOut.CONSOLE_TOKEN },
     },
     webhooks: { token: tryOut.WEBHOOK_TOKEN },
-    agents: { main: { backend: "echo", description: "Repeats what it is told." } },
+    agents: { main: { backend: "echo", description: "Repeats each message." } },
   };
   const given = Object.entries(VARIABLES).filter(([, variable]) => env[variable]?.trim());
   const loaded = await settle(unwritten(value, Object.fromEntries(given)), options);

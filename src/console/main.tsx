@@ -48,7 +48,7 @@ const resume = async (token: string): Promise<void> => {
   else signIn({ ...found, name: storedName() });
 };
 
-/** Signs in with what a link carries. A tab that is signed in stays so, unless its reader wants the other. */
+/** Signs in with the code of a link. A tab that is signed in keeps its identity unless its user chooses the other. */
 const follow = async (link: { code: string } | { token: true }): Promise<void> => {
   const found = "code" in link ? await redeem(link.code) : { refused: TOKEN_IN_LINK };
   if ("refused" in found) {
@@ -59,7 +59,7 @@ const follow = async (link: { code: string } | { token: true }): Promise<void> =
 };
 
 const TOKEN_IN_LINK =
-  "The link had a token in it, which the browser's history now holds. Links with tokens are not used any more: run `agent-gateway open` for a link with a code, and replace the token if others use this browser.";
+  "The link contained a token, which is now in the browser's history. Links with tokens are no longer accepted: run `agent-gateway open` for a link with a code, and replace the token if others use this browser.";
 
 const begin = async (): Promise<void> => {
   const link = takeLink();

@@ -4,17 +4,17 @@ import type { CoreParts } from "./parts.ts";
 
 /** The time in which a code must be used. */
 export const CODE_MS = 60_000;
-/** The most codes that wait. A further one takes the place of the oldest. */
+/** The most unused codes. A new one replaces the oldest. */
 export const MOST_CODES = 100;
 
-/** Who a code signs in. */
+/** The identity that a code signs in. */
 export type SignIn = { name: string; kind: "console" | "admin"; token: string };
 
 type Waiting = { hash: Buffer; endsAt: number; sealed: Buffer; tag: Buffer };
 
 /**
- * Codes that sign a browser in once. The gateway keeps the hash of a code, and what the code signs in to under a key that only the code gives:
- * while a code waits, its token is not readable in memory.
+ * Codes that sign a browser in once. The gateway stores the hash of a code, and the identity encrypted under a key that only the code gives:
+ * until the code is used, its token cannot be read from memory.
  */
 export const createCodes = ({ clock }: Pick<CoreParts, "clock">) => {
   let waiting: Waiting[] = [];
@@ -36,9 +36,9 @@ export const createCodes = ({ clock }: Pick<CoreParts, "clock">) => {
       waiting.push({ hash: hashOf(code), endsAt: clock.monotonic() + CODE_MS, sealed, tag: cipher.getAuthTag() });
       return { code, expiresAt: clock.now() + CODE_MS };
     },
-    /** True if the code with this hash waits. */
+    /** True if an unused code has this hash. */
     knows: (hash: Buffer): boolean => find(hash) !== undefined,
-    /** Uses a code up. Of several calls at once only the first gets an answer. */
+    /** Redeems a code. Of several calls at once only the first succeeds. */
     redeem(code: string): SignIn | undefined {
       const found = find(hashOf(code));
       if (!found) return undefined;
@@ -49,7 +49,7 @@ export const createCodes = ({ clock }: Pick<CoreParts, "clock">) => {
   };
 };
 
-/** Another hash than the one that is kept. */
+/** A different hash from the stored one. */
 const keyOf = (code: string): Buffer => hashOf(`seal ${code}`);
-/** Each key seals one text. */
+/** Each key encrypts one text. */
 const NO_NONCE = Buffer.alloc(12);

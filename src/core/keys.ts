@@ -37,7 +37,7 @@ const TEN_YEARS_MS = 10 * 366 * 86_400_000;
 const START_MS = 10_000;
 const PREFIX_LENGTH = 9;
 
-/** A name is printed in lists and logs: it must not steer a terminal, nor turn the direction of writing. */
+/** A name is printed in lists and logs: it must not control a terminal or change the writing direction. */
 const checkName = (name: string): void => {
   if (!/[\p{Cc}\p{Bidi_Control}]/u.test(name)) return;
   const message = "must not contain control characters";

@@ -17,7 +17,7 @@ export type CoreSettings = AgentTable & {
   limits: {
     store: StoreLimits & EventOrder["limits"];
     recorder: RecorderLimits;
-    /** The models of an agent that usage is counted by, beside those that its configuration lists. */
+    /** The models of an agent that usage is counted by, besides those that its configuration lists. */
     usageModels: number;
   };
   retentionMs: number;

@@ -49,7 +49,7 @@ export type GatewayOptions = {
   env?: NodeJS.ProcessEnv;
   /** The state of the configuration since it is watched; without it, the configuration of the start is in force. */
   configState?: () => ConfigState | undefined;
-  /** Where a test puts a clock or a backend of its own, a store that fails, shorter waits, or methods that the protocol is tried with. */
+  /** Replacements for tests: a clock, a backend, a failing store, shorter waits, or methods for trying the protocol. */
   clock?: Clock;
   makeBackend?: (name: string, agent: AgentConfig) => Backend;
   wrapStore?: (store: Store) => Store;

@@ -136,8 +136,8 @@ export const restContract = once(async (): Promise<ValidateRequest> => {
 type OpenAiModule = typeof import("./openai-surface.ts");
 
 /**
- * The door for clients of OpenAI, and the one in its place where it is closed: that says so in the shape that those clients read. So do
- * the paths that clients with a wrong base URL ask for. All that is behind them is loaded with the first request.
+ * The surface for clients of OpenAI. While it is off, its paths answer an error in the shape that those clients read, and so do the paths that
+ * clients with a wrong base URL call. The modules of the surface are loaded with the first request.
  */
 const createOpenAi = (
   core: Core,

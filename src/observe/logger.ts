@@ -32,7 +32,7 @@ export interface Logger extends AsyncDisposable {
   writes(level: Level): boolean;
   /** From now on these secrets appear in no line. */
   hide(secrets: Iterable<string>): void;
-  /** The text with every such secret replaced, for records and answers; `hideInJson` takes JSON, which it stays. */
+  /** The text with every such secret replaced, for records and answers; `hideInJson` takes JSON and returns valid JSON. */
   hideIn(text: string): string;
   hideInJson(json: string): string;
   /** Waits until no line is left to write, at most so long; says whether none is. */

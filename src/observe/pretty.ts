@@ -24,7 +24,7 @@ const COLOURS: Record<string, number> = { debug: 90, info: 32, warn: 33, error: 
 const GREY = 90;
 const painted = (text: string, colour: number | undefined): string => `\u001b[${colour ?? 0}m${text}\u001b[0m`;
 
-/** One event for a person's eyes, with no character of a request that would draw on the screen: `10:54:31.123+02:00 info  request operation=chat.send status=200`. */
+/** One event formatted for people, with the control characters of requests escaped: `10:54:31.123+02:00 info  request operation=chat.send status=200`. */
 export const prettyLine = (
   { time, level, event, colour }: { time: string; level: string; event: string; colour: boolean },
   fields: object,

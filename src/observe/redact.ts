@@ -6,9 +6,9 @@ export const HIDDEN = "[hidden]";
 
 /** The most forms of earlier secrets that stay hidden: secrets rotate, and memory must not grow with that. */
 const MOST_FORMS = 4096;
-/** How often an escape may be escaped once more. */
+/** The most times that an escape may itself be escaped. */
 const MOST_DECODED = 2;
-/** The most characters that an escape has for one: `%255Cu0073`. */
+/** The most characters of an escape for one character: `%255Cu0073`. */
 const LONGEST_ESCAPE = 10;
 
 const secretKey = /(?:token|secret|password|passwd|cookie|authorization|apikey|signature|privatekey)s?$/;
@@ -28,8 +28,7 @@ export const isSecretKey = (key: string): boolean => {
 
 interface Redactor {
   /**
-   * From now on these secrets appear in no text. All of them stay hidden until the next call; of earlier ones the newest forms, up to
-   * 4096.
+   * Hides these secrets in every text, until the next call. Of earlier secrets the newest forms stay hidden, up to 4096.
    */
   hide(secrets: Iterable<string>): void;
   /** The text with every hidden secret replaced, in whatever form; the same text where there is none. */
@@ -40,7 +39,7 @@ interface Redactor {
   longest(): number;
 }
 
-/** The sign behind a text that was cut; a secret before it is known by so many characters of its beginning. */
+/** The mark at the end of a cut text. A secret before it is recognised by this many of its first characters. */
 const CUT = "…";
 const HEAD = 6;
 const MOST_CUTS = 20;
@@ -65,7 +64,7 @@ export const createRedactor = (): Redactor => {
   let begins = new Map<string, string[]>();
   let longestWhole = 0;
 
-  /** Every secret in the text, also where two overlap. `places` leads back to the text that it was decoded from. */
+  /** Every secret in the text, also where two overlap. `places` maps to positions in the text that it was decoded from. */
   const addRanges = (ranges: Range[], text: string, places: Uint32Array | undefined): void => {
     const { find, at } = finder as TextFinder;
     for (let place = find(text, 0); place >= 0; place = find(text, place + 1)) {

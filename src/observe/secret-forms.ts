@@ -1,4 +1,4 @@
-/** Shorter texts are not hidden: hiding them would cut every line to pieces. */
+/** Shorter texts are not hidden: hiding them would make every line unreadable. */
 const SHORTEST = 4;
 /** Shorter secrets are hidden as they are and whole in base64, but not in hex or as a part of base64: these forms would be found by chance. */
 const SHORTEST_PART = 8;
@@ -53,7 +53,7 @@ const DIGITS = new Int8Array(128).fill(-1);
 for (const [n, digits] of [..."0123456789abcdef"].entries())
   for (const digit of [digits, digits.toUpperCase()]) DIGITS[digit.charCodeAt(0)] = n;
 
-/** The number that so many hexadecimal digits stand for; -1 if there are others. */
+/** The number that this many hexadecimal digits stand for; -1 if another character is among them. */
 const hexAt = (text: string, from: number, count: number): number => {
   let number = 0;
   for (let at = from; at < from + count; at++) {

@@ -11,13 +11,13 @@ const PLACES = 16;
 export type TextFinder = {
   /** The place of the first of them at or after `from`; -1 where there is none. */
   find(text: string, from: number): number;
-  /** The longest of them that stands at this place. To be asked for a place that `find` gave. */
+  /** The longest of them that stands at this place. Call it with a position that `find` returned. */
   at(text: string, place: number): string;
 };
 
 /**
  * The algorithm of Wu and Manber: a table says for each three characters how far the next of the texts can begin at the nearest, so that
- * most characters of a text without any are never looked at. Searching allocates nothing. `texts` have three characters at least.
+ * most characters of a text without any are never read. Searching allocates nothing. `texts` have three characters at least.
  */
 export const createTextFinder = (texts: readonly string[]): TextFinder => {
   const window = texts.reduce((least, { length }) => Math.min(least, length), MOST_WINDOW);

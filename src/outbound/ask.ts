@@ -150,7 +150,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * The part of its body that has come since the last call, which is small; undefined at the end. Throws a BackendError, also past
+   * The part of its body that was received since the last call, which is small; undefined at the end. Throws a BackendError, also past
    * `most` bytes.
    */
   async next(most: number): Promise<Buffer | undefined> {

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { buildConnector } from "undici";
 
-/** The bytes that are read from one connection in one turn of the event loop: they may hold hundreds of events. */
+/** The bytes that are read from one connection in one tick of the event loop: they may contain hundreds of events. */
 export const TURN_BYTES = 16 * 1024;
 
 /** The connection whose bytes are parsed: undici parses all that it has read before it reads from another connection. */
@@ -11,8 +11,8 @@ let parsed: Connection | undefined;
 export const parsedConnection = (): Connection | undefined => parsed;
 
 /**
- * Limits what undici reads from a connection: a part in each turn of the event loop, and nothing while it is held. The other side
- * has to wait then.
+ * Limits what undici reads from a connection: a part in each tick of the event loop, and nothing while the connection is held. The other side
+ * then has to wait.
  * @NOTE undici's own `pause()` stops its parser, and if the connection ends then, undici 7 throws where nothing catches it.
  */
 export class Connection {
@@ -49,7 +49,7 @@ export class Connection {
     this.#rest();
   }
 
-  /** Reads on in the next turn of the event loop. */
+  /** Continues reading in the next tick of the event loop. */
   #rest(): void {
     if (this.#isResting) return;
     this.#isResting = true;

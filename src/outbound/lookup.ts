@@ -3,7 +3,7 @@ import { BlockList, isIP, type LookupFunction } from "node:net";
 
 type Answer = Parameters<LookupFunction>[2];
 
-/** The addresses at which clouds serve their machines' secrets. A host name that somebody changes must not lead there. */
+/** The addresses at which clouds serve their machines' secrets. A changed host name must not lead there. */
 const refused = new BlockList();
 refused.addSubnet("169.254.0.0", 16, "ipv4");
 refused.addSubnet("fe80::", 10, "ipv6");

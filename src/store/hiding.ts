@@ -6,8 +6,8 @@ type Hide = (text: string) => string;
 
 /**
  * A store whose records hold no secret of the configuration: deliveries with their headers, bodies and steps, failures, calls of tools, the
- * models that answered, news, and idempotency keys. Messages, replies and events are stored as they came, and so are the ids, users and models that calls name:
- * work is found by these. Nothing is copied where nothing is to hide.
+ * models that answered, news, and idempotency keys. Messages, replies and events are stored as received, and so are the ids, users and models
+ * that calls name, because calls find their work by these. Records without a secret are not copied.
  */
 export const hidingStore = (store: Store, { hide, hideInJson }: { hide: Hide; hideInJson: Hide }): Store => {
   const hideIn = <T extends string | undefined>(text: T): T => (text === undefined ? text : (hide(text) as T));
@@ -17,7 +17,7 @@ export const hidingStore = (store: Store, { hide, hideInJson }: { hide: Hide; hi
     const clean = hideInJson(detail);
     return clean === detail ? step : { ...step, detail: clean };
   };
-  /** In place: an order's delivery is this call's own. */
+  /** Changes the delivery in place: it belongs to this call only. */
   const hideInDelivery = (delivery: Delivery | undefined): void => {
     if (delivery === undefined) return;
     delivery.path = hide(delivery.path);

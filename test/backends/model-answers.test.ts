@@ -112,7 +112,7 @@ describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {
     expect(told).not.toContain("1234");
     expect(told).toContain("There is no such city.");
     expect(told).toContain("There is no such tool. There are: secret, strict.");
-    if (kind !== "google") expect(told).toContain("The arguments of the call are no JSON object.");
+    if (kind !== "google") expect(told).toContain("The arguments of the call are not a JSON object.");
   });
 
   it("F28: is shown what tools of others answer, and why they fail, as data that nothing in it can end", async () => {

@@ -38,7 +38,7 @@ browserTests(({ open }) => {
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
     });
 
-    it("MUST take a token with signs, and say what is wrong with text that is no token", async () => {
+    it("MUST accept a token with punctuation, and say what is wrong with text that is not a token", async () => {
       const token = "Ab+c/d==Ab+c/d==Ab+c/d==";
       await using gateway = await startPages({
         gateway: { console: { token } },

@@ -229,7 +229,7 @@ browserTests(({ open }) => {
         .first()
         .waitFor({ state: "attached" });
       await page.goto(`${gateway.url}/console/d/dlv_01M7YN0XENG6PX2VW8BN0JQS4T`);
-      await page.getByText("This delivery is no longer kept.").waitFor();
+      await page.getByText("This delivery is no longer stored.").waitFor();
       await page.getByText("recorder.entries").waitFor();
     });
 

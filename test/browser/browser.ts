@@ -34,7 +34,7 @@ const CONFIG = {
     defaultAgent: "main",
   },
   webhooks: { token: TOKENS.webhook },
-  agents: { main: { backend: "echo", description: "Repeats what it is told." } },
+  agents: { main: { backend: "echo", description: "Repeats each message." } },
 };
 
 /**

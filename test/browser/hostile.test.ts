@@ -6,7 +6,7 @@ import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 const HOSTILE =
   '<img src=x onerror="window.ran=1"><script>window.ran=1</script>[a](javascript:window.ran=1)\u202e\u001b[31m\u009b31m';
 
-/** Texts of the page, and of its attributes, with a character that steers. */
+/** Texts of the page, and of its attributes, with an unescaped control character. */
 const STEERED = `JSON.stringify([document.title, ...document.body.querySelectorAll("*")].flatMap((one) => typeof one === "string"
   ? one : [...[...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data), one.title, one.getAttribute("aria-label") ?? ""])
   .filter((text) => /[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]/.test(text)).map((text) => text.slice(0, 200)))`;
@@ -17,7 +17,7 @@ const faultsOf = async (page: Page): Promise<string[]> => {
   if ((await page.locator("#page :is(img, script, iframe), #page a[href^='javascript']").count()) > 0)
     found.push(`${page.url()}: it became an element`);
   if ((await page.evaluate(STEERED)) !== "[]")
-    found.push(`${page.url()}: ${await page.evaluate(STEERED)} steers its reader`);
+    found.push(`${page.url()}: ${await page.evaluate(STEERED)} shows control characters`);
   const over = (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number;
   if (over > 0) found.push(`${page.url()}: ${over} px too wide`);
   return found;

@@ -114,7 +114,7 @@ browserTests(({ open }) => {
       await page.getByText("Nothing has changed in the file.").waitFor();
       const file = join(gateway.folder, "gateway.json5");
       const text = readFileSync(file, "utf8");
-      writeFileSync(file, text.replace("Repeats what it is told.", "Says it again."));
+      writeFileSync(file, text.replace("Repeats each message.", "Says it again."));
       await page.getByText(/^Last reload .*, as a file changed:/).waitFor();
       await page.getByText("The gateway read its configuration again.").waitFor();
       writeFileSync(file, "{");

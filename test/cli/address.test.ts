@@ -257,7 +257,7 @@ test("a path of webhooks that would make another host of the address is not used
   expect((await findAddress({ config: folderWith({ webhooks: { path: "/in" } }) }, env)).webhookPath).toBe("/in");
 });
 
-test("a command in a stranger's folder sends nothing, and says what to do", async () => {
+test("a command in a stranger's folder sends nothing, and says what to do next", async () => {
   const folder = (config: object) => join(folderWith(config), "..");
   const elsewhere = folder({ gateway: { ...tokens("${CLOUD_KEY}").gateway, host: "evil.example" } });
   expect(await runCli(["send", "main", "Hello"], { cwd: elsewhere, env })).toEqual({

@@ -47,12 +47,12 @@ test.each([
   expect(await runCli(args)).toEqual({ code: 2, out: "", err });
 });
 
-test("check finds a store in a folder that is not there, and a configuration without a secret", async () => {
+test("check finds a store in a folder that does not exist, and a configuration without a secret", async () => {
   const cwd = emptyFolder();
   const store = 'store: { type: "sqlite", path: "./nope/gateway.db" },';
   writeFileSync(join(cwd, "gateway.json5"), `{\n${store}\nagents: { main: { backend: "echo" } } }`);
   const { code, out, err } = await runCli(["check"], { cwd });
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toContain("Warning: Nothing can be called: no surface has a secret.");
-  expect(err).toMatch(/gateway\.json5:2.*store\.path is in a folder that is not there: mkdir -p \S+nope\n$/);
+  expect(err).toMatch(/gateway\.json5:2.*store\.path is in a folder that does not exist: mkdir -p \S+nope\n$/);
 });

@@ -112,7 +112,7 @@ describe("without a key", () => {
     expect([none.code, none.err]).toEqual([4, expect.stringContaining("set REST_API_KEY")]);
   });
 
-  test("doctor says that it could check nothing, and fails", async () => {
+  test("doctor says that it could not check anything, and fails", async () => {
     const { code, out } = await runCli(["doctor", "--url", gateway.url]);
     expect([code, out]).toEqual([
       1,

@@ -14,7 +14,7 @@ const INTRODUCTION = `# The command line
 
 <!-- Written from the commands: CLI_DOCS=renew npx vitest run --project shared test/cli/docs.test.ts -->
 
-\`agent-gateway\` runs a gateway, and calls one: it sends messages, shows what happened, and looks after agents, keys and sessions. In this folder it is
+\`agent-gateway\` runs a gateway, and calls one: it sends messages, shows what happened, and manages agents, keys and sessions. In this folder it is
 \`npm start --\`, with the same words behind it.
 
 ## Where the gateway is
@@ -28,7 +28,7 @@ configuration in the folder.
 | \`REST_API_KEY\` | a REST key |
 | \`RPC_TOKEN\` | an RPC token |
 | \`WEBHOOK_TOKEN\` | the webhook token |
-| \`CONSOLE_TOKEN\` | the console token, which opens every door but webhooks |
+| \`CONSOLE_TOKEN\` | the console token, valid on every surface except webhooks |
 | \`GATEWAY_CONFIG\` | the configuration, in place of \`gateway.json5\` in the folder |
 | \`GATEWAY_HOST\`, \`GATEWAY_PORT\` | where the gateway on this machine listens, over the configuration |
 
@@ -45,9 +45,9 @@ variables in \`gateway.env\`. For a gateway elsewhere, pass \`--url\` and its to
 
 ## What it prints
 
-Data goes to standard output, words to standard error. \`--json\` prints JSON; commands that go on, such as \`tail\`, print one object a line. \`-q\` prints ids
-alone. A control character in a text of a sender, a server or a file is printed as \`\\u001b\`, in JSON and
-elsewhere, so that it cannot steer the terminal. Colours and progress are for terminals; \`NO_COLOR\` turns the colours off. Every error ends with the next command.
+Data goes to standard output, messages to standard error. \`--json\` prints JSON; commands that continue, such as \`tail\`, print one object a line. \`-q\` prints only
+ids. A control character in a text of a sender, a server or a file is printed as \`\\u001b\`, in JSON and
+elsewhere, so that it cannot control the terminal. Colours and progress are for terminals; \`NO_COLOR\` turns the colours off. Every error ends with the next command.
 
 | exit code | |
 |---|---|

@@ -4,18 +4,18 @@ import type { AddressInfo } from "node:net";
 import { WebSocketServer } from "ws";
 import { startMock } from "#cli/mock.ts";
 
-/** How a stand-in answers: with the contract's example, refusing, or with what is not JSON. */
+/** The answer of a stand-in: the contract's example, a refusal, or something that is not JSON. */
 export type Mode = "answers" | "refuses" | "babbles";
 
 export type Attack = {
   mode: Mode;
   /** Stand in every answer, one after another. */
   texts: readonly string[];
-  /** What stood in the place stays in front of the text. */
+  /** The original string stays in front of the text. */
   keepsFirst: boolean;
 };
 
-/** A gateway that answers each call as the contract's examples do, with hostile texts in the place of every string. */
+/** A gateway that answers each call with the contract's example, in which hostile text replaces every string. */
 export const startHostileGateway = async (onFinished: (end: () => void) => void) => {
   const mock = await startMock("127.0.0.1", 0);
   let attack: Attack = { mode: "answers", texts: ["harmless"], keepsFirst: true };

@@ -8,7 +8,7 @@ import { visible } from "#kit/visible.ts";
 import { emptyFolder, startCli } from "./cli.ts";
 import { type Attack, type Mode, startHostileGateway } from "./hostile-gateway.ts";
 
-/** What steers a terminal or turns the direction of writing. */
+/** The characters that control a terminal or change the writing direction. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not come
 const STEERING = /[\x00-\x08\x0b-\x1f\x7f-\x9f]|\p{Bidi_Control}/u;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is how a style begins
@@ -23,7 +23,7 @@ const file = (name: string, text: string): string => {
 const payload = file("payload.json", '{"status":"firing"}');
 const id = "01M7YN0XENG6PX2VW8BN0JQS4T";
 
-/** A call of each command that calls a gateway. `[]` in it stands for a hostile text of the caller's own. */
+/** A call of each command that calls a gateway. `[]` in it stands for hostile text of the caller. */
 const CALLS: Record<string, string[][]> = {
   send: [
     ["main", "Hello"],
@@ -74,7 +74,7 @@ const CALLS: Record<string, string[][]> = {
   openrpc: [[]],
 };
 
-/** Commands that print nothing of a gateway's, with a hostile text as an argument or in a file. */
+/** Commands that print no text of a gateway, with hostile text as an argument or in a file. */
 const LOCAL: Record<string, (text: string) => string[]> = {
   serve: (text) => ["--config", join(folder, text)],
   init: (text) => [join(payload, text), "--yes"],
@@ -87,7 +87,7 @@ const LOCAL: Record<string, (text: string) => string[]> = {
   chat: (text) => ["main", `--un${text}`],
 };
 
-/** Commands that try nothing a second time after an answer that cannot be read, and so need no pause here. */
+/** Commands that do not retry after an answer that cannot be read, and so need no pause here. */
 const ONCE = ["health", "doctor", "api", "diagnostics"];
 
 /** Without our styles, and without the time of day. */
@@ -145,7 +145,7 @@ const attack = fc.record({
 
 const plain: Attack = { mode: "answers", keepsFirst: true, texts: ["\u001b[31mred\u001b[0m\u009b2J\u202e\r\u0007"] };
 
-describe("no text of a gateway steers the terminal", async () => {
+describe("no text of a gateway controls the terminal", async () => {
   const gateway = await startHostileGateway(afterAll);
   const tokens = [
     "--url",
@@ -208,14 +208,14 @@ describe("no text of a gateway steers the terminal", async () => {
     }
   });
 
-  test("a curl command is printed as it is pasted: what would steer is in the shell's own escapes", async () => {
+  test("a curl command is printed in the form to paste, with control characters in the shell's own escapes", async () => {
     gateway.set(plain);
     const { out } = await printed(["deliveries", "curl", `dlv_${id}`, ...tokens]);
     expect(out).toContain("\\033[31mred");
     expect(out).not.toContain("\\u");
   });
 
-  test("a reply in pieces steers nothing, also where a sequence or a line break is in two", async () => {
+  test("a reply in pieces controls nothing, even if an escape sequence or a line break is split over two", async () => {
     const { printPieces } = await import("#cli/terminal.ts");
     const pieces = fc.array(fc.oneof(attacks, fc.constantFrom("\r", "\n", "\ud83d", "\ude00", "\u001b", "[31m")));
     await fc.assert(
@@ -235,18 +235,21 @@ describe("no text of a gateway steers the terminal", async () => {
   });
 });
 
-test.each(Object.entries(LOCAL))("%s prints nothing of its arguments or files that steers", async (command, argsOf) => {
-  await fc.assert(
-    fc.asyncProperty(attacks, async (text) => {
-      const { out, err } = await printed([command, ...argsOf(text.replaceAll("\0", ""))]);
-      expect(out + err).not.toMatch(STEERING);
-      expect(out + err).not.toBe("");
-    }),
-    { numRuns: 20 },
-  );
-});
+test.each(Object.entries(LOCAL))(
+  "%s prints no control character of its arguments or files",
+  async (command, argsOf) => {
+    await fc.assert(
+      fc.asyncProperty(attacks, async (text) => {
+        const { out, err } = await printed([command, ...argsOf(text.replaceAll("\0", ""))]);
+        expect(out + err).not.toMatch(STEERING);
+        expect(out + err).not.toBe("");
+      }),
+      { numRuns: 20 },
+    );
+  },
+);
 
-test("serve shows a folder's name and a stranger's request, and obeys neither", async () => {
+test("serve escapes the control characters of a folder's name and a stranger's request", async () => {
   const cwd = join(folder, "\u001b[2J\u009b31m\u202e");
   mkdirSync(cwd);
   const serving = startCli(["serve", "--port", "0"], {

@@ -123,7 +123,7 @@ test("diagnostics export writes a bundle that holds no secret, and overwrites no
   });
 });
 
-test("a file for a folder that is not there is refused with the command that makes the folder", async () => {
+test("a file in a folder that does not exist is refused, with the command that creates the folder", async () => {
   const cwd = emptyFolder();
   const err = `The folder ${join(cwd, "nope")} is not there.\nNext: mkdir -p ${join(cwd, "nope")}\n`;
   expect(await run(["diagnostics", "export", "nope/x.json"], { cwd })).toMatchObject({ code: 2, err });
@@ -199,7 +199,7 @@ describe("init", () => {
     expect(git("ls-files").trim().split("\n")).toEqual([".gitignore", "gateway.json5"]);
   });
 
-  test("what it and the quickstart write in a clone is not shown by git status", () => {
+  test("git status shows no file that init and the quickstart write in a clone", () => {
     const names = ["gateway.json5", "gateway.env", "gateway.db", "gateway.db-wal", "agent.mjs", "skills/a/SKILL.md"];
     const { stdout } = spawnSync("git", ["check-ignore", "--no-index", ...names, "docs/gateway.env"], {
       cwd: root,

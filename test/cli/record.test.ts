@@ -216,7 +216,7 @@ test("hooks send signs with the secret of this folder's configuration, and only 
   });
 });
 
-test("hooks send names the mappings that there are", async () => {
+test("hooks send lists the configured mappings", async () => {
   const cwd = emptyFolder();
   writeFileSync(join(cwd, "push.json"), "{}");
   expect(await run(["hooks", "send", "push.json", "--mapping", "nope"], { cwd })).toMatchObject({

@@ -15,7 +15,7 @@ test("send prints the reply alone in a pipe", async () => {
   expect(await run(["send", "main", "Hi", "--no-stream"])).toEqual({ code: 0, out: "Hi\n", err: "" });
 });
 
-test("send shows on a terminal what would steer it", async () => {
+test("send escapes the control characters of a reply on a terminal", async () => {
   const { code, out } = await run(["send", "main", "red \u001b[31mtext"], { terminal: true });
   expect(code).toBe(0);
   expect(out).toContain("red \\u001b[31mtext");

@@ -110,7 +110,7 @@ test("the headers and the address of a collector that OpenTelemetry's variables 
   ]);
 });
 
-test("the values in force show no hidden value, wherever it is repeated", async () => {
+test("the values in force show no hidden value, even where it is repeated", async () => {
   const config = {
     ...tool("https://mcp.example.com/sse?key=${MCP_KEY}"),
     agents: { main: { backend: "echo", description: `It knows ${SECRET}.` } },

@@ -17,7 +17,7 @@ describe("the configuration is found", () => {
     const found = async (options: { file?: string; env?: NodeJS.ProcessEnv }) =>
       (await loadConfig({ env: {}, built, folder: here, ...options })).config.agents.main?.description;
 
-    expect(await found({})).toBe("Repeats what it is told.");
+    expect(await found({})).toBe("Repeats each message.");
     const usual = write("gateway.json5");
     expect(await found({})).toBe("gateway.json5");
     const env = { GATEWAY_CONFIG: write("other.json5") };

@@ -12,7 +12,7 @@ type Mark = { sign: string };
 const textIn = (child: unknown): string =>
   Array.isArray(child) ? child.map(textIn).join("") : typeof child === "string" ? child : (child as Mark).sign;
 
-it("every text of an element is shown with its steering characters written out", () => {
+it("every text of an element is shown with its control characters escaped", () => {
   fc.assert(
     fc.property(anyText, anyText, fc.boolean(), (one, other, isTextOnly) => {
       const shown = shownChildren([one, [other, one]], (sign): Mark => ({ sign }), isTextOnly);

@@ -38,7 +38,7 @@ test("the models that an agent lists, its own and what answers are always counte
   expect(asked).toEqual([]);
 });
 
-test("of other names the first are counted by name, and the rest under one", () => {
+test("of other names the first are counted by name, and the rest under one name", () => {
   const { count } = start(2);
   const agent = agentWith(undefined);
   expect(["a", "b", "c", "a", "d"].map((model) => count(agent, model))).toEqual([
@@ -56,7 +56,7 @@ test("names that the store has counted come first, also after a restart, and are
   expect(asked).toHaveLength(1);
 });
 
-test("a store that cannot be read bounds the names all the same", async () => {
+test("the names are limited even if the store cannot be read", async () => {
   const { count, parts, failed } = start(1);
   parts.store.sumUsage = () => Promise.reject(new Error("away"));
   const agent = agentWith(undefined);

@@ -36,7 +36,7 @@ export const endings: fc.Arbitrary<Ending> = fc.record({
   bytes: fc.integer({ min: 20_000, max: 60_000 }),
 });
 
-/** HTTP/1.0 knows no chunks. */
+/** HTTP/1.0 has no chunks. */
 const framing = ({ by, version }: Ending) => (by === "chunks" && version === "1.0" ? "length" : by);
 
 const framed = ({ status = 200, type, body }: Reply, ending: Ending): Buffer => {
@@ -112,7 +112,7 @@ export const startEndings = async () => {
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** Begins another case. */
+    /** Starts another case. */
     say(to: typeof replyTo, how: Ending = PLAIN) {
       [replyTo, ending, count] = [to, how, 0];
     },

@@ -26,7 +26,7 @@ const ANSWERS = {
   "no head": LONG,
 };
 
-it.each(Object.entries(ANSWERS))("an answer with %s fails or is read, and harms nothing else", async (_, bytes) => {
+it.each(Object.entries(ANSWERS))("an answer with %s fails or is read, and affects nothing else", async (_, bytes) => {
   const uncaught: unknown[] = [];
   const onUncaught = (error: unknown) => void uncaught.push(error);
   process.on("uncaughtExceptionMonitor", onUncaught);

@@ -95,7 +95,7 @@ describe("--check", { timeout: 60_000 }, () => {
     expect(code).toBe(1);
     expect(output).toContain("errors.ts");
     expect(output).toContain("routes.ts");
-    expect(output).toContain("clients/extra.ts (no spec asks for it)");
+    expect(output).toContain("clients/extra.ts (no spec generates it)");
     expect(output).toContain("npm run generate");
     expect(output).not.toContain("methods.ts");
     expect(output, "machine code is not committed").not.toContain(".js");

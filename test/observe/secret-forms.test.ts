@@ -43,7 +43,7 @@ const WRITTEN: Record<string, (secret: string, before: string, after: string) =>
   "as stored bodies are": (secret, before) => Buffer.from(before + secret).toString("latin1"),
 };
 
-/** Nothing of so many characters of a secret is left. */
+/** No part of a secret with this many characters is left. */
 const FRAGMENT = 6;
 const letters = fc.string({ unit: fc.constantFrom(..."abcXYZ019-_."), minLength: 0, maxLength: 9 });
 const secretTexts = fc.oneof(
@@ -113,7 +113,7 @@ it("hides the beginning of a secret that was cut off", () => {
   expect(text("a s3cr… b …")).toBe("a s3cr… b …");
 });
 
-it("hides each line of a secret of several lines, and not the lines of a private key that everybody has", () => {
+it("hides each line of a secret of several lines, and not the lines that every private key has", () => {
   const { text } = redacting(
     "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n",
   );
@@ -122,11 +122,11 @@ it("hides each line of a secret of several lines, and not the lines of a private
   expect(text("-----BEGIN PRIVATE KEY-----")).toBe("-----BEGIN PRIVATE KEY-----");
 });
 
-it("leaves texts alone that are shorter than four characters", () => {
+it("does not hide texts shorter than four characters", () => {
   expect(redacting("abc", "").text("abc abc")).toBe("abc abc");
 });
 
-it("forgets none of the secrets in force, however many, and of the earlier ones the oldest first", () => {
+it("forgets no secret in force, however many, and forgets the oldest of the earlier ones first", () => {
   const redactor = createRedactor();
   redactor.hide(["the-oldest-secret"]);
   const rotated = (time: number) => Array.from({ length: 1_000 }, (_, n) => `secret-${time}-number-${n}!`);
@@ -138,7 +138,7 @@ it("forgets none of the secrets in force, however many, and of the earlier ones 
   expect(redactor.text("the-oldest-secret")).toBe("the-oldest-secret");
 });
 
-it("gives the same text where nothing is to hide, without a copy", () => {
+it("returns the same text, without a copy, if it has nothing to hide", () => {
   const body = JSON.stringify({ text: "Build 4711 failed on main\nSee 100 % of it" });
   expect(redacting("a-long-secret-text").text(body)).toBe(body);
 });

@@ -17,10 +17,10 @@ const TOKENS = {
   CONSOLE_TOKEN: "console-token-0123456789-of-this-run",
 };
 
-/** Repeats its arguments and its environment as an error, as programs in trouble do. */
+/** Repeats its arguments and its environment as an error, as failing programs may do. */
 const PROGRAM = `process.stderr.write(process.argv.join(" ") + JSON.stringify(process.env) + "\\n"); process.exitCode = 3;`;
 
-/** A party that repeats all it is sent, with the status that its path names. */
+/** A server that repeats everything it receives, with the status that its path names. */
 const startEcho = async () => {
   const requests: { url: string; body: string }[] = [];
   const textOf = async (req: IncomingMessage) => Buffer.concat(await req.toArray()).toString();
@@ -188,7 +188,7 @@ const repeat = async ({ url }: GatewayProcess, secret: string): Promise<string[]
   return await Promise.all(answers);
 };
 
-test("no value of a variable is in anything that the gateway shows or records, in whatever form", async () => {
+test("no value of a variable appears in anything that the gateway shows or records, in any form", async () => {
   // Letters, digits and what an address takes as it is; the same run can be had again by its seed.
   const seed = Date.now() % 2 ** 31;
   const made = fc.sample(

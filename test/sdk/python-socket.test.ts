@@ -190,7 +190,7 @@ show([push async for push in pushes])
     );
     expect(shown).toEqual([
       1,
-      expect.objectContaining({ class: "TimedOutError", detail: "No push came within 0.5 s." }),
+      expect.objectContaining({ class: "TimedOutError", detail: "No push arrived within 0.5 s." }),
       2,
       [],
     ]);

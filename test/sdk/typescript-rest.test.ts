@@ -289,7 +289,7 @@ test("a redirect is not followed, and the error names its target", async () => {
   expect([server.seen.length, other.seen]).toEqual([3, []]);
 });
 
-describe("a mistake is told in words", () => {
+describe("a mistake is reported", () => {
   test("a url without a scheme", () => {
     expect(() => new Gateway({ url: "gateway.test:18789" })).toThrow("such as http://gateway.test:18789.");
     expect(() => new Gateway({ url: "ws://gateway.test" })).toThrow("such as http://gateway.test.");
@@ -339,12 +339,12 @@ describe("a mistake is told in words", () => {
     }
   });
 
-  test("an option that there is not, or in the wrong place", async () => {
+  test("an unknown option, or one in the wrong place", async () => {
     await using server = await answering([]);
     const { turns, chat, skills, rpc } = server.client;
     const later = { lastEventId: "e1" } as never;
     expect(() => turns.events(turnId, later)).toThrow(
-      "turns.events has no `lastEventId`. It takes `after`, the id of the event behind which the stream begins.",
+      "turns.events has no `lastEventId`. It takes `after`, the id of the event after which the stream begins.",
     );
     expect(() => turns.events(turnId, {}, later)).toThrow(
       "turns.events has no option `lastEventId`. Its options are signal,",

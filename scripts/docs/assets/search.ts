@@ -1,10 +1,10 @@
 import MiniSearch from "minisearch";
 
-/** A part of a page in the index: where it is, its heading, its page, its words, and how much its kind of page counts. */
+/** A section of a page in the index: its address, its heading, its page, its text, and the weight of its kind of page. */
 export type Row = [href: string, title: string, page: string, text: string, weight: number];
 export type Hit = { href: string; title: string; page: string };
 
-/** Words that readers of other products type for the ones that stand here. */
+/** Synonyms: words of other products, and the words of this documentation. */
 const SYNONYMS: Record<string, string[]> = {
   auth: ["authentication"],
   async: ["asyncio"],
@@ -58,11 +58,11 @@ const STOP = new Set([
   "with",
 ]);
 
-/** A name such as chat.send or session-busy is found by each of its words, and whole. */
+/** A name such as chat.send or session-busy is indexed whole and by each of its words. */
 const wordsOf = (text: string): string[] =>
   text.split(/[\s/,;:()"'`{}[\]]+/).flatMap((word) => [word, ...word.split(/[._-]/)]);
 
-/** One form for stream, streams, streamed and streaming; names with other characters stay whole. */
+/** Reduces stream, streams, streamed and streaming to one form. Names with other characters stay unchanged. */
 const stemOf = (word: string): string => {
   const lower = word.toLowerCase().replace(/[.!?]+$/, "");
   if (!/^[a-z]{4,}$/.test(lower)) return lower;
@@ -72,7 +72,7 @@ const stemOf = (word: string): string => {
 
 const termOf = (word: string): string | null => (STOP.has(word.toLowerCase()) ? null : stemOf(word) || null);
 
-/** The search of the site: the parts that have every word of a query, or some of its words where no part has all. */
+/** Searches the site: returns the sections that have every word of the query or, if there are none, those that have some of its words. */
 export const openSearch = (rows: readonly Row[]): ((query: string) => Hit[]) => {
   const index = new MiniSearch({
     fields: ["title", "page", "text"],
@@ -102,7 +102,7 @@ export const openSearch = (rows: readonly Row[]): ((query: string) => Hit[]) => 
     const asked = everyWord(query);
     const all = asked.queries.length === 0 ? [] : index.search(asked);
     const found = all.length > 0 ? all : index.search({ ...asked, combineWith: "OR" });
-    // A name such as session-busy, chat.send or POST /rpc leads to the part that is called so.
+    // A query that is a name, such as session-busy, chat.send or POST /rpc, finds the section with that heading first.
     const isNamed = ({ title, href }: Hit) => title.toLowerCase() === whole || href.toLowerCase().endsWith(`#${whole}`);
     const hits = found.map(({ href, title, page }): Hit => ({ href, title, page }));
     if (!/[._/-]/.test(whole)) return hits;

@@ -17,7 +17,7 @@ const remember = (key: string, value: string): void => {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // A browser may forbid it; then the choice holds for this page only.
+    // A browser may forbid storage; the choice then applies only to this page.
   }
 };
 

@@ -78,7 +78,7 @@ export function describeSdk({
   methods,
   pushes,
 }: Contract): SdkDescription {
-  // The clients add a shape of their own; the contract does not get it.
+  // The added shape exists only in the clients, not in the contract.
   const openapi: Bundle = { document, components: { ...components, schemas: { ...components.schemas } } };
   // OpenAI's own clients call the others.
   const rest = operations.filter(({ surface }) => surface !== "openai").flatMap((one) => restCalls(one, openapi));
@@ -176,7 +176,7 @@ function restCalls(operation: Operation, openapi: Bundle): Call[] {
       id: `${noun}.${start}`,
       verb: start,
       kind: "start",
-      // The repeat of a call whose turn has ended meanwhile answers with its reply.
+      // A repeated call gets the reply if the turn has ended meanwhile.
       reply: { kind: "named", name: nameOfStarted([accepted, call.reply as Type], openapi) },
     },
     { ...call, id: `${noun}.stream`, verb: "stream", kind: "stream", reply: eventOf(operation) },
@@ -185,7 +185,7 @@ function restCalls(operation: Operation, openapi: Bundle): Call[] {
 
 const STARTED = "TurnStarted";
 
-/** One shape for a turn that was started: the fields of all its answers. It joins the contract's shapes. */
+/** One shape for a started turn, with the fields of all its answers. It is added to the contract's shapes. */
 function nameOfStarted(answers: Type[], { components }: Bundle): string {
   const schemas = answers.map((type) => object(components.schemas?.[type.kind === "named" ? type.name : ""]));
   const names = [...new Set(schemas.flatMap(({ properties }) => Object.keys(object(properties))))];
@@ -199,7 +199,8 @@ function nameOfStarted(answers: Type[], { components }: Bundle): string {
     }),
   );
   const required = names.filter((name) => schemas.every((schema) => list(schema.required).includes(name)));
-  const description = "A turn was started. `reply` is there if it has ended already, as a repeated call may find it.";
+  const description =
+    "A turn was started. `reply` is set if the turn has already ended, which happens only for repeated calls.";
   Object.assign(components.schemas ?? {}, {
     [STARTED]: { type: "object", description, properties, required, additionalProperties: false },
   });

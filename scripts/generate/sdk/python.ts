@@ -214,7 +214,7 @@ function printPushTypes({ pushes: { names, shapes } }: SdkDescription): string {
   return printTypes("pushes.yaml", [...shapes, ...contents], sent, `\n\n${pushes.join("\n\n")}${union}`);
 }
 
-/** Every field of a reply, as an attribute has it. */
+/** Every field of a reply, as an attribute. */
 function printFields({ rest, rpc, pushes }: SdkDescription): string {
   const names = new Set<string>(["event", "id", "data", "jsonrpc", "method", "params"]);
   const types = [...rest.shapes, ...rpc.shapes, ...pushes.shapes, ...pushes.names].map(({ type }) => type);
@@ -258,7 +258,7 @@ function docOf({ summary, doc, kind }: Call): string {
     .trim();
 }
 
-/** Streams and lists begin when they are read. */
+/** Streams and lists make their call when they are first read. */
 const isAwaited = ({ kind }: Call): boolean => kind !== "stream" && kind !== "page";
 
 function printMethod(call: Call, shapes: Shape[], statement: string): string {

@@ -76,7 +76,7 @@ class Answer {
   readonly #content: AssistantPart[] = [];
   readonly #open = new Map<string, TextPart | ReasoningPart>();
   readonly #calls: ToolCall[] = [];
-  /** The sizes of the calls as their pieces come, and of whole calls, which have other ids. */
+  /** The sizes of calls that arrive in pieces, and of whole calls, which have other ids. */
   readonly #coming: CallSizes;
   readonly #whole: CallSizes;
   #finish: Extract<Part, { type: "finish" }> | undefined;

@@ -56,7 +56,7 @@ export const answerCalls = async (
 const toolOf = (tools: readonly Tool[], call: ToolCall): Tool | string => {
   const tool = tools.find(({ name }) => name === call.toolName);
   if (!tool) return `There is no such tool. There are: ${tools.map(({ name }) => name).join(", ")}.`;
-  return call.args ? tool : "The arguments of the call are no JSON object.";
+  return call.args ? tool : "The arguments of the call are not a JSON object.";
 };
 
 const answerCall = async (tool: Tool, { args }: ToolCall, signal: AbortSignal): Promise<Output> => {

@@ -135,5 +135,5 @@ const BEATS: Record<"started" | "nothing-waiting" | "running" | "paused", (waiti
   started: (waiting) => `A beat began. ${waits(waiting)} for it.`,
   "nothing-waiting": () => "No event waits, so no beat began.",
   running: () => "A beat runs already.",
-  paused: (waiting) => `The agent is paused, so no beat began. ${waits(waiting)}.`,
+  paused: (waiting) => `The agent is paused, so no heartbeat started. ${waits(waiting)}.`,
 };

@@ -69,7 +69,8 @@ export const addCalls = (program: Command): void => {
     async (given, verb, path, pairs) => {
       const { sendRaw } = await import("../raw-request.ts");
       const method = verb.toUpperCase();
-      if (!VERBS.includes(method)) throw new UsageError(`${verb} is not a verb. There are: ${VERBS.join(", ")}.`);
+      if (!VERBS.includes(method))
+        throw new UsageError(`${verb} is not an HTTP method. Use one of: ${VERBS.join(", ")}.`);
       if (!path.startsWith("/"))
         throw new UsageError(`${path} is not a path. It begins with a slash, such as /api/v1/turns.`);
       const { data, header } = given.options;

@@ -45,7 +45,7 @@ export const addHealth = (program: Command): void => {
       .option("--turn", "also send a message to the default agent, and wait for its reply")
       .addHelpText(
         "after",
-        "\nIt ends with 1 if a check fails, also if it finds no key and no token to check with.\n\nExamples:\n  agent-gateway doctor\n  agent-gateway doctor --turn --json",
+        "\nThe exit code is 1 if a check fails, or if there is no key and no token to check with.\n\nExamples:\n  agent-gateway doctor\n  agent-gateway doctor --turn --json",
       ),
     async (given) => {
       const { diagnose } = await import("../doctor.ts");

@@ -98,7 +98,7 @@ export const addHooks = (program: Command): void => {
   );
 };
 
-/** Why a webhook was refused, if the gateway says that it has no such mapping. It says so to a key that may ask. */
+/** The reason for a refused webhook, if the gateway has no such mapping. Only a key that may list the mappings gets it. */
 const noMapping = async (gateway: Gateway, mapping: string, signal: AbortSignal): Promise<CliError | undefined> => {
   const mappings = await gateway.mappings.list({ signal, maxRetries: 0 }).catch(() => undefined);
   const names = mappings?.mappings.map(({ name }) => name);

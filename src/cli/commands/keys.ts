@@ -71,7 +71,7 @@ export const addKeys = (program: Command): void => {
     async ({ gateway, options, signal }, id = "") => {
       const overlap = options.overlap === undefined ? undefined : lengthOf(options.overlap);
       if (options.overlap !== undefined && overlap === undefined)
-        throw new UsageError(`--overlap ${options.overlap} is not a length of time. Write 30m, 12h or 1d.`);
+        throw new UsageError(`--overlap ${options.overlap} is not a duration. Write 30m, 12h or 1d.`);
       const made = await gateway.keys.rotate(
         id,
         overlap === undefined ? undefined : { overlap_seconds: overlap / 1_000 },

@@ -17,11 +17,11 @@ export const addOpen = (program: Command): void => {
       .argument("[id]", "of a delivery, a turn, an event or a session")
       .addHelpText(
         "after",
-        "\nThe address carries a code that signs one browser in, once and within a minute. The token is in no address.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+        "\nThe address has a code in place of the token. The code signs one browser in, once and within a minute.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
     async ({ address: { url, credentials }, options, signal }, id: string | undefined) => {
       const page = `${url}/console${id === undefined ? "" : pathOf(id)}`;
-      // The page can do as much as its token.
+      // The page has the rights of its token.
       const key = credentials.rest.at(-1)?.token;
       const code = key === undefined ? undefined : await codeOf({ url, key }, signal);
       const link = code === undefined ? page : `${page}#code=${code}`;
@@ -35,7 +35,7 @@ export const addOpen = (program: Command): void => {
   );
 };
 
-/** A code that signs in as the caller; undefined, with a sentence, where the key may not or the gateway cannot make one. */
+/** A code that signs in as the caller. Undefined, with a message, if the key may not create one or the gateway cannot. */
 const codeOf = async (owner: { url: string; key: string }, signal: AbortSignal): Promise<string | undefined> => {
   try {
     const { Gateway } = await import("#generated/clients/typescript/src/index.ts");

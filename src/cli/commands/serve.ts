@@ -9,7 +9,7 @@ export const addServe = (program: Command): void => {
     .command("serve", { isDefault: true })
     .summary("run the gateway")
     .description(
-      "Runs the gateway until a signal ends it. Without a configuration it is a try-out with an agent that repeats what it is told.",
+      "Runs the gateway until a signal ends it. Without a configuration it runs a try-out with an agent that repeats each message.",
     )
     .option("--config <file>", "the configuration (default: $GATEWAY_CONFIG, else ./gateway.json5, else a try-out)")
     .option("--host <host>", "the address to listen on; wins over $GATEWAY_HOST and the file")
@@ -35,7 +35,7 @@ export const addServe = (program: Command): void => {
     .usage("[options]");
 };
 
-/** Whether nothing was typed behind the program's name. `npm start` has nothing there either, and means to serve. */
+/** Whether the program was called without arguments. `npm start` passes none either, but serves. */
 const isBare = (): boolean => process.argv.length === 2 && process.env.npm_lifecycle_event !== "start";
 
 const noCommand = (name: string, names: readonly string[]): UsageError => {
@@ -44,7 +44,7 @@ const noCommand = (name: string, names: readonly string[]): UsageError => {
 };
 
 const DETAILS = `
-Variables that are not set are read from gateway.env beside the configuration, if it is there.
+Variables that are not set are read from gateway.env next to the configuration, if that file exists.
 
 Environment:
   LOG_LEVEL   debug, info, warn or error

@@ -89,7 +89,7 @@ export const identify = async (token: string, knownKind?: string): Promise<Ident
   return { refused: await wordsOf(keys) };
 };
 
-/** Signs in with the code of a link. Answers why it does not, in words. */
+/** Signs in with the code of a link. Returns the reason if that fails. */
 export const redeem = async (code: string): Promise<Identity | { refused: string }> => {
   const response = /^[\w-]{1,100}$/.test(code)
     ? await fetch(`${ORIGIN}/api/v1/console/codes/redeem`, {
@@ -102,18 +102,20 @@ export const redeem = async (code: string): Promise<Identity | { refused: string
   if (response !== undefined && response.status !== 401) return { refused: await wordsOf(response) };
   const wait = response?.headers.get("retry-after");
   return {
-    refused: wait ? `${CODE_REFUSED} Too many wrong ones came from this address: wait ${wait} seconds.` : CODE_REFUSED,
+    refused: wait
+      ? `${CODE_REFUSED} Too many wrong codes were sent from this address: wait ${wait} seconds.`
+      : CODE_REFUSED,
   };
 };
 
 const CODE_REFUSED =
-  "The link does not sign in any more: its code was used, is older than a minute, or was made by another gateway behind this address. Run `agent-gateway open` for a new link, or enter the token here.";
+  "The link no longer works: its code was used, is older than a minute, or was made by another gateway behind this address. Run `agent-gateway open` for a new link, or enter the token here.";
 
 const wordsOf = async (response: Response): Promise<string> => {
   const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
   const wait = response.headers.get("retry-after");
   if (response.status === 401 && wait)
-    return `The gateway does not know this token. Too many wrong ones came from this address: wait ${wait} seconds before you try another. The right one works at once.`;
+    return `The gateway does not know this token. Too many wrong tokens were sent from this address: wait ${wait} seconds before you try another. The right one works at once.`;
   if (response.status === 401) return "The gateway does not know this token.";
   return problem.detail ?? problem.title ?? `The gateway answered ${response.status}.`;
 };

@@ -24,7 +24,7 @@ export const KEYS_REASON = "Keys are made and revoked with the console token alo
 export const nameOf = ({ kind, name }: Identity): string =>
   kind === "console" ? "the console token" : name === undefined ? "a REST key" : `the REST key ${name}`;
 
-/** What the address's fragment signs in with. It is taken out of the address at once. */
+/** The code or token in the address's fragment. It is removed from the address at once. */
 export const takeLink = (): { code: string } | { token: true } | undefined => {
   const given = new URLSearchParams(location.hash.slice(1));
   const code = given.get("code");

@@ -1,13 +1,13 @@
 import { Dialog } from "../parts/dialog.tsx";
 import { type Identity, identity, nameOf, offered, signIn } from "./session.ts";
 
-/** Asks before a link signs a tab in as another. To stay is the first button, as the link may come from anybody. */
+/** Asks before a link signs a tab in with another identity. The first button stays, because anyone may have made the link. */
 export const SwitchIdentity = ({ from, to }: { from: Identity; to: Identity }) => {
   const stay = () => {
     offered.value = undefined;
   };
   return (
-    <Dialog title="Sign in as another?" close={stay}>
+    <Dialog title="Sign in with another identity?" close={stay}>
       <p>
         This tab is signed in with <bdi>{nameOf(from)}</bdi>. The link that you opened signs in with{" "}
         <bdi>

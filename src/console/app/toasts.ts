@@ -18,7 +18,7 @@ export const say = (text: string, tone: Toast["tone"] = "ok"): void => {
   );
 };
 
-/** Puts a text on the clipboard and says so. It may be pasted into a terminal, so nothing in it steers one. */
+/** Copies a text to the clipboard and shows a notice. Control characters are escaped, because the text may be pasted into a terminal. */
 export const copyText = async (text: string, what = "Copied"): Promise<void> => {
   try {
     await navigator.clipboard.writeText(visible(text));

@@ -1,5 +1,5 @@
-// Shows the characters that would steer a reader, of an escape sequence or a turn of the writing's direction, as marks. It holds for every text that a
-// component puts on the page, whoever wrote it. Values of fields stay as they are, as they are sent.
+// Shows the characters of escape sequences and of changes of the writing direction as marks, in every text that a component puts on the page.
+// Values of form fields are not changed, because they are sent.
 import { type ComponentChildren, Fragment, h, options, type VNode } from "preact";
 import { visibleLine } from "#kit/visible.ts";
 import { shownChildren } from "../lib/visible-text.ts";

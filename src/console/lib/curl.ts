@@ -21,7 +21,7 @@ type Argument = { option: string; value: Uint8Array };
 
 /** A path that curl sends as it is written. It reads brackets and braces as patterns, resolves dots, cuts at `#`, and refuses spaces. */
 const ORDINARY_PATH = /^(?!.*\/(?:\.|%2e){1,2}(?:[/?]|$))\/[\w\-.~!$&'()*+,;=:@%/?]*$/i;
-/** From this size on curl asks for permission first. */
+/** From this size on curl waits for `100 Continue` first. */
 const ASKS_FROM = 1024 * 1024;
 /** A fourth of the most that Linux takes for one argument. */
 const MOST_IN_ARGUMENT = 32 * 1024;

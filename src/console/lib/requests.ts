@@ -2,8 +2,8 @@ import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { curlOf } from "./curl.ts";
 
 /**
- * Headers that a command leaves out: those of a connection, the packing of the answer, which a terminal cannot show, and the key with which a
- * request starts nothing new.
+ * Headers that a command leaves out: those of a connection, the accepted compression, which a terminal cannot show, and the idempotency key,
+ * with which the request would start nothing.
  */
 const LEFT_OUT = new Set([
   "host",
@@ -40,7 +40,7 @@ export const curlOfDelivery = (delivery: Delivery, origin: string): string => {
 
 const bytesOfBase64 = (text: string): Uint8Array => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
-/** What a command cannot send as it was recorded, in a sentence; undefined where it sends all. */
+/** A sentence about the parts that a command cannot send as recorded; undefined if it sends all of them. */
 export const curlNote = (delivery: Delivery): string | undefined => {
   if (isSigned(delivery))
     return "The old signature would be refused: the command sends the webhook token in its place.";

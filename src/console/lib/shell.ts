@@ -1,6 +1,7 @@
 /**
- * Shell commands that `sh`, `bash`, `zsh` and `fish` read alike, and that run nothing of the bytes in them. Printable text stays as it is. All else is
- * written by `printf` from octal escapes: a control character in a command could end a paste early, and no other notation is common to these shells.
+ * Shell commands that `sh`, `bash`, `zsh` and `fish` read in the same way, and that execute none of the quoted bytes. Printable text is not
+ * changed. Everything else is written by `printf` from octal escapes: a control character in a command could end a paste early, and no other
+ * notation works in all of these shells.
  */
 
 const UTF8 = new TextEncoder();

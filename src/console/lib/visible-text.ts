@@ -1,7 +1,7 @@
 import { piecesOf } from "#kit/visible.ts";
 
 /**
- * The children of an element with the steering characters in their texts written out, each by `mark`; in an element of text only, as text. The same
+ * The children of an element with the control characters in their texts escaped, each by `mark`; in an element of text only, as text. The same
  * value where there are none.
  */
 export const shownChildren = (child: unknown, mark: (sign: string) => unknown, isTextOnly: boolean): unknown => {

@@ -12,7 +12,7 @@ type Parts = { store: Store; clock: Clock; events: Events; settings: () => CoreS
 /**
  * The names of models that usage is counted under. Models that the agent's configuration lists have their own. Callers may name any model of
  * an echo agent, and agents may report any: of these the first `limits.usageModels` of an agent have their own, and the others share one.
- * Those that the store has counted already come first; they are read when an agent is first asked for such a model.
+ * Names that the store has already counted come first; they are read with the first such model of an agent.
  */
 export const createCountedModels = ({ store, clock, events, settings }: Parts) => {
   const named = new Map<string, Set<string>>();

@@ -13,12 +13,12 @@ export const codes = (core: Core): Pick<RestHandlers<CallContext>, "codes.create
   },
   "codes.redeem": async (_, { bearer = "" }) => {
     const signIn = core.codes.redeem(bearer);
-    // Another call has used it since this one was let in.
+    // Another call has used the code since this one was authenticated.
     if (!signIn) throw new GatewayError("unauthenticated", CODE_TAKES);
     return signIn;
   },
 });
 
-/** The refusal of a code that is not known. */
+/** The error for an unknown code. */
 export const CODE_TAKES =
   "This path takes a sign-in code: `Authorization: Bearer <code>`. A code works once, for one minute, on the gateway that made it.";

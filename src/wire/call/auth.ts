@@ -49,12 +49,12 @@ const FREE_FAILURES = 20;
 /** Headers in which people put a token, and which not every door reads. */
 const ELSEWHERE = ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-token", "x-gateway-token"];
 
-/** Schemes that a request may name. A word that is none of them could be a token, and is not repeated. */
+/** Schemes that a request may name. Any other word could be a token, and is not repeated. */
 const SCHEMES = ["Basic", "Digest", "Negotiate", "NTLM", "Token", "ApiKey", "Key", "HMAC", "OAuth", "AWS4-HMAC-SHA256"];
 
 /**
- * Says which token a door takes. A missing token, a wrong one and one of another surface get the same words. What the sender can see
- * without any token is added: a header that this kind of door does not read, another scheme, no scheme.
+ * Names the token that a surface takes. A missing token, a wrong one and one of another surface get the same text. Facts that the sender can
+ * see without a token are added: a header that this kind of door does not read, another scheme, no scheme.
  */
 export const adviceOf = (takes: string, { headers }: IncomingMessage): string => {
   const other = ELSEWHERE.find((name) => headers[name] !== undefined && !takes.includes(name));

@@ -29,7 +29,7 @@ type FrontParts = CallParts & {
   /** The doors of this listener, as they are now: a reload may open or close one. */
   doors: () => readonly DoorAt[];
   peerOf: (req: IncomingMessage) => Peer;
-  /** Browsers that came over this listener's own TLS are told to come back over TLS. */
+  /** Answers over this listener's own TLS have `Strict-Transport-Security`. */
   hsts: () => boolean;
   origins: () => Origins;
 };
@@ -56,7 +56,7 @@ export const createFront =
     try {
       // Node's parser of HTTP/1.1 has refused it already.
       if (!KNOWN_METHODS.has(req.method ?? ""))
-        throw new GatewayError("invalid-request", "The request's method is not a method of HTTP.");
+        throw new GatewayError("invalid-request", "The request's method is not an HTTP method.");
       if (req.headers.host === undefined && req.httpVersion === "1.1")
         throw new GatewayError("invalid-request", "The request has no Host.");
       if (url.length > URL_LIMIT)
@@ -77,9 +77,9 @@ export const createFront =
     }
   };
 
-/** Half a year: an operator that gives TLS up has to wait that long for the browsers that came before. */
+/** Half a year. If an operator turns TLS off, earlier browsers refuse clear text for that long. */
 const HSTS = "max-age=15768000";
-/** The name stands for every port of the machine, and for each of its projects. */
+/** The name covers every port of the machine, and so every project on it. */
 const isThisMachine = (host = ""): boolean => /^(?:[^:]*\.)?localhost(?::\d+)?$/i.test(host);
 
 /** The entry of a request that asks for a WebSocket. Node answers none of these, so that an answer is a refusal here, and ends the connection. */

@@ -65,7 +65,7 @@ export const refusalOf = (error: GatewayError, requestId: string, wording = asPr
   return { status: errors[error.name].status, headers: all as Record<string, string>, body };
 };
 
-/** Headers of every answer but a file's: caches store none, and browsers guess no type. */
+/** Headers of every answer except files: caches do not store it, and browsers do not guess its type. */
 export const PRIVATE = { "cache-control": "no-store", "x-content-type-options": "nosniff" } as const;
 
 /** Sends an answer that is there as a whole. */

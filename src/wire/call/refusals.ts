@@ -10,8 +10,8 @@ import { createTally } from "./rate-limit.ts";
 import { placeOfStranger, type Route } from "./routes.ts";
 
 /**
- * The most refusals that are recorded in a time: for one network and error, for all strangers of a network, and for all. The metrics count
- * every one. The ring of refused requests holds 1 000: alone a network would need ten hours to push out all others.
+ * The most refusals that are recorded in a period: for one network and error, for all strangers of a network, and in total. The metrics count
+ * every one. The ring of refused requests holds 1 000, so one network needs ten hours to push out all others.
  */
 const ALIKE = { most: 20, ms: 60_000 };
 const STRANGERS = { most: 100, ms: 3_600_000 };
@@ -33,8 +33,8 @@ type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: s
 /**
  * Records refused requests, so that they can be told from requests that never came: callers without access or permission, callers
  * past their rate, and calls that would have started work. Never a body, never a token. A flood costs a look at a table: at most
- * 20 a minute are recorded for one network and error, 100 an hour for the strangers of one network, and 20 a second in all. Callers that
- * are known have 20 a second of their own. The webhooks' door records its own, within the same bounds.
+ * 20 a minute are recorded for one network and error, 100 an hour for the strangers of one network, and 20 a second in all. Authenticated
+ * callers have 20 a second of their own. The webhooks' door records its own, within the same bounds.
  */
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
   const countAlike = createTally(clock, ALIKE.ms);

@@ -45,7 +45,7 @@ const OPTIONS = {
   maxSessionMemory: 16,
 };
 /**
- * The bytes of a head that are free. Each further 4 KiB on a connection count as a request that was taken back: the values of heads are
+ * The bytes of a head that are free. Each further 4 KiB on a connection count as a cancelled request: the values of heads are
  * outside V8's heap, which collects them late, and the system does not get their memory back.
  */
 const FREE_HEAD = 8 * 1024;

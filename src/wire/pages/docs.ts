@@ -23,8 +23,8 @@ const RULES = { policy: POLICY, cache: "no-cache" };
 const FILE = /^(?:images\/)?\w[\w.-]*\.(?:html|js|css|md|txt|svg|webp)$/;
 
 /**
- * Serves the documentation from `folder`: its overview at `/docs` itself, and every file by its name below. A page is found without its
- * ending as well. A browser that finds no page gets one with the list of all pages.
+ * Serves the documentation from `folder`: its overview at `/docs` itself, and every file by its name below. A page is also found without its
+ * file extension. For an unknown address a browser gets a page with the list of all pages.
  */
 export const createDocsDoor =
   (folder: string): Door =>

@@ -164,8 +164,8 @@ const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toStri
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
 /**
- * The operations that answer messages, replies and the ids that callers work with: as they are stored; and the one whose answer is the caller's own
- * token. The others show records.
+ * The operations whose answers hide nothing: they return messages, replies and ids as stored, and one returns the caller's own token. The
+ * others show records.
  */
 const CONTENT: ReadonlySet<string> = new Set([
   ...["chat.send", "completions.create", "skills.trigger"],

@@ -76,7 +76,7 @@ type RpcDispatchParts = {
   hideInJson: (json: string) => string;
 };
 
-/** The methods that answer messages, replies and the ids that callers work with: as they are stored. The others show records. */
+/** The methods whose answers hide nothing: they return messages, replies and ids as stored. The others show records. */
 const CONTENT: ReadonlySet<string> = new Set([
   ...["agent.sendMessage", "session.list", "session.get", "session.compact", "session.delete"],
   ...["rpc.subscribe", "rpc.unsubscribe"],

@@ -39,7 +39,7 @@ describe("a flood of refusals", () => {
     expect(recorded).toHaveLength(22);
   });
 
-  test("from the strangers of one address is recorded 100 times an hour, whatever their errors", async () => {
+  test("from the strangers of one address is recorded 100 times an hour, over all errors", async () => {
     const { clock, recorded, note } = start();
     const errors = ["unauthenticated", "forbidden", "tls-required", "origin-not-allowed", "address-not-allowed"];
     const hour = async () => {
@@ -56,7 +56,7 @@ describe("a flood of refusals", () => {
     expect(recorded).toHaveLength(200);
   });
 
-  test("of strangers takes nothing from the callers that are known, not even at one address", async () => {
+  test("of strangers does not use up the limit of authenticated callers, even at one address", async () => {
     const { recorded, note } = start();
     for (let n = 0; n < 1_000; n++) note({ address: `192.0.2.${n}` });
     for (let n = 0; n < 100; n++) note({ error: "forbidden" });

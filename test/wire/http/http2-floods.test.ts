@@ -49,7 +49,7 @@ test("F36: one that is taken back before its turn is not begun", async () => {
   expect(begun).toEqual(["/last"]);
 });
 
-test("F36: wide heads count as requests that were taken back, and usual ones do not", async () => {
+test("F36: wide heads count as cancelled requests, and usual ones do not", async () => {
   const resets = createResetLimit({ clock: systemClock, keyOf: () => "one network" });
   const { port } = await listenHere(() => {}, { resets, onRequest: (_req, res) => res.end("x") });
   const send = async (bytes: number, count: number) => {

@@ -250,7 +250,7 @@ describe("a client whose base URL is wrong", () => {
     ["/completions", (client) => client.completions.create({ model: "main", prompt: "Hi" })],
   ];
 
-  test.each(["", "/", "/api/v1"])("as it is %j learns the right one", async (base) => {
+  test.each(["", "/", "/api/v1"])("with %j gets an error with the correct URL", async (base) => {
     for (const [path, ask] of asks) {
       const { status, code, message } = await refusalOf(ask(at(base)));
       expect([status, code]).toEqual([404, "not_found"]);
@@ -261,7 +261,7 @@ describe("a client whose base URL is wrong", () => {
     }
   });
 
-  test("learns that the door is closed where it is", async () => {
+  test("gets an error if the surface is off", async () => {
     await using closed = await startGateway();
     const { message } = await refusalOf(at("", closed.url).models.list());
     expect(message).toContain("gateway.openai.enabled in the configuration opens it");

@@ -129,13 +129,13 @@ describe("the documentation at /docs", () => {
     expect([answer.status, answer.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
     expect(answer.headers.get("content-security-policy")).toContain("default-src 'none'; script-src 'self'");
     expect(html).toContain(`<base href="${base}">`);
-    expect(html).toContain("There is no such page");
+    expect(html).toContain("Page not found");
     expect(html).toContain('<a href="configuration.html">');
     expect(html).toContain('type="search"');
     expect(html).not.toContain("<script>");
   });
 
-  test("a client that takes no page learns which one was meant", async () => {
+  test("a client that does not accept HTML gets the name of the intended page", async () => {
     const detailOf = async (path: string) => {
       const answer = await get(path, { accept: "*/*" });
       return ((await answer.json()) as { detail: string }).detail;

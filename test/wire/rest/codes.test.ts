@@ -37,7 +37,7 @@ describe("a sign-in code", async () => {
     expect(all.filter(({ error }) => error === "unauthenticated")).toHaveLength(19);
   });
 
-  it("MUST open nothing else, and no token redeems in its place", async () => {
+  it("MUST give access to nothing else, and no token redeems in its place", async () => {
     const code = await codeOf(gateway, SECRETS.consoleToken);
     expect(await gateway.rest.call("keys.list", { key: code })).toMatchObject({ error: "unauthenticated" });
     expect(await gateway.rest.call("codes.create", { key: code })).toMatchObject({ error: "unauthenticated" });
@@ -77,12 +77,12 @@ it("MUST count wrong codes as guesses, and still take the right one", async () =
   expect((await redeem(gateway, code)).status).toBe(200);
 });
 
-describe("the codes that wait", () => {
+describe("unused codes", () => {
   const clock = { ms: 0, now: () => clock.ms, monotonic: () => clock.ms };
   const codes = () => createCodes({ clock: clock as never });
   const signIn = { name: "console", kind: "console", token: "the-token" } as const;
 
-  it("MUST end after a minute", () => {
+  it("MUST expire after a minute", () => {
     const made = codes();
     const { code, expiresAt } = made.create(signIn);
     expect(expiresAt).toBe(clock.ms + CODE_MS);
@@ -92,7 +92,7 @@ describe("the codes that wait", () => {
     expect([made.knows(hashOf(code)), made.redeem(code)]).toEqual([false, undefined]);
   });
 
-  it("MUST be bounded: the oldest makes room", () => {
+  it("MUST be limited in number: a new one replaces the oldest", () => {
     const made = codes();
     const all = Array.from({ length: MOST_CODES + 1 }, () => made.create(signIn).code);
     expect(all.map((code) => made.redeem(code)).map((found) => found?.token)).toEqual([

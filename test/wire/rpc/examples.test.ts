@@ -22,7 +22,7 @@ const common = openrpc["x-error-examples"] as unknown as Record<string, { error:
 
 const examples = methods.flatMap(({ name: method, examples }) => examples.map((example) => ({ method, example })));
 
-const main = { backend: "echo", description: "Repeats what it is told." } as const;
+const main = { backend: "echo", description: "Repeats each message." } as const;
 const support = { backend: "echo", description: "Answers what customers ask." } as const;
 
 /** The conversation that the contract's examples are about. */

@@ -54,11 +54,11 @@ const Gone = ({ id, error, back, retry }: { id: string; error: unknown; back: ()
     <>
       <BackLink back={back} />
       <Note tone="warning">
-        <strong>This delivery is no longer kept.</strong>
+        <strong>This delivery is no longer stored.</strong>
         <p class="mono">{id}</p>
         <p>
-          The flight recorder lets the oldest go first. <code>recorder.entries</code> and <code>recorder.bytes</code> in
-          the configuration say how much it keeps.
+          The flight recorder erases the oldest deliveries first. <code>recorder.entries</code> and{" "}
+          <code>recorder.bytes</code> in the configuration are its limits.
         </p>
       </Note>
     </>

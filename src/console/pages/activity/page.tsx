@@ -155,7 +155,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
               isFiltered ? (
                 <Empty title="No request fits these filters.">
                   <p class="muted">
-                    The recorder keeps the last <code>recorder.entries</code> requests; older ones are gone.
+                    The flight recorder stores the last <code>recorder.entries</code> deliveries; older ones are erased.
                   </p>
                 </Empty>
               ) : (

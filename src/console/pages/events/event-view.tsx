@@ -39,7 +39,7 @@ export const EventView = ({ id, beats, back, changed }: Shown) => {
   if (!event && loaded.error.value !== undefined)
     return troubleOf(loaded.error.value).name === "event-not-found" ? (
       <Note tone="warning">
-        <strong>This event is no longer kept.</strong>
+        <strong>This event is no longer stored.</strong>
         <p>
           <code>sessions.eventRetention</code> in the configuration says how long events are kept once they have ended.
         </p>

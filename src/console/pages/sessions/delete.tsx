@@ -33,7 +33,7 @@ export const Delete = ({ session: { sessionId, messageCount, turnsQueued }, open
             ? `${plural(turns, "turn that waits or runs is", "turns that wait or run are")} cancelled.`
             : "A turn that waits or runs is cancelled; none is known now."}
         </li>
-        <li>The bodies that the flight recorder keeps of its requests are erased. What was used stays in Usage.</li>
+        <li>The bodies of its deliveries in the flight recorder are erased. What was used stays in Usage.</li>
       </ul>
       <p class="muted">This cannot be undone.</p>
     </Confirm>

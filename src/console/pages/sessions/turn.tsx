@@ -59,7 +59,7 @@ const Gone = ({ id, error, back, retry }: Missing) =>
     <div class="inspector-head">
       <BackLink back={back} />
       <Note tone="warning">
-        <strong>This turn is no longer kept.</strong>
+        <strong>This turn is no longer stored.</strong>
         <p class="mono">{id}</p>
         <p>
           A turn is kept as long as its session: <code>sessions.retention</code> after its last message, or{" "}

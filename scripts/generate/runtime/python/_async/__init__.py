@@ -1,1 +1,1 @@
-"""The async client, without what both share."""
+"""The modules of the async client that have a sync counterpart."""

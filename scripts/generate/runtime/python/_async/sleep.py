@@ -1,4 +1,4 @@
-"""Waits without keeping others from their work."""
+"""Waits without blocking other tasks."""
 
 from asyncio import sleep
 

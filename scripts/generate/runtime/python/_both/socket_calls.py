@@ -1,4 +1,4 @@
-"""The calls that only a WebSocket has."""
+"""The calls that exist only on a WebSocket."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .connection import AsyncConnection, AsyncPushes
 
 
 class AsyncSocketCalls:
-    """The calls that only a WebSocket has."""
+    """The calls that exist only on a WebSocket."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
@@ -23,7 +23,7 @@ class AsyncSocketCalls:
         gateway: Union[str, None, Omit] = OMIT,
         deliveries: bool = False,
     ) -> None:
-        """Begins streams, or goes on with them behind a cursor; None begins now.
+        """Subscribes to streams. A cursor continues after the push that had it; None begins now.
 
         The client remembers them, and how far each has come, over lost connections.
         """
@@ -41,10 +41,9 @@ class AsyncSocketCalls:
         await self._connection.unsubscribe(unsubscribe_params(sessions, agents, gateway, deliveries))
 
     def pushes(self, *, timeout: Optional[float] = None) -> AsyncPushes:
-        """Every push from now on, to each reader.
+        """Every push from now on. Each reader receives all of them. The client reopens a lost connection and resumes its subscriptions. If that
 
-        A lost connection is opened again and its subscriptions go on where they were. If it does not come back, the reader gets a
-        GatewayError. With a timeout it gets a TimedOutError when no push comes for so many seconds, and may go on reading.
+        fails, the reader gets a GatewayError. With a timeout it gets a TimedOutError when no push comes for so many seconds, and may go on reading.
         """
         return self._connection.pushes(timeout)
 

@@ -1,1 +1,1 @@
-"""The sync client, without what both share."""
+"""The modules of the sync client that have an async counterpart."""
