@@ -12,10 +12,10 @@ export type BackupOptions = { config?: string; store?: string };
 
 /** Copies the SQLite store that a gateway works with; answers what the person at the terminal is told. */
 export const backup = async (to: string, { config, store }: BackupOptions, env: NodeJS.ProcessEnv): Promise<string> => {
-  if (existsSync(to)) throw new CliError(`${to} is there already: a backup is a new file.`);
+  if (existsSync(to)) throw new CliError(`${to} already exists: a backup is always a new file.`);
   needFolderOf(to);
   const from = store ?? (await pathOf(config, env));
-  if (!existsSync(from)) throw new CliError(`${from} is not there: no gateway has made it yet.`);
+  if (!existsSync(from)) throw new CliError(`${from} does not exist: no gateway has created it yet.`);
   const install = missingPackages(["sqlite"]);
   if (install !== undefined) throw new CliError(`SQLite's driver is not installed. Run: ${install}`);
   const bytes = await copySqlite(from, to).catch((error: Error) => {

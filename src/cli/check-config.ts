@@ -22,7 +22,7 @@ export const checkConfig = async (given: string | undefined, env: NodeJS.Process
   const file = configFile(given, env);
   if (!existsSync(file))
     throw new UsageError(
-      `${file} is not there.`,
+      `${file} does not exist.`,
       given === undefined ? "agent-gateway init writes one here" : "agent-gateway check FILE",
     );
   try {

@@ -53,7 +53,7 @@ export const init = async (folder: string, options: InitOptions): Promise<string
   for (const file of [config, secrets])
     if (existsSync(file))
       throw new CliError(
-        `${file} is there already, and nothing is overwritten.`,
+        `${file} already exists, and nothing is overwritten.`,
         1,
         "choose another folder: agent-gateway init FOLDER",
       );

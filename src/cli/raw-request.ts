@@ -30,7 +30,7 @@ export const sendRaw = async (
         ? error.cause.message || String((error.cause as NodeJS.ErrnoException).code)
         : error.message;
     throw new CliError(
-      `No answer came from ${address.url}: ${why}.`,
+      `No answer from ${address.url}: ${why}.`,
       UNREACHABLE,
       "agent-gateway serve, or name another gateway: --url URL",
     );

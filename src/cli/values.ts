@@ -10,7 +10,7 @@ export const wholeNumber = (text: string, option: string, least = 1): number => 
 
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A length of time such as `30d` in milliseconds. */
+/** A duration such as `30d` in milliseconds. */
 export const lengthOf = (text: string): number | undefined => {
   const [, amount = "", unit = ""] = /^(\d+)([smhd])$/.exec(text) ?? [];
   return unit === "" ? undefined : Number(amount) * (UNITS[unit] as number);
@@ -76,7 +76,7 @@ export const fileFault = (error: unknown): string => {
 export const needFolderOf = (file: string): void => {
   const { dirname, resolve } = process.getBuiltinModule("node:path");
   const folder = dirname(resolve(file));
-  if (!files.existsSync(folder)) throw new UsageError(`The folder ${folder} is not there.`, `mkdir -p ${folder}`);
+  if (!files.existsSync(folder)) throw new UsageError(`The folder ${folder} does not exist.`, `mkdir -p ${folder}`);
 };
 
 export const jsonOf = (text: string, what: string): unknown => {

@@ -142,7 +142,7 @@ export function unreadable(written: string, error: unknown): string {
 function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   const reasons: Record<string, string> = {
-    ENOENT: "it is not there. Create it, or name another one.",
+    ENOENT: "it does not exist. Create it, or name another one.",
     EACCES: "the gateway's user may not. Give that user the right to read it.",
     EPERM: "the gateway's user may not. Give that user the right to read it.",
     ENOTDIR: "it is not a folder, or not in one. Name another one.",

@@ -62,7 +62,7 @@ browserTests(({ open }) => {
       await page.locator(".note", { hasText: "its code was used, is older than a minute" }).waitFor();
       expect(page.url()).toBe(`${gateway.url}/console`);
       await page.goto(`${gateway.url}/console#code=%E2%80%94`);
-      await page.locator(".note", { hasText: "does not sign in any more" }).waitFor();
+      await page.locator(".note", { hasText: "no longer works" }).waitFor();
       await page.goto(`${gateway.url}/console#token=${TOKENS.console}`);
       await page.locator(".note", { hasText: "Links with tokens are not used any more" }).waitFor();
       expect(page.url()).toBe(`${gateway.url}/console`);

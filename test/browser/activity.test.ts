@@ -218,7 +218,7 @@ browserTests(({ open }) => {
       await page.getByRole("dialog").getByText('"deploy"').waitFor();
     });
 
-    it("MUST say why a request was refused, and that a delivery is no longer kept", async () => {
+    it("MUST say why a request was refused, and that a delivery is no longer stored", async () => {
       await using gateway = await startPages({ webhooks: WEBHOOKS });
       await callers(gateway).stranger("/hooks/wake", { text: "let me in" });
       await using page = await open(gateway, { path: "/console/activity?outcome=refused" });

@@ -119,13 +119,13 @@ test("diagnostics export writes a bundle that holds no secret, and overwrites no
   expect(bundle.failedTurns.turns.length).toBeGreaterThan(0);
   expect(await run(["diagnostics", "export"], { cwd })).toMatchObject({
     code: 1,
-    err: expect.stringContaining("is there already"),
+    err: expect.stringContaining("already exists"),
   });
 });
 
 test("a file in a folder that does not exist is refused, with the command that creates the folder", async () => {
   const cwd = emptyFolder();
-  const err = `The folder ${join(cwd, "nope")} is not there.\nNext: mkdir -p ${join(cwd, "nope")}\n`;
+  const err = `The folder ${join(cwd, "nope")} does not exist.\nNext: mkdir -p ${join(cwd, "nope")}\n`;
   expect(await run(["diagnostics", "export", "nope/x.json"], { cwd })).toMatchObject({ code: 2, err });
   writeFileSync(join(cwd, "gateway.db"), "");
   expect(await run(["backup", "nope/x.db", "--store", "gateway.db"], { cwd })).toMatchObject({ code: 2, err });
@@ -170,7 +170,7 @@ describe("init", () => {
     writeFileSync(join(cwd, "gateway.json5"), "{}");
     expect(await runCli(["init", "--yes"], { cwd })).toMatchObject({
       code: 1,
-      err: expect.stringContaining("gateway.json5 is there already"),
+      err: expect.stringContaining("gateway.json5 already exists"),
     });
     expect(readFileSync(join(cwd, "gateway.json5"), "utf8")).toBe("{}");
     expect(existsSync(join(cwd, "gateway.env"))).toBe(false);
@@ -251,7 +251,7 @@ describe("check", () => {
   test("says what to do where there is no configuration", async () => {
     expect(await runCli(["check"])).toMatchObject({
       code: 2,
-      err: "gateway.json5 is not there.\nNext: agent-gateway init writes one here\n",
+      err: "gateway.json5 does not exist.\nNext: agent-gateway init writes one here\n",
     });
   });
 });

@@ -40,7 +40,7 @@ test("hooks send signs as a sender does", async () => {
   expect(await run(signed, here)).toMatchObject({ code: 2, err: expect.stringContaining("--secret-env NAME") });
   expect(await run(["hooks", "send", "gone.json"], here)).toMatchObject({
     code: 2,
-    err: "gone.json cannot be read: it is not there.\nNext: agent-gateway hooks send --help\n",
+    err: "gone.json cannot be read: it does not exist.\nNext: agent-gateway hooks send --help\n",
   });
 });
 
@@ -77,7 +77,7 @@ test("deliveries show prints the timeline, and with --raw the request", async ()
   expect(raw.out).not.toContain(secrets.WEBHOOK_TOKEN);
 });
 
-test("deliveries list filters, and prints ids alone", async () => {
+test("deliveries list filters, and prints only ids", async () => {
   const id = await sendAlert();
   const { out } = await run(["deliveries", "list", "--surface", "hooks", "--mapping", "alert", "--from", "1h", "-q"]);
   expect(out.split("\n")).toContain(id);

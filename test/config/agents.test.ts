@@ -88,7 +88,7 @@ describe("instructions", () => {
   });
 
   test.each([
-    [undefined, {}, "which cannot be read: it is not there."],
+    [undefined, {}, "which cannot be read: it does not exist."],
     [" \n", {}, "which is empty: write the instructions in it."],
     ["a".repeat(1024 ** 2 + 1), {}, "which is larger than 1 MiB"],
     ["a", { instructions: "b" }, "is given together with `instructions`: keep one of them."],

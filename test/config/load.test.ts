@@ -28,7 +28,7 @@ describe("the configuration is found", () => {
 
   test("and a named file that is not there is refused, not passed over", async () => {
     await expect(loadConfig({ env: { GATEWAY_CONFIG: "nowhere.json5" }, built })).rejects.toThrow(
-      "nowhere.json5: the file cannot be read: it is not there. Create it, or name another one.",
+      "nowhere.json5: the file cannot be read: it does not exist. Create it, or name another one.",
     );
   });
 });

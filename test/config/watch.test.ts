@@ -195,7 +195,7 @@ describe("a file that is broken keeps the last good one", () => {
     const refusal = refused();
     rmSync(file);
     expect((await refusal).message).toMatch(
-      /the file cannot be read: it is not there\. Create it, or name another one\.$/,
+      /the file cannot be read: it does not exist\. Create it, or name another one\.$/,
     );
     expect(says(watch.config)).toBe("first");
     const change = changed();

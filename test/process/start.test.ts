@@ -53,7 +53,7 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
     [
       "a file that is not there",
       { args: ["--config", "nowhere.json5"] },
-      /nowhere\.json5: the file cannot be read: it is not there/,
+      /nowhere\.json5: the file cannot be read: it does not exist/,
     ],
     [
       "an unknown key",

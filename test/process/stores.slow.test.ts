@@ -46,9 +46,9 @@ describe("backup refuses in a sentence", () => {
     runProcess({ config, command: () => [process.execPath, main, "backup", ...args] });
 
   test.each([
-    [["gateway.json5"], "gateway.json5 is there already"],
+    [["gateway.json5"], "gateway.json5 already exists"],
     [["copy.db"], "The store is memory, which this does not copy"],
-    [["copy.db", "--store", "nothing.db"], "nothing.db is not there"],
+    [["copy.db", "--store", "nothing.db"], "nothing.db does not exist"],
   ])("%j", async (args, sentence) => {
     const { code, err } = await backup(args);
     expect(err).toContain(sentence);

@@ -133,7 +133,7 @@ export const addAgents = (program: Command): void => {
 const waits = (events: number): string => `${count(events, "event")} ${events === 1 ? "waits" : "wait"}`;
 const BEATS: Record<"started" | "nothing-waiting" | "running" | "paused", (waiting: number) => string> = {
   started: (waiting) => `A beat began. ${waits(waiting)} for it.`,
-  "nothing-waiting": () => "No event waits, so no beat began.",
+  "nothing-waiting": () => "No event waits, so no heartbeat started.",
   running: () => "A beat runs already.",
   paused: (waiting) => `The agent is paused, so no heartbeat started. ${waits(waiting)}.`,
 };

@@ -22,7 +22,7 @@ const SEND = { method: "POST", path: "/api/v1/chat/send" } as const;
 const JSON_TYPE = { "content-type": "application/json" };
 const message = { agentName: "main", message: "hi" };
 
-test("records no request whose method is not a method of HTTP", async () => {
+test("records no request whose method is not an HTTP method", async () => {
   await using client = await openHttp2(gateway.url);
   const { status, headers } = await client.send({ method: "`touch$IFS%pwned`", path: SEND.path }, {});
   expect(status).toBe(400);

@@ -84,7 +84,7 @@ class ConnectionFailedError(APIConnectionError):
 
 
 class TimedOutError(APIConnectionError):
-    """No answer came in time. The work that was asked for may be done all the same."""
+    """No answer arrived in time. The requested work may be done nevertheless."""
 
     name = "timeout"
 

@@ -130,7 +130,7 @@ export function createConnection(
       });
     });
 
-  /** Tries again and again, ever more slowly and never in step with other clients. */
+  /** Reconnects, with growing pauses and jitter. */
   const connectAgain = (hintMs: number | undefined): Promise<SocketLike> => {
     const trying = (async () => {
       for (let attempt = 0; ; attempt += 1) {

@@ -68,7 +68,7 @@ const Gone = ({ id, error, back, retry }: { id: string; error: unknown; back: ()
 
 const BackLink = ({ back }: { back: () => void }) => (
   <button type="button" class="link back" onClick={back}>
-    <Icon name="arrow-left" size={14} /> All requests
+    <Icon name="arrow-left" size={14} /> All deliveries
   </button>
 );
 

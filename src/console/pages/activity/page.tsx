@@ -101,7 +101,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { name: "When", width: "88px", align: "end", cell: ({ at }) => <Ago at={at} /> },
 ];
 
-/** The flight recorder: every request that came in, and what became of it. */
+/** The flight recorder: every inbound request, and its outcome. */
 const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
   const given = query.value;
   const filters = FILTERS.map((name) => given.get(name) ?? "").join("\n");
@@ -130,7 +130,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
     <>
       <PageHead
         title="Activity"
-        count={countOf(list, "request")}
+        count={countOf(list, "delivery")}
         updated={rows.at.value}
         refresh={() => void rows.reload()}
       />
@@ -153,7 +153,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
               <Skeleton rows={12} />
             ) : items.length === 0 && rows.error.value === undefined ? (
               isFiltered ? (
-                <Empty title="No request fits these filters.">
+                <Empty title="No delivery matches these filters.">
                   <p class="muted">
                     The flight recorder stores the last <code>recorder.entries</code> deliveries; older ones are erased.
                   </p>

@@ -145,7 +145,7 @@ const Page = () => {
         <header>
           <h2 id="live-stream">Requests and turns</h2>
           <div class="actions">
-            <a href={hrefOf("/activity")}>All requests</a>
+            <a href={hrefOf("/activity")}>All deliveries</a>
           </div>
         </header>
         {isEmpty ? (

@@ -89,7 +89,7 @@ const Recent = ({ mapping }: { mapping: string }) => {
   return (
     <section class="section">
       <header>
-        <h2>Last requests</h2>
+        <h2>Last deliveries</h2>
         <div class="actions">
           <a href={hrefOf(`/activity?mapping=${encodeURIComponent(mapping)}`)}>All in Activity</a>
         </div>
