@@ -113,7 +113,7 @@ export interface RestHandlers<Ctx> {
   "keys.revoke": (call: RestCalls["keys.revoke"], ctx: Ctx) => Promise<RestReplies["keys.revoke"]>;
   /** Put a new key in the place of another */
   "keys.rotate": (call: RestCalls["keys.rotate"], ctx: Ctx) => Promise<RestReplies["keys.rotate"]>;
-  /** Make a sign-in code */
+  /** Create a sign-in code */
   "codes.create": (call: RestCalls["codes.create"], ctx: Ctx) => Promise<RestReplies["codes.create"]>;
   /** Sign in with a code */
   "codes.redeem": (call: RestCalls["codes.redeem"], ctx: Ctx) => Promise<RestReplies["codes.redeem"]>;

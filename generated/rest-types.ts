@@ -503,10 +503,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a sign-in code
-         * @description Makes a code that signs one browser in to the console as the caller, once and within a minute. The console's address takes it in its
-         *     fragment: `/console#code=<code>`. So the token itself stands in no address, no history and no list of processes. This gateway alone knows the
-         *     code, in memory; at most 100 wait, and the oldest makes room. The call takes no body; an empty object is none.
+         * Create a sign-in code
+         * @description Creates a code that signs one browser in to the console as the caller, once and within a minute. The console reads it from the fragment of
+         *     its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. Only this gateway knows
+         *     the code, in memory; it stores at most 100 unused codes, and a new one replaces the oldest. The call takes no body; an empty object is
+         *     accepted.
          */
         post: operations["codes.create"];
         delete?: never;
@@ -526,8 +527,8 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a code
-         * @description Answers the token of the caller who made the code, which is the bearer token of this call. A code works once; afterwards, past its minute, and
-         *     on another gateway it is `unauthenticated`. Wrong codes count as wrong tokens do. The call takes no body; an empty object is none.
+         * @description Returns the token of the caller who made the code. The code is the bearer token of this call. It works once; a used or expired code, or
+         *     one of another gateway, gets `unauthenticated`. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
          */
         post: operations["codes.redeem"];
         delete?: never;
@@ -4526,7 +4527,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The code, shown this once. */
+            /** @description The code, which is shown only once. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4556,7 +4557,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Who made the code, and the token. */
+            /** @description The caller who made the code, and the token. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -8,7 +8,7 @@ export interface components {
          * @description A conversational agent and what it is doing now.
          * @example {
          *       "agentName": "main",
-         *       "description": "Repeats what it is told.",
+         *       "description": "Repeats each message.",
          *       "backend": "echo",
          *       "model": null,
          *       "state": "idle",

@@ -9,10 +9,10 @@ interface Attempts {
   idempotencyKey?: string | undefined;
 }
 
-/** A longer pause than this is left to the caller. */
+/** A longer pause is not waited for: the caller gets the error. */
 const LONGEST_PAUSE_MS = 60_000;
 
-/** Makes a call, and again where that is worth it and safe. Whatever goes wrong is thrown as a GatewayError, except the caller's own abort. */
+/** Makes a call, and retries it if that is useful and safe. Every failure is thrown as a GatewayError, except the caller's own abort. */
 export async function attempt<Result>(
   settings: Settings,
   { operation, isRepeatable, idempotencyKey }: Attempts,

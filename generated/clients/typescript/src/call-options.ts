@@ -1,7 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/call-options.ts; do not edit.
 /**
- * JavaScript takes a misspelt option, or one in the place of another argument, in silence. Throws a TypeError that names the options.
- * `query` is what stands before the options and is sent as a query.
+ * Throws a TypeError that names the options for a misspelt option or one in place of another argument, which JavaScript would ignore silently.
+ * `query` is the argument before the options, which is sent as a query.
  */
 export function refuseUnknown(
   call: string,
@@ -18,6 +18,6 @@ export function refuseUnknown(
   for (const name of Object.keys(query ?? {})) {
     if (known.includes(name)) refuse(`\`${name}\` in its query`, "Options are the argument after the query.");
     if (kind === "stream" && name !== "after")
-      refuse(`\`${name}\``, "It takes `after`, the id of the event behind which the stream begins.");
+      refuse(`\`${name}\``, "It takes `after`, the id of the event after which the stream begins.");
   }
 }

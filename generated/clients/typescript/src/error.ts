@@ -48,7 +48,7 @@ export class GatewayError extends Error {
   /** The key of the call. Call again with it, and nothing is started twice. */
   idempotencyKey: string | undefined;
 
-  /** Whether a value that was thrown is an error of one of these names. It narrows the type of the value and of its `name`. */
+  /** Whether a thrown value is an error with one of these names. Narrows the type of the value and of its `name`. */
   static is<Name extends ErrorName | ClientErrorName | (string & {})>(
     error: unknown,
     ...names: [Name, ...Name[]]

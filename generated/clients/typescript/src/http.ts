@@ -59,7 +59,7 @@ function bind(settings: Settings, operation: Operation, name: string): Call {
   };
 }
 
-/** One logical call: however often it is sent, it has one idempotency key. */
+/** Makes one logical call: all its attempts have the same idempotency key. */
 function requestOf(
   settings: Settings,
   operation: Operation,

@@ -4,7 +4,7 @@ import { lostError } from "./socket.ts";
 
 const limit = 10_000;
 
-/** One reader's pushes, from when it began to read. A reader that falls too far behind is ended with an error. */
+/** The pushes of one reader, from the start of its reading. A reader that falls too far behind gets an error. */
 export interface PushQueue extends AsyncIterableIterator<Push> {
   add(push: Push): void;
   fail(error: unknown): void;

@@ -959,7 +959,7 @@ export interface TurnList {
   next_cursor: NextCursor;
 }
 
-/** A turn was started. `reply` is there if it has ended already, as a repeated call may find it. */
+/** A turn was started. `reply` is set if the turn has already ended, which happens only for repeated calls. */
 export interface TurnStarted {
   turn_id: TurnId;
   session_id: SessionId;

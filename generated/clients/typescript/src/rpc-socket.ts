@@ -9,14 +9,14 @@ import type { CallOptions, Settings } from "./settings.ts";
 import { clientClosed, createConnection, protocolsFor, type SocketLike } from "./socket.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 
-/** The calls that only a WebSocket has. */
+/** The calls that exist only on a WebSocket. */
 export interface SocketCalls {
   /** Begins streams, or goes on with them. The client remembers them, and how far each has come, over lost connections. */
   subscribe(request: Subscribe, options?: CallOptions): Promise<void>;
   unsubscribe(request: Unsubscribe, options?: CallOptions): Promise<void>;
   /**
-   * Every push from now on, to each reader. A lost connection is opened again and its subscriptions go on where they were. If it does
-   * not come back, the reader gets a GatewayError.
+   * Every push from now on. Each reader receives all of them. The client reopens a lost connection and resumes its subscriptions. If that
+   * fails, the reader gets a GatewayError.
    */
   pushes(options?: { signal?: AbortSignal }): AsyncIterableIterator<Push>;
   close(): void;
@@ -76,7 +76,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
   };
 
   const answer = (response: RpcResponse) => {
-    // A null id refuses a whole message. Answers are not bound to an order, so every open call may be meant.
+    // A null id refuses a whole message. Answers come in any order, so it may mean any open call.
     for (const call of waiting) {
       if (response.id !== null && !call.ids.delete(String(response.id))) continue;
       call.responses.push(response);

@@ -6,7 +6,7 @@ import type { Reconnect, SocketClass } from "./socket.ts";
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface GatewayOptions {
-  /** Where the gateway is, such as `http://127.0.0.1:18789`. Otherwise `GATEWAY_URL`, otherwise this machine. */
+  /** The gateway's address, such as `http://127.0.0.1:18789`. By default `GATEWAY_URL`, or else this machine. */
   url?: string | undefined;
   /** A key for the REST calls. Otherwise `REST_API_KEY`. */
   key?: string | undefined;
@@ -60,7 +60,7 @@ export interface Settings {
   fetch: Fetch;
   WebSocket: SocketClass | undefined;
   reconnect: Reconnect;
-  /** The token of a door. Throws a GatewayError, `no-token`, where there is none. */
+  /** The token of a surface. Throws a GatewayError, `no-token`, if there is none. */
   tokenOf(token: Exclude<Token, "none">, operation: string): string;
 }
 

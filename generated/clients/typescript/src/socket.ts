@@ -45,7 +45,7 @@ const base64url = (text: string): string =>
     .replaceAll("/", "_")
     .replaceAll("=", "");
 
-/** The close code that says that the token is not known any more: with it no new connection would stand. */
+/** The close code for a token that is no longer valid: a new connection with it would be refused. */
 const TOKEN_GONE = 4401;
 
 /** When a gateway that restarts wants to be asked again: another moment for each client. */
@@ -62,7 +62,7 @@ interface TellsResponse {
   ): void;
 }
 
-/** Why the gateway refused the connection, if it says so. */
+/** The gateway's reason for refusing the connection, if it gives one. */
 async function refusalIn(response: AsyncIterable<Uint8Array>): Promise<GatewayError | undefined> {
   const decoder = new TextDecoder();
   let text = "";
@@ -131,7 +131,7 @@ export function createConnection(
       });
     });
 
-  /** Tries again and again, ever more slowly and never in step with other clients. */
+  /** Reconnects, with growing pauses and jitter. */
   const connectAgain = (hintMs: number | undefined): Promise<SocketLike> => {
     const trying = (async () => {
       for (let attempt = 0; ; attempt += 1) {
@@ -155,7 +155,7 @@ export function createConnection(
   };
 
   return {
-    /** The connection, opened if it is not there. A first attempt that fails is not repeated. */
+    /** Returns the connection, and opens it if there is none. A failed first attempt is not retried. */
     async ready(): Promise<SocketLike> {
       if (closed) throw clientClosed();
       connected ??= connectOnce().catch((error: unknown) => {

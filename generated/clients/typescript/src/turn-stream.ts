@@ -7,7 +7,7 @@ import { readEvents } from "./sse.ts";
 /** Opens the stream, behind an event of a turn or from its start. */
 type Open = (from: { turnId: string; after: string } | undefined) => Promise<Response>;
 
-/** How often a lost stream is opened again without a new event in between. */
+/** The most times that a lost stream is reopened without a new event in between. */
 const ATTEMPTS = 5;
 const LAST_EVENTS: readonly TurnEvent["event"][] = ["turn.completed", "turn.failed", "turn.cancelled"];
 
@@ -80,6 +80,6 @@ const isRefusal = (error: unknown): boolean => error instanceof GatewayError && 
 
 const lost = (cause: unknown): GatewayError =>
   new GatewayError("connection-failed", "Connection failed", {
-    detail: "The stream was lost again and again.",
+    detail: "The stream was lost several times in a row.",
     cause,
   });

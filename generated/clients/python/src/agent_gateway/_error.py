@@ -73,11 +73,11 @@ class APIStatusError(GatewayError):
 
 
 class APIConnectionError(GatewayError):
-    """No answer came. The work that was asked for may be done all the same."""
+    """No answer arrived. The requested work may be done nevertheless."""
 
 
 class ConnectionFailedError(APIConnectionError):
-    """The connection could not be made, or was lost. ``__cause__`` says why."""
+    """The connection could not be opened, or was lost. ``__cause__`` says why."""
 
     name = "connection-failed"
     is_unsent: bool = False
@@ -85,7 +85,7 @@ class ConnectionFailedError(APIConnectionError):
 
 
 class TimedOutError(APIConnectionError):
-    """No answer came in time. The work that was asked for may be done all the same."""
+    """No answer arrived in time. The requested work may be done nevertheless."""
 
     name = "timeout"
 

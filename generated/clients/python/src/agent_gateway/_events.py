@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_events.py; do not edit.
-"""The events of a stream, and the text that they add up to. Nothing here reads or waits."""
+"""Parses the events of a stream, and assembles their text. Does no I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .rest_types import TurnEvent
 
 _MOST_EVENT_BYTES = 16 * 1024 * 1024
-"""An event that is larger ends the stream."""
+"""A larger event ends the stream."""
 
 ServerEvent = Tuple[str, str, str]
 """The name, the id and the data."""
@@ -25,7 +25,7 @@ class EventParser:
         self._name = self._id = ""
         self._data: List[str] = []
         self._line: List[bytes] = []
-        """The pieces of a line whose end has not come."""
+        """The pieces of an unfinished line."""
         self._size = 0
         self._ends_with_return = False
 
@@ -78,7 +78,7 @@ class ReplyText:
         self._reply = ""
 
     def piece_of(self, event: TurnEvent) -> str:
-        """What an event adds. Raises the error that the turn ended with."""
+        """Returns the text that an event adds. Raises the error of a failed turn."""
         if event.event == "turn.started":
             self._reply = ""
         elif event.event == "message.delta":
@@ -100,7 +100,7 @@ class ReplyText:
 
 
 def _up_to(text: str, offset: int) -> str:
-    """The beginning of a text. The gateway counts in units of UTF-16, of which some characters have two."""
+    """The beginning of a text. The gateway counts UTF-16 code units, of which some characters have two."""
     if text.isascii() or offset == 0:
         return text[:offset]
     return text.encode("utf-16-le", "surrogatepass")[: offset * 2].decode("utf-16-le", "surrogatepass")

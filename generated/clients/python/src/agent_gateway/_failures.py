@@ -42,7 +42,7 @@ def rpc_error(error: Mapping[str, Any], operation: Optional[str], status: Option
 
 
 def response_error(head: Head, body: Optional[bytes], operation: str) -> GatewayError:
-    """The error that a response which is not a success stands for. Only a body of the gateway is read."""
+    """The error for an unsuccessful response. Only a body of the gateway is read."""
     status = head.status
     if 300 <= status < 400:
         return _redirected(head, operation)
@@ -159,11 +159,11 @@ def is_worth_retrying(error: GatewayError, is_repeatable: bool) -> bool:
 
 
 _LONGEST_PAUSE_S = 60.0
-"""A longer pause than this is left to the caller."""
+"""A longer pause is not waited for: the caller gets the error."""
 
 
 def pause_before(tried: int, error: GatewayError, is_repeatable: bool) -> Optional[float]:
-    """How long to wait before the next attempt; None where there is none."""
+    """The time to wait before the next attempt; None if there is none."""
     if not is_worth_retrying(error, is_repeatable):
         return None
     pause = error.retry_after

@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_frames.py; do not edit.
-"""The frames of RFC 6455, as far as a client of the gateway needs them. Nothing here reads or waits."""
+"""The frames of RFC 6455 that a client of the gateway needs. Does no I/O."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CONTINUATION, TEXT, _BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 _MOST_MESSAGE_BYTES = 64 * 1024 * 1024
-"""A message that is larger ends the connection."""
+"""A larger message ends the connection."""
 _MOST_FRAMES = 100_000
-"""A message of more frames ends the connection."""
+"""A message with more frames ends the connection."""
 
 
 class Disconnected(OSError):
-    """The connection has ended, with a code of the protocol and what the other side said."""
+    """The connection has ended, with a close code and the other side's reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(f"The connection ended with {code} {reason}".rstrip())
@@ -48,7 +48,7 @@ class FrameParser:
             if kind in (CLOSE, PING, PONG):
                 return kind, payload
             if kind not in (_CONTINUATION, TEXT, _BINARY) or (kind == _CONTINUATION) != (self._frames > 0):
-                raise Disconnected(1002, "a frame is not as the protocol has it")
+                raise Disconnected(1002, "a frame violates the protocol")
             self._message += payload
             self._frames += 1
             if len(self._message) > _MOST_MESSAGE_BYTES or self._frames > _MOST_FRAMES:
@@ -73,7 +73,7 @@ class FrameParser:
         kind = first & 0x0F
         is_control = kind >= CLOSE
         if second & 0x80 or first & 0x70 or (is_control and (size > 125 or not first & 0x80)):
-            raise Disconnected(1002, "a frame is not as the protocol has it")
+            raise Disconnected(1002, "a frame violates the protocol")
         if size > _MOST_MESSAGE_BYTES:
             raise Disconnected(1009, "a message is too large")
         if len(have) < start + size:

@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_head.py; do not edit.
-"""The head of an HTTP response, as both transports give it."""
+"""The head of an HTTP response, as both transports return it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Dict, Mapping, Tuple
 
 MOST_HEAD_BYTES = 64 * 1024
-"""A head that is larger ends the connection."""
+"""A larger head ends the connection."""
 MOST_BODY_BYTES = 64 * 1024 * 1024
-"""A reply that is larger is not read to its end."""
+"""A larger reply is not read to its end."""
 
 
 class BrokenAnswer(http.client.HTTPException):

@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_messages.py; do not edit.
-"""The messages of JSON-RPC. Nothing here sends or waits."""
+"""The messages of JSON-RPC. Does no I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Message = Dict[str, Any]
 
 @dataclass(frozen=True)
 class BatchResult:
-    """The end of one call of a batch: its result, or the error that it ended with."""
+    """The outcome of one call of a batch: its result or its error."""
 
     result: Any = None
     error: Optional[GatewayError] = None
@@ -75,7 +75,7 @@ def response_to(own_id: str, responses: Sequence[Message], operation: str, statu
 
 
 def batch_results(requests: Sequence[Message], responses: Sequence[Message], status: Optional[int]) -> List[BatchResult]:
-    """The end of each call of a batch, in the order of the calls."""
+    """The outcome of each call of a batch, in the order of the calls."""
     results: List[BatchResult] = []
     for request in requests:
         response = response_to(request["id"], responses, "rpc.batch", status)

@@ -62,7 +62,7 @@ def reply_of(data: Any, request_id: str) -> Any:
 
 
 def request_id_of(reply: object) -> str:
-    """The id under which the gateway's log and flight recorder have the request of this reply. Empty for what is not a reply."""
+    """The id under which the gateway's log and flight recorder have the request of this reply. Empty for a value that is not a reply."""
     return getattr(reply, "_request_id", "")
 
 

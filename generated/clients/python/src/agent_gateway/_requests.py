@@ -17,7 +17,7 @@ from ._settings import Settings
 
 
 class Omit:
-    """Stands for a value that is not sent, where None would say something."""
+    """Marks a value as not sent, where None has a meaning of its own."""
 
     def __repr__(self) -> str:
         return "OMIT"
@@ -27,7 +27,7 @@ OMIT = Omit()
 
 
 def given(fields: Mapping[str, Any], nullable: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
-    """The fields that were given. Among those that may be null, None was given, and OMIT was not."""
+    """The given fields. In a nullable field None counts as given, and OMIT does not."""
     found = {name: value for name, value in fields.items() if value is not None}
     found.update({name: value for name, value in (nullable or {}).items() if not isinstance(value, Omit)})
     return found
@@ -41,18 +41,18 @@ class Operation:
     method: str
     path: str
     door: str
-    """The door whose token it needs: ``rest``, ``rpc``, ``webhook`` or ``none``."""
+    """The surface whose token it needs: ``rest``, ``rpc``, ``webhook`` or ``none``."""
     is_idempotent: bool = False
-    """It is sent with an idempotency key."""
+    """True if it is sent with an idempotency key."""
     is_repeatable: bool = False
-    """Doing it twice is doing it once."""
+    """True if a repetition has no further effect."""
     is_text: bool = False
     reply_statuses: Tuple[int, ...] = ()
     """The statuses of failures that have the same body as a success."""
 
 
 RESUMED = Operation("turns.events", "GET", "/api/v1/turns/{turn_id}/events", "rest", is_repeatable=True)
-"""Goes on with the stream of a turn that is there."""
+"""Resumes the stream of an existing turn."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def data_of(head: Head, body: bytes, operation: Operation) -> Any:
-    """What a response says."""
+    """The reply in a response."""
     if head.status == 204:
         return None
     if operation.is_text:
@@ -119,7 +119,7 @@ def _url_of(settings: Settings, path: str, values: Sequence[str], query: Optiona
 
 
 def _segment_of(value: object) -> str:
-    """A value as one segment of a path. An empty one, or one of dots, would be another path."""
+    """A value as one segment of a path. An empty value, or one of dots, would make another path."""
     text = str(value)
     if text in ("", ".", ".."):
         raise ValueError(f'"{text}" cannot be a part of a path: pass an id or a name.')

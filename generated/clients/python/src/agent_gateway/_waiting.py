@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_waiting.py; do not edit.
-"""The calls of a WebSocket that wait for their answers, and the rules by which a lost one is opened again."""
+"""The pending calls of a WebSocket, and the rules for reconnecting."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ._messages import Message
 from ._requests import Omit, given
 
 ATTEMPTS = 10
-"""How often a lost connection is tried again before readers of pushes get the error."""
+"""The number of attempts to reconnect before readers of pushes get the error."""
 TOKEN_GONE = 4401
-"""The close code that says that the token is not known any more: with it no new connection would stand."""
+"""The close code for a token that is no longer valid: a new connection with it would be refused."""
 MOST_UNREAD = 10_000
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 30.0
 
@@ -33,7 +33,7 @@ class Waiting:
         self._on_done = on_done
 
     def take(self, response: Message) -> bool:
-        """Takes a response, and returns whether it was the last. It is applied before anything that came after it is read."""
+        """Takes a response, and returns whether it was the last. It is applied before any later message is read."""
         self.responses.append(response)
         self.ids.discard(str(response["id"]))
         if response["id"] is not None and self.ids:
@@ -49,7 +49,7 @@ class Waiting:
 
 
 def answer(waiting: List[Waiting], response: Message) -> None:
-    """A null id refuses a whole message. Answers are not bound to an order, so every open call may be meant."""
+    """A null id refuses a whole message. Answers come in any order, so it may mean any open call."""
     for call in list(waiting):
         if response["id"] is not None and str(response["id"]) not in call.ids:
             continue
@@ -65,7 +65,7 @@ def ids_of(message: Union[Message, List[Message]]) -> Set[str]:
 
 
 def pause_before_reconnect(tried: int, reason: str) -> float:
-    """Ever longer, and never in step with other clients; at first as long as the gateway asks for."""
+    """Grows with each attempt, with jitter against other clients; the first pause is as long as the gateway asks for."""
     hint = re.search(r"\bretry-after-ms=(\d{1,6})\b", reason)
     if tried == 0 and hint is not None:
         return min(_LONGEST_PAUSE_S, int(hint.group(1)) / 1000)
@@ -85,7 +85,7 @@ def unread_error() -> ConnectionFailedError:
 
 
 def no_push_error(timeout: float) -> TimedOutError:
-    return TimedOutError("Timeout", operation="rpc.connect", detail=f"No push came within {timeout:g} s.")
+    return TimedOutError("Timeout", operation="rpc.connect", detail=f"No push arrived within {timeout:g} s.")
 
 
 def closed_error() -> ClosedError:

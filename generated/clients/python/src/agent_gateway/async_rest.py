@@ -573,23 +573,25 @@ class AsyncCodesCalls:
         self._http = http
 
     async def create(self) -> SignInCode:
-        """Make a sign-in code.
+        """Create a sign-in code.
 
-        Makes a code that signs one browser in to the console as the caller, once and within a minute. The console's
-        address takes it in its
-        fragment: `/console#code=<code>`. So the token itself stands in no address, no history and no list of processes.
-        This gateway alone knows the
-        code, in memory; at most 100 wait, and the oldest makes room. The call takes no body; an empty object is none.
+        Creates a code that signs one browser in to the console as the caller, once and within a minute. The console
+        reads it from the fragment of
+        its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes.
+        Only this gateway knows
+        the code, in memory; it stores at most 100 unused codes, and a new one replaces the oldest. The call takes no
+        body; an empty object is
+        accepted.
         """
         return await self._http.call(_operations.CODES_CREATE)
 
     async def redeem(self) -> SignIn:
         """Sign in with a code.
 
-        Answers the token of the caller who made the code, which is the bearer token of this call. A code works once;
-        afterwards, past its minute, and
-        on another gateway it is `unauthenticated`. Wrong codes count as wrong tokens do. The call takes no body; an
-        empty object is none.
+        Returns the token of the caller who made the code. The code is the bearer token of this call. It works once; a
+        used or expired code, or
+        one of another gateway, gets `unauthenticated`. Wrong codes count as wrong tokens. The call takes no body; an
+        empty object is accepted.
         """
         return await self._http.call(_operations.CODES_REDEEM)
 

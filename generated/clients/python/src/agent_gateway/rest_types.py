@@ -1128,7 +1128,7 @@ class TurnList(Reply):
 
 
 class TurnStarted(Reply):
-    """A turn was started. `reply` is there if it has ended already, as a repeated call may find it."""
+    """A turn was started. `reply` is set if the turn has already ended, which happens only for repeated calls."""
 
     turn_id: TurnId
     session_id: SessionId

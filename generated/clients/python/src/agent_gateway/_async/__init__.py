@@ -1,2 +1,2 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_async/__init__.py; do not edit.
-"""The async client, without what both share."""
+"""The modules of the async client that have a sync counterpart."""

@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_async/connection.py; do not edit.
-"""Calls and pushes over one WebSocket, which is opened by the first call, and again after it was lost."""
+"""Calls and pushes over one WebSocket. The first call opens it, and a lost connection is opened again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LOST = (OSError, ValueError, http.client.HTTPException, asyncio.TimeoutError)
 
 
 class AsyncPushes:
-    """One reader's pushes, from when it began to read. A reader that falls too far behind is ended with an error."""
+    """The pushes of one reader, from the start of its reading. A reader that falls too far behind gets an error."""
 
     def __init__(self, on_end: Callable[[AsyncPushes], None], timeout: Optional[float]) -> None:
         self._pushes: Deque[Push] = deque()
@@ -71,7 +71,7 @@ class AsyncPushes:
             self._wake()
 
     def close(self) -> None:
-        """Ends the reading. Pushes that were not read are dropped."""
+        """Stops reading. Unread pushes are dropped."""
         self.fail(None)
         self._pushes.clear()
 
@@ -201,12 +201,12 @@ class AsyncConnection:
         await attempt(self._settings, method, once, is_repeatable=True)
 
     async def _ready(self, operation: str) -> AsyncWebSocket:
-        """The connection, opened if it is not there. A first attempt that fails is not repeated."""
+        """Returns the connection, and opens it if there is none. A failed first attempt is not retried."""
         if self._is_closed:
             raise closed_error()
         if self._websocket is not None:
             return self._websocket
-        # Others may wait for the same connection: a caller that leaves does not end it.
+        # Other callers may be waiting for the same connection: cancelling one call does not close it.
         try:
             return await asyncio.shield(self._open(operation))
         except asyncio.CancelledError:
@@ -230,7 +230,7 @@ class AsyncConnection:
             self._opening = None
 
     async def _connect(self, operation: str) -> AsyncWebSocket:
-        """A connection on which the subscriptions go on where they were."""
+        """Opens a connection and resumes the subscriptions."""
         settings = self._settings
         token = settings.token_of("rpc", operation)
         websocket = await AsyncWebSocket.open(self._transport, settings.url, token, settings.timeout)
@@ -258,7 +258,7 @@ class AsyncConnection:
                     self._take(message)
 
     async def _read(self, websocket: AsyncWebSocket) -> None:
-        """Reads until the connection is lost and not wanted back."""
+        """Reads until the connection is lost and is not to be reopened."""
         current: Optional[AsyncWebSocket] = websocket
         while current is not None:
             try:
@@ -278,7 +278,7 @@ class AsyncConnection:
         error: BaseException = connection_error(cause, None, self._settings.url)
         end = end_of(cause)
         if end.code != TOKEN_GONE:
-            # Calls that come meanwhile wait for this connection, too.
+            # Calls made meanwhile wait for this connection, too.
             self._opening = asyncio.ensure_future(self._connect_again(end.reason))
             self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
             try:

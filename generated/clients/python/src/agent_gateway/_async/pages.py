@@ -18,7 +18,7 @@ class AsyncPage(PageData[Data, Item]):
         self._following = following
 
     async def next_page(self) -> Optional[AsyncPage[Data, Item]]:
-        """The page that follows, or None after the last."""
+        """The next page, or None after the last."""
         cursor = self.next_cursor
         return None if cursor is None else await self._following(cursor)
 
@@ -31,7 +31,7 @@ class AsyncPage(PageData[Data, Item]):
 
 
 class AsyncPages(Generic[Data, Item]):
-    """A list that was asked for. Await it for its first page, or read the items of all pages with ``async for``."""
+    """A requested list. Await it for its first page, or read the items of all pages with ``async for``."""
 
     def __init__(self, first: Callable[[], Awaitable[AsyncPage[Data, Item]]]) -> None:
         self._first = first

@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_async/sleep.py; do not edit.
-"""Waits without keeping others from their work."""
+"""Waits without blocking other tasks."""
 
 from asyncio import sleep
 

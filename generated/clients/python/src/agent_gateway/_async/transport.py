@@ -19,10 +19,10 @@ from .._head import MOST_BODY_BYTES, MOST_HEAD_BYTES, BrokenAnswer, Head, head_o
 from .._requests import Request
 
 _IDLE_S = 30.0
-"""A connection that was not used for longer is not used again: the other side may be about to close it."""
+"""A connection that was idle for longer is not reused: the other side may be about to close it."""
 _MOST_IDLE = 32
 _MOST_INFORMATIONAL = 10
-"""More answers of 1xx before the real one end the connection."""
+"""The most 1xx responses before the final one. More of them close the connection."""
 _PIECE = 65536
 
 Result = TypeVar("Result")
@@ -30,7 +30,7 @@ _Streams = Tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class AsyncResponse(Head):
-    """A response whose head has come. Its body is read from the connection, which then serves the next request."""
+    """A response whose head was received. Its body is read from the connection, which then serves the next request."""
 
     def __init__(self, connection: _Connection, url: str, status: int, headers: Mapping[str, str], deadline: float) -> None:
         super().__init__(url, status, headers)
@@ -50,7 +50,7 @@ class AsyncResponse(Head):
         return body
 
     async def stream(self, silence: float) -> AsyncIterator[bytes]:
-        """The body, piece by piece as it comes. Raises an OSError if nothing comes for ``silence`` seconds."""
+        """The body in pieces, as they arrive. Raises an OSError if nothing arrives for ``silence`` seconds."""
         pieces = self._pieces()
         try:
             while True:
@@ -65,7 +65,7 @@ class AsyncResponse(Head):
         self._connection.release(reusable=False)
 
     def _body_length(self) -> Optional[int]:
-        """The bytes of the body: -1 for chunks, None for a body that ends with the connection."""
+        """The length of the body: -1 for chunks, None for a body that ends with the connection."""
         if self.status in (204, 304):
             return 0
         coding = self.headers.get("transfer-encoding")
@@ -122,7 +122,7 @@ class AsyncResponse(Head):
 
 
 class _Connection:
-    """A connection while one request has it."""
+    """A connection in use by one request."""
 
     def __init__(self, transport: AsyncTransport, streams: _Streams) -> None:
         self._transport = transport
@@ -130,7 +130,7 @@ class _Connection:
         self.reader, self.writer = streams
 
     def release(self, *, reusable: bool) -> None:
-        """Gives the connection back, or closes it at once. The second time nothing happens."""
+        """Returns the connection to the pool, or closes it at once. Further calls do nothing."""
         if self._is_released:
             return
         self._is_released = True
@@ -158,7 +158,7 @@ class AsyncTransport:
         self._most = self._free = connections
 
     async def send(self, request: Request, timeout: float) -> AsyncResponse:
-        """Sends a request and gives its response as soon as that begins. Raises an OSError or an HTTPException."""
+        """Sends a request and returns its response once the head has arrived. Raises an OSError or an HTTPException."""
         self._use_running_loop()
         await self._wait_for_turn(timeout)
         deadline = time.monotonic() + timeout
@@ -176,7 +176,7 @@ class AsyncTransport:
             raise
 
     async def open_wire(self, timeout: float) -> AsyncWire:
-        """A connection of its own, with TLS where the address has it."""
+        """Opens a new connection, with TLS for an https address."""
         deadline = time.monotonic() + timeout
         return AsyncWire(await _in_time(self._connect(), deadline), deadline)
 
@@ -194,7 +194,7 @@ class AsyncTransport:
         await asyncio.sleep(0)  # The loop closes the sockets in its next round.
 
     def _use_running_loop(self) -> None:
-        """Connections belong to a loop: those of another, which has ended or runs elsewhere, are left."""
+        """Connections belong to one event loop: those of another loop are not reused."""
         loop = asyncio.get_running_loop()
         if loop is self._loop:
             return
@@ -273,11 +273,11 @@ class AsyncWire:
         await writer.drain()
 
     async def receive(self, seconds: float) -> bytes:
-        """What comes next, and nothing at the end. Raises a timeout if nothing comes for so long."""
+        """Returns the next bytes, or none at the end. Raises a timeout if nothing arrives in that time."""
         return await _in_time(self._streams[0].read(_PIECE), time.monotonic() + seconds)
 
     async def receive_in_time(self) -> bytes:
-        """What comes next while the connection is made."""
+        """Returns the next bytes during the handshake."""
         return await _in_time(self._streams[0].read(_PIECE), self._deadline)
 
     async def end(self, last: bytes) -> None:
@@ -350,7 +350,7 @@ def _bytes_of(request: Request, netloc: str) -> bytes:
 
 
 def _has_something_to_read(streams: _Streams) -> bool:
-    """Whether the other side has closed a connection, or sent what was not asked for."""
+    """Whether the other side has closed a connection, or sent bytes that were not requested."""
     reader, writer = streams
     if writer.is_closing() or reader.at_eof():
         return True
@@ -370,7 +370,7 @@ def _has_something_to_read(streams: _Streams) -> bool:
 
 
 def _abort(streams: _Streams) -> None:
-    """Closes a connection at once. One of a loop that has ended is closed already."""
+    """Closes a connection at once. A connection of an ended event loop is already closed."""
     try:
         streams[1].transport.abort()
     except RuntimeError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..rest_types import TurnEvent
 
 _ATTEMPTS = 5
-"""How often a lost stream is opened again without a new event in between."""
+"""The most times that a lost stream is reopened without a new event in between."""
 _SILENCE_S = 45.0
 """The gateway sends something every 15 seconds. A stream that is silent for longer than this is lost."""
 _LAST_EVENTS = ("turn.completed", "turn.failed", "turn.cancelled")
@@ -28,8 +28,8 @@ _LAST_EVENTS = ("turn.completed", "turn.failed", "turn.cancelled")
 class AsyncTurnStream:
     """The events of a turn until its end, with ``async for``.
 
-    The call is made when the reading begins. A stream that is lost goes on behind its last event. A reader that stops
-    ends the stream, not the turn; ``async with`` closes its connection at once.
+    The first read makes the call. A lost stream resumes after its last event. A reader that stops ends the stream, not the
+    turn; ``async with`` closes its connection at once.
     """
 
     def __init__(self, open_stream: Callable[[Optional[str], Optional[str]], Awaitable[AsyncResponse]]) -> None:
@@ -66,7 +66,7 @@ class AsyncTurnStream:
             if self._is_closed:
                 return
             if turn_id is None or failed >= _ATTEMPTS:
-                detail = "The stream was lost again and again."
+                detail = "The stream was lost several times in a row."
                 raise ConnectionFailedError("Connection failed", detail=detail) from error
             await sleep(min(5.0, 0.2 * 2**failed))
             failed += 1
@@ -84,7 +84,7 @@ class AsyncTurnStream:
                 yield piece
 
     def close(self) -> None:
-        """Closes the connection of the stream. The turn goes on."""
+        """Closes the connection of the stream. The turn continues."""
         self._is_closed = True
         if self._response is not None:
             self._response.close()
@@ -101,5 +101,5 @@ def _event_of(name: str, event_id: str, data: str) -> TurnEvent:
         content = json.loads(data, object_hook=Reply)
         content["turn_id"]
     except (ValueError, KeyError, TypeError, RecursionError) as broken:
-        raise BrokenAnswer("an event is not one of a turn") from broken
+        raise BrokenAnswer("an event is not a turn event") from broken
     return cast("TurnEvent", Reply(event=name, id=event_id, data=content))

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 class Gateway(RestCalls):
     """Calls a gateway. Any number of threads may share one.
 
-    :param url: Where the gateway is, such as ``http://127.0.0.1:18789``. Otherwise ``GATEWAY_URL``, otherwise this machine.
+    :param url: The gateway's address, such as ``http://127.0.0.1:18789``. By default ``GATEWAY_URL``, or else this machine.
     :param key: A key for the REST calls. Otherwise ``REST_API_KEY``.
     :param rpc_token: A token for the RPC methods. Otherwise ``RPC_TOKEN``.
     :param webhook_token: The token for webhooks. Otherwise ``WEBHOOK_TOKEN``.

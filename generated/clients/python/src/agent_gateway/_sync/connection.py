@@ -1,5 +1,5 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_sync/connection.py; do not edit.
-"""Calls and pushes over one WebSocket, which is opened by the first call, and again after it was lost."""
+"""Calls and pushes over one WebSocket. The first call opens it, and a lost connection is opened again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LOST = (OSError, ValueError, http.client.HTTPException)
 
 
 class Pushes:
-    """One reader's pushes, from when it began to read. A reader that falls too far behind is ended with an error."""
+    """The pushes of one reader, from the start of its reading. A reader that falls too far behind gets an error."""
 
     def __init__(self, on_end: Callable[[Pushes], None], timeout: Optional[float]) -> None:
         self._pushes: queue.SimpleQueue[Union[Push, BaseException, None]] = queue.SimpleQueue()
@@ -171,7 +171,7 @@ class Connection:
         attempt(self._settings, method, once, is_repeatable=True)
 
     def _ready(self, operation: str) -> WebSocket:
-        """The connection, opened if it is not there. A first attempt that fails is not repeated."""
+        """Returns the connection, and opens it if there is none. A failed first attempt is not retried."""
         with self._changed:
             until = time.monotonic() + self._settings.timeout
             while self._is_connecting and not self._is_closed:
@@ -201,7 +201,7 @@ class Connection:
             self._changed.notify_all()
 
     def _connect(self, operation: str) -> WebSocket:
-        """A connection on which the subscriptions go on where they were."""
+        """Opens a connection and resumes the subscriptions."""
         token = self._settings.token_of("rpc", operation)
         websocket = WebSocket.open(self._transport, self._settings.url, token, self._settings.timeout)
         request = self._subscriptions.current()
@@ -256,7 +256,7 @@ class Connection:
         return None
 
     def _connect_again(self, reason: str) -> Union[WebSocket, GatewayError]:
-        """Tries again and again, ever more slowly."""
+        """Reconnects, with growing pauses."""
         tried = 0
         while True:
             pause = pause_before_reconnect(tried, reason)

@@ -38,7 +38,7 @@ class Http:
         return (self._whole(operation, path, query, body, key_of(operation, key, self._idempotency_key)))[1]
 
     def send(self, operation: Operation, *, body: Any, key: Optional[str] = None) -> Any:
-        """The reply once the turn has ended. The gateway answers 202 after a while: the same call with its key then waits on."""
+        """Returns the reply once the turn has ended. After a 202 the same call, with the same idempotency key, continues to wait."""
         key = key_of(operation, key, self._idempotency_key)
         while True:
             status, reply = self._whole(operation, (), None, body, key)
@@ -53,7 +53,7 @@ class Http:
         return Page(data, items, lambda cursor: self._page(operation, items, {**query, "cursor": cursor}), "next_cursor")
 
     def stream(self, operation: Operation, *, body: Any, key: Optional[str] = None) -> TurnStream:
-        """The events of a turn that the call starts. A stream that is lost goes on as one of a turn that is there."""
+        """The events of a turn that the call starts. A lost stream resumes as the stream of an existing turn."""
         key = key_of(operation, key, self._idempotency_key)
 
         def open_stream(turn_id: Optional[str], after: Optional[str]) -> Response:
@@ -64,7 +64,7 @@ class Http:
         return TurnStream(open_stream)
 
     def follow(self, operation: Operation, path: Sequence[str], after: Optional[str]) -> TurnStream:
-        """The events of a turn that is there, behind one of them or from its start."""
+        """The events of an existing turn, after one of them or from its start."""
         return TurnStream(lambda _, seen: self._events(operation, path, seen or after, None, None))
 
     def _whole(
@@ -99,7 +99,7 @@ class Http:
         key: Optional[str],
         read: Callable[[Response], Result],
     ) -> Result:
-        """One logical call: however often it is sent, it has one idempotency key."""
+        """Makes one logical call: all its attempts have the same idempotency key."""
 
         def call() -> Result:
             response = self.transport.send(request, self.settings.timeout)
@@ -111,7 +111,7 @@ class Http:
 
 
 def failure_of(response: Response, operation: str) -> Exception:
-    """The error that a response which is not a success stands for."""
+    """The error for an unsuccessful response."""
     if response.content_type.startswith("application/problem+json"):
         return response_error(response, response.read(), operation)
     response.close()

@@ -16,7 +16,7 @@ class Page(PageData[Data, Item]):
         self._following = following
 
     def next_page(self) -> Optional[Page[Data, Item]]:
-        """The page that follows, or None after the last."""
+        """The next page, or None after the last."""
         cursor = self.next_cursor
         return None if cursor is None else self._following(cursor)
 

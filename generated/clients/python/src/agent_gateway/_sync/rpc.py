@@ -1,5 +1,5 @@
 # Made by "npm run generate" from scripts/generate/runtime/python/_both/rpc.py; do not edit.
-"""The RPC methods, over whatever carries their messages."""
+"""The RPC methods, over any transport."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .pages import Page, pages_of
 from .transport import Transport
 
 Send = Callable[[Union[Message, List[Message]], str], Tuple[List[Message], Optional[ResponseInfo]]]
-"""Sends one message, and gives the responses to its requests. Over HTTP it gives the HTTP response, too."""
+"""Sends one message, and returns the responses to its requests; over HTTP also the HTTP response."""
 
 
 class RpcCalls:
@@ -54,7 +54,7 @@ class RpcCalls:
         return Page(data, items, lambda cursor: self._page(method, items, {**params, "cursor": cursor}), "nextCursor")
 
     def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
-        """Makes a call without asking for an answer. The caller does not learn whether it was done."""
+        """Sends a notification, which gets no answer: the caller cannot know whether the call succeeded."""
         operation = f"rpc.{method}"
         message = notification_of(method, with_key(method, params or {}, self._idempotent))
 

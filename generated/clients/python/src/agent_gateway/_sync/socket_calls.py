@@ -1,5 +1,5 @@
 # Made by "npm run generate" from scripts/generate/runtime/python/_both/socket_calls.py; do not edit.
-"""The calls that only a WebSocket has."""
+"""The calls that exist only on a WebSocket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .connection import Connection, Pushes
 
 
 class SocketCalls:
-    """The calls that only a WebSocket has."""
+    """The calls that exist only on a WebSocket."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -24,7 +24,7 @@ class SocketCalls:
         gateway: Union[str, None, Omit] = OMIT,
         deliveries: bool = False,
     ) -> None:
-        """Begins streams, or goes on with them behind a cursor; None begins now.
+        """Subscribes to streams. A cursor continues after the push that had it; None begins now.
 
         The client remembers them, and how far each has come, over lost connections.
         """
@@ -42,10 +42,9 @@ class SocketCalls:
         self._connection.unsubscribe(unsubscribe_params(sessions, agents, gateway, deliveries))
 
     def pushes(self, *, timeout: Optional[float] = None) -> Pushes:
-        """Every push from now on, to each reader.
+        """Every push from now on. Each reader receives all of them. The client reopens a lost connection and resumes its subscriptions. If that
 
-        A lost connection is opened again and its subscriptions go on where they were. If it does not come back, the reader gets a
-        GatewayError. With a timeout it gets a TimedOutError when no push comes for so many seconds, and may go on reading.
+        fails, the reader gets a GatewayError. With a timeout it gets a TimedOutError when no push comes for so many seconds, and may go on reading.
         """
         return self._connection.pushes(timeout)
 

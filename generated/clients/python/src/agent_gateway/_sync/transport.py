@@ -16,12 +16,12 @@ from .._head import MOST_BODY_BYTES, Head, too_large
 from .._requests import Request
 
 _IDLE_S = 30.0
-"""A connection that was not used for longer is not used again: the other side may be about to close it."""
+"""A connection that was idle for longer is not reused: the other side may be about to close it."""
 _MOST_IDLE = 32
 
 
 class Response(Head):
-    """A response whose head has come. Its body is read from the connection, which then serves the next request."""
+    """A response whose head was received. Its body is read from the connection, which then serves the next request."""
 
     def __init__(self, transport: Transport, connection: http.client.HTTPConnection, url: str, deadline: float) -> None:
         self._transport = transport
@@ -58,7 +58,7 @@ class Response(Head):
         return body
 
     def stream(self, silence: float) -> Iterator[bytes]:
-        """The body, piece by piece as it comes. Raises an OSError if nothing comes for ``silence`` seconds."""
+        """The body in pieces, as they arrive. Raises an OSError if nothing arrives for ``silence`` seconds."""
         try:
             _limit(self._connection, silence)
             while True:
@@ -87,7 +87,7 @@ class Transport:
         self._idle: List[Tuple[float, http.client.HTTPConnection]] = []
 
     def send(self, request: Request, timeout: float) -> Response:
-        """Sends a request and gives its response as soon as that begins. Raises an OSError or an HTTPException."""
+        """Sends a request and returns its response once the head has arrived. Raises an OSError or an HTTPException."""
         parts = urlsplit(request.url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         deadline = time.monotonic() + timeout
@@ -102,7 +102,7 @@ class Transport:
             raise
 
     def open_wire(self, timeout: float) -> Wire:
-        """A connection of its own, with TLS where the address has it."""
+        """Opens a new connection, with TLS for an https address."""
         return Wire(self._connect(timeout).sock, timeout)
 
     def give_back(self, connection: http.client.HTTPConnection, will_close: bool) -> None:
@@ -154,12 +154,12 @@ class Wire:
             self._socket.sendall(data)
 
     def receive(self, seconds: float) -> bytes:
-        """What comes next, and nothing at the end. Raises a timeout if nothing comes for so long."""
+        """Returns the next bytes, or none at the end. Raises a timeout if nothing arrives in that time."""
         self._socket.settimeout(seconds)
         return self._socket.recv(65536)
 
     def receive_in_time(self) -> bytes:
-        """What comes next while the connection is made."""
+        """Returns the next bytes during the handshake."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise socket.timeout("timed out")

@@ -1,5 +1,5 @@
 # Made by "npm run generate" from scripts/generate/runtime/python/_both/websocket.py; do not edit.
-"""A WebSocket of RFC 6455, as far as a client of the gateway needs one."""
+"""A WebSocket (RFC 6455), with the parts that a client of the gateway needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._head import MOST_HEAD_BYTES, head_of
 from .transport import Transport, Wire
 
 _QUIET_S = 20.0
-"""After so long without a frame the other side is asked whether it is there."""
+"""After this time without a frame, the other side gets a ping."""
 _MOST_REFUSAL_BYTES = 64 * 1024
 
 
@@ -40,7 +40,7 @@ class WebSocket:
         self._wire.send(frame_of(TEXT, text.encode()))
 
     def receive(self) -> str:
-        """The next message. Raises Disconnected once there is none."""
+        """Returns the next message. Raises Disconnected when the connection has ended."""
         while True:
             try:
                 found = self._parser.next()
@@ -65,7 +65,7 @@ class WebSocket:
         self._wire.end(close_frame(code, reason))
 
     def _receive_some(self) -> bytes:
-        """Asks a quiet connection once whether it is there."""
+        """Pings an idle connection once."""
         for is_asked in (False, True):
             try:
                 some = self._wire.receive(_QUIET_S)
@@ -78,9 +78,9 @@ class WebSocket:
                 raise Disconnected(1006, str(lost)) from lost
             if some:
                 return some
-            raise Disconnected(1006, "it was cut off")
+            raise Disconnected(1006, "the connection was cut off")
         self._wire.close()
-        raise Disconnected(1006, "nothing came for too long")
+        raise Disconnected(1006, "nothing was received for too long")
 
     def _shake_hands(self, url: str, token: str) -> None:
         request, accepted = handshake_of(url, token)
@@ -89,18 +89,18 @@ class WebSocket:
         while b"\r\n\r\n" not in data:
             some = self._wire.receive_in_time()
             if not some or len(data) > MOST_HEAD_BYTES:
-                raise Disconnected(1006, "the answer is not a WebSocket's")
+                raise Disconnected(1006, "the answer is not a WebSocket handshake")
             data += some
         head, rest = bytes(data).split(b"\r\n\r\n", 1)
         status, headers = head_of(head)
         if status != 101:
             raise self._refusal(status, headers, rest)
         if headers.get("sec-websocket-accept") != accepted:
-            raise Disconnected(1002, "the answer is not a WebSocket's")
+            raise Disconnected(1002, "the answer is not a WebSocket handshake")
         self._parser.feed(rest)
 
     def _refusal(self, status: int, headers: Dict[str, str], rest: bytes) -> Exception:
-        """Why the gateway refused the connection, if it says so."""
+        """The gateway's reason for refusing the connection, if it gives one."""
         error: Optional[GatewayError] = None
         try:
             size = min(int(headers.get("content-length", "0")), _MOST_REFUSAL_BYTES)
