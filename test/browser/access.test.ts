@@ -133,7 +133,7 @@ browserTests(({ open }) => {
         key: string;
       };
       await using page = await open(gateway, { path: "/console/activity?surface=hooks", token: key });
-      await page.getByText("No request fits these filters.").waitFor();
+      await page.getByText("No delivery matches these filters.").waitFor();
       const headers = { authorization: `Bearer ${TOKENS.console}` };
       await fetch(`${gateway.url}/api/v1/keys/${key_id}`, { method: "DELETE", headers });
       await page.getByRole("button", { name: "Read it again" }).click();

@@ -30,7 +30,7 @@ browserTests(({ open }) => {
       const rows = page.getByRole("table", { name: "Requests, newest first" }).getByRole("row");
       await expect.poll(() => rows.count()).toBe(2);
       await page.getByLabel("Agent", { exact: true }).fill("nobody");
-      await page.getByText("No request fits these filters.").waitFor();
+      await page.getByText("No delivery matches these filters.").waitFor();
       await page.getByLabel("Agent", { exact: true }).fill("main");
       await page.waitForURL(/\?surface=hooks&agent=main$/);
       await page.getByRole("link", { name: /\/hooks\/deploy/ }).click();

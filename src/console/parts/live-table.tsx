@@ -11,11 +11,11 @@ type LiveTableOf<Row> = Omit<TableOf<Row>, "rows" | "more"> & {
   list?: LiveList<Row>;
 };
 
-/** How many a list shows, in words. */
-export const countOf = <Row,>(list: LiveList<Row>, noun: string): string | undefined =>
+/** The number of rows that a list shows, with their noun. */
+export const countOf = <Row,>(list: LiveList<Row>, noun: string, nouns?: string): string | undefined =>
   list.items.length === 0
     ? undefined
-    : plural(list.items.length, noun) + (hasOlder(list) || isAway(list) ? " and more" : "");
+    : plural(list.items.length, noun, nouns) + (hasOlder(list) || isAway(list) ? " and more" : "");
 
 /** New rows that wait, or the way back to them. It moves nothing by itself. */
 export const Pill = <Row,>({ rows }: { rows: LiveRows<Row> }) => {

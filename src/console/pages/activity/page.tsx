@@ -130,7 +130,7 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
     <>
       <PageHead
         title="Activity"
-        count={countOf(list, "delivery")}
+        count={countOf(list, "delivery", "deliveries")}
         updated={rows.at.value}
         refresh={() => void rows.reload()}
       />
