@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 
 // Everything that CI does, in the order in which a mistake is found soonest. A failing step names the command that mends it.
 const steps = [
@@ -12,22 +12,38 @@ const steps = [
     mend: "bring back what breaks, then: npm run contract:diff",
   },
   { name: "docs", run: "npm run --silent docs", mend: "mend what it says, then: npm run docs" },
+  // Once, before two runs of tests find that it is missing.
+  { name: "build", run: "npm run --silent build", mend: "mend what it says, then: npm run build" },
   { name: "tests", run: "npm run --silent test", mend: "mend what it says, then: npm test" },
   { name: "slow tests", run: "npm run --silent test:slow", mend: "mend what it says, then: npm run test:slow" },
 ];
 
-const failed = [];
-const rows = [];
-for (const { name, run, mend } of steps) {
+/** Both kinds of tests run at once: the slow ones mostly wait. Their output is printed when they end, below that of the others. */
+const AT_ONCE = ["tests", "slow tests"];
+
+type Step = (typeof steps)[number];
+const failed: string[] = [];
+const rows: string[] = [];
+
+const run = async ({ name, run, mend }: Step, isShownLater = false): Promise<void> => {
   console.log(`\n▸ ${name}: ${run}`);
   const began = performance.now();
-  const { status } = spawnSync(run, { shell: true, stdio: "inherit" });
+  const child = spawn(run, { shell: true, stdio: isShownLater ? ["inherit", "pipe", "pipe"] : "inherit" });
+  const output: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (bytes: Buffer) => output.push(bytes));
+  const status = await new Promise<number | null>((resolve) => child.once("close", resolve));
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   rows.push(`  ${status === 0 ? "ok    " : "FAILED"}  ${seconds.padStart(6)} s  ${name}`);
   if (status !== 0) failed.push(`${name}: ${mend}`);
-}
+  if (isShownLater) later.push(Buffer.concat(output));
+};
+
+const later: Buffer[] = [];
+for (const step of steps.filter(({ name }) => !AT_ONCE.includes(name))) await run(step);
+await Promise.all(steps.filter(({ name }) => AT_ONCE.includes(name)).map((step, n) => run(step, n > 0)));
+for (const output of later) process.stdout.write(output);
 console.log(`\n${rows.join("\n")}`);
 if (failed.length > 0) {
   console.log(`\nTo mend:\n  ${failed.join("\n  ")}`);
-  process.exit(1);
+  process.exitCode = 1;
 }

@@ -4,7 +4,7 @@ import { readMappings } from "./configured.ts";
 import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE, UsageError } from "./failures.ts";
 import { headersOf } from "./values.ts";
 
-type Options = {
+export type SignedOptions = {
   config?: string;
   mapping?: string;
   secret?: string;
@@ -13,13 +13,14 @@ type Options = {
   id?: string;
   event?: string;
 };
+
 /** The names of the mappings, as a sentence after a space. */
 export const listed = (names: readonly string[]): string =>
   names.length === 0
     ? " There are no mappings."
     : ` The ${names.length === 1 ? "mapping is" : "mappings are"} ${names.join(", ")}.`;
 
-type Given = Pick<Calling<Options>, "address" | "options" | "signal">;
+type Given = Pick<Calling<SignedOptions>, "address" | "options" | "signal">;
 
 /** Sends a body to a mapping's own address, with the headers of its sender, and gives the answer. */
 export const sendSigned = async (

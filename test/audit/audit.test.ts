@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { root, startProcess } from "#test/harness/process.ts";
 import { SUMMARISE, skillsFolder } from "#test/harness/skills.ts";
 import { auditCommand } from "./command.ts";
@@ -14,8 +14,13 @@ import { clearUp, requirementsOf } from "./requirements.ts";
 const key = "rest-key-of-the-audit";
 const rpcToken = "rpc-token-of-the-audit";
 const webhookToken = "webhook-token-of-the-audit";
-const startAudited = (rateLimit = { maxRequests: 0, windowMs: 3_600_000 }, skills = skillsFolder(SUMMARISE)) =>
+const startAudited = (
+  rateLimit = { maxRequests: 0, windowMs: 3_600_000 },
+  skills = skillsFolder(SUMMARISE),
+  onFinished = onTestFinished,
+) =>
   startProcess({
+    onFinished,
     config: {
       skills: { dirs: [skills] },
       agents: { main: { backend: "echo" } },
@@ -26,6 +31,9 @@ const startAudited = (rateLimit = { maxRequests: 0, windowMs: 3_600_000 }, skill
       webhooks: { token: webhookToken, rateLimit },
     },
   });
+
+/** One gateway for most audits: each clears up after itself. */
+const audited = await startAudited(undefined, undefined, afterAll);
 
 const targetAt = (url: string): Target => ({ url, rpcUrl: url, hooksUrl: `${url}/hooks`, key, rpcToken, webhookToken });
 const auditOf = async (target: Target, flood = false): Promise<Row[]> => {
@@ -79,7 +87,6 @@ const KEPT_OUT = ["500", "internal", "the configuration has"];
 
 describe("an audit", () => {
   test("finds that this gateway holds every requirement that can be seen from outside", async () => {
-    await using audited = await startAudited();
     const found = await auditOf(targetAt(audited.url));
     expect(failing(found)).toEqual([]);
     const unseen = found.filter(({ outcome }) => outcome === "unseen").map(({ text }) => text);
@@ -96,8 +103,8 @@ describe("an audit", () => {
   });
 
   test("finds the same with the example skills, whose schemas refuse made-up params", async () => {
-    await using audited = await startAudited(undefined, join(root, "docs/examples/skills"));
-    expect(failing(await auditOf(targetAt(audited.url)))).toEqual([]);
+    await using other = await startAudited(undefined, join(root, "docs/examples/skills"));
+    expect(failing(await auditOf(targetAt(other.url)))).toEqual([]);
   });
 
   test("looks at the rate limit when it may flood the gateway", async () => {
@@ -129,14 +136,12 @@ describe("an audit", () => {
       [/^POST \/rpc answers over HTTP\/1.1: \/rpc answered 200 with text\/html/, /^agent.list is a method/],
     ],
   ])("tells of %s", async (_, tamper, wanted) => {
-    await using audited = await startAudited();
     await using tampered = await startTampered(audited.url, tamper);
     const found = failing(await auditOf({ ...targetAt(tampered.url) }));
     for (const words of wanted) expect(found).toContainEqual(expect.stringMatching(words));
   });
 
   test("tells of a gateway that takes any token", async () => {
-    await using audited = await startAudited();
     await using tampered = await startTampered(audited.url, ({ status }) => (status === 401 ? { status: 200 } : {}));
     const found = failing(await auditOf(targetAt(tampered.url)));
     expect(found.filter((text) => text.includes("and no other token"))).toHaveLength(7);
@@ -144,7 +149,6 @@ describe("an audit", () => {
   });
 
   test("lets a proxy add headers, and counts", async () => {
-    await using audited = await startAudited();
     await using proxied = await startTampered(audited.url, () => ({}));
     const found = await auditOf({ ...targetAt(proxied.url), rpcUrl: audited.url });
     expect(failing(found)).toEqual([]);

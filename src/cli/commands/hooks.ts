@@ -4,20 +4,13 @@ import type { DryRun, DryRunRequest, MappedPayload } from "#generated/clients/ty
 import { calling } from "../calling.ts";
 import { CliError, NOT_FOUND, UsageError } from "../failures.ts";
 import { fields, oneLine, printItem } from "../output.ts";
+import type { SignedOptions } from "../signed-webhook.ts";
 import { styled } from "../terminal.ts";
 import { headersOf, jsonOf, readFile } from "../values.ts";
 
 const SENDERS = ["github", "stripe", "slack", "standard"] as const;
 type Sender = (typeof SENDERS)[number];
-type SendOptions = {
-  as?: Sender;
-  mapping?: string;
-  secret?: string;
-  secretEnv?: string;
-  header: string[];
-  id?: string;
-  event?: string;
-};
+type SendOptions = SignedOptions & { as?: Sender };
 
 export const addHooks = (program: Command): void => {
   const hooks = program
