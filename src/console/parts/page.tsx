@@ -71,7 +71,7 @@ export const Empty = ({ title, children }: { title: string; children?: Component
 
 /** Grey bars where content will be: nothing jumps when it comes. */
 export const Skeleton = ({ rows = 6 }: { rows?: number }) => (
-  <div class="skeleton" aria-busy="true" aria-label="Loading">
+  <div class="skeleton" role="status" aria-busy="true" aria-label="Loading">
     {Array.from({ length: rows }, (_, n) => (
       <div key={n} />
     ))}
