@@ -27,7 +27,7 @@ export const publish = async (root: string, isDry: boolean, print: (line: string
   const packages = await packagesOf(root);
   const mayPublish = packages.filter(({ token }) => isSet(token));
   for (const { name, version, token, registry } of packages) {
-    if (!isSet(token)) print(`${name} ${version} is not published: ${token} is not set.`);
+    if (!isSet(token)) print(`${name} ${version} is not published to ${registry}: ${token} is not set.`);
     else if (isDry) print(`${name} ${version} would be published to ${registry}, if it is not there yet.`);
   }
   if (mayPublish.length === 0 && !isDry)
@@ -54,7 +54,8 @@ export const printable = (text: string): string => {
   let result = text.replace(/[^\P{Cc}\n]/gu, "");
   for (const name of TOKENS) {
     const token = process.env[name];
-    if (token) result = result.replaceAll(token, `$${name}`).replaceAll(btoa(`__token__:${token}`), `$${name}`);
+    const encoded = Buffer.from(`__token__:${token}`).toString("base64");
+    if (token) result = result.replaceAll(token, `$${name}`).replaceAll(encoded, `$${name}`);
   }
   return result;
 };

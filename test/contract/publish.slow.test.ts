@@ -127,7 +127,9 @@ describe("npm run release -- publish", () => {
     const { registry, run } = await start();
     const { code, stdout } = await run({ PYPI_TOKEN: tokens.PYPI_TOKEN });
     expect(code).toBe(0);
-    expect(stdout).toContain(`@agent-gateway/client ${version} is not published: NPM_TOKEN is not set.`);
+    expect(stdout).toContain(
+      `@agent-gateway/client ${version} is not published to ${registry.url}/: NPM_TOKEN is not set.`,
+    );
     expect(registry.requests).toEqual(["POST /legacy/", "POST /legacy/"]);
   });
 
@@ -144,7 +146,7 @@ describe("npm run release -- publish", () => {
       0,
       `agent-gateway ${version} would be published to ${registry.url}/, if it is not there yet.
 @agent-gateway/client ${version} would be published to ${registry.url}/, if it is not there yet.
-agent-gateway-client ${version} is not published: PYPI_TOKEN is not set.
+agent-gateway-client ${version} is not published to ${registry.url}/legacy/: PYPI_TOKEN is not set.
 `,
     ]);
     expect(registry.requests).toEqual([]);
@@ -160,7 +162,7 @@ agent-gateway-client ${version} is not published: PYPI_TOKEN is not set.
     };
     await Promise.all([
       refused({}, `Set NPM_TOKEN to publish to ${url}/, PYPI_TOKEN to publish to ${url}/legacy/.`),
-      refused({ ...tokens, NPM_TOKEN: "npm_ a" }, "NPM_TOKEN has characters that no token has"),
+      refused({ ...tokens, NPM_TOKEN: "npm_ €" }, "NPM_TOKEN has characters that no token has"),
       refused({ ...tokens, PYPI_URL: "http://pypi.example/legacy/" }, "clear text. Use https."),
       refused({ ...tokens, npm_config_registry: "http://npm.example/" }, "clear text. Use https."),
       refused({ ...tokens, PYPI_URL: "https://me:secret@pypi.example/" }, "`PYPI_URL` has a user or a password."),
