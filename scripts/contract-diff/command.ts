@@ -9,9 +9,9 @@ import type { Change } from "./schemas.ts";
 
 const HELP = `npm run contract:diff -- [options]
 
-Compares the contract of specs/ with that of the last release, in specs/released/, and fails if it breaks somebody.
+Compares the contract of specs/ with that of the last release, in specs/released/, and fails if a change breaks callers.
 
-  --all          print changes that break nobody, too
+  --all          print compatible changes, too
   --renew        store the current contract as that of the last release
   --specs DIR    the folder of the contract (default: specs)
   --released DIR the folder of the last release's (default: specs/released)

@@ -11,7 +11,7 @@ export type Address = Tokens & {
   key: string | undefined;
   /** The weakest token for every method. */
   rpcToken: string | undefined;
-  /** Why a token that the configuration names is not used. */
+  /** The reason for not using a token that the configuration names. */
   unused: Partial<Record<"key" | "rpcToken" | "webhookToken", Error>>;
   origins: Record<"url" | "key" | "rpcToken" | "webhookToken", Origin>;
 };
@@ -63,7 +63,7 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
   };
 };
 
-/** What a configuration says. One that is there, and was not named, may be broken if the address is known without it. */
+/** The address and tokens of a configuration. A file that was not named may be invalid if the address is known without it. */
 const readFolder = async (option: string | undefined, env: Env, url: string | undefined) => {
   const named = option ?? (url === undefined ? env.GATEWAY_CONFIG || undefined : undefined);
   const file = named ?? (files.existsSync(USUAL) ? USUAL : undefined);

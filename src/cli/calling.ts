@@ -62,7 +62,7 @@ export const calling = <Options extends object, Args extends unknown[] = string[
       if (stop.signal.aborted) process.exitCode = INTERRUPTED;
     });
 
-/** Why a token is missing, if the configuration has one that is not used. */
+/** The reason for a missing token, if the configuration has one that is not used. */
 const reasonOf = (error: unknown, { unused }: Address): unknown => {
   const { name, detail } = error as { name?: string; detail?: string };
   if (name !== "no-token") return error;

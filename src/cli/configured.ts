@@ -43,7 +43,7 @@ type Configured = {
   console: Credential[];
   webhookToken: string | undefined;
   webhookPath: string | undefined;
-  /** Why a token that the configuration names is not used. */
+  /** The reason for not using a token that the configuration names. */
   unused: Partial<Record<TokenName, CliError>>;
 };
 

@@ -1,4 +1,4 @@
-/** Where a part of an address was found, for `doctor`. */
+/** The source of a part of the address, for `doctor`. */
 export type Origin = "option" | "environment" | "configuration" | "default" | "nowhere";
 
 /** A token with what it may do: scopes of REST or permissions of RPC, `*` for everything. */

@@ -66,7 +66,7 @@ const FAULTS: Record<string, string> = {
   EROFS: "the disk is read-only",
 };
 
-/** Why a file cannot be read or written. */
+/** The reason why a file cannot be read or written. */
 export const fileFault = (error: unknown): string => {
   const { code, message } = error as NodeJS.ErrnoException;
   return FAULTS[code ?? ""] ?? code ?? message;

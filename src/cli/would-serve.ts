@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { configFile } from "./configured.ts";
 
-/** What `agent-gateway serve` would run here. */
+/** Describes the gateway that `agent-gateway serve` would run here. */
 export const wouldServe = (env: Record<string, string | undefined>): string => {
   const file = configFile(undefined, env);
   const from = env.GATEWAY_CONFIG ? ", which GATEWAY_CONFIG names" : "";

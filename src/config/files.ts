@@ -135,7 +135,7 @@ export const besideFile = (file: string | null, path: string): string =>
 /** A path as it was written, why nothing can be read there, and what to do. */
 export function unreadable(written: string, error: unknown): string {
   const isLost = (error as NodeJS.ErrnoException).code === "ENOENT" && !isAbsolute(written);
-  return `\`${written}\`, which cannot be read: ${reasonOf(error)}${isLost ? " It is looked for beside the configuration file." : ""}`;
+  return `\`${written}\`, which cannot be read: ${reasonOf(error)}${isLost ? " It is resolved relative to the configuration file." : ""}`;
 }
 
 /** Why a file cannot be read, and what to do. */

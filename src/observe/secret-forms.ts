@@ -44,7 +44,7 @@ const linesOf = (secret: string): string[] => {
 /** The escapes that are decoded: percent-encoded bytes, and those of JSON and JavaScript that can stand for any character. */
 export type Escapes = { percent: boolean; backslash: boolean };
 
-/** A text without its escapes, and the place in the text from which each of its characters came, with the end of the text as the last. */
+/** A decoded text, with the position in the original of each of its characters and of its end. */
 type Decoded = { text: string; places: Uint32Array };
 
 const PERCENT = 0x25;

@@ -19,8 +19,8 @@ export const METADATA_WORDS =
   "its host name leads to a link-local address or to a cloud's metadata address, which is refused: write the address itself if you mean it";
 
 /**
- * Looks host names up, one at a time for each name: a look-up cannot be stopped and has few threads to run on, so that one name which
- * nobody answers for would hold up all others. A refused address is not an answer. An address that is written as such needs no look-up and is not refused.
+ * Looks up host names, one look-up at a time for each name: a look-up cannot be cancelled and uses one of few threads, so a name that no
+ * server answers would block all others. A refused address is not an answer. A literal address needs no look-up and is not refused.
  */
 export const createLookup = (resolve: typeof lookup = lookup): LookupFunction => {
   const waiting = new Map<string, Answer[]>();

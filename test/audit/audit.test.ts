@@ -162,7 +162,7 @@ describe("an audit", () => {
 describe("npm run audit", () => {
   test.each([
     [[], {}, "name one gateway: npm run audit -- http://127.0.0.1:18789\n"],
-    [["localhost:18789"], {}, "URL: localhost:18789 is no address; write http://HOST:PORT\n"],
+    [["localhost:18789"], {}, "URL: localhost:18789 is not an address; write http://HOST:PORT\n"],
     [
       ["http://127.0.0.1:18789"],
       { REST_API_KEY: "" },

@@ -62,7 +62,7 @@ const parse = <T>(read: () => T): T => {
 
 const addressOf = (name: string, text: string): string => {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text))
-    throw new Usage(`${name}: ${text} is no address; write http://HOST:PORT`);
+    throw new Usage(`${name}: ${text} is not an address; write http://HOST:PORT`);
   return text.replace(/\/+$/, "");
 };
 

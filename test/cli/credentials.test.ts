@@ -129,7 +129,7 @@ describe("chat sends no command to the agent", () => {
     expect(err).toMatch(/^\/new begins another session.*\n\/quit is not a command, and was not sent\. .*\n$/);
   });
 
-  test("on a terminal it goes on", async () => {
+  test("on a terminal it continues", async () => {
     const talk = startCli(["chat", "main"], { cwd, terminal: true });
     await talk.until(({ out }) => out.includes("You talk with main"));
     talk.type("/quit\r");

@@ -261,7 +261,7 @@ test("serve escapes the control characters of a folder's name and a stranger's r
   const [url = ""] = /http:\/\/127\.0\.0\.1:\d+/.exec(serving.result.out) ?? [];
   await fetch(`${url}/api/v1/%1b[31m%C2%9b2J%E2%80%AE`, { headers: { "user-agent": "\u009b31m" } });
   await serving.until(({ out }) => out.includes(" request "));
-  // The end of its terminal alone would not end it.
+  // Closing its terminal would not end it.
   serving.type("\u0003");
   await serving.ended;
   expect(serving.result.out).toContain("\\u001b[2J\\u009b31m\\u202e");

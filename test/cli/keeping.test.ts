@@ -188,7 +188,7 @@ describe("init", () => {
     ["no .gitignore", undefined],
     ["a .gitignore without a last line's end", "dist"],
     ["a .gitignore that has it", "gateway.env\r\ngateway.db*\r\n"],
-  ])("keeps the secrets out of git, with %s, also of a repository that is made later", async (_, ignored) => {
+  ])("excludes the secrets from git, with %s, also in a repository that is created later", async (_, ignored) => {
     const cwd = emptyFolder();
     if (ignored !== undefined) writeFileSync(join(cwd, ".gitignore"), ignored);
     await runCli(["init", "--yes"], { cwd });

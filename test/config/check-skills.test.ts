@@ -9,7 +9,7 @@ describe("a folder of skills", () => {
   test("that is not there is refused with its place, its path and what may be done", async () => {
     const [line] = await refusal(`{ agents: { main: { backend: "echo" } },\n  skills: { dirs: ["./skilz"] } }`);
     expect(line).toBe(
-      'gateway.json5:2:20: skills.dirs[0] names the folder `./skilz`, which cannot be read: it does not exist. Create it, or name another one. It is looked for beside the configuration file. If it may be absent, write `{ path: "./skilz", optional: true }`.',
+      'gateway.json5:2:20: skills.dirs[0] names the folder `./skilz`, which cannot be read: it does not exist. Create it, or name another one. It is resolved relative to the configuration file. If it may be absent, write `{ path: "./skilz", optional: true }`.',
     );
     expect(await refused(skills({ path: "./skilz" }))).toEqual([
       expect.stringMatching(/^skills\.dirs\[0\]\.path names the folder `\.\/skilz`, which cannot be read/),

@@ -76,7 +76,7 @@ describe("listeners", () => {
   test("without readable certificates are refused", async () => {
     const tls = { cert: "./nowhere.pem", key: "/" };
     expect(await refused({ gateway: { listeners: [{ port: 1, tls }] } })).toEqual([
-      "gateway.listeners[0].tls.cert names the file `./nowhere.pem`, which cannot be read: it does not exist. Create it, or name another one. It is looked for beside the configuration file.",
+      "gateway.listeners[0].tls.cert names the file `./nowhere.pem`, which cannot be read: it does not exist. Create it, or name another one. It is resolved relative to the configuration file.",
       "gateway.listeners[0].tls.key names the file `/`, which cannot be read: it is a folder. Name the file in it.",
     ]);
   });

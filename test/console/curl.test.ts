@@ -14,7 +14,7 @@ import { curlOfHook } from "#console/lib/webhook-requests.ts";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import type { SignatureScheme } from "#generated/clients/typescript/src/webhooks.ts";
 
-/** How each shell reads a script without its user's settings. With `-i` bash reads it line by line, and has the history that `!` looks into. */
+/** The arguments of each shell to read a script without the user's settings. With `-i` bash reads it line by line, and has the history that `!` reads. */
 const SHELLS: readonly (readonly [name: string, program: string, args: readonly string[]])[] = [
   ["sh", "sh", []],
   ["bash", "bash", ["--norc", "--noprofile"]],
@@ -24,7 +24,7 @@ const SHELLS: readonly (readonly [name: string, program: string, args: readonly 
 ];
 const isThere = (program: string): boolean => spawnSync(program, ["-c", "exit 0"]).status === 0;
 
-/** Takes one request a connection, and keeps its bytes. */
+/** Accepts one request per connection, and stores its bytes. */
 const startRawServer = async () => {
   const requests: string[] = [];
   const server = createServer((socket) => {
@@ -221,7 +221,7 @@ describe.each(SHELLS)("a copied command in %s", (...shell) => {
 });
 
 describe("a command", () => {
-  it("names the secret by a variable, and keeps printable text as it is", () => {
+  it("names the secret by a variable, and does not change printable text", () => {
     const headers = { "x-note": "it's `here`", "x-empty": "" };
     const command = curlOf({
       ...{ method: "POST", origin: "http://127.0.0.1:1", path: "/hooks/wake", secret: "WEBHOOK_TOKEN", headers },
@@ -253,7 +253,7 @@ describe("a command", () => {
     ["a signature", { timeline: [{ name: "signature.accepted" }] }, "The old signature would be refused"],
     ["a body that was not recorded", { timeline: [], body: null, bytes: 7 }, "The body was not recorded"],
     ["a hidden secret", { timeline: [], body: '{"token":"[hidden]"}', bytes: 20 }, "Secrets in the body are hidden"],
-  ])("comes with a sentence about %s", (_, given, words) => {
+  ])("has a note about %s", (_, given, words) => {
     expect(curlNote(given as unknown as Delivery)).toContain(words);
     expect(curlNote({ timeline: [], body: "{}", bytes: 2 } as unknown as Delivery)).toBeUndefined();
   });

@@ -6,7 +6,7 @@ import fc from "fast-check";
 export type Request = { method: string; path: string; body: string };
 export type Reply = { status?: number; type?: string; body: string };
 
-/** How one answer is framed, sent and cut. */
+/** The way in which one answer is framed, sent and cut off. */
 export type Ending = {
   version: "1.0" | "1.1";
   /** The end of its body. */

@@ -63,7 +63,7 @@ describe("a hidden secret", () => {
         const written = write(secret, before, after);
         const clean = redacting(secret).text(written);
         expect(clean).toContain("[hidden]");
-        // Written alone, all of it is gone.
+        // If it is the whole text, all of it is hidden.
         const own = write(secret, "", "");
         const left = redacting(secret).text(own).replaceAll("[hidden]", "");
         for (let at = 0; at + FRAGMENT <= secret.length; at++) {

@@ -292,7 +292,7 @@ test("no value of a variable appears in anything that the gateway shows or recor
       }),
     ),
   );
-  // Pages of the store are no text for a terminal.
+  // Pages of the store are not text for a terminal.
   expect(found.map((one) => one.replace(/[^ -~]/g, "."))).toEqual([]);
   // Each of them was recorded, and had something to hide.
   const hiding = shown.flatMap(([where, text]) => (text.includes("[hidden]") ? [where] : []));

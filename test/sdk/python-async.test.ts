@@ -138,7 +138,7 @@ for _ in range(2):
     ]);
   });
 
-  test("lets a caller leave without ending the WebSocket that others wait for", async () => {
+  test("cancels one caller without closing the WebSocket that others wait for", async () => {
     const shown = await run(
       "http://127.0.0.1:1",
       `

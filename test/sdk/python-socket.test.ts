@@ -169,7 +169,7 @@ for size in (1, 200, 40000):
     expect(pongs).toBeGreaterThanOrEqual(3);
   });
 
-  test("gives the pushes that come in time, and goes on after a pause", async () => {
+  test("returns the pushes that arrive in time, and continues after a pause", async () => {
     await using server = await serveSocket(({ method }) => {
       if (method === "rpc.subscribe") setTimeout(() => server.queued(1), 10);
       if (method === "agent.list") setTimeout(() => server.queued(2), 10);

@@ -8,7 +8,7 @@ const key = { authorization: `Bearer ${SECRETS.key}`, "content-type": "applicati
 const rpc = { authorization: `Bearer ${SECRETS.rpcToken}`, "content-type": "application/json" };
 const NOTIFICATION = JSON.stringify({ jsonrpc: "2.0", method: "agent.list" });
 
-// What each call of REST, RPC and webhooks carries is checked with every reply of the other tests.
+// The headers of each REST, RPC and webhook call are checked with every reply of the other tests.
 describe("no cache stores, and no browser guesses the type of", async () => {
   const gateway = await shareGateway({ config: { gateway: { openai: { enabled: true } } } });
 
@@ -29,7 +29,7 @@ describe("no cache stores, and no browser guesses the type of", async () => {
   });
 });
 
-describe("browsers are told to use HTTPS only", () => {
+describe("Strict-Transport-Security is sent", () => {
   const HEALTH = { method: "GET", path: "/healthz" };
   const over = async (url: string, headers = {}, place = HEALTH) => {
     await using client = await openHttp2(url);

@@ -78,7 +78,7 @@ describe("a head", () => {
     expect((await client.send(target(20_000))).error).toBe("uri-too-long");
   });
 
-  test("past 24 KiB ends its stream, and the connection goes on", async () => {
+  test("past 24 KiB ends its stream, and the connection stays open", async () => {
     await using connection = await openFrames(gateway.url);
     const large = requestBlock(
       "GET",

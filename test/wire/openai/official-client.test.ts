@@ -230,7 +230,7 @@ describe("the models", () => {
 });
 
 describe("a client whose base URL is wrong", () => {
-  // No operation answers here, so there is no contract to hold the answer to.
+  // No operation answers here, so the answer cannot be validated against the contract.
   const at = (base: string, url = gateway.url) =>
     new OpenAI({
       ...{ baseURL: url + base, apiKey: gateway.key, maxRetries: 0 },
