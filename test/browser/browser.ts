@@ -61,7 +61,9 @@ export const browserTests = (declare: (tools: BrowserTools) => void): void => {
       const code = token === "" ? "" : `#code=${await codeFor(gateway.url, token)}`;
       await page.goto(`${gateway.url}${path}${code}`);
       // A page that is left before its code was exchanged is not signed in.
-      if (code !== "") await page.waitForFunction('sessionStorage.getItem("agent-gateway.token") !== null');
+      // The page's content security policy forbids waitForFunction, which evaluates its text in the page.
+      const isSignedIn = () => page.evaluate('sessionStorage.getItem("agent-gateway.token") !== null');
+      if (code !== "") await expect.poll(isSignedIn, { timeout: 20_000, interval: 20 }).toBe(true);
       const close = async () => {
         await context.close();
         expect(complaints, "the browser complained").toEqual([]);
