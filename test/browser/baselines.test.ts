@@ -9,7 +9,7 @@ import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 import { pages, pathOf, untilWhole } from "./pages.ts";
 
 const FOLDER = join(import.meta.dirname, "baselines");
-/** `npm run baselines` takes the pictures anew. */
+/** `npm run baselines` renews the pictures. */
 const RENEW = process.env.BASELINES === "renew";
 /** Half the size shows what moved, and keeps the pictures small. */
 const SCALE = 0.5;
@@ -29,13 +29,13 @@ const FONTS = `["ui-sans-serif, system-ui", "ui-monospace, monospace"].map((fami
   return Math.round(context.measureText("The quick brown fox jumps over 13 lazy dogs; dlv_01M7YN0XENG6").width * 10);
 })`;
 
-/** Puts a fixed text in the place of ids, times and durations, and hides what is drawn from them, also where the page draws anew. */
+/** Replaces ids, times and durations with fixed text, and hides the charts of them, also after the page draws again. */
 const MAKE_STILL = `(() => {
   const RULES = [
     [/\\b([a-z]{2,6}_|chat:|webhook:)?[0-9A-HJKMNP-TV-Z]{26}\\b/g, "$101ARZ3NDEKTSV4RRFFQ69G5FAV"],
     [/\\b([a-z]{2,4}_[0-9A-Z]{4,9})…[0-9A-Z]{4}/g, "dlv_01ARZ…5FAV"],
     [/\\b\\d{1,2}:\\d{2}(:\\d{2})?\\b/g, "12:00:00"],
-    [/\\d+ ?(ms|s|m|h|d)( \\d+ (s|m|h))?( ago)?/g, "1 s"],
+    [/\\d+ ?(ms|s|m|h|d)\\b( \\d+ (s|m|h)\\b)?( ago)?/g, "1 s"],
     [/127\\.0\\.0\\.1:\\d+/g, "127.0.0.1:18789"],
     [/20\\d\\d-\\d\\d-\\d\\d/g, "2026-01-01"],
   ];
