@@ -40,7 +40,7 @@ export type Send = (
 export interface RpcCalls {
   /** Makes a call without asking for an answer. Nobody learns whether it was done. */
   notify<Name extends RpcMethod>(method: Name, ...given: Given<Name>): Promise<void>;
-  /** Sends several calls as one message. Each succeeds or fails by itself. The results are in the order of the calls. */
+  /** Sends several calls as one message. Each call succeeds or fails separately. The results are in the order of the calls. */
   batch<const Calls extends readonly BatchCall[]>(
     calls: Calls,
     options?: CallOptions,

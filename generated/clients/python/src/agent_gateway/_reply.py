@@ -91,7 +91,7 @@ Item = TypeVar("Item")
 
 
 class PageData(Generic[Data, Item]):
-    """What a page of a list holds."""
+    """The content of a page of a list."""
 
     data: Data
     """The reply itself."""

@@ -69,7 +69,7 @@ class AsyncRpcCalls:
     async def batch(self, calls: Sequence[Tuple[str, Mapping[str, Any]]]) -> List[BatchResult]:
         """Sends several calls as one message: each a method and its params, named as in the contract.
 
-        Each succeeds or fails by itself. The results are in the order of the calls.
+        Each call succeeds or fails separately. The results are in the order of the calls.
         """
         if not calls:
             return []

@@ -44,7 +44,7 @@ class AsyncSocketCalls:
     def pushes(self, *, timeout: Optional[float] = None) -> AsyncPushes:
         """Every push from now on. Each reader receives all of them. The client reopens a lost connection and resumes its subscriptions. If that
 
-        fails, the reader gets a GatewayError. With a timeout it gets a TimedOutError when no push comes for so many seconds, and may go on reading.
+        fails, the reader gets a GatewayError. With a timeout it gets a TimedOutError if no push arrives for that many seconds, and may continue reading.
         """
         return self._connection.pushes(timeout)
 

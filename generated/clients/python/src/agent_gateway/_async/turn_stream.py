@@ -74,8 +74,8 @@ class AsyncTurnStream:
     async def text(self) -> AsyncIterator[str]:
         """The reply, piece by piece.
 
-        A turn that runs again, after a crash of the gateway for instance, goes on where its new reply passes the old one; a reply that
-        differs is given from its start. Raises a GatewayError where the turn ends without one.
+        If a turn runs again, for example after a crash of the gateway, the text continues where the new reply exceeds the old one; a different
+        reply is returned from its start. Raises a GatewayError if the turn ends without a reply.
         """
         reply = ReplyText()
         async for event in self:
