@@ -64,7 +64,7 @@ browserTests(({ open }) => {
       await page.goto(`${gateway.url}/console#code=%E2%80%94`);
       await page.locator(".note", { hasText: "no longer works" }).waitFor();
       await page.goto(`${gateway.url}/console#token=${TOKENS.console}`);
-      await page.locator(".note", { hasText: "Links with tokens are not used any more" }).waitFor();
+      await page.locator(".note", { hasText: "Links with tokens are no longer accepted" }).waitFor();
       expect(page.url()).toBe(`${gateway.url}/console`);
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
     });
