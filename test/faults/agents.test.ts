@@ -34,8 +34,8 @@ const COMMAND = [
   "while :; do printf 'word '; sleep 0.02; done",
 ].join("\n");
 
-const timeouts = { connect: "2s", firstByte: "800ms", silence: "400ms" };
-const limits = { timeouts, deadline: "1200ms" } as const;
+const timeouts = { connect: "5s", firstByte: "2500ms", silence: "1500ms" };
+const limits = { timeouts, deadline: "4s" } as const;
 const agents: SomeConfig["agents"] = {
   ...Object.fromEntries(
     KIND_NAMES.map((kind) => [
