@@ -1,10 +1,11 @@
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/harness/longest-first.ts";
 
-/** They put a module of ours in another's place, or look at what a process has but once. */
+/** They replace a module of ours, or look at what a process has only once, such as the functions that ran. */
 const alone = [
   "test/channels/slack.test.ts",
   "test/channels/webhook.test.ts",
+  "test/walks.test.ts",
   "test/traps/express.test.ts",
   "test/traps/replies.test.ts",
   "test/wire/call/internal.test.ts",

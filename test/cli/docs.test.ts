@@ -14,8 +14,8 @@ const INTRODUCTION = `# The command line
 
 <!-- Written from the commands: CLI_DOCS=renew npx vitest run --project shared test/cli/docs.test.ts -->
 
-\`agent-gateway\` runs a gateway, and calls one: it sends messages, shows what happened, and manages agents, keys and sessions. In this folder it is
-\`npm start --\`, with the same words behind it.
+\`agent-gateway\` runs a gateway, and calls one: it sends messages, shows what happened, and manages agents, keys and sessions. In a clone of the
+repository, type \`npx agent-gateway\` in its place.
 
 ## Where the gateway is
 
