@@ -157,7 +157,7 @@ test("api sends any request with the token of its door, and its status decides t
   expect((await run(["api", "GET", "/metrics"])).out).toContain("# HELP");
   expect(await run(["api", "FETCH", "/"])).toMatchObject({
     code: 2,
-    err: expect.stringContaining("There are: GET, POST"),
+    err: expect.stringContaining("Use one of: GET, POST"),
   });
   expect(await run(["api", "GET", "healthz"])).toMatchObject({
     code: 2,

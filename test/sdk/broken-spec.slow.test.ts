@@ -50,7 +50,7 @@ const languages = {
 
 describe.each([
   ["TypeScript", "Property 'reply' does not exist", "'message' does not exist"],
-  ["Python", `"reply" is not a defined key`, `No parameter named "message"`],
+  ["Python", 'Cannot access attribute "reply"', `No parameter named "message"`],
 ] as const)("the code of the README for %s", (language, noField, noArgument) => {
   const checked = (edit: (text: string) => string): string => languages[language](clientsOf(edit));
 

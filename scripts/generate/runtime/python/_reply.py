@@ -28,7 +28,10 @@ class Reply(Dict[str, Any]):
 
     _request_id: str = ""
 
-    if not TYPE_CHECKING:  # Each shape has its own fields for type checkers.
+    if TYPE_CHECKING:  # Each shape has its own fields for type checkers.
+        request_id: str
+        """The id of the request that was answered, as the gateway's log has it. Empty on a part of a reply."""
+    else:
 
         def __getattr__(self, name: str) -> Any:
             found = _field_of(self, name)
