@@ -98,7 +98,7 @@ const headers = await webhooks.sign(body, secret);
         "What changed since yesterday?",
         "turn.completed",
         "announced",
-        expect.stringContaining("It is gone. req_"),
+        expect.stringContaining("The turn was not found. req_"),
       ]),
     );
   });
