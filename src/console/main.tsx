@@ -22,19 +22,19 @@ import "./app/settings.ts";
 import "./app/visible-text.ts";
 import { Shell } from "./app/shell.tsx";
 import { SignIn } from "./app/signin.tsx";
-import { IdentityQuestion } from "./app/switch-identity.tsx";
+import { IdentityQuestion, SignInAs } from "./app/switch-identity.tsx";
 import { say } from "./app/toasts.ts";
 
 const App = () => {
   if (isChecking.value) return <p class="checking">Signing in…</p>;
-  return identity.value ? (
-    <>
-      <Shell />
-      <IdentityQuestion />
-    </>
-  ) : (
-    <SignIn />
-  );
+  if (identity.value)
+    return (
+      <>
+        <Shell />
+        <IdentityQuestion />
+      </>
+    );
+  return offered.value ? <SignInAs to={offered.value} /> : <SignIn />;
 };
 
 /** Signs in with the token that this tab has stored. */
@@ -48,13 +48,18 @@ const resume = async (token: string): Promise<void> => {
   else signIn({ ...found, name: storedName() });
 };
 
-/** Signs in with the code of a link. A tab that is signed in keeps its identity unless its user chooses the other. */
+/**
+ * Signs in with the code of a link. A tab that is signed in keeps its identity unless its user chooses the other. Anyone with a REST key can
+ * make a link of it, so its link asks in every tab. The console token has all rights: its link gives them, and needs no question.
+ */
 const follow = async (link: { code: string } | { token: true }): Promise<void> => {
+  offered.value = undefined;
   const found = "code" in link ? await redeem(link.code) : { refused: TOKEN_IN_LINK };
+  const current = identity.peek();
   if ("refused" in found) {
-    if (identity.peek()) say(found.refused, "bad");
+    if (current) say(found.refused, "bad");
     else signInReason.value = found.refused;
-  } else if (identity.peek() === undefined || identity.peek()?.token === found.token) signIn(found);
+  } else if (current ? current.token === found.token : found.kind === "console") signIn(found);
   else offered.value = found;
 };
 

@@ -69,6 +69,33 @@ browserTests(({ open }) => {
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
     });
 
+    it("MUST ask, with the name, before a link of a REST key signs a tab in that is not signed in", async () => {
+      await using gateway = await startPages();
+      await using page = await open(gateway, { token: "" });
+      const stored = () => page.evaluate("JSON.stringify({ ...sessionStorage })");
+      const follow = async (path: string) => {
+        await page.goto("about:blank");
+        await page.goto(`${gateway.url}${path}#code=${await codeFor(gateway.url, TOKENS.admin)}`);
+        await page.getByRole("heading", { name: "Sign in as ops?" }).waitFor();
+      };
+      await follow("/console");
+      await page.getByText("signs this tab in with the REST key ops").waitFor();
+      expect(page.url()).toBe(`${gateway.url}/console`);
+      expect(await stored()).toBe("{}");
+      // Keys that were pressed for another page answer nothing.
+      for (const key of ["Enter", "Space"]) await page.keyboard.press(key);
+      expect(await stored()).toBe("{}");
+      await page.getByRole("button", { name: "Use another token" }).click();
+      await page.getByRole("heading", { name: "Sign in", exact: true }).waitFor();
+      expect(await page.evaluate("document.activeElement.name")).toBe("token");
+      expect(await stored()).toBe("{}");
+      await follow("/console/activity");
+      await page.getByRole("button", { name: "Sign in as ops" }).click();
+      await page.getByRole("heading", { name: "Activity" }).waitFor();
+      await page.getByText("Signed in with a REST key").waitFor();
+      expect(await page.evaluate('sessionStorage.getItem("agent-gateway.token")')).toBe(TOKENS.admin);
+    });
+
     it("MUST ask, with both names, before a link signs a tab in as another", async () => {
       await using gateway = await startPages();
       await using page = await open(gateway, { token: TOKENS.console });

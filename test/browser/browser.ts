@@ -62,7 +62,12 @@ export const browserTests = (declare: (tools: BrowserTools) => void): void => {
       await page.goto(`${gateway.url}${path}${code}`);
       // A page that is left before its code was exchanged is not signed in.
       // The page's content security policy forbids waitForFunction, which evaluates its text in the page.
-      const isSignedIn = () => page.evaluate('sessionStorage.getItem("agent-gateway.token") !== null');
+      const isSignedIn = async () => {
+        // A link of a REST key asks first.
+        const question = page.getByRole("button", { name: /^Sign in as / });
+        if (await question.isVisible()) await question.click();
+        return page.evaluate('sessionStorage.getItem("agent-gateway.token") !== null');
+      };
       if (code !== "") await expect.poll(isSignedIn, { timeout: 20_000, interval: 20 }).toBe(true);
       const close = async () => {
         await context.close();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { root } from "#test/harness/process.ts";
-import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
+import { browserTests, callers, codeFor, startPages, TOKENS } from "./browser.ts";
 import { pages, pathOf, untilWhole } from "./pages.ts";
 import { createSeed } from "./seed.ts";
 
@@ -101,6 +101,25 @@ browserTests(({ open }) => {
         expect(found).toEqual([]);
       },
       240_000,
+    );
+
+    it.each(["light", "dark"] as const)(
+      "MUST have nothing that axe finds serious, and fit 360 px, before sign-in: %s",
+      async (colorScheme) => {
+        // The longest name, in one word.
+        const keys = [{ name: "W".repeat(64), key: TOKENS.admin, scopes: ["admin"] }];
+        await using gateway = await startPages({
+          gateway: { console: { token: TOKENS.console }, rest: { auth: { keys } } },
+        });
+        await using page = await open(gateway, { token: "", colorScheme, viewport: { width: 360, height: 740 } });
+        await page.getByRole("heading", { name: "Sign in", exact: true }).waitFor();
+        const found = [...(await faultsOf(page))];
+        await page.evaluate(`location.hash = "#code=${await codeFor(gateway.url, TOKENS.admin)}"`);
+        await page.getByRole("heading", { name: "Sign in as " }).waitFor();
+        found.push(...(await faultsOf(page)));
+        expect(found).toEqual([]);
+        expect(await page.evaluate(WIDER)).toBe(0);
+      },
     );
 
     it("MUST keep the actions of a request at hand on a narrow screen, above the navigation", async () => {

@@ -17,7 +17,7 @@ export const addOpen = (program: Command): void => {
       .argument("[id]", "of a delivery, a turn, an event or a session")
       .addHelpText(
         "after",
-        "\nThe address has a code in place of the token. The code signs one browser in, once and within a minute.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+        "\nThe address has a code in place of the token. The code signs one browser in, once and within a minute.\nWith a REST key, the page first asks whether to sign in as that key.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
     async ({ address: { url, credentials }, options, signal }, id: string | undefined) => {
       const page = `${url}/console${id === undefined ? "" : pathOf(id)}`;

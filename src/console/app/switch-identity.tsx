@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
 import { type Identity, identity, nameOf, offered, signIn } from "./session.ts";
 
@@ -25,6 +26,53 @@ export const SwitchIdentity = ({ from, to }: { from: Identity; to: Identity }) =
         </button>
       </div>
     </Dialog>
+  );
+};
+
+/**
+ * Asks before the link of a REST key signs in a tab that is not signed in: its owner sees what is done with the key. No button has the
+ * focus, so that a key pressed for another page answers nothing.
+ */
+export const SignInAs = ({ to }: { to: Identity }) => {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  const name = to.name ?? "this key";
+  return (
+    <main class="sign-in">
+      <div class="card">
+        <p class="brand">
+          <span class="mark" aria-hidden="true" /> Agent Gateway
+        </p>
+        <h1 ref={heading} tabIndex={-1} class="break">
+          Sign in as <bdi>{name}</bdi>?
+        </h1>
+        <p class="break">
+          The link that you opened signs this tab in with{" "}
+          <bdi>
+            <strong>{nameOf(to)}</strong>
+          </bdi>
+          .
+        </p>
+        <p class="muted">
+          Continue only if you made this link: the owner of the key can see what you do with it. The link works only
+          once.
+        </p>
+        <button type="button" class="button primary" onClick={() => signIn(to)}>
+          <span class="break">
+            Sign in as <bdi>{name}</bdi>
+          </span>
+        </button>
+        <button
+          type="button"
+          class="button"
+          onClick={() => {
+            offered.value = undefined;
+          }}
+        >
+          Use another token
+        </button>
+      </div>
+    </main>
   );
 };
 
