@@ -223,9 +223,9 @@ export interface CodesCalls {
    * Create a sign-in code.
    *
    * Creates a code that signs one browser in to the console as the caller, once and within a minute. The console reads it from the fragment of
-   * its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. Only this gateway knows
-   * the code, in memory; it stores at most 100 unused codes, and a new one replaces the oldest. The call takes no body; an empty object is
-   * accepted.
+   * its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. Before it signs in with a
+   * REST key, the console asks its user. Only this gateway knows the code, in memory; it stores at most 100 unused codes, and a new one replaces
+   * the oldest. The call takes no body; an empty object is accepted.
    */
   create(options?: CallOptions): Reply<SignInCode>;
   /**
