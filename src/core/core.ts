@@ -18,6 +18,7 @@ import { createDeliveries } from "./recorder/deliveries.ts";
 import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
 import { createCompactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
+import { createNameCheck } from "./sessions/sessions.ts";
 import { startSweeps } from "./sessions/sweeps.ts";
 import type { CoreSettings } from "./settings.ts";
 import { createSkills, type InvalidSkill, type Skills } from "./skills/skills.ts";
@@ -36,6 +37,8 @@ type CoreOptions = {
   clock: Clock;
   events: Events;
   admit: () => void;
+  /** A text without the secrets of the configuration. */
+  hide?: (text: string) => string;
   /** The health of the process: memory, the event loop. */
   processHealth?: Parameters<typeof createHealth>[0]["process"];
   /** The time that a call waits for its turn before it is told where to find it. */
@@ -73,6 +76,7 @@ export const createCore = async (options: CoreOptions) => {
 
   return {
     ...nouns,
+    checkNames: createNameCheck(options.hide ?? ((text) => text)),
     replyWaitMs: options.replyWaitMs ?? REPLY_WAIT_MS,
     /**
      * Takes a new configuration over, all of it at once, when its skills are read, and calls `inForce` then; running turns finish on the

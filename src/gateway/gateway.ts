@@ -120,12 +120,13 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
   await first.settle();
   const processHealth = createProcessHealth({ isShort, lag });
   const { replyWaitMs } = options;
-  const core = await createCore({ settings, store, clock, events, admit, processHealth, replyWaitMs }).catch(
-    async (error: unknown) => {
-      await store[Symbol.asyncDispose]();
-      throw error;
-    },
-  );
+  const core = await createCore({
+    ...{ settings, store, clock, events, admit, processHealth, replyWaitMs },
+    hide: hiding.hide,
+  }).catch(async (error: unknown) => {
+    await store[Symbol.asyncDispose]();
+    throw error;
+  });
   registerGauges(registry, store, core);
   let running = config;
   // Nothing of it is loaded where it is off.

@@ -1,7 +1,11 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: references in a configuration look like that.
 import { describe, expect, test } from "vitest";
+import type { CheckedConfig } from "#config/config.ts";
+import { hiddenValues } from "#config/hidden-values.ts";
+import { resolveReferences } from "#config/references.ts";
 import { BUILT } from "#gateway/gateway.ts";
 import { load } from "./configs.ts";
+import { documentWith, SHOWN, secretPlaces } from "./schema-places.ts";
 
 const SECRET = "s3cr3t+value/of=this*run";
 
@@ -56,6 +60,21 @@ describe("the value of a variable is hidden", () => {
   test("wherever it stands, if the name of the variable says that it is a secret", async () => {
     const agents = { main: { backend: "echo", description: "${TEAM_PASSWORD}" } };
     expect(await hidden({ agents }, { TEAM_PASSWORD: "hunter" })).toContain("hunter");
+  });
+});
+
+describe("the value of a variable, in each place of the schema", () => {
+  const VALUE = "Q3cr3t-value.of_this-run";
+
+  test("is hidden, but for the names, paths and descriptions in the list", () => {
+    const shown = secretPlaces(VALUE)
+      .filter(({ place, text }) => {
+        const written = documentWith(place, text.replaceAll("#", "${VALUE}")) as object;
+        const { value, filled } = resolveReferences({ store: { type: "memory" }, ...written }, { VALUE });
+        return !hiddenValues(value as CheckedConfig, filled, {}).includes(VALUE);
+      })
+      .map(({ place }) => place.join("."));
+    expect(shown).toEqual(SHOWN);
   });
 });
 

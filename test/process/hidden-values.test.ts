@@ -8,6 +8,7 @@ import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { runCli } from "#test/cli/cli.ts";
+import { fillPlaces, SHOWN, secretPlaces } from "#test/config/schema-places.ts";
 import { type GatewayProcess, startProcess } from "#test/harness/process.ts";
 
 const TOKENS = {
@@ -42,8 +43,23 @@ const startEcho = async () => {
   return { requests, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 };
 
-/** A configuration in which every outbound party is given secrets of its own, and each of them fails. */
+/**
+ * A configuration in which every outbound party is given secrets of its own, and each of them fails. Each other place of the schema that hides
+ * values is filled, too.
+ */
 const configOf = (echo: string, secret: () => string) => {
+  const config = partiesOf(echo, secret);
+  const places = secretPlaces("Q3cr3t-value.of_this-run").filter(
+    ({ place }) => ![...SHOWN, ...NOT_HERE].includes(place.join(".")),
+  );
+  expect(fillPlaces(config, places, secret), "places that partiesOf lacks: add the objects around them").toEqual([]);
+  return config;
+};
+
+/** There are one store, one form of the webhook token, and the providers that are named. */
+const NOT_HERE = ["webhooks.token", "store.url", "store.url.[]", "agents.*.models.*.provider"];
+
+const partiesOf = (echo: string, secret: () => string) => {
   const headers = () => ({ authorization: `Bearer ${secret()}`, "x-team": secret() });
   const env = () => ({ TEAM: secret() });
   const run = () => [process.execPath, "-e", PROGRAM, "--", secret(), `--as=${secret()}`];
@@ -56,13 +72,19 @@ const configOf = (echo: string, secret: () => string) => {
       rest: { auth: { keys: [{ name: "ci", key: "${REST_API_KEY}", scopes: ["chat", "admin"] }] } },
       rpc: { auth: { tokens: [{ name: "ops", token: "${RPC_TOKEN}", permissions: "*" }] } },
       console: { token: "${CONSOLE_TOKEN}" },
+      openai: { enabled: true },
       tracing: { endpoint: `${echo}/v1/traces?as=${secret()}`, headers: headers(), content: true },
       announceTo: "ops",
       defaultAgent: "echo",
     },
     webhooks: {
-      token: "${WEBHOOK_TOKEN}",
-      mappings: { push: { match: {}, message: "{body.title}", agent: "echo" } },
+      token: ["${WEBHOOK_TOKEN}", { value: secret() }],
+      mappings: {
+        signed: { match: {}, message: "x", agent: "echo", verify: { type: "github", secret: secret() } },
+        rotated: { match: {}, message: "x", agent: "echo", verify: { type: "slack", secret: [secret()] } },
+        given: { match: { "body.kind": secret(), "body.kinds": [secret()] }, message: "x", agent: "echo" },
+        push: { match: {}, message: "{body.title}", agent: "echo" },
+      },
     },
     providers: {
       ours: {
@@ -79,6 +101,7 @@ const configOf = (echo: string, secret: () => string) => {
     channels: { ops: { type: "webhook", url: `${echo}/500/${secret()}?as=${secret()}`, secret: secret() } },
     agents: {
       echo: { backend: "echo" },
+      failing: { backend: "echo", echo: {} },
       refused: { backend: "http", http: { url: `http://ada:${secret()}@127.0.0.1:1/${secret()}` } },
       unauthorized: http("401"),
       redirected: http("307"),
@@ -86,7 +109,7 @@ const configOf = (echo: string, secret: () => string) => {
       card: { backend: "a2a", a2a: { url: `${echo}/401/${secret()}?as=${secret()}`, headers: headers() } },
       model: {
         backend: "model",
-        models: { small: { provider: "ours", model: "small-1" } },
+        models: { small: { provider: "ours", model: "small-1", options: {} } },
         tools: ["far/*", "near/*"],
       },
       command: { backend: "command", command: { run: run(), env: env() } },
@@ -156,7 +179,18 @@ const follow = async (url: string, frames: string[]) => {
   });
   socket.on("message", (data) => frames.push(String(data)));
   await once(socket, "open");
-  const agents = ["echo", "refused", "unauthorized", "redirected", "broken", "card", "model", "command", "acp"];
+  const agents = [
+    "echo",
+    "failing",
+    "refused",
+    "unauthorized",
+    "redirected",
+    "broken",
+    "card",
+    "model",
+    "command",
+    "acp",
+  ];
   socket.send(
     JSON.stringify({
       jsonrpc: "2.0",
@@ -173,7 +207,8 @@ const follow = async (url: string, frames: string[]) => {
 const repeat = async ({ url }: GatewayProcess, secret: string): Promise<string[]> => {
   const answers: Promise<string>[] = [];
   for (const written of writtenBySenders(secret)) {
-    const headers = { "user-agent": written, "x-note": `see ${written}`, "idempotency-key": written };
+    const ids = { "idempotency-key": written, "x-github-delivery": written, "webhook-id": written };
+    const headers = { "user-agent": written, "x-note": `see ${written}`, ...ids };
     answers.push(call(`${url}/api/v1/${written}?key=${written}`, "wrong"));
     answers.push(call(`${url}/hooks/${encodeURIComponent(written)}?key=${written}`, "wrong", {}, headers));
     answers.push(
@@ -184,16 +219,72 @@ const repeat = async ({ url }: GatewayProcess, secret: string): Promise<string[]
     answers.push(call(`${url}/api/v1/chat/send`, TOKENS.REST_API_KEY, { message: "Hi", [written]: 1 }));
     answers.push(rpcOf(url)(written, { [written]: written }));
     answers.push(rpcOf(url)("agent.sendMessage", { agentName: written, message: "Hi" }));
+    answers.push(...namedBy(url, written).map(({ answer }) => answer));
   }
   return await Promise.all(answers);
 };
+
+/** Every name that a call can give to a session, its user, its channel or its model. */
+const namedBy = (url: string, name: string): { field: string; answer: Promise<string> }[] => {
+  const rest = (path: string, body: object) => call(`${url}${path}`, TOKENS.REST_API_KEY, body);
+  const send = (params: object) => rpcOf(url)("agent.sendMessage", { agentName: "echo", message: "Hi", ...params });
+  const hook = (body: object) =>
+    call(`${url}/hooks/agent`, TOKENS.WEBHOOK_TOKEN, { message: "Hi", agent: "echo", ...body });
+  const completion = { model: "echo", messages: [{ role: "user", content: "Hi" }] };
+  return [
+    ...["session_id", "user_id", "model"].flatMap((field) => [
+      { field, answer: rest("/api/v1/chat/send", { message: "Hi", agent: "echo", [field]: name }) },
+      { field, answer: rest("/api/v1/skills/trigger", { skill_id: "greet", agent: "echo", [field]: name }) },
+    ]),
+    ...["sessionId", "userId", "model", "channel"].map((field) => ({ field, answer: send({ [field]: name }) })),
+    { field: "session", answer: hook({ session: `webhook:${name}` }) },
+    ...["model", "channel"].map((field) => ({ field, answer: hook({ [field]: name }) })),
+    { field: "user", answer: rest("/v1/chat/completions", { ...completion, user: name }) },
+    { field: "model", answer: rest("/v1/chat/completions", { ...completion, model: `echo/${name}` }) },
+  ];
+};
+
+test("a name that holds the value of a variable is refused with a sentence and not stored; an event's text is", async () => {
+  const values = { TEAM: "Team-secret/of+this=run", REGION_CODE: "Event-secret-of-this-run" };
+  const env = { TEAM: "${TEAM}", CODE: "${REGION_CODE}" };
+  const program = { backend: "command", command: { run: ["cat"], env } };
+  await using gateway = await startProcess({
+    config: {
+      gateway: { ...partiesOf("http://127.0.0.1:1", () => "x").gateway, tracing: {}, announceTo: undefined },
+      webhooks: { token: "${WEBHOOK_TOKEN}" },
+      agents: { echo: { backend: "echo" }, program },
+      store: { type: "sqlite", path: "./gateway.db" },
+    },
+    env: { ...TOKENS, ...values, LOG_FORMAT: "json" },
+  });
+  const { url } = gateway;
+  for (const written of [values.TEAM, encodeURIComponent(values.TEAM), `of-${btoa(`a:${values.TEAM}`)}`]) {
+    for (const { field, answer } of namedBy(url, written)) {
+      expect(await answer).toContain(`\`${field}\` contains the value of a variable of the gateway's configuration`);
+    }
+  }
+  expect(await call(`${url}/api/v1/turns`, TOKENS.CONSOLE_TOKEN)).toContain('"turns":[]');
+  for (const { answer } of namedBy(url, "harmless")) expect(await answer).not.toContain("variable");
+
+  const text = `It says ${values.REGION_CODE}`;
+  expect(await call(`${url}/hooks/wake`, TOKENS.WEBHOOK_TOKEN, { text })).toContain("event queued");
+  expect(await call(`${url}/api/v1/events`, TOKENS.CONSOLE_TOKEN)).toContain("It says [hidden]");
+  gateway.kill("SIGTERM");
+  await gateway.exited;
+  const files = readdirSync(gateway.folder).filter((file) => file.startsWith("gateway.db"));
+  const stored = files.map((file) => readFileSync(join(gateway.folder, file), "latin1")).join();
+  for (const form of formsOf(values.TEAM)) expect(stored + gateway.output).not.toContain(form);
+  for (const form of formsOf(values.REGION_CODE)) expect(gateway.output).not.toContain(form);
+  // Agents get an event as it was sent.
+  expect(stored).toContain(text);
+}, 60_000);
 
 test("no value of a variable appears in anything that the gateway shows or records, in any form", async () => {
   // Letters, digits and what an address takes as it is; the same run can be had again by its seed.
   const seed = Date.now() % 2 ** 31;
   const made = fc.sample(
     fc.string({ unit: fc.constantFrom(..."abcdefghXYZ0123456789-_.~!*'()"), minLength: 12, maxLength: 48 }),
-    { seed, numRuns: 60 },
+    { seed, numRuns: 120 },
   );
   const env: Record<string, string> = {};
   const echo = await startEcho();

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 
 /** A caller's description of the session it wants. */
@@ -42,3 +43,21 @@ export const mainSessionOf = (agent: string): string => `agent:${encode(agent)}:
 // No encoded part begins with the tilde of a hash. toWellFormed: encodeURIComponent throws on half a surrogate pair.
 const encode = (part: string): string => encodeURIComponent(part.toWellFormed()).replace(/^~/, "%7E");
 const hash = (part: string): string => `~${createHash("sha256").update(part).digest("base64url")}`;
+
+/**
+ * Refuses names from a caller (of a session, a user, a model, a channel) that hold a secret of the configuration. They are stored as they are sent,
+ * because calls find their work by them. `hide` returns a text without such secrets.
+ */
+export const createNameCheck =
+  (hide: (text: string) => string) =>
+  (error: "invalid-request" | "invalid-params", names: Record<string, string | null | undefined>): void => {
+    for (const field in names) {
+      const name = names[field];
+      if (name == null || hide(name) === name) continue;
+      const message = `contains the value of a variable of the gateway's configuration, which must not be stored in names`;
+      const remedy =
+        "Use another name. If the value is not a secret, write it into the configuration in place of the variable.";
+      const errors = [{ pointer: `/${field}`, message: `${message}.` }];
+      throw new GatewayError(error, `\`${field}\` ${message}. ${remedy}`, { errors });
+    }
+  };

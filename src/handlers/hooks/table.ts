@@ -25,10 +25,11 @@ export const hooksHandlers = (core: Core): HooksHandlers<HookContext> => ({
       replayed,
     };
   },
-  "hooks.agent": async ({ body: { message: text, ...wish } }, ctx) => ({
-    as: "ok",
-    ...(await startHook(core, { text, ...wish }, ctx)),
-  }),
+  "hooks.agent": async ({ body: { message: text, ...wish } }, ctx) => {
+    const { session, model, channel } = wish;
+    core.checkNames("invalid-request", { session, model, channel });
+    return { as: "ok", ...(await startHook(core, { text, ...wish }, ctx)) };
+  },
   "hooks.mapped": async ({ body }, ctx) => {
     const { chosen } = choose(core, body, ctx);
     if (chosen) return startMapped(core, chosen, ctx);

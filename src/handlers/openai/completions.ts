@@ -18,6 +18,7 @@ const FIRST_PIECE_MS = 10_000;
 export const completions = (core: Core): Pick<OpenAiHandlers<CallContext>, "completions.create"> => ({
   "completions.create": async ({ body }, ctx) => {
     const { agent, model } = findAgent(core, body.model);
+    core.checkNames("invalid-request", { user: body.user, model });
     const conversation = conversationOf(body.messages);
     const place = placeFor(core, agent.name, body.user ?? undefined, ctx);
     const { earlier } = conversation;

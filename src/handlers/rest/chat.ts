@@ -12,7 +12,9 @@ import { eventsOf } from "./present.ts";
 export const chat = (core: Core): Pick<RestHandlers<CallContext>, "chat.send"> => ({
   "chat.send": async ({ body }, ctx) => {
     const agent = core.agents.get(body.agent).name;
-    const wish = { agent, sessionId: body.session_id, userId: body.user_id };
+    const { session_id, user_id } = body;
+    core.checkNames("invalid-request", { session_id, user_id, model: body.model });
+    const wish = { agent, sessionId: session_id, userId: user_id };
     const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
     const { message: text, model, stream, wait, skill_ids: skillIds } = body;
     return startAndAnswer(core, { place, text, model, skillIds, stream, wait }, ctx);

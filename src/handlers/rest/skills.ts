@@ -18,7 +18,9 @@ export const skills = (core: Core): Bodies => ({
   },
   "skills.trigger": async ({ body }, ctx) => {
     const agent = core.agents.get(body.agent).name;
-    const wish = { agent, sessionId: body.session_id, userId: body.user_id };
+    const { session_id, user_id } = body;
+    core.checkNames("invalid-request", { session_id, user_id, model: body.model });
+    const wish = { agent, sessionId: session_id, userId: user_id };
     const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
     const text = `/${body.skill_id} ${JSON.stringify(body.params)}`;
     const { model, stream, wait, skill_id } = body;

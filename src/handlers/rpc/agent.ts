@@ -18,6 +18,7 @@ export const agent = (core: Core, reloads: Reloads): Pick<RpcHandlers<CallContex
   "agent.sendMessage": async ({ agentName, channel, userId, sessionId, message, model, wait, stream, hops }, ctx) => {
     const { follow, caller } = ctx;
     if (stream && !follow) throw new GatewayError("invalid-params", "`stream` is taken over a WebSocket alone.");
+    core.checkNames("invalid-params", { sessionId, userId, model, channel });
     const started = await core.turns.start({
       place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
       surface: "rpc",

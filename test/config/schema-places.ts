@@ -1,0 +1,138 @@
+import { readFileSync } from "node:fs";
+
+type Schema = { [key: string]: unknown };
+/** A place of the configuration, in steps: `*` stands for any name, `[]` for any entry of a list. */
+export type Place = readonly string[];
+
+const schema = JSON.parse(
+  readFileSync(new URL("../../generated/config.schema.json", import.meta.url), "utf8"),
+) as Schema;
+
+/** Every place where the schema takes a text, with the patterns of that text. A choice among fixed words is not such a place. */
+const textsIn = (node: Schema, place: Place): [Place, string | undefined][] => {
+  if (typeof node.$ref === "string") {
+    const { $ref, ...rest } = node;
+    return textsIn({ ...followed($ref), ...rest }, place);
+  }
+  const inside = (key: string): [string, Schema][] => Object.entries((node[key] ?? {}) as Record<string, Schema>);
+  const choices = ["oneOf", "anyOf", "allOf"].flatMap((key) => (node[key] ?? []) as Schema[]);
+  const branches = ["if", "then", "else"].flatMap((key) => (key in node ? [node[key] as Schema] : []));
+  const isText = [node.type].flat().includes("string") && node.enum === undefined && node.const === undefined;
+  // Without a type and without a shape, a text is taken, too.
+  const isAnything = node.additionalProperties === true && node.properties === undefined;
+  return [
+    ...(isText ? [[place, node.pattern as string | undefined] satisfies [Place, string | undefined]] : []),
+    ...(isAnything ? [[[...place, "*"], undefined] satisfies [Place, undefined]] : []),
+    ...[...choices, ...branches].flatMap((one) => textsIn(one, place)),
+    ...inside("properties").flatMap(([key, one]) => textsIn(one, [...place, key])),
+    ...inside("patternProperties").flatMap(([, one]) => textsIn(one, [...place, "*"])),
+    ...(isSchema(node.additionalProperties) ? textsIn(node.additionalProperties, [...place, "*"]) : []),
+    ...(isSchema(node.items) ? textsIn(node.items, [...place, "[]"]) : []),
+  ];
+};
+
+const followed = (ref: string): Schema =>
+  ref
+    .slice(2)
+    .split("/")
+    .reduce((node, step) => node[step] as Schema, schema);
+const isSchema = (node: unknown): node is Schema => typeof node === "object" && node !== null;
+
+/**
+ * The places in which the value of a variable is shown, because it names or describes something that logs must show. It is hidden in every other
+ * place of the schema. Add a new key here only if its value is never a secret.
+ */
+export const SHOWN = [
+  "gateway.host",
+  "gateway.listeners.[].host",
+  "gateway.listeners.[].tls.cert",
+  "gateway.listeners.[].tls.key",
+  "gateway.defaultAgent",
+  "gateway.trustedProxies.[]",
+  "gateway.clearTextFrom.[]",
+  "gateway.allowedOrigins.[]",
+  "gateway.announceTo",
+  "gateway.rest.auth.keys.[].name",
+  "gateway.rpc.auth.tokens.[].name",
+  "gateway.rpc.auth.tokens.[].permissions.[]",
+  "webhooks.token.[].name",
+  "webhooks.path",
+  "webhooks.allowedIps.[]",
+  "webhooks.mappings.*.message",
+  "webhooks.mappings.*.agent",
+  "webhooks.mappings.*.session",
+  "webhooks.mappings.*.model",
+  "webhooks.mappings.*.channel",
+  "agents.*.description",
+  "agents.*.instructions",
+  "agents.*.instructionsFile",
+  "agents.*.model",
+  "agents.*.models.[]",
+  "agents.*.models.*.model",
+  "agents.*.fallbacks.[]",
+  "agents.*.summaryModel",
+  "agents.*.tools.[]",
+  "agents.*.command.cwd",
+  "agents.*.acp.cwd",
+  "agents.*.skills.[]",
+  "skills.dirs.[]",
+  "skills.dirs.[].path",
+  "tools.*.cwd",
+  "store.path",
+];
+
+/** The forms that a text with a secret may have to have. */
+const FORMS = ["#", "https://127.0.0.1:1/#?as=#", "webhook:#", "/#", "one/#"];
+
+/**
+ * The places whose text may hold a secret, each with such a text, in which `#` stands for the secret. A span of time, for instance, cannot.
+ */
+export const secretPlaces = (secret: string): { place: Place; text: string }[] => {
+  const found = new Map<string, { place: Place; text: string }>();
+  for (const [place, pattern] of textsIn(schema, [])) {
+    const text = FORMS.find((form) => new RegExp(pattern ?? "", "u").test(form.replaceAll("#", secret)));
+    if (text !== undefined && place[0] !== "$schema") found.set(place.join("."), { place, text });
+  }
+  return [...found.values()];
+};
+
+/** The smallest document with a value at this place. */
+export const documentWith = (place: Place, value: unknown): unknown => {
+  const [step, ...rest] = place;
+  if (step === undefined) return value;
+  const inside = documentWith(rest, value);
+  return step === "[]" ? [inside] : { [step === "*" ? "one" : step]: inside };
+};
+
+/** Puts a text at each of these places that the document has no variable in, wherever the object around it exists. Returns the places that it lacks. */
+export const fillPlaces = (
+  document: unknown,
+  places: ReturnType<typeof secretPlaces>,
+  reference: () => string,
+): string[] =>
+  places.flatMap(({ place, text }) => {
+    if (hasReference(document, place)) return [];
+    const put = (node: unknown, [step, ...rest]: Place): boolean => {
+      if (typeof node !== "object" || node === null || step === undefined) return false;
+      if (step === "[]")
+        return rest.length > 0 && Array.isArray(node) && node.map((one) => put(one, rest)).some(Boolean);
+      if (Array.isArray(node)) return false;
+      const parent = node as Record<string, unknown>;
+      if (step === "*" && rest.length > 0)
+        return Object.values(parent)
+          .map((one) => put(one, rest))
+          .some(Boolean);
+      if (rest.length > 0) return put(parent[step], rest);
+      if (step in parent) return false;
+      parent[step === "*" ? "made" : step] = text.replaceAll("#", reference);
+      return true;
+    };
+    return put(document, place) ? [] : [place.join(".")];
+  });
+
+const hasReference = (node: unknown, [step, ...rest]: Place): boolean => {
+  if (step === undefined) return typeof node === "string" && node.includes("${");
+  if (typeof node !== "object" || node === null || Array.isArray(node) !== (step === "[]")) return false;
+  const inside = step === "*" || step === "[]" ? Object.values(node) : [(node as Record<string, unknown>)[step]];
+  return inside.some((one) => hasReference(one, rest));
+};
