@@ -114,3 +114,12 @@ it("text that came before an error in the stream is told", async () => {
   expect(text).toBe("Half");
   expect(error.message).toBe("the provider is overloaded or out of order");
 });
+
+it("passes on text that came at once as one piece", async () => {
+  const thought = delta({ reasoning_content: "hm" });
+  answers = [
+    [`${delta({ content: "a" }) + delta({ content: "b" })}:\n\n${delta({ content: "c" })}${thought}`, ...end("stop")],
+  ];
+  const texts = (await collect(open().run(turnOf(), never))).filter((chunk) => "text" in chunk);
+  expect(texts).toEqual([{ text: "abc" }]);
+});

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
+import type { Chunk } from "#backends/backend.ts";
 import { createHttpBackend, type HttpSettings } from "#backends/http/http.ts";
 import { systemClock } from "#kit/clock.ts";
 import { Stop } from "#kit/stop-signal.ts";
@@ -182,6 +183,28 @@ describe("what a service answers", () => {
       const chunks = await run(any.url);
       expect(textOf(chunks), `in pieces of ${size}`).toBe("ä🙂 b\ufffd\ufffd");
       expect(chunks.at(-1)).toMatchObject({ usage: { input: 1, output: 2 } });
+    }
+  });
+
+  it("is one piece if it came at once, and its other events stay in their places", async () => {
+    const deltas = (...texts: string[]) => texts.map((text) => eventOf("delta", { text })).join("");
+    const usage = { input: 1, output: 2 };
+    const end = eventOf("usage", { usage }) + deltas("e") + eventOf("done", { usage });
+    const body = [":\n\n", deltas("a", "b"), ":\n\n", eventOf("ping", {}), deltas("c", "", "d"), end].join("");
+    next = { headers: { "content-type": "text/event-stream" }, body: [body] };
+    expect(await run(any.url)).toEqual([{ alive: true }, { text: "abcd" }, { usage }, { text: "e" }, { usage }]);
+  });
+
+  it("is passed on up to the event that fails", async () => {
+    const fine = eventOf("delta", { text: "good " }) + eventOf("delta", { text: "morning" });
+    for (const failing of [eventOf("error", { error: { message: "the lamp went out" } }), "data: garbage\n\n"]) {
+      next = { headers: { "content-type": "text/event-stream" }, body: [fine + failing + eventOf("done", {})] };
+      const chunks: Chunk[] = [];
+      const reading = async () => {
+        for await (const chunk of open(any.url).run(turnOf(), never)) chunks.push(chunk);
+      };
+      await failureOf(reading());
+      expect(chunks).toEqual([{ text: "good morning" }]);
     }
   });
 

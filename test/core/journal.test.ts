@@ -78,6 +78,18 @@ it("reads a reply from any place on, while it grows", () => {
   }
 });
 
+it("copies the text of a reply at most once while it grows, whatever it came in", () => {
+  const live = createLiveReplies();
+  const reply = live.open("turn_1", "session_1", "msg_1", 4);
+  for (let n = 0; n < 2_000; n++) live.append(reply, "ab");
+  const [first] = reply.pieces;
+  for (let n = 0; n < 100_000; n++) live.append(reply, "ab");
+  expect(reply.pieces[0]).toBe(first);
+  expect(reply.pieces.length).toBeLessThan(2_000);
+  expect(reply.pieces.join("")).toBe("ab".repeat(102_000));
+  expect(readSince(reply, 1)).toHaveLength(reply.length - 1);
+});
+
 it("wakes the readers of a reply that grows, until they have had enough", () => {
   const live = createLiveReplies();
   const heard: string[] = [];

@@ -7,7 +7,7 @@ import { newId } from "#kit/ids.ts";
 import { sign, signingKeyOf } from "#kit/signing.ts";
 import type { StopSignal } from "#kit/stop-signal.ts";
 import { type Answer, ask, credentialsOf, MIB, openAgent, targetOf } from "#outbound/ask.ts";
-import { eventsOf } from "#outbound/server-events.ts";
+import { eventsOf, type Sent } from "#outbound/server-events.ts";
 import { isWorthAnotherTry, statusWords } from "#outbound/words.ts";
 import type { Backend, BackendTurn, Chunk } from "../backend.ts";
 import { Breaker } from "../breaker.ts";
@@ -129,14 +129,12 @@ async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, vo
   let isOver = false;
   try {
     for await (const events of eventsOf(answer, STREAM_BYTES)) {
-      for (const event of events) {
-        if (event === "comment") yield ALIVE;
-        else if (event.name === "done") {
-          isOver = true;
-          yield* readEnd(dataOf(event));
-          return;
-        } else yield PIECES.has(event.name) ? readPiece(dataOf(event)) : ALIVE;
-      }
+      const end = events.find(isEnd);
+      yield* readEvents(end ? events.slice(0, events.indexOf(end)) : events);
+      if (!end) continue;
+      isOver = true;
+      yield* readEnd(dataOf(end));
+      return;
     }
   } finally {
     // A reply is over before its body: a short rest is read, so that the connection can be used again.
@@ -144,6 +142,31 @@ async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, vo
     else answer.discard();
   }
   throw new BackendError(`${WHO} ended its stream without \`done\``, { retryable: true });
+}
+
+/**
+ * The pieces of events that came together. Texts in a row are one piece, and an event without a piece is a sign of life, which a text is, too.
+ * Throws at an event that is not valid, after the pieces before it.
+ */
+function* readEvents(events: readonly Sent[]): Generator<Chunk, void> {
+  let texts: string[] = [];
+  let failed: { error: unknown } | undefined;
+  for (const event of events) {
+    let chunk: Chunk = ALIVE;
+    try {
+      if (event !== "comment" && PIECES.has(event.name)) chunk = readPiece(dataOf(event));
+    } catch (error) {
+      failed = { error };
+      break;
+    }
+    if ("text" in chunk) texts.push(chunk.text);
+    if ("text" in chunk || ("alive" in chunk && texts.length > 0)) continue;
+    if (texts.length > 0) yield { text: texts.join("") };
+    texts = [];
+    yield chunk;
+  }
+  if (texts.length > 0) yield { text: texts.join("") };
+  if (failed) throw failed.error;
 }
 
 /** The failure in an answer that is no reply. Its head tells enough, so the wait for its body is shorter than for a reply. */
@@ -158,6 +181,7 @@ const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock)
 };
 
 const ALIVE: Chunk = { alive: true };
+const isEnd = (event: Sent): event is Exclude<Sent, "comment"> => event !== "comment" && event.name === "done";
 /** Events that are a piece of the reply; others are a sign of life. */
 const PIECES = new Set(["", "message", "delta", "usage", "model", "error"]);
 /** The statuses of a service that does not know the request for a summary. */

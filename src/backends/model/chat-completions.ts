@@ -107,6 +107,8 @@ class AnswerReader {
   readonly #calls: ToolCall[] = [];
   #parts: Part[] = [];
   #open: "text" | "reasoning" | undefined;
+  /** Deltas of the open kind that came together: they become one part. */
+  #deltas: string[] = [];
   #finish: LanguageModelV3FinishReason = { unified: "other", raw: undefined };
   #usage: Json | undefined;
 
@@ -119,12 +121,13 @@ class AnswerReader {
     this.#parts = [];
     try {
       for (const event of events) {
-        if (event === "comment") this.#parts.push(COMMENT);
-        else this.#readData(event.data);
+        if (event !== "comment") this.#readData(event.data);
+        else if (this.#deltas.length === 0) this.#push(COMMENT);
       }
     } catch (error) {
-      this.#parts.push({ type: "error", error });
+      this.#push({ type: "error", error });
     }
+    this.#endDeltas();
     return this.#parts;
   }
 
@@ -151,7 +154,7 @@ class AnswerReader {
     if (!Array.isArray(choices)) throw new StrangeEvent(event);
     if (isObject(usage)) {
       this.#usage = usage;
-      this.#parts.push({ type: "raw", rawValue: event });
+      this.#push({ type: "raw", rawValue: event });
     }
     const { delta, finish_reason: reason } = Object(choices[0]) as Json;
     if (typeof reason === "string") this.#finish = { unified: FINISHES[reason] ?? "other", raw: reason };
@@ -173,9 +176,20 @@ class AnswerReader {
   #write(kind: "text" | "reasoning", delta: unknown): void {
     if (!isThere(delta)) return;
     if (typeof delta !== "string") throw new StrangeEvent(delta);
-    if (this.#open !== kind) this.#parts.push({ type: `${kind}-start`, id: kind });
+    if (this.#open !== kind) this.#push({ type: `${kind}-start`, id: kind });
     this.#open = kind;
-    this.#parts.push({ type: `${kind}-delta`, id: kind, delta });
+    this.#deltas.push(delta);
+  }
+
+  #push(part: Part): void {
+    this.#endDeltas();
+    this.#parts.push(part);
+  }
+
+  #endDeltas(): void {
+    if (this.#open === undefined || this.#deltas.length === 0) return;
+    this.#parts.push({ type: `${this.#open}-delta`, id: this.#open, delta: this.#deltas.join("") });
+    this.#deltas = [];
   }
 
   /** Some servers do not number their calls, or do not repeat the name with each piece. */
@@ -192,7 +206,7 @@ class AnswerReader {
     if (isThere(more.extra_content)) call.more = { extra_content: more.extra_content };
     const delta = typeof input === "string" ? input : "";
     call.input += delta;
-    this.#parts.push({ type: "tool-input-delta", id: call.own, delta });
+    this.#push({ type: "tool-input-delta", id: call.own, delta });
   }
 }
 

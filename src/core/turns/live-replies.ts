@@ -17,12 +17,14 @@ export type LiveReply = {
   /** Length of all pieces, in UTF-16 code units. */
   length: number;
   readonly pieces: string[];
+  /** The number of pieces at the end that are still to be joined. */
+  loose: number;
   /** Another gateway writes it: its text here may be behind the text that a reader has seen there. */
   readonly isCopy: boolean;
 };
 
-/** At this number, pieces are joined: each takes tens of bytes beside its text. */
-const MOST_PIECES = 1024;
+/** At this number, the newest pieces are joined: each takes tens of bytes as well as its text. Joined text is not copied again. */
+const MOST_LOOSE = 1024;
 
 /**
  * Replies that are being written, by session: it runs one turn at a time. Readers pull what is past their offset, so that a slow one costs
@@ -33,14 +35,17 @@ export const createLiveReplies = () => {
   const readers: Listeners<() => void> = new Map();
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number, isCopy = false): LiveReply {
-      const reply: LiveReply = { turnId, sessionId, messageId, seq, length: 0, pieces: [], isCopy };
+      const reply: LiveReply = { turnId, sessionId, messageId, seq, length: 0, pieces: [], loose: 0, isCopy };
       replies.set(sessionId, reply);
       return reply;
     },
     append(reply: LiveReply, text: string): void {
       reply.pieces.push(text);
       reply.length += text.length;
-      if (reply.pieces.length === MOST_PIECES) reply.pieces.push(reply.pieces.splice(0).join(""));
+      if (++reply.loose === MOST_LOOSE) {
+        reply.pieces.push(reply.pieces.splice(-MOST_LOOSE).join(""));
+        reply.loose = 0;
+      }
       // An attempt that lost its turn writes nothing that anybody reads.
       if (replies.get(reply.sessionId) === reply) tellListeners(readers, reply.sessionId, (wake) => wake());
     },
