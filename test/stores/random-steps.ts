@@ -110,6 +110,7 @@ const createSteps = (worlds: Both<World>, random: Random) => {
   const someDelivery = (answer: DeliveryAnswer = "accepted") => {
     const rest = {
       answer,
+      caller: random.pick(["ci", ""]),
       mapping: random.pick([undefined, "one"]),
       steps: random.pick([[], [{ at: 1, name: "token.accepted", detail: "{}" }]]),
     };

@@ -1,19 +1,20 @@
 /** The tables of an engine in this process, as data. */
-import type {
-  AgentRecord,
-  AnnouncementRecord,
-  BeatRecord,
-  CompactionRecord,
-  CountChange,
-  DeliveryRecord,
-  EventRecord,
-  KeyRecord,
-  LateAttempt,
-  OpenTurnRecord,
-  Records,
-  SessionRecord,
-  SummaryRecord,
-  TurnRecord,
+import {
+  type AgentRecord,
+  type AnnouncementRecord,
+  type BeatRecord,
+  type CompactionRecord,
+  type CountChange,
+  type DeliveryRecord,
+  type EventRecord,
+  isOfStranger,
+  type KeyRecord,
+  type LateAttempt,
+  type OpenTurnRecord,
+  type Records,
+  type SessionRecord,
+  type SummaryRecord,
+  type TurnRecord,
 } from "#store/rules/records.ts";
 import type { ApiKey, Entry, UsageCount } from "#store/store.ts";
 import { COUNT_BYTES } from "#store/usage-counts.ts";
@@ -100,7 +101,7 @@ export const DELIVERIES = {
   columns: {
     delivery_id: ({ delivery }) => delivery.deliveryId,
     place: ({ place }) => place,
-    refused: ({ delivery }) => delivery.answer === "refused",
+    refused: isOfStranger,
     ended_order: ({ endedOrder }) => endedOrder,
   },
   orders: { all: { by: "place" }, ended: { by: "ended_order", of: "refused" } },

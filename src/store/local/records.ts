@@ -5,6 +5,7 @@ import {
   type CountChange,
   type DeliveryRecord,
   type EventRecord,
+  isOfStranger,
   isOpen,
   type KeyRecord,
   type LateAttempt,
@@ -288,16 +289,17 @@ const eventRecords = (table: RecordTable<EventRecord>): Records["events"] => {
 const isEnded = (record: DeliveryRecord | undefined): 0 | 1 => (record?.endedOrder === undefined ? 0 : 1);
 
 const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deliveries"] => {
-  const shelfOf = (refused: boolean) => (refused ? shelves.refused : shelves.others);
+  const shelfOf = (ofStrangers: boolean) => (ofStrangers ? shelves.refused : shelves.others);
   const table = parts.table(DELIVERIES, (before, after) => {
-    const shelf = shelfOf((after ?? before)?.delivery.answer === "refused");
+    const record = after ?? before;
+    const shelf = shelfOf(record !== undefined && isOfStranger(record));
     shelf.size += (after ? 1 : 0) - (before ? 1 : 0);
     shelf.ended += isEnded(after) - isEnded(before);
     if (before?.delivery === after?.delivery) return;
     shelf.bytes += (after ? weighDelivery(after) : 0) - (before ? weighDelivery(before) : 0);
   });
   const { all, ended } = DELIVERIES.orders;
-  /** The ids of the oldest deliveries that may go, refused ones and others: a delivery that ends later goes later. */
+  /** The ids of the oldest deliveries that may go, of refused strangers and others: a delivery that ends later goes later. */
   const oldest: [refused: string[], others: string[]] = [[], []];
   return {
     ...kept(table),

@@ -7,7 +7,7 @@ import type {
   RecorderLimits,
 } from "#store/store.ts";
 import { scanBack } from "./pages.ts";
-import type { DeliveryRecord, Records, Rule, RuleInPieces } from "./records.ts";
+import { type DeliveryRecord, isOfStranger, type Records, type Rule, type RuleInPieces } from "./records.ts";
 import { findTurn } from "./turn-lookup.ts";
 
 /** Strangers fill no more than this part of the recorder's bytes. */
@@ -26,7 +26,7 @@ export const keepDelivery = (
   endedOrder?: number,
 ): void => {
   const { turnId, sessionId, messageId, eventId, agent } = work;
-  records.deliveries.put({
+  const record = {
     delivery,
     place: records.next("order"),
     turnId,
@@ -35,23 +35,23 @@ export const keepDelivery = (
     eventId,
     agent,
     endedOrder,
-  });
+    isOfCaller: (delivery.answer === "refused" && delivery.caller !== "") || undefined,
+  };
+  records.deliveries.put(record);
   records.setBookmarks({ recorderBytes: recorder.bytes });
-  if (isRefused(delivery)) letGo(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
+  if (isOfStranger(record)) letGo(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
   else letGo(records, false, recorder.entries, recorder.bytes);
 };
 
 export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, recorder, work = {}) =>
   keepDelivery(records, delivery, work, recorder, records.next("order"));
 
-const isRefused = ({ answer }: Delivery): boolean => answer === "refused";
-
 /** Lets the oldest ended deliveries go, until the shelf is within its limits. */
-const letGo = ({ deliveries }: Records, refused: boolean, entries: number, bytes: number): void => {
+const letGo = ({ deliveries }: Records, ofStrangers: boolean, entries: number, bytes: number): void => {
   for (let gone = 0; gone < MOST_AT_ONCE; gone++) {
-    const shelf = deliveries.shelf(refused);
+    const shelf = deliveries.shelf(ofStrangers);
     if (shelf.size <= entries && shelf.bytes <= bytes) return;
-    const oldest = deliveries.firstEnded(refused);
+    const oldest = deliveries.firstEnded(ofStrangers);
     if (!oldest) return;
     deliveries.delete(oldest);
   }

@@ -124,7 +124,13 @@ export type DeliveryRecord = Readonly<WorkIds> & {
   readonly place: number;
   /** Its place among the deliveries that the recorder may let go; undefined while its work goes on. */
   readonly endedOrder: number | undefined;
+  /** True for a refused request of an authenticated caller. Records of earlier versions do not have it. */
+  readonly isOfCaller?: true | undefined;
 };
+
+/** True if the delivery is on the shelf of refused strangers. */
+export const isOfStranger = ({ delivery, isOfCaller }: DeliveryRecord): boolean =>
+  delivery.answer === "refused" && !isOfCaller;
 
 export type KeyRecord = {
   readonly key: string;
@@ -294,9 +300,9 @@ export interface Records {
 
   readonly deliveries: Kept<DeliveryRecord> & {
     /** The number and the bytes of the kept deliveries: of refused strangers, or of all others. */
-    shelf(isRefused: boolean): { readonly size: number; readonly bytes: number };
+    shelf(ofStrangers: boolean): { readonly size: number; readonly bytes: number };
     /** The delivery with the smallest `endedOrder` on that shelf. */
-    firstEnded(isRefused: boolean): DeliveryRecord | undefined;
+    firstEnded(ofStrangers: boolean): DeliveryRecord | undefined;
     /** Deliveries with a smaller place, newest first. */
     before(place: number, limit: number): DeliveryRecord[];
   };

@@ -11,7 +11,8 @@ import { placeOfStranger, type Route } from "./routes.ts";
 
 /**
  * The most refusals that are recorded in a period: for one network and error, for all strangers of a network, and in total. The metrics count
- * every one. The ring of refused requests holds 1 000, so one network needs ten hours to push out all others.
+ * every one. The ring of refused strangers holds 1 000, so one network needs ten hours to push out all others. Refusals of authenticated callers are
+ * in the recorder's main ring, which strangers cannot displace.
  */
 const ALIKE = { most: 20, ms: 60_000 };
 const STRANGERS = { most: 100, ms: 3_600_000 };

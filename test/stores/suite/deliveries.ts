@@ -8,6 +8,8 @@ import { deliveryOf, type Engine, RECORDER, refusal, type World } from "../world
 const outcomeOf = async (world: World, deliveryId: string): Promise<DeliveryOutcome | undefined> =>
   (await world.store.getDelivery(deliveryId))?.outcome;
 
+const STRANGER = { answer: "refused", caller: "" } as const;
+
 /** Starts a turn with a delivery in a ring of three, in a session of its own. */
 const recordTurn = (world: World, n: number, recorder = { entries: 3, bytes: 1e9, refused: 3 }, body?: string) =>
   world.start({ session: `chat:${n}`, delivery: deliveryOf(`dlv_${n}`, body), recorder });
@@ -52,20 +54,23 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await list(world, { id: eventId })).toEqual(["dlv_1"]);
     });
 
-    it("keeps refused ones in a ring of their own, so that strangers push out nothing else", async ({ world }) => {
-      await record(world, hookOf("dlv_kept", { answer: "unmatched" }), 3, 1);
-      for (let n = 0; n < 5; n++) await record(world, hookOf(`dlv_${n}`, { answer: "refused" }), 3, 1);
-      expect(await list(world)).toEqual(["dlv_4", "dlv_3", "dlv_2", "dlv_kept"]);
-      await record(world, hookOf("dlv_next", { answer: "challenge" }), 3, 1);
-      expect(await list(world)).toEqual(["dlv_next", "dlv_4", "dlv_3", "dlv_2"]);
-      expect(world.store.stats().deliveries).toBe(4);
+    it("keeps refused strangers in a ring of their own, so that they push out nothing else", async ({ world }) => {
+      await record(world, hookOf("dlv_kept", { answer: "unmatched" }), 3, 2);
+      await record(world, hookOf("dlv_caller", { answer: "refused" }), 3, 2);
+      for (let n = 0; n < 5; n++) await record(world, hookOf(`dlv_${n}`, STRANGER), 3, 2);
+      expect(await list(world)).toEqual(["dlv_4", "dlv_3", "dlv_2", "dlv_caller", "dlv_kept"]);
+      await record(world, hookOf("dlv_next", { answer: "challenge" }), 3, 2);
+      expect(await list(world)).toEqual(["dlv_next", "dlv_4", "dlv_3", "dlv_2", "dlv_caller"]);
+      for (let n = 5; n < 8; n++) await record(world, hookOf(`dlv_${n}`, { answer: "refused" }), 3, 2);
+      expect(await list(world)).toEqual(["dlv_7", "dlv_6", "dlv_4", "dlv_3", "dlv_2"]);
+      expect(world.store.stats().deliveries).toBe(5);
     });
 
-    it("keeps no more bytes of refused ones than a part of all", async ({ world }) => {
+    it("keeps no more bytes of refused strangers than a part of all", async ({ world }) => {
       const body = "x".repeat(10_000);
       const limits = { entries: 1_000, bytes: 200_000, refused: 1_000 };
       for (let n = 0; n < 100; n++) {
-        await world.store.recordDelivery(hookOf(`dlv_${n}`, { answer: "refused", body }), limits);
+        await world.store.recordDelivery(hookOf(`dlv_${n}`, { ...STRANGER, body }), limits);
       }
       expect(world.store.stats().deliveryBytes).toBeLessThan(100_000);
       expect(await list(world, { limit: 1 })).toEqual(["dlv_99"]);

@@ -140,7 +140,7 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       await record(world, hookOf("dlv_new", { answer: "unmatched" }));
       expect(await list(world, { cursor: next ?? "", limit: 2 })).toEqual(["dlv_5", "dlv_4"]);
       await record(world, hookOf("dlv_newer", { answer: "unmatched" }), 1, 1);
-      await record(world, hookOf("dlv_refused", { answer: "refused" }), 1, 1);
+      await record(world, hookOf("dlv_refused", { answer: "refused", caller: "" }), 1, 1);
       expect(await list(world, { cursor: next ?? "" })).toEqual([]);
       expect(await list(world)).toEqual(["dlv_refused", "dlv_newer"]);
       for (const cursor of ["", "x", "c0", "c-1"]) {

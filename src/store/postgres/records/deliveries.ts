@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import type { DeliveryRecord, Records } from "#store/rules/records.ts";
+import { type DeliveryRecord, isOfStranger, type Records } from "#store/rules/records.ts";
 import type { Delivery, DeliveryAnswer, DeliveryStep } from "#store/store.ts";
 import { keepText } from "../texts.ts";
 import { fields } from "./fields.ts";
@@ -16,7 +16,7 @@ type Rest = Pick<
   Delivery,
   "operation" | "method" | "path" | "address" | "caller" | "headers" | "bytes" | "status" | "replayOf"
 > &
-  Pick<DeliveryRecord, "agent" | "messageId">;
+  Pick<DeliveryRecord, "agent" | "messageId" | "isOfCaller">;
 type ShelfTotal = "deliveries" | "deliveryBytes" | "refused" | "refusedBytes";
 /** A delivery, the weight of its row and the body's part of that, and its texts where it was changed here. */
 type DeliveryRow = DeliveryRecord & { readonly weight: number; readonly bodyWeight: number; readonly texts?: Texts };
@@ -36,10 +36,11 @@ const readBody = (kept: string): string =>
 
 /** A body that is there already stays as it is, or goes. */
 const rowOf = (record: DeliveryRecord, before: DeliveryRow | undefined): DeliveryRow => {
-  const { delivery, agent, messageId } = record;
+  const { delivery, agent, messageId, isOfCaller } = record;
   if (before?.delivery === delivery) return { ...before, ...record };
   const { operation, method, path, address, caller, headers, bytes, status, replayOf } = delivery;
-  const rest: Rest = { operation, method, path, address, caller, headers, bytes, status, replayOf, agent, messageId };
+  const request = { operation, method, path, address, caller, headers, bytes, status, replayOf };
+  const rest: Rest = Object.assign(request, { agent, messageId, isOfCaller });
   const texts = {
     record: JSON.stringify(rest),
     steps: delivery.steps.length === 0 ? undefined : JSON.stringify(delivery.steps),
@@ -71,8 +72,6 @@ const WORK = fields<Pick<DeliveryRecord, "turnId" | "sessionId" | "eventId">>({
   kept: ["sessionId"],
 });
 
-const isRefused = ({ delivery }: DeliveryRecord): boolean => delivery.answer === "refused";
-
 const layoutOf = (select: string, from?: string) =>
   layout<DeliveryRow>({
     table: "deliveries",
@@ -94,7 +93,7 @@ const layoutOf = (select: string, from?: string) =>
     ],
     computed: {
       place: [() => "t.ordinal", ({ place }) => place],
-      is_refused: [() => "f.is_refused", isRefused],
+      is_refused: [() => "f.is_refused", isOfStranger],
       end: [() => "f.place, each_of.n", ({ endedOrder }) => endedOrder],
     },
     read: (row) => readDelivery(row),
@@ -103,7 +102,7 @@ const layoutOf = (select: string, from?: string) =>
 const ANSWERS: readonly string[] = ["repeated", "unmatched", "refused", "challenge"] satisfies DeliveryAnswer[];
 
 const readDelivery = (row: Row): DeliveryRow => {
-  const { agent, messageId, ...rest } = JSON.parse(row.record as string) as Rest;
+  const { agent, messageId, isOfCaller, ...rest } = JSON.parse(row.record as string) as Rest;
   const kept = row.kept as string;
   return {
     delivery: {
@@ -119,6 +118,7 @@ const readDelivery = (row: Row): DeliveryRow => {
     place: number(row.ordinal),
     agent,
     messageId,
+    isOfCaller,
     endedOrder: optional(row.ended_place) ?? (row.is_ended === true ? 0 : undefined),
     weight: number(row.bytes),
     bodyWeight: number(row.body_weight ?? 0),
@@ -147,7 +147,8 @@ const LISTED = `${NAMES}, t.record, null as steps, null as body`;
  * are behind its own.
  */
 const MOST_TOGETHER = 2 ** 20;
-const ENDED = `${NAMES}, f.place * ${MOST_TOGETHER} + each_of.n as ended_place, '{}' as record, null as steps, null as body`;
+const ENDED = `${NAMES}, f.place * ${MOST_TOGETHER} + each_of.n as ended_place,
+  case when f.is_refused then '{}' else '{"isOfCaller":true}' end as record, null as steps, null as body`;
 const FINISHED = `finished_deliveries f cross join lateral unnest(f.ordinals) with ordinality as each_of (ordinal, n)
   cross join lateral (select * from deliveries d where d.ordinal = each_of.ordinal offset 0) as t`;
 
@@ -186,7 +187,7 @@ export class Deliveries implements Part {
       if (before) return;
       this.#added++;
       // As many go as come, once the shelf is full.
-      this.#firstEnded(isRefused(record));
+      this.#firstEnded(isOfStranger(record));
     },
     delete: (record) => {
       const { deliveryId } = record.delivery;
@@ -195,15 +196,15 @@ export class Deliveries implements Part {
       for (const table of [this.#table, this.#ended]) table.delete({ ...record, weight: 0, bodyWeight: 0 });
       this.#count(record, -1, -weight);
     },
-    shelf: (refused) => {
+    shelf: (ofStrangers) => {
       const [size, bytes] = [this.#counted("refused"), this.#counted("refusedBytes")];
-      if (refused) return { size, bytes };
+      if (ofStrangers) return { size, bytes };
       return { size: this.#counted("deliveries") - size, bytes: this.#counted("deliveryBytes") - bytes };
     },
-    firstEnded: (refused) => {
-      const first = this.#firstEnded(refused);
+    firstEnded: (ofStrangers) => {
+      const first = this.#firstEnded(ofStrangers);
       if (first) return first;
-      const isEnded = (record: DeliveryRow) => record.endedOrder !== undefined && isRefused(record) === refused;
+      const isEnded = (record: DeliveryRow) => record.endedOrder !== undefined && isOfStranger(record) === ofStrangers;
       return this.#table.here(isEnded).sort(byEnd)[0];
     },
     before: (below, limit) => this.#listed.scan({ where: { place: { below } }, by: "place", newestFirst: true, limit }),
@@ -232,39 +233,44 @@ export class Deliveries implements Part {
     const ended = [...this.#table.changes()].flatMap(([after, before]) =>
       after?.endedOrder !== undefined && before?.endedOrder === undefined ? after : [],
     );
-    if (ended.length === 0) return [];
-    const ids = textList(ended.sort(byEnd).map(({ delivery }) => keepText(delivery.deliveryId)));
-    return [
-      sql`insert into finished_deliveries (is_refused, ordinals) select d.kept = 'refused', array_agg(d.ordinal order by of.n)
-      from unnest(${ids}) with ordinality as of (id, n) join deliveries d on d.delivery_id = of.id group by 1`,
-    ];
+    return [true, false].flatMap((ofStrangers) => {
+      const some = ended.filter((record) => isOfStranger(record) === ofStrangers).sort(byEnd);
+      if (some.length === 0) return [];
+      const ids = textList(some.map(({ delivery }) => keepText(delivery.deliveryId)));
+      return [
+        sql`insert into finished_deliveries (is_refused, ordinals) select ${ofStrangers}, array_agg(d.ordinal order by of.n)
+        from unnest(${ids}) with ordinality as of (id, n) join deliveries d on d.delivery_id = of.id`,
+      ];
+    });
   }
 
   /** The oldest have gone, up to the last of these. */
   #goneEnded(): Sql[] {
     const last = new Map<boolean, number>();
     for (const [, before] of this.#ended.changes()) {
-      if (before) last.set(isRefused(before), Math.max(last.get(isRefused(before)) ?? 0, before.endedOrder ?? 0));
+      if (!before) continue;
+      const ofStrangers = isOfStranger(before);
+      last.set(ofStrangers, Math.max(last.get(ofStrangers) ?? 0, before.endedOrder ?? 0));
     }
-    return [...last].flatMap(([refused, at]) => {
+    return [...last].flatMap(([ofStrangers, at]) => {
       const place = bounded(Math.floor(at / MOST_TOGETHER));
       const rest = sql`ordinals[${bounded((at % MOST_TOGETHER) + 1)}:]`;
       return [
-        sql`delete from finished_deliveries where is_refused = ${refused} and place < ${place}`,
-        sql`update finished_deliveries set ordinals = ${rest} where is_refused = ${refused} and place = ${place}`,
+        sql`delete from finished_deliveries where is_refused = ${ofStrangers} and place < ${place}`,
+        sql`update finished_deliveries set ordinals = ${rest} where is_refused = ${ofStrangers} and place = ${place}`,
       ];
     });
   }
 
-  #firstEnded(isRefused: boolean): DeliveryRow | undefined {
-    const scan: Scan = { where: { is_refused: isRefused }, by: "end", limit: 1 };
+  #firstEnded(ofStrangers: boolean): DeliveryRow | undefined {
+    const scan: Scan = { where: { is_refused: ofStrangers }, by: "end", limit: 1 };
     return this.#ended.scan(scan, this.#added + TOGETHER)[0];
   }
 
   #count(record: DeliveryRecord, size: number, bytes: number): void {
     this.#transaction.count("deliveries", size);
     this.#transaction.count("deliveryBytes", bytes);
-    if (!isRefused(record)) return;
+    if (!isOfStranger(record)) return;
     this.#transaction.count("refused", size);
     this.#transaction.count("refusedBytes", bytes);
   }
