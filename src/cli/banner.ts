@@ -1,4 +1,5 @@
 import type { TryOut } from "#config/load.ts";
+import { asTyped } from "./typed.ts";
 
 /** The gateway's address for callers on this machine, the addresses where it listens, and a code that signs a browser in. */
 type Place = { localUrl: string; urls: readonly string[]; code: string };
@@ -13,7 +14,7 @@ export const banner = (
   folder: string,
 ): string => `
 No configuration was found: there is no gateway.json5 in ${folder}.
-\`agent-gateway init\` writes one there (in a clone: \`npm start -- init\`). To use another file, pass --config FILE or set GATEWAY_CONFIG. This is a try-out:
+\`${asTyped("agent-gateway init")}\` writes one there. To use another file, pass --config FILE or set GATEWAY_CONFIG. This is a try-out:
 
 The gateway runs at ${url} with one agent, main, which repeats each message.${noteOf(url, urls)}
 Everything is lost when it stops. These secrets are only for this run:

@@ -1,6 +1,7 @@
 import type { ErrorName } from "#generated/clients/typescript/src/error-names.ts";
 import type { ClientErrorName, GatewayError } from "#generated/clients/typescript/src/index.ts";
 import { oneLine } from "./output.ts";
+import { asTyped } from "./typed.ts";
 
 const FAILED = 1;
 export const USAGE = 2;
@@ -132,4 +133,4 @@ const wordsForGatewayError = (error: GatewayError, help: string): string => {
   return withNext(`${oneLine(detail ?? error.title)}${wait} (${facts})`, ofTurn ?? (next === HELP ? help : next));
 };
 
-const withNext = (message: string, next: string): string => `${message}\nNext: ${next}`;
+const withNext = (message: string, next: string): string => `${message}\nNext: ${asTyped(next)}`;

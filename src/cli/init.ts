@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { writeNew } from "./diagnostics.ts";
 import { CliError, INTERRUPTED, UsageError } from "./failures.ts";
 import { isTerminal } from "./terminal.ts";
+import { asTyped } from "./typed.ts";
 
 export type InitOptions = {
   agent?: string;
@@ -65,11 +66,16 @@ export const init = async (folder: string, options: InitOptions): Promise<string
   writeNew(config, configOf(answers), 0o644);
   const ignored = ignoreSecrets(folder);
   const { secret } = BACKENDS[answers.backend];
-  const here = folder === "." ? "" : `cd ${folder}\n  `;
+  // npx finds the program only in its project, which the folder may be outside of.
+  const isNpx = asTyped("agent-gateway ").startsWith("npx");
+  const of = isNpx && folder !== "." ? ` --config ${config}` : "";
+  const here = isNpx || folder === "." ? "" : `cd ${folder}\n  `;
   return [
     `${config} and ${secrets} are written.${ignored ? ` ${ignored} keeps the secrets out of git.` : ""}`,
     ...(secret ? [`Put your API key into ${secrets}, after ${secret}=.`] : []),
-    `Next:\n  ${here}agent-gateway serve\nand in another terminal:\n  ${here}agent-gateway send ${answers.agent} 'Good morning'\n  agent-gateway open`,
+    asTyped(
+      `Next:\n  ${here}agent-gateway serve${of}\nand in another terminal:\n  ${here}agent-gateway send ${answers.agent} 'Good morning'${of}\n  agent-gateway open${of}`,
+    ),
   ].join("\n");
 };
 

@@ -1,5 +1,6 @@
 import { visible, visibleLine } from "#kit/visible.ts";
 import { print, say, styled } from "./terminal.ts";
+import { asTyped } from "./typed.ts";
 
 /** The output of a command: for people, as JSON, or only ids. */
 export type OutputOptions = { json?: boolean; quiet?: boolean };
@@ -24,7 +25,7 @@ export const printList = <Item>(
 ): void => {
   if (json) print(JSON.stringify(reply, null, 2));
   else if (quiet) for (const item of items) print(visibleLine(id(item)));
-  else if (items.length === 0) say(none);
+  else if (items.length === 0) say(asTyped(none));
   else print(table(items, columns));
   if (next && !json) say(`There are more: --cursor ${oneLine(next)}`);
 };

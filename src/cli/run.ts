@@ -5,6 +5,7 @@ import { everyCommand, nameOf } from "./command-tree.ts";
 import { addCommands } from "./commands/all.ts";
 import { exitCodeOf, USAGE, wordsFor } from "./failures.ts";
 import { say, write } from "./terminal.ts";
+import { asTyped } from "./typed.ts";
 
 /** Runs what the command line says. Throws nothing: it prints, and sets the exit code. */
 export const run = async (args: readonly string[]): Promise<void> => {
@@ -57,7 +58,7 @@ const configure = (command: Command, isProgram: boolean): void => {
     outputError: (text) =>
       say(
         missingArgument(command, text) ??
-          `${sentenceOf(text)}${optionMeant(command, text)}\nNext: ${nameOf(command)} --help`,
+          `${sentenceOf(text)}${optionMeant(command, text)}\nNext: ${asTyped(`${nameOf(command)} --help`)}`,
       ),
   });
   if (!isProgram) command.helpOption("-h, --help", "print this");
@@ -78,7 +79,7 @@ const missingArgument = (command: Command, text: string): string | undefined => 
   const missing = command.registeredArguments.find((argument) => argument.name() === name);
   if (missing === undefined) return undefined;
   const usage = [nameOf(command), ...command.registeredArguments.map(argumentTerm)].join(" ");
-  return `The argument <${name}> is missing: ${missing.description}.\nNext: ${usage}`;
+  return `The argument <${name}> is missing: ${missing.description}.\nNext: ${asTyped(usage)}`;
 };
 
 /** A suggestion for an unknown option, if Commander has none: `--strem` means `--no-stream`. */

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -15,6 +15,13 @@ export type CliOptions = {
   terminal?: boolean;
 };
 
+/** The program as an installation links it, so that hints name it. Test files share this module. */
+const installed = (): string => {
+  const folder = emptyFolder((end) => process.once("exit", end));
+  symlinkSync(main, join(folder, "agent-gateway"));
+  return join(folder, "agent-gateway");
+};
+
 type CliResult = { code: number | null; out: string; err: string };
 
 /** Runs a command to its end, as a process of its own. */
@@ -26,12 +33,12 @@ export const runCli = async (args: readonly string[], options: CliOptions = {}):
 /** Starts a command that goes on until it is stopped. */
 export const startCli = (args: readonly string[], { cwd = emptyFolder(), env, input, terminal }: CliOptions = {}) => {
   const { PATH = "", HOME = "" } = process.env;
-  const command = [process.execPath, main, ...args];
-  const [program = "", ...rest] = terminal
+  const command = [process.execPath, program, ...args];
+  const [first = "", ...rest] = terminal
     ? ["script", "-qefc", `stty cols 80 rows 40; exec ${command.map(quoted).join(" ")}`, "/dev/null"]
     : command;
   const terminalEnv = terminal ? { TERM: "xterm-256color", SHELL: "/bin/sh" } : {};
-  const child = spawn(program, rest, { cwd, env: { PATH, HOME, ...terminalEnv, ...env }, stdio: "pipe" });
+  const child = spawn(first, rest, { cwd, env: { PATH, HOME, ...terminalEnv, ...env }, stdio: "pipe" });
   onTestFinished(() => void child.kill("SIGKILL"));
   const result = { code: null as number | null, out: "", err: "" };
   const listeners = new Set<() => void>();
@@ -80,5 +87,7 @@ export const emptyFolder = (onFinished: (end: () => void) => void = onTestFinish
   onFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 };
+
+const program = installed();
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, test } from "vitest";
-import { type ProcessOptions, runProcess } from "#test/harness/process.ts";
+import { main, type ProcessOptions, runProcess } from "#test/harness/process.ts";
 
 describe("refuses wrong usage with a sentence, no stack, and exit code 2", () => {
   test.each<[string, string, RegExp]>([
     [
       "an unknown option",
       "--prot 80",
-      /^Unknown option '--prot'\. Did you mean --port\?\nNext: agent-gateway serve --help$/,
+      /^Unknown option '--prot'\. Did you mean --port\?\nNext: node \S*main\.js serve --help$/,
     ],
     [
       "an unknown option of a command",
@@ -16,7 +16,7 @@ describe("refuses wrong usage with a sentence, no stack, and exit code 2", () =>
       /^Unknown option '--stor'\. Did you mean --store\?\n/,
     ],
     ["an option without its value", "serve --config", /^Option '--config <file>' argument missing\.\n/],
-    ["a stray word", "stray", /^There is no command stray\.\nNext: agent-gateway --help$/],
+    ["a stray word", "stray", /^There is no command stray\.\nNext: node \S*main\.js --help$/],
     ["an unknown command", "bakcup b.db", /^There is no command bakcup\. Did you mean backup\?\n/],
     ["a port that is none", "--port 80a", /^--port 80a is no port: give a whole number from 0 to 65535\.\n/],
   ])("%s", async (_, typed, sentence) => {
@@ -31,13 +31,9 @@ describe("refuses wrong usage with a sentence, no stack, and exit code 2", () =>
     [
       "a log level",
       { LOG_LEVEL: "loud" },
-      "LOG_LEVEL is loud: give debug, info, warn or error.\nNext: agent-gateway serve --help",
+      `LOG_LEVEL is loud: give debug, info, warn or error.\nNext: node ${main} serve --help`,
     ],
-    [
-      "a log format",
-      { LOG_FORMAT: "xml" },
-      "LOG_FORMAT is xml: give json or pretty.\nNext: agent-gateway serve --help",
-    ],
+    ["a log format", { LOG_FORMAT: "xml" }, `LOG_FORMAT is xml: give json or pretty.\nNext: node ${main} serve --help`],
   ])("%s that is none", async (_, env, sentence) => {
     expect(await runProcess({ env })).toMatchObject({ code: 2, err: sentence, out: "" });
   });
@@ -75,7 +71,7 @@ describe("refuses to start with a sentence, no stack, and exit code 1", () => {
     const { code, err } = await runProcess({ args: ["--port", String(port)] });
     taken.close();
     const sentence = `Port ${port} of 127.0.0.1 is in use. Stop what listens there, or choose another with --port.`;
-    expect(err).toBe(`${sentence}\nNext: agent-gateway serve --help`);
+    expect(err).toBe(`${sentence}\nNext: node ${main} serve --help`);
     expect(code).toBe(1);
   });
 });

@@ -37,7 +37,7 @@ describe("a start", () => {
   test("with a folder in the place of the file is refused in a sentence", async () => {
     const { code, err } = await runProcess({ config: { ...agentWith({}), store: { type: "sqlite", path: "/" } } });
     expect(code).toBe(1);
-    expect(err).toMatch(/^The store cannot be opened: .*\nNext: agent-gateway serve --help$/);
+    expect(err).toMatch(/^The store cannot be opened: .*\nNext: node \S*main\.js serve --help$/);
   });
 });
 
@@ -52,7 +52,7 @@ describe("backup refuses in a sentence", () => {
   ])("%j", async (args, sentence) => {
     const { code, err } = await backup(args);
     expect(err).toContain(sentence);
-    expect([code, err.split("\n").slice(1)]).toEqual([1, ["Next: agent-gateway backup --help"]]);
+    expect([code, err.split("\n").slice(1)]).toEqual([1, [`Next: node ${main} backup --help`]]);
   });
 
   test.each([

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { calling } from "../calling.ts";
 import { cut, fields, oneLine, printItem, printList } from "../output.ts";
 import { styled } from "../terminal.ts";
+import { asTyped } from "../typed.ts";
 import { count, shortTime } from "../values.ts";
 
 export const addAgents = (program: Command): void => {
@@ -100,7 +101,7 @@ export const addAgents = (program: Command): void => {
         done,
         name,
         () =>
-          `${name} is paused since ${shortTime(done.paused_at)}. What comes for it waits.\nNext: agent-gateway agents resume ${name}`,
+          `${name} is paused since ${shortTime(done.paused_at)}. What comes for it waits.\nNext: ${asTyped(`agent-gateway agents resume ${name}`)}`,
       );
     },
   );

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { calling } from "../calling.ts";
 import { fields, printItem, printList } from "../output.ts";
 import { say, withProgress } from "../terminal.ts";
+import { asTyped } from "../typed.ts";
 import { jsonOf, momentOf, shortTime, textOf, wholeNumber } from "../values.ts";
 
 const SURFACES = ["rest", "rpc", "hooks"] as const;
@@ -130,7 +131,7 @@ export const addDeliveries = (program: Command): void => {
             event: event_id ?? undefined,
           }),
         );
-        if (!options.json && !options.quiet) say(`Next: agent-gateway deliveries show ${again.delivery_id}`);
+        if (!options.json && !options.quiet) say(asTyped(`Next: agent-gateway deliveries show ${again.delivery_id}`));
         return;
       }
       const { deliveryWords, untilEnded } = await import("../deliveries.ts");

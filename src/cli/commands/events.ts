@@ -3,6 +3,7 @@ import type { SystemEvent } from "#generated/clients/typescript/src/rest-types.t
 import { calling } from "../calling.ts";
 import { cut, oneLine, printItem, printList } from "../output.ts";
 import { print, styled } from "../terminal.ts";
+import { asTyped } from "../typed.ts";
 import { shortTime, wholeNumber } from "../values.ts";
 
 const STATES = ["queued", "handled", "dead"] as const;
@@ -83,7 +84,8 @@ export const addEvents = (program: Command): void => {
         options,
         event,
         id,
-        () => `${id} waits for the next beat of ${event.agent}.\nNext: agent-gateway agents beat ${event.agent}`,
+        () =>
+          `${id} waits for the next beat of ${event.agent}.\nNext: ${asTyped(`agent-gateway agents beat ${event.agent}`)}`,
       );
     },
   );

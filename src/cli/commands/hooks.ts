@@ -6,6 +6,7 @@ import { CliError, NOT_FOUND, UsageError } from "../failures.ts";
 import { fields, oneLine, printItem } from "../output.ts";
 import type { SignedOptions } from "../signed-webhook.ts";
 import { styled } from "../terminal.ts";
+import { asTyped } from "../typed.ts";
 import { headersOf, jsonOf, readFile } from "../values.ts";
 
 const SENDERS = ["github", "stripe", "slack", "standard"] as const;
@@ -105,7 +106,7 @@ type Sent = { message?: string; deliveryId?: string; turnId?: string; mapping?: 
 const printSent = (options: { json?: boolean; quiet?: boolean }, sent: Sent): void =>
   printItem(options, sent, sent.deliveryId ?? "", () => {
     const { message, deliveryId, turnId, mapping, sessionId } = sent;
-    const next = deliveryId ? `\nNext: agent-gateway deliveries show ${deliveryId}` : "";
+    const next = deliveryId ? asTyped(`\nNext: agent-gateway deliveries show ${deliveryId}`) : "";
     return `${fields({ answer: message, mapping, session: sessionId, turn: turnId, delivery: deliveryId })}${next}`;
   });
 

@@ -3,6 +3,7 @@ import type { Turn } from "#generated/clients/typescript/src/rest-types.ts";
 import { calling } from "../calling.ts";
 import { fields, oneLine, printItem, printList } from "../output.ts";
 import { print, printPieces, say } from "../terminal.ts";
+import { asTyped } from "../typed.ts";
 import { shortTime, wholeNumber } from "../values.ts";
 
 const STATES = ["queued", "running", "completed", "failed", "cancelled"] as const;
@@ -70,7 +71,7 @@ export const addTurns = (program: Command): void => {
       const turn = await gateway.turns.get(id, { signal });
       printItem(options, turn, id, () => turnWords(turn));
       if (turn.delivery_id !== null && !options.json && !options.quiet)
-        say(`Next: agent-gateway deliveries show ${turn.delivery_id}`);
+        say(asTyped(`Next: agent-gateway deliveries show ${turn.delivery_id}`));
     },
   );
 
