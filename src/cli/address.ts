@@ -11,6 +11,8 @@ export type Address = Tokens & {
   key: string | undefined;
   /** The weakest token for every method. */
   rpcToken: string | undefined;
+  /** The credential that the gateway did not accept. */
+  refused?: Credential;
   /** The reason for not using a token that the configuration names. */
   unused: Partial<Record<"key" | "rpcToken" | "webhookToken", Error>>;
   origins: Record<"url" | "key" | "rpcToken" | "webhookToken", Origin>;
@@ -30,10 +32,10 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
       : { value: "http://127.0.0.1:18789", origin: "default" as const });
 
   const [key, rpcToken] = [
-    choose(options.key, variable("REST_API_KEY")),
-    choose(options.rpcToken, variable("RPC_TOKEN")),
+    choose(options.key, variable("REST_API_KEY"), "the key of --key", "the REST key in REST_API_KEY"),
+    choose(options.rpcToken, variable("RPC_TOKEN"), "the token of --rpc-token", "the RPC token in RPC_TOKEN"),
   ];
-  const consoleToken = env.CONSOLE_TOKEN ? { value: env.CONSOLE_TOKEN, origin: "environment" as const } : undefined;
+  const consoleToken = choose(undefined, env.CONSOLE_TOKEN, "", "the console token in CONSOLE_TOKEN");
   const everything = [...credentialOf(consoleToken, ["*"]), ...(configured?.console ?? [])].slice(0, 1);
   const credentials = {
     // An option names the one key to use. The rights of a key in the environment are not known, only its usual purpose.
@@ -74,8 +76,16 @@ const readFolder = async (option: string | undefined, env: Env, url: string | un
 };
 
 const USUAL = "gateway.json5";
-type Choice = { value: string; origin: Origin };
-const choose = (option: string | undefined, variable: string | undefined): Choice | undefined =>
-  option ? { value: option, origin: "option" } : variable ? { value: variable, origin: "environment" } : undefined;
+type Choice = { value: string; name: string; origin: Origin };
+/** The value of an option, else of a variable, with the name that the source gives it. */
+const choose = (
+  option: string | undefined,
+  variable: string | undefined,
+  nameOfOption = "",
+  nameOfVariable = "",
+): Choice | undefined => {
+  if (option) return { value: option, name: nameOfOption, origin: "option" };
+  return variable ? { value: variable, name: nameOfVariable, origin: "environment" } : undefined;
+};
 const credentialOf = (choice: Choice | undefined, may: readonly string[]): Credential[] =>
-  choice ? [{ token: choice.value, origin: choice.origin, may }] : [];
+  choice ? [{ token: choice.value, name: choice.name, origin: choice.origin, may }] : [];

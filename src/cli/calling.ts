@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import type { Gateway } from "#generated/clients/typescript/src/index.ts";
 import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { type Address, type AddressOptions, findAddress } from "./address.ts";
-import { fetchFor } from "./credentials.ts";
-import { INTERRUPTED } from "./failures.ts";
+import { type Credential, fetchFor } from "./credentials.ts";
+import { CliError, INTERRUPTED, NOT_ALLOWED } from "./failures.ts";
 import type { OutputOptions } from "./output.ts";
 
 export type CallOptions = AddressOptions & OutputOptions;
@@ -53,7 +53,10 @@ export const calling = <Options extends object, Args extends unknown[] = string[
         const { WebSocket } = await import("ws");
         return new Gateway({ ...address, anonymous: true, WebSocket }).rpc.connect();
       };
-      const gateway = new Gateway({ ...address, anonymous: true, fetch: fetchFor(address) });
+      const refused = (credential: Credential): void => {
+        address.refused = credential;
+      };
+      const gateway = new Gateway({ ...address, anonymous: true, fetch: fetchFor(address, refused) });
       try {
         await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
       } catch (error) {
@@ -62,9 +65,15 @@ export const calling = <Options extends object, Args extends unknown[] = string[
       if (stop.signal.aborted) process.exitCode = INTERRUPTED;
     });
 
-/** The reason for a missing token, if the configuration has one that is not used. */
-const reasonOf = (error: unknown, { unused }: Address): unknown => {
-  const { name, detail } = error as { name?: string; detail?: string };
+/** The reason for a missing token, if the configuration has one that is not used; the name of a token that the gateway does not accept. */
+export const reasonOf = (error: unknown, { unused, refused, url }: Address): unknown => {
+  const { name, detail, requestId } = error as { name?: string; detail?: string; requestId?: string };
+  if (name === "unauthenticated" && refused)
+    return new CliError(
+      `The gateway at ${url} does not accept ${refused.name}. (${name}, ${requestId})`,
+      NOT_ALLOWED,
+      "agent-gateway doctor",
+    );
   if (name !== "no-token") return error;
   const option = (["rpcToken", "webhookToken"] as const).find((option) => detail?.includes(`\`${option}\``)) ?? "key";
   return unused[option] ?? error;

@@ -84,8 +84,13 @@ export const readConfigured = async (file: string | undefined, env: Env, given?:
       return refuse(`${name} has only the hash of its ${noun}.`, `pass the ${noun} itself: ${option}`);
     return [text];
   };
-  const credentialsOf = (kind: TokenName, written: unknown, may: readonly string[]): Credential[] =>
-    tokenOf(kind, written).map((token) => ({ token, origin: "configuration", may }));
+  const credentialsOf = (
+    kind: TokenName,
+    written: unknown,
+    may: readonly string[],
+    noun = TOKENS[kind].noun,
+  ): Credential[] =>
+    tokenOf(kind, written).map((token) => ({ token, name: `the ${noun} in ${name}`, origin: "configuration", may }));
 
   const { token: webhookTokens, path } = parts(webhooks);
   const [webhookToken] = [webhookTokens].flat();
@@ -100,7 +105,7 @@ export const readConfigured = async (file: string | undefined, env: Env, given?:
     rpcTokens: list(parts(parts(rpc).auth).tokens)
       .flatMap(({ token, permissions }) => credentialsOf("rpcToken", token, texts(permissions)))
       .sort(weakestFirst),
-    console: credentialsOf("key", consoleToken, ["*"]),
+    console: credentialsOf("key", consoleToken, ["*"], "console token"),
     webhookToken: tokenOf(
       "webhookToken",
       typeof webhookToken === "string" ? webhookToken : parts(webhookToken).value,

@@ -1,8 +1,8 @@
 /** The source of a part of the address, for `doctor`. */
 export type Origin = "option" | "environment" | "configuration" | "default" | "nowhere";
 
-/** A token with what it may do: scopes of REST or permissions of RPC, `*` for everything. */
-export type Credential = { token: string; origin: Origin; may: readonly string[] };
+/** A token with its name for the user, and what it may do: scopes of REST or permissions of RPC, `*` for everything. */
+export type Credential = { token: string; name: string; origin: Origin; may: readonly string[] };
 
 /** The weakest credential that may do it; otherwise the strongest, whose refusal names the missing right. The list begins with the weakest. */
 export const weakestFor = (credentials: readonly Credential[], need: string): Credential | undefined =>
@@ -40,9 +40,9 @@ const permissionOf = (body: unknown): string => {
   }
 };
 
-/** A `fetch` for the client that sends each call with the weakest token that may make it. */
+/** A `fetch` for the client that sends each call with the weakest token that may make it. `refused` is called if the gateway does not accept it. */
 export const fetchFor =
-  (address: Tokens & { url: string }) =>
+  (address: Tokens & { url: string }, refused: (credential: Credential) => void) =>
   async (url: string, init: RequestInit): Promise<Response> => {
     const headers = new Headers(init.headers);
     const base = new URL(address.url).pathname.replace(/\/+$/, "");
@@ -51,5 +51,9 @@ export const fetchFor =
       ? await tokenFor(address, { method: init.method ?? "GET", path, body: init.body })
       : undefined;
     if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
-    return fetch(url, { ...init, headers });
+    const response = await fetch(url, { ...init, headers });
+    const { rest, rpc } = address.credentials;
+    const sent = [...rest, ...rpc].find((credential) => credential.token === token);
+    if (response.status === 401 && sent) refused(sent);
+    return response;
   };

@@ -2,16 +2,27 @@ import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { GatewayError } from "#generated/clients/typescript/src/index.ts";
 import { version } from "../version.ts";
-import type { Calling } from "./calling.ts";
+import { type Calling, reasonOf } from "./calling.ts";
 import { configFile } from "./configured.ts";
 import { wordsFor } from "./failures.ts";
+import { asTyped } from "./typed.ts";
 
 type Check = { id: string; state: "ok" | "warning" | "failed"; words: string; next?: string };
 type Given = Calling<{ turn?: boolean }>;
 
 const ok = (id: string, words: string): Check => ({ id, state: "ok", words });
-const warning = (id: string, words: string, next: string): Check => ({ id, state: "warning", words, next });
-const failed = (id: string, words: string, next: string): Check => ({ id, state: "failed", words, next });
+const warning = (id: string, words: string, next: string): Check => ({
+  id,
+  state: "warning",
+  words,
+  next: asTyped(next),
+});
+const failed = (id: string, words: string, next: string): Check => ({
+  id,
+  state: "failed",
+  words,
+  next: asTyped(next),
+});
 
 /** Everything that can be checked from here, in the order in which one thing needs another. */
 export const diagnose = async (given: Given): Promise<Check[]> => {
@@ -152,7 +163,7 @@ const checkToken = async (
     return [
       failed(
         what,
-        `from the ${address.origins[id]}: ${wordsFor(error, "agent-gateway doctor").split("\n")[0]}`,
+        `from the ${address.origins[id]}: ${wordsFor(reasonOf(error, address), "agent-gateway doctor").split("\n")[0]}`,
         `pass the right one by ${option}`,
       ),
     ];

@@ -122,11 +122,32 @@ describe("without a key", () => {
   });
 });
 
+test.each([
+  [["open"], { CONSOLE_TOKEN: "wrong" }, "the console token in CONSOLE_TOKEN"],
+  [["open", "--key", "wrong"], {}, "the key of --key"],
+  [["keys", "list"], { CONSOLE_TOKEN: "wrong" }, "the console token in CONSOLE_TOKEN"],
+  [["agents", "list"], { CONSOLE_TOKEN: "wrong" }, "the console token in CONSOLE_TOKEN"],
+  [["send", "main", "Hello"], { REST_API_KEY: "wrong" }, "the REST key in REST_API_KEY"],
+  [["agents", "list", "--rpc-token", "wrong"], {}, "the token of --rpc-token"],
+])("%j names the token that the gateway does not accept: %j", async (args, env, name) => {
+  const { code, err } = await runCli([...args, "--url", gateway.url], { env });
+  expect([code, err]).toEqual([
+    4,
+    expect.stringMatching(
+      new RegExp(
+        `^The gateway at ${gateway.url} does not accept ${name}\\. \\(unauthenticated, req_\\w+\\)\nNext: agent-gateway doctor\n$`,
+      ),
+    ),
+  ]);
+});
+
 describe("chat sends no command to the agent", () => {
   test("in a pipe an unknown one ends it with 2", async () => {
     const { code, out, err } = await runCli(["chat", "main"], { cwd, input: "/help\n//etc\nHello\n/quit\nnever\n" });
     expect([code, out]).toEqual([2, "/etc\nHello\n"]);
-    expect(err).toMatch(/^\/new begins another session.*\n\/quit is not a command, and was not sent\. .*\n$/);
+    expect(err).toMatch(
+      /^\/new begins another session.*\n\/quit is not a command\. The chat ends here: this line and those after it were not sent\. .*\n$/,
+    );
   });
 
   test("on a terminal it continues", async () => {

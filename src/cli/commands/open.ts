@@ -1,5 +1,7 @@
 import type { Command } from "commander";
-import { calling } from "../calling.ts";
+import type { Address } from "../address.ts";
+import { calling, reasonOf } from "../calling.ts";
+import type { Credential } from "../credentials.ts";
 import { UsageError } from "../failures.ts";
 import { isTerminal, print, say } from "../terminal.ts";
 
@@ -19,11 +21,12 @@ export const addOpen = (program: Command): void => {
         "after",
         "\nThe address has a code in place of the token. The code signs one browser in, once and within a minute.\nWith a REST key, the page first asks whether to sign in as that key.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
-    async ({ address: { url, credentials }, options, signal }, id: string | undefined) => {
+    async ({ address, options, signal }, id: string | undefined) => {
+      const { url, credentials } = address;
       const page = `${url}/console${id === undefined ? "" : pathOf(id)}`;
       // The page has the rights of its token.
-      const key = credentials.rest.at(-1)?.token;
-      const code = key === undefined ? undefined : await codeOf({ url, key }, signal);
+      const strongest = credentials.rest.at(-1);
+      const code = strongest && (await codeOf(address, strongest, signal));
       const link = code === undefined ? page : `${page}#code=${code}`;
       print(options.json ? JSON.stringify({ url: link }) : link);
       if (!isTerminal(process.stdout)) return;
@@ -36,13 +39,14 @@ export const addOpen = (program: Command): void => {
 };
 
 /** A code that signs in as the caller. Undefined, with a message, if the key may not create one or the gateway cannot. */
-const codeOf = async (owner: { url: string; key: string }, signal: AbortSignal): Promise<string | undefined> => {
+const codeOf = async (address: Address, credential: Credential, signal: AbortSignal): Promise<string | undefined> => {
   try {
     const { Gateway } = await import("#generated/clients/typescript/src/index.ts");
-    return (await new Gateway(owner).codes.create({ signal })).code;
+    const gateway = new Gateway({ url: address.url, key: credential.token });
+    return (await gateway.codes.create({ signal })).code;
   } catch (error) {
     const { name } = error as Error;
-    if (name !== "forbidden" && name !== "not-found") throw error;
+    if (name !== "forbidden" && name !== "not-found") throw reasonOf(error, { ...address, refused: credential });
     const why = name === "forbidden" ? "The key lacks the scope admin" : "The gateway is older than this command";
     say(`${why}: sign in on the page, with the console token.`);
     return undefined;
