@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import { nearest } from "#kit/nearest.ts";
+import { UsageError } from "./failures.ts";
 
 /** The command as it is typed. */
 export const nameOf = (command: Command): string =>
@@ -9,3 +11,15 @@ export function* everyCommand(command: Command): Generator<Command> {
   yield command;
   for (const inner of command.commands) yield* everyCommand(inner);
 }
+
+/** The error for a command that does not exist, with the one that was meant. */
+export const noCommand = (parent: Command, name: string): UsageError => {
+  const meant = nearest(
+    name,
+    parent.commands.map((command) => command.name()),
+  );
+  return new UsageError(
+    `There is no command ${[...nameOf(parent).split(" ").slice(1), name].join(" ")}.${meant ? ` Did you mean ${meant}?` : ""}`,
+    `${nameOf(parent)} --help`,
+  );
+};

@@ -2,6 +2,7 @@ import { createInterface } from "node:readline";
 import type { Calling } from "./calling.ts";
 import { CliError, exitCodeOf, NOT_ALLOWED, USAGE, wordsFor } from "./failures.ts";
 import { forTerminal, isTerminal, printPieces, say, styled } from "./terminal.ts";
+import { asTyped } from "./typed.ts";
 
 type Talk = Calling<{ session?: string; user?: string; model?: string }>;
 
@@ -39,7 +40,8 @@ export const talk = async ({ gateway, address, options, signal }: Talk, agent: s
     } else if (message === "/help") {
       say(COMMANDS);
     } else if (/^\/(?!\/)/.test(message)) {
-      say(`${message.split(/\s/)[0]} is not a command, and was not sent. ${COMMANDS}`);
+      const ends = isPerson ? "" : " The chat ends here: this line and those after it were not sent.";
+      say(`${message.split(/\s/)[0]} is not a command${isPerson ? ", and was not sent" : ""}.${ends} ${COMMANDS}`);
       if (!isPerson) {
         process.exitCode = USAGE;
         break;
@@ -61,7 +63,7 @@ export const talk = async ({ gateway, address, options, signal }: Talk, agent: s
     if (isPerson) lines.prompt();
   }
   lines.close();
-  if (isPerson && session) say(`\nGo on with it: agent-gateway chat ${agent} --session ${session}`);
+  if (isPerson && session) say(asTyped(`\nGo on with it: agent-gateway chat ${agent} --session ${session}`));
 
   /** Sends a message, prints the reply, and gives the session that it is in. */
   async function answer(message: string, stop: AbortSignal): Promise<string> {

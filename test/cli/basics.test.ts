@@ -14,6 +14,30 @@ test("names the command that was meant", async () => {
   expect(err).toBe("There is no command sesions. Did you mean sessions?\nNext: agent-gateway --help\n");
 });
 
+test.each([
+  [["help"], ["--help"]],
+  [
+    ["help", "send"],
+    ["send", "--help"],
+  ],
+  [
+    ["help", "keys", "create"],
+    ["keys", "create", "--help"],
+  ],
+])("%j prints what %j prints", async (args, option) => {
+  const help = await runCli(args);
+  expect(help).toEqual(await runCli(option));
+  expect(help).toMatchObject({ code: 0, out: expect.stringContaining("Usage: agent-gateway"), err: "" });
+});
+
+test("help names the command that was meant", async () => {
+  expect(await runCli(["help", "keys", "creat"])).toEqual({
+    code: 2,
+    out: "",
+    err: "There is no command keys creat. Did you mean create?\nNext: agent-gateway keys --help\n",
+  });
+});
+
 test("names the option that was meant, and the help that lists all", async () => {
   const { code, err } = await runCli(["sessions", "list", "--agnt", "main"]);
   expect(code).toBe(2);

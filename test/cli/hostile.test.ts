@@ -84,6 +84,7 @@ const LOCAL: Record<string, (text: string) => string[]> = {
   backup: (text) => [join(folder, text), "--store", text],
   mock: (text) => ["--port", text],
   completion: (text) => [text],
+  help: (text) => [text],
   chat: (text) => ["main", `--un${text}`],
 };
 

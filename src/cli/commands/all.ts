@@ -9,6 +9,7 @@ import { addDeliveries } from "./deliveries.ts";
 import { addDiagnostics } from "./diagnostics.ts";
 import { addEvents } from "./events.ts";
 import { addHealth } from "./health.ts";
+import { addHelp } from "./help.ts";
 import { addHooks } from "./hooks.ts";
 import { addInit } from "./init.ts";
 import { addKeys } from "./keys.ts";
@@ -47,4 +48,5 @@ export const addCommands = (program: Command): void => {
   addCalls(program);
   addMock(program);
   addCompletion(program);
+  addHelp(program);
 };

@@ -13,7 +13,7 @@ export const addChat = (program: Command): void => {
       .option("--model <name>", "another model of the agent")
       .addHelpText(
         "after",
-        "\nIn the chat, /new starts another session, /exit or Ctrl-D ends the chat, and Ctrl-C stops a reply. Any other line that begins with a slash is not sent; to send a slash, write two.\n\nExamples:\n  agent-gateway chat main\n  printf 'Hello\\nAnd now?\\n' | agent-gateway chat main",
+        "\nIn the chat, /new starts another session, /exit or Ctrl-D ends the chat, and Ctrl-C stops a reply. Any other line that begins with a slash is not sent; to send a slash, write two. Without a terminal, such a line ends the chat with exit code 2.\n\nExamples:\n  agent-gateway chat main\n  printf 'Hello\\nAnd now?\\n' | agent-gateway chat main",
       ),
     async (given, agent = "") => {
       const { talk } = await import("../talk.ts");

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { nearest } from "#kit/nearest.ts";
-import { UsageError } from "../failures.ts";
+import { noCommand } from "../command-tree.ts";
 import type { ServeOptions } from "../serve.ts";
 import { isTerminal, print } from "../terminal.ts";
 
@@ -19,11 +18,7 @@ export const addServe = (program: Command): void => {
     .argument("[unknown]")
     .allowExcessArguments()
     .action(async (unknown: string | undefined, options: ServeOptions) => {
-      if (unknown !== undefined)
-        throw noCommand(
-          unknown,
-          program.commands.map((command) => command.name()),
-        );
+      if (unknown !== undefined) throw noCommand(program, unknown);
       if (isBare() && isTerminal(process.stdout)) {
         const { wouldServe } = await import("../would-serve.ts");
         program.outputHelp();
@@ -37,11 +32,6 @@ export const addServe = (program: Command): void => {
 
 /** Whether the program was called without arguments. `npm start` passes none either, but serves. */
 const isBare = (): boolean => process.argv.length === 2 && process.env.npm_lifecycle_event !== "start";
-
-const noCommand = (name: string, names: readonly string[]): UsageError => {
-  const near = nearest(name, names);
-  return new UsageError(`There is no command ${name}.${near ? ` Did you mean ${near}?` : ""}`, "agent-gateway --help");
-};
 
 const DETAILS = `
 Variables that are not set are read from gateway.env next to the configuration, if that file exists.
