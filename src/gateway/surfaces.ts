@@ -2,7 +2,6 @@ import type { Config, SurfaceName } from "#config/config.ts";
 import type { Core } from "#core/core.ts";
 import type { Reloads } from "#core/reload.ts";
 import { methods } from "#generated/methods.ts";
-import { routes } from "#generated/routes.ts";
 import type { Info } from "#generated/rpc-types.ts";
 import { hooksHandlers } from "#handlers/hooks/table.ts";
 import { CODE_TAKES } from "#handlers/rest/codes.ts";
@@ -129,8 +128,7 @@ const CODE_CALLER = { surface: "rest", tokenId: "code", name: "sign-in code", sc
 /** The contract that requests of REST are held to: one for all gateways of a process, as compiling takes long. */
 export const restContract = once(async (): Promise<ValidateRequest> => {
   const { default: openapi } = await import("#generated/openapi.json");
-  const restRoutes = routes.filter(({ surface }) => surface === "rest");
-  return createRequestValidation(restPart(openapi), restRoutes);
+  return createRequestValidation(restPart(openapi));
 });
 
 type OpenAiModule = typeof import("./openai-surface.ts");

@@ -33,33 +33,13 @@ describe("an operation below path-level servers passes without validation and wi
   });
 });
 
-describe("a schema that Ajv refuses makes every request a 500, and no start fail", () => {
-  test.each(["(", "[z-a]"])("so the start fails, and names the operation: pattern %s", async (pattern) => {
-    const broken = structuredClone(restPart(openapi)) as typeof openapi;
-    Object.assign(broken.components.schemas.ChatRequest.properties.message, { pattern });
-    await expect(createRequestValidation(broken, restRoutes)).rejects.toThrow(
-      "the contract of POST /api/v1/chat/send cannot be compiled",
-    );
-  });
-
-  test("so every operation is warmed up, and its first request compiles nothing", async () => {
-    const added = spyOnSchemas();
-    const validate = await createRequestValidation(restPart(openapi), restRoutes);
-    expect(added).toHaveBeenCalled();
-    added.mockClear();
-    for (const route of restRoutes) {
-      const { method, path, bodyLimit } = route;
-      const asked = { method, url: path.replaceAll(/\{\w+\}/g, "x"), headers: {} };
-      await validate(asked, bodyLimit ? {} : undefined, route).catch(() => {});
-    }
-    expect(added).not.toHaveBeenCalled();
-  });
-});
-
 describe("it compiles the schema of all OpenAPI documents, and each that is in ours, before its first request", () => {
   test("so it is not given the former, and of the latter only what requests are held to", async () => {
     const added = spyOnSchemas();
-    await createRequestValidation(restPart(openapi), restRoutes);
+    const validate = await createRequestValidation(restPart(openapi));
+    for (const route of restRoutes) {
+      await validate({ method: route.method, url: route.path, headers: {} }, undefined, route).catch(() => {});
+    }
     expect(added).toHaveBeenCalled();
     expect(JSON.stringify(added.mock.calls.map(([schema]) => schema))).not.toContain("spec.openapis.org");
     const { components } = restPart(openapi) as typeof openapi;
