@@ -11,6 +11,14 @@ const openAiCodes: Record<string, string> = {
   "rate-limited": "rate_limit_exceeded",
 };
 const ajv = new Ajv2020({ strict: false });
+const compiled = new Map<string, ValidateFunction>();
+/** Many replies have one schema, which takes long to compile. */
+function validatorFor(schema: Node): ValidateFunction {
+  const text = JSON.stringify(whole(schema));
+  const validate = compiled.get(text) ?? ajv.compile(JSON.parse(text) as object);
+  compiled.set(text, validate);
+  return validate;
+}
 
 const operations = keysOf(get(openapi, "paths")).flatMap((path) =>
   keysOf(get(openapi, "paths", path)).map((method) => {
@@ -24,7 +32,7 @@ type Example = { status: string; type: string; name: string; value: unknown; val
 function examplesOf(message: Node | undefined, status: string): Example[] {
   return keysOf(get(message, "content")).flatMap((type) => {
     const media = get(message, "content", type);
-    const validate = ajv.compile(whole(get(media, "schema") as Node) as object);
+    const validate = validatorFor(get(media, "schema") as Node);
     const named = get(media, "examples");
     return keysOf(named).map((name) => ({ status, type, name, value: get(named, name, "value")?.value, validate }));
   });
@@ -151,7 +159,7 @@ describe("a delivery's timeline", () => {
 });
 
 describe("event streams", () => {
-  const validatorOf = (file: string, name: string) => ajv.compile(whole(get(readSpec(file), name) as Node) as object);
+  const validatorOf = (file: string, name: string) => validatorFor(get(readSpec(file), name) as Node);
   const validate = validatorOf("schemas/turn-events.yaml", "TurnEvent");
   const streamsOf = (wanted: (surface: string) => boolean) =>
     operations

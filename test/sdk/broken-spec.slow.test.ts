@@ -1,28 +1,35 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { root } from "#test/harness/process.ts";
 import { checkPython } from "./python-check.ts";
 import { pythonProgram, typescriptProgram } from "./readme-program.ts";
 
-/** Generates the clients from a copy of the specs that was edited. */
-const clientsOf = (edit: (text: string) => string): string => {
+/** The clients of a copy of the specs in which a field of a request and one of a reply have other names. */
+let clients: string;
+beforeAll(() => {
   const folder = mkdtempSync(join(root, "node_modules/.broken-spec-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   cpSync(join(root, "specs"), join(folder, "specs"), { recursive: true });
-  const file = join(folder, "specs/schemas/chat.yaml");
-  writeFileSync(file, edit(readFileSync(file, "utf8")));
+  const edit = (name: string, change: (text: string) => string): void => {
+    const file = join(folder, "specs/schemas", name);
+    writeFileSync(file, change(readFileSync(file, "utf8")));
+  };
+  edit("chat.yaml", (text) => text.replaceAll(/\breply\b(?=[:,])/g, "answer"));
+  edit("hooks.yaml", (text) =>
+    text.replace("required: [text]", "required: [words]").replace("    text: {", "    words: {"),
+  );
   const out = join(folder, "generated");
   const generator = ["--import", "tsx", "scripts/generate.ts", "--specs", join(folder, "specs"), "--out", out];
   const generated = spawnSync(process.execPath, generator, { cwd: root, encoding: "utf8" });
   expect(generated.stderr).toBe("");
-  return join(out, "clients");
-};
+  clients = join(out, "clients");
+  return () => rmSync(folder, { recursive: true, force: true });
+});
 
 /** The type checkers of the languages, each with its words about the code in the client's README. */
 const languages = {
-  TypeScript(clients: string): string {
+  TypeScript(): string {
     const sdk = join(clients, "typescript");
     const given = "declare const body: string, secret: string, headers: Record<string, string>;";
     const program = typescriptProgram(readFileSync(join(sdk, "README.md"), "utf8"), given);
@@ -32,7 +39,7 @@ const languages = {
     const tsc = join(root, "node_modules/typescript/bin/tsc");
     return spawnSync(process.execPath, [tsc, ...options, ...more], { cwd: sdk, encoding: "utf8" }).stdout;
   },
-  Python(clients: string): string {
+  Python(): string {
     const sdk = join(clients, "python");
     const given = "from typing import Dict\nbody: str\nsecret: str\nheaders: Dict[str, str]\n";
     const program = pythonProgram(readFileSync(join(sdk, "README.md"), "utf8"));
@@ -44,28 +51,19 @@ const languages = {
       reportUnboundVariable: false,
     };
     writeFileSync(join(sdk, "pyrightconfig.json"), JSON.stringify(settings));
-    return checkPython(sdk).includes("0 errors, 0 warnings") ? "" : checkPython(sdk);
+    return checkPython(sdk);
   },
 };
 
-describe.each([
-  ["TypeScript", "Property 'reply' does not exist", "'message' does not exist"],
-  ["Python", 'Cannot access attribute "reply"', `No parameter named "message"`],
-] as const)("the code of the README for %s", (language, noField, noArgument) => {
-  const checked = (edit: (text: string) => string): string => languages[language](clientsOf(edit));
-
-  test("fits the client of the contract", () => {
-    expect(checked((text) => text)).toBe("");
-  });
-
-  test("breaks when a field of a reply is renamed", () => {
-    expect(checked((text) => text.replaceAll(/\breply\b(?=[:,])/g, "answer"))).toContain(noField);
-  });
-
-  test("breaks when a field of a request is renamed", () => {
-    const renamed = checked((text) =>
-      text.replace("required: [message]", "required: [words]").replace("    message: {", "    words: {"),
-    );
-    expect(renamed).toContain(noArgument);
-  });
-});
+// The clients' own tests check it with the contract as it is.
+test.each([
+  ["TypeScript", "Property 'reply' does not exist", "'text' does not exist"],
+  ["Python", 'Cannot access attribute "reply"', `No parameter named "text"`],
+] as const)(
+  "the code of the README for %s breaks when a field of a reply or of a request is renamed",
+  (language, noField, noArgument) => {
+    const words = languages[language]();
+    expect(words).toContain(noField);
+    expect(words).toContain(noArgument);
+  },
+);

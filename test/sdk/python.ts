@@ -9,7 +9,7 @@ import { syncOf } from "../../scripts/generate/sdk/unasync.ts";
 const run = promisify(execFile);
 
 /** Every Python of this machine that is new enough, by its version. A machine that must have one says so with REQUIRE_PYTHON. */
-export const pythons: readonly (readonly [version: string, path: string])[] = (() => {
+const all: readonly (readonly [version: string, path: string])[] = (() => {
   const found = new Map<string, string>();
   for (const folder of new Set([...(process.env.PATH ?? "").split(":"), ...pyenvFolders()])) {
     for (const name of namesIn(folder).filter((one) => /^python3(\.\d+)?$/.test(one))) {
@@ -22,15 +22,18 @@ export const pythons: readonly (readonly [version: string, path: string])[] = ((
   return [...found];
 })();
 
-const byVersion = pythons.toSorted(([a], [b]) => a.localeCompare(b, undefined, { numeric: true }));
+const byVersion = all.toSorted(([a], [b]) => a.localeCompare(b, undefined, { numeric: true }));
+const oldest = byVersion.slice(0, 1);
+const newest = byVersion.slice(-1);
 /** The oldest and the newest Python of this machine. */
-const ends = [...new Set([byVersion[0], byVersion.at(-1)])].filter((one) => one !== undefined);
+export const pythons = [...new Set([...oldest, ...newest])];
 
 export type Form = "Gateway" | "AsyncGateway";
-/** Both clients on the oldest and the newest Python. */
-export const forms = ends.flatMap(([version, path]) =>
-  (["Gateway", "AsyncGateway"] as const).map((form): readonly [Form, string, string] => [form, version, path]),
-);
+/** The async client on the oldest Python, and the other, which is generated from it, on the newest. */
+export const forms: (readonly [form: Form, version: string, path: string])[] = [
+  ...oldest.map((python) => ["AsyncGateway", ...python] as const),
+  ...newest.map((python) => ["Gateway", ...python] as const),
+];
 
 /** Where pyenv keeps its versions. */
 function pyenvFolders(): string[] {
