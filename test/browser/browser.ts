@@ -54,7 +54,11 @@ export const browserTests = (declare: (tools: BrowserTools) => void): void => {
   declare({
     async open(gateway, { path = "/console", token = TOKENS.console, ...options } = {}) {
       browser ??= chromium.launch({ executablePath, args: FLAGS });
-      const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      const context = await (await browser).newContext({
+        viewport: { width: 1280, height: 800 },
+        reducedMotion: "reduce",
+        ...options,
+      });
       const page = await context.newPage();
       const complaints = complaintsOf(page, new URL(gateway.url).host);
       page.setDefaultTimeout(20_000);

@@ -31,7 +31,10 @@ const AT_ONCE = 500;
 
 /** Erases the entries that are older than `time`, some hundred at once. */
 export const forgetNewsBefore = ({ gateway }: Records, time: number): void => {
+  const [first] = gateway.after(0, 1);
+  // Most sweeps find nothing to erase.
+  if (first === undefined || first.at >= time) return;
   const oldest = gateway.after(0, AT_ONCE);
   const kept = oldest.find(({ at }) => at >= time);
-  if (oldest.length > 0) gateway.eraseBefore(kept?.seq ?? (oldest.at(-1)?.seq ?? 0) + 1);
+  gateway.eraseBefore(kept?.seq ?? (oldest.at(-1)?.seq ?? 0) + 1);
 };
