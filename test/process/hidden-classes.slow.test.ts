@@ -1,14 +1,23 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
-import { startProcess } from "#test/harness/process.ts";
+import { beforeAll, expect, test } from "vitest";
+import { type GatewayProcess, startProcess } from "#test/harness/process.ts";
 
 // On Node 20 a literal that begins with a spread and then names fields gives each object hidden classes of its own, at 700 ns a field. One with an
 // accessor makes a dictionary. Such objects nearly doubled the cost of a call of REST.
 
 const folder = mkdtempSync(join(tmpdir(), "hidden-classes-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const log = join(folder, "maps.log");
+let gateway: GatewayProcess;
+beforeAll(async () => {
+  const node = ["--log-maps", `--logfile=${log}`, "--no-logfile-per-isolate"];
+  gateway = await startProcess({ config, node, onFinished: () => {} });
+  return async () => {
+    await gateway[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true });
+  };
+});
 
 /** A hidden class that is not shared, and an object that an accessor made a dictionary. */
 const MADE = /^map,(?:Transition,.*,prototype,(?!symbol)|NormalizeCached,.*,Accessors)/gm;
@@ -36,12 +45,7 @@ test.each([
   ["agent.sendMessage", "/rpc", token, send],
   ["hooks.wake", "/hooks/wake", secret, { text: "Hello" }],
   ["hooks.agent", "/hooks/agent", secret, { message: "Hello" }],
-])("%s makes no hidden classes once it was called often", async (name, path, bearer, body) => {
-  const log = join(folder, `${name}.log`);
-  await using gateway = await startProcess({
-    config,
-    node: ["--log-maps", `--logfile=${log}`, "--no-logfile-per-isolate"],
-  });
+])("%s makes no hidden classes once it was called often", async (_, path, bearer, body) => {
   const call = async (): Promise<void> => {
     for (let n = 0; n < CALLS; n++) {
       const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };
