@@ -10,7 +10,7 @@ const alone = [
   "test/traps/replies.test.ts",
   "test/wire/call/internal.test.ts",
 ];
-/** Databases, crashes, several gateways, upgrades, pages in a browser, and whatever takes long: `npm run test:slow`. */
+/** Databases, crashes, several gateways, upgrades, pages in a browser, Python, and whatever starts many processes or takes long: `npm run test:slow`. */
 const slow = ["test/**/*.slow.test.ts", "test/browser/*.test.ts"];
 /** They assert a time or an amount of memory, so they want a quiet machine: a part of `npm run bench`. */
 const bounds = "test/bench/bounds/*.test.ts";
