@@ -49,14 +49,16 @@ export const calling = <Options extends object, Args extends unknown[] = string[
       const address = await findAddress(options, process.env);
       const { Gateway } = await import("#generated/clients/typescript/src/index.ts");
       // Node 20 has no WebSocket of its own.
+      const { url, key, rpcToken, webhookToken, webhookPath } = address;
+      const clientOptions = { url, key, rpcToken, webhookToken, webhookPath, anonymous: true };
       const connect = async () => {
         const { WebSocket } = await import("ws");
-        return new Gateway({ ...address, anonymous: true, WebSocket }).rpc.connect();
+        return new Gateway({ ...clientOptions, WebSocket }).rpc.connect();
       };
       const refused = (credential: Credential): void => {
         address.refused = credential;
       };
-      const gateway = new Gateway({ ...address, anonymous: true, fetch: fetchFor(address, refused) });
+      const gateway = new Gateway({ ...clientOptions, fetch: fetchFor(address, refused) });
       try {
         await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
       } catch (error) {

@@ -339,6 +339,25 @@ describe("a mistake is reported", () => {
     }
   });
 
+  test("an unknown option of the client, and something in place of its options", () => {
+    const names =
+      "url, key, rpcToken, webhookToken, webhookPath, timeoutMs, maxRetries, headers, anonymous, fetch, WebSocket and reconnect";
+    for (const option of ["apiKey", "baseUrl", "Url", "toString", "__proto__x"])
+      expect(() => new Gateway({ key: "secret", [option]: "x" } as never)).toThrow(
+        new TypeError(`The client has no option \`${option}\`. Its options are ${names}.`),
+      );
+    expect(() => new RpcClient({ rpcToken: "t", token: undefined } as never)).toThrow(
+      "The client has no option `token`.",
+    );
+    expect(() => new RestClient({ key: "t", reconnect: { attempt: 1 } } as never)).toThrow(
+      "`reconnect` of the client has no option `attempt`. Its options are attempts, minMs, maxMs and onPause.",
+    );
+    for (const options of ["http://127.0.0.1:18789", null, ["x"], 7])
+      expect(() => new Gateway(options as never)).toThrow(
+        new TypeError(`The client takes an object with the options ${names}.`),
+      );
+  });
+
   test("an unknown option, or one in the wrong place", async () => {
     await using server = await answering([]);
     const { turns, chat, skills, rpc } = server.client;

@@ -70,7 +70,37 @@ const TOKENS = {
   webhook: ["the webhook token", "webhookToken", "WEBHOOK_TOKEN"],
 } as const;
 
+/** Every option, so that a misspelt one is refused: JavaScript would ignore it silently. */
+const OPTIONS: Record<keyof GatewayOptions, true> = {
+  url: true,
+  key: true,
+  rpcToken: true,
+  webhookToken: true,
+  webhookPath: true,
+  timeoutMs: true,
+  maxRetries: true,
+  headers: true,
+  anonymous: true,
+  fetch: true,
+  WebSocket: true,
+  reconnect: true,
+  restKey: true,
+};
+const RECONNECT: Record<keyof Reconnect, true> = { attempts: true, minMs: true, maxMs: true, onPause: true };
+
+/** Throws a TypeError that names the options. */
+function checkOptions(what: string, options: unknown, known: Record<string, true>): void {
+  const names = Object.keys(known).filter((name) => name !== "restKey");
+  const list = `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  if (typeof options !== "object" || options === null || Array.isArray(options))
+    throw new TypeError(`${what} takes an object with the options ${list}.`);
+  for (const name of Object.keys(options))
+    if (!Object.hasOwn(known, name)) throw new TypeError(`${what} has no option \`${name}\`. Its options are ${list}.`);
+}
+
 export function readSettings(options: GatewayOptions = {}): Settings {
+  checkOptions("The client", options, OPTIONS);
+  if (options.reconnect !== undefined) checkOptions("`reconnect` of the client", options.reconnect, RECONNECT);
   const url = addressOf(options.url ?? variable("GATEWAY_URL") ?? "http://127.0.0.1:18789");
   const tokens = {
     rest: tokenIn("key", options.key ?? options.restKey) ?? variable("REST_API_KEY"),
