@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { runCli } from "#test/cli/cli.ts";
 import { root, startProcess } from "#test/harness/process.ts";
 import { at, blocksOf, paste } from "./blocks.ts";
@@ -114,6 +115,44 @@ describe("docs/sdks.md", () => {
     const { stdout } = await run("python3", ["-c", at(gateway.url, block("docs/sdks.md", name))], { env });
     expect(stdout).toBe(printed);
   });
+});
+
+/** A package in place of FastAPI, which needs a registry: an application with routes and a lifespan, and a response with an iterator. */
+const FASTAPI = {
+  "__init__.py": `
+class FastAPI:
+    def __init__(self, lifespan):
+        self.lifespan, self.routes = lifespan, {}
+    def get(self, path):
+        return lambda handler: self.routes.setdefault(path, handler)
+`,
+  "responses.py": `
+class StreamingResponse:
+    def __init__(self, content, media_type):
+        self.content, self.media_type = content, media_type
+`,
+};
+/** Calls a route as FastAPI does: inside the lifespan, with the query as arguments, and sends each piece of the content. */
+const SERVE = `
+import asyncio
+async def serve():
+    async with app.lifespan(app):
+        for query in ({"message": "Hello"}, {"message": "Hello", "agent": "nobody"}):
+            response = await app.routes["/answer"](**query)
+            print(response.media_type, "".join([piece async for piece in response.content]))
+asyncio.run(serve())
+`;
+
+it("docs/sdks.md streams a reply from its application for FastAPI (with a package in its place)", async () => {
+  await using gateway = await startProcess({ env: secrets, config: { ...admin, agents } });
+  const folder = mkdtempSync(join(tmpdir(), "fastapi-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  mkdirSync(join(folder, "fastapi"));
+  for (const [file, text] of Object.entries(FASTAPI)) writeFileSync(join(folder, "fastapi", file), text);
+  const paths = [folder, join(root, "generated/clients/python/src")].join(delimiter);
+  const env = { ...process.env, ...secrets, GATEWAY_URL: gateway.url, PYTHONPATH: paths };
+  const { stdout } = await run("python3", ["-c", block("docs/sdks.md", "fastapi") + SERVE], { env });
+  expect(stdout).toMatch(/^text\/plain Hello\ntext\/plain There is no such agent \(req_\w+\)\.\n$/);
 });
 
 describe("docs/deploying.md", () => {
