@@ -163,8 +163,11 @@ browserTests(({ open }) => {
       await page.getByRole("dialog", { name: "Send system.reload?" }).waitFor();
     });
 
-    it("MUST disable a method that a REST key may not call, and say why", async () => {
+    it("MUST disable a method that a REST key may not call, and one that takes a sign-in code, and say why", async () => {
       await using gateway = await startPages();
+      await using signedIn = await open(gateway, { path: "/console/api?call=codes.redeem" });
+      await signedIn.getByText("It takes a sign-in code in place of a token.").first().waitFor();
+      expect(await signedIn.getByRole("button", { name: /^Send/ }).getAttribute("aria-disabled")).toBe("true");
       await using page = await open(gateway, { path: "/console/api?call=agent.list", token: TOKENS.admin });
       const send = page.getByRole("button", { name: /^Send/ });
       await send.waitFor();

@@ -41,6 +41,11 @@ describe("the calls of the gateway's own specs", () => {
       expect.stringContaining("REST alone"),
     ]);
     expect(why("hooks.wake", "console")).toContain("webhook token");
+    for (const who of ["console", "admin"] as const)
+      expect(why("codes.redeem", who)).toBe(
+        "It takes a sign-in code in place of a token. codes.create makes one for another browser; the console redeems it when its link is opened there.",
+      );
+    expect([why("codes.create", "console"), why("codes.create", "admin")]).toEqual([undefined, undefined]);
   });
 
   it("tell what changes something from what only reads", () => {

@@ -130,6 +130,8 @@ export const whyNotCallable = ({ identities, surface, id }: ApiCall, who: "conso
   if (who === "admin" && identities.includes("restKey")) return undefined;
   if (id.startsWith("hooks."))
     return "It takes the webhook token or a signature. The Webhooks page sends a test webhook.";
+  if (identities.includes("signInCode"))
+    return "It takes a sign-in code in place of a token. codes.create makes one for another browser; the console redeems it when its link is opened there.";
   if (surface === "rpc" || identities.includes("rpcToken"))
     return "A REST key opens REST alone. Sign in with the console token to use this.";
   return "It takes the console token alone. Sign in with it to use this.";

@@ -1,7 +1,7 @@
 import { commandOf, isPrintable, printfOf } from "./shell.ts";
 
 /** A variable of the reader's shell that holds a secret of the gateway. */
-export type SecretVariable = "REST_API_KEY" | "RPC_TOKEN" | "WEBHOOK_TOKEN";
+export type SecretVariable = "REST_API_KEY" | "RPC_TOKEN" | "WEBHOOK_TOKEN" | "SIGN_IN_CODE";
 
 /** A request that a curl command can repeat. */
 type CurlRequest = {

@@ -139,6 +139,7 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
 /** The variable of the token that a call takes. */
 const secretOf = ({ identities, surface }: ApiCall): SecretVariable | undefined => {
   if (identities.length === 0) return undefined;
+  if (identities.includes("signInCode")) return "SIGN_IN_CODE";
   if (surface === "rpc" || identities.includes("rpcToken")) return "RPC_TOKEN";
   return identities.includes("webhookBearer") ? "WEBHOOK_TOKEN" : "REST_API_KEY";
 };
