@@ -1,8 +1,13 @@
+import { BackendError } from "#kit/errors.ts";
+import { ANSWER_LIMITS, limitPassed } from "#kit/json-limits.ts";
+
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
 
-/** The value of a JSON text; undefined if the text is no JSON. */
+/** The value of a JSON text from an agent or a model; undefined if it is not JSON. Throws a BackendError past the limits for values. */
 export const jsonOf = (text: string): unknown => {
+  const passed = limitPassed(text, ANSWER_LIMITS);
+  if (passed !== undefined) throw new BackendError(`the agent's answer ${passed}`);
   try {
     return JSON.parse(text);
   } catch {

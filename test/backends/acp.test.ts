@@ -179,6 +179,7 @@ describe("an agent that speaks ACP, when it fails,", () => {
     ["greets people", "banner:", /no message of its protocol/, false],
     ["is not there", "well:", "the agent's program cannot be started", false, { run: ["no-such-program"] }],
     ["writes garbage", "well:do: garbage", /no message of its protocol/, false],
+    ["writes a message of too many values", "well:do: values", /holds more than 100000 values/, false],
     ["writes a line without end", "well:do: huge", /longer than 16 MiB/, false],
     ["ends in a message", "well:do: half", "the agent's program ended with 7", false],
     ["ends before it says anything", "well:do: exit", "the agent's program ended with 7", true],

@@ -221,6 +221,18 @@ describe("what a service answers", () => {
 });
 
 describe("a service that goes wrong", () => {
+  it("F34: MUST fail when its answer would keep others waiting while it is parsed", async () => {
+    const values = `[${"0,".repeat(100_000)}0]`;
+    const many = "the agent's answer holds more than 100000 values";
+    next = { headers: { "content-type": "application/json" }, body: [`{"reply":"a","more":${values}}`] };
+    expect(await failureOf(run(any.url))).toMatchObject({ name: "BackendError", message: many });
+    next = { headers: { "content-type": "text/event-stream" }, body: [`data: {"text":"a","more":${values}}\n\n`] };
+    expect(await failureOf(run(any.url))).toMatchObject({ message: many });
+    const nested = `{"reply":"hi","more":${"[".repeat(2_000)}${"]".repeat(2_000)}}`;
+    next = { headers: { "content-type": "application/json" }, body: [nested] };
+    expect((await failureOf(run(any.url))).message).toBe("the agent's answer is nested deeper than 1000 levels");
+  });
+
   /** What only a limit of the core's ends. */
   const endless: Fault[] = [...HANGING, "a body without end"];
   it.each((Object.keys(FAULTS) as Fault[]).filter((fault) => !endless.includes(fault)))(

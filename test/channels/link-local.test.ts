@@ -62,6 +62,7 @@ it("F32: a server of tools is not looked for at a link-local address", async () 
     clock: systemClock,
     longestMs: 1_000,
     mayTell: () => true,
+    refuse: () => {},
   });
   await expect(transport.send({ jsonrpc: "2.0", id: 1, method: "ping" })).rejects.toThrow(WORDS);
   await close();

@@ -141,6 +141,17 @@ describe("a server of tools over HTTP", () => {
     expect(missing[0]?.reason).toContain(reason);
   });
 
+  it.each(["stream", "json"] as const)(
+    "F35: MUST fail a call whose answer has too many values: in a %s",
+    async (how) => {
+      await using server = await serve({ how });
+      await using files = open(server.reach);
+      const reason = "The call failed: it sent a message that holds more than 100000 values, and was ended.";
+      await expect(files.call("values")).rejects.toThrow(reason);
+      expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    },
+  );
+
   it("F28: is told of hops in a header, too", async () => {
     await using server = await serve({ how: "json" });
     await using files = open(server.reach);
@@ -161,6 +172,7 @@ describe("a server of tools over HTTP", () => {
       clock: systemClock,
       longestMs: 100,
       mayTell: () => true,
+      refuse: () => {},
     });
     await transport.start();
     await transport.send({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "say", arguments: {} } });
@@ -199,6 +211,7 @@ describe("a server of tools over HTTP", () => {
       clock: systemClock,
       longestMs: 10_000,
       mayTell: () => true,
+      refuse: () => {},
     });
     let [heard, inTurn, most] = [0, 0, 0];
     const count = () => {

@@ -35,7 +35,7 @@ describe("a server of tools over standard input and output", () => {
   });
 
   it("offers no more than 500 tools", async () => {
-    await using files = open(program("crowd"));
+    await using files = open(program("thousands"));
     expect(await files.names()).toHaveLength(500);
   });
 
@@ -116,6 +116,15 @@ describe("a server of tools over standard input and output", () => {
     expect(await files.call("say", { text: "a" })).toBe("You said a.");
   });
 
+  it("F35: MUST be ended when a message would keep others waiting while it is parsed, and is opened again", async () => {
+    const reason = "it sent a message that holds more than 100000 values, and was ended";
+    await using files = open(program("good"));
+    await expect(files.call("values")).rejects.toThrow(`The call failed: ${reason}.`);
+    expect(await files.call("say", { text: "a" })).toBe("You said a.");
+    await using crowd = open(program("crowd"));
+    expect((await crowd.source.tools(signal, 0)).missing).toEqual([{ server: "files", reason }]);
+  });
+
   it("F35: MUST be left out when it asks too much at its start", async () => {
     await using files = open(program("floods"));
     const reason = "it sent too many requests of its own, and was ended";
@@ -147,9 +156,12 @@ describe("a server of tools over standard input and output", () => {
     await expect(call).rejects.toThrow("stopped");
   });
 
-  it.each(["crash", "endless"])("is started again after %s", async (how) => {
+  it.each([
+    ["crash", "it has ended"],
+    ["endless", "it sent a message of more than 16 MiB, and was ended"],
+  ])("is started again after %s", async (how, reason) => {
     await using files = open(program("good"));
-    await expect(files.call(how)).rejects.toThrow("it has ended");
+    await expect(files.call(how)).rejects.toThrow(reason);
     expect(await files.call("say", { text: "again" })).toBe("You said again.");
   });
 

@@ -24,6 +24,7 @@ const TOOLS = [
   "flood",
   "ask",
   "tell",
+  "values",
   "a.name/of another world",
 ];
 
@@ -42,6 +43,7 @@ const CALLS = {
       { type: "resource_link", uri: "file:///b.txt", name: "b" },
     ],
   }),
+  values: () => ({ content: [], structuredContent: { values: Array.from({ length: 100_000 }, () => 0) } }),
   structured: () => ({ content: [], structuredContent: { total: 3 } }),
   env: () => ({ content: [{ type: "text", text: Object.keys(process.env).sort().join(" ") }] }),
 };
@@ -73,7 +75,8 @@ const resultOf = (method, params, how) => {
         tools: [{ ...tool("large"), inputSchema: large }, { ...tool("wordy", "x".repeat(70_000)) }, tool("say")],
       };
     }
-    if (how === "crowd") return { tools: Array.from({ length: 100_000 }, (_, n) => tool(`tool-${n}`, "x")) };
+    const crowd = { crowd: 100_000, thousands: 10_000 }[how];
+    if (crowd) return { tools: Array.from({ length: crowd }, (_, n) => tool(`tool-${n}`, "x")) };
     const names = how === "many" ? Array.from({ length: 60 }, (_, n) => `tool-${n}`) : TOOLS;
     const page = how === "many" ? 25 : names.length;
     const next = from + page < names.length ? { nextCursor: String(from + page) } : {};

@@ -3,6 +3,7 @@ import { BackendError } from "#kit/errors.ts";
 import { createLineCutter, LineTooLong } from "#kit/programs/lines.ts";
 import { outputOf } from "#kit/programs/output.ts";
 import type { RunningProgram } from "#kit/programs/start.ts";
+import { jsonOf } from "../json.ts";
 
 const LINE_BYTES = 16 * 1024 * 1024;
 /** The number of the agent's requests that may wait for an answer. An agent that has more does not read its answers. */
@@ -81,8 +82,10 @@ const messageIn = (line: Buffer): Message | undefined => {
   if (line.length <= 1 && line.toString().trim() === "") return undefined;
   let message: unknown;
   try {
-    message = JSON.parse(decoder.decode(line));
-  } catch {}
+    message = jsonOf(decoder.decode(line));
+  } catch (error) {
+    if (error instanceof BackendError) throw error;
+  }
   if ((Object(message) as { jsonrpc?: unknown }).jsonrpc === "2.0") return message as Message;
   throw new BackendError("the agent's program wrote something that is no message of its protocol");
 };

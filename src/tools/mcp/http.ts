@@ -3,8 +3,10 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { Clock } from "#kit/clock.ts";
 import { HOPS_HEADER, HOPS_KEY } from "#kit/hops.ts";
+import { ANSWER_LIMITS, limitPassed } from "#kit/json-limits.ts";
 import { ask, MIB, openAgent } from "#outbound/ask.ts";
 import { headOf, isEventStream, requestOf, responseOf, rewritten } from "#outbound/fetch.ts";
+import type { Sent } from "#outbound/server-events.ts";
 import { statusWords } from "#outbound/words.ts";
 
 const CONNECT_MS = 10_000;
@@ -23,11 +25,19 @@ type HttpReach = {
   longestMs: number;
   /** Reports one more event of a stream; false if it is one too many. */
   mayTell: () => boolean;
+  /** Ends the server because of what it sent. */
+  refuse: (what: string) => void;
 };
 
 /** The protocol over streamable HTTP. */
-export const openHttpTransport = ({ url, headers, clock, longestMs, mayTell }: HttpReach) => {
+export const openHttpTransport = ({ url, headers, clock, longestMs, mayTell, refuse }: HttpReach) => {
   const agent = openAgent(CONNECT_MS);
+  const requireWithin = (message: string): void => {
+    const passed = limitPassed(message, ANSWER_LIMITS);
+    if (passed === undefined) return;
+    refuse(`a message that ${passed}`);
+    throw new Error("it sent a message that is too large");
+  };
   const bounded = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const request = requestOf(input, init);
     const hops = hopsOfMessage(request.body);
@@ -43,12 +53,14 @@ export const openHttpTransport = ({ url, headers, clock, longestMs, mayTell }: H
       throw new Error(`it ${statusWords(status)}`);
     }
     if (isEventStream(answer)) {
-      const check = () => {
+      const check = (event: Sent) => {
         if (!mayTell()) throw new Error("it sent too many messages");
+        if (event !== "comment") requireWithin(event.data);
       };
       return responseOf(answer, rewritten(answer, { all: Number.POSITIVE_INFINITY, one: most }, check));
     }
     const text = await answer.text(most);
+    requireWithin(text);
     if (messagesIn(text) > MOST_MESSAGES)
       throw new Error(`it answered with more than ${MOST_MESSAGES} messages at once`);
     return new Response(NO_BODY.has(status) ? null : text, headOf(answer));

@@ -211,13 +211,17 @@ const connect = async (
       credit.spend();
       return true;
     }
-    excess = `it sent too many ${what}, and was ended`;
-    if (hasStarted) parts.failed(excess);
-    void end();
+    refuse(`too many ${what}`);
     return false;
   };
+  const refuse = (what: string): void => {
+    if (excess !== undefined) return;
+    excess = `it sent ${what}, and was ended`;
+    if (hasStarted) parts.failed(excess);
+    void end();
+  };
   const mayTell = () => may(messages, "messages");
-  const { transport, close } = openTransport({ reach, callMs }, { ...parts, mayTell });
+  const { transport, close } = openTransport({ reach, callMs }, { ...parts, mayTell, refuse });
   const client = new Client({ name: "agent-gateway", version }, { capabilities: {} });
   client.onclose = onGone;
   // An error in a single message is no reason to end, and a call that waits for an answer has its own time limit.
@@ -292,7 +296,7 @@ const refresher = (client: Client, connection: Connection) => {
 
 const openTransport = (
   { reach, callMs }: Pick<ServerSettings, "reach" | "callMs">,
-  parts: ServerParts & { mayTell: () => boolean },
+  parts: ServerParts & { mayTell: () => boolean; refuse: (what: string) => void },
 ): { transport: Transport; close: () => Promise<void> } => {
   if (reach.type === "http") {
     const longestMs = Math.max(callMs, START_MS) + LATE_MS;

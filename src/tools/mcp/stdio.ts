@@ -1,14 +1,15 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { Clock } from "#kit/clock.ts";
-import { createLineCutter } from "#kit/programs/lines.ts";
+import { ANSWER_LIMITS, limitPassed } from "#kit/json-limits.ts";
+import { createLineCutter, LineTooLong } from "#kit/programs/lines.ts";
 import { outputOf } from "#kit/programs/output.ts";
 import type { Program } from "#kit/programs/program.ts";
 import { type RunningProgram, startProgram } from "#kit/programs/start.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
 
-/** The longest message, which is one line. A server that writes a longer one has gone wrong. */
-const LINE_BYTES = 16 * 1024 ** 2;
+/** The longest message, which is one line. A server that writes a longer one is ended. */
+const LINE_MIB = 16;
 
 /** The limit on unread answers: a server that sends requests and reads no answers is ended past it. */
 const UNREAD_BYTES = 16 * 1024 ** 2;
@@ -18,25 +19,30 @@ type StdioParts = {
   say: (said: StderrLine) => void;
   /** Reports one more line; false if it is one too many. */
   mayTell: () => boolean;
+  /** Ends the server because of what it sent. */
+  refuse: (what: string) => void;
 };
 
 /** The protocol over the standard input and output of a program. The transport starts the program and ends it. */
-export const openStdioTransport = (program: Program, { clock, say, mayTell }: StdioParts): Transport => {
+export const openStdioTransport = (program: Program, { clock, say, mayTell, refuse }: StdioParts): Transport => {
   let running: RunningProgram | undefined;
   let closing: Promise<void> | undefined;
 
   const read = async (started: RunningProgram): Promise<void> => {
-    const lines = createLineCutter(LINE_BYTES);
+    const lines = createLineCutter(LINE_MIB * 1024 ** 2);
     try {
       for await (const bytes of outputOf(started, clock)) {
         for (const line of lines.push(bytes)) {
           if (!mayTell()) return;
-          const message = messageOf(line);
+          const text = line.toString("utf8");
+          const passed = limitPassed(text, ANSWER_LIMITS);
+          if (passed !== undefined) return refuse(`a message that ${passed}`);
+          const message = messageOf(text);
           if (message) transport.onmessage?.(message);
         }
       }
-    } catch {
-      // A line that is too long is the end of the server.
+    } catch (error) {
+      if (error instanceof LineTooLong) return refuse(`a message of more than ${LINE_MIB} MiB`);
     }
     await transport.close();
   };
@@ -67,9 +73,9 @@ export const openStdioTransport = (program: Program, { clock, say, mayTell }: St
 };
 
 /** A message of the protocol; undefined for any other line, because programs often print other text. */
-const messageOf = (line: Buffer): JSONRPCMessage | undefined => {
+const messageOf = (line: string): JSONRPCMessage | undefined => {
   try {
-    const message = JSON.parse(line.toString("utf8")) as { jsonrpc?: unknown } | null;
+    const message = JSON.parse(line) as { jsonrpc?: unknown } | null;
     return message?.jsonrpc === "2.0" ? (message as JSONRPCMessage) : undefined;
   } catch {
     return undefined;

@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setImmediate as breathe } from "node:timers/promises";
 import { GatewayError } from "#kit/errors.ts";
+import { limitPassed } from "#kit/json-limits.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
-import { limitPassed } from "./json-limits.ts";
 import { placeOfFault } from "./json-place.ts";
 
 const NOTHING = Buffer.alloc(0);
@@ -84,9 +84,12 @@ export const parseLargeText = async (text: string): Promise<unknown> => {
   return parsed;
 };
 
+/** To parse and check a body of more values would keep others waiting. */
+const MOST = { depth: 64, values: 10_000 };
+
 const requireWithin = (text: string): void => {
-  const passed = limitPassed(text);
-  if (passed !== undefined) throw new GatewayError("invalid-request", passed);
+  const passed = limitPassed(text, MOST);
+  if (passed !== undefined) throw new GatewayError("invalid-request", `The body ${passed}.`);
 };
 
 const parse = (text: string): unknown => {

@@ -1,6 +1,6 @@
 import { errors } from "#generated/errors.ts";
 import type { GatewayError } from "#kit/errors.ts";
-import { memberOf, partsOf } from "#wire/call/json-limits.ts";
+import { memberOf, partsOf } from "#kit/json-limits.ts";
 import { retryOf } from "#wire/call/problem.ts";
 
 /** A text that came in, known to be JSON, and the text of each call of a batch in it. */

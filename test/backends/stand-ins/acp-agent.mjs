@@ -128,6 +128,10 @@ const DEEDS = {
     await write('{"jsonrpc":"2.0","method":"session/upd');
     process.exit(7);
   },
+  values: async () => {
+    process.stdout.write(`{"jsonrpc":"2.0","method":"x","params":[${"0,".repeat(100_000)}0]}\n`);
+    await new Promise(() => {});
+  },
   huge: async () => {
     for (;;) await write("x".repeat(1_000_000));
   },

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { limitPassed, memberOf, partsOf } from "#wire/call/json-limits.ts";
+import { limitPassed as limitOf, memberOf, partsOf } from "#kit/json-limits.ts";
+
+const limitPassed = (text: string) => limitOf(text, { depth: 64, values: 10_000 });
 
 describe("the parts of a JSON text", () => {
   const piece = fc.constantFrom('"', "\\", ",", ":", "[", "}", "x", "∢", "😀", "\\\\".repeat(32));
@@ -23,7 +25,7 @@ describe("the parts of a JSON text", () => {
   });
 });
 
-describe("the limits of a body", () => {
+describe("the limits of a JSON text", () => {
   const long = "x".repeat(200);
 
   test("look at no bracket and no comma in a string, however long it is and whatever is escaped in it", () => {
@@ -35,18 +37,16 @@ describe("the limits of a body", () => {
 
   test("look at all that comes after a string", () => {
     for (const inside of [long, `${long}\\\\`, `\\"${long}\\"${long}`])
-      expect(limitPassed(`["${inside}",${"[".repeat(64)}`)).toBe("The body is nested deeper than 64 levels.");
+      expect(limitPassed(`["${inside}",${"[".repeat(64)}`)).toBe("is nested deeper than 64 levels");
   });
 
   test("look at all that comes after a number, however long it is", () => {
     for (const length of [1, 31, 32, 33, 1_000]) {
       const number = "1".repeat(length);
-      expect(limitPassed(`[${number},${"[".repeat(64)}${" ".repeat(20_000)}`)).toBe(
-        "The body is nested deeper than 64 levels.",
-      );
+      expect(limitPassed(`[${number},${"[".repeat(64)}${" ".repeat(20_000)}`)).toBe("is nested deeper than 64 levels");
       const numbers = Array.from({ length: 9_999 }, () => number);
       expect(limitPassed(`[${numbers.join(",")}]`)).toBeUndefined();
-      expect(limitPassed(`[${numbers.join(",")},1,1]`)).toBe("The body holds more than 10000 values.");
+      expect(limitPassed(`[${numbers.join(",")},1,1]`)).toBe("holds more than 10000 values");
       expect(limitPassed(`{"a" : ${number.repeat(100)} , "b":"${"[,".repeat(9_000)}"}`)).toBeUndefined();
     }
   });
@@ -54,6 +54,6 @@ describe("the limits of a body", () => {
   test("are not passed by as many strings as 10 000 values may have", () => {
     const pairs = Array.from({ length: 9_999 }, (_, n) => `"${n}":"${n}"`);
     expect(limitPassed(`{${pairs.join(",")}}`)).toBeUndefined();
-    expect(limitPassed(`{${pairs.join(",")},"a":"a","b":"b"}`)).toBe("The body holds more than 10000 values.");
+    expect(limitPassed(`{${pairs.join(",")},"a":"a","b":"b"}`)).toBe("holds more than 10000 values");
   });
 });

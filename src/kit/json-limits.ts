@@ -6,24 +6,26 @@ const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
-const DEPTH_LIMIT = 64;
-/** A body of more values would stand in everybody's way while it is parsed and checked: 80 000 keys took 90 ms. */
-const VALUES_LIMIT = 10_000;
-/** A comma or a bracket comes before each value but the first, and so before each two strings. */
-const STRINGS_LIMIT = 2 * (VALUES_LIMIT + 1);
+/** The most levels and values of a JSON text. JSON of many small values takes long to parse, whatever its length. */
+export type JsonLimits = { depth: number; values: number };
+
+/** The limits of JSON that an agent, a model or a tool server sends: those in `limitPassed` of a large message that is honest. */
+export const ANSWER_LIMITS: JsonLimits = { depth: 1_000, values: 100_000 };
 
 /** True if a text has too few brackets to be nested too deep. Brackets within strings count, too. */
-const hasFewBrackets = (text: string): boolean => {
-  if (text.length < DEPTH_LIMIT * 2) return true;
+const hasFewBrackets = (text: string, most: number): boolean => {
+  if (text.length < most * 2) return true;
   let found = 0;
-  for (let at = text.indexOf("{"); at >= 0 && found <= DEPTH_LIMIT; at = text.indexOf("{", at + 1)) found++;
-  for (let at = text.indexOf("["); at >= 0 && found <= DEPTH_LIMIT; at = text.indexOf("[", at + 1)) found++;
-  return found <= DEPTH_LIMIT;
+  for (let at = text.indexOf("{"); at >= 0 && found <= most; at = text.indexOf("{", at + 1)) found++;
+  for (let at = text.indexOf("["); at >= 0 && found <= most; at = text.indexOf("[", at + 1)) found++;
+  return found <= most;
 };
 
-/** The limit that a body passes, as a sentence. Most bodies are too short, and have too few brackets, to need the count. */
-export const limitPassed = (text: string): string | undefined => {
-  if (text.length < VALUES_LIMIT && hasFewBrackets(text)) return undefined;
+/** The limit that a JSON text passes, in words after its name. Most texts are too short, and have too few brackets, to need the count. */
+export const limitPassed = (text: string, most: JsonLimits): string | undefined => {
+  if (text.length < most.values && hasFewBrackets(text, most.depth)) return undefined;
+  // A comma or a bracket comes before each value but the first, and so before each two strings.
+  const mostStrings = 2 * (most.values + 1);
   let depth = 0;
   let values = 0;
   let strings = 0;
@@ -31,24 +33,24 @@ export const limitPassed = (text: string): string | undefined => {
     const unit = text.charCodeAt(at);
     if (unit === QUOTE) {
       // Not JSON, as each value has a text at most, and a name: JSON.parse finds out at once.
-      if (++strings > STRINGS_LIMIT) return undefined;
+      if (++strings > mostStrings) return undefined;
       at = endOfString(text, at) - 1;
     } else if (unit === OPEN_BRACKET || unit === OPEN_BRACE) {
-      if (++depth > DEPTH_LIMIT) return `The body is nested deeper than ${DEPTH_LIMIT} levels.`;
+      if (++depth > most.depth) return `is nested deeper than ${most.depth} levels`;
       values++;
     } else if (unit === CLOSE_BRACKET || unit === CLOSE_BRACE) depth--;
     else if (unit === COMMA) values++;
-    if (values > VALUES_LIMIT) return `The body holds more than ${VALUES_LIMIT} values.`;
+    if (values > most.values) return `holds more than ${most.values} values`;
   }
   return undefined;
 };
 
 /** The end of the JSON string that begins at a quote: behind its other quote, or the end of the text if it has none. */
 const endOfString = (text: string, quote: number): number => {
-  for (let at = quote + 1; at < text.length; at++) {
-    const unit = text.charCodeAt(at);
-    if (unit === QUOTE) return at + 1;
-    if (unit === BACKSLASH) at++;
+  for (let end = text.indexOf('"', quote + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let slash = end;
+    while (text.charCodeAt(slash - 1) === BACKSLASH) slash--;
+    if ((end - slash) % 2 === 0) return end + 1;
   }
   return text.length;
 };
