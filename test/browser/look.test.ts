@@ -114,10 +114,10 @@ browserTests(({ open }) => {
         });
         await using page = await open(gateway, { token: "", colorScheme, viewport: { width: 360, height: 740 } });
         await page.getByRole("heading", { name: "Sign in", exact: true }).waitFor();
-        const found = [...(await faultsOf(page))];
+        const found = [...(await faultsOf(page, colorScheme))];
         await page.evaluate(`location.hash = "#code=${await codeFor(gateway.url, TOKENS.admin)}"`);
         await page.getByRole("heading", { name: "Sign in as " }).waitFor();
-        found.push(...(await faultsOf(page)));
+        found.push(...(await faultsOf(page, colorScheme)));
         expect(found).toEqual([]);
         expect(await page.evaluate(WIDER)).toBe(0);
       },
