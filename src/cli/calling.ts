@@ -4,7 +4,7 @@ import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { type Address, type AddressOptions, findAddress } from "./address.ts";
 import { type Credential, fetchFor } from "./credentials.ts";
 import { CliError, INTERRUPTED, NOT_ALLOWED } from "./failures.ts";
-import type { OutputOptions } from "./output.ts";
+import { type OutputOptions, oneLine } from "./output.ts";
 
 export type CallOptions = AddressOptions & OutputOptions;
 
@@ -72,7 +72,7 @@ export const reasonOf = (error: unknown, { unused, refused, url }: Address): unk
   const { name, detail, requestId } = error as { name?: string; detail?: string; requestId?: string };
   if (name === "unauthenticated" && refused)
     return new CliError(
-      `The gateway at ${url} does not accept ${refused.name}. (${name}, ${requestId})`,
+      `The gateway at ${url} does not accept ${refused.name}. (${oneLine([name, ...(requestId ? [requestId] : [])].join(", "))})`,
       NOT_ALLOWED,
       "agent-gateway doctor",
     );

@@ -246,6 +246,10 @@ try:
     await gateway.chat.send(mesage="x")
 except TypeError as error:
     show(str(error))
+try:
+    AsyncGateway(key="k", api_key="x")
+except TypeError as error:
+    show(str(error))
 `,
     );
     const [page, bad, half, newer, rpc, refused, nowhere, none, nothing, anonymous, ...urls] = shown as {
@@ -277,6 +281,7 @@ except TypeError as error:
       ["http://", "http://a b", "http://x:port"].map((url) => expect.stringContaining(`"${url}" is not a url`)),
     );
     expect(urls[5]).toContain("unexpected keyword argument 'mesage'");
+    expect(urls[6]).toContain("unexpected keyword argument 'api_key'");
   });
 
   test("fail a call that takes too long", async () => {
