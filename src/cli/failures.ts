@@ -17,8 +17,8 @@ export class CliError extends Error {
   readonly exitCode: number;
   readonly next: string | undefined;
 
-  constructor(message: string, exitCode = FAILED, next?: string) {
-    super(message);
+  constructor(message: string, exitCode = FAILED, next?: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause });
     this.exitCode = exitCode;
     this.next = next;
   }
@@ -30,6 +30,15 @@ export class UsageError extends CliError {
     super(message, USAGE, next);
   }
 }
+
+/** An answer of another shape than the contract's. */
+export const notAReply = (url: string, cause?: unknown): CliError =>
+  new CliError(
+    `The server at ${url} answered something that is not a gateway's reply.`,
+    UNREACHABLE,
+    "name the gateway's own address: --url URL",
+    cause,
+  );
 
 /** A failure that the gateway or its client has named. The class itself is not loaded here. */
 const isGatewayError = (error: unknown): error is GatewayError =>

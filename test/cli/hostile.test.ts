@@ -1,12 +1,13 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { everyCommand, nameOf } from "#cli/command-tree.ts";
-import { createProgram, run } from "#cli/run.ts";
+import { createProgram } from "#cli/run.ts";
 import { visible } from "#kit/visible.ts";
 import { emptyFolder, startCli } from "./cli.ts";
 import { type Attack, type Mode, startHostileGateway } from "./hostile-gateway.ts";
+import { captured, printed } from "./in-process.ts";
 
 /** The characters that control a terminal or change the writing direction. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not come
@@ -94,33 +95,6 @@ const ONCE = ["health", "doctor", "api", "diagnostics"];
 /** Without our styles, and without the time of day. */
 const settled = ({ out, err }: { out: string; err: string }): string[] =>
   [out, err].map((text) => text.replace(STYLES, "").replace(/"at": "[^"]+"|\d\d:\d\d:\d\d/, ""));
-
-/** Runs a command in this process, and gives what it printed. */
-const printed = (args: readonly string[]) => captured(() => run(args));
-
-const captured = async (act: () => Promise<void>): Promise<{ out: string; err: string }> => {
-  let [out, err] = ["", ""];
-  const spies = [
-    vi.spyOn(process.stdout, "write").mockImplementation((text) => {
-      out += text;
-      return true;
-    }),
-    vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-      err += text;
-      return true;
-    }),
-  ];
-  const isOurs = new Set(process.listeners("SIGINT"));
-  try {
-    await act();
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-    for (const listener of process.listeners("SIGINT")) if (!isOurs.has(listener)) process.off("SIGINT", listener);
-    process.stdout.removeAllListeners("error");
-    process.exitCode = undefined;
-  }
-  return { out, err };
-};
 
 const attacks = fc
   .array(

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Address } from "../address.ts";
 import { calling, reasonOf } from "../calling.ts";
 import type { Credential } from "../credentials.ts";
-import { UsageError } from "../failures.ts";
+import { notAReply, UsageError } from "../failures.ts";
 import { isTerminal, print, say } from "../terminal.ts";
 
 const PAGES: Record<string, string> = { dlv: "d", turn: "t", evt: "e" };
@@ -43,7 +43,10 @@ const codeOf = async (address: Address, credential: Credential, signal: AbortSig
   try {
     const { Gateway } = await import("#generated/clients/typescript/src/index.ts");
     const gateway = new Gateway({ url: address.url, key: credential.token });
-    return (await gateway.codes.create({ signal })).code;
+    const { code } = await gateway.codes.create({ signal });
+    // The code goes to a program as part of a link.
+    if (typeof code !== "string" || !/^[\w-]+$/.test(code)) throw notAReply(address.url);
+    return code;
   } catch (error) {
     const { name } = error as Error;
     if (name !== "forbidden" && name !== "not-found") throw reasonOf(error, { ...address, refused: credential });
