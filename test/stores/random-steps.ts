@@ -10,8 +10,8 @@ import type {
   Store,
 } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
+import { allAnswers } from "./all-answers.ts";
 import { eventOrder, STREAM_KEEP, waiting } from "./inbound.ts";
-import { allAnswers } from "./upgrade/all-answers.ts";
 import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, used, usedMore, type World } from "./world.ts";
 
 const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d"];

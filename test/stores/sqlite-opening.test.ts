@@ -1,14 +1,13 @@
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { migrations } from "#store/sqlite/migrations/all.ts";
+import { migrations, start } from "#store/sqlite/schema.ts";
 import { createSqliteStore } from "#store/sqlite/sqlite.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
-import { migrate, newestOf } from "#store/sqlite/worker/migrate.ts";
+import { newestOf } from "#store/sqlite/worker/migrate.ts";
 import type { StoreNotice } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { newPath, openSqlite, pathOf, sqlite, workerUrl } from "./sqlite-engine.ts";
-import { makeOldFile } from "./upgrade/old-sqlite.ts";
 import { LEASE_MS, LOST, openWorld } from "./world.ts";
 
 const NEWEST = newestOf(migrations);
@@ -29,6 +28,15 @@ describe("opening a SQLite store", () => {
     write(path, `PRAGMA user_version = ${NEWEST + 1}`);
     await expect(open(path)).rejects.toThrow(
       `The SQLite file ${path} was written by a newer gateway: it has version ${NEWEST + 1}, this one knows ${NEWEST}.`,
+    );
+  });
+
+  it("refuses a file from before the first released version", async () => {
+    const path = newPath();
+    await (await open(path))[Symbol.asyncDispose]();
+    write(path, `PRAGMA user_version = ${start.version - 1}`);
+    await expect(open(path)).rejects.toThrow(
+      `The SQLite file ${path} is from before 0.2.0: it has version 3, and this gateway takes 4 and later. Set store.path to another file.`,
     );
   });
 
@@ -80,20 +88,6 @@ describe("opening a SQLite store", () => {
     await expect(open(path)).rejects.toThrow(`is in use by another gateway: it holds ${path}.lock.`);
     await store[Symbol.asyncDispose]();
     await (await open(path))[Symbol.asyncDispose]();
-  });
-
-  it("brings a file of every earlier version to the newest", async () => {
-    for (let version = 1; version < NEWEST; version++) {
-      const path = newPath();
-      const db = makeOldFile(path, version);
-      const newest = openDatabase(join(dirname(path), "newest.db"));
-      migrate(newest, "newest", 1);
-      migrate(db, path, 1);
-      const schema = (of: typeof db) => of.query("SELECT name, sql FROM sqlite_schema ORDER BY name").all([]);
-      expect(schema(db)).toEqual(schema(newest));
-      expect(db.query("PRAGMA user_version").get([])).toEqual([NEWEST]);
-      for (const one of [db, newest]) one.close();
-    }
   });
 
   it("keeps the epoch of its file, and gives another file another one", async () => {

@@ -32,9 +32,8 @@ export const migrate = async (
   await takeLock(client, lockWaitMs);
   try {
     await client.query("set client_min_messages = warning");
-    // Gateways of earlier versions keep the digest of their functions in it.
     await client.query(`create table if not exists gateway_migrations (
-      version integer primary key, functions text, oldest integer not null, made timestamptz not null default now())`);
+      version integer primary key, oldest integer not null, made timestamptz not null default now())`);
     const { rows: known } = await client.query(
       "select version, oldest from gateway_migrations order by version desc limit 1",
     );
@@ -45,13 +44,18 @@ export const migrate = async (
         `Its schema is of version ${version}, which needs a newer gateway than this one (which knows ${newest}).`,
       );
     }
+    const first = migrations[0]?.version ?? 0;
+    if (version > 0 && version < first) {
+      throw refusal(
+        `Its schema is from before 0.2.0: it has version ${version}, and this gateway takes ${first} and later. Give it a schema of its own.`,
+      );
+    }
     const steps = migrations.filter((step) => step.version > version);
     let at: number = version;
     for (const step of steps) {
       await inTransaction(client, at, step.version, async () => {
         await client.query(step.sql);
-        // A gateway of a version before lacks its functions in a schema that never had them.
-        const row = [step.version, version === 0 ? newest : step.oldest];
+        const row = [step.version, step.oldest];
         await client.query("insert into gateway_migrations (version, oldest) values ($1, $2)", row);
       });
       at = step.version;

@@ -7,14 +7,14 @@ const OUT = join(root, `node_modules/.cache/agent-gateway-next-${process.pid}`);
 
 /** The lists of migrations, and what stands in their place in the version to come. */
 const INSTEAD: Readonly<Record<string, string>> = {
-  [join(root, "src/store/sqlite/migrations/all.ts")]: join(import.meta.dirname, "next-sqlite.ts"),
+  [join(root, "src/store/sqlite/schema.ts")]: join(import.meta.dirname, "next-sqlite.ts"),
   [join(root, "src/store/postgres/migrations/migrations.ts")]: join(import.meta.dirname, "next-postgres.ts"),
 };
 
 const nextVersion: Plugin = {
   name: "next-version",
   setup: ({ onResolve }) => {
-    onResolve({ filter: /migrations\.ts$|all\.ts$/ }, ({ path, resolveDir, importer }) => {
+    onResolve({ filter: /(?:migrations|schema)\.ts$/ }, ({ path, resolveDir, importer }) => {
       const other = path.startsWith(".") ? INSTEAD[resolve(resolveDir, path)] : undefined;
       return other && importer !== other ? { path: other } : undefined;
     });

@@ -1,6 +1,6 @@
-import { migrations as known, type Migration } from "#store/sqlite/migrations/all.ts";
+import { migrations as known, type Migration } from "#store/sqlite/schema.ts";
 
-export { start } from "#store/sqlite/migrations/all.ts";
+export { start } from "#store/sqlite/schema.ts";
 
 /** Migrates a file to a version that does not exist yet: a column with a default, a table, an index. */
 export const step = `

@@ -11,7 +11,7 @@ import { startNext } from "./next-gateway.ts";
 import { MIGRATIONS as NEXT } from "./next-postgres.ts";
 import { answerOf, callAll, chat, serving } from "./talk.ts";
 
-const VERSION = MIGRATIONS.length;
+const [{ version: VERSION }] = MIGRATIONS;
 const KNOWN = MIGRATIONS.map(({ version }) => version);
 /** Three processes, two of which compile their contract while the third works. */
 const PATIENT = { timeout: 60_000 };
@@ -112,6 +112,15 @@ await postgresTests((server) => {
       );
     });
 
+    it("is refused if it is from before the first released version", async () => {
+      const url = await filled();
+      await server.run(url, `update gateway_migrations set version = ${VERSION - 1}`);
+      await using client = await connect(url);
+      await expect(migrate(client, 1)).rejects.toThrow(
+        "Its schema is from before 0.2.0: it has version 5, and this gateway takes 6 and later. Give it a schema of its own.",
+      );
+    });
+
     it("stays as it was before a step that fails half-way, and says so", async () => {
       const url = await filled();
       await using client = await connect(url);
@@ -143,7 +152,7 @@ await postgresTests((server) => {
       await holder.query("select pg_advisory_unlock(4712, 5)");
       // The connection is as it was.
       expect((await client.query("show lock_timeout")).rows).toEqual([{ lock_timeout: "0" }]);
-      expect((await migrate(client, 1)).steps).toBe(VERSION);
+      expect((await migrate(client, 1)).steps).toBe(1);
     });
 
     it("waits for a gateway that holds a table, and lets its calls go first meanwhile", async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { migrations } from "#store/sqlite/migrations/all.ts";
+import { migrations } from "#store/sqlite/schema.ts";
 import { openDatabase } from "#store/sqlite/worker/database.ts";
 import { migrate, newestOf } from "#store/sqlite/worker/migrate.ts";
 import { createManualClock } from "#test/harness/clock.ts";

@@ -11,16 +11,6 @@ create table nodes (
   seen double precision not null
 ) with (fillfactor = 50);
 
--- What was told to other gateways in the last seconds: whoever missed it finds it here. Whoever has lost its connection looks for itself.
--- Its numbers are kept all the same: those of an unlogged sequence are broken on a standby that was promoted.
-create sequence news_ids as bigint;
-create unlogged table news (
-  id bigint primary key default nextval('news_ids'),
-  lane text not null,
-  at double precision not null,
-  changes text not null
-);
-
 create table sessions (
   ordinal bigint generated always as identity primary key,
   session_id text collate "C" not null unique,
@@ -43,9 +33,14 @@ create table sessions (
   summary text,
   summary_outside boolean,
   summary_through integer not null default 0,
-  summary_except integer[] not null default '{}'
+  summary_except integer[] not null default '{}',
+  -- Cached tokens, reasoning tokens, and costs in billionths; null where all of them are 0.
+  more bigint[],
+  -- From when on the head of the journal may be erased. Null: not before the next compaction.
+  head_due bigint default 0
 ) with (fillfactor = 70);
 create index sessions_of_agents on sessions (agent, ordinal);
+create index sessions_by_use on sessions (least(updated_at, head_due));
 
 create table entries (
   session bigint not null,
@@ -64,6 +59,8 @@ create table entries (
   error text,
   detail text,
   sizes json,
+  -- Of a turn's end: [more, the model that answered if another one was asked for]; null where there is neither.
+  used json,
   primary key (session, seq)
 );
 
@@ -103,16 +100,15 @@ create table turns (
   lease_ends double precision,
   -- From when on it can be claimed; null while it is not first in its queue, or not queued.
   ready_at double precision,
-  ready_order bigint
+  ready_order bigint,
+  -- As in sessions.
+  more bigint[]
 ) with (fillfactor = 70);
 create index turns_of_sessions on turns (session, seq);
 create index turns_unfinished on turns (session, seq) where ended_at is null;
 create index turns_ready on turns (agent, waited, ready_at, ready_order) where ready_at is not null;
+create index turns_due on turns (ready_at) where ready_order is null and ready_at is not null;
 create index turns_running on turns (turn_id) where status = 'running';
-
--- Those that can be read: the others are about to be erased.
-create view live_turns as
-  select t.* from turns t join sessions s on s.ordinal = t.session and t.seq > s.first_seq;
 
 create table compactions (
   compaction_id text primary key,
@@ -177,7 +173,10 @@ create table api_keys (
   hash text not null,
   scopes json not null,
   created_at bigint not null,
-  last_used_at bigint
+  last_used_at bigint,
+  expires_at bigint,
+  -- The key that was made in its place.
+  replaced_by text
 );
 
 create table gateway_place (
@@ -239,7 +238,9 @@ create table beats (
   is_running boolean not null default false,
   node text,
   fence bigint not null default 0,
-  lease_ends double precision
+  lease_ends double precision,
+  -- The time since which the agent is paused, by the wall clock.
+  paused_at bigint
 ) with (fillfactor = 50);
 
 create sequence announcement_ordinals as bigint;
@@ -305,6 +306,9 @@ create table usage_counts (
   latency_ms double precision not null,
   input bigint not null,
   output bigint not null,
+  cached bigint not null default 0,
+  reasoning bigint not null default 0,
+  cost bigint not null default 0,
   primary key (hour, agent, model, surface, caller, lane)
 ) with (fillfactor = 70);
 

@@ -45,7 +45,7 @@ export const totalsOf = (counted: (name: Total) => number): Totals => {
   return totals;
 };
 
-/** Gateways of the version before count in lanes of their own. */
+/** The one lane is `all`; a database from before version 6 may have others. */
 const COUNTED = sql`select name, sum(value)::bigint as value from counts
   where name = any (${textList([...Object.values(TOTALS), ...REFUSED])}) group by name`;
 

@@ -1,5 +1,5 @@
 import { newBareId } from "#kit/ids.ts";
-import { type Migration, migrations, start } from "../migrations/all.ts";
+import { type Migration, migrations, start } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { kindOf, OpenFailure } from "./failures.ts";
 
@@ -9,7 +9,7 @@ export const APPLICATION_ID = 0x41674777;
 const PAGE_BYTES = 8_192;
 
 /** The version that all migrations lead to. */
-export const newestOf = (all: readonly Migration[]): number => all.length + 1;
+export const newestOf = (all: readonly Migration[]): number => start.version + all.length;
 
 /**
  * Brings the file to the newest version, each migration in a transaction: a failure leaves the file with the earlier migrations.
@@ -27,6 +27,11 @@ export const migrate = (db: Database, path: string, now: number, all: readonly M
       `The SQLite file ${path} was written by a newer gateway: it has version ${version}, this one knows ${newestOf(all)}.`,
     );
   }
+  if (version > 0 && version < start.version) {
+    throw new OpenFailure(
+      `The SQLite file ${path} is from before 0.2.0: it has version ${version}, and this gateway takes ${start.version} and later. Set store.path to another file.`,
+    );
+  }
   // It writes, so only now.
   db.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
   db.exec("PRAGMA journal_mode = WAL");
@@ -38,7 +43,7 @@ export const migrate = (db: Database, path: string, now: number, all: readonly M
     });
   }
   for (let at = version === 0 ? start.version : version; at < newestOf(all); at++) {
-    const migration = all[at - 1] as Migration;
+    const migration = all[at - start.version] as Migration;
     step(db, path, at, at + 1, () => (typeof migration === "string" ? db.exec(migration) : migration(db)));
   }
   return version;

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import type { StoreNotice } from "#store/store.ts";
 import type { Call, FromWorker, WorkerOrder } from "../messages.ts";
-import { migrations } from "../migrations/all.ts";
+import { migrations } from "../schema.ts";
 import { bytesOf } from "../text.ts";
 import { Batches } from "./batches.ts";
 import { type Database, openDatabase } from "./database.ts";

@@ -1,6 +1,13 @@
-/** The tables of version 4. Each record is a row: columns to find it by, and the whole of it as JSON. */
-export const tables = `-- What is held in memory whole: turns that have not ended, agents and their counts, beats, announcements, API keys, sessions that are gone
--- and of whose journal some is left. In the order in which each was put first.
+import type { Database } from "./worker/database.ts";
+
+/** The version that a new file has. No earlier one was released. Each record is a row: columns to find it by, and the whole of it as JSON. */
+export const start = {
+  version: 4,
+  sql: `
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+-- Records that are held in memory whole: turns that have not ended, agents and their counts, beats, announcements, API keys, deleted sessions
+-- whose journal is not erased yet. In the order in which each was first stored.
 CREATE TABLE live (place INTEGER PRIMARY KEY, kind TEXT NOT NULL, id NOT NULL, body TEXT NOT NULL);
 CREATE UNIQUE INDEX live_by_id ON live (kind, id);
 
@@ -56,4 +63,11 @@ CREATE INDEX idempotency_keys_by_end ON idempotency_keys (expires_at);
 
 CREATE TABLE usage (counter PRIMARY KEY, hour INTEGER NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX usage_by_hour ON usage (hour);
-`;
+`,
+};
+
+/** Statements, or a function that runs them and converts rows. */
+export type Migration = string | ((db: Database) => void);
+
+/** In order, and never changed once they were released: the first brings a file of the version of `start` to the next. */
+export const migrations: readonly Migration[] = [];
