@@ -6,7 +6,6 @@ import { notAReply, UsageError } from "../failures.ts";
 import { isTerminal, print, say } from "../terminal.ts";
 
 const PAGES: Record<string, string> = { dlv: "d", turn: "t", evt: "e" };
-const OPENERS: Partial<Record<NodeJS.Platform, string>> = { darwin: "open", win32: "explorer" };
 
 export const addOpen = (program: Command): void => {
   calling(
@@ -19,7 +18,7 @@ export const addOpen = (program: Command): void => {
       .argument("[id]", "of a delivery, a turn, an event or a session")
       .addHelpText(
         "after",
-        "\nThe address has a code in place of the token. The code signs one browser in, once and within a minute.\nWith a REST key, the page first asks whether to sign in as that key.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+        "\nThe address has a code in place of the token. The code signs one browser in, once and within a minute.\nWith a REST key, the page first asks whether to sign in as that key.\nThe browser is started with the path of a page that only your user can read, so that other users of the machine\ndo not see the code in the list of processes. The page is deleted after a minute. If the browser does not open\nthe console, open the printed address.\n\nExamples:\n  agent-gateway open\n  agent-gateway open dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
       ),
     async ({ address, options, signal }, id: string | undefined) => {
       const { url, credentials } = address;
@@ -30,10 +29,8 @@ export const addOpen = (program: Command): void => {
       const link = code === undefined ? page : `${page}#code=${code}`;
       print(options.json ? JSON.stringify({ url: link }) : link);
       if (!isTerminal(process.stdout)) return;
-      const { spawn } = await import("node:child_process");
-      const opener = spawn(OPENERS[process.platform] ?? "xdg-open", [link], { stdio: "ignore", detached: true });
-      opener.on("error", () => {}); // No browser is here: the link is printed.
-      opener.unref();
+      const { openLink, openSecretLink } = await import("../browser.ts");
+      await (code === undefined ? openLink(link) : openSecretLink(link));
     },
   );
 };
