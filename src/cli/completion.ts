@@ -1,12 +1,23 @@
 import tab from "@bomb.sh/tab/commander";
 import type { Command } from "commander";
 import { everyCommand } from "./command-tree.ts";
+import { SCRIPTS, type Shell } from "./completion-scripts.ts";
+import { print } from "./terminal.ts";
 
-/** Puts the commands in place that print the script for a shell, and answer the shell's questions. */
+/** Makes the commands that print the script for a shell and answer its questions. */
 export const complete = (program: Command): void => {
-  const shown = program.commands.findIndex((command) => command.name() === "completion");
-  (program.commands as Command[]).splice(shown, 1);
-  // A shell has room for a few words beside each command.
+  const completion = program.commands.find((command) => command.name() === "completion");
+  // It is not one of the commands that are completed.
+  (program.commands as Command[]).splice(program.commands.indexOf(completion as Command), 1);
+  // A shell has room for a few words next to each command.
   for (const command of everyCommand(program)) command.description(command.summary() || command.description());
-  tab(program, { completionCommandName: "completion" });
+  const completer = tab(program, { completionCommandName: "completion" });
+  commandOf(program, "completion").action((shell: Shell) => print(SCRIPTS[shell]));
+  commandOf(program, "complete").action((words: string[]) => completer.parse(words.map(withoutQuotes)));
 };
+
+const commandOf = (program: Command, name: string): Command =>
+  program.commands.find((command) => command.name() === name) as Command;
+
+/** A word as a shell hands it over, with the quotes that were typed: `"op` is the beginning of a quoted word. */
+const withoutQuotes = (word: string): string => word.replace(/^(["'])(.*?)\1?$/s, "$2");

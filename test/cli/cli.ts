@@ -84,7 +84,7 @@ export const startCli = (args: readonly string[], { cwd = emptyFolder(), env, in
 /** A folder without a configuration, gone after the test, or after the tests of a file. */
 export const emptyFolder = (onFinished: (end: () => void) => void = onTestFinished): string => {
   const folder = mkdtempSync(join(tmpdir(), "cli-"));
-  onFinished(() => rmSync(folder, { recursive: true, force: true }));
+  onFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 };
 

@@ -1,8 +1,8 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { main, root } from "#test/harness/process.ts";
+import { describe, expect, test } from "vitest";
+import { root } from "#test/harness/process.ts";
 import { emptyFolder, runCli, startCli } from "./cli.ts";
 import { startCommands } from "./gateway.ts";
 
@@ -252,84 +252,6 @@ describe("check", () => {
     expect(await runCli(["check"])).toMatchObject({
       code: 2,
       err: "gateway.json5 does not exist.\nNext: agent-gateway init writes one here\n",
-    });
-  });
-});
-
-describe("completion", () => {
-  test("bash completes commands, their commands and choices", async () => {
-    const { code, out } = await runCli(["completion", "bash"]);
-    expect(code).toBe(0);
-    const completed = (words: string) => {
-      // What the package bash-completion brings.
-      const script = `_get_comp_words_by_ref() { words=("\${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur="\${words[cword]}"; }
-${out}
-agent-gateway() { ${JSON.stringify(process.execPath)} ${JSON.stringify(main)} "$@"; }
-COMP_LINE=${JSON.stringify(`agent-gateway ${words}`)}; COMP_WORDS=(agent-gateway ${words.endsWith(" ") ? `${words}""` : words}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); COMP_POINT=\${#COMP_LINE}
-$(complete -p agent-gateway | sed 's/.*-F \\([^ ]*\\).*/\\1/')
-printf '%s\\n' "\${COMPREPLY[@]}"`;
-      return spawnSync("bash", ["-c", script], { encoding: "utf8" })
-        .stdout.split("\n")
-        .map((line) => line.split(/\s/)[0]);
-    };
-    expect(completed("deliv")).toContain("deliveries");
-    expect(completed("deliveries ")).toEqual(expect.arrayContaining(["list", "tail", "show", "replay", "curl"]));
-    expect(completed("deliveries list --outcome fai")).toContain("failed");
-  });
-
-  const lacks = (shell: string): boolean => spawnSync(shell, ["--version"]).error !== undefined;
-  const command = `${JSON.stringify(process.execPath)} ${JSON.stringify(main)}`;
-
-  test.skipIf(lacks("fish"))("fish completes commands, their commands and choices (needs fish)", async () => {
-    const { out } = await runCli(["completion", "fish"]);
-    const completed = (words: string) => {
-      const script = `function agent-gateway; ${command} $argv; end\n${out}\ncomplete -C "agent-gateway ${words}"`;
-      const { stdout } = spawnSync("fish", ["--no-config", "-c", script], { encoding: "utf8" });
-      return stdout.split("\n").map((line) => line.split(/\s/)[0]);
-    };
-    expect(completed("deliv")).toContain("deliveries");
-    expect(completed("deliveries ")).toEqual(expect.arrayContaining(["list", "tail", "show", "replay", "curl"]));
-    expect(completed("deliveries list --outcome fai")).toContain("failed");
-  });
-
-  test.skipIf(lacks("zsh"))(
-    "zsh completes commands and their commands (needs zsh)",
-    async () => {
-      const { out: script } = await runCli(["completion", "zsh"]);
-      const folder = emptyFolder();
-      writeFileSync(join(folder, "_agent-gateway"), script);
-      const zsh = spawn("script", ["-qefc", "stty cols 120 rows 40; exec zsh -f -i", "/dev/null"], {
-        cwd: folder,
-        env: { PATH: process.env.PATH ?? "", HOME: folder, TERM: "xterm", SHELL: "/bin/sh" },
-      });
-      onTestFinished(() => void zsh.kill("SIGKILL"));
-      let shown = "";
-      zsh.stdout.setEncoding("utf8").on("data", (text) => {
-        shown += text;
-      });
-      const type = (text: string): void => void zsh.stdin.write(text);
-      type(
-        `agent-gateway() { ${command} "$@" }; autoload -U compinit; compinit -u -D; source ./_agent-gateway; echo it-is-$((40 + 2))\n`,
-      );
-      await expect.poll(() => shown, { timeout: 20_000 }).toContain("it-is-42");
-      type("agent-gateway deliv\t");
-      await expect.poll(() => shown, { timeout: 20_000 }).toContain("deliveries");
-      type("\t");
-      await expect.poll(() => shown, { timeout: 20_000 }).toContain("send a request again");
-    },
-    60_000,
-  );
-
-  test.each(["zsh", "fish", "powershell"])("prints a script for %s", async (shell) => {
-    const { code, out, err } = await runCli(["completion", shell]);
-    expect([code, err]).toEqual([0, ""]);
-    expect(out).toContain("agent-gateway");
-  });
-
-  test("names the shells that there are", async () => {
-    expect(await runCli(["completion", "tcsh"])).toMatchObject({
-      code: 2,
-      err: expect.stringContaining("zsh, bash, fish, powershell"),
     });
   });
 });
