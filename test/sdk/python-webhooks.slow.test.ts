@@ -51,4 +51,60 @@ show(failing(lambda: webhooks.unwrap(body, {}, secret))["class"])
       "BadSignatureError",
     ]);
   });
+
+  test("refuse a secret without a key, even if another one fits", async () => {
+    const shown = await runPython(
+      python,
+      `
+import base64, hashlib, hmac, time
+def refusal(call):
+    try:
+        return {"accepted": call()}
+    except (ValueError, TypeError) as error:
+        return [type(error).__name__, str(error)]
+body, now = b'{"type":"turn.completed"}', str(int(time.time()))
+forged = base64.b64encode(hmac.new(b"", f"i.{now}.".encode() + body, hashlib.sha256).digest()).decode()
+headers = {"webhook-id": "i", "webhook-timestamp": now, "webhook-signature": "v1," + forged}
+for secret in ("", " ", "whsec_", "whsec_***", "whsec_a", "whsec_YWJj\\u0130", None, b"secret", 5):
+    show(refusal(lambda: webhooks.unwrap(body, headers, secret)) == refusal(lambda: webhooks.sign(body, secret)))
+    show(refusal(lambda: webhooks.unwrap(body, headers, ["a good one", secret])))
+for scheme in ("github", "stripe", "slack"):
+    show(refusal(lambda: webhooks.sign(body, "", scheme=scheme)))
+show(refusal(lambda: webhooks.unwrap(body, headers, [])))
+unpadded = "whsec_" + base64.b64encode(b"a secret").decode().rstrip("=")
+show(webhooks.unwrap(body, webhooks.sign(body, unpadded), unpadded + "="))
+`,
+    );
+    const empty = ["ValueError", "The secret is empty. Pass the whole secret, as it was shown."];
+    const notBase64 = [
+      "ValueError",
+      "The secret begins with `whsec_`, and the rest is not base64. Pass the whole secret, as it was shown.",
+    ];
+    const notText = (type: string) => ["ValueError", `A secret is text, not ${type}.`];
+    const refusals = [empty, empty, ...Array(4).fill(notBase64), notText("NoneType"), notText("bytes"), notText("int")];
+    expect(shown).toEqual([
+      ...refusals.flatMap((refusal) => [true, refusal]),
+      empty,
+      empty,
+      empty,
+      ["ValueError", "There is no secret to verify with. Pass the secret of the channel."],
+      { type: "turn.completed" },
+    ]);
+  });
+
+  test("refuse any unsigned request with one error", async () => {
+    const shown = await runPython(
+      python,
+      `
+import time
+good = {"webhook-id": "i", "webhook-timestamp": str(int(time.time())), "webhook-signature": "v1,x"}
+odd = ["9" * 400, "9" * 5000, "-1", "+1", "", "\\u0661", "1e9", "\\udc80", "\\0", "v1,\\udc80", 5, None, ["x"], b"x"]
+for name in good:
+    for value in odd:
+        show(failing(lambda: webhooks.unwrap("{}", {**good, name: value}, "secret"))["class"])
+show(failing(lambda: webhooks.unwrap("\\udc80", good, "secret"))["class"])
+`,
+    );
+    expect(shown).toEqual(Array(3 * 14 + 1).fill("BadSignatureError"));
+  });
 });
