@@ -1,12 +1,13 @@
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { answerServer, event, events, json } from "./answers.ts";
-import { forms, runForm } from "./python.ts";
+import { pythons, runForm } from "./python.ts";
 import { serve } from "./serve.ts";
 
-const pythons = forms.filter(([form]) => form === "AsyncGateway");
+/** The oldest and the newest: `asyncio` cancels differently before 3.12. */
+const all = pythons.map(([version, path]) => ["AsyncGateway", version, path] as const);
 
-describe.concurrent.each(pythons)("%s for Python %s", (form, _, python) => {
+describe.concurrent.each(all)("%s for Python %s", (form, _, python) => {
   const run = (url: string, code: string) =>
     runForm(
       form,
@@ -41,6 +42,77 @@ except asyncio.TimeoutError:
     ]);
     await Promise.all(closed);
     expect(closed).toHaveLength(2);
+  });
+
+  test("raises every cancellation, whenever it arrives", async () => {
+    await using server = await serve(async (_, res) => {
+      res.writeHead(200, { "content-type": "application/json", "content-length": 2 }).end("{}");
+    });
+    const shown = await run(
+      server.url,
+      `
+async def work():
+    while True:
+        await gateway.skills.list()
+lost = 0
+for n in range(150):
+    task = asyncio.ensure_future(work())
+    await asyncio.sleep(0.02 + n % 20 / 1000)
+    task.cancel()
+    done, _ = await asyncio.wait((task,), timeout=1)
+    if not done:
+        lost += 1
+        while not task.done():
+            task.cancel()
+            await asyncio.wait((task,), timeout=0.05)
+show(lost, gateway._transport._free)
+`,
+    );
+    expect(shown).toEqual([[0, 100]]);
+  });
+
+  test("raises a cancellation that arrives with a result or at the end of the time, and drops no connection", async () => {
+    const code = `
+from agent_gateway._async.timing import in_time
+async def told(task):
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return "cancelled"
+    except OSError as error:
+        return str(error)
+async def soon():
+    await asyncio.sleep(0)
+    return "result"
+async def stubborn():
+    try:
+        await asyncio.sleep(5)
+    except asyncio.CancelledError:
+        return "late result"
+undone, seen = [], []
+for ticks in range(8):
+    task = asyncio.ensure_future(in_time(soon(), 5, undone.append))
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    was_done = not task.cancel()
+    seen.append((was_done, await told(task)))
+show(all((outcome == "result") == was_done for was_done, outcome in seen), "result" in undone)
+for ticks in range(8):
+    task = asyncio.ensure_future(in_time(asyncio.sleep(5), 0))
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    was_done = not task.cancel()
+    outcome = await told(task)
+    assert (outcome == "timed out") == was_done, outcome
+show(await told(asyncio.ensure_future(in_time(asyncio.sleep(5), 0))), await told(asyncio.ensure_future(in_time(stubborn(), 0.01))))
+async def failing_work():
+    raise ValueError("its own")
+try:
+    await in_time(failing_work(), None)
+except ValueError as error:
+    show(str(error))
+`;
+    expect(await runForm(form, python, code)).toEqual([[true, true], ["timed out", "late result"], "its own"]);
   });
 
   test("closes the connection of a stream that is left, and reads no further", async () => {
