@@ -7,9 +7,11 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import time
 import uuid
-from typing import TYPE_CHECKING, Dict, Iterable, Literal, Mapping, Optional, Sequence, Union, cast
+from collections.abc import Iterable as AnyIterable
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Literal, Mapping, Optional, Sequence, Union, cast
 
 from ._error import BadSignatureError
 from ._reply import Reply
@@ -28,22 +30,23 @@ def unwrap(
     headers: Mapping[str, Union[str, Sequence[str]]],
     secrets: Union[str, Iterable[str]],
 ) -> Announcement:
-    """Verifies an announcement of the gateway and gives what it says.
+    """Verifies an announcement of the gateway and returns its content.
 
     ``body`` must be the request's bytes or text as they came. With several secrets one must fit, so that a secret can be changed. Raises
-    a BadSignatureError where the request is not to be trusted.
+    a BadSignatureError if the request cannot be trusted, and a ValueError if a secret is empty or damaged.
     """
+    keys = _keys_of(secrets)
     own_id = _header_of(headers, "webhook-id")
     timestamp = _header_of(headers, "webhook-timestamp")
     signatures = _header_of(headers, "webhook-signature").split(" ")
-    if not timestamp.isdecimal() or abs(time.time() - int(timestamp)) > _TOLERANCE_S:
+    if not re.fullmatch(r"[0-9]{1,12}", timestamp) or abs(time.time() - int(timestamp)) > _TOLERANCE_S:
         raise _refusal(
             f"`webhook-timestamp` is more than {_TOLERANCE_S} seconds from now. Is the clock right, or is it an old request?"
         )
     content = _bytes_of(body)
-    for secret in [secrets] if isinstance(secrets, str) else secrets:
-        expected = _standard_signature(secret, own_id, timestamp, content).encode()
-        if any(hmac.compare_digest(signature.encode(), expected) for signature in signatures):
+    for key in keys:
+        expected = _standard_signature(key, own_id, timestamp, content).encode()
+        if any(hmac.compare_digest(_bytes_of(signature), expected) for signature in signatures):
             return cast("Announcement", json.loads(content, object_hook=Reply))
     raise _refusal(
         "The signature fits none of the secrets. Is it the secret of this channel, and is `body` exactly what was received?"
@@ -63,28 +66,55 @@ def sign(
     ``body`` is exactly what is sent. ``id`` is the delivery's id, which the gateway takes as the idempotency key; without it a new one.
     ``timestamp`` is in seconds since 1970; without it now.
     """
-    content = _bytes_of(body)
+    content, key = _bytes_of(body), _checked(secret)
     moment = str(int(time.time()) if timestamp is None else timestamp)
     if scheme == "standard-webhooks":
         own_id = id or f"msg_{uuid.uuid4()}"
-        signature = _standard_signature(secret, own_id, moment, content)
+        signature = _standard_signature(_key_of(secret), own_id, moment, content)
         return {"webhook-id": own_id, "webhook-timestamp": moment, "webhook-signature": signature}
     if scheme == "github":
-        signature = _hmac(secret.encode(), content).hex()
+        signature = _hmac(key, content).hex()
         return {"x-github-delivery": id or str(uuid.uuid4()), "x-hub-signature-256": f"sha256={signature}"}
     if scheme == "stripe":
-        signature = _hmac(secret.encode(), f"{moment}.".encode() + content).hex()
+        signature = _hmac(key, f"{moment}.".encode() + content).hex()
         return {"stripe-signature": f"t={moment},v1={signature}"}
     if scheme == "slack":
-        signature = _hmac(secret.encode(), f"v0:{moment}:".encode() + content).hex()
+        signature = _hmac(key, f"v0:{moment}:".encode() + content).hex()
         return {"x-slack-request-timestamp": moment, "x-slack-signature": f"v0={signature}"}
     raise ValueError(f"There is no scheme {scheme}. There are: standard-webhooks, github, stripe, slack.")
 
 
-def _standard_signature(secret: str, own_id: str, timestamp: str, content: bytes) -> str:
-    """As Standard Webhooks has it. The key is what follows ``whsec_`` in base64, otherwise the bytes of the text."""
-    key = base64.b64decode(secret[6:]) if secret.startswith("whsec_") else secret.encode()
-    return "v1," + base64.b64encode(_hmac(key, f"{own_id}.{timestamp}.".encode() + content)).decode()
+def _keys_of(secrets: Union[str, Iterable[str]]) -> List[bytes]:
+    given: Any = secrets
+    is_one = isinstance(given, (str, bytes)) or not isinstance(given, AnyIterable)
+    keys = [_key_of(secret) for secret in ([given] if is_one else given)]
+    if not keys:
+        raise ValueError("There is no secret to verify with. Pass the secret of the channel.")
+    return keys
+
+
+def _key_of(secret: Any) -> bytes:
+    """The key of a Standard Webhooks secret: after ``whsec_`` its bytes in base64, otherwise the bytes of the text."""
+    plain = _checked(secret)
+    if not plain.startswith(b"whsec_"):
+        return plain
+    text = plain[6:].decode("latin-1").rstrip("=")
+    if not re.fullmatch(r"[A-Za-z0-9+/]{2,}", text) or len(text) % 4 == 1:
+        raise ValueError("The secret begins with `whsec_`, and the rest is not base64. Pass the whole secret, as it was shown.")
+    return base64.b64decode(text + "=" * (-len(text) % 4))
+
+
+def _checked(secret: Any) -> bytes:
+    """Refuses an empty secret: anyone could sign with it."""
+    if not isinstance(secret, str):
+        raise ValueError(f"A secret is text, not {type(secret).__name__}.")
+    if secret.strip() == "":
+        raise ValueError("The secret is empty. Pass the whole secret, as it was shown.")
+    return secret.encode()
+
+
+def _standard_signature(key: bytes, own_id: str, timestamp: str, content: bytes) -> str:
+    return "v1," + base64.b64encode(_hmac(key, _bytes_of(f"{own_id}.{timestamp}.") + content)).decode()
 
 
 def _hmac(key: bytes, content: bytes) -> bytes:
@@ -92,7 +122,7 @@ def _hmac(key: bytes, content: bytes) -> bytes:
 
 
 def _bytes_of(body: Union[str, bytes]) -> bytes:
-    return body.encode() if isinstance(body, str) else body
+    return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
 
 
 def _header_of(headers: Mapping[str, Union[str, Sequence[str]]], name: str) -> str:

@@ -33,13 +33,14 @@ from .._waiting import (
     unread_error,
 )
 from .attempts import attempt
+from .timing import in_time
 from .transport import AsyncTransport
 from .websocket import AsyncWebSocket
 
 if TYPE_CHECKING:
     from ..push_types import Push
 
-_LOST = (OSError, ValueError, http.client.HTTPException, asyncio.TimeoutError)
+_LOST = (OSError, ValueError, http.client.HTTPException)
 
 
 class AsyncPushes:
@@ -97,8 +98,8 @@ class AsyncPushes:
         reader = asyncio.get_running_loop().create_future()
         self._readers.append(reader)
         try:
-            await asyncio.wait_for(reader, self._timeout)
-        except asyncio.TimeoutError:
+            await in_time(reader, self._timeout)
+        except socket.timeout:
             raise no_push_error(self._timeout or 0) from None
         except BaseException:
             if reader.done() and not reader.cancelled():
@@ -130,10 +131,7 @@ class AsyncConnection:
     async def send(
         self, message: Union[Message, List[Message]], operation: str, on_answer: Optional[OnAnswer] = None
     ) -> Tuple[List[Message], Optional[ResponseInfo]]:
-        try:
-            return await asyncio.wait_for(self._send(message, operation, on_answer), self._settings.timeout)
-        except asyncio.TimeoutError as late:
-            raise socket.timeout("timed out") from late
+        return await in_time(self._send(message, operation, on_answer), self._settings.timeout)
 
     async def _send(
         self, message: Union[Message, List[Message]], operation: str, on_answer: Optional[OnAnswer]
@@ -207,12 +205,11 @@ class AsyncConnection:
         if self._websocket is not None:
             return self._websocket
         # Other callers may be waiting for the same connection: cancelling one call does not close it.
-        try:
-            return await asyncio.shield(self._open(operation))
-        except asyncio.CancelledError:
-            if self._is_closed:
-                raise closed_error() from None
-            raise
+        opening = self._open(operation)
+        await asyncio.wait((opening,))
+        if opening.cancelled():
+            raise closed_error()
+        return opening.result()
 
     def _open(self, operation: str) -> asyncio.Task[AsyncWebSocket]:
         if self._opening is None:
@@ -237,7 +234,7 @@ class AsyncConnection:
         request = self._subscriptions.current()
         try:
             if request is not None:
-                await asyncio.wait_for(self._resume(websocket, request), settings.timeout)
+                await in_time(self._resume(websocket, request), settings.timeout)
         except BaseException:
             await websocket.close()
             raise

@@ -11,12 +11,13 @@ import socket
 import ssl
 import time
 from collections import deque
-from typing import Any, AsyncIterator, Awaitable, Deque, Dict, List, Mapping, Optional, Tuple, TypeVar
+from typing import Any, AsyncIterator, Awaitable, Callable, Deque, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import urlsplit
 
 from .._error import TimedOutError
 from .._head import MOST_BODY_BYTES, MOST_HEAD_BYTES, BrokenAnswer, Head, head_of, too_large
 from .._requests import Request
+from .timing import Result, in_time
 
 _IDLE_S = 30.0
 """A connection that was idle for longer is not reused: the other side may be about to close it."""
@@ -25,7 +26,6 @@ _MOST_INFORMATIONAL = 10
 """The most 1xx responses before the final one. More of them close the connection."""
 _PIECE = 65536
 
-Result = TypeVar("Result")
 _Streams = Tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -164,7 +164,7 @@ class AsyncTransport:
         deadline = time.monotonic() + timeout
         streams: Optional[_Streams] = None
         try:
-            streams = self._take() or await _in_time(self._connect(), deadline)
+            streams = self._take() or await _in_time(self._connect(), deadline, _abort)
             connection = _Connection(self, streams)
         except BaseException:
             self._let_next()
@@ -178,7 +178,7 @@ class AsyncTransport:
     async def open_wire(self, timeout: float) -> AsyncWire:
         """Opens a new connection, with TLS for an https address."""
         deadline = time.monotonic() + timeout
-        return AsyncWire(await _in_time(self._connect(), deadline), deadline)
+        return AsyncWire(await _in_time(self._connect(), deadline, _abort), deadline)
 
     def take_back(self, streams: _Streams, *, reusable: bool) -> None:
         if reusable and len(self._idle) < _MOST_IDLE:
@@ -291,13 +291,8 @@ class AsyncWire:
         _abort(self._streams)
 
 
-async def _in_time(work: Awaitable[Result], deadline: float) -> Result:
-    try:
-        return await asyncio.wait_for(work, max(0.0, deadline - time.monotonic()))
-    except asyncio.TimeoutError as late:
-        if isinstance(late, OSError) and late.errno is not None:
-            raise
-        raise socket.timeout("timed out") from late
+async def _in_time(work: Awaitable[Result], deadline: float, undo: Optional[Callable[[Result], object]] = None) -> Result:
+    return await in_time(work, deadline - time.monotonic(), undo)
 
 
 async def _next_of(pieces: AsyncIterator[bytes]) -> Optional[bytes]:
