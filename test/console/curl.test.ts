@@ -252,9 +252,28 @@ describe("a command", () => {
   it.each([
     ["a signature", { timeline: [{ name: "signature.accepted" }] }, "The old signature would be refused"],
     ["a body that was not recorded", { timeline: [], body: null, bytes: 7 }, "The body was not recorded"],
+    [
+      "a body that was not read",
+      { timeline: [], headers: { "content-length": "7" }, body: null, bytes: 0 },
+      "The body was not recorded",
+    ],
+    [
+      "a body of unknown length that was not read",
+      { timeline: [], headers: { "transfer-encoding": "chunked" }, body: null, bytes: 0 },
+      "The body was not recorded",
+    ],
+    [
+      "a body that was not recorded, and a signature",
+      { timeline: [{ name: "signature.refused" }], headers: { "content-length": "7" }, body: null, bytes: 0 },
+      "in its place. The body was not recorded",
+    ],
     ["a hidden secret", { timeline: [], body: '{"token":"[hidden]"}', bytes: 20 }, "Secrets in the body are hidden"],
   ])("has a note about %s", (_, given, words) => {
-    expect(curlNote(given as unknown as Delivery)).toContain(words);
-    expect(curlNote({ timeline: [], body: "{}", bytes: 2 } as unknown as Delivery)).toBeUndefined();
+    expect(curlNote({ headers: {}, ...given } as unknown as Delivery)).toContain(words);
+    for (const none of [
+      { body: "{}", bytes: 2, headers: { "content-length": "2" } },
+      { body: null, bytes: 0, headers: { "content-length": "0" } },
+    ])
+      expect(curlNote({ timeline: [], ...none } as unknown as Delivery)).toBeUndefined();
   });
 });

@@ -42,13 +42,22 @@ const bytesOfBase64 = (text: string): Uint8Array => Uint8Array.from(atob(text), 
 
 /** A sentence about the parts that a command cannot send as recorded; undefined if it sends all of them. */
 export const curlNote = (delivery: Delivery): string | undefined => {
-  if (isSigned(delivery))
-    return "The old signature would be refused: the command sends the webhook token in its place.";
-  if (delivery.body === null && delivery.bytes > 0) return "The body was not recorded: the command sends none.";
-  if (delivery.body?.includes('"[hidden]"'))
-    return "Secrets in the body are hidden: put them in the place of [hidden].";
-  return undefined;
+  const notes = [
+    ...(isSigned(delivery)
+      ? ["The old signature would be refused: the command sends the webhook token in its place."]
+      : []),
+    ...(isWithoutItsBody(delivery) ? ["The body was not recorded: the command sends none."] : []),
+    ...(delivery.body?.includes('"[hidden]"')
+      ? ["Secrets in the body are hidden: put them in the place of [hidden]."]
+      : []),
+  ];
+  return notes.length === 0 ? undefined : notes.join(" ");
 };
+
+/** The body of a request that was refused early was not even read, so its size is known from its headers only. */
+const isWithoutItsBody = ({ body, bytes, headers }: Delivery): boolean =>
+  body === null &&
+  (bytes > 0 || Number(headers["content-length"] ?? 0) > 0 || headers["transfer-encoding"] !== undefined);
 
 /** The mapping that its path names, or an empty object for the shared path; undefined where no mapping is asked. */
 export const mappedBy = ({ operation, path }: Pick<Delivery, "operation" | "path">): { name?: string } | undefined => {

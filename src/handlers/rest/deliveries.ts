@@ -48,7 +48,8 @@ const bodyOf = (body: string | undefined): Pick<RestReplies["deliveries.get"], "
 
 const NAME =
   '[^"\\\\]*(?:token|secret|passwd|password|passphrase|api_?-?key|private_?-?key|signature|authorization|cookie)s?';
-const SECRET_FIELD = new RegExp(`("${NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\.)*"`, "gi");
+/** A refused body can end within the value. */
+const SECRET_FIELD = new RegExp(`("${NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\[^])*(?:"|\\\\?$)`, "gi");
 
 /** A body as it is shown: a field whose name says that it is a secret is hidden. The kept body, and a replay, has it. */
 const withoutSecrets = (body: string): string => body.replace(SECRET_FIELD, `$1"${HIDDEN}"`);

@@ -120,11 +120,11 @@ const contextOf = (core: Core, given: RecordedDelivery, ctx: CallContext, keepBo
   };
 };
 
-/** Records that it was refused. Its body is the given one's. */
+/** Records that it was refused. */
 const recordRefusal = (core: Core, again: HookContext, thrown: unknown): Promise<void> => {
   const { name: error, detail } = GatewayError.from(thrown);
   const { status } = errors[error];
   again.answer = "refused";
   again.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
-  return core.deliveries.record({ ...again.delivery(), body: undefined, status });
+  return core.deliveries.record({ ...again.delivery(), status });
 };

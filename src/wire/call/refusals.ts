@@ -29,13 +29,13 @@ type Failed = {
   reason: string | undefined;
   turnId: string | undefined;
 };
-type RefusedSocketCall = { outcome: Failed; delivery(operation: string, entry: string): Delivery };
+type RefusedSocketCall = { outcome: Failed; text: string; delivery(operation: string, entry: string): Delivery };
 
 /**
  * Records refused requests, so that they can be told from requests that never came: callers without access or permission, callers
- * past their rate, and calls that would have started work. Never a body, never a token. A flood costs a look at a table: at most
- * 20 a minute are recorded for one network and error, 100 an hour for the strangers of one network, and 20 a second in all. Authenticated
- * callers have 20 a second of their own. The webhooks' door records its own, within the same bounds.
+ * past their rate, and calls that would have started work. Never a token, and never a stranger's body. A flood costs a look-up in a
+ * table: at most 20 a minute are recorded for one network and error, 100 an hour for the strangers of one network, and 20 a second in all.
+ * Authenticated callers have 20 a second of their own. The webhooks' door records its own, within the same bounds.
  */
 export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
   const countAlike = createTally(clock, ALIKE.ms);
@@ -62,7 +62,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
   const keep = (delivery: Delivery, error: string, reason: string | undefined, status: number): void => {
     const detail = JSON.stringify({ error, status: errors[error as ErrorName].status, detail: reason ?? null });
     const steps = [{ at: delivery.at, name: "request.refused", detail }];
-    record({ ...delivery, body: undefined, bytes: 0, answer: "refused", status, steps });
+    record({ ...delivery, answer: "refused", status, steps });
   };
 
   return {
@@ -74,7 +74,8 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
       if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
       if (!admits(peer.network, error, caller !== undefined)) return;
-      const delivery = curb(createDelivery(call, caller ?? "", undefined));
+      const delivery = createDelivery(call, caller ?? "", call.body);
+      if (caller === undefined) curb(delivery);
       if (caller === undefined && surface !== "rpc") Object.assign(delivery, placeOfStranger(call.req.method, path));
       keep(delivery, error, call.reason, status);
     },
@@ -83,7 +84,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       const { error, operation, turnId, reason } = call.outcome;
       if (error === undefined || turnId !== undefined || !isTold(error, operation) || !admits(network, error, true))
         return;
-      keep(call.delivery(operation, ""), error, reason, OK);
+      keep(call.delivery(operation, call.text), error, reason, OK);
     },
   };
 };

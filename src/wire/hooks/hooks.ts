@@ -60,11 +60,11 @@ const answer = async (parts: HooksDoorParts, hook: HookExchange): Promise<HookRe
   hook.signing = signing;
   if (signing) requireClaim(parts, hook, signing);
   else accept(parts, hook, requireToken(parts, hook, access), "token.accepted");
-  if (place.name !== mapping) throw noMapping(place.name as string, access.mappingNames());
   const raw = await readBody(call, parts.bodyLimit());
   if (signing) accept(parts, hook, requireSignature(parts, hook, signing, raw), "signature.accepted");
   await hook.counting;
   hook.raw = raw;
+  if (place.name !== mapping) throw noMapping(place.name as string, access.mappingNames());
   const body = readHookBody(place.operation, raw);
   hook.senderId = signing?.scheme.senderIdOf(hook.headers, body);
   const challenge = signing?.scheme.challengeOf?.(body);

@@ -60,6 +60,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const counting = rateLimit(caller.tokenId);
     if (counting instanceof Promise) await counting;
     const raw = await readRaw(call, matched.route, bodyLimit());
+    call.body = raw;
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeText(textOf(raw)) : raw ? parseJson(raw) : bodyOfNone(matched.route);
     const { body, query } = await hold(req, parsed, matched.route);
@@ -72,6 +73,7 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const handler = handlers[matched.route.operation] as Handler;
     const context = new RestCall(call, caller, matched.route, raw);
     const reply = await handler({ path: matched.params, query, headers, body }, context);
+    call.body = undefined;
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
     await answer(call, matched, reply, parts.style);

@@ -41,6 +41,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
     call.caller = caller.name;
     requireJson(call.req);
     const raw = await readBody(call, bodyLimit());
+    call.body = raw;
     if (!isUtf8(raw)) {
       call.error = "parse-error";
       const error = new GatewayError("parse-error", "The body is not UTF-8.");

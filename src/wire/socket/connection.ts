@@ -293,7 +293,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
     turnId: undefined,
     changes: false,
   };
-  readonly #text: string;
+  readonly text: string;
   readonly #began: number;
   #requestId: string | undefined = undefined;
   #after: string[] = [];
@@ -302,7 +302,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
   constructor(connection: Connection, text: string) {
     this.connection = connection;
     this.caller = connection.caller;
-    this.#text = text;
+    this.text = text;
     this.#began = connection.parts.clock.monotonic();
   }
 
@@ -336,7 +336,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
     const { address, headers } = origin;
     const place = { surface: "rpc", operation, method: "WS", path: "/rpc/ws" } as const;
     const request = { ...place, address, headers, requestId: this.requestId, senderId: undefined };
-    const body = Buffer.from(entry ?? this.#text);
+    const body = Buffer.from(entry ?? this.text);
     const given = { now: parts.clock.now(), caller: this.caller.name, body, keepBody: parts.recordBodies() };
     return deliveryOf(request, given, entry !== undefined);
   }

@@ -122,7 +122,7 @@ describe("a webhook that is refused is recorded", () => {
     ["an agent that is not there", (hooks) => hooks.wake({ text: "hi", agent: "x" }), '{"text":"hi","agent":"x"}'],
     ["another media type", (hooks) => hooks.wake("hi", { headers: { "content-type": "text/plain" } }), null],
     ["too much", (hooks) => hooks.wake(" ".repeat(300_000)), null],
-    ["a mapping that is not there", (hooks) => hooks.named("two", {}), null],
+    ["a mapping that is not there", (hooks) => hooks.named("two", { a: 1 }), '{"a":1}'],
   ];
 
   test.each(known)("as it was %s: with who sent it, and with the body as far as it was read", async (_, send, body) => {

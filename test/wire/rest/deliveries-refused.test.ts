@@ -40,16 +40,12 @@ const refusedAs = async (requestId: string, of: Pick<TestGateway, "logged" | "co
   expect(outcome).toBe("refused");
   const delivery = await recorderOf(of).get(delivery_id);
   const { body, turn_id, event_id, replayable } = delivery;
-  expect({ body, turn_id, event_id, replayable }).toEqual({
-    body: null,
-    turn_id: null,
-    event_id: null,
-    replayable: false,
-  });
+  expect({ turn_id, event_id, replayable }).toEqual({ turn_id: null, event_id: null, replayable: false });
+  expect(delivery.bytes > 0).toBe(body !== null);
   const { name, detail } = delivery.timeline.at(-1) ?? {};
   expect(name).toBe("request.refused");
   const { surface, operation, caller, status, path } = delivery;
-  return { surface, operation, caller, status, path, error: detail?.error };
+  return { surface, operation, caller, status, path, body, error: detail?.error };
 };
 
 const none = async (requestId: string): Promise<void> => {
@@ -65,7 +61,10 @@ describe("a refusal over REST is recorded", () => {
     ["with a wrong one", "not-a-key-of-anybody"],
   ])("%s: where it came to, and nobody's name", async (_how, key) => {
     const { requestId } = await gateway.rest.call("chat.send", { key, body: { message: "a secret word" } });
-    expect(await refusedAs(requestId)).toEqual({ ...chat, caller: null, status: 401, error: "unauthenticated" });
+    expect(await refusedAs(requestId)).toEqual({
+      ...chat,
+      ...{ caller: null, status: 401, body: null, error: "unauthenticated" },
+    });
   });
 
   test("for a key that lacks the scope, with its name", async () => {
@@ -83,7 +82,7 @@ describe("a refusal over REST is recorded", () => {
       { authorization, ...JSON_TYPE, "x-forwarded-for": "203.0.113.7" },
       "{}",
     );
-    const refused = { ...chat, caller: null, status: 403 };
+    const refused = { ...chat, caller: null, status: 403, body: null };
     expect(await refusedAs(plain.requestId)).toEqual({ ...refused, error: "tls-required" });
     const page = await exchange(
       gateway.url,
@@ -110,9 +109,35 @@ describe("a refusal over REST is recorded", () => {
     [{ message: "hi", surprise: 1 }, "invalid-request", 400],
     [{ message: "hi", agent: "mian" }, "agent-not-found", 404],
     ["{", "parse-error", 400],
-  ] as const)("of work that could not start: %j is %s", async (body, error, status) => {
+  ] as const)("of work that could not start, with its body: %j is %s", async (body, error, status) => {
     const { requestId } = await gateway.rest.call("chat.send", { body });
-    expect(await refusedAs(requestId)).toEqual({ ...chat, caller: "tests", status, error });
+    const sent = typeof body === "string" ? body : JSON.stringify(body);
+    expect(await refusedAs(requestId)).toEqual({ ...chat, caller: "tests", status, error, body: sent });
+  });
+
+  test("without the body where it was not read, or where recorder.bodies is off", async () => {
+    const text = { method: "POST", path: SEND.path } as const;
+    const authorization = `Bearer ${gateway.key}`;
+    const { requestId } = await exchange(gateway.url, text, { authorization, "content-type": "text/plain" }, "hi");
+    expect(await refusedAs(requestId)).toMatchObject({ caller: "tests", status: 415, body: null });
+    await using bare = await startGateway({ config: { recorder: { bodies: false } } });
+    const { requestId: id } = await bare.rest.call("chat.send", { body: {} });
+    await bare.logged("request", { requestId: id });
+    const { delivery_id } = await recorderOf(bare).newest({ id });
+    expect(await recorderOf(bare).get(delivery_id)).toMatchObject({ outcome: "refused", body: null, bytes: 2 });
+  });
+
+  test("with its secrets hidden", async () => {
+    const { requestId } = await gateway.rest.call("chat.send", { body: { message: 5, token: "a secret word" } });
+    expect((await refusedAs(requestId)).body).toBe('{"message":5,"token":"[hidden]"}');
+    for (const cut of [
+      '{"a":1,"token":"a secret w',
+      '{"a":1,"token":"a secret \\',
+      '{"a":1,"token":"a secret \\\nword"',
+    ]) {
+      const { requestId } = await gateway.rest.call("chat.send", { body: cut });
+      expect((await refusedAs(requestId)).body).toBe('{"a":1,"token":"[hidden]"');
+    }
   });
 });
 
@@ -131,7 +156,8 @@ describe("a refusal over RPC is recorded", () => {
       ...{ surface: "rpc", operation: "agent.reload", caller: "reader", status: 200, error: "forbidden" },
     });
     const invalid = await call("agent.sendMessage", { agentName: "main" });
-    expect(await refusedAs(invalid.requestId)).toMatchObject({ caller: "ops", error: "invalid-request" });
+    const body = '{"jsonrpc":"2.0","id":1,"method":"agent.sendMessage","params":{"agentName":"main"}}';
+    expect(await refusedAs(invalid.requestId)).toMatchObject({ caller: "ops", error: "invalid-request", body });
   });
 
   test("past the rate limit", async () => {
@@ -155,6 +181,7 @@ describe("a refusal over RPC is recorded", () => {
         path: "/rpc/ws",
         caller: null,
         status: 401,
+        body: null,
         error: "unauthenticated",
       },
     });
@@ -162,6 +189,7 @@ describe("a refusal over RPC is recorded", () => {
     expect((await socket.refusal("agent.sendMessage", message)).name).toBe("forbidden");
     const found = await recorder.newest({ surface: "rpc" });
     expect(found).toMatchObject({ method: "WS", operation: "agent.sendMessage", caller: "reader", outcome: "refused" });
+    expect(JSON.parse((await recorder.get(found.delivery_id)).body ?? "")).toMatchObject({ params: message });
   });
 });
 

@@ -215,7 +215,9 @@ describe("deliveries.replay with an edited body", () => {
     const sent = await hooks.wake({ text: "hi" });
     const { error, problem } = await edit(sent, { text: 7 });
     expect([error, problem.errors]).toEqual(["invalid-request", [{ pointer: "/text", message: "must be a string" }]]);
-    expect(await recorder.newest({ outcome: "refused" })).toMatchObject({ replay_of: idOf(sent), status: 400 });
+    const refused = await recorder.newest({ outcome: "refused" });
+    expect(refused).toMatchObject({ replay_of: idOf(sent), status: 400, bytes: 10 });
+    expect(await recorder.get(refused.delivery_id)).toMatchObject({ body: '{"text":7}' });
   });
 
   test("takes an empty object, blanks or nothing for the kept body, in any content type", async () => {
