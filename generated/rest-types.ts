@@ -1340,7 +1340,7 @@ export interface components {
             headers: {
                 [key: string]: string;
             };
-            /** @description Its body as it came, but that the texts of fields that are called token, secret, password or the like are shown as `[hidden]`; null where it had none, where `recorder.bodies` is off, where nobody was authenticated, or after its session was deleted. */
+            /** @description Its body as it came, but that the texts of fields that are called token, secret, password or the like are shown as `[hidden]`; null if it had none, if `recorder.bodies` is off, if the request was refused before its body was read, as that of a caller without a good key or token is, or after its session was deleted. */
             body: string | null;
             /**
              * @description How `body` is written: as text, or in base64 where it is no UTF-8; null without a body.

@@ -424,8 +424,8 @@ class Delivery(Reply):
     """
     body: Optional[str]
     """Its body as it came, but that the texts of fields that are called token, secret, password or the like are shown as
-    `[hidden]`; null where it had none, where `recorder.bodies` is off, where nobody was authenticated, or after its
-    session was deleted.
+    `[hidden]`; null if it had none, if `recorder.bodies` is off, if the request was refused before its body was read,
+    as that of a caller without a good key or token is, or after its session was deleted.
     """
     body_encoding: Optional[Literal["utf-8", "base64"]]
     """How `body` is written: as text, or in base64 where it is no UTF-8; null without a body."""
