@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TurnStream } from "#generated/clients/typescript/src/index.ts";
+import { GatewayError, TurnStream } from "#generated/clients/typescript/src/index.ts";
 
 type Event = { event: string; data: object };
 const started = (attempt: number): Event => ({ event: "turn.started", data: { turn_id: "turn_1", attempt } });
@@ -16,13 +16,15 @@ const failed: Event = {
 /** The pieces of a reply whose stream has these events, lost after each list of them. */
 const textOf = async (...streams: Event[][]): Promise<string[]> => {
   let opened = 0;
-  const stream = new TurnStream(async () => {
+  const open = async () => {
     const events = streams[opened++] ?? [];
     const lines = events.map(
       ({ event, data }, n) => `event: ${event}\nid: ${opened}.${n}\ndata: ${JSON.stringify(data)}\n\n`,
     );
     return new Response(lines.join(""), { headers: { "content-type": "text/event-stream" } });
-  }, undefined);
+  };
+  const failure = (cause: unknown) => new GatewayError("connection-failed", "Connection failed", { cause });
+  const stream = new TurnStream(open, failure, undefined);
   const pieces: string[] = [];
   for await (const piece of stream.text()) pieces.push(piece);
   return pieces;

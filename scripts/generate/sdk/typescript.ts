@@ -207,10 +207,16 @@ ${nouns.map(([noun]) => `  declare readonly ${noun}: ${capital(noun)}Calls;`).jo
 }
 
 function printOperation(call: Call): string {
-  const { kind, http, token, text, idempotent, repeatable, page } = call;
+  const { kind, http, token, text, reply, idempotent, repeatable, page } = call;
   const input = inputOf(call);
   return `{ ${[
-    ...(text ? [`kind: "text"`] : kind === "plain" ? [] : [`kind: ${literal(kind)}`]),
+    ...(text
+      ? [`kind: "text"`]
+      : reply === null
+        ? [`kind: "empty"`]
+        : kind === "plain"
+          ? []
+          : [`kind: ${literal(kind)}`]),
     `method: ${literal(http.method)}`,
     `path: ${literal(http.path)}`,
     `token: ${literal(token)}`,
