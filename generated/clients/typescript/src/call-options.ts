@@ -1,4 +1,17 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/call-options.ts; do not edit.
+/** The longest time that a timer of JavaScript can wait. It fires at once for a longer one. */
+const MOST_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** Throws a TypeError for a number that would not limit anything. */
+export function checkNumbers({ timeoutMs, maxRetries }: { timeoutMs?: unknown; maxRetries?: unknown }): void {
+  if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS))
+    throw new TypeError(
+      `\`timeoutMs\` is ${String(timeoutMs)}. It must be a positive number of milliseconds, at most ${MOST_TIMEOUT_MS}.`,
+    );
+  if (maxRetries !== undefined && !(Number.isSafeInteger(maxRetries) && (maxRetries as number) >= 0))
+    throw new TypeError(`\`maxRetries\` is ${String(maxRetries)}. It must be a whole number of at least 0.`);
+}
+
 /**
  * Throws a TypeError that names the options for a misspelt option or one in place of another argument, which JavaScript would ignore silently.
  * `query` is the argument before the options, which is sent as a query.
@@ -10,6 +23,7 @@ export function refuseUnknown(
   options: object,
 ): void {
   const known = ["signal", "timeoutMs", "maxRetries", "headers", ...(isIdempotent ? ["idempotencyKey"] : [])];
+  checkNumbers(options);
   const refuse = (what: string, words: string): never => {
     throw new TypeError(`${call} has no ${what}. ${words}`);
   };

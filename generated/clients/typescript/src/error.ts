@@ -1,6 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/error.ts; do not edit.
 import { type ErrorName, retriedNames } from "./error-names.ts";
-import type { Fault, Problem } from "./rest-types.ts";
+import type { Fault } from "./rest-types.ts";
+import { isObject, jsonOf, stringOr } from "./body.ts";
 
 /** The reasons for which a call fails before the gateway answers it, or with an answer that is not the gateway's. */
 export type ClientErrorName =
@@ -85,12 +86,20 @@ export interface RpcErrorObject {
 }
 
 export const rpcError = (
-  { code, message, data = {} }: RpcErrorObject,
+  { code, message, data }: RpcErrorObject,
   operation: string | undefined,
   status?: number,
 ): GatewayError => {
-  const { name = "unknown", ...facts } = data;
-  return new GatewayError(name, message, { ...facts, code, status, operation });
+  const { name, detail, requestId, turnId, retryAfterMs } = (isObject(data) ? data : {}) as Record<string, unknown>;
+  return new GatewayError(stringOr(name, "unknown"), stringOr(message, "Error"), {
+    detail: stringOr(detail, undefined),
+    requestId: stringOr(requestId, undefined),
+    turnId: stringOr(turnId, undefined),
+    retryAfterMs: waitOf(retryAfterMs),
+    code,
+    status,
+    operation,
+  });
 };
 
 /** The error that a response which is no success stands for. */
@@ -110,23 +119,40 @@ export async function responseError(response: Response, operation: string): Prom
       detail,
     });
   }
-  const problem = (await response.json()) as Problem;
-  return new GatewayError(problem.type.split("#").at(-1) ?? "unknown", problem.title, {
-    operation,
-    status,
-    detail: problem.detail,
-    requestId: problem.request_id,
-    turnId: problem.turn_id,
-    retryAfterMs: problem.retry_after_ms ?? retryAfterMs,
-    faults: problem.errors,
-  });
+  const body = await jsonOf(response);
+  const problem = isObject(body) ? body : {};
+  return new GatewayError(
+    stringOr(problem.type, `http-${status}`).split("#").at(-1) as string,
+    stringOr(problem.title, `HTTP ${status}`),
+    {
+      operation,
+      status,
+      detail: stringOr(problem.detail, undefined),
+      requestId: stringOr(problem.request_id, requestId),
+      turnId: stringOr(problem.turn_id, undefined),
+      retryAfterMs: waitOf(problem.retry_after_ms) ?? retryAfterMs,
+      faults: (Array.isArray(problem.errors) ? problem.errors.filter(isObject) : []) as unknown[] as Fault[],
+    },
+  );
 }
 
-export const notAGateway = (response: Response, operation: string): GatewayError =>
+const waitOf = (ms: unknown): number | undefined => (typeof ms === "number" ? Math.max(0, ms) : undefined);
+
+/** An answer of another type than is due. */
+export const notAGateway = (response: Response, operation: string, due = "JSON"): GatewayError =>
+  answeredOther(response, operation, typeOf(response), due);
+
+/** A reply that is not an object. */
+export const notAReply = (response: Response | undefined, operation: string, value: unknown): GatewayError => {
+  const given = value == null ? "nothing" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
+  return answeredOther(response, operation, given, "a gateway's reply");
+};
+
+const answeredOther = (response: Response | undefined, operation: string, given: string, due: string): GatewayError =>
   new GatewayError("not-a-gateway", "Not a gateway's answer", {
     operation,
-    status: response.status,
-    detail: `${response.url || "The address"} answered ${typeOf(response)} in place of JSON. Is this a gateway?`,
+    status: response?.status,
+    detail: `${response?.url || "The address"} answered ${given} in place of ${due}. Is this a gateway?`,
   });
 
 /** A redirect is not followed: the token and the body would go to an address that the caller has not named. */

@@ -1,14 +1,15 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/http.ts; do not edit.
-import { attempt } from "./attempts.ts";
+import { attempt, pause, timeoutError } from "./attempts.ts";
+import { isObject, jsonOf, textOf } from "./body.ts";
 import { refuseUnknown } from "./call-options.ts";
-import { notAGateway, responseError } from "./error.ts";
-import { type Exchange, Page, Reply } from "./reply.ts";
+import { connectionError, notAGateway, notAReply, responseError } from "./error.ts";
+import { type Exchange, pagesOf, Reply } from "./reply.ts";
 import type { Settings, StartOptions, Token } from "./settings.ts";
 import { TurnStream } from "./turn-stream.ts";
 
 /** An operation of the contract, as the client calls it. */
 export interface Operation {
-  kind?: "page" | "send" | "start" | "stream" | "text";
+  kind?: "empty" | "page" | "send" | "start" | "stream" | "text";
   method: string;
   path: string;
   token: Token;
@@ -43,7 +44,7 @@ function bind(settings: Settings, operation: Operation, name: string): Call {
   const { kind, path, input } = operation;
   const inPath = path.split("{").length - 1;
   return (...given) => {
-    const values = given.slice(0, inPath).map(String);
+    const values = given.slice(0, inPath).map((value) => String(value ?? ""));
     const sent = input && (given[inPath] as Input | undefined);
     const options = (given[inPath + (input ? 1 : 0)] ?? {}) as StartOptions;
     refuseUnknown(name, operation, input === "query" ? sent : undefined, options);
@@ -51,10 +52,10 @@ function bind(settings: Settings, operation: Operation, name: string): Call {
     const isFollowing = kind === "stream" && input === "query";
     const request = requestOf(settings, operation, name, values, isFollowing ? undefined : sent, options);
     if (kind === "stream") return streamOf(request, operation, sent, options);
-    if (kind === "send") return new Reply(untilEnded(request));
+    if (kind === "send") return new Reply(untilEnded(request, settings, options));
     if (kind !== "page") return new Reply(request.exchange());
-    return pageOf(sent ?? {}, options, operation, (query, own) =>
-      requestOf(settings, operation, name, values, query, own).exchange(),
+    return pagesOf(sent ?? {}, { items: operation.items as string, next: "next_cursor", operation: name }, (query) =>
+      requestOf(settings, operation, name, values, query, options).exchange(),
     );
   };
 }
@@ -72,6 +73,12 @@ function requestOf(
   const idempotencyKey = isIdempotent ? (options.idempotencyKey ?? crypto.randomUUID()) : undefined;
   const url = urlOf(settings, operation, values, input as Input);
   const body = operation.input === "body" && input !== undefined ? JSON.stringify(bodyOf(operation, input)) : undefined;
+  // Throws for a header that HTTP cannot carry: otherwise that would look like a failed connection.
+  new Headers({
+    ...settings.headers,
+    ...options.headers,
+    ...(idempotencyKey && { "idempotency-key": idempotencyKey }),
+  });
 
   /** Sends it and gives the response, as soon as it begins. */
   const send = (accept: string, extra: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> => {
@@ -105,7 +112,7 @@ function requestOf(
     /** The whole reply. */
     exchange: (): Promise<Exchange<never>> =>
       once(kind === "text" ? "*/*" : "application/json", {}, async (response) => ({
-        data: (await dataOf(response, name, kind === "text")) as never,
+        data: (await dataOf(response, name, operation)) as never,
         response,
         requestId: response.headers.get("x-request-id") ?? "",
       })),
@@ -114,28 +121,53 @@ function requestOf(
       once("text/event-stream", extra, async (response) => {
         if (response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
         await response.body?.cancel();
-        throw notAGateway(response, name);
+        throw notAGateway(response, name, "a stream of events");
       }),
+    /** The error that a stream ends with. */
+    failure: (cause: unknown) => connectionError(cause, name, settings.url),
   };
 }
 
 export type HttpRequest = ReturnType<typeof requestOf>;
 
-async function dataOf(response: Response, name: string, isText: boolean): Promise<unknown> {
-  if (response.status === 204) return undefined;
-  if (isText) return response.text();
-  if (!response.headers.get("content-type")?.startsWith("application/json")) {
+async function dataOf(response: Response, name: string, { kind, items }: Operation): Promise<unknown> {
+  if (kind === "empty" && response.status === 204) return undefined;
+  if (kind === "text") return textOf(response);
+  if (response.status !== 204 && !response.headers.get("content-type")?.startsWith("application/json")) {
     await response.body?.cancel();
     throw notAGateway(response, name);
   }
-  return response.json();
+  const data = response.status === 204 ? undefined : await jsonOf(response);
+  if (!isObject(data) || (items !== undefined && !Array.isArray(data[items]))) throw notAReply(response, name, data);
+  return data;
 }
 
-/** The gateway answers 202 after a while: the same call with its key then waits on. */
-async function untilEnded(request: HttpRequest): Promise<Exchange<never>> {
-  for (;;) {
+/** The pauses between two asks if the turn has ended. */
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 5_000;
+/** The gateway waits for the turn before it answers 202. An answer within this time has not waited. */
+const PROMPT_MS = 1_000;
+
+/**
+ * The gateway answers 202 after a while: the same call with its key then continues to wait, as long as the turn takes. If the gateway does
+ * not wait, the time limit of an attempt holds for all asks together.
+ */
+async function untilEnded(
+  request: HttpRequest,
+  { timeoutMs }: Settings,
+  { signal, timeoutMs: most = timeoutMs }: StartOptions,
+): Promise<Exchange<never>> {
+  let waitedAt = performance.now();
+  for (let asked = 0; ; asked += 1) {
+    const askedAt = performance.now();
     const exchange = await request.exchange();
     if (exchange.response.status !== 202) return exchange;
+    const now = performance.now();
+    if (now - askedAt >= PROMPT_MS) waitedAt = now;
+    // The second ask follows at once.
+    const ms = asked === 0 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (asked - 1));
+    if (now + ms - waitedAt > most) throw timeoutError(request.name, most);
+    await pause(ms, signal ?? undefined);
   }
 }
 
@@ -153,25 +185,18 @@ function urlOf(
   let next = 0;
   const filled = path
     .replace(/^\/hooks(?=\/|$)/, webhookPath)
-    .replace(/\{\w+\}/g, () => encodeURIComponent(values[next++] ?? ""));
+    .replace(/\{\w+\}/g, () => segmentOf(values[next++] ?? ""));
   if (place !== "query") return url + filled;
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(input ?? {})) if (value !== undefined) query.set(name, String(value));
   return `${url}${filled}${query.size > 0 ? `?${query}` : ""}`;
 }
 
-function pageOf(
-  query: Input,
-  options: StartOptions,
-  operation: Operation,
-  exchange: (query: Input, options: StartOptions) => Promise<Exchange<Input>>,
-): Page<Input, unknown> {
-  return new Page<Input, unknown>(
-    exchange(query, options),
-    (data) => data[operation.items as string] as unknown[],
-    ({ next_cursor: cursor }) =>
-      cursor == null ? undefined : pageOf({ ...query, cursor }, options, operation, exchange),
-  );
+/** A value as one segment of a path. An empty value, or one of dots, would make another path. */
+function segmentOf(value: string): string {
+  if (value === "" || value === "." || value === "..")
+    throw new TypeError(`"${value}" cannot be a part of a path: pass an id or a name.`);
+  return encodeURIComponent(value);
 }
 
 /** The events of a turn: by a POST that starts it, or of one that is there. */
@@ -180,6 +205,7 @@ function streamOf(request: HttpRequest, operation: Operation, input: unknown, op
   if (operation.input !== "body")
     return new TurnStream(
       (from) => request.open(lastEvent(from?.after ?? (input as { after?: string } | undefined)?.after)),
+      request.failure,
       options.signal,
     );
   const resumed: Operation = {
@@ -193,6 +219,7 @@ function streamOf(request: HttpRequest, operation: Operation, input: unknown, op
       from === undefined
         ? request.open({})
         : requestOf(settings, resumed, name, [from.turnId], undefined, options).open(lastEvent(from.after)),
+    request.failure,
     options.signal,
   );
 }

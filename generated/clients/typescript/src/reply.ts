@@ -1,4 +1,6 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/reply.ts; do not edit.
+import { GatewayError } from "./error.ts";
+
 /** A reply with the request's id, under which the gateway's log and flight recorder have the call. */
 export type Received<Data> = Data extends object ? Data & { readonly requestId: string } : Data;
 
@@ -59,10 +61,34 @@ export class Page<Data, Item> extends Reply<Data> implements AsyncIterable<Item>
   async *[Symbol.asyncIterator](): AsyncGenerator<Item> {
     for (let page: Page<Data, Item> | undefined = this; page; ) {
       const data: Data = await page;
-      yield* this.#itemsOf(data);
-      page = this.#next(data);
+      yield* page.#itemsOf(data);
+      page = page.#next(data);
     }
   }
+}
+
+type Query = Record<string, unknown>;
+
+/** A page, with those that follow. A cursor that was used before is an error: the list would not end. */
+export function pagesOf(
+  query: Query,
+  list: { items: string; next: string; operation: string },
+  exchange: (query: Query) => Promise<Exchange<Query>>,
+  seen: readonly unknown[] = [query.cursor],
+): Page<Query, unknown> {
+  return new Page<Query, unknown>(
+    exchange(query),
+    (data) => data[list.items] as unknown[],
+    (data) => {
+      const cursor = data[list.next];
+      if (cursor == null) return undefined;
+      if (!seen.includes(cursor)) return pagesOf({ ...query, cursor }, list, exchange, [...seen, cursor]);
+      throw new GatewayError("not-a-gateway", "Not a gateway's answer", {
+        operation: list.operation,
+        detail: "The list repeats a cursor, so it would not end. Is this a gateway?",
+      });
+    },
+  );
 }
 
 /** The id is not among the fields of the reply, so that a copy or `JSON.stringify` holds the reply alone. */

@@ -358,7 +358,7 @@ const operations: Record<string, Record<string, Operation>> = {
   keys: {
     list: { kind: "page", method: "GET", path: "/api/v1/keys", token: "rest", input: "query", isRepeatable: true, items: "keys" },
     create: { method: "POST", path: "/api/v1/keys", token: "rest", input: "body" },
-    revoke: { method: "DELETE", path: "/api/v1/keys/{key_id}", token: "rest", isRepeatable: true },
+    revoke: { kind: "empty", method: "DELETE", path: "/api/v1/keys/{key_id}", token: "rest", isRepeatable: true },
     rotate: { method: "POST", path: "/api/v1/keys/{key_id}/rotate", token: "rest", input: "body" },
   },
   codes: {

@@ -1,9 +1,10 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-calls.ts; do not edit.
 import type { RpcMethod, RpcMethods } from "./rpc-types.ts";
 import { attempt } from "./attempts.ts";
+import { isObject, jsonOf } from "./body.ts";
 import { refuseUnknown } from "./call-options.ts";
-import { type GatewayError, notAGateway, responseError, rpcError } from "./error.ts";
-import { type Exchange, Page, Reply } from "./reply.ts";
+import { type GatewayError, notAGateway, notAReply, responseError, rpcError } from "./error.ts";
+import { type Exchange, type Page, pagesOf, Reply } from "./reply.ts";
 import { isResponse, type RpcRequest, type RpcResponse, responseTo } from "./rpc-message.ts";
 import type { CallOptions, Settings, StartOptions } from "./settings.ts";
 
@@ -70,18 +71,19 @@ export function bindMethods(settings: Settings, methods: Record<string, Method>,
       const { responses, response } = await send(message, operation, options, signal);
       const { error, result } = responseTo(message.id, responses, operation, response?.status);
       if (error !== undefined) throw rpcError(error, operation, response?.status);
+      const items = methods[method]?.items;
+      if (!isObject(result) || (items !== undefined && !Array.isArray(result[items])))
+        throw notAReply(response, operation, result);
       return {
-        data: result as Input,
+        data: result,
         response: response as Response,
         requestId: response?.headers.get("x-request-id") ?? "",
       };
     });
   };
   const page = (method: string, items: string, params: Input, options: StartOptions): Page<Input, unknown> =>
-    new Page(
-      exchange(method, params, options),
-      (data) => data[items] as unknown[],
-      ({ nextCursor: cursor }) => (cursor == null ? undefined : page(method, items, { ...params, cursor }, options)),
+    pagesOf(params, { items, next: "nextCursor", operation: `rpc.${method}` }, (query) =>
+      exchange(method, query, options),
     );
 
   const nouns: Record<string, Record<string, unknown>> = {};
@@ -94,8 +96,9 @@ export function bindMethods(settings: Settings, methods: Record<string, Method>,
     };
   }
 
-  const notify = (method: string, params: Input = {}, options: StartOptions = {}): Promise<void> => {
+  const notify = async (method: string, params: Input = {}, options: StartOptions = {}): Promise<void> => {
     const operation = `rpc.${method}`;
+    refuseUnknown(operation, methods[method] ?? {}, undefined, options);
     const message: RpcRequest = { jsonrpc: "2.0", method, params: withKey(method, params, options.idempotencyKey) };
     return attempt(settings, { operation, isRepeatable: true }, options, async (signal) => {
       const { responses, response } = await send(message, operation, options, signal);
@@ -135,7 +138,7 @@ export const sendByHttp =
     if (response.status === 204) return { responses: [], response };
     if (!response.headers.get("content-type")?.startsWith("application/json"))
       throw response.ok ? notAGateway(response, operation) : await responseError(response, operation);
-    const body: unknown = await response.json();
+    const body = await jsonOf(response);
     const responses = Array.isArray(body) ? body : [body];
     if (!responses.every(isResponse)) throw notAGateway(response, operation);
     return { responses, response };

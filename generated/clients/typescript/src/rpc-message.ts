@@ -1,4 +1,5 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-message.ts; do not edit.
+import { isObject } from "./body.ts";
 import { GatewayError, type RpcErrorObject, rpcError } from "./error.ts";
 
 export interface RpcRequest {
@@ -16,7 +17,7 @@ export interface RpcResponse {
 }
 
 export const isResponse = (value: unknown): value is RpcResponse =>
-  typeof value === "object" && value !== null && "id" in value && ("result" in value || "error" in value);
+  isObject(value) && "id" in value && ("result" in value || isObject(value.error));
 
 /** The response to one request. Throws the error by which the message as a whole was refused. */
 export function responseTo(

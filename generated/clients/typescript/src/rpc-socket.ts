@@ -1,6 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-socket.ts; do not edit.
 import type { Push, Subscribe, Subscribed, Unsubscribe } from "./push-types.ts";
 import { attempt } from "./attempts.ts";
+import { refuseUnknown } from "./call-options.ts";
 import { rpcError } from "./error.ts";
 import { createPushQueue, type PushQueue } from "./push-queue.ts";
 import type { Send } from "./rpc-calls.ts";
@@ -129,8 +130,12 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
     operation: string,
     options: CallOptions,
     call: (socket: SocketLike, signal: AbortSignal) => Promise<void>,
-  ): Promise<void> =>
-    attempt(settings, { operation, isRepeatable: true }, options, async (signal) => call(await ready(signal), signal));
+  ): Promise<void> => {
+    refuseUnknown(operation, {}, undefined, options);
+    return attempt(settings, { operation, isRepeatable: true }, options, async (signal) =>
+      call(await ready(signal), signal),
+    );
+  };
 
   const send: Send = async (message, _operation, _options, signal) => ({
     responses: await exchange(await ready(signal), message, signal),

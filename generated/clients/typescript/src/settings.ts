@@ -1,4 +1,5 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/settings.ts; do not edit.
+import { checkNumbers } from "./call-options.ts";
 import { GatewayError } from "./error.ts";
 import type { Reconnect, SocketClass } from "./socket.ts";
 
@@ -101,6 +102,7 @@ function checkOptions(what: string, options: unknown, known: Record<string, true
 export function readSettings(options: GatewayOptions = {}): Settings {
   checkOptions("The client", options, OPTIONS);
   if (options.reconnect !== undefined) checkOptions("`reconnect` of the client", options.reconnect, RECONNECT);
+  checkNumbers(options);
   const url = addressOf(options.url ?? variable("GATEWAY_URL") ?? "http://127.0.0.1:18789");
   const tokens = {
     rest: tokenIn("key", options.key ?? options.restKey) ?? variable("REST_API_KEY"),
@@ -137,23 +139,29 @@ const noToken = (detail: string, operation?: string): GatewayError =>
 function tokenIn(option: string, token: string | undefined): string | undefined {
   if (token && (token !== token.trim() || [...token].some((char) => char < " " || char === "\x7f")))
     throw new TypeError(`\`${option}\` holds a line break or another control character, or a space at an end.`);
+  if (token && [...token].some((char) => char > "\xff"))
+    throw new TypeError(
+      `\`${option}\` holds a character that HTTP cannot carry in a header. Is it the whole token, and only that?`,
+    );
   return token || undefined;
 }
 
 /** The address without a slash at its end. Throws a TypeError that shows how to write it. */
 function addressOf(url: string): string {
+  // An error shows no user, password or query.
+  const shown = url.replace(/^(\w+:\/\/)?.*@/s, "$1").replace(/[?#].*/s, "");
   const form = "Write it as http://HOST:PORT or https://HOST";
   if (!/^https?:\/\//i.test(url)) {
-    const near = url.replace(/^\w+:\/\//, "");
+    const near = shown.replace(/^\w+:\/\//, "");
     throw new TypeError(
-      `The gateway's url ${JSON.stringify(url)} does not begin with http:// or https://. ${form}, such as http://${near}.`,
+      `The gateway's url ${JSON.stringify(shown)} does not begin with http:// or https://. ${form}, such as http://${near}.`,
     );
   }
   try {
     const { origin, pathname } = new URL(url);
     return origin + pathname.replace(/\/+$/, "");
   } catch {
-    throw new TypeError(`The gateway's url ${JSON.stringify(url)} is not a url. ${form}.`);
+    throw new TypeError(`The gateway's url ${JSON.stringify(shown)} is not a url. ${form}.`);
   }
 }
 

@@ -62,12 +62,18 @@ interface TellsResponse {
   ): void;
 }
 
+/** A larger refusal is not read. */
+const MOST_REFUSAL_BYTES = 64 * 1024;
+
 /** The gateway's reason for refusing the connection, if it gives one. */
 async function refusalIn(response: AsyncIterable<Uint8Array>): Promise<GatewayError | undefined> {
   const decoder = new TextDecoder();
   let text = "";
   try {
-    for await (const bytes of response) text += decoder.decode(bytes, { stream: true });
+    for await (const bytes of response) {
+      text += decoder.decode(bytes, { stream: true });
+      if (text.length > MOST_REFUSAL_BYTES) return undefined;
+    }
     const body: unknown = JSON.parse(text);
     return isResponse(body) && body.error !== undefined ? rpcError(body.error, undefined) : undefined;
   } catch {

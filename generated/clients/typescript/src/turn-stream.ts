@@ -1,6 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/turn-stream.ts; do not edit.
 import type { TurnEvent } from "./rest-types.ts";
 import { pause } from "./attempts.ts";
+import { isObject, stringOr } from "./body.ts";
 import { GatewayError, isWorthRetrying } from "./error.ts";
 import { readEvents } from "./sse.ts";
 
@@ -17,10 +18,12 @@ const LAST_EVENTS: readonly TurnEvent["event"][] = ["turn.completed", "turn.fail
  */
 export class TurnStream implements AsyncIterable<TurnEvent> {
   readonly #open: Open;
+  readonly #failure: (cause: unknown) => GatewayError;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(open: Open, signal: AbortSignal | undefined) {
+  constructor(open: Open, failure: (cause: unknown) => GatewayError, signal: AbortSignal | undefined) {
     this.#open = open;
+    this.#failure = failure;
     this.#signal = signal;
   }
 
@@ -30,7 +33,7 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
       let error: unknown;
       try {
         for await (const { event, id, data } of readEvents(await this.#open(from))) {
-          const turnEvent = { event, id, data: JSON.parse(data) } as TurnEvent;
+          const turnEvent = { event, id, data: dataOf(data) } as TurnEvent;
           from = { turnId: turnEvent.data.turn_id, after: id };
           failed = 0;
           yield turnEvent;
@@ -38,7 +41,7 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
         }
       } catch (cause) {
         if (this.#signal?.aborted) throw this.#signal.reason;
-        error = cause;
+        error = this.#failure(cause);
       }
       if (isRefusal(error) || from === undefined) throw error ?? lost(error);
       if (failed >= ATTEMPTS) throw lost(error);
@@ -57,15 +60,19 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
       if (event === "turn.started") reply = "";
       if (event === "message.delta" || event === "message.completed") {
         // A turn that has ended is told without its pieces.
-        reply = event === "message.delta" ? reply.slice(0, data.offset) + data.text : data.text;
+        const text = stringOr(data.text, "");
+        reply = event === "message.delta" ? reply.slice(0, Number(data.offset) || 0) + text : text;
         const isBehind = given.startsWith(reply);
         const piece = reply.startsWith(given) ? reply.slice(given.length) : reply;
         if (!isBehind) given = reply;
         if (!isBehind && piece !== "") yield piece;
       }
       if (event === "turn.failed") {
-        const { name, title, detail } = data.error;
-        throw new GatewayError(name, title, { detail, turnId: data.turn_id });
+        const { name, title, detail } = (isObject(data.error) ? data.error : {}) as Record<string, unknown>;
+        throw new GatewayError(stringOr(name, "turn-failed"), stringOr(title, "Turn failed"), {
+          detail: stringOr(detail, undefined),
+          turnId: data.turn_id,
+        });
       }
       if (event === "turn.cancelled") {
         const detail = "The turn was cancelled.";
@@ -73,6 +80,17 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
       }
     }
   }
+}
+
+/** The data of an event. Each names its turn. */
+function dataOf(text: string): unknown {
+  try {
+    const data: unknown = JSON.parse(text);
+    if (isObject(data) && data.turn_id !== "" && typeof data.turn_id === "string") return data;
+  } catch {}
+  throw new GatewayError("not-a-gateway", "Not a gateway's answer", {
+    detail: "An event of the stream is not a turn event. Is this a gateway?",
+  });
 }
 
 /** The gateway has answered, and would answer so again. */
