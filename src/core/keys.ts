@@ -202,10 +202,10 @@ export const createKeys = (parts: {
       tellChange = tell;
     },
     knows: (hash: Buffer): boolean => find(hash) !== undefined,
-    /** True for a key that is known and has not expired. */
-    isGood(hash: Buffer): boolean {
+    /** True for a key that is known, has not expired and has the scope. */
+    isGood(hash: Buffer, scope?: Scope): boolean {
       const key = find(hash);
-      return key !== undefined && !isOver(key);
+      return key !== undefined && !isOver(key) && (scope === undefined || key.scopes.includes(scope));
     },
     /** The key of this hash, noted as used to the minute. Throws `key-expired`. */
     use(hash: Buffer): KeyRecord | undefined {

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { Config, Listener, SurfaceName } from "#config/config.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { type Access, createAccess } from "#wire/call/access.ts";
 import { networkOf, plain } from "#wire/call/address.ts";
 import { createGuessGuard } from "#wire/call/auth.ts";
@@ -106,6 +107,13 @@ export const createDoors = (given: DoorsParts) => {
     metrics: [{ prefix: "/metrics", door: ops.metrics, exact: true }],
     console: [{ prefix: "/console", door: createConsoleDoor(builtFolder("console")) }],
   };
+  /** A sign-in code is of use only if a listener has the console. */
+  const withoutConsole: DoorAt = {
+    prefix: "/api/v1/console",
+    door() {
+      throw new GatewayError("not-found", `There is nothing below /api/v1/console: ${whyClosed(config, "console")}.`);
+    },
+  };
   const openListener = ({ host, tls, surfaces: wanted }: Listener): OpenListener => {
     const surfaces = wanted.filter((surface) => isOn(config, surface));
     const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
@@ -116,6 +124,7 @@ export const createDoors = (given: DoorsParts) => {
       places: placesIn(config, surfaces),
       doors: [
         ...openAi.filter(isBelowRest),
+        ...(surfaces.includes("rest") && !hasConsole(config) ? [withoutConsole] : []),
         ...surfaces.flatMap((surface) => bySurface[surface]),
         // The path of webhooks may be one of these.
         ...openAi.filter((door) => !isBelowRest(door)),
@@ -202,6 +211,9 @@ const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {
   if (surface === "rest" || surface === "rpc" || surface === "console") return gateway[surface].enabled;
   return surface !== "metrics" || gateway.rpc.enabled;
 };
+
+const hasConsole = (config: Config): boolean =>
+  isOn(config, "console") && config.gateway.listeners.some(({ surfaces }) => surfaces.includes("console"));
 
 /** Where the configuration has the secret that opens a surface. */
 const SECRET_OF = {

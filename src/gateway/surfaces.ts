@@ -12,6 +12,7 @@ import { rpcHandlers } from "#handlers/rpc/table.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { once } from "#kit/once.ts";
+import { hashOf } from "#kit/secrets.ts";
 import type { Events } from "#observe/events.ts";
 import type { LoopLag } from "#observe/loop-lag.ts";
 import { METRICS_TYPE, type Registry } from "#observe/metrics.ts";
@@ -107,6 +108,10 @@ export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
       hooksUse: hooks.use,
       recordBodies,
       configState: parts.configState,
+      maySignIn: ({ kind, token }) =>
+        kind === "console"
+          ? access().identifyConsole(hashOf(token)) !== undefined
+          : core.keys.isGood(hashOf(token), "admin"),
     }),
     hold: holdHot(async (...request) => (await restContract())(...request)),
   };

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { openSecretLink } from "#cli/browser.ts";
 import { Gateway } from "#generated/clients/typescript/src/index.ts";
+import { startProcess } from "#test/harness/process.ts";
 import { emptyFolder } from "./cli.ts";
 import { startCommands } from "./gateway.ts";
 
@@ -41,6 +42,19 @@ test.skipIf(process.platform !== "linux")(
     expect(signIn.kind).toBe("console");
   },
 );
+
+test("open fails with the gateway's reason if no listener serves the console", async () => {
+  const key = "an-admin-key-of-this-test";
+  const rest = { auth: { keys: [{ name: "ops", key, scopes: ["admin"] }] } };
+  const off = await startProcess({
+    config: {
+      gateway: { defaultAgent: "main", rest, console: { enabled: false } },
+      agents: { main: { backend: "echo" } },
+    },
+  });
+  const { code, out, err } = await run(["open"], { env: { GATEWAY_URL: off.url, REST_API_KEY: key } });
+  expect([code, out, err]).toEqual([5, "", expect.stringContaining("`console` is off")]);
+});
 
 test("the page of a link MUST be deleted once its code has expired, and an old one by the next command", async () => {
   const { home, path } = desk();

@@ -46,12 +46,19 @@ const codeOf = async (address: Address, credential: Credential, signal: AbortSig
     return code;
   } catch (error) {
     const { name } = error as Error;
-    if (name !== "forbidden" && name !== "not-found") throw reasonOf(error, { ...address, refused: credential });
+    const isUsual = name === "forbidden" || (name === "not-found" && (await hasConsole(address, signal)));
+    if (!isUsual) throw reasonOf(error, { ...address, refused: credential });
     const why = name === "forbidden" ? "The key lacks the scope admin" : "The gateway is older than this command";
     say(`${why}: sign in on the page, with the console token.`);
     return undefined;
   }
 };
+
+const hasConsole = ({ url }: Address, signal: AbortSignal): Promise<boolean> =>
+  fetch(`${url}/console`, { method: "HEAD", redirect: "manual", signal }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 
 const pathOf = (id: string): string => {
   const [, prefix = ""] = /^([a-z]+)_[0-9A-Z]{20,}$/.exec(id) ?? [];

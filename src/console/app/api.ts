@@ -109,7 +109,7 @@ export const redeem = async (code: string): Promise<Identity | { refused: string
 };
 
 const CODE_REFUSED =
-  "The link no longer works: its code was used, is older than a minute, or was made by another gateway behind this address. Run `agent-gateway open` for a new link, or enter the token here.";
+  "The link no longer works: its code was used or is older than a minute, its key is not valid any more, or the gateway has restarted or is another one behind this address. Run `agent-gateway open` for a new link, or enter the token here.";
 
 const wordsOf = async (response: Response): Promise<string> => {
   const problem = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };

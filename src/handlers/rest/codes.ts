@@ -1,10 +1,18 @@
 import type { CallContext } from "#core/call.ts";
+import type { SignIn } from "#core/codes.ts";
 import type { Core } from "#core/core.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { timeOf } from "./present.ts";
 
-export const codes = (core: Core): Pick<RestHandlers<CallContext>, "codes.create" | "codes.redeem"> => ({
+export type SignInParts = {
+  /** True if the token of a code still has the rights that it had when it made the code. */
+  maySignIn: (signIn: SignIn) => boolean;
+};
+
+type Bodies = Pick<RestHandlers<CallContext>, "codes.create" | "codes.redeem">;
+
+export const codes = (core: Core, { maySignIn }: SignInParts): Bodies => ({
   "codes.create": async (_, { caller, bearer = "" }) => {
     const isConsole = caller.surface === "rest" && caller.scopes.includes("console");
     const { name } = caller;
@@ -15,10 +23,12 @@ export const codes = (core: Core): Pick<RestHandlers<CallContext>, "codes.create
     const signIn = core.codes.redeem(bearer);
     // Another call has used the code since this one was authenticated.
     if (!signIn) throw new GatewayError("unauthenticated", CODE_TAKES);
+    if (!maySignIn(signIn))
+      throw new GatewayError("unauthenticated", "The key or token that made this code is not valid any more.");
     return signIn;
   },
 });
 
 /** The error for an unknown code. */
 export const CODE_TAKES =
-  "This path takes a sign-in code: `Authorization: Bearer <code>`. A code works once, for one minute, on the gateway that made it.";
+  "This path takes a sign-in code: `Authorization: Bearer <code>`. A code works once, for one minute, on the gateway that made it, until it restarts.";

@@ -3,7 +3,7 @@ import type { Core } from "#core/core.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { agents } from "./agents.ts";
 import { chat } from "./chat.ts";
-import { codes } from "./codes.ts";
+import { codes, type SignInParts } from "./codes.ts";
 import { type ConfigParts, config } from "./config.ts";
 import { deliveries } from "./deliveries.ts";
 import { events } from "./events.ts";
@@ -14,7 +14,7 @@ import { skills } from "./skills.ts";
 import { turns } from "./turns.ts";
 
 /** The body of every REST operation. One that is missing does not compile. */
-export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts & MappingParts) =>
+export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts & MappingParts & SignInParts) =>
   ({
     ...chat(core),
     ...skills(core),
@@ -25,5 +25,5 @@ export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts & Mapp
     ...mappings(core, parts),
     ...config(parts),
     ...keys(core),
-    ...codes(core),
+    ...codes(core, parts),
   }) satisfies RestHandlers<CallContext>;

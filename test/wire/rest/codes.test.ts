@@ -77,6 +77,69 @@ it("MUST count wrong codes as guesses, and still take the right one", async () =
   expect((await redeem(gateway, code)).status).toBe(200);
 });
 
+describe("a code whose key is not valid any more", () => {
+  const keyed = (...keys: object[]) => ({ gateway: { rest: { auth: { keys } } } }) as never;
+
+  it("MUST NOT be redeemed: after the key was revoked", async () => {
+    await using gateway = await startGateway();
+    const { json } = await gateway.console.call("keys.create", { body: { name: "desk", scopes: ["admin"] } });
+    const code = await codeOf(gateway, String(json.key));
+    await gateway.console.call("keys.revoke", { path: { key_id: String(json.key_id) } });
+    const { status, error, problem } = await redeem(gateway, code);
+    expect([status, error, problem.detail]).toEqual([
+      401,
+      "unauthenticated",
+      expect.stringContaining("made this code"),
+    ]);
+  });
+
+  it("MUST NOT be redeemed: after it expired", async () => {
+    await using gateway = await startGateway();
+    const expires_at = new Date(Date.now() + 1_500).toISOString();
+    const body = { name: "desk", scopes: ["admin"], expires_at };
+    const key = String((await gateway.console.call("keys.create", { body })).json.key);
+    const code = await codeOf(gateway, key);
+    while ((await gateway.rest.call("skills.list", { key })).status === 200)
+      await new Promise((go) => setTimeout(go, 50));
+    expect(await redeem(gateway, code)).toMatchObject({ status: 401, error: "unauthenticated" });
+  });
+
+  it("MUST NOT be redeemed: after a reload without the key, with fewer scopes, or with another console token", async () => {
+    const [one, two] = ["a-key-of-the-configuration", "another-key-of-the-configuration"];
+    const config = keyed({ name: "one", key: one, scopes: ["admin"] }, { name: "two", key: two, scopes: ["admin"] });
+    await using gateway = await startGateway({ config });
+    const codes = [await codeOf(gateway, one), await codeOf(gateway, two), await codeOf(gateway, SECRETS.consoleToken)];
+    await gateway.reload({
+      gateway: {
+        rest: { auth: { keys: [{ name: "two", key: two, scopes: ["chat"] }] } },
+        console: { token: "another-token-of-the-console" },
+      },
+    });
+    for (const code of codes)
+      expect(await redeem(gateway, code)).toMatchObject({ status: 401, error: "unauthenticated" });
+  });
+});
+
+it("MUST be refused by a gateway that was restarted, with the reason", async () => {
+  const first = await startGateway();
+  const code = await codeOf(first, SECRETS.consoleToken);
+  await first[Symbol.asyncDispose]();
+  await using gateway = await startGateway();
+  const { status, problem } = await redeem(gateway, code);
+  expect([status, problem.detail]).toEqual([401, expect.stringContaining("until it restarts")]);
+});
+
+it("MUST NOT be made or redeemed while no listener has the console", async () => {
+  await using gateway = await startGateway();
+  const code = await codeOf(gateway, SECRETS.adminKey);
+  await gateway.reload({ gateway: { console: { enabled: false } } });
+  for (const { status, error, problem } of [
+    await gateway.rest.send("POST", "/api/v1/console/codes", { key: SECRETS.adminKey }),
+    await redeem(gateway, code),
+  ])
+    expect([status, error, problem.detail]).toEqual([404, "not-found", expect.stringContaining("`console` is off")]);
+});
+
 describe("unused codes", () => {
   const clock = { ms: 0, now: () => clock.ms, monotonic: () => clock.ms };
   const codes = () => createCodes({ clock: clock as never });

@@ -103,6 +103,8 @@ export const provocations: Partial<Record<ErrorName, Provoke>> = {
     return call(gateway, route, again);
   },
   "key-not-found": async (route) => call(await usual(), route),
+  "not-found": async (route) =>
+    call(await gatewayFor("no console", { config: { gateway: { console: { enabled: false } } } }), route),
   "turn-ended": async (route) => {
     const gateway = await usual();
     const { json } = await gateway.rest.call("chat.send", { body: { message: "hi" } });
