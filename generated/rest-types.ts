@@ -507,7 +507,7 @@ export interface paths {
          * @description Creates a code that signs one browser in to the console as the caller, once and within a minute. The console reads it from the fragment of
          *     its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. Before it signs in with a
          *     REST key, the console asks its user. Only this gateway knows the code, in memory; it stores at most 100 unused codes, and a new one replaces
-         *     the oldest. The call takes no body; an empty object is accepted.
+         *     the oldest. The call takes no body; an empty object is accepted. If no listener serves the console, this path is off, as `/console` is.
          */
         post: operations["codes.create"];
         delete?: never;
@@ -527,8 +527,8 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a code
-         * @description Returns the token of the caller who made the code. The code is the bearer token of this call. It works once; a used or expired code, or
-         *     one of another gateway, gets `unauthenticated`. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
+         * @description Returns the token of the caller who made the code. The code is the bearer token of this call. It works once; a used or expired code,
+         *     one of another gateway or from before a restart, and one whose token is not valid any more get `unauthenticated`. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
          */
         post: operations["codes.redeem"];
         delete?: never;
@@ -2732,6 +2732,15 @@ export interface components {
                 "text/event-stream": components["schemas"]["ChunkStream"];
             };
         };
+        /** @description No listener serves the console. */
+        ConsoleOff: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description There is no such delivery. */
         DeliveryNotFound: {
             headers: {
@@ -4539,6 +4548,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["KeyUnauthenticated"];
             403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["ConsoleOff"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
@@ -4569,6 +4579,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Refused"];
+            404: components["responses"]["ConsoleOff"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["RequestTimeout"];
             414: components["responses"]["UriTooLong"];
