@@ -23,8 +23,11 @@ type Argument = { option: string; value: Uint8Array };
 const ORDINARY_PATH = /^(?!.*\/(?:\.|%2e){1,2}(?:[/?]|$))\/[\w\-.~!$&'()*+,;=:@%/?]*$/i;
 /** From this size on curl waits for `100 Continue` first. */
 const ASKS_FROM = 1024 * 1024;
-/** A fourth of the most that Linux takes for one argument. */
-const MOST_IN_ARGUMENT = 32 * 1024;
+/**
+ * Linux takes 128 KiB for one argument. All headers have at most 16 KiB. Quotes make a body three times as long, and `printf` makes headers four
+ * times as long; with `sh -c` both are in one argument.
+ */
+const MOST_IN_ARGUMENT = 16 * 1024;
 
 /**
  * The command that sends a request again, in any of the shells that `shell.ts` names. All that was sent is quoted. The only variable in it is the
@@ -36,14 +39,14 @@ export const curlOf = (request: CurlRequest): string => {
   const args = argumentsOf(request);
   const isArgument = body.length > 0 && body.length <= MOST_IN_ARGUMENT && isPrintable(body);
   if (isArgument) args.push({ option: "--data-raw ", value: body });
+  const isPiped = body.length > 0 && !isArgument;
   const values = args.map(({ value }) => value);
-  return commandOf(values, secret, (word, variable) => {
+  const command = commandOf(values, secret, (word, variable) => {
     const [first, ...others] = args.map(({ option, value }) => option + word(value));
     const authorization = secret === undefined ? [] : [`-H "authorization: Bearer ${variable}"`];
-    const isPiped = body.length > 0 && !isArgument;
-    const lines = [`curl ${first}`, ...authorization, ...others, ...(isPiped ? ["--data-binary @-"] : [])];
-    return (isPiped ? `${printfOf(body)} | ` : "") + lines.join(" \\\n  ");
+    return [`curl ${first}`, ...authorization, ...others, ...(isPiped ? ["--data-binary @-"] : [])].join(" \\\n  ");
   });
+  return isPiped ? `${printfOf(body)} | ${command}` : command;
 };
 
 /** The arguments of curl but for the body and the secret; the address is the first. */
@@ -87,7 +90,7 @@ const methodOf = (method: string, hasBody: boolean): Argument[] => {
 
 /** A header as curl takes it: `name;` sends an empty value, `name:` sends none. A line's end cannot be in a header. */
 const headerLine = (name: string, value: string | null): Uint8Array => {
-  const line = value?.replaceAll(/[\r\n\0]/g, " ").trim();
+  const line = value?.replaceAll(/[\r\n\0]/g, " ").replaceAll(/^[ \t]+|[ \t]+$/g, "");
   return bytesOf(line === undefined ? `${name}:` : line === "" ? `${name};` : `${name}: ${line}`);
 };
 

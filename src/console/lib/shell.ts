@@ -42,15 +42,8 @@ const quoted = (text: string): string =>
   ) || "''";
 
 /** Any bytes as one word of `sh`, without NUL, and without line feeds at their end. fish 3.6 misreads the quotes after such a substitution. */
-const wordOfSh = (bytes: Uint8Array): string => {
-  const groups: Piece[] = [];
-  for (const piece of piecesOf(bytes.filter((byte) => byte !== 0))) {
-    const last = groups.at(-1);
-    if (last?.isPrintable === piece.isPrintable) last.text += piece.text;
-    else groups.push({ ...piece });
-  }
-  return groups.map(({ isPrintable, text }) => (isPrintable ? quoted(text) : `"$(printf '${text}')"`)).join("") || "''";
-};
+const wordOfSh = (bytes: Uint8Array): string =>
+  isPrintable(bytes) ? quoted(STRICT.decode(bytes)) : `"$(${printfOf(bytes.filter((byte) => byte !== 0))})"`;
 
 /** A command that writes the bytes to its standard output. A builtin writes them, so that their length has no limit. */
 export const printfOf = (bytes: Uint8Array): string => {
