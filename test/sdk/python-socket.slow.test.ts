@@ -151,7 +151,7 @@ show(await failing(lambda: AsyncGateway(url="${url}", key="k").rpc.connect().age
     await using server = await serveSocket(({ params }, socket) => {
       socket.on("pong", () => pongs++);
       socket.ping("there?");
-      const text = JSON.stringify({ jsonrpc: "2.0", id: server.seen.at(-1)?.id, result: params.message });
+      const text = JSON.stringify({ jsonrpc: "2.0", id: server.seen.at(-1)?.id, result: { text: params.message } });
       socket.send(text.slice(0, 10), { fin: false });
       socket.send(text.slice(10, 70_000), { fin: false });
       socket.send(text.slice(70_000), { fin: true });
@@ -161,7 +161,7 @@ show(await failing(lambda: AsyncGateway(url="${url}", key="k").rpc.connect().age
       `
 for size in (1, 200, 40000):
     text = "😀" * size
-    show(await socket.agent.send_message(agent_name="main", message=text) == text)
+    show((await socket.agent.send_message(agent_name="main", message=text))["text"] == text)
 `,
     );
     expect(shown).toEqual([true, true, true]);

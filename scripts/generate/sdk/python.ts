@@ -328,6 +328,7 @@ function printOperation(call: Call): string {
     ...(idempotent ? ["is_idempotent=True"] : []),
     ...(repeatable ? ["is_repeatable=True"] : []),
     ...(text ? ["is_text=True"] : []),
+    ...(call.reply === null ? ["is_empty=True"] : []),
     ...(replyStatuses.length > 0 ? [`reply_statuses=(${replyStatuses.join(", ")},)`] : []),
   ];
   const line = [`"${noun}.${verb}"`, `"${http.method}"`, `"${http.path}"`, `"${token}"`, ...facts].join(", ");
