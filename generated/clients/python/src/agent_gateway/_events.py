@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterator, List, Optional, Tuple
+import json
+import re
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple, cast
 
-from ._failures import named_error
+from ._failures import named_error, turn_error
 from ._head import BrokenAnswer
+from ._reply import Reply
 
 if TYPE_CHECKING:
     from .rest_types import TurnEvent
 
 _MOST_EVENT_BYTES = 16 * 1024 * 1024
 """A larger event ends the stream."""
+
+_ID = re.compile(r"[\x20-\x7e]{0,1000}")
+"""The ids of events. A lost stream is resumed with the last one, in a header."""
 
 ServerEvent = Tuple[str, str, str]
 """The name, the id and the data."""
@@ -70,6 +76,30 @@ class EventParser:
         return None
 
 
+def event_of(name: str, event_id: str, data: str) -> TurnEvent:
+    """An event of a turn, with the fields that this client reads. Raises BrokenAnswer for any other event."""
+    try:
+        content: Any = json.loads(data, object_hook=Reply)
+    except (ValueError, RecursionError) as broken:
+        raise BrokenAnswer("an event is not JSON") from broken
+    if not isinstance(content, Reply) or not _ID.fullmatch(event_id) or not _is_turn_event(name, content):
+        raise BrokenAnswer(f"an event is not a turn event: {data[:100]!r}")
+    return cast("TurnEvent", Reply(event=name, id=event_id, data=content))
+
+
+def _is_turn_event(name: str, content: Reply) -> bool:
+    turn_id, text = content.get("turn_id"), content.get("text")
+    if not isinstance(turn_id, str) or turn_id in ("", ".", ".."):
+        return False
+    if name == "message.delta":
+        offset = content.get("offset")
+        return isinstance(text, str) and isinstance(offset, int) and offset >= 0
+    if name == "message.completed":
+        return isinstance(text, str)
+    error: Any = content.get("error")
+    return name != "turn.failed" or (isinstance(error, Reply) and isinstance(error.get("name"), str))
+
+
 class ReplyText:
     """The reply of a turn, piece by piece, from its events."""
 
@@ -87,8 +117,7 @@ class ReplyText:
             # A turn that has ended sends its reply without the pieces.
             self._reply = event.data.text
         elif event.event == "turn.failed":
-            error, turn_id = event.data.error, event.data.turn_id
-            raise named_error(error.name, error.title, detail=error.detail, turn_id=turn_id)
+            raise turn_error(event.data.error, event.data.turn_id)
         elif event.event == "turn.cancelled":
             turn_id = event.data.turn_id
             raise named_error("turn-cancelled", "Turn cancelled", detail="The turn was cancelled.", turn_id=turn_id)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import email.utils
 import errno
+import http.client
 import json
+import math
 import random
 import socket
 import time
-from typing import Any, Dict, Mapping, Optional, cast
+from typing import Any, Dict, List, Mapping, Optional, cast
 from urllib.parse import urljoin, urlsplit
 
 from ._error import ConnectionFailedError, GatewayError, NotAGatewayError, TimedOutError
@@ -27,18 +29,24 @@ def rpc_error(error: Mapping[str, Any], operation: Optional[str], status: Option
     """The error that the ``error`` of a JSON-RPC response stands for."""
     found: Any = error.get("data")
     data = cast("Dict[str, Any]", found) if isinstance(found, dict) else {}
-    after = _seconds(data.get("retryAfterMs"))
+    code = error.get("code")
     return named_error(
-        str(data.get("name", "unknown")),
-        str(error.get("message", "Error")),
+        _text(data.get("name")) or "unknown",
+        _text(error.get("message")) or "Error",
         operation=operation,
         status=status,
-        code=error.get("code"),
-        detail=data.get("detail"),
-        request_id=data.get("requestId"),
-        turn_id=data.get("turnId"),
-        retry_after=after,
+        code=code if isinstance(code, int) else None,
+        detail=_text(data.get("detail")),
+        request_id=_text(data.get("requestId")),
+        turn_id=_text(data.get("turnId")),
+        retry_after=_seconds(data.get("retryAfterMs")),
     )
+
+
+def turn_error(error: Mapping[str, Any], turn_id: str) -> GatewayError:
+    """The error with which a turn ended."""
+    name = _text(error.get("name")) or "unknown"
+    return named_error(name, _text(error.get("title")) or name, detail=_text(error.get("detail")), turn_id=turn_id)
 
 
 def response_error(head: Head, body: Optional[bytes], operation: str) -> GatewayError:
@@ -68,20 +76,20 @@ def problem_error(problem: Mapping[str, Any], operation: str, status: int, after
     """The error that an answer of the type ``application/problem+json`` stands for."""
     own_after = _seconds(problem.get("retry_after_ms"))
     return named_error(
-        str(problem.get("type", "unknown")).split("#")[-1],
-        str(problem.get("title", f"HTTP {status}")),
+        (_text(problem.get("type")) or "unknown").split("#")[-1],
+        _text(problem.get("title")) or f"HTTP {status}",
         operation=operation,
         status=status,
-        detail=problem.get("detail"),
-        request_id=problem.get("request_id"),
-        turn_id=problem.get("turn_id"),
+        detail=_text(problem.get("detail")),
+        request_id=_text(problem.get("request_id")),
+        turn_id=_text(problem.get("turn_id")),
         retry_after=after if own_after is None else own_after,
-        faults=problem.get("errors") or (),
+        faults=_faults(problem.get("errors")),
     )
 
 
-def not_a_gateway(head: Head, operation: str) -> GatewayError:
-    detail = f"{head.url} answered {_kind(head)} in place of JSON. Is this a gateway?"
+def not_a_gateway(head: Head, operation: str, wanted: str = "JSON", found: Optional[str] = None) -> GatewayError:
+    detail = f"{head.url} answered {found or _kind(head)} in place of {wanted}. Is this a gateway?"
     return NotAGatewayError("Not a gateway's answer", operation=operation, status=head.status, detail=detail)
 
 
@@ -96,8 +104,24 @@ def _redirected(head: Head, operation: str) -> GatewayError:
     return NotAGatewayError("Not a gateway's answer", operation=operation, status=head.status, detail=detail)
 
 
+def _text(value: Any) -> Optional[str]:
+    """A field of an error, which another server may have filled with anything."""
+    return value if isinstance(value, str) else None
+
+
+def _faults(value: Any) -> List[Any]:
+    return [fault for fault in cast("List[Any]", value) if isinstance(fault, dict)] if isinstance(value, list) else []
+
+
 def _seconds(ms: Any) -> Optional[float]:
-    return max(0.0, ms / 1000) if isinstance(ms, (int, float)) else None
+    try:
+        return _finite(ms / 1000) if isinstance(ms, (int, float)) else None
+    except OverflowError:
+        return None
+
+
+def _finite(seconds: float) -> Optional[float]:
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _kind(head: Head) -> str:
@@ -110,12 +134,12 @@ def _retry_after(head: Head) -> Optional[float]:
     if text is None:
         return None
     try:
-        return max(0.0, float(text))
+        return _finite(float(text))
     except ValueError:
         pass
     try:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, OSError):
         return None
 
 
@@ -123,7 +147,7 @@ _UNSENT = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
 
 
 def connection_error(cause: BaseException, operation: Optional[str], url: str) -> GatewayError:
-    """Tells in words why no answer came."""
+    """The error for a call without a whole answer."""
     if isinstance(cause, GatewayError):
         return cause
     address = urlsplit(url)
@@ -132,13 +156,21 @@ def connection_error(cause: BaseException, operation: Optional[str], url: str) -
         detail = f"Nothing answers at {address.netloc} (ECONNREFUSED). Is the gateway running, and is the address right?"
     elif isinstance(cause, socket.gaierror):
         detail = f"There is no host {address.hostname}. Is the address right?"
+    elif isinstance(cause, http.client.HTTPException) and not isinstance(cause, OSError):
+        is_unsent = False
+        words = "it was cut off" if isinstance(cause, http.client.IncompleteRead) else _words_of(cause)
+        detail = f"The answer from {address.netloc} is broken: {words}."
     else:
         is_unsent = isinstance(cause, OSError) and cause.errno in _UNSENT
-        detail = f"No answer came from {address.netloc}: {str(cause).rstrip('.') or type(cause).__name__}."
+        detail = f"No answer came from {address.netloc}: {_words_of(cause)}."
     error = ConnectionFailedError("Connection failed", operation=operation, detail=detail)
     error.is_unsent = is_unsent
     error.__cause__ = cause
     return error
+
+
+def _words_of(cause: BaseException) -> str:
+    return str(cause).rstrip(".")[:500] or type(cause).__name__
 
 
 def timeout_error(operation: str, timeout: float) -> GatewayError:
@@ -170,3 +202,19 @@ def pause_before(tried: int, error: GatewayError, is_repeatable: bool) -> Option
     if pause is None:
         pause = 0.5 * 2**tried * (0.75 + random.random() / 2)
     return pause if pause <= _LONGEST_PAUSE_S else None
+
+
+_LONGEST_PAUSE_BETWEEN_ASKS_S = 5.0
+
+
+def pause_before_asking(asked: int) -> float:
+    """The least time between two calls for the reply of one turn. The second call follows the first at once."""
+    return 0.0 if asked == 0 else min(_LONGEST_PAUSE_BETWEEN_ASKS_S, 0.125 * 2 ** min(asked, 10))
+
+
+def unfinished_error(operation: str, timeout: float, reply: Mapping[str, Any], key: Optional[str]) -> GatewayError:
+    """The error for a turn whose server answers 202 at once, again and again."""
+    detail = f"The turn has not ended within {timeout:g} s, in which the server answered 202 without waiting. Read it with `turns.get`."
+    error = TimedOutError("Timeout", operation=operation, detail=detail, turn_id=_text(reply.get("turn_id")))
+    error.idempotency_key = key
+    return error

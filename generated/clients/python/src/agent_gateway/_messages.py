@@ -12,7 +12,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Unio
 from ._error import GatewayError, NotAGatewayError
 from ._failures import rpc_error
 from ._head import BrokenAnswer
-from ._reply import Reply
+from ._reply import Reply, kind_of
 
 Message = Dict[str, Any]
 
@@ -55,7 +55,9 @@ def messages_in(text: Union[str, bytes]) -> List[Any]:
 
 
 def is_response(message: Any) -> bool:
-    return isinstance(message, dict) and "id" in message and ("result" in message or isinstance(message.get("error"), dict))
+    if not isinstance(message, dict) or "id" not in message:
+        return False
+    return isinstance(message["error"], dict) if "error" in message else "result" in message
 
 
 def is_push(message: Any) -> bool:
@@ -71,6 +73,15 @@ def response_to(own_id: str, responses: Sequence[Message], operation: str, statu
         if response["id"] is None and "error" in response:
             raise rpc_error(response["error"], operation, status)
     detail = f"No response has the id {own_id}. Is this a gateway?"
+    raise NotAGatewayError("Not a gateway's answer", operation=operation, status=status, detail=detail)
+
+
+def result_of(response: Message, operation: str, status: Optional[int]) -> Reply:
+    """The result of a call. Each method of the gateway returns an object."""
+    result = response.get("result")
+    if isinstance(result, Reply):
+        return result
+    detail = f"The result is {kind_of(result)} in place of an object. Is this a gateway?"
     raise NotAGatewayError("Not a gateway's answer", operation=operation, status=status, detail=detail)
 
 

@@ -31,7 +31,7 @@ MAPPINGS_DRY_RUN = Operation("mappings.dryRun", "POST", "/api/v1/mappings/dry-ru
 CONFIG_GET = Operation("config.get", "GET", "/api/v1/config", "rest", is_repeatable=True)
 KEYS_LIST = Operation("keys.list", "GET", "/api/v1/keys", "rest", is_repeatable=True)
 KEYS_CREATE = Operation("keys.create", "POST", "/api/v1/keys", "rest")
-KEYS_REVOKE = Operation("keys.revoke", "DELETE", "/api/v1/keys/{key_id}", "rest", is_repeatable=True)
+KEYS_REVOKE = Operation("keys.revoke", "DELETE", "/api/v1/keys/{key_id}", "rest", is_repeatable=True, is_empty=True)
 KEYS_ROTATE = Operation("keys.rotate", "POST", "/api/v1/keys/{key_id}/rotate", "rest")
 CODES_CREATE = Operation("codes.create", "POST", "/api/v1/console/codes", "rest")
 CODES_REDEEM = Operation("codes.redeem", "POST", "/api/v1/console/codes/redeem", "rest")

@@ -64,6 +64,16 @@ def reply_of(data: Any, request_id: str) -> Any:
     return data
 
 
+def kind_of(value: Any) -> str:
+    """The kind of a JSON value, for an error."""
+    if value is None:
+        return "null"
+    for kind, words in ((bool, "a boolean"), (str, "text"), (list, "a list"), (dict, "an object")):
+        if isinstance(value, kind):
+            return words
+    return "a number"
+
+
 def request_id_of(reply: object) -> str:
     """The id under which the gateway's log and flight recorder have the request of this reply. Empty for a value that is not a reply."""
     return getattr(reply, "_request_id", "")
@@ -89,6 +99,14 @@ def responses_noted() -> Generator[List[ResponseInfo], None, None]:
         _heard.reset(token)
 
 
+def _not_a_page(detail: str) -> NotAGatewayError:
+    return NotAGatewayError("Not a gateway's answer", detail=f"{detail} Is this a gateway?")
+
+
+def repeated_cursor() -> NotAGatewayError:
+    return _not_a_page("The list does not end: it repeats a cursor.")
+
+
 Data = TypeVar("Data")
 Item = TypeVar("Item")
 
@@ -99,10 +117,15 @@ class PageData(Generic[Data, Item]):
     data: Data
     """The reply itself."""
 
-    def __init__(self, data: Data, items: str, next_field: str) -> None:
-        found: Any = data
-        if not isinstance(found, dict) or not isinstance(cast("Dict[str, Any]", found).get(items), list):
-            raise NotAGatewayError("Not a gateway's answer", detail=f"The answer has no list `{items}`. Is this a gateway?")
+    def __init__(self, data: Data, items: str, next_field: str, cursor: Optional[str]) -> None:
+        found = cast("Dict[str, Any]", data)
+        if not isinstance(found.get(items), list):
+            raise _not_a_page(f"The answer has no list `{items}`.")
+        following = found.get(next_field)
+        if following is not None and not isinstance(following, str):
+            raise _not_a_page(f"The `{next_field}` of the answer is not text.")
+        if following is not None and following == cursor:
+            raise repeated_cursor()
         self.data = data
         self._items = items
         self._next_field = next_field

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from ._failures import not_a_gateway
 from ._head import BrokenAnswer, Head
-from ._reply import Reply
+from ._reply import Reply, kind_of
 from ._settings import Settings
 
 
@@ -47,6 +47,8 @@ class Operation:
     is_repeatable: bool = False
     """True if a repetition has no further effect."""
     is_text: bool = False
+    is_empty: bool = False
+    """True if a success has no body."""
     reply_statuses: Tuple[int, ...] = ()
     """The statuses of failures that have the same body as a success."""
 
@@ -79,7 +81,7 @@ def request_of(
         "accept": accept,
         "content-type": None if sent is None else "application/json",
         "idempotency-key": key,
-        "last-event-id": after,
+        "last-event-id": after or None,
     }
     headers = settings.headers_for(operation.door, operation.name, more)
     return Request(operation.method, _url_of(settings, operation.path, path, query), headers, sent)
@@ -93,21 +95,28 @@ def key_of(operation: Operation, *given_keys: Optional[str]) -> Optional[str]:
 
 
 def json_bytes(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    """Half a surrogate pair, which UTF-8 does not have, is sent as an escape: the gateway decides about it."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False).encode()
 
 
 def data_of(head: Head, body: bytes, operation: Operation) -> Any:
-    """The reply in a response."""
-    if head.status == 204:
+    """The reply in a response. In JSON it is an object."""
+    if head.status == 204 and operation.is_empty:
         return None
     if operation.is_text:
         return body.decode("utf-8", "replace")
     if not head.content_type.startswith("application/json"):
         raise not_a_gateway(head, operation.name)
     try:
-        return json.loads(body, object_hook=Reply)
+        reply: Any = json.loads(body, object_hook=Reply)
     except (ValueError, RecursionError) as broken:
         raise BrokenAnswer("the reply is not whole JSON") from broken
+    if not isinstance(reply, Reply):
+        raise not_a_gateway(head, operation.name, "an object", kind_of(reply))
+    return reply
 
 
 def _url_of(settings: Settings, path: str, values: Sequence[str], query: Optional[Mapping[str, Any]]) -> str:

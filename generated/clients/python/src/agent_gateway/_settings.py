@@ -8,7 +8,7 @@ import re
 import ssl
 import warnings
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Optional, Set
+from typing import Any, Dict, Mapping, Optional, Set
 from urllib.parse import urlsplit
 
 from ._error import NoTokenError
@@ -27,6 +27,8 @@ _OLD_NAMES = {
 }
 """Old names of variables. They are read for one more version, with a warning."""
 _warned: Set[str] = set()
+_LONGEST_TIMEOUT_S = 1_000_000
+"""Eleven days. Sockets and threads cannot wait for any time."""
 
 
 def variable(name: str) -> Optional[str]:
@@ -51,8 +53,12 @@ class Settings:
     ssl_context: Optional[ssl.SSLContext] = None
 
     def __post_init__(self) -> None:
+        _check_timeout(self.timeout)
+        _check_max_retries(self.max_retries)
         for door, (_, argument, name) in _TOKENS.items():
-            token = self.tokens.get(door)
+            token: Any = self.tokens.get(door)
+            if token and not isinstance(token, str):
+                raise ValueError(f"`{argument}` is not text.")
             if token and (token != token.strip() or _CONTROL.search(token)):
                 raise ValueError(f"`{argument}` ({name}) holds a line break or another control character, or a space at an end.")
 
@@ -77,6 +83,17 @@ class Settings:
         return headers
 
 
+def _check_timeout(timeout: Any) -> None:
+    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if not is_number or not 0 < timeout <= _LONGEST_TIMEOUT_S:
+        raise ValueError(f"`timeout` is {timeout!r}. Pass a number of seconds above 0, and at most {_LONGEST_TIMEOUT_S:,}.")
+
+
+def _check_max_retries(max_retries: Any) -> None:
+    if not isinstance(max_retries, int) or isinstance(max_retries, bool) or max_retries < 0:
+        raise ValueError(f"`max_retries` is {max_retries!r}. Pass a whole number from 0 on.")
+
+
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -97,19 +114,38 @@ def tokens_of(key: Optional[str], rpc_token: Optional[str], webhook_token: Optio
 
 def address_of(url: Optional[str]) -> str:
     """The address without a slash at its end. Raises a ValueError that shows how to write it."""
-    url = url or variable("GATEWAY_URL") or "http://127.0.0.1:18789"
-    form = "Write it as http://HOST:PORT or https://HOST"
+    given: Any = url or variable("GATEWAY_URL") or "http://127.0.0.1:18789"
+    if not isinstance(given, str):
+        raise ValueError(f"The gateway's url is not text. {_FORM}.")
+    url = given
+    shown = _without_secrets(url)
     if not re.match(r"https?://", url, re.IGNORECASE):
-        near = re.sub(r"^\w+://", "", url)
-        raise ValueError(f'The gateway\'s url "{url}" does not begin with http:// or https://. {form}, such as http://{near}.')
-    try:
-        parts = urlsplit(url)
-        is_whole = bool(parts.hostname) and parts.port != 0 and not re.search(r"\s", url)
-    except ValueError:
-        is_whole = False
-    if not is_whole:
-        raise ValueError(f'The gateway\'s url "{url}" is not a url. {form}.')
+        near = re.sub(r"^([\w+.-]+:)?//+", "", shown)
+        raise ValueError(f'The gateway\'s url "{shown}" does not begin with http:// or https://. {_FORM}, such as http://{near}.')
+    if not _is_whole(url):
+        raise ValueError(f'The gateway\'s url "{shown}" is not a url. {_FORM}.')
     parts = urlsplit(url)
     # A user and a password in it would end up in errors and logs.
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme.lower()}://{host}{parts.path.rstrip('/')}"
+
+
+_FORM = "Write it as http://HOST:PORT or https://HOST"
+
+
+def _is_whole(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if not host.isascii():
+            host.encode("idna")
+        is_host = all(0 < len(label) < 64 for label in host.rstrip(".").split("."))
+        return is_host and parts.port != 0 and not re.search(r"[\s\x00-\x1f\x7f]", url)
+    except ValueError:
+        return False
+
+
+def _without_secrets(url: str) -> str:
+    """A url for an error: without a user, a password, a query or a fragment."""
+    shown = re.sub(r"(?s)^([\w+.-]+://)?.*@", r"\1", url)
+    return re.sub(r"[\x00-\x1f\x7f]", " ", re.split(r"[?#]", shown)[0])

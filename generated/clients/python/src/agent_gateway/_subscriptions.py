@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Set
+from typing import Any, Dict, Mapping, Optional, Set, cast
 
 _MOST_SESSIONS = 1000
 """The gateway takes no more sessions than this on a connection."""
@@ -27,7 +27,7 @@ class Subscriptions:
         self._agents.update(request.get("agents") or ())
         if "gateway" in request:
             self._wants_gateway = True
-            self._gateway = begun.get("gateway") or request["gateway"]
+            self._gateway = _text(begun.get("gateway")) or request["gateway"]
         self._deliveries = self._deliveries or bool(request.get("deliveries"))
 
     def moved(self, _: Mapping[str, Any], begun: Mapping[str, Any]) -> None:
@@ -37,7 +37,7 @@ class Subscriptions:
                 self._sessions[session_id] = cursor
             else:
                 self._seen[session_id] = cursor
-        self._gateway = begun.get("gateway", self._gateway)
+        self._gateway = _text(begun.get("gateway", self._gateway))
 
     def remove(self, request: Mapping[str, Any]) -> None:
         for session_id in request.get("sessions") or ():
@@ -53,7 +53,7 @@ class Subscriptions:
     def note(self, push: Mapping[str, Any]) -> None:
         """Takes note of the cursor of a push."""
         params: Mapping[str, Any] = push.get("params") or {}
-        session_id, cursor = params.get("sessionId"), params.get("cursor")
+        session_id, cursor = _text(params.get("sessionId")), _text(params.get("cursor"))
         if cursor is None:
             return
         if session_id is None:
@@ -85,4 +85,10 @@ class Subscriptions:
 
 
 def _sessions_of(streams: Mapping[str, Any]) -> Dict[str, Optional[str]]:
-    return streams.get("sessions") or {}
+    found = streams.get("sessions")
+    sessions = cast("Dict[str, Any]", found) if isinstance(found, dict) else {}
+    return {session_id: _text(cursor) for session_id, cursor in sessions.items()}
+
+
+def _text(value: Any) -> Optional[str]:
+    return value if isinstance(value, str) else None

@@ -84,10 +84,9 @@ def sign(
     raise ValueError(f"There is no scheme {scheme}. There are: standard-webhooks, github, stripe, slack.")
 
 
-def _keys_of(secrets: Union[str, Iterable[str]]) -> List[bytes]:
-    given: Any = secrets
-    is_one = isinstance(given, (str, bytes)) or not isinstance(given, AnyIterable)
-    keys = [_key_of(secret) for secret in ([given] if is_one else given)]
+def _keys_of(secrets: Any) -> List[bytes]:
+    is_one = isinstance(secrets, (str, bytes)) or not isinstance(secrets, AnyIterable)
+    keys = [_key_of(secret) for secret in cast("Iterable[Any]", [secrets] if is_one else secrets)]
     if not keys:
         raise ValueError("There is no secret to verify with. Pass the secret of the channel.")
     return keys

@@ -85,7 +85,7 @@ class AsyncGateway(AsyncRestCalls):
         headers: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> AsyncGateway:
-        """The same client with other options, for one call or more. It shares the connections of this one."""
+        """The same client with other options, for one call or more. It shares the connections of this one: closing one closes both."""
         own = self._settings
         other = AsyncGateway.__new__(AsyncGateway)
         settings = replace(
@@ -111,7 +111,7 @@ class AsyncGateway(AsyncRestCalls):
         return result, heard[-1]
 
     async def close(self) -> None:
-        """Closes the connections that wait for a next call."""
+        """Closes the client: a later call raises a ``ClosedError``. Calls and streams that are under way may end. Sockets have their own ``close``."""
         await self._transport.close()
 
     async def __aenter__(self) -> AsyncGateway:

@@ -6,15 +6,15 @@ from __future__ import annotations
 import asyncio
 import http.client
 import itertools
-import json
 import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any, Callable, Deque, List, Mapping, Optional, Set, Tuple, Union
 
 from .._error import GatewayError
 from .._failures import connection_error, is_worth_retrying, rpc_error
-from .._messages import Message, is_push, is_response, messages_in
+from .._messages import Message, is_push, is_response, messages_in, result_of
 from .._reply import ResponseInfo, reply_of
+from .._requests import json_bytes
 from .._settings import Settings
 from .._subscriptions import Subscriptions
 from .._waiting import (
@@ -145,7 +145,7 @@ class AsyncConnection:
         if ids:
             self._waiting.append(call)
         try:
-            await websocket.send(json.dumps(message, ensure_ascii=False, allow_nan=False))
+            await websocket.send(json_bytes(message))
             if ids:
                 await done
         finally:
@@ -242,14 +242,14 @@ class AsyncConnection:
 
     async def _resume(self, websocket: AsyncWebSocket, request: Mapping[str, Any]) -> None:
         own_id = f"rpc.subscribe {next(self._ids)}"
-        await websocket.send(json.dumps({"jsonrpc": "2.0", "method": "rpc.subscribe", "params": request, "id": own_id}))
+        await websocket.send(json_bytes({"jsonrpc": "2.0", "method": "rpc.subscribe", "params": request, "id": own_id}))
         is_answered = False
         while not is_answered:
             for message in messages_in(await websocket.receive()):
                 if is_response(message) and message["id"] in (own_id, None):
                     if "error" in message:
                         raise rpc_error(message["error"], "rpc.subscribe")
-                    self._subscriptions.moved(request, message["result"] or {})
+                    self._subscriptions.moved(request, result_of(message, "rpc.subscribe", None))
                     is_answered = True
                 else:
                     self._take(message)

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Awaitable, Callable, Mapping, Optional, Sequence, Tuple, TypeVar
 
-from .._failures import not_a_gateway, response_error
+from .._failures import not_a_gateway, pause_before_asking, response_error, unfinished_error
 from .._reply import ResponseInfo, note_response, reply_of
 from .._requests import RESUMED, Operation, Request, data_of, key_of, request_of
 from .._settings import Settings
 from .attempts import attempt
 from .pages import AsyncPage, AsyncPages, pages_of
+from .sleep import sleep
 from .transport import AsyncResponse, AsyncTransport
 from .turn_stream import AsyncTurnStream
 
@@ -38,19 +40,33 @@ class AsyncHttp:
         return (await self._whole(operation, path, query, body, key_of(operation, key, self._idempotency_key)))[1]
 
     async def send(self, operation: Operation, *, body: Any, key: Optional[str] = None) -> Any:
-        """Returns the reply once the turn has ended. After a 202 the same call, with the same idempotency key, continues to wait."""
+        """Returns the reply once the turn has ended. After a 202 the same call, with the same idempotency key, continues to wait.
+
+        The gateway holds a call before it answers 202. A server that does not is asked with growing pauses, for ``timeout`` in all.
+        """
         key = key_of(operation, key, self._idempotency_key)
+        asked, left = 0, self.settings.timeout
         while True:
+            begin = time.monotonic()
             status, reply = await self._whole(operation, (), None, body, key)
             if status != 202:
                 return reply
+            pause = max(0.0, pause_before_asking(asked) - (time.monotonic() - begin))
+            asked, left = asked + 1, left - pause
+            if left < 0:
+                raise unfinished_error(operation.name, self.settings.timeout, reply, key)
+            await sleep(pause)
 
     def pages(self, operation: Operation, items: str, *, query: Mapping[str, Any]) -> AsyncPages[Any, Any]:
         return pages_of(lambda: self._page(operation, items, query))
 
     async def _page(self, operation: Operation, items: str, query: Mapping[str, Any]) -> AsyncPage[Any, Any]:
         data = await self.call(operation, query=query)
-        return AsyncPage(data, items, lambda cursor: self._page(operation, items, {**query, "cursor": cursor}), "next_cursor")
+
+        def following(cursor: str) -> Awaitable[AsyncPage[Any, Any]]:
+            return self._page(operation, items, {**query, "cursor": cursor})
+
+        return AsyncPage(data, items, following, "next_cursor", query.get("cursor"))
 
     def stream(self, operation: Operation, *, body: Any, key: Optional[str] = None) -> AsyncTurnStream:
         """The events of a turn that the call starts. A lost stream resumes as the stream of an existing turn."""
@@ -87,7 +103,7 @@ class AsyncHttp:
             if response.content_type.startswith("text/event-stream"):
                 return response
             response.close()
-            raise not_a_gateway(response, operation.name)
+            raise not_a_gateway(response, operation.name, "a stream of events")
 
         request = request_of(self.settings, operation, path, accept="text/event-stream", body=body, key=key, after=after)
         return await self._once(operation, request, key, check)

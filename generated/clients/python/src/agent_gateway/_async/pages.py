@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator, Awaitable, Callable, Generator, Generic, Optional
+from typing import Any, AsyncIterator, Awaitable, Callable, Generator, Generic, Optional, Set
 
-from .._reply import Data, Item, PageData
+from .._reply import Data, Item, PageData, repeated_cursor
 
 
 class AsyncPage(PageData[Data, Item]):
     """A page of a list. Iterate over it with ``async for`` to get the items of this page and of all that follow."""
 
     def __init__(
-        self, data: Data, items: str, following: Callable[[str], Awaitable[AsyncPage[Data, Item]]], next_field: str
+        self, data: Data, items: str, following: Callable[[str], Awaitable[AsyncPage[Data, Item]]], next_field: str, cursor: Optional[str]
     ) -> None:
-        super().__init__(data, items, next_field)
+        super().__init__(data, items, next_field, cursor)
         self._following = following
 
     async def next_page(self) -> Optional[AsyncPage[Data, Item]]:
@@ -24,9 +24,13 @@ class AsyncPage(PageData[Data, Item]):
 
     async def __aiter__(self) -> AsyncIterator[Item]:
         page: Optional[AsyncPage[Data, Item]] = self
+        seen: Set[str] = set()
         while page is not None:
             for item in page.items:
                 yield item
+            if page.next_cursor in seen:
+                raise repeated_cursor()
+            seen.add(page.next_cursor or "")
             page = await page.next_page()
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Awaitable, Callable, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .._failures import not_a_gateway, rpc_error
-from .._messages import BatchResult, Message, batch_results, is_response, message_of, messages_in, notification_of, response_to, with_key
+from .._messages import BatchResult, Message, batch_results, is_response, message_of, messages_in, notification_of, response_to, result_of, with_key
 from .._reply import ResponseInfo, note_response, reply_of
 from .._requests import Request, json_bytes
 from .._settings import Settings
@@ -41,7 +41,7 @@ class AsyncRpcCalls:
                 raise rpc_error(response["error"], operation, status)
             if info:
                 note_response(info)
-            return reply_of(response.get("result"), info.request_id if info else "")
+            return reply_of(result_of(response, operation, status), info.request_id if info else "")
 
         key = keyed.get("idempotencyKey")
         return await attempt(self._settings, operation, once, is_repeatable=True, idempotency_key=key)
@@ -51,7 +51,11 @@ class AsyncRpcCalls:
 
     async def _page(self, method: str, items: str, params: Mapping[str, Any]) -> AsyncPage[Any, Any]:
         data = await self.call(method, params)
-        return AsyncPage(data, items, lambda cursor: self._page(method, items, {**params, "cursor": cursor}), "nextCursor")
+
+        def following(cursor: str) -> Awaitable[AsyncPage[Any, Any]]:
+            return self._page(method, items, {**params, "cursor": cursor})
+
+        return AsyncPage(data, items, following, "nextCursor", params.get("cursor"))
 
     async def notify(self, method: str, params: Optional[Mapping[str, Any]] = None) -> None:
         """Sends a notification, which gets no answer: the caller cannot know whether the call succeeded."""
@@ -101,7 +105,7 @@ def async_send_by_http(settings: Settings, transport: AsyncTransport) -> AsyncSe
             raise not_a_gateway(response, operation)
         responses = messages_in(await response.read())
         if not all(is_response(one) for one in responses):
-            raise not_a_gateway(response, operation)
+            raise not_a_gateway(response, operation, "JSON-RPC")
         return responses, info
 
     return send

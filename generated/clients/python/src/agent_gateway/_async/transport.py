@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from .._error import TimedOutError
 from .._head import MOST_BODY_BYTES, MOST_HEAD_BYTES, BrokenAnswer, Head, head_of, too_large
 from .._requests import Request
+from .._waiting import closed_error
 from .timing import Result, in_time
 
 _IDLE_S = 30.0
@@ -24,6 +25,8 @@ _IDLE_S = 30.0
 _MOST_IDLE = 32
 _MOST_INFORMATIONAL = 10
 """The most 1xx responses before the final one. More of them close the connection."""
+_LAST_WORD_S = 1.0
+"""What a connection that ends has not sent by then is dropped."""
 _PIECE = 65536
 
 _Streams = Tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -151,6 +154,7 @@ class AsyncTransport:
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._waiting: Deque[asyncio.Future[None]] = deque()
         self._idle: List[Tuple[float, _Streams]] = []
+        self._is_closed = False
 
     def use_at_most(self, connections: int) -> None:
         if connections < 1:
@@ -159,11 +163,13 @@ class AsyncTransport:
 
     async def send(self, request: Request, timeout: float) -> AsyncResponse:
         """Sends a request and returns its response once the head has arrived. Raises an OSError or an HTTPException."""
+        self._check_open()
         self._use_running_loop()
         await self._wait_for_turn(timeout)
         deadline = time.monotonic() + timeout
         streams: Optional[_Streams] = None
         try:
+            self._check_open()
             streams = self._take() or await _in_time(self._connect(), deadline, _abort)
             connection = _Connection(self, streams)
         except BaseException:
@@ -177,21 +183,27 @@ class AsyncTransport:
 
     async def open_wire(self, timeout: float) -> AsyncWire:
         """Opens a new connection, with TLS for an https address."""
+        self._check_open()
         deadline = time.monotonic() + timeout
-        return AsyncWire(await _in_time(self._connect(), deadline, _abort), deadline)
+        return AsyncWire(await _in_time(self._connect(), deadline, _abort), deadline, timeout)
 
     def take_back(self, streams: _Streams, *, reusable: bool) -> None:
-        if reusable and len(self._idle) < _MOST_IDLE:
+        if reusable and not self._is_closed and len(self._idle) < _MOST_IDLE:
             self._idle.append((time.monotonic(), streams))
         else:
             _abort(streams)
         self._let_next()
 
     async def close(self) -> None:
+        self._is_closed = True
         idle, self._idle = self._idle, []
         for _, streams in idle:
             _abort(streams)
         await asyncio.sleep(0)  # The loop closes the sockets in its next round.
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise closed_error()
 
     def _use_running_loop(self) -> None:
         """Connections belong to one event loop: those of another loop are not reused."""
@@ -263,14 +275,20 @@ class AsyncTransport:
 class AsyncWire:
     """A connection that carries bytes both ways. One task receives; any may send."""
 
-    def __init__(self, streams: _Streams, deadline: float) -> None:
+    def __init__(self, streams: _Streams, deadline: float, timeout: float) -> None:
         self._streams = streams
         self._deadline = deadline
+        self._timeout = timeout
+        self._lock = asyncio.Lock()
 
     async def send(self, data: bytes) -> None:
-        writer = self._streams[1]
-        writer.write(data)
-        await writer.drain()
+        """Sends bytes. Raises a timeout if the other side does not take them in time."""
+        self._streams[1].write(data)
+        await in_time(self._drain(), self._timeout)
+
+    async def _drain(self) -> None:
+        async with self._lock:  # Before Python 3.12 only one task may wait for a stream.
+            await self._streams[1].drain()
 
     async def receive(self, seconds: float) -> bytes:
         """Returns the next bytes, or none at the end. Raises a timeout if nothing arrives in that time."""
@@ -281,11 +299,13 @@ class AsyncWire:
         return await _in_time(self._streams[0].read(_PIECE), self._deadline)
 
     async def end(self, last: bytes) -> None:
-        """Sends the last bytes, if they can be sent, and closes the connection."""
+        """Sends the last bytes, if they can be sent soon, and closes the connection."""
         writer = self._streams[1]
         if not writer.is_closing():
             writer.write(last)
         writer.close()
+        if writer.transport.get_write_buffer_size() > 0:
+            asyncio.get_running_loop().call_later(_LAST_WORD_S, _abort, self._streams)
 
     def close(self) -> None:
         _abort(self._streams)

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import http.client
-import json
-from typing import TYPE_CHECKING, AsyncIterator, Awaitable, Callable, Optional, cast
+from typing import TYPE_CHECKING, AsyncIterator, Awaitable, Callable, Optional
 
 from .._error import ConnectionFailedError, GatewayError
-from .._events import EventParser, ReplyText
+from .._events import EventParser, ReplyText, event_of
 from .._failures import is_worth_retrying
-from .._head import BrokenAnswer
-from .._reply import Reply
 from .sleep import sleep
 from .transport import AsyncResponse
 
@@ -49,9 +46,10 @@ class AsyncTurnStream:
                     parser = EventParser()
                     async for piece in response.stream(_SILENCE_S):
                         for name, event_id, data in parser.feed(piece):
-                            event = _event_of(name, event_id, data)
+                            event = event_of(name, event_id, data)
+                            if event_id != after:  # A server that repeats an event makes no progress.
+                                failed = 0
                             turn_id, after = event.data.turn_id, event_id
-                            failed = 0
                             yield event
                             if name in _LAST_EVENTS:
                                 return
@@ -66,8 +64,7 @@ class AsyncTurnStream:
             if self._is_closed:
                 return
             if turn_id is None or failed >= _ATTEMPTS:
-                detail = "The stream was lost several times in a row."
-                raise ConnectionFailedError("Connection failed", detail=detail) from error
+                raise _lost_error(failed, error) from error
             await sleep(min(5.0, 0.2 * 2**failed))
             failed += 1
 
@@ -96,10 +93,7 @@ class AsyncTurnStream:
         self.close()
 
 
-def _event_of(name: str, event_id: str, data: str) -> TurnEvent:
-    try:
-        content = json.loads(data, object_hook=Reply)
-        content["turn_id"]
-    except (ValueError, KeyError, TypeError, RecursionError) as broken:
-        raise BrokenAnswer("an event is not a turn event") from broken
-    return cast("TurnEvent", Reply(event=name, id=event_id, data=content))
+def _lost_error(failed: int, cause: Optional[BaseException]) -> ConnectionFailedError:
+    how = "was lost several times in a row" if failed else "was lost before its first event"
+    why = f": {str(cause).rstrip('.')[:500]}" if cause is not None and str(cause) else ""
+    return ConnectionFailedError("Connection failed", detail=f"The stream {how}{why}.")

@@ -36,8 +36,8 @@ class AsyncWebSocket:
             raise
         return websocket
 
-    async def send(self, text: str) -> None:
-        await self._wire.send(frame_of(TEXT, text.encode()))
+    async def send(self, message: bytes) -> None:
+        await self._wire.send(frame_of(TEXT, message))
 
     async def receive(self) -> str:
         """Returns the next message. Raises Disconnected when the connection has ended."""
@@ -52,13 +52,20 @@ class AsyncWebSocket:
                 continue
             kind, payload = found
             if kind == TEXT:
-                return payload.decode()
+                return await self._text(payload)
             if kind == PING:
                 await self._wire.send(frame_of(PONG, payload))
             elif kind == CLOSE:
                 end, code = closed_by(payload)
                 await self.close(code)
                 raise end
+
+    async def _text(self, payload: bytes) -> str:
+        try:
+            return payload.decode()
+        except UnicodeDecodeError as broken:
+            await self.close(1007)
+            raise Disconnected(1007, "a message is not UTF-8") from broken
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Ends the connection. A reader gets Disconnected."""
@@ -114,6 +121,6 @@ class AsyncWebSocket:
                 error = rpc_error(said["error"], "rpc.connect", status)
             elif "title" in said:
                 error = problem_error(said, "rpc.connect", status)
-        except (OSError, ValueError, AttributeError, TypeError):
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
             pass
         return error or Disconnected(1006, f"HTTP {status}")

@@ -82,7 +82,7 @@ class Gateway(RestCalls):
         headers: Optional[Mapping[str, str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Gateway:
-        """The same client with other options, for one call or more. It shares the connections of this one."""
+        """The same client with other options, for one call or more. It shares the connections of this one: closing one closes both."""
         own = self._settings
         other = Gateway.__new__(Gateway)
         settings = replace(
@@ -108,7 +108,7 @@ class Gateway(RestCalls):
         return result, heard[-1]
 
     def close(self) -> None:
-        """Closes the connections that wait for a next call."""
+        """Closes the client: a later call raises a ``ClosedError``. Calls and streams that are under way may end. Sockets have their own ``close``."""
         self._transport.close()
 
     def __enter__(self) -> Gateway:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import http.client
 import itertools
-import json
 import queue
 import socket
 import threading
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Option
 
 from .._error import GatewayError
 from .._failures import connection_error, is_worth_retrying, rpc_error
-from .._messages import Message, is_push, is_response, messages_in
+from .._messages import Message, is_push, is_response, messages_in, result_of
 from .._reply import ResponseInfo, reply_of
+from .._requests import json_bytes
 from .._settings import Settings
 from .._subscriptions import Subscriptions
 from .._waiting import (
@@ -115,7 +115,7 @@ class Connection:
             if ids:
                 self._waiting.append(call)
         try:
-            websocket.send(json.dumps(message, ensure_ascii=False, allow_nan=False))
+            websocket.send(json_bytes(message))
             if ids and not done.wait(self._settings.timeout):
                 raise socket.timeout("timed out")
         finally:
@@ -207,16 +207,19 @@ class Connection:
         request = self._subscriptions.current()
         if request is None:
             return websocket
+        watch = threading.Timer(self._settings.timeout, websocket.close)
+        watch.daemon = True
+        watch.start()
         try:
             own_id = f"rpc.subscribe {next(self._ids)}"
-            websocket.send(json.dumps({"jsonrpc": "2.0", "method": "rpc.subscribe", "params": request, "id": own_id}))
+            websocket.send(json_bytes({"jsonrpc": "2.0", "method": "rpc.subscribe", "params": request, "id": own_id}))
             is_answered = False
             while not is_answered:
                 for message in messages_in(websocket.receive()):
                     if is_response(message) and message["id"] in (own_id, None):
                         if "error" in message:
                             raise rpc_error(message["error"], "rpc.subscribe")
-                        self._subscriptions.moved(request, message["result"] or {})
+                        self._subscriptions.moved(request, result_of(message, "rpc.subscribe", None))
                         is_answered = True
                     else:
                         self._take(message)
@@ -224,6 +227,8 @@ class Connection:
         except BaseException:
             websocket.close()
             raise
+        finally:
+            watch.cancel()
 
     def _read(self, websocket: WebSocket) -> None:
         """Reads until the connection is lost and not wanted back, in a thread of its own."""

@@ -1,23 +1,60 @@
 # Copied by "npm run generate" from scripts/generate/runtime/python/_sync/transport.py; do not edit.
-"""HTTP/1.1 over connections that are kept, for any number of threads."""
+"""HTTP/1.1 over connections that are reused, for any number of threads."""
 
 from __future__ import annotations
 
+import functools
 import http.client
+import io
 import select
 import socket
 import ssl
 import threading
 import time
-from typing import Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple, Type, cast
 from urllib.parse import urlsplit
 
 from .._head import MOST_BODY_BYTES, Head, too_large
 from .._requests import Request
+from .._waiting import closed_error
 
 _IDLE_S = 30.0
 """A connection that was idle for longer is not reused: the other side may be about to close it."""
 _MOST_IDLE = 32
+_LAST_WORD_S = 0.2
+"""A connection that ends waits no longer for another thread that is sending."""
+
+
+class _TimedReader(io.RawIOBase):
+    """The bytes of a response, until a moment: a server cannot prolong a call by sending little at a time."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._socket = sock
+        self._bytes = sock.makefile("rb", buffering=0)
+        self.deadline = deadline
+
+    def makefile(self, _: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise socket.timeout("timed out")
+        self._socket.settimeout(left)
+        return self._bytes.readinto(buffer)
+
+    def close(self) -> None:
+        self._bytes.close()
+        super().close()
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, deadline: float, **kwargs: Any) -> None:
+        self.reader = _TimedReader(sock, deadline)
+        super().__init__(cast("socket.socket", self.reader), *args, **kwargs)
 
 
 class Response(Head):
@@ -26,8 +63,9 @@ class Response(Head):
     def __init__(self, transport: Transport, connection: http.client.HTTPConnection, url: str, deadline: float) -> None:
         self._transport = transport
         self._connection = connection
-        self._deadline = deadline
-        self._response = connection.getresponse()
+        response_class = functools.partial(_TimedResponse, deadline=deadline)
+        connection.response_class = cast("Type[http.client.HTTPResponse]", response_class)
+        self._response = cast("_TimedResponse", connection.getresponse())
         super().__init__(url, self._response.status, {name.lower(): value for name, value in self._response.getheaders()})
 
     def read(self) -> bytes:
@@ -36,7 +74,6 @@ class Response(Head):
         size = 0
         try:
             while True:
-                _limit(self._connection, self._deadline - time.monotonic())
                 part = self._response.read1(65536)
                 if not part:
                     break
@@ -60,8 +97,8 @@ class Response(Head):
     def stream(self, silence: float) -> Iterator[bytes]:
         """The body in pieces, as they arrive. Raises an OSError if nothing arrives for ``silence`` seconds."""
         try:
-            _limit(self._connection, silence)
             while True:
+                self._response.reader.deadline = time.monotonic() + silence
                 part = self._response.read1(65536)
                 if not part:
                     return
@@ -85,6 +122,7 @@ class Transport:
         self._port = parts.port or (443 if self._is_tls else 80)
         self._lock = threading.Lock()
         self._idle: List[Tuple[float, http.client.HTTPConnection]] = []
+        self._is_closed = False
 
     def send(self, request: Request, timeout: float) -> Response:
         """Sends a request and returns its response once the head has arrived. Raises an OSError or an HTTPException."""
@@ -93,9 +131,8 @@ class Transport:
         deadline = time.monotonic() + timeout
         connection = self._take() or self._connect(timeout)
         try:
-            _limit(connection, deadline - time.monotonic())
+            connection.sock.settimeout(timeout)
             connection.request(request.method, target, body=request.body, headers=dict(request.headers))
-            _limit(connection, deadline - time.monotonic())
             return Response(self, connection, request.url, deadline)
         except BaseException:
             connection.close()
@@ -103,17 +140,20 @@ class Transport:
 
     def open_wire(self, timeout: float) -> Wire:
         """Opens a new connection, with TLS for an https address."""
+        if self._is_closed:
+            raise closed_error()
         return Wire(self._connect(timeout).sock, timeout)
 
     def give_back(self, connection: http.client.HTTPConnection, will_close: bool) -> None:
         with self._lock:
-            if not will_close and len(self._idle) < _MOST_IDLE:
+            if not will_close and not self._is_closed and len(self._idle) < _MOST_IDLE:
                 self._idle.append((time.monotonic(), connection))
                 return
         connection.close()
 
     def close(self) -> None:
         with self._lock:
+            self._is_closed = True
             idle, self._idle = self._idle, []
         for _, connection in idle:
             connection.close()
@@ -121,6 +161,8 @@ class Transport:
     def _take(self) -> Optional[http.client.HTTPConnection]:
         while True:
             with self._lock:
+                if self._is_closed:
+                    raise closed_error()
                 if not self._idle:
                     return None
                 since, connection = self._idle.pop()
@@ -146,16 +188,28 @@ class Wire:
 
     def __init__(self, sock: socket.socket, timeout: float) -> None:
         self._socket = sock
+        self._timeout = timeout
         self._deadline = time.monotonic() + timeout
         self._lock = threading.Lock()
 
     def send(self, data: bytes) -> None:
-        with self._lock:
+        """Sends bytes. If the other side does not take them in time, the connection ends: a part of them may be sent."""
+        if not self._lock.acquire(timeout=self._timeout):
+            raise socket.timeout("timed out")
+        try:
             self._socket.sendall(data)
+        except BaseException:
+            self._shut()
+            raise
+        finally:
+            self._lock.release()
 
     def receive(self, seconds: float) -> bytes:
         """Returns the next bytes, or none at the end. Raises a timeout if nothing arrives in that time."""
-        self._socket.settimeout(seconds)
+        # A timeout of the socket would apply to the threads that send, too.
+        is_pending = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+        if not is_pending and not _has_something_to_read(self._socket, seconds):
+            raise socket.timeout("timed out")
         return self._socket.recv(65536)
 
     def receive_in_time(self) -> bytes:
@@ -166,29 +220,32 @@ class Wire:
         return self.receive(left)
 
     def end(self, last: bytes) -> None:
-        """Sends the last bytes, if they can be sent, and closes the connection."""
-        try:
-            self.send(last)
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        """Sends the last bytes, if they can be sent at once, and closes the connection."""
+        if self._lock.acquire(timeout=_LAST_WORD_S):
+            try:
+                self._socket.settimeout(0)
+                self._socket.send(last)
+            except OSError:
+                pass
+            finally:
+                self._lock.release()
         self.close()
 
     def close(self) -> None:
+        """Closes the connection at once. A thread that sends or receives gets an error."""
+        self._shut()
         self._socket.close()
 
+    def _shut(self) -> None:
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 
-def _has_something_to_read(sock: socket.socket) -> bool:
+
+def _has_something_to_read(sock: socket.socket, seconds: float = 0) -> bool:
     if not hasattr(select, "poll"):  # As on Windows.
-        return bool(select.select([sock], [], [], 0)[0])
+        return bool(select.select([sock], [], [], max(0.0, seconds))[0])
     poll = select.poll()
     poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def _limit(connection: http.client.HTTPConnection, seconds: float) -> None:
-    """Lets the next step on a connection take so long. Once a response closes the connection, it has no socket to set."""
-    if seconds <= 0:
-        raise socket.timeout("timed out")
-    if connection.sock is not None:
-        connection.sock.settimeout(seconds)
+    return bool(poll.poll(max(0.0, seconds) * 1000))

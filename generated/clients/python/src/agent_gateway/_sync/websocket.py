@@ -36,8 +36,8 @@ class WebSocket:
             raise
         return websocket
 
-    def send(self, text: str) -> None:
-        self._wire.send(frame_of(TEXT, text.encode()))
+    def send(self, message: bytes) -> None:
+        self._wire.send(frame_of(TEXT, message))
 
     def receive(self) -> str:
         """Returns the next message. Raises Disconnected when the connection has ended."""
@@ -52,13 +52,20 @@ class WebSocket:
                 continue
             kind, payload = found
             if kind == TEXT:
-                return payload.decode()
+                return self._text(payload)
             if kind == PING:
                 self._wire.send(frame_of(PONG, payload))
             elif kind == CLOSE:
                 end, code = closed_by(payload)
                 self.close(code)
                 raise end
+
+    def _text(self, payload: bytes) -> str:
+        try:
+            return payload.decode()
+        except UnicodeDecodeError as broken:
+            self.close(1007)
+            raise Disconnected(1007, "a message is not UTF-8") from broken
 
     def close(self, code: int = 1000, reason: str = "") -> None:
         """Ends the connection. A reader gets Disconnected."""
@@ -114,6 +121,6 @@ class WebSocket:
                 error = rpc_error(said["error"], "rpc.connect", status)
             elif "title" in said:
                 error = problem_error(said, "rpc.connect", status)
-        except (OSError, ValueError, AttributeError, TypeError):
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
             pass
         return error or Disconnected(1006, f"HTTP {status}")
