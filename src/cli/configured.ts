@@ -1,11 +1,14 @@
-import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { parseEnv } from "node:util";
 import { readSource } from "#config/files.ts";
+import { ConfigError } from "#config/problems.ts";
 import { resolveReferences } from "#config/references.ts";
+import { readRegularFileSync } from "#kit/regular-file.ts";
 import type { Credential } from "./credentials.ts";
 import { CliError, NOT_ALLOWED, UsageError } from "./failures.ts";
 import { isOfThisMachine } from "./this-machine.ts";
+import { fileFault } from "./values.ts";
 
 type Env = Record<string, string | undefined>;
 
@@ -16,7 +19,19 @@ export const configFile = (option: string | undefined, env: Env): string =>
 /** The variables of `gateway.env` next to a configuration. Variables that are set override them. */
 export const withEnvFile = (file: string, env: Env): Env => {
   const secrets = envFileOf(file);
-  return existsSync(secrets) ? { ...parseEnv(readFileSync(secrets, "utf8")), ...env } : env;
+  return existsSync(secrets) ? { ...readEnv(secrets), ...env } : env;
+};
+
+/** A larger file is not one of variables. */
+const MAX_ENV = 2 ** 20;
+
+const readEnv = (file: string): Env => {
+  try {
+    return parseEnv(readRegularFileSync(file, MAX_ENV).toString());
+  } catch (error) {
+    const message = `the file cannot be read: ${fileFault(error)}.`;
+    throw new ConfigError([{ file, line: null, column: null, key: "", message }]);
+  }
 };
 
 const envFileOf = (file: string): string => join(dirname(file), "gateway.env");
@@ -190,7 +205,7 @@ const variablesFor = (file: string, env: Env): Env => {
     !realpathSync(secrets).startsWith(join(realpathSync(dirname(file)), sep))
   )
     return own;
-  return { ...parseEnv(readFileSync(secrets, "utf8")), ...own };
+  return { ...readEnv(secrets), ...own };
 };
 
 type Parts = { [name: string]: unknown };

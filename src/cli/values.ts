@@ -64,6 +64,8 @@ const FAULTS: Record<string, string> = {
   ENOTDIR: "a part of its path is not a folder",
   EPERM: "permission denied",
   EROFS: "the disk is read-only",
+  NOT_REGULAR: "it is not a regular file",
+  TOO_LARGE: "it is larger than 1 MiB",
 };
 
 /** The reason why a file cannot be read or written. */

@@ -1,5 +1,6 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { dirname, extname, isAbsolute, resolve } from "node:path";
+import { NOT_REGULAR, readRegularFile, TOO_LARGE } from "#kit/regular-file.ts";
 import type { CheckedConfig, Tls } from "./config.ts";
 import { ConfigError, type Report, type Source } from "./problems.ts";
 
@@ -7,17 +8,19 @@ import { ConfigError, type Report, type Source } from "./problems.ts";
 const MAX_CONFIG = 4 * 2 ** 20;
 /** The same of instructions: no model would read more. */
 const MAX_INSTRUCTIONS = 2 ** 20;
+/** The same of a certificate with its chain, and of a key. */
+const MAX_CERTIFICATE = 2 ** 20;
 
 /** The traces of files, by their paths: each tells one version of a file from another. */
 type Traces = Record<string, string>;
 
 /** Reads a configuration file. Throws ConfigError with the place of the fault. */
 export async function readSource(file: string): Promise<Source> {
-  const bytes = await readFile(file).catch((error: unknown) => {
-    throw refusal(file, `cannot be read: ${reasonOf(error)}`);
+  const bytes = await readRegularFile(file, MAX_CONFIG).catch((error: unknown) => {
+    throw isTooLarge(error)
+      ? refusal(file, "is larger than 4 MiB, too large for a configuration: name another one.")
+      : refusal(file, `cannot be read: ${reasonOf(error)}`);
   });
-  if (bytes.length > MAX_CONFIG)
-    throw refusal(file, "is larger than 4 MiB, too large for a configuration: name another one.");
   return await parseConfig(file, bytes);
 }
 
@@ -72,14 +75,14 @@ export async function readInstructions(
     const at = ["agents", name, "instructionsFile"];
     files[path] = await traceOf(path);
     try {
-      const bytes = await readFile(path);
-      if (bytes.length > MAX_INSTRUCTIONS)
-        refuse(at, `names the file \`${written}\`, which is larger than 1 MiB: name a file of instructions.`);
-      else if (!/\S/.test(bytes.toString()))
+      const bytes = await readRegularFile(path, MAX_INSTRUCTIONS);
+      if (!/\S/.test(bytes.toString()))
         refuse(at, `names the file \`${written}\`, which is empty: write the instructions in it.`);
       else instructions.set(name, bytes.toString().trim());
     } catch (error) {
-      refuse(at, `names the file ${unreadable(written, error)}`);
+      if (isTooLarge(error))
+        refuse(at, `names the file \`${written}\`, which is larger than 1 MiB: name a file of instructions.`);
+      else refuse(at, `names the file ${unreadable(written, error)}`);
     }
   };
   const named = Object.entries(agents).filter(([, { instructionsFile }]) => instructionsFile !== undefined);
@@ -101,10 +104,10 @@ export async function readCertificates(
       const written = listener.tls?.[key] ?? "";
       const path = besideFile(file, written);
       files[path] = await traceOf(path);
-      return await readFile(path, "utf8").catch((error: unknown) => {
+      const bytes = await readRegularFile(path, MAX_CERTIFICATE).catch((error: unknown) => {
         refuse([...at, key], `names the file ${unreadable(written, error)}`);
-        return "";
       });
+      return bytes?.toString() ?? "";
     };
     const pair = { cert: await readOf("cert"), key: await readOf("key"), hsts: listener.tls.hsts };
     if (pair.cert === "" || pair.key === "") return undefined;
@@ -138,6 +141,8 @@ export function unreadable(written: string, error: unknown): string {
   return `\`${written}\`, which cannot be read: ${reasonOf(error)}${isLost ? " It is resolved relative to the configuration file." : ""}`;
 }
 
+const isTooLarge = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === TOO_LARGE;
+
 /** Why a file cannot be read, and what to do. */
 function reasonOf(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code ?? "";
@@ -147,6 +152,8 @@ function reasonOf(error: unknown): string {
     EPERM: "the gateway's user may not. Give that user the right to read it.",
     ENOTDIR: "it is not a folder, or not in one. Name another one.",
     EISDIR: "it is a folder. Name the file in it.",
+    [NOT_REGULAR]: "it is not a regular file. Name one.",
+    [TOO_LARGE]: "it is larger than 1 MiB. Name another one.",
     EMFILE: "too many files are open. Raise the limit, or try again when the load is less.",
   };
   return reasons[code] ?? `${code || "it failed"}. Look at the file and its disk.`;

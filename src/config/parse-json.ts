@@ -17,6 +17,17 @@ function parseDocument(file: string, text: string): DocumentNode {
   try {
     return parse(text, { mode: "json5", allowTrailingCommas: true });
   } catch (error) {
+    // A RangeError has no place: the parser's stack is full.
+    if (error instanceof RangeError)
+      throw new ConfigError([
+        {
+          file,
+          line: null,
+          column: null,
+          key: "",
+          message: "the file is nested too deeply: close its brackets earlier.",
+        },
+      ]);
     const { line, column, message } = error as Error & Position;
     const lines = text.split(/\r\n|[\n\r\u2028\u2029]/);
     const [first = "", ...later] = lines.slice(line - 1);
