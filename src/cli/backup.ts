@@ -11,17 +11,23 @@ import { needFolderOf } from "./values.ts";
 export type BackupOptions = { config?: string; store?: string };
 
 /** Copies the SQLite store that a gateway works with; answers what the person at the terminal is told. */
-export const backup = async (to: string, { config, store }: BackupOptions, env: NodeJS.ProcessEnv): Promise<string> => {
-  if (existsSync(to)) throw new CliError(`${to} already exists: a backup is always a new file.`);
+export const backup = async (
+  file: string,
+  { config, store }: BackupOptions,
+  env: NodeJS.ProcessEnv,
+): Promise<string> => {
+  // SQLite takes a name that begins with "file:" as a URI, but not an absolute path.
+  const to = resolve(file);
+  if (existsSync(to)) throw new CliError(`${file} already exists: a backup is always a new file.`);
   needFolderOf(to);
-  const from = store ?? (await pathOf(config, env));
+  const from = resolve(store ?? (await pathOf(config, env)));
   if (!existsSync(from)) throw new CliError(`${from} does not exist: no gateway has created it yet.`);
   const install = missingPackages(["sqlite"]);
   if (install !== undefined) throw new CliError(`SQLite's driver is not installed. Run: ${install}`);
   const bytes = await copySqlite(from, to).catch((error: Error) => {
     throw new CliError(`${from} cannot be copied: ${error.message}.`);
   });
-  return `${resolve(to)} holds the store as it was: ${bytes} bytes.\n`;
+  return `${to} holds the store as it was: ${bytes} bytes.\n`;
 };
 
 /** The file that the configuration names. */

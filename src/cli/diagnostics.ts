@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { closeSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
 import { version } from "../version.ts";
 import type { Calling } from "./calling.ts";
@@ -65,12 +65,18 @@ const withoutSecrets = (value: unknown, secrets: readonly (string | undefined)[]
   return JSON.parse(text);
 };
 
-/** Writes a file that must not be there. */
-export const writeNew = (file: string, text: string, mode: number): void => {
+/** Writes a new file: whole, or not at all. */
+export const writeNew = (file: string, text: string, mode: number, next = "name another file"): void => {
   needFolderOf(file);
+  let opened: number | undefined;
   try {
-    writeFileSync(file, text, { flag: "wx", mode });
+    opened = openSync(file, "wx", mode);
+    writeFileSync(opened, text);
   } catch (error) {
-    throw new CliError(`${file} cannot be written: ${fileFault(error)}.`, 1, "name another file");
+    // A part of the text is not the file.
+    if (opened !== undefined) rmSync(file, { force: true });
+    throw new CliError(`${file} cannot be written: ${fileFault(error)}.`, 1, next);
+  } finally {
+    if (opened !== undefined) closeSync(opened);
   }
 };

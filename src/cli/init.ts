@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { appendFileSync, existsSync, lstatSync, mkdirSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { readRegularFileSync } from "#kit/regular-file.ts";
 import { writeNew } from "./diagnostics.ts";
 import { CliError, INTERRUPTED, UsageError } from "./failures.ts";
 import { isTerminal } from "./terminal.ts";
 import { asTyped } from "./typed.ts";
+import { fileFault } from "./values.ts";
 
 export type InitOptions = {
   agent?: string;
@@ -48,23 +50,27 @@ const BACKENDS: Record<
   },
 };
 
+const CHOOSE = "choose another folder: agent-gateway init FOLDER";
+
 /** Writes a configuration and its secrets into a folder, and says what comes next. */
 export const init = async (folder: string, options: InitOptions): Promise<string> => {
   const [config, secrets] = [join(folder, "gateway.json5"), join(folder, "gateway.env")];
   for (const file of [config, secrets])
-    if (existsSync(file))
-      throw new CliError(
-        `${file} already exists, and nothing is overwritten.`,
-        1,
-        "choose another folder: agent-gateway init FOLDER",
-      );
+    if (isTaken(file)) throw new CliError(`${file} already exists, and nothing is overwritten.`, 1, CHOOSE);
   const answers =
     options.yes || !(process.stdin.isTTY && isTerminal(process.stdout)) ? defaults(options) : await ask(options);
   check(answers);
-  mkdirSync(folder, { recursive: true });
-  writeNew(secrets, secretsOf(answers), 0o600);
-  writeNew(config, configOf(answers), 0o644);
-  const ignored = ignoreSecrets(folder);
+  makeFolder(folder);
+  writeNew(secrets, secretsOf(answers), 0o600, CHOOSE);
+  let ignored: string | undefined;
+  try {
+    ignored = ignoreSecrets(folder);
+    writeNew(config, configOf(answers), 0o644, CHOOSE);
+  } catch (error) {
+    // The next attempt would refuse a folder with secrets.
+    rmSync(secrets, { force: true });
+    throw error;
+  }
   const { secret } = BACKENDS[answers.backend];
   // npx finds the program only in its project, which the folder may be outside of.
   const isNpx = asTyped("agent-gateway ").startsWith("npx");
@@ -77,6 +83,28 @@ export const init = async (folder: string, options: InitOptions): Promise<string
       `Next:\n  ${here}agent-gateway serve${of}\nand in another terminal:\n  ${here}agent-gateway send ${answers.agent} 'Good morning'${of}\n  agent-gateway open${of}`,
     ),
   ].join("\n");
+};
+
+/** Whether a name is in use, also by a link to a file that does not exist. */
+const isTaken = (file: string): boolean => {
+  try {
+    lstatSync(file);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Makes a folder with its parents, one after the other: below /proc, `mkdirSync` with `recursive` would not end. */
+const makeFolder = (folder: string): void => {
+  const missing: string[] = [];
+  for (let at = resolve(folder); !existsSync(at); at = dirname(at)) missing.unshift(at);
+  try {
+    for (const each of missing) mkdirSync(each);
+  } catch (error) {
+    throw new CliError(`The folder ${folder} cannot be created: ${fileFault(error)}.`, 1, CHOOSE);
+  }
+  if (!statSync(folder).isDirectory()) throw new CliError(`${folder} is not a folder.`, 1, CHOOSE);
 };
 
 const defaults = ({
@@ -196,10 +224,14 @@ const agentOf = ({ agent, backend, model, target }: Answers): string => {
 /** Excludes the secrets and the store from git, also for a repository that is created later. Returns the file that it changed, if any. */
 const ignoreSecrets = (folder: string): string | undefined => {
   const file = join(folder, ".gitignore");
-  const written = existsSync(file) ? readFileSync(file, "utf8") : "";
-  const present = written.split(/\r?\n/);
-  const missing = ["gateway.env", "gateway.db*"].filter((name) => !present.includes(name));
-  if (missing.length === 0) return undefined;
-  appendFileSync(file, `${written === "" || written.endsWith("\n") ? "" : "\n"}${missing.join("\n")}\n`);
-  return file;
+  try {
+    const written = existsSync(file) ? readRegularFileSync(file, 2 ** 20).toString() : "";
+    const present = written.split(/\r?\n/);
+    const missing = ["gateway.env", "gateway.db*"].filter((name) => !present.includes(name));
+    if (missing.length === 0) return undefined;
+    appendFileSync(file, `${written === "" || written.endsWith("\n") ? "" : "\n"}${missing.join("\n")}\n`);
+    return file;
+  } catch (error) {
+    throw new CliError(`${file} cannot be written: ${fileFault(error)}.`, 1, CHOOSE);
+  }
 };

@@ -10,7 +10,12 @@ import { asTyped } from "./typed.ts";
 /** Runs what the command line says. Throws nothing: it prints, and sets the exit code. */
 export const run = async (args: readonly string[]): Promise<void> => {
   // A reader that has seen enough, as `head` has, closes the pipe. That is no failure.
-  process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
+  process.stdout.on("error", async (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    const { fileFault } = await import("./values.ts");
+    say(`The output cannot be written: ${fileFault(error)}.`);
+    process.exit(1);
+  });
   const program = createProgram();
   let running = program;
   program.hook("preAction", (_, command) => {
