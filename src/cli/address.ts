@@ -1,4 +1,5 @@
 import { type Credential, type Origin, type Tokens, weakestFor } from "./credentials.ts";
+import { UsageError } from "./failures.ts";
 import { files } from "./files.ts";
 import { say } from "./terminal.ts";
 import { readVariable } from "./variables.ts";
@@ -45,8 +46,16 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
     rpc: rpcToken ? credentialOf(rpcToken, ["*"]) : [...(configured?.rpcTokens ?? []), ...everything],
   };
   const [rest, rpc] = [weakestFor(credentials.rest, "chat"), weakestFor(credentials.rpc, "*")];
+  const hook = choose(
+    options.webhookToken,
+    variable("WEBHOOK_TOKEN"),
+    "the token of --webhook-token",
+    "the webhook token in WEBHOOK_TOKEN",
+  );
+  for (const { token, name } of [...credentials.rest, ...credentials.rpc, ...credentialOf(hook, [])])
+    mustBeSendable(token, name);
   const webhookToken =
-    choose(options.webhookToken, variable("WEBHOOK_TOKEN")) ??
+    hook ??
     (configured?.webhookToken ? { value: configured.webhookToken, origin: "configuration" as const } : undefined);
   return {
     url: url.value,
@@ -73,6 +82,15 @@ const readFolder = async (option: string | undefined, env: Env, url: string | un
   const { readConfigured } = await import("./configured.ts");
   const reading = readConfigured(file, env, url === undefined ? undefined : { url, isFileNamed: named !== undefined });
   return named === undefined && url !== undefined ? await reading.catch(() => undefined) : await reading;
+};
+
+/** Refuses a token before anything is sent with it. */
+const mustBeSendable = (token: string, name: string): void => {
+  if ([...token].some((char) => char < " " || char > "\xff" || char === "\x7f"))
+    throw new UsageError(
+      `${name.replace(/^t/, "T")} holds a character that HTTP cannot carry in a header.`,
+      "check that it is the whole token, and only that",
+    );
 };
 
 const USUAL = "gateway.json5";

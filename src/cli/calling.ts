@@ -3,7 +3,7 @@ import type { Gateway } from "#generated/clients/typescript/src/index.ts";
 import type { RpcSocket } from "#generated/clients/typescript/src/rpc.ts";
 import { type Address, type AddressOptions, findAddress } from "./address.ts";
 import { type Credential, fetchFor } from "./credentials.ts";
-import { CliError, INTERRUPTED, NOT_ALLOWED } from "./failures.ts";
+import { CliError, INTERRUPTED, NOT_ALLOWED, notAReply, UsageError } from "./failures.ts";
 import { type OutputOptions, oneLine } from "./output.ts";
 
 export type CallOptions = AddressOptions & OutputOptions;
@@ -51,21 +51,37 @@ export const calling = <Options extends object, Args extends unknown[] = string[
       // Node 20 has no WebSocket of its own.
       const { url, key, rpcToken, webhookToken, webhookPath } = address;
       const clientOptions = { url, key, rpcToken, webhookToken, webhookPath, anonymous: true };
+      let answered = false;
       const connect = async () => {
+        answered = true;
         const { WebSocket } = await import("ws");
         return new Gateway({ ...clientOptions, WebSocket }).rpc.connect();
       };
       const refused = (credential: Credential): void => {
         address.refused = credential;
       };
-      const gateway = new Gateway({ ...clientOptions, fetch: fetchFor(address, refused) });
+      const send = fetchFor(address, refused);
+      const gateway = new Gateway({
+        ...clientOptions,
+        async fetch(input, init) {
+          const response = await send(input, init);
+          answered = true;
+          return response;
+        },
+      });
       try {
         await act({ gateway, address, connect, options, signal: stop.signal }, ...args);
       } catch (error) {
-        if (!stop.signal.aborted) throw reasonOf(error, address);
+        if (!stop.signal.aborted) throw failureOf(error, address, answered);
       }
       if (stop.signal.aborted) process.exitCode = INTERRUPTED;
     });
+
+/** A TypeError after an answer comes from a field that is missing there or has another type; one before it from an argument. */
+export const failureOf = (error: unknown, address: Address, answered: boolean): unknown => {
+  if (!(error instanceof TypeError || error instanceof RangeError)) return reasonOf(error, address);
+  return answered ? notAReply(address.url, error) : new UsageError(error.message);
+};
 
 /** The reason for a missing token, if the configuration has one that is not used; the name of a token that the gateway does not accept. */
 export const reasonOf = (error: unknown, { unused, refused, url }: Address): unknown => {

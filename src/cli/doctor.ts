@@ -2,7 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { GatewayError } from "#generated/clients/typescript/src/index.ts";
 import { version } from "../version.ts";
-import { type Calling, reasonOf } from "./calling.ts";
+import { type Calling, failureOf } from "./calling.ts";
 import { configFile } from "./configured.ts";
 import { wordsFor } from "./failures.ts";
 import { asTyped } from "./typed.ts";
@@ -163,7 +163,7 @@ const checkToken = async (
     return [
       failed(
         what,
-        `from the ${address.origins[id]}: ${wordsFor(reasonOf(error, address), "agent-gateway doctor").split("\n")[0]}`,
+        `from the ${address.origins[id]}: ${wordsFor(failureOf(error, address, true), "agent-gateway doctor").split("\n")[0]}`,
         `pass the right one by ${option}`,
       ),
     ];

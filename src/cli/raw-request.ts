@@ -40,7 +40,11 @@ export const sendRaw = async (
     for (const [name, value] of response.headers) print(`${name}: ${oneLine(value)}`);
     print("");
   }
-  const text = await response.text();
+  const { textOf } = await import("#generated/clients/typescript/src/body.ts");
+  const text = await textOf(response).catch((error: Error) => {
+    if (signal.aborted) throw error;
+    throw new CliError(`No whole answer from ${address.url}: ${error.message}.`, UNREACHABLE, "agent-gateway doctor");
+  });
   if (text !== "") print(indented(text, response.headers.get("content-type") ?? ""));
   if (response.ok) return;
   const location = response.headers.get("location");

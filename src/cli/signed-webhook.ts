@@ -1,7 +1,7 @@
 import { sign } from "#generated/clients/typescript/src/webhooks.ts";
 import type { Calling } from "./calling.ts";
 import { readMappings } from "./configured.ts";
-import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, UNREACHABLE, UsageError } from "./failures.ts";
+import { CliError, LIMITED, NOT_ALLOWED, NOT_FOUND, notAReply, UNREACHABLE, UsageError } from "./failures.ts";
 import { headersOf } from "./values.ts";
 
 export type SignedOptions = {
@@ -59,8 +59,13 @@ export const sendSigned = async (
       );
     },
   );
-  const answer = (await response.json().catch(() => ({}))) as { detail?: string; title?: string };
-  if (response.ok) return answer;
+  const { isObject, jsonOf } = await import("#generated/clients/typescript/src/body.ts");
+  const answer = await jsonOf(response).catch(() => undefined);
+  if (response.ok) {
+    if (isObject(answer)) return answer;
+    throw notAReply(address.url);
+  }
+  const { detail, title } = (isObject(answer) ? answer : {}) as { detail?: unknown; title?: unknown };
   const location = response.headers.get("location");
   if (location !== null)
     throw new CliError(
@@ -77,7 +82,7 @@ export const sendSigned = async (
           ? LIMITED
           : 1;
   throw new CliError(
-    `${answer.detail ?? answer.title ?? "It was refused"} (HTTP ${response.status})`,
+    `${detail ?? title ?? "It was refused"} (HTTP ${response.status})`,
     code,
     "agent-gateway deliveries list --outcome refused",
   );

@@ -6,6 +6,7 @@ import { everyCommand, nameOf } from "#cli/command-tree.ts";
 import { createProgram } from "#cli/run.ts";
 import { visible } from "#kit/visible.ts";
 import { emptyFolder, startCli } from "./cli.ts";
+import { callsOf, id } from "./every-call.ts";
 import { type Attack, type Mode, startHostileGateway } from "./hostile-gateway.ts";
 import { captured, printed } from "./in-process.ts";
 
@@ -22,58 +23,7 @@ const file = (name: string, text: string): string => {
   return path;
 };
 const payload = file("payload.json", '{"status":"firing"}');
-const id = "01M7YN0XENG6PX2VW8BN0JQS4T";
-
-/** A call of each command that calls a gateway. `[]` in it stands for hostile text of the caller. */
-const CALLS: Record<string, string[][]> = {
-  send: [
-    ["main", "Hello"],
-    ["main", "Hello", "--no-stream"],
-  ],
-  "skills list": [[]],
-  "skills show": [["summarise-thread"]],
-  "skills trigger": [["summarise-thread", "length=short"]],
-  "deliveries list": [[]],
-  "deliveries tail": [[]],
-  "deliveries show": [[`dlv_${id}`, "--raw"]],
-  "deliveries curl": [[`dlv_${id}`]],
-  "deliveries replay": [[`dlv_${id}`], [`dlv_${id}`, "--wait"]],
-  "turns list": [[]],
-  "turns show": [[`turn_${id}`], [`turn_${id}`, "--follow"]],
-  "turns cancel": [[`turn_${id}`]],
-  "events list": [[]],
-  "events tail": [[]],
-  "events replay": [[`evt_${id}`]],
-  "sessions list": [[]],
-  "sessions show": [["agent:main:main"]],
-  "sessions compact": [["agent:main:main"]],
-  "sessions delete": [["agent:main:main", "--yes"]],
-  "hooks test": [[payload], [`dlv_${id}`]],
-  "hooks send": [[payload], [payload, "--as", "github", "--mapping", "github", "--secret", "of-the-test"]],
-  open: [[], [`dlv_${id}`]],
-  health: [[], ["--live"]],
-  doctor: [[]],
-  usage: [[]],
-  "config show": [["--all"]],
-  "agents list": [[]],
-  "agents show": [["main"]],
-  "agents reload": [["main"]],
-  "agents pause": [["main"]],
-  "agents resume": [["main"]],
-  "agents beat": [["main"]],
-  "keys create": [["ci"]],
-  "keys list": [[]],
-  "keys rotate": [[`key_${id}`]],
-  "keys revoke": [[`key_${id}`, "--yes"]],
-  "diagnostics export": [["-"]],
-  call: [["agent.list"]],
-  api: [
-    ["GET", "/api/v1/turns", "-i"],
-    ["GET", "/metrics"],
-  ],
-  openapi: [[]],
-  openrpc: [[]],
-};
+const CALLS = callsOf(payload);
 
 /** Commands that print no text of a gateway, with hostile text as an argument or in a file. */
 const LOCAL: Record<string, (text: string) => string[]> = {

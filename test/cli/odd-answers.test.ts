@@ -1,6 +1,12 @@
+import { writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { startMock } from "#cli/mock.ts";
+import { emptyFolder } from "./cli.ts";
+import { callsOf } from "./every-call.ts";
 import { printed } from "./in-process.ts";
 
 /** Starts a server that is not a gateway. */
@@ -30,3 +36,69 @@ test.each([["'; touch pwned; '"], ["\u001b]0;x\u0007"], [""], ["a b"], [5], [nul
     });
   },
 );
+
+const mock = await startMock("127.0.0.1", 0);
+const folder = emptyFolder(afterAll);
+writeFileSync(join(folder, "payload.json"), '{"status":"firing"}');
+
+/** The next values stand in an answer, each in the place of the part with that number. */
+let odd: { at: number; value: unknown }[] = [];
+
+/** A copy in which some parts are replaced, or left out where the value is undefined. */
+const mangled = (value: unknown, count = { parts: 0 }): unknown => {
+  count.parts += 1;
+  const found = odd.find(({ at }) => at === count.parts % 40);
+  if (found) return found.value;
+  if (Array.isArray(value)) return value.map((item) => mangled(item, count));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mangled(item, count)]));
+};
+
+const server = createServer(async (req, res) => {
+  const body = (await req.setEncoding("utf8").toArray()).join("");
+  const answer = await fetch(mock + req.url, {
+    method: req.method ?? "GET",
+    headers: { "content-type": "application/json", accept: req.headers.accept ?? "*/*" },
+    ...(body === "" ? {} : { body }),
+  });
+  const [type, text] = [answer.headers.get("content-type") ?? "", await answer.text()];
+  res.writeHead(answer.status, { "content-type": type, connection: "close" });
+  if (/json/.test(type)) {
+    const example = JSON.parse(text);
+    const isRpc = req.url === "/rpc";
+    return res.end(JSON.stringify(isRpc ? { ...example, result: mangled(example.result) } : mangled(example)));
+  }
+  res.end(text.replace(/^data: (.*)$/gm, (_, data) => `data: ${JSON.stringify(mangled(JSON.parse(data)))}`));
+});
+await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const tokens = ["--key", "key-of-test", "--rpc-token", "rpc-of-test", "--webhook-token", "hook-of-test"];
+/** Those that read a WebSocket, which the mock does not have, or pause between retries. */
+const OTHERS = ["deliveries tail", "events tail"];
+
+const values = fc.constantFrom<unknown>(undefined, null, 5, true, "x", "", {}, [], [null], [5], { x: null }, -1e300);
+test.each(
+  Object.entries(callsOf(join(folder, "payload.json")))
+    .filter(([command]) => !OTHERS.includes(command))
+    .flatMap(([command, calls]) => calls.map((call) => [[...command.split(" "), ...call]])),
+)("%j reports an answer of another shape in a sentence", async (call) => {
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ at: fc.integer({ min: 1, max: 12 }), value: values }), { minLength: 1, maxLength: 3 }),
+      fc.constantFrom([], [], ["-q"], ["--json"]),
+      async (given, how) => {
+        odd = given;
+        const { out, err } = await printed([...call, ...how, ...tokens, "--url", url]);
+        expect(out + err).not.toMatch(
+          /Cannot read|Cannot convert|is not a function|is not iterable|is not an object|\(reading|Invalid time|^ +at /m,
+        );
+      },
+    ),
+    { numRuns: 12 },
+  );
+});

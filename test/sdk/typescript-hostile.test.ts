@@ -208,6 +208,15 @@ describe("an answer of another shape is an error", () => {
   });
 });
 
+test("a refused token is named", async () => {
+  await using server = await answering(problem("unauthenticated", 401));
+  const { client } = server;
+  const detailOf = async (call: PromiseLike<unknown>) => (await failureOf(call)).detail;
+  expect(await detailOf(client.keys.list())).toBe("The given REST key was refused. Because.");
+  expect(await detailOf(client.ops.metrics())).toBe("The given RPC token was refused. Because.");
+  expect(await detailOf(client.ops.healthz())).toBe("Because.");
+});
+
 describe("a mistake is refused before anything is sent", () => {
   test("an id that would make another path", async () => {
     await using server = await answering(json(200, {}));
