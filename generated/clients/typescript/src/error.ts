@@ -103,7 +103,7 @@ export const rpcError = (
 };
 
 /** The error that a response which is no success stands for. */
-export async function responseError(response: Response, operation: string): Promise<GatewayError> {
+export async function responseError(response: Response, operation: string, token?: string): Promise<GatewayError> {
   const { status, headers } = response;
   if (response.type === "opaqueredirect" || (status >= 300 && status < 400)) return redirected(response, operation);
   const requestId = headers.get("x-request-id") ?? undefined;
@@ -121,13 +121,15 @@ export async function responseError(response: Response, operation: string): Prom
   }
   const body = await jsonOf(response);
   const problem = isObject(body) ? body : {};
+  // The gateway's own words are the same without a token.
+  const refused = status === 401 && token !== undefined ? `The given ${token} was refused. ` : "";
   return new GatewayError(
     stringOr(problem.type, `http-${status}`).split("#").at(-1) as string,
     stringOr(problem.title, `HTTP ${status}`),
     {
       operation,
       status,
-      detail: stringOr(problem.detail, undefined),
+      detail: `${refused}${stringOr(problem.detail, "")}` || undefined,
       requestId: stringOr(problem.request_id, requestId),
       turnId: stringOr(problem.turn_id, undefined),
       retryAfterMs: waitOf(problem.retry_after_ms) ?? retryAfterMs,

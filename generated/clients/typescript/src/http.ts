@@ -23,6 +23,8 @@ export interface Operation {
   replyStatuses?: number[];
 }
 
+const NAMES = { rest: "REST key", rpc: "RPC token", webhook: "webhook token" };
+
 type Input = Record<string, unknown>;
 type Call = (...given: unknown[]) => unknown;
 
@@ -102,7 +104,7 @@ function requestOf(
     attempt(settings, { operation: name, isRepeatable, idempotencyKey }, options, async (signal) => {
       const response = await send(accept, extra, signal);
       if (!response.ok && !operation.replyStatuses?.includes(response.status))
-        throw await responseError(response, name);
+        throw await responseError(response, name, NAMES[operation.token as "rest"]);
       return read(response);
     });
 
