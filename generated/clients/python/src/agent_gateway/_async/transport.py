@@ -304,8 +304,12 @@ class AsyncWire:
         if not writer.is_closing():
             writer.write(last)
         writer.close()
-        if writer.transport.get_write_buffer_size() > 0:
-            asyncio.get_running_loop().call_later(_LAST_WORD_S, _abort, self._streams)
+        try:
+            await in_time(writer.wait_closed(), _LAST_WORD_S)
+        except OSError:
+            pass
+        finally:
+            self.close()
 
     def close(self) -> None:
         _abort(self._streams)
