@@ -59,7 +59,7 @@ browserTests(({ open }) => {
       await using first = await open(gateway, { path: `/console#code=${code}`, token: "" });
       await first.getByRole("heading", { name: "Live" }).waitFor();
       await using page = await open(gateway, { path: `/console#code=${code}`, token: "" });
-      await page.locator(".note", { hasText: "its code was used, is older than a minute" }).waitFor();
+      await page.locator(".note", { hasText: "its code was used or is older than a minute" }).waitFor();
       expect(page.url()).toBe(`${gateway.url}/console`);
       await page.goto(`${gateway.url}/console#code=%E2%80%94`);
       await page.locator(".note", { hasText: "no longer works" }).waitFor();
@@ -89,6 +89,16 @@ browserTests(({ open }) => {
       await page.getByRole("heading", { name: "Sign in", exact: true }).waitFor();
       expect(await page.evaluate("document.activeElement.name")).toBe("token");
       expect(await stored()).toBe("{}");
+      // A page of another site can change the fragment of a tab, or open a window.
+      await page.evaluate(`location.hash = "#code=${await codeFor(gateway.url, TOKENS.admin)}"`);
+      await page.getByRole("heading", { name: "Sign in as ops?" }).waitFor();
+      expect(await stored()).toBe("{}");
+      await page.goto("about:blank");
+      const link = `${gateway.url}/console#code=${await codeFor(gateway.url, TOKENS.admin)}`;
+      const [popup] = await Promise.all([page.waitForEvent("popup"), page.evaluate(`void open("${link}")`)]);
+      await popup.getByRole("heading", { name: "Sign in as ops?" }).waitFor();
+      expect(await popup.evaluate("sessionStorage.length")).toBe(0);
+      await popup.close();
       await follow("/console/activity");
       await page.getByRole("button", { name: "Sign in as ops" }).click();
       await page.getByRole("heading", { name: "Activity" }).waitFor();

@@ -52,6 +52,8 @@ const ELSEWHERE = ["x-api-key", "api-key", "apikey", "x-auth-token", "x-access-t
 /** Schemes that a request may name. Any other word could be a token, and is not repeated. */
 const SCHEMES = ["Basic", "Digest", "Negotiate", "NTLM", "Token", "ApiKey", "Key", "HMAC", "OAuth", "AWS4-HMAC-SHA256"];
 
+const NONE_VALID = "The request has none, or one that is not valid here.";
+
 /**
  * Names the token that a surface takes. A missing token, a wrong one and one of another surface get the same text. Facts that the sender can
  * see without a token are added: a header that this kind of door does not read, another scheme, no scheme.
@@ -61,17 +63,18 @@ export const adviceOf = (takes: string, { headers }: IncomingMessage): string =>
   if (other !== undefined) return `${takes} You sent \`${other}\`, which this path does not read.`;
   const { authorization, "x-gateway-token": token } = headers;
   const isElsewhere = token !== undefined && takes.includes("x-gateway-token");
-  return authorization === undefined || isElsewhere ? takes : takes + schemeFault(authorization);
+  const fault = authorization === undefined || isElsewhere ? undefined : schemeFault(authorization);
+  return `${takes} ${fault ?? NONE_VALID}`;
 };
 
-const schemeFault = (authorization: string): string => {
+const schemeFault = (authorization: string): string | undefined => {
   const [first = "", ...rest] = authorization.trim().split(/ +/);
   const scheme = first.toLowerCase();
-  if (scheme === "bearer") return rest.length === 0 ? " You sent `Bearer` without a token." : "";
+  if (scheme === "bearer") return rest.length === 0 ? "You sent `Bearer` without a token." : undefined;
   const named = SCHEMES.find((one) => one.toLowerCase() === scheme);
   return named === undefined
-    ? " You sent an Authorization header that does not begin with `Bearer`."
-    : ` You sent the scheme \`${named}\`.`;
+    ? "You sent an Authorization header that does not begin with `Bearer`."
+    : `You sent the scheme \`${named}\`.`;
 };
 
 /**
