@@ -14,6 +14,9 @@ type Sample = { labels: Readonly<Record<string, string>>; value: number };
 /** Read at each scrape; undefined leaves the metric out this time. */
 type ReadSamples = () => number | readonly Sample[] | undefined;
 
+/** The series of a family, in a tree by the values of their labels. */
+type Branch<One> = { series: One | undefined; readonly next: Map<string, Branch<One>> };
+
 /** The values of one series, and the lines that show them. */
 interface Series {
   lines(name: string, labels: string): string;
@@ -48,22 +51,35 @@ export const createRegistry = ({ maxLabelSets = 200 } = {}) => {
   ): Family<One> => {
     if (labels.some((label) => !/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(label) || label === "le"))
       throw new Error(`Not a label's name in ${name}`);
-    const all = new Map<string, { labels: string; series: One }>();
-    const at = (...values: string[]): One => {
-      // Most have one label: a join would cost more than all else here.
-      const key = values.length === 1 ? String(values[0]) : values.join("\0");
-      const known = all.get(key);
-      if (known) return known.series;
-      const cut = values.map((value) => String(value).slice(0, MOST_LABEL_CHARS));
-      if (cut.join("\0") !== key) return at(...cut);
-      const others = labels.map(() => "other");
-      if (all.size >= maxLabelSets && key !== others.join("\0")) return at(...others);
+    const all: { labels: string; series: One }[] = [];
+    const tree: Branch<One> = { series: undefined, next: new Map() };
+    const find = (values: readonly string[]): One | undefined => {
+      let branch: Branch<One> | undefined = tree;
+      for (const value of values) branch = branch?.next.get(value);
+      return branch?.series;
+    };
+    const begin = (values: readonly string[]): One => {
+      let branch = tree;
+      for (const value of values) {
+        const next = branch.next.get(value) ?? { series: undefined, next: new Map() };
+        branch.next.set(value, next);
+        branch = next;
+      }
       const series = create();
-      all.set(key, { series, labels: labels.map((label, n) => labelText(label, String(values[n] ?? ""))).join(",") });
+      branch.series = series;
+      all.push({ series, labels: labels.map((label, n) => labelText(label, values[n] ?? "")).join(",") });
       return series;
     };
+    const findOrBegin = (values: readonly string[]): One => {
+      const cut = values.map((value) => String(value).slice(0, MOST_LABEL_CHARS));
+      const known = find(cut);
+      if (known || all.length < maxLabelSets) return known ?? begin(cut);
+      const others = labels.map(() => "other");
+      return find(others) ?? begin(others);
+    };
+    const at = (...values: string[]): One => find(values) ?? findOrBegin(values);
     if (labels.length === 0) at();
-    const lines = () => [...all.values()].map(({ labels, series }) => series.lines(name, labels)).join("");
+    const lines = () => all.map(({ labels, series }) => series.lines(name, labels)).join("");
     add(name, help, type, lines, labels);
     return { at };
   };
@@ -107,7 +123,8 @@ class Histogram implements Series {
   }
 
   observe(value: number): void {
-    const at = this.#bounds.findIndex((bound) => value <= bound);
+    let at = 0;
+    while (value > (this.#bounds[at] as number)) at++;
     this.#counts[at] = (this.#counts[at] as number) + 1;
     this.#sum += value;
   }

@@ -124,8 +124,16 @@ export const SUMMARIES = {
 
 type CounterOf = Parameters<Records["usage"]["add"]>[0];
 
-export const counterOf = ({ hour, agent, model, surface, caller }: CounterOf): string =>
-  `${hour} ${JSON.stringify([agent, model, surface, caller])}`;
+let last = { hour: Number.NaN, agent: "", model: "", surface: "", caller: "", key: "" };
+
+/** The key of a counter. Calls in a row mostly ask for the same one. */
+export const counterOf = ({ hour, agent, model, surface, caller }: CounterOf): string => {
+  const isLast = last.hour === hour && last.agent === agent && last.model === model;
+  if (isLast && last.surface === surface && last.caller === caller) return last.key;
+  const key = `${hour} ${JSON.stringify([agent, model, surface, caller])}`;
+  last = { hour, agent, model, surface, caller, key };
+  return key;
+};
 
 export const USAGE = {
   table: "usage",

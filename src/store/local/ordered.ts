@@ -17,6 +17,10 @@ export class Ordered<K extends number | string, V> {
     return this.#size;
   }
 
+  get first(): V | undefined {
+    return this.#values[this.#head];
+  }
+
   add(key: K, value: V): void {
     let at = this.#keys.length;
     while (at > 0 && (this.#keys[at - 1] as K) > key) at--;

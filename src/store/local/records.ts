@@ -77,6 +77,7 @@ type Parts = {
 /** The number of deliveries that are looked up together when the oldest are let go. */
 const ENDED_TOGETHER = 64;
 const COUNTERS_TOGETHER = 1_000;
+const NO_NEWS: News[] = [];
 const NOTHING_OPEN = { queued: 0, running: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
 
 /** The records of an engine in this process, in tables. */
@@ -87,7 +88,7 @@ export class LocalRecords implements Records {
   readonly #announcements: MemoryTable<AnnouncementRecord>;
   /** The counts of all agents together. */
   readonly #totals = { ...NOTHING_OPEN };
-  #news: News[] = [];
+  #news: News[] = NO_NEWS;
 
   moment = { now: 0, time: 0 };
   readonly journal: Records["journal"];
@@ -165,13 +166,15 @@ export class LocalRecords implements Records {
   }
 
   notify(news: News): void {
-    this.#news.push(news);
+    // Most have one: an array that a push begins has room for seventeen.
+    if (this.#news === NO_NEWS) this.#news = [news];
+    else this.#news.push(news);
   }
 
   /** The news for watchers since the last call. */
   takeNews(): readonly News[] {
     const news = this.#news;
-    if (news.length > 0) this.#news = [];
+    this.#news = NO_NEWS;
     return news;
   }
 
@@ -216,7 +219,8 @@ export class LocalRecords implements Records {
   #agentRecords(parts: Parts): Records["agents"] {
     const table = parts.live(AGENTS);
     const add = (to: AgentCount["counts"], change: CountChange): void => {
-      for (const name of Object.keys(change) as (keyof CountChange)[]) to[name] += change[name] ?? 0;
+      let name: keyof CountChange;
+      for (name in change) to[name] += change[name] ?? 0;
     };
     const counts = parts.live(COUNTS, (before, after) => {
       if (!before && after) add(this.#totals, after.counts);
@@ -269,9 +273,9 @@ const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnR
       return found.sort((a, b) => (a.turn.turnId < b.turn.turnId ? 1 : -1)).slice(0, limit);
     },
     readyAgents: () => [...new Set([...open.groups(waited), ...open.groups(unwaited)])] as string[],
-    firstReady: (of, isWaited) => open.scan(isWaited ? waited : unwaited, { of, limit: 1 })[0],
+    firstReady: (of, isWaited) => open.first(isWaited ? waited : unwaited, of),
     dueBy: (time) => open.scan(due, { upTo: time }),
-    nextDueAt: () => open.scan(due, { limit: 1 })[0]?.open.dueAt,
+    nextDueAt: () => open.first(due)?.open.dueAt,
     leaseEnded: (time) => open.filter(({ open: { lease } }) => lease !== undefined && lease.endsAt <= time),
   };
 };
@@ -330,7 +334,8 @@ const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
     // A counter is changed in its place: nobody has it but the table.
     add: (of, change) => {
       const count = table.find(counterOf(of)) ?? { ...of, ...NO_COUNTS };
-      for (const name of Object.keys(change) as (keyof typeof change)[]) count[name] += change[name] ?? 0;
+      let name: keyof typeof change;
+      for (name in change) count[name] += change[name] ?? 0;
       table.put(count);
     },
     nextHour: (from) => table.scan(byHour, { above: from - 1, limit: 1 })[0]?.hour,
@@ -353,9 +358,9 @@ const announcementRecords = (table: MemoryTable<AnnouncementRecord>): Records["a
     ...leased(table),
     ofSession: (of) => table.scan(ofSession, { of }),
     readyChannels: () => table.groups(ready) as string[],
-    firstReady: (of) => table.scan(ready, { of, limit: 1 })[0],
+    firstReady: (of) => table.first(ready, of),
     dueBy: (time) => table.scan(due, { upTo: time }),
-    nextDueAt: () => table.scan(due, { limit: 1 })[0]?.dueAt,
+    nextDueAt: () => table.first(due)?.dueAt,
   };
 };
 

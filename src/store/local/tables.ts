@@ -97,13 +97,20 @@ export class MemoryTable<R extends object> implements RecordTable<R> {
     return found;
   }
 
+  /** The first record of a group in an order. */
+  first(order: Order, of?: Key | boolean): R | undefined {
+    const key = this.#groupsOf(order)?.get(of)?.first;
+    return key === undefined ? undefined : this.find(key);
+  }
+
   /** The groups of an order that hold something. */
   groups(order: Order): Key[] {
     return [...(this.#groupsOf(order)?.keys() ?? [])] as Key[];
   }
 
   #groupsOf(order: Order): Index<R>["groups"] | undefined {
-    return this.#indexes.find((index) => index.order === order)?.groups;
+    for (const index of this.#indexes) if (index.order === order) return index.groups;
+    return undefined;
   }
 
   #move(key: Key, before: R | undefined, after: R | undefined): void {

@@ -15,8 +15,7 @@ export const cancelledAt = (now: number): TurnEnd => {
 /** Ends a queued or running turn, its events with it, and lets the next of its session begin. */
 export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEnd): Turn => {
   const { now, status, usage, error, model } = end;
-  const record = usage ? usedTurn(before, usage) : before;
-  const { ordinal, turn, open } = record;
+  const { ordinal, turn, open, place } = before;
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   const isRunning = turn.status === "running";
   const reply = isRunning && (status === "completed" || end.reply !== "") ? end.reply : undefined;
@@ -25,10 +24,10 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
     status,
     endedAt: now,
     error,
-    usage: turn.usage ?? NO_USAGE,
+    usage: usage ? addUsage(turn.usage, usage.usage) : (turn.usage ?? NO_USAGE),
     model: model ?? turn.model,
   };
-  const isFirst = records.queue(ordinal)[0]?.place === record.place;
+  const isFirst = records.queue(ordinal)[0]?.place === place;
   const entries = endEntries(ended, open.replyMessageId, reply, end);
   const { lastSeq } = appendEntries(records, session, now, entries, {
     messages: reply === undefined ? 0 : 1,
@@ -36,13 +35,13 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
     queued: isRunning ? 0 : -1,
     usage: addUsage(session.session.usage, usage?.usage ?? NO_USAGE),
   });
-  records.turns.put({ ...record, turn: ended, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
+  records.turns.put({ turn: ended, ordinal, place, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
   countEndOfTurn(records, turn, end);
   if (usage) countAttempt(records, now, turn, usage, status);
   else countEnd(records, now, turn, open.countedModel, status);
   endDelivery(records, turn.deliveryId);
-  endEvents(records, record, end);
-  if (status === "completed") announceReply(records, record, now);
+  endEvents(records, before, end);
+  if (status === "completed") announceReply(records, before, now);
   if (isFirst) passOn(records, ordinal);
   return ended;
 };
@@ -55,16 +54,12 @@ const endEntries = (
   end: TurnEnd,
 ): Entry[] => {
   const { now: at, status, model, toolCalls } = end;
-  const entries: Entry[] = [];
-  if (reply !== undefined) {
-    entries.push({ seq: NO_SEQ, at, turnId, name: "message.completed", messageId, text: reply, toolCalls });
-  }
-  if (status === "failed") {
-    entries.push({ seq: NO_SEQ, at, turnId, name: "turn.failed", usage, model, error: end.error as TurnError });
-  } else {
-    entries.push({ seq: NO_SEQ, at, turnId, name: `turn.${status}`, usage, model, reply: end.reply });
-  }
-  return entries;
+  const ended: Entry =
+    status === "failed"
+      ? { seq: NO_SEQ, at, turnId, name: "turn.failed", usage, model, error: end.error as TurnError }
+      : { seq: NO_SEQ, at, turnId, name: `turn.${status}`, usage, model, reply: end.reply };
+  if (reply === undefined) return [ended];
+  return [{ seq: NO_SEQ, at, turnId, name: "message.completed", messageId, text: reply, toolCalls }, ended];
 };
 
 /** Adds the usage of an attempt to its turn, its session and the counters. */

@@ -33,10 +33,11 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
   const { agent, ordinal } = before.session;
   const isFirst = records.queue(ordinal).length === 0;
   const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
-  const queued = newTurn(records, order, before, isFirst && !isClaimed);
-  const record = isClaimed ? begun(records, queued, claim, claim.replyMessageId) : queued;
-  const entries: Entry[] = [messageEntry(order), { seq: NO_SEQ, at: now, turnId, name: "turn.queued" }];
-  if (isClaimed) entries.push(...beginEntries(record));
+  const record = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst);
+  const queued: Entry = { seq: NO_SEQ, at: now, turnId, name: "turn.queued" };
+  const entries = isClaimed
+    ? [messageEntry(order), queued, startedEntry(record), replyEntry(record)]
+    : [messageEntry(order), queued];
   const { sessionId, lastSeq } = appendEntries(records, before, now, entries, {
     messages: 1,
     bytes: Buffer.byteLength(text),
@@ -99,17 +100,24 @@ const messageEntry = ({ now, turnId, messageId, text, outside, context }: TurnOr
   context,
 });
 
-const newTurn = (records: Records, order: TurnOrder, { session }: SessionRecord, isReady: boolean): OpenTurnRecord => ({
+/** A turn that is claimed at once or queued, there as the first of its session or not. */
+const newTurn = (
+  records: Records,
+  order: TurnOrder,
+  { session }: SessionRecord,
+  claim: TurnOrder["claim"],
+  isFirst: boolean,
+): OpenTurnRecord => ({
   turn: {
     turnId: order.turnId,
     sessionId: session.sessionId,
     agent: session.agent,
     surface: order.surface,
     caller: order.caller,
-    status: "queued",
-    attempt: 0,
+    status: claim ? "running" : "queued",
+    attempt: claim ? 1 : 0,
     createdAt: order.now,
-    startedAt: undefined,
+    startedAt: claim && order.now,
     endedAt: undefined,
     model: order.model,
     skillIds: order.skillIds,
@@ -129,12 +137,12 @@ const newTurn = (records: Records, order: TurnOrder, { session }: SessionRecord,
     countedModel: order.countedModel,
     events: order.events,
     announce: order.announce,
-    replyMessageId: "",
+    replyMessageId: claim?.replyMessageId ?? "",
     spentMs: 0,
     isCancelled: false,
-    readyOrder: isReady ? records.next("order") : undefined,
+    readyOrder: isFirst && !claim ? records.next("order") : undefined,
     dueAt: undefined,
-    lease: undefined,
+    lease: claim && leaseFor(records, claim.node, claim.leaseMs),
   },
 });
 
@@ -182,7 +190,8 @@ const claimTurn = (records: Records, queued: OpenTurnRecord, by: ClaimBy, replyM
   const { sessionId, agent, seq } = queued.turn;
   const record = begun(records, queued, by, replyMessageId);
   const session = records.sessions.at(ordinal, sessionId) as SessionRecord;
-  const { lastSeq } = appendEntries(records, session, by.now, beginEntries(record), { queued: -1 });
+  const entries = [startedEntry(record), replyEntry(record)];
+  const { lastSeq } = appendEntries(records, session, by.now, entries, { queued: -1 });
   records.turns.put(record);
   records.agents.count(agent, { queued: -1, running: 1 });
   return claimedTurn(record, by.node, messageBefore(records.journal(ordinal).after(seq - 2, 1)[0]), lastSeq);
@@ -200,15 +209,22 @@ const begun = (
   open: { ...queued.open, replyMessageId, readyOrder: undefined, lease: leaseFor(records, node, leaseMs) },
 });
 
-/** The entries of a turn that begins. The last is the place of the reply, before its text is there. */
-const beginEntries = ({ turn, open }: OpenTurnRecord): Entry[] => {
-  const { turnId, attempt, startedAt: at = 0 } = turn;
-  const reply = { messageId: open.replyMessageId, role: "assistant", text: "" } as const;
-  return [
-    { seq: NO_SEQ, at, turnId, name: "turn.started", attempt },
-    { seq: NO_SEQ, at, turnId, name: "message.created", ...reply, outside: false, context: undefined },
-  ];
+const startedEntry = ({ turn: { turnId, attempt, startedAt: at = 0 } }: OpenTurnRecord): Entry => {
+  return { seq: NO_SEQ, at, turnId, name: "turn.started", attempt };
 };
+
+/** The place of the reply in the journal, before its text is there. */
+const replyEntry = ({ turn: { turnId, startedAt: at = 0 }, open: { replyMessageId } }: OpenTurnRecord): Entry => ({
+  seq: NO_SEQ,
+  at,
+  turnId,
+  name: "message.created",
+  messageId: replyMessageId,
+  role: "assistant",
+  text: "",
+  outside: false,
+  context: undefined,
+});
 
 const claimedTurn = (
   { turn, open }: OpenTurnRecord,

@@ -36,8 +36,10 @@ export const countAttempt = (
   ended?: TurnEnd["status"],
 ): void => {
   const { input, output, more } = usage;
-  const end = ended ? { [ended]: 1 } : {};
-  records.usage.add(counterOf(at, of, model), { attempts: 1, latencyMs, input, output, ...more, ...end });
+  const change: Partial<UsageCounts> = { attempts: 1, latencyMs, input, output };
+  if (more) Object.assign(change, more);
+  if (ended) change[ended] = 1;
+  records.usage.add(counterOf(at, of, model), change);
 };
 
 /** The time in which the runner of an attempt that lost its claim may still report the usage. */
