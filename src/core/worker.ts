@@ -221,19 +221,29 @@ export const createWorker = <W>(parts: WorkerParts<W>): Worker<W> => {
 };
 
 /** Ends a claim; a store that fails is asked again, a few times. Throws what failed last: past its lease the work is another's. */
-export const keepTrying = async <T>(
+export const keepTrying = <T>(
+  parts: { clock: Clock; events: Events },
+  operation: string,
+  end: () => Promise<T>,
+  mayWait: () => boolean = () => true,
+): Promise<T> => end().catch((error: unknown) => tryAgain(parts, operation, end, mayWait, error));
+
+const tryAgain = async <T>(
   { clock, events }: { clock: Clock; events: Events },
   operation: string,
-  end: () => T | Promise<T>,
-  mayWait: () => boolean = () => true,
+  end: () => Promise<T>,
+  mayWait: () => boolean,
+  first: unknown,
 ): Promise<T> => {
+  let error = first;
   for (let tries = 1; ; tries++) {
+    events.storeFailed({ operation, error });
+    if (tries === END_TRIES || !mayWait()) throw error;
+    await new Promise<void>((resolve) => clock.after(200 * 2 ** tries, resolve));
     try {
       return await end();
-    } catch (error) {
-      events.storeFailed({ operation, error });
-      if (tries === END_TRIES || !mayWait()) throw error;
-      await new Promise<void>((resolve) => clock.after(200 * 2 ** tries, resolve));
+    } catch (next) {
+      error = next;
     }
   }
 };

@@ -7,8 +7,8 @@ import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 
 const doing = (what: string, backend = acpOf()) => ({
   ...backend,
-  run: (turn: BackendTurn, signal: AbortSignal) =>
-    backend.run({ ...turn, history: () => turn.history(), ...saying(`do: ${what}`) }, signal),
+  run: ({ turnId, sessionId, agent, attempt }: BackendTurn, signal: AbortSignal) =>
+    backend.run(turnOf({ turnId, sessionId, agent, attempt, ...saying(`do: ${what}`) }), signal),
 });
 
 backendSuite({

@@ -141,13 +141,13 @@ describe("waiting for a reply", () => {
   });
 
   it("leaves no timer behind", async () => {
-    await using core = await startCore();
+    await using core = await startCore({ agents: [{ name: "main", firstByteMs: 60_000, silenceMs: 60_000 }] });
     const timers = core.clock.timers();
     const answer = core.startFully({ waitMs: 90_000 });
     (await core.scripted.next()).end();
     await answer;
-    // The leases of what runs are looked at once more.
-    await core.clock.advance(10_000);
+    // The timers of leases and of watches fire once more, and are not set again.
+    await core.clock.advance(60_000);
     expect(core.clock.timers()).toBe(timers);
   });
 });

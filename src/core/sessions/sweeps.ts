@@ -1,6 +1,6 @@
 import { GATEWAY_KEPT_MS } from "#core/gateway-stream.ts";
 import type { CoreParts } from "#core/parts.ts";
-import { MAX_ATTEMPTS } from "#core/turns/runner.ts";
+import { MAX_ATTEMPTS } from "#core/turns/attempt.ts";
 import { USAGE_KEPT_MS } from "#core/usage.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Events } from "#observe/events.ts";

@@ -1,14 +1,10 @@
-import type { Backend, BackendTurn, Chunk, Chunks, SilenceWatch, Used } from "#backends/backend.ts";
-import { orAborted } from "#kit/abort.ts";
-import type { Clock } from "#kit/clock.ts";
+import type { Backend, BackendTurn, Chunk, Chunks, Used } from "#backends/backend.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
-import type { Stop, StopSignal } from "#kit/stop-signal.ts";
+import type { StopSignal } from "#kit/stop-signal.ts";
 import { modelNamed, NO_USAGE, usageOf } from "#kit/usages.ts";
 import type { TurnError, Usage } from "#store/store.ts";
-
-/** Why a running turn is stopped from outside: its signal is aborted with one of these. */
-export type StopReason = "cancelled" | "timeout" | "no-answer" | "silence" | "handed-back";
+import type { StopReason, TurnWatch } from "./turn-watch.ts";
 
 export type Outcome = {
   status: "completed" | "failed" | "cancelled" | "retry" | "handed-back";
@@ -22,8 +18,8 @@ export type Outcome = {
   thrown?: unknown;
 };
 
-/** Learns of a run while it goes on. */
-type RunListener = {
+/** Is called while a run goes on. */
+export type RunListener = {
   text(text: string): void;
   /** All that was given to `text`. */
   readonly written: { readonly pieces: readonly string[]; readonly length: number };
@@ -40,51 +36,95 @@ const REPLY_LIMIT = 4 * 1024 * 1024;
  * Runs a backend on a turn; answers how it ended. Never throws and never outlasts `signal`: a backend that ignores it is left behind, and what
  * it does later touches nothing.
  */
-export const runTurn = async (
+export const runTurn = (
   backend: Backend,
   turn: BackendTurn,
   signal: StopSignal,
   listener: RunListener,
-): Promise<Outcome> => {
-  const outcome: Outcome = { status: "completed", reply: "", usage: NO_USAGE };
-  let chunks: Chunks | undefined;
-  let iterator: AsyncIterator<Chunk> | undefined;
-  try {
-    signal.throwIfAborted();
-    if (backend.asksOutside && isLoop(turn.hops))
-      throw new BackendError(`the agent was not asked: ${loopWords(turn.hops)}`);
-    chunks = backend.run(turn, signal);
-    iterator = chunks[Symbol.asyncIterator]();
-    // One wait for the whole turn. A wait for each chunk would leave a reaction behind with every piece of the reply.
-    await orAborted(takeChunks(iterator, outcome, signal, listener), signal);
-  } catch (thrown) {
-    const used = chunks?.used?.();
-    if (isUsage(used)) outcome.usage = usageOf(used);
-    if (iterator) leave(iterator);
-    outcome.reply = listener.written.pieces.join("");
-    return signal.aborted ? stopped(outcome, signal.reason as StopReason) : failed(outcome, thrown);
-  }
-  // The text of a reply is put together once, at its end.
-  outcome.reply = listener.written.pieces.join("");
-  return outcome;
-};
+): Promise<Outcome> =>
+  // One promise for the whole turn. A race for each chunk would leave a reaction behind with every piece of the reply.
+  new Promise((resolve) => new BackendRun(backend, turn, signal, listener, resolve).begin());
 
-/** Takes all chunks; after an abort none. */
-const takeChunks = async (
-  iterator: AsyncIterator<Chunk>,
-  outcome: Outcome,
-  signal: StopSignal,
-  listener: RunListener,
-): Promise<void> => {
-  for (let steps = 1; ; steps++) {
-    const { done, value } = await iterator.next();
-    signal.throwIfAborted();
-    if (done) return;
-    takeChunk(outcome, value, listener);
-    // A backend that never waits would let nobody else run.
-    if (steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
+/** A run from its beginning to its end, which comes from the backend or from the signal. */
+class BackendRun {
+  readonly #backend: Backend;
+  readonly #turn: BackendTurn;
+  readonly #signal: StopSignal;
+  readonly #listener: RunListener;
+  readonly #resolve: (outcome: Outcome) => void;
+  readonly #outcome: Outcome = { status: "completed", reply: "", usage: NO_USAGE };
+  #chunks: Chunks | undefined;
+  #iterator: AsyncIterator<Chunk> | undefined;
+
+  constructor(
+    backend: Backend,
+    turn: BackendTurn,
+    signal: StopSignal,
+    listener: RunListener,
+    resolve: (outcome: Outcome) => void,
+  ) {
+    this.#backend = backend;
+    this.#turn = turn;
+    this.#signal = signal;
+    this.#listener = listener;
+    this.#resolve = resolve;
   }
-};
+
+  begin(): void {
+    const { asksOutside } = this.#backend;
+    const { hops } = this.#turn;
+    try {
+      this.#signal.throwIfAborted();
+      if (asksOutside && isLoop(hops)) throw new BackendError(`the agent was not asked: ${loopWords(hops)}`);
+      this.#chunks = this.#backend.run(this.#turn, this.#signal);
+      this.#iterator = this.#chunks[Symbol.asyncIterator]();
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    this.#signal.addEventListener("abort", this.#stop, { once: true });
+    void this.#takeChunks(this.#iterator);
+  }
+
+  /** Takes all chunks; after an abort none. */
+  async #takeChunks(iterator: AsyncIterator<Chunk>): Promise<void> {
+    const signal = this.#signal;
+    try {
+      for (let steps = 1; ; steps++) {
+        const { done, value } = await iterator.next();
+        if (signal.aborted) return;
+        if (done) break;
+        takeChunk(this.#outcome, value, this.#listener);
+        // A backend that never waits would let nobody else run.
+        if (steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
+        if (signal.aborted) return;
+      }
+    } catch (error) {
+      if (!signal.aborted) this.#fail(error);
+      return;
+    }
+    this.#close();
+    this.#resolve(this.#outcome);
+  }
+
+  readonly #stop = (): void => this.#fail(this.#signal.reason);
+
+  #fail(thrown: unknown): void {
+    const outcome = this.#outcome;
+    const signal = this.#signal;
+    const used = this.#chunks?.used?.();
+    if (isUsage(used)) outcome.usage = usageOf(used);
+    if (this.#iterator) leave(this.#iterator);
+    this.#close();
+    this.#resolve(signal.aborted ? stopped(outcome, signal.reason as StopReason) : failed(outcome, thrown));
+  }
+
+  /** The text of a reply is put together once, at its end. */
+  #close(): void {
+    this.#signal.removeEventListener("abort", this.#stop);
+    this.#outcome.reply = this.#listener.written.pieces.join("");
+  }
+}
 
 /** Ends an iterator, without waiting for it. */
 const leave = (iterator: AsyncIterator<unknown>): void => {
@@ -144,90 +184,3 @@ const failed = (outcome: Outcome, thrown: unknown): Outcome => {
     thrown: thrown ?? new Error(`the backend threw ${thrown}`),
   };
 };
-
-/** The time that a turn may run, and that its backend may be silent. */
-type WatchLimits = { deadlineMs: number; firstByteMs: number; silenceMs: number };
-
-/** Stops a turn that passes its deadline, or whose backend does not begin, or falls silent. A sign of life only notes the time. */
-export class TurnWatch implements SilenceWatch {
-  readonly #clock: Clock;
-  readonly #limits: WatchLimits;
-  readonly #stop: Stop;
-  readonly #deadline: number;
-  #lastSign: number;
-  #silenceMs: number;
-  #hasBegun = false;
-  #paused = 0;
-  #goesOn: (() => boolean) | undefined = undefined;
-  #stopTimer: (() => void) | undefined = undefined;
-
-  /** `spentMs`: the time of the earlier attempts. */
-  constructor(clock: Clock, limits: WatchLimits, spentMs: number, stop: Stop) {
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#stop = stop;
-    this.#lastSign = clock.monotonic();
-    this.#deadline = this.#lastSign + limits.deadlineMs - spentMs;
-    this.#silenceMs = limits.firstByteMs;
-    this.#lookAgain(this.#lastSign);
-  }
-
-  /** The backend gave a sign. */
-  alive(): void {
-    this.#hasBegun = true;
-    this.#allow(this.#limits.silenceMs);
-  }
-
-  /** Gives as long to begin as at first: somebody else is asked now. */
-  anew(): void {
-    this.#allow(this.#limits.firstByteMs);
-  }
-
-  /** Asked before a late turn is stopped: true where the backend goes on, with somebody else. */
-  whenLate(goesOn: () => boolean): void {
-    this.#goesOn = goesOn;
-  }
-
-  /** Waits for work that is not the backend's, a tool, without taking it for silence. Afterwards the backend has as long as to begin. */
-  async pause<T>(work: Promise<T>): Promise<T> {
-    this.#paused++;
-    try {
-      return await work;
-    } finally {
-      this.#paused--;
-      this.anew();
-    }
-  }
-
-  stop(): void {
-    this.#stopTimer?.();
-    this.#stopTimer = undefined;
-  }
-
-  #allow(ms: number): void {
-    this.#lastSign = this.#clock.monotonic();
-    this.#silenceMs = ms;
-  }
-
-  #lookAgain(now: number): void {
-    this.#stopTimer?.();
-    const silentAt = (this.#paused > 0 ? now : this.#lastSign) + this.#silenceMs;
-    // Never later than the shorter limit, which the next sign may bring into force: signs are many, and set no timer.
-    const { firstByteMs, silenceMs } = this.#limits;
-    const at = Math.min(this.#deadline, silentAt, now + Math.min(firstByteMs, silenceMs));
-    this.#stopTimer = this.#clock.after(at - now, () => this.#look());
-  }
-
-  #look(): void {
-    const now = this.#clock.monotonic();
-    const isSilent = this.#paused === 0 && this.#lastSign + this.#silenceMs <= now;
-    if (this.#deadline <= now) {
-      this.#stop.abort("timeout");
-    } else if (isSilent && !this.#goesOn?.()) {
-      this.#stop.abort(this.#hasBegun ? "silence" : "no-answer");
-    } else {
-      if (isSilent) this.anew();
-      this.#lookAgain(now);
-    }
-  }
-}

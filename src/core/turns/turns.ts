@@ -74,15 +74,15 @@ export const createTurns = (parts: TurnParts) => {
   const startNew = async (wish: TurnWish): Promise<Started> => {
     const { runner } = parts;
     const agent = agentFor(parts, wish);
-    const place = runner.reserve(agent.name);
+    const claim = runner.reserve(agent.name);
     // One moment for both: a turn never begins before it was queued.
-    const now = place?.claim.now ?? clock.now();
+    const now = claim?.now ?? clock.now();
     let started: TurnStart | undefined;
     try {
-      const order = orderOf(wish, parts.countedModels(agent, wish.model), now, parts.settings().limits, place?.claim);
+      const order = orderOf(wish, parts.countedModels(agent, wish.model), now, parts.settings().limits, claim);
       started = await store.startTurn(order);
     } finally {
-      if (!started?.claimed) place?.free();
+      if (claim && !started?.claimed) runner.free(agent.name);
     }
     const { turn, replayed, claimed } = started;
     wish.follow?.(turn, claimed?.replySeq);

@@ -1,0 +1,221 @@
+import type { BackendTurn } from "#backends/backend.ts";
+import { type Agent, labelOfModel } from "#core/agents/agents.ts";
+import type { CoreParts } from "#core/parts.ts";
+import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.ts";
+import { skillTools } from "#core/skills/skill-tools.ts";
+import { hasSkill } from "#core/skills/skills.ts";
+import { keepTrying } from "#core/worker.ts";
+import { abortSignalOf, type Stop, type StopSignal } from "#kit/stop-signal.ts";
+import type { ClaimedTurn, ToolCall, UsageRow } from "#store/store.ts";
+import { type Tool, ToolError } from "#tools/tool.ts";
+import type { LiveReply } from "./live-replies.ts";
+import type { RetryBudget } from "./retry-budget.ts";
+import { type Note, type Outcome, type RunListener, runTurn } from "./run-turn.ts";
+import type { TurnWatch, TurnWatches } from "./turn-watch.ts";
+
+export const MAX_ATTEMPTS = 3;
+const FIRST_BACKOFF_MS = 500;
+/** Calls of tools that are stored with a reply. */
+const MOST_TOOL_CALLS = 100;
+
+export type AttemptParts = CoreParts & { retries: RetryBudget; watches: TurnWatches };
+
+/** One run of a claimed turn: what its backend is given of it, and what it is told. */
+export class Attempt implements BackendTurn, RunListener {
+  readonly watch: TurnWatch;
+  readonly written: LiveReply;
+  readonly #parts: AttemptParts;
+  readonly #claimed: ClaimedTurn;
+  readonly #agent: Agent;
+  readonly #stop: Stop;
+  readonly #began: number;
+  #toolCalls: ToolCall[] | undefined = undefined;
+
+  constructor(parts: AttemptParts, claimed: ClaimedTurn, agent: Agent, stop: Stop) {
+    const { turnId, sessionId } = claimed.turn;
+    this.#parts = parts;
+    this.#claimed = claimed;
+    this.#agent = agent;
+    this.#stop = stop;
+    this.#began = parts.clock.monotonic();
+    this.written = parts.live.open(turnId, sessionId, claimed.replyMessageId, claimed.replySeq);
+    this.watch = parts.watches.start(agent, claimed.spentMs, stop);
+  }
+
+  /** Runs the turn, and stores how that ended: its end, or that it is tried again. */
+  async run(): Promise<void> {
+    const { clock, events, live } = this.#parts;
+    const { turnId, agent, attempt, createdAt } = this.#claimed.turn;
+    events.turnStarted({ turnId, agent, attempt, queuedMs: clock.now() - createdAt });
+    try {
+      const outcome = await runTurn(this.#agent.backend, this, this.#stop, this);
+      this.watch.stop();
+      await this.#storeEnd(outcome, clock.monotonic() - this.#began);
+    } finally {
+      this.watch.stop();
+      live.close(this.written);
+    }
+  }
+
+  get turnId(): string {
+    return this.#claimed.turn.turnId;
+  }
+
+  get sessionId(): string {
+    return this.#claimed.turn.sessionId;
+  }
+
+  get agent(): string {
+    return this.#claimed.turn.agent;
+  }
+
+  get attempt(): number {
+    return this.#claimed.turn.attempt;
+  }
+
+  get model(): string | undefined {
+    return this.#claimed.turn.model ?? this.#agent.model;
+  }
+
+  get instructions(): string | undefined {
+    return this.#agent.instructions;
+  }
+
+  get skills(): BackendTurn["skills"] {
+    return this.#parts.skills.bodies(this.#claimed.turn.skillIds);
+  }
+
+  get message(): BackendTurn["message"] {
+    return withoutEarlier(this.#claimed.message);
+  }
+
+  get hops(): number {
+    return this.#claimed.hops;
+  }
+
+  get earlier(): BackendTurn["earlier"] {
+    return earlierOf(this.#claimed.message);
+  }
+
+  history(): ReturnType<BackendTurn["history"]> {
+    return readHistory(this.#parts.store, this.#claimed);
+  }
+
+  offered(): ReturnType<BackendTurn["offered"]> {
+    const { skillIds } = this.#claimed.turn;
+    const isOffered = (skillId: string) => !skillIds.includes(skillId) && hasSkill(this.#agent, skillId);
+    return this.#parts.skills.list().filter(({ skillId }) => isOffered(skillId));
+  }
+
+  mayRetry(): boolean {
+    return this.#parts.retries.take(this.agent);
+  }
+
+  async tools(signal: StopSignal): Promise<readonly Tool[]> {
+    const { toolSource } = this.#agent;
+    const own = skillTools(this.#parts.skills, this.#agent);
+    const theirs = toolSource && (await this.watch.pause(toolSource.tools(abortSignalOf(signal), this.hops)));
+    for (const { server, reason } of theirs?.missing ?? [])
+      this.note({ name: "tool.unavailable", detail: { server, reason } });
+    return [...own, ...(theirs?.tools ?? [])].map((tool) => this.#noted(tool));
+  }
+
+  text(text: string): void {
+    this.#parts.live.append(this.written, text);
+  }
+
+  /** Puts a step on the turn's timeline. The turn does not depend on it. */
+  note({ name, detail }: Note): void {
+    if (name === "usage.unknown") this.#parts.events.usageUnknown({ agent: this.#agent.name });
+    if (name === "tool.called") this.#toolCalls = withCall(this.#toolCalls, detail);
+    const { store, clock } = this.#parts;
+    const { deliveryId } = this.#claimed.turn;
+    if (deliveryId === undefined) return;
+    store.addDeliveryStep(deliveryId, { at: clock.now(), name, detail: JSON.stringify(detail) }).catch(() => {});
+  }
+
+  /** The tool, each call of which is noted. The watch must not take for silence that a tool is at work. */
+  #noted(tool: Tool): Tool {
+    const { clock } = this.#parts;
+    return {
+      ...tool,
+      call: async (args, signal) => {
+        const began = clock.monotonic();
+        const noteCall = (detail: object) => {
+          const ms = Math.round(clock.monotonic() - began);
+          this.note({ name: "tool.called", detail: { tool: tool.name, ms, ...detail } });
+        };
+        try {
+          const answer = await this.watch.pause(tool.call(args, signal));
+          noteCall({ ok: true, characters: answer.length });
+          return answer;
+        } catch (error) {
+          noteCall({ ok: false, reason: error instanceof ToolError ? error.message : "the tool failed" });
+          throw error;
+        }
+      },
+    };
+  }
+
+  async #storeEnd(outcome: Outcome, ms: number): Promise<void> {
+    const { store, clock, events, countedModels } = this.#parts;
+    const { claim, turn } = this.#claimed;
+    const agent = this.#agent;
+    const { turnId, attempt } = turn;
+    const { reply, error, thrown } = outcome;
+    if (thrown !== undefined) events.backendFailed({ turnId, agent: agent.name, error: thrown });
+    const retryInMs = this.#retryAfter(outcome, ms);
+    const answered = outcome.model ?? turn.model ?? agent.model;
+    const usage: UsageRow = { model: countedModels(agent, answered), usage: outcome.usage, latencyMs: ms };
+    const model = answered === turn.model ? undefined : answered;
+    const status = outcome.status === "retry" || outcome.status === "handed-back" ? "failed" : outcome.status;
+    events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: outcome.usage });
+    const toolCalls = this.#toolCalls;
+    const isOurs = await keepTrying(this.#parts, "endTurn", () =>
+      retryInMs === undefined
+        ? store.endTurn(claim, { now: clock.now(), status, reply, toolCalls, error, model, usage })
+        : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage }),
+    );
+    if (!isOurs) return await this.#reportLost();
+    if (retryInMs === undefined) return events.turnEnded({ turnId, agent: agent.name, outcome: status, attempt, ms });
+    const delayMs = Math.round(retryInMs);
+    events.turnRetried({ turnId, agent: agent.name, attempt, delayMs });
+    // The journal does not tell why an attempt was given back.
+    const reason = outcome.status === "handed-back" ? "the gateway stopped" : error?.detail;
+    this.note({ name: "turn.returned", detail: { attempt, reason, delay_ms: delayMs } });
+  }
+
+  /** The turn's session was deleted, or its lease ended and it goes on elsewhere. */
+  async #reportLost(): Promise<void> {
+    const { turnId, agent, attempt } = this;
+    const turn = await this.#parts.store.getTurn(turnId);
+    if (turn && (turn.attempt > attempt || turn.status === "queued"))
+      this.#parts.events.turnLost({ turnId, agent, attempt });
+  }
+
+  /** The delay until the turn is tried again; undefined if this was its end. */
+  #retryAfter(outcome: Outcome, ms: number): number | undefined {
+    const { retries } = this.#parts;
+    const leftMs = this.#agent.deadlineMs - this.#claimed.spentMs - ms;
+    const delayMs = backoffOf(outcome, this.attempt, leftMs);
+    if (outcome.status === "retry" && delayMs !== undefined && !retries.take(this.agent)) return undefined;
+    if (delayMs === undefined) retries.earn(this.agent);
+    return delayMs;
+  }
+}
+
+/** The wait before the next attempt; undefined after the last one, or if the backend asks for longer than the turn has left. */
+const backoffOf = ({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftMs: number): number | undefined => {
+  if (status === "handed-back") return 0;
+  if (status !== "retry" || attempt >= MAX_ATTEMPTS || retryAfterMs > leftMs || leftMs <= 0) return undefined;
+  const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
+  return Math.max(retryAfterMs, backoff * (0.5 + Math.random() / 2));
+};
+
+/** With a call as its note tells it. The names and reasons may be somebody else's, of any length. */
+const withCall = (calls: ToolCall[] = [], { tool, ok, ms, reason }: Note["detail"]): ToolCall[] => {
+  const call = { tool: String(tool).slice(0, 200), ok: ok === true, ms: Number(ms) };
+  if (calls.length < MOST_TOOL_CALLS)
+    calls.push(typeof reason === "string" ? { ...call, reason: reason.slice(0, 500) } : call);
+  return calls;
+};
