@@ -104,7 +104,7 @@ export type Chunks = AsyncIterable<Chunk> & { used?(): Used | undefined };
  * with `anew` is no sign of life: it says that another model is asked now, which has as long to begin as the first.
  */
 export type Chunk =
-  | { text: string }
+  | { text: string; usage?: Used }
   | { usage: Used }
   | { model: string }
   | { note: { name: string; detail: Readonly<Record<string, unknown>> }; anew?: true }

@@ -41,10 +41,9 @@ async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettin
   let sent = 0;
   for (const piece of chunks > 1 ? split(text, chunks) : [text]) {
     if (aborted) await sleep(delayMs, undefined, { signal: aborted }).catch(() => signal.throwIfAborted());
-    yield { text: piece };
     sent += piece.length;
-    // After each piece, so that a cancelled turn has booked its output.
-    yield { usage: { input, output: tokensIn(sent) } };
+    // With each piece, so that a cancelled turn has booked its output.
+    yield { text: piece, usage: { input, output: tokensIn(sent) } };
   }
 }
 

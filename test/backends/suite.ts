@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Backend, BackendMessage, BackendTurn, Chunk } from "#backends/backend.ts";
+import type { Backend, BackendMessage, BackendTurn, Chunk, Used } from "#backends/backend.ts";
 import { BackendError } from "#kit/errors.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 
@@ -46,7 +46,8 @@ export const collect = async (chunks: AsyncIterable<Chunk>): Promise<Chunk[]> =>
 export const textOf = (chunks: readonly Chunk[]): string =>
   chunks.map((chunk) => ("text" in chunk ? chunk.text : "")).join("");
 
-const usagesOf = (chunks: readonly Chunk[]) => chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : []));
+const usagesOf = (chunks: readonly Chunk[]): Used[] =>
+  chunks.flatMap((chunk) => ("usage" in chunk && chunk.usage ? [chunk.usage] : []));
 const messages = (count: number): BackendMessage[] =>
   Array.from({ length: count }, (_, n) => {
     return { role: n % 2 ? "assistant" : "user", text: `message ${n} 🙂`.repeat(20), outside: false };

@@ -142,8 +142,10 @@ const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void 
     if (listener.written.length + chunk.text.length > REPLY_LIMIT)
       throw new BackendError("the reply is longer than 4 MiB");
     if (chunk.text !== "") listener.text(chunk.text);
-  } else if ("note" in chunk && typeof chunk.note?.name === "string") listener.note(chunk.note);
-  else if ("usage" in chunk && isUsage(chunk.usage)) outcome.usage = usageOf(chunk.usage);
+    if (chunk.usage === undefined) return;
+  }
+  if ("usage" in chunk && isUsage(chunk.usage)) outcome.usage = usageOf(chunk.usage);
+  else if ("note" in chunk && typeof chunk.note?.name === "string") listener.note(chunk.note);
   else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
   else if (!("alive" in chunk)) throw new TypeError("the backend yielded something that is no chunk");
 };

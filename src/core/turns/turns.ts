@@ -5,10 +5,11 @@ import type { TurnEndEntry } from "#core/sessions/journal.ts";
 import type { SessionPlace } from "#core/sessions/sessions.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import { checkSkills } from "#core/skills/skills.ts";
+import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
-import type { Turn, TurnOrder, TurnStart } from "#store/store.ts";
+import type { ClaimedTurn, Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
 type Wished = "outside" | "context" | "events" | "announce" | "model" | "skillIds" | "delivery";
@@ -47,13 +48,13 @@ export const createTurns = (parts: TurnParts) => {
     return turn;
   };
 
-  /** The turn once it has ended, or as it is after `ms`. `begin` has it run, when its end is waited for. */
-  const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"], begin?: () => void): Promise<Turn> => {
+  /** The turn once it has ended, or as it is after `ms`. A turn that was `claimed` is begun first. */
+  const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"], claimed?: ClaimedTurn): Promise<Turn> => {
     const { turnId } = turn;
-    const waiting = waitForEnd(parts, turn, ms, gone, begin ? SIGNAL_AFTER_MS : 0);
+    const waiting = new EndWait(parts, turn, ms, gone, claimed ? SIGNAL_AFTER_MS : 0);
     try {
-      begin?.();
-      const now = begin ? turn : await get(turnId);
+      if (claimed) parts.runner.begin(claimed);
+      const now = claimed ? turn : await get(turnId);
       if (isEnded(now)) return now;
       const end = await waiting.ended;
       if (end === "erased") throw erased(turnId);
@@ -71,27 +72,6 @@ export const createTurns = (parts: TurnParts) => {
     return { turn: waitMs === undefined ? turn : await wait(turn, waitMs, gone), replayed: true };
   };
 
-  const startNew = async (wish: TurnWish): Promise<Started> => {
-    const { runner } = parts;
-    const agent = agentFor(parts, wish);
-    const claim = runner.reserve(agent.name);
-    // One moment for both: a turn never begins before it was queued.
-    const now = claim?.now ?? clock.now();
-    let started: TurnStart | undefined;
-    try {
-      const order = orderOf(wish, parts.countedModels(agent, wish.model), now, parts.settings().limits, claim);
-      started = await store.startTurn(order);
-    } finally {
-      if (claim && !started?.claimed) runner.free(agent.name);
-    }
-    const { turn, replayed, claimed } = started;
-    wish.follow?.(turn, claimed?.replySeq);
-    const begin = claimed && (() => runner.begin(claimed));
-    if (wish.waitMs !== undefined) return { turn: await wait(turn, wish.waitMs, wish.gone, begin), replayed };
-    begin?.();
-    return { turn, replayed };
-  };
-
   return {
     /**
      * The one way all work begins. Refuses what cannot be run, then stores message, turn, idempotency key and delivery in one
@@ -102,7 +82,24 @@ export const createTurns = (parts: TurnParts) => {
       if (wish.text.length > IN_STRETCHES_FROM && wish.surface === "rest") await nextTick();
       // A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work.
       const replay = wish.idempotency && (await findReplay(wish));
-      return replay ?? (await startNew(wish));
+      if (replay) return replay;
+      const { runner } = parts;
+      const agent = agentFor(parts, wish);
+      const claim = runner.reserve(agent.name);
+      // One moment for both: a turn never begins before it was queued.
+      const now = claim?.now ?? clock.now();
+      let started: TurnStart | undefined;
+      try {
+        const order = orderOf(wish, parts.countedModels(agent, wish.model), now, parts.settings().limits, claim);
+        started = await store.startTurn(order);
+      } finally {
+        if (claim && !started?.claimed) runner.free(agent.name);
+      }
+      const { turn, replayed, claimed } = started;
+      wish.follow?.(turn, claimed?.replySeq);
+      if (wish.waitMs !== undefined) return { turn: await wait(turn, wish.waitMs, wish.gone, claimed), replayed };
+      if (claimed) runner.begin(claimed);
+      return { turn, replayed };
     },
 
     get,
@@ -132,36 +129,48 @@ const agentFor = ({ agents, skills, admit }: TurnParts, wish: TurnWish): Agent =
 /** A turn's end; `over`: the time was over, the caller had gone, or it will take too long; `erased`: it was deleted with its session. */
 type WaitEnd = TurnEndEntry | "over" | "erased";
 
-/** Waits for the end of a turn, from now on. The signal is asked for in so long: it costs more than a short turn. */
-const waitForEnd = (
-  { journal, clock }: TurnParts,
-  turn: Turn,
-  ms: number,
-  gone: (() => AbortSignal) | undefined,
-  askAfterMs: number,
-) => {
-  let end: (end: WaitEnd) => void = () => {};
-  const ended = new Promise<WaitEnd>((resolve) => {
-    end = resolve;
-  });
-  let signal: AbortSignal | undefined;
-  const leave = (): void => end("over");
-  const ask = (): void => {
-    signal = gone?.();
-    if (signal?.aborted) leave();
-    else signal?.addEventListener("abort", leave, { once: true });
-  };
-  const stopTimer = clock.after(ms, leave);
-  const stopAsking = askAfterMs > 0 ? clock.after(askAfterMs, ask) : ask();
-  const unfollow = journal.onTurnEnd(turn, (entry) => end(entry === "unkept" ? "over" : entry));
-  const close = (): void => {
-    unfollow();
-    stopTimer();
-    stopAsking?.();
-    signal?.removeEventListener("abort", leave);
-  };
-  return { ended, close };
-};
+/** Waits for the end of a turn, from now on. The signal is asked for after `askAfterMs`: it costs more than a short turn. */
+class EndWait {
+  readonly ended: Promise<WaitEnd>;
+  readonly #clock: Clock;
+  readonly #gone: TurnWish["gone"];
+  readonly #unfollow: () => void;
+  #end: (end: WaitEnd) => void = () => {};
+  #signal: AbortSignal | undefined = undefined;
+  #stopTimer: () => void;
+
+  constructor({ journal, clock }: TurnParts, turn: Turn, ms: number, gone: TurnWish["gone"], askAfterMs: number) {
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    this.#clock = clock;
+    this.#gone = gone;
+    this.#unfollow = journal.onTurnEnd(turn, (entry) => this.#end(entry === "unkept" ? "over" : entry));
+    const asksLater = askAfterMs > 0 && askAfterMs < ms;
+    if (asksLater) this.#stopTimer = clock.after(askAfterMs, () => this.#ask(ms - askAfterMs));
+    else this.#stopTimer = clock.after(ms, this.#leave);
+    if (askAfterMs === 0) this.#listen();
+  }
+
+  close(): void {
+    this.#unfollow();
+    this.#stopTimer();
+    this.#signal?.removeEventListener("abort", this.#leave);
+  }
+
+  readonly #leave = (): void => this.#end("over");
+
+  #ask(leftMs: number): void {
+    this.#stopTimer = this.#clock.after(leftMs, this.#leave);
+    this.#listen();
+  }
+
+  #listen(): void {
+    this.#signal = this.#gone?.();
+    if (this.#signal?.aborted) this.#leave();
+    else this.#signal?.addEventListener("abort", this.#leave, { once: true });
+  }
+}
 
 const withEnd = (turn: Turn, entry: TurnEndEntry): Turn => {
   // One copy: each costs as much as all else that is done here.

@@ -62,7 +62,8 @@ class MemoryRecords extends LocalRecords {
   }
 }
 
-type Method = (...args: unknown[]) => Promise<unknown>;
+/** A rule takes three arguments at most. */
+type Method = (one?: unknown, two?: unknown, three?: unknown) => Promise<unknown>;
 
 /** Each method runs its rule, and tells the watchers before it answers. */
 const methodsOf = (
@@ -72,11 +73,16 @@ const methodsOf = (
 ): Pick<Store, RuleName> => {
   const methods: Record<string, Method> = {};
   for (const [name, rule] of Object.entries(rules)) {
-    methods[name] = async (...args) => {
-      records.moment = { now: clock.now(), time: clock.monotonic() };
-      const answer = (rule as (...args: unknown[]) => unknown)(records, ...args);
-      for (const news of records.takeNews()) for (const watcher of watchers) notifyWatcher(watcher, news);
-      return isPieces(answer) ? runPieces(answer) : answer;
+    const run = rule as (records: MemoryRecords, ...args: unknown[]) => unknown;
+    methods[name] = (one, two, three) => {
+      try {
+        records.moment = { now: clock.now(), time: clock.monotonic() };
+        const answer = run(records, one, two, three);
+        for (const news of records.takeNews()) for (const watcher of watchers) notifyWatcher(watcher, news);
+        return isPieces(answer) ? runPieces(answer) : Promise.resolve(answer);
+      } catch (error) {
+        return Promise.reject(error);
+      }
     };
   }
   return methods as Pick<Store, RuleName>;

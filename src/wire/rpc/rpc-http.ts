@@ -49,7 +49,7 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
       return;
     }
     const text = textOfUtf8(raw);
-    const answer = await dispatch(text, exchangeOf(parts, call, caller, raw));
+    const answer = await dispatch(text, new HttpExchange(parts, call, caller, raw));
     if (answer === undefined) sendNothing(call.res, 204, call.requestId);
     else sendJsonText(call, 200, answer.length > IN_STRETCHES_FROM ? await utf8InStretches(answer) : answer);
   };
@@ -85,16 +85,42 @@ const asFailure =
   (error, requestId) => ({ type: "application/json", body: failureText(error, requestId, id) });
 
 /** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
-const exchangeOf = (parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer): RpcExchange => ({
-  caller,
-  requestId: call.requestId,
-  idempotencyKey: call.req.headers["idempotency-key"] as string | undefined,
-  hops: hopsIn(call.req.headers),
-  outcome: call,
-  signal: () => call.signal,
-  servedAt: () => parts.servedAt(call),
-  delivery(operation, entry) {
-    const body = entry === undefined ? raw : Buffer.from(entry);
-    return { ...createDelivery(call, caller.name, body), operation };
-  },
-});
+class HttpExchange implements RpcExchange {
+  readonly caller: RpcCaller;
+  readonly outcome: WireCall;
+  readonly follow = undefined;
+  readonly #parts: RpcHttpParts;
+  readonly #raw: Buffer;
+
+  constructor(parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer) {
+    this.caller = caller;
+    this.outcome = call;
+    this.#parts = parts;
+    this.#raw = raw;
+  }
+
+  get requestId(): string {
+    return this.outcome.requestId;
+  }
+
+  get idempotencyKey(): string | undefined {
+    return this.outcome.req.headers["idempotency-key"] as string | undefined;
+  }
+
+  get hops(): number {
+    return hopsIn(this.outcome.req.headers);
+  }
+
+  signal(): AbortSignal {
+    return this.outcome.signal;
+  }
+
+  servedAt(): string {
+    return this.#parts.servedAt(this.outcome);
+  }
+
+  delivery(operation: string, entry: string | undefined): ReturnType<RpcExchange["delivery"]> {
+    const body = entry === undefined ? this.#raw : Buffer.from(entry);
+    return { ...createDelivery(this.outcome, this.caller.name, body), operation };
+  }
+}

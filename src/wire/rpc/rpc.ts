@@ -169,20 +169,24 @@ export const createRpcDispatch = (
     return batchText(await Promise.all(answers));
   };
 
-  return async (text, exchange) => {
+  const answer = (message: unknown, exchange: RpcExchange, text: string, began: number): Promise<string | undefined> =>
+    Array.isArray(message)
+      ? answerBatch(message, exchange, new CallText(text), began)
+      : answerCall(message, exchange, new CallText(text), -1);
+
+  return (text, exchange) => {
     const began = performance.now();
+    const refuse = (error: unknown) => fail(error, exchange, "null");
     // Calls of one socket begin in their order. Calls over HTTP have no order, so a large one gives way to others.
-    const givesWay = text.length > IN_STRETCHES_FROM && exchange.follow === undefined;
+    if (text.length > IN_STRETCHES_FROM && exchange.follow === undefined)
+      return parseLargeText(text).then((message) => answer(message, exchange, text, began), refuse);
     let message: unknown;
     try {
-      message = givesWay ? await parseLargeText(text) : parseText(text);
+      message = parseText(text);
     } catch (error) {
-      return fail(error, exchange, "null");
+      return Promise.resolve(refuse(error));
     }
-    const source = new CallText(text);
-    return Array.isArray(message)
-      ? await answerBatch(message, exchange, source, began)
-      : await answerCall(message, exchange, source, -1);
+    return answer(message, exchange, text, began);
   };
 };
 
