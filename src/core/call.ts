@@ -25,12 +25,6 @@ export type CallContext = {
   follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
 };
 
-/** The facts of a call that go with the work that it starts. */
-export const factsOf = (ctx: CallContext) => {
-  const { caller, hops, idempotency } = ctx;
-  return { caller: caller.name, hops, idempotency, delivery: ctx.delivery() };
-};
-
 /** The further parts for the handler of a webhook: mappings look at headers, and the recorder tells how they were tried. */
 export type HookContext = CallContext & {
   caller: Extract<Caller, { surface: "hooks" }>;

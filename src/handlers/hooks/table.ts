@@ -1,5 +1,5 @@
 import { announceOf } from "#core/announcements.ts";
-import { factsOf, type HookContext } from "#core/call.ts";
+import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { Choice } from "#core/mappings.ts";
 import type { AgentHookReply, HooksHandlers, HooksReplies } from "#generated/hooks-handlers.ts";
@@ -14,7 +14,10 @@ export const hooksHandlers = (core: Core): HooksHandlers<HookContext> => ({
       text,
       metadata: metadata && JSON.stringify(metadata),
       mode,
-      ...factsOf(ctx),
+      caller: ctx.caller.name,
+      hops: ctx.hops,
+      idempotency: ctx.idempotency,
+      delivery: ctx.delivery(),
     });
     // A repeat is told of the event that the first request queued.
     const deliveryId = event.deliveryId ?? ctx.delivery().deliveryId;
@@ -96,7 +99,10 @@ const startHook = async (core: Core, wish: HookTurn, ctx: HookContext): Promise<
       userId: ctx.caller.name,
     },
     surface: "hooks",
-    ...factsOf(ctx),
+    caller: ctx.caller.name,
+    hops: ctx.hops,
+    idempotency: ctx.idempotency,
+    delivery: ctx.delivery(),
     text,
     outside: true,
     context: context && JSON.stringify(context),

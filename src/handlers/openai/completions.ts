@@ -1,4 +1,4 @@
-import { type CallContext, factsOf } from "#core/call.ts";
+import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { type Earlier, earlierAsContext, instructionsTold } from "#core/sessions/history.ts";
 import { placeOfChat, type SessionPlace } from "#core/sessions/sessions.ts";
@@ -29,7 +29,10 @@ export const completions = (core: Core): Pick<OpenAiHandlers<CallContext>, "comp
       context,
       model,
       surface: "rest",
-      ...factsOf(ctx),
+      caller: ctx.caller.name,
+      hops: ctx.hops,
+      idempotency: ctx.idempotency,
+      delivery: ctx.delivery(),
       waitMs: body.stream ? undefined : core.replyWaitMs,
       streamed: body.stream === true,
       gone: () => ctx.signal,

@@ -1,4 +1,4 @@
-import { type CallContext, factsOf } from "#core/call.ts";
+import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { placeOfChat } from "#core/sessions/sessions.ts";
 import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
@@ -35,7 +35,10 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
     model,
     skillIds,
     surface: "rest",
-    ...factsOf(ctx),
+    caller: ctx.caller.name,
+    hops: ctx.hops,
+    idempotency: ctx.idempotency,
+    delivery: ctx.delivery(),
     waitMs: stream || !wait ? undefined : core.replyWaitMs,
     streamed: stream,
     gone: () => ctx.signal,

@@ -1,5 +1,5 @@
 import { agentList, agentView } from "#core/agents/agents.ts";
-import { type CallContext, factsOf } from "#core/call.ts";
+import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { Reloads } from "#core/reload.ts";
 import { placeOf } from "#core/sessions/sessions.ts";
@@ -22,8 +22,10 @@ export const agent = (core: Core, reloads: Reloads): Pick<RpcHandlers<CallContex
     const started = await core.turns.start({
       place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
       surface: "rpc",
-      ...factsOf(ctx),
+      caller: caller.name,
       hops: hops === undefined ? ctx.hops : Math.max(hops, ctx.hops),
+      idempotency: ctx.idempotency,
+      delivery: ctx.delivery(),
       text: message,
       model,
       waitMs: wait ? core.replyWaitMs : undefined,

@@ -185,6 +185,13 @@ export class LocalRecords implements Records {
     return [...turns, ...compactions].sort((a, b) => a.place - b.place);
   }
 
+  firstInQueue(ordinal: number): ReturnType<Records["firstInQueue"]> {
+    const turn = this.#openTurns.first(OPEN_TURNS.orders.queue, ordinal);
+    if (this.#compactions.size === 0) return turn;
+    const compaction = this.#compactions.first(COMPACTIONS.orders.queue, ordinal);
+    return turn && compaction && turn.place > compaction.place ? compaction : (turn ?? compaction);
+  }
+
   /** The channels of all announcements. */
   channels(): string[] {
     return [...new Set(this.#announcements.all().map(({ announcement }) => announcement.channel))];

@@ -29,7 +29,7 @@ export const endCompaction: Rule<"endCompaction"> = (records, claim, { now, comp
   const record = compactionOfClaim(records, claim);
   const session = record && records.sessions.at(record.ordinal, claim.sessionId);
   if (!record || !session) return false;
-  const isFirst = records.queue(record.ordinal)[0]?.place === record.place;
+  const isFirst = records.firstInQueue(record.ordinal)?.place === record.place;
   if (compacted && isFirst) keepSummary(records, session, compacted, now);
   dropCompaction(records, record);
   return isFirst || compacted === undefined;
@@ -61,7 +61,7 @@ export const compactionOfClaim = (records: Records, claim: Claim): CompactionRec
 
 /** Takes a compaction out of its session's queue, and lets the next begin. */
 export const dropCompaction = (records: Records, record: CompactionRecord): void => {
-  const isFirst = records.queue(record.ordinal)[0]?.place === record.place;
+  const isFirst = records.firstInQueue(record.ordinal)?.place === record.place;
   records.compactions.delete(record);
   if (isFirst) passOn(records, record.ordinal);
 };

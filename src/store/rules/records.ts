@@ -249,6 +249,8 @@ export interface Records {
   journal(ordinal: number): Stream<Entry>;
   /** Unfinished turns and compactions of a session, by their places. */
   queue(ordinal: number): readonly (OpenTurnRecord | CompactionRecord)[];
+  /** The first of that queue. */
+  firstInQueue(ordinal: number): OpenTurnRecord | CompactionRecord | undefined;
   /** Sessions that are gone, and of whose journal some is left. */
   readonly erasures: { first(): number | undefined; add(ordinal: number): void; delete(ordinal: number): void };
   readonly summaries: {

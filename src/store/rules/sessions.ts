@@ -66,7 +66,7 @@ export const forgetSession = (
     if ("compactionId" in of) records.compactions.delete(of);
     else if (of.turn.status === "queued") finishTurn(records, of, cancelledAt(now));
   }
-  const [running] = records.queue(ordinal);
+  const running = records.firstInQueue(ordinal);
   if (running && "turn" in running) abandonTurn(records, running, now);
   for (const announcement of records.announcements.ofSession(ordinal)) records.announcements.delete(announcement);
   records.summaries.delete(ordinal);

@@ -92,7 +92,8 @@ const sweepSession = (
 ): { steps: number; isDone: boolean } => {
   const { sessionId, ordinal, updatedAt } = record.session;
   const bound = sessionId.startsWith("webhook:") ? webhookSessionsBefore : sessionsBefore;
-  const isUnfinished = records.queue(ordinal).length > 0 || records.announcements.ofSession(ordinal).length > 0;
+  const isUnfinished =
+    records.firstInQueue(ordinal) !== undefined || records.announcements.ofSession(ordinal).length > 0;
   if (updatedAt <= bound && !isUnfinished) {
     return { steps: 1 + forgetSession(records, record, now) / ENTRIES_A_STEP, isDone: true };
   }

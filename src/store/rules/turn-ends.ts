@@ -27,7 +27,7 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
     usage: usage ? addUsage(turn.usage, usage.usage) : (turn.usage ?? NO_USAGE),
     model: model ?? turn.model,
   };
-  const isFirst = records.queue(ordinal)[0]?.place === place;
+  const isFirst = records.firstInQueue(ordinal)?.place === place;
   const entries = endEntries(ended, open.replyMessageId, reply, end);
   const { lastSeq } = appendEntries(records, session, now, entries, {
     messages: reply === undefined ? 0 : 1,
@@ -109,7 +109,7 @@ export const requeueTurn = (records: Records, record: OpenTurnRecord, now: numbe
 
 /** Lets the first in a session's queue begin now. */
 export const passOn = (records: Records, ordinal: number): void => {
-  const [next] = records.queue(ordinal);
+  const next = records.firstInQueue(ordinal);
   if (!next) return;
   if ("compactionId" in next) {
     records.notify({ kind: "compaction", compactionId: next.compactionId });

@@ -31,7 +31,7 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
 
   const before = known ?? newSession(records, order);
   const { agent, ordinal } = before.session;
-  const isFirst = records.queue(ordinal).length === 0;
+  const isFirst = records.firstInQueue(ordinal) === undefined;
   const isClaimed = isFirst && claim !== undefined && !isPaused(records, agent) && !hasReady(records, agent);
   const record = newTurn(records, order, before, isClaimed ? claim : undefined, isFirst);
   const queued: Entry = { seq: NO_SEQ, at: now, turnId, name: "turn.queued" };

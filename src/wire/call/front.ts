@@ -46,9 +46,8 @@ export const createFront =
     const path = query < 0 ? url : url.slice(0, query);
     const call = new WireCall(parts, req, res, path, parts.peerOf(req));
     call.upgrade = upgrade;
-    const doors = upgrade ? parts.doors().filter(({ sockets }) => sockets) : parts.doors();
-    const found = doors.find(({ prefix, exact }) => (exact ? path === prefix : leadsTo(path, prefix)));
-    const fail = (error: unknown) => (found?.fail ? found.fail(call, error) : failCall(call, error));
+    const doors = parts.doors();
+    const found = doorAt(doors, path, upgrade !== undefined);
     const { isPage, guardHost } = parts.origins();
     const fromPage = req.headers.origin !== undefined && found?.servers !== true && isPage(req);
     if (fromPage) showToPage(call);
@@ -69,13 +68,24 @@ export const createFront =
         answerPreflight(call);
         return;
       }
-      if (!found) throw doors[0] && upgrade ? noSocketAt(doors[0]) : call.nothingThere();
+      if (!found) throw (upgrade && noSocket(doors)) || call.nothingThere();
       if (!PUBLIC.has(path) && !path.startsWith("/docs/")) guardHost(req);
-      found.door(call)?.catch(fail);
+      found.door(call)?.catch((error: unknown) => fail(found, call, error));
     } catch (error) {
-      fail(error);
+      fail(found, call, error);
     }
   };
+
+const doorAt = (doors: readonly DoorAt[], path: string, forSocket: boolean): DoorAt | undefined => {
+  for (const door of doors) {
+    const leadsHere = door.exact ? path === door.prefix : leadsTo(path, door.prefix);
+    if (leadsHere && (door.sockets || !forSocket)) return door;
+  }
+  return undefined;
+};
+
+const fail = (door: DoorAt | undefined, call: WireCall, error: unknown): void =>
+  door?.fail ? door.fail(call, error) : failCall(call, error);
 
 /** Half a year. If an operator turns TLS off, earlier browsers refuse clear text for that long. */
 const HSTS = "max-age=15768000";
@@ -93,8 +103,10 @@ export const createUpgradeFront =
     onRequest(req, res, { socket, head });
   };
 
-const noSocketAt = ({ prefix }: DoorAt): GatewayError =>
-  new GatewayError("not-found", `A WebSocket opens at ${prefix}, and nowhere else.`);
+const noSocket = (doors: readonly DoorAt[]): GatewayError | undefined => {
+  const door = doors.find(({ sockets }) => sockets);
+  return door && new GatewayError("not-found", `A WebSocket opens at ${door.prefix}, and nowhere else.`);
+};
 
 /** As HTTP/1.1 would write it, whose parser has measured it already. */
 const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>

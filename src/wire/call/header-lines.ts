@@ -23,30 +23,37 @@ export type HeaderLines = (rawHeaders: readonly string[]) => string;
 
 /** Each header is looked through once a second, as clients repeat most of them. */
 export const createHeaderLines = (hide: (line: string) => string, clock: Clock): HeaderLines => {
-  const known = new Map<string, string>();
+  /** Lines by the header's name and value. */
+  const known = new Map<string, Map<string, string>>();
+  let lines = 0;
   let since = clock.monotonic();
   const lineOf = (name: string, value: string): string => {
     if (isSecretHeader(name)) return "";
     const shown = ADDRESSES.has(name) ? value.replace(/\?.*$/s, "").replace(/\/\/[^/]*@/, "//") : value;
     return hide(withoutCredentials(`${name}: ${shown}`));
   };
+  const remembered = (name: string, value: string): string => {
+    const found = known.get(name)?.get(value);
+    if (found !== undefined) return found;
+    const line = lineOf(name.toLowerCase(), value);
+    if (name.length + value.length > MOST_CHARS) return line;
+    const values = known.get(name) ?? new Map<string, string>();
+    known.set(name, values.set(value, line));
+    lines++;
+    return line;
+  };
   return (raw) => {
     const now = clock.monotonic();
-    if (now - since >= REMEMBERED_MS || known.size >= MOST_LINES) {
+    if (now - since >= REMEMBERED_MS || lines >= MOST_LINES) {
       known.clear();
+      lines = 0;
       since = now;
     }
-    const lines: string[] = [];
+    const shown: string[] = [];
     for (let n = 0; n < raw.length; n += 2) {
-      const [name, value] = [raw[n] as string, raw[n + 1] as string];
-      const sent = `${name}: ${value}`;
-      let line = known.get(sent);
-      if (line === undefined) {
-        line = lineOf(name.toLowerCase(), value);
-        if (sent.length <= MOST_CHARS) known.set(sent, line);
-      }
-      if (line !== "") lines.push(line);
+      const line = remembered(raw[n] as string, raw[n + 1] as string);
+      if (line !== "") shown.push(line);
     }
-    return lines.join("\n");
+    return shown.join("\n");
   };
 };

@@ -135,7 +135,7 @@ export const createRpcDispatch = (
     // A value that is no call is no notification either: it is always answered.
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, id ?? "null");
     try {
-      await rateLimit?.(exchange.caller.tokenId);
+      if (rateLimit) await rateLimit(exchange.caller.tokenId);
       const result = await run(message as Envelope, exchange, text, index);
       exchange.outcome.turnId ??= (result as { turnId?: string } | null | undefined)?.turnId;
       if (id === undefined) return undefined;

@@ -132,6 +132,7 @@ export const openRecords = (transaction: Transaction, memory: Memory): PostgresR
       transaction.news.push(news);
     },
     queue: (ordinal) => sessions.queue(ordinal),
+    firstInQueue: (ordinal) => sessions.queue(ordinal)[0],
     keys,
     sessions: sessions.records,
     summaries: sessions.summaries,
