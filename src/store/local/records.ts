@@ -1,23 +1,27 @@
-import {
-  type AnnouncementRecord,
-  type Bookmarks,
-  type CompactionRecord,
-  type CountChange,
-  type DeliveryRecord,
-  type EventRecord,
-  isOfStranger,
-  isOpen,
-  type KeyRecord,
-  type LateAttempt,
-  type Lease,
-  type News,
-  type OpenTurnRecord,
-  type Records,
-  type Stream,
-  type TurnRecord,
+import type {
+  AnnouncementRecord,
+  Bookmarks,
+  CompactionRecord,
+  CountChange,
+  News,
+  OpenTurnRecord,
+  Records,
+  Stream,
 } from "#store/rules/records.ts";
-import type { Entry, GatewayEntry, UsageCount } from "#store/store.ts";
-import { HOUR, NO_COUNTS } from "#store/usage-counts.ts";
+import type { Entry, GatewayEntry } from "#store/store.ts";
+import {
+  announcementRecords,
+  deliveryRecords,
+  erasureRecords,
+  eventRecords,
+  kept,
+  keyRecords,
+  lateAttemptRecords,
+  leased,
+  type Shelves,
+  turnRecords,
+  usageRecords,
+} from "./kinds.ts";
 import {
   AGENTS,
   type AgentCount,
@@ -26,24 +30,18 @@ import {
   BEATS,
   COMPACTIONS,
   COUNTS,
-  counterOf,
   DELIVERIES,
   ERASURES,
   EVENTS,
   KEYS,
   LATE_ATTEMPTS,
-  lateAttemptKey,
   OPEN_TURNS,
   SESSIONS,
   SUMMARIES,
   TURNS,
   USAGE,
-  weighDelivery,
 } from "./layouts.ts";
-import { type Changed, type Layout, MemoryTable, type Order, type RecordTable } from "./tables.ts";
-
-/** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be let go. */
-type Shelf = { size: number; bytes: number; ended: number };
+import { type Changed, type Layout, MemoryTable, type RecordTable } from "./tables.ts";
 
 /** Numbers about the whole store: to count anew takes long. */
 export type State = {
@@ -51,7 +49,7 @@ export type State = {
   sessions: number;
   /** The weight of all but the recorder's. */
   bytes: number;
-  shelves: { refused: Shelf; others: Shelf };
+  shelves: Shelves;
   bookmarks: Bookmarks;
 };
 
@@ -74,9 +72,6 @@ type Parts = {
   gateway: Stream<GatewayEntry>;
 };
 
-/** The number of deliveries that are looked up together when the oldest are let go. */
-const ENDED_TOGETHER = 64;
-const COUNTERS_TOGETHER = 1_000;
 const NO_NEWS: News[] = [];
 const NOTHING_OPEN = { queued: 0, running: 0, waitingEvents: 0, openEvents: 0, deadEvents: 0 };
 
@@ -119,7 +114,7 @@ export class LocalRecords implements Records {
     this.sessions = this.#sessionRecords(parts);
     this.turns = turnRecords(this.#openTurns, table(TURNS));
     this.events = eventRecords(table(EVENTS));
-    this.deliveries = deliveryRecords(parts, this.#state.shelves);
+    this.deliveries = deliveryRecords((changed) => parts.table(DELIVERIES, changed), this.#state.shelves);
     this.keys = keyRecords(table(KEYS));
     this.summaries = table(SUMMARIES);
     this.usage = usageRecords(table(USAGE));
@@ -256,147 +251,3 @@ export class LocalRecords implements Records {
     };
   }
 }
-
-const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] => {
-  const { waited, unwaited, due } = OPEN_TURNS.orders;
-  return {
-    find: (turnId) => open.find(turnId) ?? ended.find(turnId),
-    put: (record) => {
-      if (isOpen(record)) {
-        open.put(record);
-        return;
-      }
-      open.delete(record.turn.turnId);
-      ended.put(record);
-    },
-    delete: ({ turn: { turnId } }) => {
-      open.delete(turnId);
-      ended.delete(turnId);
-    },
-    open: (agent) => open.filter(({ turn }) => agent === undefined || turn.agent === agent),
-    before: (below, limit) => {
-      const unfinished: TurnRecord[] = open.filter(({ turn }) => below === undefined || turn.turnId < below);
-      const found = unfinished.concat(ended.scan(TURNS.orders.all, { below, limit, newestFirst: true }));
-      return found.sort((a, b) => (a.turn.turnId < b.turn.turnId ? 1 : -1)).slice(0, limit);
-    },
-    readyAgents: () => [...new Set([...open.groups(waited), ...open.groups(unwaited)])] as string[],
-    firstReady: (of, isWaited) => open.first(isWaited ? waited : unwaited, of),
-    dueBy: (time) => open.scan(due, { upTo: time }),
-    nextDueAt: () => open.first(due)?.open.dueAt,
-    leaseEnded: (time) => open.filter(({ open: { lease } }) => lease !== undefined && lease.endsAt <= time),
-  };
-};
-
-const eventRecords = (table: RecordTable<EventRecord>): Records["events"] => {
-  const { all, free, ended } = EVENTS.orders;
-  return {
-    ...kept(table),
-    free: (of, above, limit) => table.scan(free, { of, above, limit }),
-    before: newestFirst(table, all),
-    endedBefore: (below, limit) => table.scan(ended, { below, limit }),
-  };
-};
-
-const isEnded = (record: DeliveryRecord | undefined): 0 | 1 => (record?.endedOrder === undefined ? 0 : 1);
-
-const deliveryRecords = (parts: Parts, shelves: State["shelves"]): Records["deliveries"] => {
-  const shelfOf = (ofStrangers: boolean) => (ofStrangers ? shelves.refused : shelves.others);
-  const table = parts.table(DELIVERIES, (before, after) => {
-    const record = after ?? before;
-    const shelf = shelfOf(record !== undefined && isOfStranger(record));
-    shelf.size += (after ? 1 : 0) - (before ? 1 : 0);
-    shelf.ended += isEnded(after) - isEnded(before);
-    if (before?.delivery === after?.delivery) return;
-    shelf.bytes += (after ? weighDelivery(after) : 0) - (before ? weighDelivery(before) : 0);
-  });
-  const { all, ended } = DELIVERIES.orders;
-  /** The ids of the oldest deliveries that may go, of refused strangers and others: a delivery that ends later goes later. */
-  const oldest: [refused: string[], others: string[]] = [[], []];
-  return {
-    ...kept(table),
-    shelf: shelfOf,
-    firstEnded: (of) => {
-      if (shelfOf(of).ended === 0) return undefined;
-      const ids = oldest[of ? 0 : 1];
-      for (; ids[0] !== undefined; ids.shift()) {
-        const first = table.find(ids[0]);
-        if (first) return first;
-      }
-      const found = table.scan(ended, { of, limit: ENDED_TOGETHER });
-      ids.push(...found.map(({ delivery }) => delivery.deliveryId));
-      return found[0];
-    },
-    before: newestFirst(table, all),
-  };
-};
-
-const keyRecords = (table: RecordTable<KeyRecord>): Records["keys"] => ({
-  ...kept(table),
-  endedBy: (upTo, limit) => table.scan(KEYS.orders.byEnd, { upTo, limit }),
-});
-
-const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
-  const { byHour } = USAGE.orders;
-  return {
-    // A counter is changed in its place: nobody has it but the table.
-    add: (of, change) => {
-      const count = table.find(counterOf(of)) ?? { ...of, ...NO_COUNTS };
-      let name: keyof typeof change;
-      for (name in change) count[name] += change[name] ?? 0;
-      table.put(count);
-    },
-    nextHour: (from) => table.scan(byHour, { above: from - 1, limit: 1 })[0]?.hour,
-    between: (from, below, agent) =>
-      table
-        .scan(byHour, { above: from - 1, below })
-        .filter((count) => agent === undefined || count.agent === agent)
-        .map((count) => ({ ...count })),
-    deleteEndedBy: (time) => {
-      for (const count of table.scan(byHour, { upTo: time - HOUR, limit: COUNTERS_TOGETHER })) {
-        table.delete(counterOf(count));
-      }
-    },
-  };
-};
-
-const announcementRecords = (table: MemoryTable<AnnouncementRecord>): Records["announcements"] => {
-  const { ofSession, ready, due } = ANNOUNCEMENTS.orders;
-  return {
-    ...leased(table),
-    ofSession: (of) => table.scan(ofSession, { of }),
-    readyChannels: () => table.groups(ready) as string[],
-    firstReady: (of) => table.first(ready, of),
-    dueBy: (time) => table.scan(due, { upTo: time }),
-    nextDueAt: () => table.first(due)?.dueAt,
-  };
-};
-
-const lateAttemptRecords = (table: MemoryTable<LateAttempt>): Records["lateAttempts"] => ({
-  ...kept(table),
-  find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
-  endedBy: (time) => table.filter(({ endsAt }) => endsAt <= time),
-});
-
-const erasureRecords = (table: MemoryTable<{ ordinal: number }>): Records["erasures"] => ({
-  first: () => table.all()[0]?.ordinal,
-  add: (ordinal) => table.put({ ordinal }),
-  delete: (ordinal) => table.delete(ordinal),
-});
-
-/** The questions that all records share. */
-const kept = <R extends object>(table: RecordTable<R>) => ({
-  find: (key: string) => table.find(key),
-  put: (record: R) => table.put(record),
-  delete: (record: R) => table.delete(table.keyOf(record)),
-});
-
-const newestFirst =
-  <R extends object>(table: RecordTable<R>, order: Order) =>
-  (below: number, limit: number): R[] =>
-    table.scan(order, { below, limit, newestFirst: true });
-
-/** The questions that all records with a lease share. */
-const leased = <R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) => ({
-  ...kept(table),
-  leaseEnded: (time: number) => table.filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
-});
