@@ -65,7 +65,8 @@ const removeOldPages = (place: string): void => {
     for (const name of files.readdirSync(place)) {
       if (!name.startsWith(PREFIX) || name.length !== PREFIX.length + RANDOM_CHARS) continue;
       const folder = join(place, name);
-      if (files.statSync(folder).mtimeMs < Date.now() - 2 * CODE_MS) removePage(folder);
+      const { mtimeMs, uid } = files.lstatSync(folder);
+      if (uid === (process.getuid?.() ?? uid) && mtimeMs < Date.now() - 2 * CODE_MS) removePage(folder);
     }
   } catch {}
 };
@@ -74,7 +75,8 @@ const RANDOM_CHARS = 6;
 /** Deletes nothing else that is in the folder. */
 const removePage = (folder: string): void => {
   try {
-    files.rmSync(join(folder, PAGE));
+    if (!files.lstatSync(folder).isDirectory()) return;
+    files.rmSync(join(folder, PAGE), { force: true });
     files.rmdirSync(folder);
   } catch {}
 };

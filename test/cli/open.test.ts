@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
@@ -66,11 +75,18 @@ test("the page of a link MUST be deleted once its code has expired, and an old o
     writeFileSync(join(folder, "sign-in.html"), "");
     utimesSync(folder, 1, 1);
   }
+  const elsewhere = emptyFolder();
+  writeFileSync(join(elsewhere, "sign-in.html"), "");
+  utimesSync(elsewhere, 1, 1);
+  symlinkSync(elsewhere, join(home, "agent-gateway-open-link01"));
+  mkdirSync(join(home, "agent-gateway-open-empty1"));
+  utimesSync(join(home, "agent-gateway-open-empty1"), 1, 1);
   await openSecretLink("http://127.0.0.1:1/console#code=a", 1_000);
   expect(existsSync(old)).toBe(false);
-  expect(await readdir(home)).toHaveLength(2);
-  await until(async () => (await readdir(home)).length === 1);
+  expect(await readdir(home)).toHaveLength(3);
+  await until(async () => (await readdir(home)).length === 2);
   expect(existsSync(others)).toBe(true);
+  expect(existsSync(join(elsewhere, "sign-in.html"))).toBe(true);
 });
 
 test("the page of a link MUST hold the address as text, whatever characters it has", async () => {
