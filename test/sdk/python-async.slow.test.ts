@@ -174,7 +174,7 @@ async with AsyncGateway(url=gateway._settings.url, key="k", max_connections=20) 
     const [failure] = await run(
       server.url,
       `
-one = AsyncGateway(url=gateway._settings.url, key="k", max_connections=1, timeout=0.3, max_retries=0)
+one = AsyncGateway(url=gateway._settings.url, key="k", max_connections=1, timeout=3, max_retries=0)
 async with one.turns.events("turn_1") as stream:
     async for _ in stream:
         show(await failing(lambda: one.skills.list()))
@@ -185,7 +185,7 @@ await one.close()
     expect(failure).toMatchObject({
       class: "TimedOutError",
       detail:
-        "All 1 connections of the client were in use for 0.3 s. Close streams that are not read, or pass a larger `max_connections`.",
+        "All 1 connections of the client were in use for 3 s. Close streams that are not read, or pass a larger `max_connections`.",
     });
   });
 

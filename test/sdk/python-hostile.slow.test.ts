@@ -150,6 +150,6 @@ for _ in range(${frames.length}):
     await socket.close()
 `,
     );
-    expect(shown).toEqual(frames.map(() => expect.objectContaining({ class: "ConnectionFailedError" })));
+    expect(shown).toMatchObject(frames.map(() => ({ class: "ConnectionFailedError", operation: "rpc.agent.list" })));
   });
 });

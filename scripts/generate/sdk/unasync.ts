@@ -4,7 +4,7 @@
  */
 export const syncOf = (source: string): string =>
   withoutAwaitable(source)
-    .replace(/^.*# async only\n/gm, "")
+    .replace(/^.*# async only\n\n?/gm, "")
     .replace(/\basync (def|for|with)\b/g, "$1")
     .replace(/\bawait /g, "")
     .replace(/\b__a(iter|next|enter|exit)__/g, "__$1__")
