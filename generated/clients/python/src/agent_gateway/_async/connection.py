@@ -127,6 +127,8 @@ class AsyncConnection:
         self._readers: Set[AsyncPushes] = set()
         self._subscriptions = Subscriptions()
         self._ids = itertools.count(1)
+        self._end: Optional[BaseException] = None
+        """The error with which the last connection ended."""
 
     async def send(
         self, message: Union[Message, List[Message]], operation: str, on_answer: Optional[OnAnswer] = None
@@ -141,7 +143,7 @@ class AsyncConnection:
         done = asyncio.get_running_loop().create_future()
         call = Waiting(ids, on_answer, lambda: None if done.done() else done.set_result(None))
         if self._websocket is not websocket:
-            raise lost_error()
+            raise connection_error(self._end or lost_error(), operation, self._settings.url)
         if ids:
             self._waiting.append(call)
         try:
@@ -188,6 +190,7 @@ class AsyncConnection:
                 task.cancel()
         if websocket is not None:
             await websocket.close()
+            await websocket.wait_closed()
 
     async def _control(self, method: str, params: Mapping[str, Any], on_answer: Optional[OnAnswer]) -> None:
         async def once() -> None:
@@ -267,9 +270,9 @@ class AsyncConnection:
         self._reading = None
 
     async def _lost(self, websocket: AsyncWebSocket, cause: Exception) -> Optional[AsyncWebSocket]:
-        await websocket.close()
-        self._websocket = None
+        self._websocket, self._end = None, cause
         self._fail_calls(cause)  # Whether they were done is not known.
+        await websocket.close()
         if self._is_closed or not self._readers:
             return None
         error: BaseException = connection_error(cause, None, self._settings.url)

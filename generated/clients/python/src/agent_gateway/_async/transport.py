@@ -299,11 +299,15 @@ class AsyncWire:
         return await _in_time(self._streams[0].read(_PIECE), self._deadline)
 
     async def end(self, last: bytes) -> None:
-        """Sends the last bytes, if they can be sent soon, and closes the connection."""
+        """Sends the last bytes, if they can be sent soon, and closes the connection. Does not wait until it is closed."""
         writer = self._streams[1]
         if not writer.is_closing():
             writer.write(last)
         writer.close()
+        asyncio.get_running_loop().call_later(_LAST_WORD_S, self.close)
+
+    async def wait_closed(self) -> None:
+        writer = self._streams[1]
         try:
             await in_time(writer.wait_closed(), _LAST_WORD_S)
         except OSError:

@@ -71,6 +71,9 @@ class AsyncWebSocket:
         """Ends the connection. A reader gets Disconnected."""
         await self._wire.end(close_frame(code, reason))
 
+    async def wait_closed(self) -> None:  # async only
+        await self._wire.wait_closed()  # async only
+
     async def _receive_some(self) -> bytes:
         """Pings an idle connection once."""
         for is_asked in (False, True):

@@ -101,6 +101,8 @@ class Connection:
         self._readers: Set[Pushes] = set()
         self._subscriptions = Subscriptions()
         self._ids = itertools.count(1)
+        self._end: Optional[BaseException] = None
+        """The error with which the last connection ended."""
 
     def send(
         self, message: Union[Message, List[Message]], operation: str, on_answer: Optional[OnAnswer] = None
@@ -111,7 +113,7 @@ class Connection:
         call = Waiting(ids, on_answer, done.set)
         with self._changed:
             if self._websocket is not websocket:
-                raise lost_error()
+                raise connection_error(self._end or lost_error(), operation, self._settings.url)
             if ids:
                 self._waiting.append(call)
         try:
@@ -242,15 +244,16 @@ class Connection:
                 current = self._lost(current, lost)
 
     def _lost(self, websocket: WebSocket, cause: Exception) -> Optional[WebSocket]:
-        websocket.close()
         error = connection_error(cause, None, self._settings.url)
+        end = end_of(cause)
         with self._changed:
             self._fail_calls(cause)  # Whether they were done is not known.
-            self._websocket = None
-            if self._is_closed or not self._readers:
-                return None
-            end = end_of(cause)
-            self._is_connecting = end.code != TOKEN_GONE
+            self._websocket, self._end = None, cause
+            is_wanted = bool(self._readers) and not self._is_closed
+            self._is_connecting = is_wanted and end.code != TOKEN_GONE
+        websocket.close()
+        if not is_wanted:
+            return None
         found = self._connect_again(end.reason) if end.code != TOKEN_GONE else error
         if isinstance(found, WebSocket):
             self._set(found)
