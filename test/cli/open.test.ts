@@ -67,6 +67,7 @@ test("open fails with the gateway's reason if no listener serves the console", a
 
 test("the page of a link MUST be deleted once its code has expired, and an old one by the next command", async () => {
   const { home, path } = desk();
+  const elsewhere = emptyFolder();
   vi.stubEnv("HOME", home).stubEnv("PATH", path).stubEnv("TMPDIR", home);
   const old = join(home, "agent-gateway-open-abc123");
   const others = join(home, "agent-gateway-open-ours");
@@ -75,7 +76,6 @@ test("the page of a link MUST be deleted once its code has expired, and an old o
     writeFileSync(join(folder, "sign-in.html"), "");
     utimesSync(folder, 1, 1);
   }
-  const elsewhere = emptyFolder();
   writeFileSync(join(elsewhere, "sign-in.html"), "");
   utimesSync(elsewhere, 1, 1);
   symlinkSync(elsewhere, join(home, "agent-gateway-open-link01"));
