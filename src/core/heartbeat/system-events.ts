@@ -26,14 +26,14 @@ const GIVEN_UP = 100;
 export const createSystemEvents = ({ store, agents, clock, events, settings, admit, inBackground }: CoreParts) => {
   let refused = 0;
 
-  const queueNew = async (wish: EventWish): Promise<QueuedEvent> => {
+  const queueNew = (wish: EventWish): Promise<QueuedEvent> => {
     // A beat hands many over in one turn, which would fail for all of them.
     if (isLoop(wish.hops))
       throw new GatewayError("invalid-request", `The event is not taken: ${loopWords(wish.hops)}.`);
     admit();
     const agent = agents.get(wish.agent);
     if (agent.heartbeatMs === undefined && wish.mode !== "now") throw beatsNever(agent.name);
-    return await store.queueEvent(orderOf(wish, agent.name, clock.now(), settings().limits));
+    return store.queueEvent(orderOf(wish, agent.name, clock.now(), settings().limits));
   };
 
   const get = async (eventId: string): Promise<SystemEvent> => {

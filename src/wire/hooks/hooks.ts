@@ -62,7 +62,7 @@ const answer = async (parts: HooksDoorParts, hook: HookExchange): Promise<HookRe
   else accept(parts, hook, requireToken(parts, hook, access), "token.accepted");
   const raw = await readBody(call, parts.bodyLimit());
   if (signing) accept(parts, hook, requireSignature(parts, hook, signing, raw), "signature.accepted");
-  await hook.counting;
+  if (hook.counting) await hook.counting;
   hook.raw = raw;
   if (place.name !== mapping) throw noMapping(place.name as string, access.mappingNames());
   const body = readHookBody(place.operation, raw);

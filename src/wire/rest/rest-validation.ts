@@ -25,9 +25,11 @@ export type ValidateRequest = (asked: Asked, body: unknown, route: Route) => Pro
  */
 export const holdHot =
   (validate: ValidateRequest): ValidateRequest =>
-  async (asked, body, route) => {
+  (asked, body, route) => {
     const isTaken = bodies[route.operation as keyof typeof bodies];
-    return isTaken && isPlain(asked) && isTaken(body) ? { body, query: {} } : await validate(asked, body, route);
+    return isTaken && isPlain(asked) && isTaken(body)
+      ? Promise.resolve({ body, query: {} })
+      : validate(asked, body, route);
   };
 
 /** True if the request has no query, and no idempotency key or a valid one. */

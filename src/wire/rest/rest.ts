@@ -76,7 +76,8 @@ export const createRestDoor = (parts: RestDoorParts) => {
     call.body = undefined;
     // And so is its answer, which may repeat all that came.
     if (isLarge) await breathe();
-    await answer(call, matched, reply, parts.style);
+    const sending = answer(call, matched, reply, parts.style);
+    if (sending) await sending;
   };
 };
 
@@ -93,11 +94,11 @@ const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
 };
 
 /** The body of the request, undefined where it has none. An operation that takes none refuses one. */
-const readRaw = async (call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> => {
-  if (route.bodyLimit === null) return await readNothing(call, route);
-  if (!route.needsBody) return await readIfThere(call, limit);
+const readRaw = (call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> => {
+  if (route.bodyLimit === null) return readNothing(call, route);
+  if (!route.needsBody) return readIfThere(call, limit);
   requireJson(call.req);
-  return await readBody(call, limit);
+  return readBody(call, limit);
 };
 
 const bodyOfNone = ({ bodyLimit }: Route): object | undefined => (bodyLimit === null ? undefined : {});
@@ -175,7 +176,8 @@ const CONTENT: ReadonlySet<string> = new Set([
 ]);
 
 /** Sends a handler's answer, with the status from the contract. */
-const answer = async (call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> => {
+/** Answers at once; resolves later only for an answer so large that its bytes are made in pieces. */
+const answer = (call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> | undefined => {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
@@ -184,16 +186,19 @@ const answer = async (call: WireCall, { route }: Match, reply: unknown, style?: 
     const sent = { "x-request-id": call.requestId, ...headers };
     const fail = (error: unknown) => failCall(call, error, style?.wording, style?.sendLate);
     call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
-    return;
+    return undefined;
   }
   const { status } = replyOf(route, tagged?.as);
   if (reply === undefined) {
     sendNothing(call.res, status, call.requestId);
-  } else {
-    const whole = JSON.stringify(tagged ? tagged.body : reply);
-    const text = CONTENT.has(route.operation) ? whole : call.parts.hideInJson(whole);
-    sendJsonText(call, status, text.length > IN_STRETCHES_FROM ? await utf8InStretches(text) : text, headers);
+    return undefined;
   }
+  const whole = JSON.stringify(tagged ? tagged.body : reply);
+  const text = CONTENT.has(route.operation) ? whole : call.parts.hideInJson(whole);
+  if (text.length > IN_STRETCHES_FROM)
+    return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
+  sendJsonText(call, status, text, headers);
+  return undefined;
 };
 
 /** The reply of the contract that a handler chose: by its name, or the only one there is. */
