@@ -78,7 +78,7 @@ describe.concurrent.each(forms)("the limits of %s for Python %s", (form, _, pyth
       turn_id: "turn_1",
       idempotency_key: keysOf(server.seen)[0],
     });
-    // The pauses grow, and the next one would exceed the time.
+    // The pauses grow.
     expect(server.seen.length).toBeLessThan(10);
   });
 
