@@ -51,10 +51,10 @@ class AsyncHttp:
             status, reply = await self._whole(operation, (), None, body, key)
             if status != 202:
                 return reply
-            pause = max(0.0, pause_before_asking(asked) - (time.monotonic() - begin))
-            asked, left = asked + 1, left - pause
-            if left < 0:
+            if left <= 0:
                 raise unfinished_error(operation.name, self.settings.timeout, reply, key)
+            pause = min(left, max(0.0, pause_before_asking(asked) - (time.monotonic() - begin)))
+            asked, left = asked + 1, left - pause
             await sleep(pause)
 
     def pages(self, operation: Operation, items: str, *, query: Mapping[str, Any]) -> AsyncPages[Any, Any]:
