@@ -33,7 +33,7 @@ const endless =
   };
 
 describe("an answer without an end is not read to its end", () => {
-  const tooLarge = /No answer came from 127\.0\.0\.1:\d+: the answer is larger than 64 MiB\.$/;
+  const tooLarge = /The answer from 127\.0\.0\.1:\d+ is broken: the answer is larger than 64 MiB\.$/;
 
   test.each<[string, Answer]>([
     ["a reply", endless(200, "application/json", mebibyte)],
@@ -65,7 +65,7 @@ describe("an answer without an end is not read to its end", () => {
   ])("%s", async (_, text) => {
     await using server = await answering(endless(200, "text/event-stream", text));
     const error = await failureOf(collect(server.client.chat.stream(send)));
-    expect(error.message).toMatch(/^chat\.stream: No answer came from .*: an event is larger than 16 MiB\.$/);
+    expect(error.message).toMatch(/^chat\.stream: The answer from .* is broken: an event is larger than 16 MiB\.$/);
   });
 
   test("an event of 15 MiB is read", async () => {
@@ -81,8 +81,16 @@ describe("a call that would not end", () => {
   test("asks again at once, then after growing pauses, until its time is over", async () => {
     await using server = await answering(json(202, { status: "running", turn_id: turnId }));
     const error = await failureOf(server.client.chat.send(send, { timeoutMs: 3_000 }));
-    expect(error).toMatchObject({ name: "timeout", operation: "chat.send" });
-    // After 0, 250, 500 and 1 000 ms, if the machine is not busy.
+    expect(error).toMatchObject({
+      name: "timeout",
+      operation: "chat.send",
+      turnId,
+      idempotencyKey: keysOf(server.seen)[0],
+    });
+    expect(error.detail).toBe(
+      "The turn has not ended within 3000 ms, in which the server answered 202 without waiting. Read it with `turns.get`.",
+    );
+    // After 0, 250, 500 and 1 000 ms. The time of the calls themselves does not count.
     expect(server.seen.length).toBeGreaterThan(1);
     expect(server.seen.length).toBeLessThan(6);
     expect(new Set(keysOf(server.seen)).size).toBe(1);
@@ -139,13 +147,15 @@ describe("an answer of another shape is an error", () => {
     expect(await failureOf(empty.client.chat.send(send))).toMatchObject({ name: "not-a-gateway", status: 204 });
     expect(await empty.client.keys.revoke("key_1")).toBeUndefined();
     await using other = await answering(json(200, { keys: 7 }));
-    expect(await failureOf(other.client.keys.list())).toMatchObject({ name: "not-a-gateway" });
+    expect((await failureOf(other.client.keys.list())).message).toBe(
+      "keys.list: The answer has no list `keys`. Is this a gateway?",
+    );
   });
 
   test("JSON that is cut off", async () => {
     const half: Answer = (res) => res.writeHead(200, { "content-type": "application/json" }).end('{"keys":');
     await using server = await answering(half);
-    expect((await failureOf(server.client.keys.list())).message).toMatch(/: the reply is not whole JSON\.$/);
+    expect((await failureOf(server.client.keys.list())).message).toMatch(/ is broken: the reply is not whole JSON\.$/);
   });
 
   test("JSON in place of a stream is named as such", async () => {
@@ -182,24 +192,38 @@ describe("an answer of another shape is an error", () => {
   );
 
   test.each([
-    ["not JSON", "event: turn.started\nid: 1\ndata: nothing\n\n"],
-    ["without a turn", "event: turn.started\nid: 1\ndata: {}\n\n"],
-    ["a list", 'event: turn.started\nid: 1\ndata: ["turn_id"]\n\n'],
-    ["with a turn that is not text", 'event: turn.started\nid: 1\ndata: {"turn_id":{}}\n\n'],
-  ])("an event that is %s", async (_, text) => {
-    await using server = await answering(events("end", text));
-    expect(await failureOf(collect(server.client.chat.stream(send)))).toMatchObject({ name: "not-a-gateway" });
+    ["not JSON", "turn.started", "1", "nothing"],
+    ["without a turn", "turn.started", "1", "{}"],
+    ["a list", "turn.started", "1", '["turn_id"]'],
+    ["of a turn that is not text", "turn.started", "1", '{"turn_id":{}}'],
+    ["of a turn that is another path", "turn.started", "1", '{"turn_id":".."}'],
+    ["with an id that no header can have", "turn.started", "€", '{"turn_id":"t"}'],
+    ["a piece without a text", "message.delta", "1", '{"turn_id":"t"}'],
+    ["a piece at no place", "message.delta", "1", '{"turn_id":"t","text":"x","offset":-3}'],
+    ["a failure without an error", "turn.failed", "1", '{"turn_id":"t","error":7}'],
+    ["a failure without a name", "turn.failed", "1", '{"turn_id":"t","error":{"name":5}}'],
+  ])("an event that is %s", async (_, name, id, data) => {
+    await using server = await answering(events("end", `event: ${name}\nid: ${id}\ndata: ${data}\n\n`));
+    const error = await failureOf(collect(server.client.chat.stream(send)));
+    expect([error.name, error.message]).toEqual([
+      "not-a-gateway",
+      expect.stringMatching(/^An event is not .*\. Is this a gateway\?$/),
+    ]);
     expect(server.seen).toHaveLength(1);
   });
 
-  test("a failure of a turn without an error", async () => {
-    for (const more of [{ error: 7 }, {}, { error: { name: 5 } }]) {
-      await using server = await answering(events("end", event("turn.failed", "1", more)));
-      expect(await failureOf(collect(server.client.chat.stream(send).text()))).toMatchObject({
-        name: "turn-failed",
-        turnId,
-      });
-    }
+  test("a stream that repeats its event", async () => {
+    await using server = await answering(events("end", event("turn.started", "1")));
+    const error = await failureOf(collect(server.client.chat.stream(send)));
+    expect(error.detail).toBe("The stream was lost several times in a row.");
+    expect(server.seen).toHaveLength(6);
+  });
+
+  test("a cursor that is not text", async () => {
+    await using server = await answering(json(200, { keys: [], next_cursor: 5 }));
+    expect((await failureOf(collect(server.client.keys.list()))).detail).toBe(
+      "The `next_cursor` of the answer is not text. Is this a gateway?",
+    );
   });
 
   test("the detail of a refusal is still shown", async () => {

@@ -1,4 +1,4 @@
-import { readPieces } from "./body.ts";
+import { BrokenAnswer, readPieces } from "./body.ts";
 
 /** One event of a `text/event-stream`. */
 export interface ServerEvent {
@@ -55,7 +55,7 @@ async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<stri
   }
 }
 
-const tooLarge = (): Error => new Error(`an event is larger than ${MOST_EVENT_BYTES / 1024 / 1024} MiB`);
+const tooLarge = (): Error => new BrokenAnswer(`an event is larger than ${MOST_EVENT_BYTES / 1024 / 1024} MiB`);
 
 const withinSilence = <Value>(reading: Promise<Value>): Promise<Value> => {
   let timer: ReturnType<typeof setTimeout>;
