@@ -40,7 +40,7 @@ export async function attempt<Result>(
   }
 }
 
-export const timeoutError = (operation: string, timeoutMs: number): GatewayError =>
+const timeoutError = (operation: string, timeoutMs: number): GatewayError =>
   new GatewayError("timeout", "Timeout", {
     operation,
     detail: `No answer came within ${timeoutMs} ms. What was sent may be done all the same.`,

@@ -1,4 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/body.ts; do not edit.
+/** The other side sent something that is not a whole answer, or is too large. */
+export class BrokenAnswer extends Error {}
+
 /** A larger reply is not read to its end. */
 const MOST_BODY_BYTES = 64 * 1024 * 1024;
 
@@ -27,7 +30,7 @@ export async function textOf({ body }: Response, most = MOST_BODY_BYTES): Promis
   if (body === null) return "";
   for await (const piece of readPieces(body)) {
     size += piece.length;
-    if (size > most) throw new Error(`the answer is larger than ${most / 1024 / 1024} MiB`);
+    if (size > most) throw new BrokenAnswer(`the answer is larger than ${most / 1024 / 1024} MiB`);
     pieces.push(piece);
   }
   return pieces.join("");
@@ -39,7 +42,7 @@ export async function jsonOf(response: Response): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("the reply is not whole JSON");
+    throw new BrokenAnswer("the reply is not whole JSON");
   }
 }
 

@@ -1,7 +1,7 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/error.ts; do not edit.
 import { type ErrorName, retriedNames } from "./error-names.ts";
 import type { Fault } from "./rest-types.ts";
-import { isObject, jsonOf, stringOr } from "./body.ts";
+import { BrokenAnswer, isObject, jsonOf, stringOr } from "./body.ts";
 
 /** The reasons for which a call fails before the gateway answers it, or with an answer that is not the gateway's. */
 export type ClientErrorName =
@@ -144,11 +144,24 @@ const waitOf = (ms: unknown): number | undefined => (typeof ms === "number" ? Ma
 export const notAGateway = (response: Response, operation: string, due = "JSON"): GatewayError =>
   answeredOther(response, operation, typeOf(response), due);
 
-/** A reply that is not an object. */
-export const notAReply = (response: Response | undefined, operation: string, value: unknown): GatewayError => {
-  const given = value == null ? "nothing" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
-  return answeredOther(response, operation, given, "a gateway's reply");
-};
+/** The fields of a reply. Throws if it is not an object, or has no list `items`. */
+export function fieldsOf(
+  value: unknown,
+  items: string | undefined,
+  response: Response | undefined,
+  operation: string,
+): Record<string, unknown> {
+  if (!isObject(value)) {
+    const given = value == null ? "nothing" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
+    throw answeredOther(response, operation, given, "a gateway's reply");
+  }
+  if (items !== undefined && !Array.isArray(value[items]))
+    throw otherAnswer(operation, `The answer has no list \`${items}\`.`);
+  return value;
+}
+
+export const otherAnswer = (operation: string | undefined, detail: string): GatewayError =>
+  new GatewayError("not-a-gateway", "Not a gateway's answer", { operation, detail: `${detail} Is this a gateway?` });
 
 const answeredOther = (response: Response | undefined, operation: string, given: string, due: string): GatewayError =>
   new GatewayError("not-a-gateway", "Not a gateway's answer", {
@@ -191,11 +204,13 @@ export function connectionError(cause: unknown, operation: string | undefined, u
   const { host } = new URL(url);
   const { code, message } = reasonOf(cause);
   const detail =
-    code === "ECONNREFUSED"
-      ? `Nothing answers at ${host} (ECONNREFUSED). Is the gateway running, and is the address right?`
-      : code === "ENOTFOUND" || code === "EAI_AGAIN"
-        ? `There is no host ${new URL(url).hostname} (${code}). Is the address right?`
-        : `No answer came from ${host}: ${message.replace(/\.$/, "")}${code === undefined || message.includes(code) ? "" : ` (${code})`}.`;
+    cause instanceof BrokenAnswer
+      ? `The answer from ${host} is broken: ${message}.`
+      : code === "ECONNREFUSED"
+        ? `Nothing answers at ${host} (ECONNREFUSED). Is the gateway running, and is the address right?`
+        : code === "ENOTFOUND" || code === "EAI_AGAIN"
+          ? `There is no host ${new URL(url).hostname} (${code}). Is the address right?`
+          : `No answer came from ${host}: ${message.replace(/\.$/, "")}${code === undefined || message.includes(code) ? "" : ` (${code})`}.`;
   return new GatewayError("connection-failed", "Connection failed", { operation, detail, cause });
 }
 

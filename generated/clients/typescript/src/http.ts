@@ -1,8 +1,8 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/http.ts; do not edit.
-import { attempt, pause, timeoutError } from "./attempts.ts";
-import { isObject, jsonOf, textOf } from "./body.ts";
+import { attempt, pause } from "./attempts.ts";
+import { jsonOf, stringOr, textOf } from "./body.ts";
 import { refuseUnknown } from "./call-options.ts";
-import { connectionError, notAGateway, notAReply, responseError } from "./error.ts";
+import { connectionError, fieldsOf, GatewayError, notAGateway, responseError } from "./error.ts";
 import { type Exchange, pagesOf, Reply } from "./reply.ts";
 import type { Settings, StartOptions, Token } from "./settings.ts";
 import { TurnStream } from "./turn-stream.ts";
@@ -111,6 +111,7 @@ function requestOf(
   return {
     name,
     settings,
+    idempotencyKey,
     /** The whole reply. */
     exchange: (): Promise<Exchange<never>> =>
       once(kind === "text" ? "*/*" : "application/json", {}, async (response) => ({
@@ -139,38 +140,48 @@ async function dataOf(response: Response, name: string, { kind, items }: Operati
     await response.body?.cancel();
     throw notAGateway(response, name);
   }
-  const data = response.status === 204 ? undefined : await jsonOf(response);
-  if (!isObject(data) || (items !== undefined && !Array.isArray(data[items]))) throw notAReply(response, name, data);
-  return data;
+  return fieldsOf(response.status === 204 ? undefined : await jsonOf(response), items, response, name);
 }
 
-/** The pauses between two asks if the turn has ended. */
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 5_000;
-/** The gateway waits for the turn before it answers 202. An answer within this time has not waited. */
-const PROMPT_MS = 1_000;
+const LONGEST_PAUSE_BETWEEN_ASKS_MS = 5_000;
+
+/** The least time between two calls for the reply of one turn. The second call follows the first at once. */
+const pauseBeforeAsking = (asked: number): number =>
+  asked === 0 ? 0 : Math.min(LONGEST_PAUSE_BETWEEN_ASKS_MS, 125 * 2 ** asked);
 
 /**
- * The gateway answers 202 after a while: the same call with its key then continues to wait, as long as the turn takes. If the gateway does
- * not wait, the time limit of an attempt holds for all asks together.
+ * The gateway holds a call before it answers 202: the same call with its key then continues to wait. A server that does not is asked with
+ * growing pauses, for `timeoutMs` in all.
  */
 async function untilEnded(
   request: HttpRequest,
   { timeoutMs }: Settings,
   { signal, timeoutMs: most = timeoutMs }: StartOptions,
 ): Promise<Exchange<never>> {
-  let waitedAt = performance.now();
+  let left = most;
   for (let asked = 0; ; asked += 1) {
-    const askedAt = performance.now();
+    const begin = performance.now();
     const exchange = await request.exchange();
     if (exchange.response.status !== 202) return exchange;
-    const now = performance.now();
-    if (now - askedAt >= PROMPT_MS) waitedAt = now;
-    // The second ask follows at once.
-    const ms = asked === 0 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (asked - 1));
-    if (now + ms - waitedAt > most) throw timeoutError(request.name, most);
-    await pause(ms, signal ?? undefined);
+    const ms = Math.max(0, pauseBeforeAsking(asked) - (performance.now() - begin));
+    left -= ms;
+    if (left < 0) throw unfinished(request, most, exchange.data);
+    await pause(ms, signal);
   }
+}
+
+function unfinished(
+  { name, idempotencyKey }: HttpRequest,
+  ms: number,
+  { turn_id }: { turn_id?: unknown },
+): GatewayError {
+  const error = new GatewayError("timeout", "Timeout", {
+    operation: name,
+    detail: `The turn has not ended within ${ms} ms, in which the server answered 202 without waiting. Read it with \`turns.get\`.`,
+    turnId: stringOr(turn_id, undefined),
+  });
+  error.idempotencyKey = idempotencyKey;
+  return error;
 }
 
 const bodyOf = ({ kind }: Operation, input: unknown): unknown =>

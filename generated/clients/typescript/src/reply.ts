@@ -1,5 +1,5 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/reply.ts; do not edit.
-import { GatewayError } from "./error.ts";
+import { otherAnswer } from "./error.ts";
 
 /** A reply with the request's id, under which the gateway's log and flight recorder have the call. */
 export type Received<Data> = Data extends object ? Data & { readonly requestId: string } : Data;
@@ -82,11 +82,10 @@ export function pagesOf(
     (data) => {
       const cursor = data[list.next];
       if (cursor == null) return undefined;
-      if (!seen.includes(cursor)) return pagesOf({ ...query, cursor }, list, exchange, [...seen, cursor]);
-      throw new GatewayError("not-a-gateway", "Not a gateway's answer", {
-        operation: list.operation,
-        detail: "The list repeats a cursor, so it would not end. Is this a gateway?",
-      });
+      if (typeof cursor !== "string")
+        throw otherAnswer(list.operation, `The \`${list.next}\` of the answer is not text.`);
+      if (seen.includes(cursor)) throw otherAnswer(list.operation, "The list does not end: it repeats a cursor.");
+      return pagesOf({ ...query, cursor }, list, exchange, [...seen, cursor]);
     },
   );
 }

@@ -1,9 +1,9 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/rpc-calls.ts; do not edit.
 import type { RpcMethod, RpcMethods } from "./rpc-types.ts";
 import { attempt } from "./attempts.ts";
-import { isObject, jsonOf } from "./body.ts";
+import { jsonOf } from "./body.ts";
 import { refuseUnknown } from "./call-options.ts";
-import { type GatewayError, notAGateway, notAReply, responseError, rpcError } from "./error.ts";
+import { fieldsOf, type GatewayError, notAGateway, responseError, rpcError } from "./error.ts";
 import { type Exchange, type Page, pagesOf, Reply } from "./reply.ts";
 import { isResponse, type RpcRequest, type RpcResponse, responseTo } from "./rpc-message.ts";
 import type { CallOptions, Settings, StartOptions } from "./settings.ts";
@@ -71,11 +71,8 @@ export function bindMethods(settings: Settings, methods: Record<string, Method>,
       const { responses, response } = await send(message, operation, options, signal);
       const { error, result } = responseTo(message.id, responses, operation, response?.status);
       if (error !== undefined) throw rpcError(error, operation, response?.status);
-      const items = methods[method]?.items;
-      if (!isObject(result) || (items !== undefined && !Array.isArray(result[items])))
-        throw notAReply(response, operation, result);
       return {
-        data: result,
+        data: fieldsOf(result, methods[method]?.items, response, operation),
         response: response as Response,
         requestId: response?.headers.get("x-request-id") ?? "",
       };

@@ -1,5 +1,5 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/sse.ts; do not edit.
-import { readPieces } from "./body.ts";
+import { BrokenAnswer, readPieces } from "./body.ts";
 
 /** One event of a `text/event-stream`. */
 export interface ServerEvent {
@@ -56,7 +56,7 @@ async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<stri
   }
 }
 
-const tooLarge = (): Error => new Error(`an event is larger than ${MOST_EVENT_BYTES / 1024 / 1024} MiB`);
+const tooLarge = (): Error => new BrokenAnswer(`an event is larger than ${MOST_EVENT_BYTES / 1024 / 1024} MiB`);
 
 const withinSilence = <Value>(reading: Promise<Value>): Promise<Value> => {
   let timer: ReturnType<typeof setTimeout>;

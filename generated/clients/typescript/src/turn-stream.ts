@@ -2,8 +2,8 @@
 import type { TurnEvent } from "./rest-types.ts";
 import { pause } from "./attempts.ts";
 import { isObject, stringOr } from "./body.ts";
-import { GatewayError, isWorthRetrying } from "./error.ts";
-import { readEvents } from "./sse.ts";
+import { GatewayError, isWorthRetrying, otherAnswer } from "./error.ts";
+import { readEvents, type ServerEvent } from "./sse.ts";
 
 /** Opens the stream, behind an event of a turn or from its start. */
 type Open = (from: { turnId: string; after: string } | undefined) => Promise<Response>;
@@ -32,10 +32,11 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
     for (let failed = 0; ; failed += 1) {
       let error: unknown;
       try {
-        for await (const { event, id, data } of readEvents(await this.#open(from))) {
-          const turnEvent = { event, id, data: dataOf(data) } as TurnEvent;
-          from = { turnId: turnEvent.data.turn_id, after: id };
-          failed = 0;
+        for await (const event of readEvents(await this.#open(from))) {
+          const turnEvent = eventOf(event);
+          // A server that repeats an event makes no progress.
+          if (event.id !== from?.after) failed = 0;
+          from = { turnId: turnEvent.data.turn_id, after: event.id };
           yield turnEvent;
           if (LAST_EVENTS.includes(turnEvent.event)) return;
         }
@@ -60,16 +61,15 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
       if (event === "turn.started") reply = "";
       if (event === "message.delta" || event === "message.completed") {
         // A turn that has ended is told without its pieces.
-        const text = stringOr(data.text, "");
-        reply = event === "message.delta" ? reply.slice(0, Number(data.offset) || 0) + text : text;
+        reply = event === "message.delta" ? reply.slice(0, data.offset) + data.text : data.text;
         const isBehind = given.startsWith(reply);
         const piece = reply.startsWith(given) ? reply.slice(given.length) : reply;
         if (!isBehind) given = reply;
         if (!isBehind && piece !== "") yield piece;
       }
       if (event === "turn.failed") {
-        const { name, title, detail } = (isObject(data.error) ? data.error : {}) as Record<string, unknown>;
-        throw new GatewayError(stringOr(name, "turn-failed"), stringOr(title, "Turn failed"), {
+        const { name, title, detail }: Record<string, unknown> = { ...data.error };
+        throw new GatewayError(data.error.name, stringOr(title, String(name)), {
           detail: stringOr(detail, undefined),
           turnId: data.turn_id,
         });
@@ -82,15 +82,28 @@ export class TurnStream implements AsyncIterable<TurnEvent> {
   }
 }
 
-/** The data of an event. Each names its turn. */
-function dataOf(text: string): unknown {
+/** An event of a turn, with the fields that this client reads. Throws for any other event. */
+function eventOf({ event, id, data }: ServerEvent): TurnEvent {
+  const fields = parsed(data);
+  // A lost stream is resumed with the id, in a header.
+  if (!isObject(fields) || !/^[\x20-\x7e]{0,1000}$/.test(id) || !isOfTurn(event, fields))
+    throw otherAnswer(undefined, `An event is not a turn event: ${data.slice(0, 100)}.`);
+  return { event, id, data: fields } as unknown as TurnEvent;
+}
+
+function parsed(data: string): unknown {
   try {
-    const data: unknown = JSON.parse(text);
-    if (isObject(data) && data.turn_id !== "" && typeof data.turn_id === "string") return data;
-  } catch {}
-  throw new GatewayError("not-a-gateway", "Not a gateway's answer", {
-    detail: "An event of the stream is not a turn event. Is this a gateway?",
-  });
+    return JSON.parse(data);
+  } catch {
+    throw otherAnswer(undefined, "An event is not JSON.");
+  }
+}
+
+function isOfTurn(event: string, { turn_id, text, offset, error }: Record<string, unknown>): boolean {
+  if (typeof turn_id !== "string" || ["", ".", ".."].includes(turn_id)) return false;
+  if (event === "message.delta") return typeof text === "string" && Number.isSafeInteger(offset) && Number(offset) >= 0;
+  if (event === "message.completed") return typeof text === "string";
+  return event !== "turn.failed" || (isObject(error) && typeof error.name === "string");
 }
 
 /** The gateway has answered, and would answer so again. */
