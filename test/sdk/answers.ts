@@ -38,14 +38,8 @@ export const problem = (name: string, status: number, more: object = {}): Answer
   );
 export const soon = { retry_after_ms: 1 };
 export const cut: Answer = (res) => res.destroy();
-/** The fields that an event cannot be without. */
-const FIELDS: Record<string, object> = {
-  "message.delta": { offset: 0, text: "" },
-  "message.completed": { text: "" },
-  "turn.failed": { error: { name: "turn-failed", title: "Turn failed", detail: "It failed." } },
-};
 export const event = (name: string, id: string, data: object = {}): string =>
-  `event: ${name}\nid: ${id}\ndata: ${JSON.stringify({ turn_id: turnId, ...FIELDS[name], ...data })}\n\n`;
+  `event: ${name}\nid: ${id}\ndata: ${JSON.stringify({ turn_id: turnId, ...data })}\n\n`;
 export const events =
   (end: "end" | "cut" | "open", ...chunks: string[]): Answer =>
   (res) => {

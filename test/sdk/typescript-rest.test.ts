@@ -2,8 +2,27 @@ import { describe, expect, expectTypeOf, test, vi } from "vitest";
 import { Gateway, GatewayError, type GatewayOptions } from "#generated/clients/typescript/src/index.ts";
 import { RestClient } from "#generated/clients/typescript/src/rest.ts";
 import { RpcClient } from "#generated/clients/typescript/src/rpc.ts";
-import { type Answer, answerServer, cut, event, events, json, keysOf, problem, soon, turnId } from "./answers.ts";
+import {
+  type Answer,
+  answerServer,
+  cut,
+  event as eventOf,
+  events,
+  json,
+  keysOf,
+  problem,
+  soon,
+  turnId,
+} from "./answers.ts";
 import { collect, serve } from "./serve.ts";
+
+/** The fields that an event cannot be without. */
+const FIELDS: Record<string, object> = {
+  "message.delta": { offset: 0, text: "" },
+  "message.completed": { text: "" },
+  "turn.failed": { error: { name: "turn-failed", title: "Turn failed", detail: "It failed." } },
+};
+const event = (name: string, id: string, data: object = {}): string => eventOf(name, id, { ...FIELDS[name], ...data });
 
 /** A server that answers one request after the other, each in its own way; and a client for it. */
 async function answering(answers: Answer[], options: GatewayOptions = {}) {
