@@ -54,11 +54,14 @@ export const createLogger = (options: LoggerOptions): Logger => {
   const redactor = createRedactor();
   const cut = (value: string, at: number) => redactor.text(value.slice(0, at + redactor.longest())).slice(0, at);
 
+  let lastMs = Number.NaN;
+  let lastTime = "";
   const format = (level: Level, event: string, fields: object): string => {
     const budget = { left: maxLineChars, perString: maxStringChars, cut };
     const ms = now();
     if (isPretty) return redactor.text(prettyLine({ time: localTime(ms), level, event, colour }, fields, budget));
-    const record: Record<string, unknown> = { time: new Date(ms).toISOString(), level, event };
+    if (ms !== lastMs) [lastMs, lastTime] = [ms, new Date(ms).toISOString()];
+    const record: Record<string, unknown> = { time: lastTime, level, event };
     for (const key of Object.keys(fields)) {
       const value = (fields as Record<string, unknown>)[key];
       if (value !== undefined) record[OWN.has(key) ? `_${key}` : key] = loggableMember(key, value, budget);

@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from "node:timers/promises";
 import type { BackendTurn } from "#backends/backend.ts";
 import { type Agent, labelOfModel } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
@@ -5,8 +6,10 @@ import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.t
 import { skillTools } from "#core/skills/skill-tools.ts";
 import { hasSkill } from "#core/skills/skills.ts";
 import { keepTrying } from "#core/worker.ts";
+import { GatewayError } from "#kit/errors.ts";
 import { abortSignalOf, type Stop, type StopSignal } from "#kit/stop-signal.ts";
-import type { ClaimedTurn, ToolCall, UsageRow } from "#store/store.ts";
+import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
+import type { ClaimedTurn, ToolCall, Turn, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReply } from "./live-replies.ts";
 import type { RetryBudget } from "./retry-budget.ts";
@@ -42,15 +45,20 @@ export class Attempt implements BackendTurn, RunListener {
     this.watch = parts.watches.start(agent, claimed.spentMs, stop);
   }
 
-  /** Runs the turn, and stores how that ended: its end, or that it is tried again. */
+  /** Runs the turn, and stores how that ended: its end, or that it is tried again. Never rejects. */
   async run(): Promise<void> {
     const { clock, events, live } = this.#parts;
-    const { turnId, agent, attempt, createdAt } = this.#claimed.turn;
-    events.turnStarted({ turnId, agent, attempt, queuedMs: clock.now() - createdAt });
+    const { message, turn } = this.#claimed;
+    const { turnId, agent, attempt, createdAt } = turn;
     try {
+      // Storing a large message took a while, and so will its reply.
+      if (message.text.length > IN_STRETCHES_FROM) await nextTick();
+      events.turnStarted({ turnId, agent, attempt, queuedMs: clock.now() - createdAt });
       const outcome = await runTurn(this.#agent.backend, this, this.#stop, this);
       this.watch.stop();
       await this.#storeEnd(outcome, clock.monotonic() - this.#began);
+    } catch (error) {
+      reportTrouble(this.#parts, turn, error);
     } finally {
       this.watch.stop();
       live.close(this.written);
@@ -203,6 +211,18 @@ export class Attempt implements BackendTurn, RunListener {
     return delayMs;
   }
 }
+
+/** The log's `store.failed` has the results of these. */
+const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
+
+/** The end of an attempt could not be stored. After its lease the turn runs again, and the store may be back by then. */
+export const reportTrouble = (parts: CoreParts, turn: Turn, error: unknown): void => {
+  const { name } = GatewayError.from(error);
+  if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
+  else parts.events.unexpectedError({ error, where: "runner" });
+  // A store that is away comes back, but an operator has to make room.
+  if (name === "store-full") parts.journal.turnUnkept(turn);
+};
 
 /** The wait before the next attempt; undefined after the last one, or if the backend asks for longer than the turn has left. */
 const backoffOf = ({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftMs: number): number | undefined => {

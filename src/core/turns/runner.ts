@@ -1,18 +1,13 @@
-import { setImmediate as nextTick } from "node:timers/promises";
 import type { Agent } from "#core/agents/agents.ts";
 import { createWorker, leaseOfClaims, type Worker } from "#core/worker.ts";
-import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { Stop } from "#kit/stop-signal.ts";
-import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import type { Claim, ClaimedTurn, ClaimRequest } from "#store/store.ts";
-import { Attempt, type AttemptParts } from "./attempt.ts";
+import { Attempt, type AttemptParts, reportTrouble } from "./attempt.ts";
 import { type StopReason, TurnWatches } from "./turn-watch.ts";
 
 /** Turns that are claimed in one go. */
 const CLAIMED_AT_ONCE = 64;
-/** The log's `store.failed` tells the results of these. */
-const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
 /** The time that a stop waits for a run that is about to begin; it may be meant for another node. */
 const EARLY_STOP_MS = 5_000;
 
@@ -74,7 +69,8 @@ export const createRunner = (given: Omit<AttemptParts, "watches">) => {
       const { turnId, agent } = run.claimed.turn;
       const reason = earlyStops.get(turnId);
       if (reason) run.stop.abort(reason);
-      return runClaimed(parts, run, agents.find(agent));
+      const found = agents.find(agent);
+      return found ? new Attempt(parts, run.claimed, found, run.stop).run() : returnTurn(parts, run.claimed);
     },
     giveBack: ({ stop }) => stop.abort("handed-back"),
     ended: ({ claimed }) => freePlace(claimed.turn.agent),
@@ -128,20 +124,11 @@ export type Runner = ReturnType<typeof createRunner>;
 
 const runOf = (claimed: ClaimedTurn): Run => ({ claimed, claim: claimed.claim, stop: new Stop() });
 
-const runClaimed = async (parts: AttemptParts, { claimed, stop }: Run, agent: Agent | undefined): Promise<void> => {
-  const { claim, message, turn } = claimed;
+/** The agent left the configuration after the claim. Turns that wait for it fail once no gateway has it any more. */
+const returnTurn = async (parts: AttemptParts, { claim, turn }: ClaimedTurn): Promise<void> => {
   try {
-    // To keep a large message took a while, and so will its reply.
-    if (message.text.length > IN_STRETCHES_FROM) await nextTick();
-    if (agent) await new Attempt(parts, claimed, agent, stop).run();
-    // It left the configuration meanwhile. What waits for it is given up where no gateway has it any more.
-    else await parts.store.releaseTurn(claim, { now: parts.clock.now(), delayMs: 0, usage: undefined });
+    await parts.store.releaseTurn(claim, { now: parts.clock.now(), delayMs: 0, usage: undefined });
   } catch (error) {
-    const { name } = GatewayError.from(error);
-    // Past its lease it runs again, wherever the store is by then.
-    if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
-    else parts.events.unexpectedError({ error, where: "runner" });
-    // A store that is away comes back, but room has to be made by somebody.
-    if (name === "store-full") parts.journal.turnUnkept(turn);
+    reportTrouble(parts, turn, error);
   }
 };
