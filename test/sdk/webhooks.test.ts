@@ -72,3 +72,22 @@ describe("webhooks.sign", () => {
     );
   });
 });
+
+test.each<[unknown, RegExp]>([
+  ["", /^The secret is empty/],
+  [" ", /^The secret is empty/],
+  ["whsec_", /the rest is not base64/],
+  ["whsec_***", /the rest is not base64/],
+  [["a good secret", ""], /^The secret is empty/],
+  [[], /^There is no secret to verify with/],
+  [undefined, /^A secret is text, not undefined/],
+  [null, /^A secret is text, not null/],
+])("the secret %j, with which anyone could sign, is refused", async (secret, words) => {
+  const headers = await webhooks.sign("{}", "a good secret");
+  await expect(webhooks.unwrap("{}", headers, secret as string)).rejects.toThrow(words);
+  await expect(webhooks.unwrap("{}", headers, secret as string)).rejects.toThrow(TypeError);
+  if (Array.isArray(secret)) return;
+  await expect(webhooks.sign("{}", secret as string)).rejects.toThrow(TypeError);
+  if (!String(secret).startsWith("whsec_"))
+    await expect(webhooks.sign("{}", secret as string, { scheme: "github" })).rejects.toThrow(words);
+});
