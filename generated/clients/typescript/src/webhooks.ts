@@ -20,13 +20,16 @@ const TOLERANCE_S = 300;
 
 /**
  * Verifies an announcement of the gateway and gives what it says. `body` must be the request's bytes or text as they came. With several
- * secrets one must fit, so that a secret can be changed. Throws a GatewayError, `bad-signature`, where the request is not to be trusted.
+ * secrets one must fit, so that a secret can be changed. Throws a GatewayError, `bad-signature`, if the request cannot be trusted, and a
+ * TypeError if a secret is empty or damaged.
  */
 export async function unwrap(
   body: string | Uint8Array,
   headers: HeadersLike,
   secrets: string | readonly string[],
 ): Promise<Announcement> {
+  const keys = [secrets].flat().map(keyOf);
+  if (keys.length === 0) throw new TypeError("There is no secret to verify with. Pass the secret of the channel.");
   const id = headerOf(headers, "webhook-id");
   const timestamp = headerOf(headers, "webhook-timestamp");
   const signatures = headerOf(headers, "webhook-signature").split(" ");
@@ -35,8 +38,8 @@ export async function unwrap(
       `\`webhook-timestamp\` is more than ${TOLERANCE_S} seconds from now. Is the clock right, or is it an old request?`,
     );
   const bytes = bytesOf(body);
-  for (const secret of [secrets].flat()) {
-    const expected = `v1,${base64(await hmac(keyOf(secret), `${id}.${timestamp}.`, bytes))}`;
+  for (const key of keys) {
+    const expected = `v1,${base64(await hmac(key, `${id}.${timestamp}.`, bytes))}`;
     if (signatures.some((signature) => isSame(signature, expected))) return JSON.parse(new TextDecoder().decode(bytes));
   }
   throw refusal(
@@ -51,6 +54,7 @@ export async function sign(
   { scheme = "standard-webhooks", id, timestamp = Math.floor(Date.now() / 1_000) }: SignOptions = {},
 ): Promise<Record<string, string>> {
   const bytes = bytesOf(body);
+  const plain = checked(secret);
   switch (scheme) {
     case "standard-webhooks": {
       const own = id ?? `msg_${crypto.randomUUID()}`;
@@ -58,13 +62,13 @@ export async function sign(
       return { "webhook-id": own, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,${signature}` };
     }
     case "github": {
-      const signature = `sha256=${hex(await hmac(encode(secret), "", bytes))}`;
+      const signature = `sha256=${hex(await hmac(plain, "", bytes))}`;
       return { "x-github-delivery": id ?? crypto.randomUUID(), "x-hub-signature-256": signature };
     }
     case "stripe":
-      return { "stripe-signature": `t=${timestamp},v1=${hex(await hmac(encode(secret), `${timestamp}.`, bytes))}` };
+      return { "stripe-signature": `t=${timestamp},v1=${hex(await hmac(plain, `${timestamp}.`, bytes))}` };
     case "slack": {
-      const signature = `v0=${hex(await hmac(encode(secret), `v0:${timestamp}:`, bytes))}`;
+      const signature = `v0=${hex(await hmac(plain, `v0:${timestamp}:`, bytes))}`;
       return { "x-slack-request-timestamp": String(timestamp), "x-slack-signature": signature };
     }
     default:
@@ -87,8 +91,24 @@ const encode = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().enco
 const bytesOf = (body: string | Uint8Array): Uint8Array => (typeof body === "string" ? encode(body) : body);
 
 /** The key of a Standard Webhooks secret: after `whsec_` its bytes in base64, otherwise the bytes of the text. */
-const keyOf = (secret: string): Uint8Array<ArrayBuffer> =>
-  secret.startsWith("whsec_") ? Uint8Array.from(atob(secret.slice(6)), (char) => char.charCodeAt(0)) : encode(secret);
+function keyOf(secret: string): Uint8Array<ArrayBuffer> {
+  const plain = checked(secret);
+  if (!secret.startsWith("whsec_")) return plain;
+  const text = secret.slice(6).replace(/=+$/, "");
+  if (!/^[A-Za-z0-9+/]{2,}$/.test(text) || text.length % 4 === 1)
+    throw new TypeError(
+      "The secret begins with `whsec_`, and the rest is not base64. Pass the whole secret, as it was shown.",
+    );
+  return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+}
+
+/** Refuses an empty secret: anyone could sign with it. */
+function checked(secret: unknown): Uint8Array<ArrayBuffer> {
+  if (typeof secret !== "string")
+    throw new TypeError(`A secret is text, not ${secret === null ? "null" : typeof secret}.`);
+  if (secret.trim() === "") throw new TypeError("The secret is empty. Pass the whole secret, as it was shown.");
+  return encode(secret);
+}
 
 async function hmac(key: Uint8Array<ArrayBuffer>, prefix: string, body: Uint8Array): Promise<Uint8Array> {
   const algorithm = { name: "HMAC", hash: "SHA-256" };
