@@ -2,10 +2,12 @@ import type { Stream } from "#store/rules/records.ts";
 
 /** Entries that are packed together. */
 const CHUNK = 32;
+/** The newest entries are not packed: most journals never have more. */
+const UNPACKED = 512;
 
 /**
- * Numbered entries in an array, of which the oldest are packed, and go. To the garbage collector a text is one object, not hundreds, and it walks
- * through all that is kept while callers wait.
+ * Numbered entries in an array. The oldest of a long one are packed: to the garbage collector a text is one object, not hundreds, and it walks
+ * through all that is stored while callers wait.
  */
 export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   readonly #weigh: ((entry: E, by: 1 | -1) => void) | undefined;
@@ -29,7 +31,7 @@ export class ArrayStream<E extends { seq: number }> implements Stream<E> {
       this.#newest.push(entry);
       this.#weigh?.(entry, 1);
     }
-    while (this.#newest.length >= 2 * CHUNK) this.#chunks.push(JSON.stringify(this.#newest.splice(0, CHUNK)));
+    while (this.#newest.length >= UNPACKED + CHUNK) this.#chunks.push(JSON.stringify(this.#newest.splice(0, CHUNK)));
   }
 
   after(seq: number, limit: number): E[] {

@@ -8,8 +8,13 @@ const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
 type Given = { now: number; caller: string; body: Buffer | undefined; keepBody: boolean };
 
 /** A request as the flight recorder keeps it. To be made after authentication only, except for a refused request. */
-export const createDelivery = (call: WireCall, caller: string, body: Buffer | undefined): Delivery => {
-  const { req, requestId, operation, path, parts } = call;
+export const createDelivery = (
+  call: WireCall,
+  caller: string,
+  body: Buffer | undefined,
+  operation = call.operation,
+): Delivery => {
+  const { req, requestId, path, parts } = call;
   const request = {
     requestId,
     operation,

@@ -121,6 +121,6 @@ class HttpExchange implements RpcExchange {
 
   delivery(operation: string, entry: string | undefined): ReturnType<RpcExchange["delivery"]> {
     const body = entry === undefined ? this.#raw : Buffer.from(entry);
-    return { ...createDelivery(this.outcome, this.caller.name, body), operation };
+    return createDelivery(this.outcome, this.caller.name, body, operation);
   }
 }
