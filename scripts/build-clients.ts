@@ -10,7 +10,7 @@ const FROM = "generated/clients/typescript";
 const TO = "dist/clients/typescript";
 const entries = ["index", "rest", "rpc", "webhooks"].map((name) => join(FROM, "src", `${name}.ts`));
 
-const declare = (): void => {
+function declare(): void {
   const program = ts.createProgram(entries, {
     declaration: true,
     emitDeclarationOnly: true,
@@ -28,7 +28,7 @@ const declare = (): void => {
   });
   const found = [...ts.getPreEmitDiagnostics(program), ...program.emit().diagnostics];
   if (found.length > 0) throw new Error(ts.formatDiagnostics(found, host));
-};
+}
 const host: ts.FormatDiagnosticsHost = {
   getCanonicalFileName: (name) => name,
   getCurrentDirectory: () => process.cwd(),

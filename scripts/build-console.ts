@@ -25,16 +25,17 @@ const icons: Plugin = {
 };
 
 /** The shapes of an SVG file: `[tag, attributes]` each. */
-const shapesIn = (svg: string): [string, Record<string, string>][] =>
-  [...svg.slice(svg.indexOf(">", svg.indexOf("<svg")) + 1).matchAll(/<(\w+)([^>]*?)\/>/g)].map(
+function shapesIn(svg: string): [string, Record<string, string>][] {
+  return [...svg.slice(svg.indexOf(">", svg.indexOf("<svg")) + 1).matchAll(/<(\w+)([^>]*?)\/>/g)].map(
     ([, tag = "", text = ""]) => [
       tag,
       Object.fromEntries([...text.matchAll(/([\w-]+)="([^"]*)"/g)].map(([, name = "", value = ""]) => [name, value])),
     ],
   );
+}
 
 /** Builds the console's pages into `folder`: hashed assets, the page that loads them, and both again in compressed form. */
-export const buildConsole = async (folder: string): Promise<void> => {
+export async function buildConsole(folder: string): Promise<void> {
   const assets = join(folder, "assets");
   const { metafile } = await build({
     entryPoints: [join(SOURCE, "main.tsx")],
@@ -72,11 +73,11 @@ export const buildConsole = async (folder: string): Promise<void> => {
   await writeFile(join(folder, "index.html"), page.replace("<!-- assets -->", head.join("\n    ")));
   const names = (await readdir(assets)).map((name) => join(assets, name));
   await Promise.all([join(folder, "index.html"), ...names].map(compress));
-};
+}
 
-const compress = async (file: string): Promise<void> => {
+async function compress(file: string): Promise<void> {
   const bytes = await readFile(file);
   const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
   await writeFile(`${file}.br`, brotliCompressSync(bytes, { params }));
   await writeFile(`${file}.gz`, gzipSync(bytes, { level: 9 }));
-};
+}

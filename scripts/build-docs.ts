@@ -11,7 +11,7 @@ import { readContract } from "./generate/contract.ts";
  * Builds the documentation into `folder`. The site needs no server: a browser can open its files. A gateway serves the overview at `/docs`,
  * beside the folder that the links lead into: it has a copy for this. Texts are there compressed, too.
  */
-export const buildDocs = async (folder: string): Promise<Site> => {
+export async function buildDocs(folder: string): Promise<Site> {
   const site: Site = { ...buildSite(readContract("specs")), "site.js": await scriptOf("scripts/docs/assets/site.ts") };
   const broken = brokenLinks(site);
   if (broken.length > 0) throw new Error(`${broken.join("\n")}\nMend the links of docs/, then run: npm run docs`);
@@ -23,9 +23,9 @@ export const buildDocs = async (folder: string): Promise<Site> => {
     if (typeof content === "string") await writeFile(`${file}.gz`, gzipSync(content, { level: 9 }));
   }
   return site;
-};
+}
 
-const scriptOf = async (entry: string): Promise<string> => {
+async function scriptOf(entry: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entry],
     bundle: true,
@@ -39,4 +39,4 @@ const scriptOf = async (entry: string): Promise<string> => {
   });
   const licence = readFileSync("node_modules/minisearch/LICENSE.txt", "utf8").trim().split("\n")[0];
   return `/* Contains MiniSearch, ${licence}. */\n${outputFiles[0]?.text}`;
-};
+}

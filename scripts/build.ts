@@ -22,10 +22,10 @@ writeFiles(generateCode("specs"), "generated");
 const began = new Date();
 /** Where the build is made before it takes the place of the one before. */
 const next = join(DIST, `next-${process.pid}`);
-const filesIn = async (folder: string): Promise<string[]> => {
+async function filesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true, recursive: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-};
+}
 
 /** The time for which a gateway of the build before still finds the files that it loads late. A build for others (`--clean`) keeps no older file. */
 const KEPT_MS = process.argv.includes("--clean") ? 0 : 24 * 3_600_000;
@@ -34,7 +34,7 @@ const KEPT_MS = process.argv.includes("--clean") ? 0 : 24 * 3_600_000;
 const CLIENTS = join(DIST, "clients", sep);
 
 /** Puts the new build in the place of the old one, file by file: whoever starts meanwhile finds one or the other, whole. */
-const replace = async (): Promise<void> => {
+async function replace(): Promise<void> {
   const built = (await filesIn(next)).map((file) => file.slice(next.length + 1));
   // A chunk is named after its content, so main.js comes last. A built file gets the time at which its sources were read.
   const inOrder = built.sort((one, other) => Number(one === "main.js") - Number(other === "main.js"));
@@ -49,9 +49,9 @@ const replace = async (): Promise<void> => {
     const { mtimeMs } = await stat(old).catch(() => ({ mtimeMs: Infinity }));
     if (mtimeMs < began.getTime() - KEPT_MS) await rm(old, { force: true });
   }
-};
+}
 
-const make = async (): Promise<void> => {
+async function make(): Promise<void> {
   // Our own code in one bundle; packages stay packages, so that `npm audit` and patches see them. What is loaded late (Express, the
   // specs, drivers) becomes a chunk of its own.
   await build({
@@ -69,7 +69,7 @@ const make = async (): Promise<void> => {
   });
   await buildConsole(join(next, "console"));
   await buildDocs(join(next, "docs"));
-};
+}
 
 try {
   await make();

@@ -25,7 +25,7 @@ type Step = (typeof steps)[number];
 const failed: string[] = [];
 const rows: string[] = [];
 
-const run = async ({ name, run, mend }: Step, isShownLater = false): Promise<void> => {
+async function run({ name, run, mend }: Step, isShownLater = false): Promise<void> {
   console.log(`\n▸ ${name}: ${run}`);
   const began = performance.now();
   const child = spawn(run, { shell: true, stdio: isShownLater ? ["inherit", "pipe", "pipe"] : "inherit" });
@@ -36,7 +36,7 @@ const run = async ({ name, run, mend }: Step, isShownLater = false): Promise<voi
   rows.push(`  ${status === 0 ? "ok    " : "FAILED"}  ${seconds.padStart(6)} s  ${name}`);
   if (status !== 0) failed.push(`${name}: ${mend}`);
   if (isShownLater) later.push(Buffer.concat(output));
-};
+}
 
 const later: Buffer[] = [];
 for (const step of steps.filter(({ name }) => !AT_ONCE.includes(name))) await run(step);

@@ -10,10 +10,13 @@ const pages = [
   "generated/README.md",
 ].filter((name) => name.endsWith(".md"));
 
-const textOf = (page: string): string => readFileSync(page, "utf8").replaceAll(/^```[\s\S]*?^```$/gm, "");
+function textOf(page: string): string {
+  return readFileSync(page, "utf8").replaceAll(/^```[\s\S]*?^```$/gm, "");
+}
 
-const anchorsOf = (page: string): Set<string> =>
-  new Set([...textOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading as string)));
+function anchorsOf(page: string): Set<string> {
+  return new Set([...textOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading as string)));
+}
 
 const broken: string[] = [];
 for (const page of pages) {

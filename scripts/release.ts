@@ -16,10 +16,11 @@ version yet: with NPM_TOKEN to the registry of npm's configuration, with PYPI_TO
 --dry-run reports what would be published where, and contacts no registry.
 `;
 
-const npm = (...args: string[]): boolean =>
-  spawnSync("npm", ["run", "--silent", ...args], { stdio: "inherit" }).status === 0;
+function npm(...args: string[]): boolean {
+  return spawnSync("npm", ["run", "--silent", ...args], { stdio: "inherit" }).status === 0;
+}
 
-const prepare = (version: string): void => {
+function prepare(version: string): void {
   const present = versionIn(".");
   const refusal = refusalOf(version, present);
   if (refusal !== undefined) throw new Error(refusal);
@@ -38,18 +39,18 @@ Next:
   git commit --all --message "Release ${version}"
   git tag v${version}
   npm run release -- publish`);
-};
+}
 
-const publishAll = async (isDry: boolean): Promise<void> => {
+async function publishAll(isDry: boolean): Promise<void> {
   try {
     await publish(".", isDry, (line) => console.log(printable(line)));
   } catch (error) {
     console.error(printable((error as Error).message));
     process.exitCode = 1;
   }
-};
+}
 
-const run = async (): Promise<void> => {
+async function run(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { help: { type: "boolean", default: false }, "dry-run": { type: "boolean", default: false } },
@@ -63,7 +64,7 @@ const run = async (): Promise<void> => {
   else if (word === "publish") await publishAll(isDry);
   else if (isDry) throw new Error("Only `publish` has a dry run.");
   else prepare(word);
-};
+}
 
 await run().catch((error: Error) => {
   console.error(`${error.message}\n\n${HELP}`);

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { filesBelow, type Import, importsOf, root } from "#test/harness/imports.ts";
 
-const isOurs = ({ to }: Import): boolean => /^(src|generated|specs|test|scripts)\//.test(to);
+function isOurs({ to }: Import): boolean {
+  return /^(src|generated|specs|test|scripts)\//.test(to);
+}
 
 const EVENTS = "src/observe/events.ts";
 const STORE = "src/store/store.ts";
@@ -70,8 +72,9 @@ const ROOMS: Record<string, { may: string[]; types?: string[] }> = {
   },
 };
 
-const allows = (rules: string[], path: string): boolean =>
-  rules.some((rule) => path === rule || (rule.endsWith("/") && path.startsWith(rule)));
+function allows(rules: string[], path: string): boolean {
+  return rules.some((rule) => path === rule || (rule.endsWith("/") && path.startsWith(rule)));
+}
 
 describe("the house", () => {
   const sources = filesBelow("src");
@@ -133,6 +136,15 @@ describe("the house", () => {
   it("no import climbs more than one folder", () => {
     const climbing = sources.filter((file) => /from "\.\.\/\.\.\//.test(readFileSync(join(root, file), "utf8")));
     expect(climbing).toEqual([]);
+  });
+
+  it("functions are declared, so that outlines, stack traces and tools see their names", () => {
+    const arrow = /^(?:export )?const (\w+) = (?:async )?(?:<.*>)?\((?:[^()]|\([^()]*\))*\)(?:: [^=]+)? =>/gm;
+    const files = ["src", "scripts", "test"].flatMap(filesBelow).filter((file) => /\.tsx?$/.test(file));
+    const found = files.flatMap((file) =>
+      [...readFileSync(join(root, file), "utf8").matchAll(arrow)].map(([, name]) => `${file}: ${name}`),
+    );
+    expect(found).toEqual([]);
   });
 
   it("core and kit read no clock and set no timer of their own", () => {

@@ -8,15 +8,17 @@ import { importsOf, root } from "#test/harness/imports.ts";
 import { openSocket } from "./wire/ws/socket.ts";
 
 const page = readFileSync(join(root, "docs/architecture.md"), "utf8");
-const sectionOf = (title: string): string => {
+function sectionOf(title: string): string {
   const [, after = ""] = page.split(`## ${title}\n`);
   return after.split("\n## ")[0] as string;
-};
-const filesIn = (text: string): string[] =>
-  [...text.matchAll(/`((?:wire|handlers|core|store|backends)\/[\w/-]+)`/g)].map(([, file]) => `src/${file}.ts`);
+}
+function filesIn(text: string): string[] {
+  return [...text.matchAll(/`((?:wire|handlers|core|store|backends)\/[\w/-]+)`/g)].map(([, file]) => `src/${file}.ts`);
+}
 /** The rows of a table, each of which begins with a file. */
-const walkOf = (title: string): string[] =>
-  filesIn([...sectionOf(title).matchAll(/^\| \d+ \| (`[^`]+`)/gm)].map(([, file]) => file).join("\n"));
+function walkOf(title: string): string[] {
+  return filesIn([...sectionOf(title).matchAll(/^\| \d+ \| (`[^`]+`)/gm)].map(([, file]) => file).join("\n"));
+}
 const beside = filesIn(sectionOf("Beside the walks"));
 /** A reader opens these rooms for what a name promises, and not to follow a call. */
 const TOOLS = /^src\/(kit|observe|gateway|store\/(local|memory|usage-counts)|config)\b/;
@@ -30,13 +32,13 @@ afterAll(async () => {
   await gateway[Symbol.asyncDispose]();
 });
 
-const send = async (): Promise<void> => {
+async function send(): Promise<void> {
   const { turnId } = await socket.call<{ turnId: string }>("agent.sendMessage", {
     agentName: "main",
     message: "Hello",
   });
   await socket.pushed("turn.completed", (push) => push.turnId === turnId);
-};
+}
 
 const WALKS: [title: string, call: () => Promise<unknown>][] = [
   ["A message over REST", () => gateway.rest.call("chat.send", { body: { message: "Hello" } })],
@@ -45,7 +47,7 @@ const WALKS: [title: string, call: () => Promise<unknown>][] = [
 ];
 
 /** The sources of which a function runs meanwhile. */
-const executed = async (call: () => Promise<unknown>): Promise<string[]> => {
+async function executed(call: () => Promise<unknown>): Promise<string[]> {
   const session = new Session();
   session.connect();
   await session.post("Profiler.enable");
@@ -59,7 +61,7 @@ const executed = async (call: () => Promise<unknown>): Promise<string[]> => {
     .filter(({ url }) => !url.includes("/node_modules/"))
     .map(({ url }) => url.slice(url.indexOf("/src/") + 1))
     .filter((file) => file.startsWith("src/"));
-};
+}
 
 it.each(WALKS)("%s walks through the files that the page shows, and at most twelve", async (title, call) => {
   const walk = walkOf(title);
@@ -71,8 +73,9 @@ it.each(WALKS)("%s walks through the files that the page shows, and at most twel
   expect(files.filter((file) => !isShown(file, walk))).toEqual([]);
 });
 
-const isShown = (file: string, walk: readonly string[]): boolean =>
-  walk.includes(file) || beside.includes(file) || TOOLS.test(file);
+function isShown(file: string, walk: readonly string[]): boolean {
+  return walk.includes(file) || beside.includes(file) || TOOLS.test(file);
+}
 
 it.each(WALKS)("%s never turns back to the wire", (title) => {
   const walk = walkOf(title);

@@ -20,14 +20,16 @@ Compares the contract of specs/ with that of the last release, in specs/released
 
 const FILES = ["openapi", "openrpc", "pushes"] as const;
 
-const whole = ({ document, components }: Bundle): JsonObject => ({ ...document, components });
+function whole({ document, components }: Bundle): JsonObject {
+  return { ...document, components };
+}
 
-const presentContract = (folder: string): Contract => {
+function presentContract(folder: string): Contract {
   const { openapi, openrpc, asyncapi } = readContract(folder);
   return { openapi: whole(openapi), openrpc: whole(openrpc), pushes: whole(asyncapi) };
-};
+}
 
-const releasedContract = (folder: string): Contract => {
+function releasedContract(folder: string): Contract {
   const read = (name: string): JsonObject => {
     const file = join(folder, `${name}.json`);
     try {
@@ -39,10 +41,10 @@ const releasedContract = (folder: string): Contract => {
     }
   };
   return { openapi: read("openapi"), openrpc: read("openrpc"), pushes: read("pushes") };
-};
+}
 
 /** The changes, grouped by the side that they affect. */
-const told = (changes: readonly Change[]): string => {
+function told(changes: readonly Change[]): string {
   const byWho = new Map<string, string[]>();
   for (const { who, where, what, breaks } of changes)
     byWho.set(who, [
@@ -50,22 +52,22 @@ const told = (changes: readonly Change[]): string => {
       `  ${breaks ? "breaks" : "note  "}  ${where === "" ? "" : `${where}: `}${what}`,
     ]);
   return [...byWho].map(([who, lines]) => `${who}\n${[...new Set(lines)].join("\n")}`).join("\n");
-};
+}
 
 /** The standard output and error of a command. */
 type Out = { print: (text: string) => void; complain: (text: string) => void };
 
 /** Runs the command with its arguments, and returns its exit code. */
-export const contractDiff = (args: readonly string[], out: Out): number => {
+export function contractDiff(args: readonly string[], out: Out): number {
   try {
     return run(args, out);
   } catch (error) {
     out.complain(`${(error as Error).message}\n\n${HELP}`);
     return 2;
   }
-};
+}
 
-const run = (args: readonly string[], { print, complain }: Out): number => {
+function run(args: readonly string[], { print, complain }: Out): number {
   const text = { type: "string" } as const;
   const flag = { type: "boolean", default: false } as const;
   const options = { all: flag, renew: flag, help: flag, specs: text, released: text };
@@ -94,4 +96,4 @@ const run = (args: readonly string[], { print, complain }: Out): number => {
     `\n${breaking.length} breaking changes. Restore the old form, or add the new form next to it and mark the old one \`deprecated\`. If a change must break callers, release a new major version: npm run contract:diff -- --renew.`,
   );
   return 1;
-};
+}

@@ -15,22 +15,24 @@ export function compareContracts(before: Contract, after: Contract): Change[] {
   return changes.sort((one, other) => Number(other.breaks) - Number(one.breaks));
 }
 
-const shapesOf = (document: JsonObject): JsonObject => object(object(document.components).schemas);
+function shapesOf(document: JsonObject): JsonObject {
+  return object(object(document.components).schemas);
+}
 
-const resolve = (node: Json | undefined, document: JsonObject): JsonObject => {
+function resolve(node: Json | undefined, document: JsonObject): JsonObject {
   const [, home = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(text(object(node).$ref)) ?? [];
   return home === "" ? object(node) : resolve(object(object(document.components)[home])[name], document);
-};
+}
 
 type Reporter = { changes: Change[]; report: (breaks: boolean, where: string, what: string) => void };
-const reporter = (who: string): Reporter => {
+function reporter(who: string): Reporter {
   const changes: Change[] = [];
   return { changes, report: (breaks, where, what) => changes.push({ breaks, who, where, what }) };
-};
+}
 
 /** The operations of a document by their place, with the parameters of their path. */
-const operationsOf = (document: JsonObject): Map<string, JsonObject> =>
-  new Map(
+function operationsOf(document: JsonObject): Map<string, JsonObject> {
+  return new Map(
     Object.entries(object(document.paths)).flatMap(([path, item]) =>
       Object.entries(object(item)).flatMap(([method, operation]): [string, JsonObject][] =>
         object(operation).responses === undefined
@@ -47,6 +49,7 @@ const operationsOf = (document: JsonObject): Map<string, JsonObject> =>
       ),
     ),
   );
+}
 
 function comparePaths(before: JsonObject, after: JsonObject): Change[] {
   const now = operationsOf(after);
@@ -74,20 +77,21 @@ function comparePaths(before: JsonObject, after: JsonObject): Change[] {
 type Sided = [operation: JsonObject, document: JsonObject];
 type ReportChange = Reporter["report"];
 
-const compareShapes = (
+function compareShapes(
   before: [Json | undefined, JsonObject],
   after: [Json | undefined, JsonObject],
   direction: Direction,
   where: string,
   report: ReportChange,
-) =>
-  compareSchemas(
+) {
+  return compareSchemas(
     { schema: before[0], shapes: shapesOf(before[1]) },
     { schema: after[0], shapes: shapesOf(after[1]) },
     direction,
     where,
     report,
   );
+}
 
 function compareParameters(before: Sided, after: Sided, report: ReportChange): void {
   const parametersOf = ([operation, document]: Sided) =>

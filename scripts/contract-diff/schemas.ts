@@ -75,20 +75,22 @@ function variantsOf({ schema, shapes }: Side): Map<string, Variant> {
   return found;
 }
 
-const typesOf = (values: Json[] | undefined): string => (values === undefined ? "anything" : typeof values[0]);
+function typesOf(values: Json[] | undefined): string {
+  return values === undefined ? "anything" : typeof values[0];
+}
 
 /** `object`, with the constants of its fields where it has some: `object event="turn.started"`. */
-const objectKey = (schema: JsonObject, shapes: JsonObject): string => {
+function objectKey(schema: JsonObject, shapes: JsonObject): string {
   const constants = Object.entries(object(schema.properties)).flatMap(([name, property]) => {
     const shape = shapeOf(property);
     const { const: only } = object(shape === undefined ? property : shapes[shape]);
     return only === undefined ? [] : [` ${name}=${JSON.stringify(only)}`];
   });
   return `object${constants.join("")}`;
-};
+}
 
-const wordOf = (key: string): string =>
-  key === "null"
+function wordOf(key: string): string {
+  return key === "null"
     ? "null"
     : key.startsWith("object")
       ? `an ${key}`
@@ -97,6 +99,7 @@ const wordOf = (key: string): string =>
         : key === "anything"
           ? "anything"
           : `a ${key}`;
+}
 
 type Sided = [variant: Variant, shapes: JsonObject];
 

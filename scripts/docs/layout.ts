@@ -15,7 +15,7 @@ const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%230B6F66'/%3E%3Cpath d='M4 8h8M8 4v8' stroke='white' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E";
 
 /** One page of the site: it needs no script, loads nothing from elsewhere, and works from a file. */
-export const layout = ({ page, rendered, navigation, version }: Parts): string => {
+export function layout({ page, rendered, navigation, version }: Parts): string {
   const title = page.name === "index" ? "Agent Gateway" : `${page.title} · Agent Gateway`;
   const all = navigation.flatMap(({ pages }) => pages);
   const at = all.findIndex(({ name }) => name === page.name);
@@ -54,28 +54,29 @@ ${contentsOf(rendered.headings)}
 </body>
 </html>
 `;
-};
+}
 
-const groupOf = ({ title, pages }: Navigation[number], here: string): string =>
-  `<b>${escapeHtml(title)}</b>
+function groupOf({ title, pages }: Navigation[number], here: string): string {
+  return `<b>${escapeHtml(title)}</b>
 <ul>${pages
     .map(({ name, title }) => {
       const mark = name === here ? ' aria-current="page"' : "";
       return `<li><a href="${name}.html"${mark}>${escapeHtml(title)}</a></li>`;
     })
     .join("")}</ul>`;
+}
 
-const stepOf = (rel: "prev" | "next", page: { name: string; title: string } | undefined): string => {
+function stepOf(rel: "prev" | "next", page: { name: string; title: string } | undefined): string {
   if (page === undefined) return "";
   return `<a rel="${rel}" href="${page.name}.html">${rel === "prev" ? "← " : ""}${escapeHtml(page.title)}${rel === "next" ? " →" : ""}</a>`;
-};
+}
 
 /** The headings of a page, for those who know what they look for. Pages with few go without. */
-const contentsOf = (headings: readonly Heading[]): string => {
+function contentsOf(headings: readonly Heading[]): string {
   const shown = headings.filter(({ depth }) => depth === 2 || depth === 3);
   if (shown.length < 3) return "";
   const items = shown.map(
     ({ depth, id, text }) => `<li class="at-${depth}"><a href="#${escapeHtml(id)}">${escapeHtml(text)}</a></li>`,
   );
   return `<nav class="contents" aria-label="On this page"><b>On this page</b><ul>${items.join("")}</ul></nav>`;
-};
+}

@@ -1,7 +1,7 @@
 import type { Site } from "./site.ts";
 
 /** The links of a site that lead nowhere: to a file that is not there, or to a place that its page does not have. */
-export const brokenLinks = (site: Site): string[] => {
+export function brokenLinks(site: Site): string[] {
   const pages = Object.entries(site).filter(([path]) => path.endsWith(".html"));
   const places = new Map(
     pages.map(([path, html]) => [path, new Set([...String(html).matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))]),
@@ -16,4 +16,4 @@ export const brokenLinks = (site: Site): string[] => {
       return [`${path}: ${target} has no place #${anchor}`];
     }),
   );
-};
+}

@@ -24,27 +24,33 @@ export type Rendered = { html: string; headings: Heading[]; parts: Part[] };
 
 type Tabs = { type: "tabs"; raw: string; blocks: Tokens.Code[] };
 
-const cell = (tag: string, html: string): string => `<${tag}>${html}</${tag}>`;
+function cell(tag: string, html: string): string {
+  return `<${tag}>${html}</${tag}>`;
+}
 
-export const escapeHtml = (text: string): string =>
-  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+export function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+}
 
 /** A heading as it is linked to. */
-export const anchorOf = (heading: string): string =>
-  heading
+export function anchorOf(heading: string): string {
+  return heading
     .toLowerCase()
     .replaceAll(/[^\w\- ]/g, "")
     .replaceAll(" ", "-");
+}
 
 const OWN_ID = /\s*\{#([^}]+)\}\s*$/;
 /** The text without the addresses of its headings, which only the site reads. */
-export const withoutIds = (markdown: string): string => markdown.replaceAll(/^(#+ .*?)\s*\{#[^}\n]+\}$/gm, "$1");
+export function withoutIds(markdown: string): string {
+  return markdown.replaceAll(/^(#+ .*?)\s*\{#[^}\n]+\}$/gm, "$1");
+}
 
 /**
  * A page as HTML. `linkOf` says where a link leads on the site; undefined: nowhere, so its words stay without the link. Code of a section
  * that has a heading `Examples` stands beside its words.
  */
-export const render = (markdown: string, linkOf: (href: string) => string | undefined): Rendered => {
+export function render(markdown: string, linkOf: (href: string) => string | undefined): Rendered {
   const headings: Heading[] = [];
   const parts: Part[] = [];
   const ids = new Map<string, number>();
@@ -114,15 +120,15 @@ export const render = (markdown: string, linkOf: (href: string) => string | unde
   // The parts were found before the headings had their addresses: both are in the order of the page.
   const places = headings.filter(({ depth }) => depth < 4);
   return { html, headings, parts: parts.map((part, n) => ({ ...part, id: places[n]?.id ?? "" })) };
-};
+}
 
-const tabNameOf = (token: Token): string | undefined => {
+function tabNameOf(token: Token): string | undefined {
   const name = token.type === "code" ? (token as Tokens.Code).lang?.split(" ")[1] : undefined;
   return name !== undefined && TABS.includes(name) ? name : undefined;
-};
+}
 
 /** The tokens, with neighbouring blocks of code that name a tab as one. */
-const withTabs = (tokens: Token[]): Token[] => {
+function withTabs(tokens: Token[]): Token[] {
   const found: Token[] = [];
   for (const token of tokens) {
     const last = found.at(-1) as Tabs | undefined;
@@ -134,10 +140,10 @@ const withTabs = (tokens: Token[]): Token[] => {
     else found.push({ type: "tabs", raw: "", blocks: [token as Tokens.Code] } satisfies Tabs);
   }
   return found;
-};
+}
 
 /** The page in its sections: a heading of the third level begins one, and its examples are apart. */
-const sectionsOf = (tokens: Token[]): { words: Token[]; code: Token[] }[] => {
+function sectionsOf(tokens: Token[]): { words: Token[]; code: Token[] }[] {
   const sections = [{ words: [] as Token[], code: [] as Token[] }];
   let isCode = false;
   for (const token of tokens) {
@@ -150,9 +156,9 @@ const sectionsOf = (tokens: Token[]): { words: Token[]; code: Token[] }[] => {
     (sections.at(-1) as (typeof sections)[number])[isCode ? "code" : "words"].push(token);
   }
   return sections;
-};
+}
 
-const collectParts = (tokens: Token[], parts: Part[]): void => {
+function collectParts(tokens: Token[], parts: Part[]): void {
   for (const token of tokens) {
     if (token.type === "heading" && token.depth < 4) {
       parts.push({ id: "", title: token.text.replace(OWN_ID, "").replaceAll("`", ""), text: "" });
@@ -161,13 +167,13 @@ const collectParts = (tokens: Token[], parts: Part[]): void => {
       part.text += ` ${token.type === "code" ? token.text : token.raw.replaceAll(/[`*|#]|\]\([^)]*\)|\[/g, " ")}`;
     }
   }
-};
+}
 
-const codeOf = ({ text, lang = "" }: Pick<Tokens.Code, "text" | "lang">): string => {
+function codeOf({ text, lang = "" }: Pick<Tokens.Code, "text" | "lang">): string {
   const [language = "", name = ""] = lang.split(" ");
   const isKnown = hljs.getLanguage(language) !== undefined;
   const html = isKnown ? hljs.highlight(text, { language, ignoreIllegals: true }).value : escapeHtml(text);
   // A block may be named after the file that it is.
   const title = /\.\w+$/.test(name) ? `<figcaption>${escapeHtml(name)}</figcaption>` : "";
   return `<figure class="block">${title}<pre tabindex="0"><code>${html}</code></pre></figure>\n`;
-};
+}

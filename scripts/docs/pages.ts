@@ -1,7 +1,9 @@
 /** A page of the site: from a file of the project, or written from the contract. */
 export type PageGroup = { title: string; pages: { name: string; source?: string; title?: string }[] };
 
-const guide = (name: string, title?: string) => ({ name, source: `docs/${name}.md`, ...(title && { title }) });
+function guide(name: string, title?: string) {
+  return { name, source: `docs/${name}.md`, ...(title && { title }) };
+}
 
 /** The pages in the order of the navigation. */
 export const GROUPS: readonly PageGroup[] = [

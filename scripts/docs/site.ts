@@ -16,7 +16,7 @@ type Place = { page: string; on: string; group: string };
 type Page = { name: string; title: string; about: string; markdown: string; source: string | undefined };
 
 /** The whole site but its script: pages as HTML and as Markdown, pictures, and what search and language models read. */
-export const buildSite = (contract: Contract): Site => {
+export function buildSite(contract: Contract): Site {
   const written = referencePages(contract);
   const version = text(object(contract.openapi.document.info).version);
   const groups = GROUPS.map(({ title, pages }) => ({ title, pages: pages.map((page) => readPage(page, written)) }));
@@ -43,7 +43,7 @@ export const buildSite = (contract: Contract): Site => {
   site["llms.txt"] = linksForModels(groups);
   site["llms-full.txt"] = pages.map(({ name }) => site[`${name}.md`]).join("\n\n---\n\n");
   return site;
-};
+}
 
 const NO_PAGE = `# ${MISSING.title}
 
@@ -54,64 +54,62 @@ const IMAGES = "docs/images";
 /** The frame of a page, its text, and then calls with the rules for narrow, wide and printed pages. */
 const STYLES = ["frame.css", "prose.css", "calls.css"];
 
-const readPage = (
-  { name, source, title: short }: PageGroup["pages"][number],
-  written: Record<string, string>,
-): Page => {
+function readPage({ name, source, title: short }: PageGroup["pages"][number], written: Record<string, string>): Page {
   const markdown = source === undefined ? (written[name] as string) : readFileSync(source, "utf8");
   const [, title = name] = /^# (.+)$/m.exec(markdown) ?? [];
   return { name, title: short ?? title, about: firstSentence(markdown), markdown, source };
-};
+}
 
 /** The first sentence below the title, without its marks. */
-const firstSentence = (markdown: string): string => {
+function firstSentence(markdown: string): string {
   const [, paragraph = ""] = /^# .+\n+(?:<!--[\s\S]*?-->\n+)?([^#\n][\s\S]*?)(?:\n\n|$)/m.exec(markdown) ?? [];
   const plain = paragraph.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/[`*]/g, "");
   return (/^[\s\S]*?[.:](?=\s|$)/.exec(plain)?.[0] ?? plain).replaceAll(/\s+/g, " ").replace(/:$/, ".");
-};
+}
 
 /** The file of the project that a link of a page leads to, and its anchor. */
-const targetOf = (href: string, source: string): { file: string; anchor: string } => {
+function targetOf(href: string, source: string): { file: string; anchor: string } {
   const [path = "", anchor = ""] = href.split("#");
   return { file: path === "" ? source : normalize(join(dirname(source), path)), anchor };
-};
+}
 
 /** Where a link leads on the site; undefined where it leads to a file of the project that is no page. */
-const linkOf = (href: string, { source }: Page, names: ReadonlyMap<string, string>): string | undefined => {
+function linkOf(href: string, { source }: Page, names: ReadonlyMap<string, string>): string | undefined {
   if (/^[a-z]+:/.test(href) || href.startsWith("#") || source === undefined) return href;
   const { file, anchor } = targetOf(href, source);
   if (file.startsWith(`${IMAGES}/`)) return `images/${basename(file)}`;
   const name = names.get(file);
   return name === undefined ? undefined : `${name}.html${anchor === "" ? "" : `#${anchor}`}`;
-};
+}
 
 /** A page as Markdown, its links leading to the other pages' Markdown. */
-const asMarkdown = (page: Page, names: ReadonlyMap<string, string>): string => {
+function asMarkdown(page: Page, names: ReadonlyMap<string, string>): string {
   const linked = page.markdown.replaceAll(/(?<!`)\]\(([^)\s]+)\)/g, (whole, href: string) => {
     const to = linkOf(href, page, names);
     return to === undefined ? whole : `](${to.replace(/^([\w.-]+)\.html/, "$1.md")})`;
   });
   return `${withoutIds(linked).trimEnd()}\n`;
-};
+}
 
 /** The weight of a result: guides rank before the reference, and the project's own pages last. */
 const GROUP_WEIGHTS: Record<string, number> = { Reference: 0.3, "The project": 0.05 };
 const PAGE_WEIGHTS: Record<string, number> = { index: 0.5, cli: 0.6 };
 /** A shape of the contract, by its address. */
 const SHAPE = /^(http|rpc|push)-/;
-const weightOf = ({ page, id, group }: Part & Place): number =>
-  SHAPE.test(id) ? 0.1 : (PAGE_WEIGHTS[page] ?? GROUP_WEIGHTS[group] ?? 1);
+function weightOf({ page, id, group }: Part & Place): number {
+  return SHAPE.test(id) ? 0.1 : (PAGE_WEIGHTS[page] ?? GROUP_WEIGHTS[group] ?? 1);
+}
 
 const WORDS = { guide: 4_000, other: 600 };
 /** A section as the search reads it: its address, its titles, the beginning of its text, and its weight. */
-const indexed = (part: Part & Place): Row => {
+function indexed(part: Part & Place): Row {
   const words = part.text.replaceAll(/\s+/g, " ").trim();
   const length = part.group in GROUP_WEIGHTS ? WORDS.other : WORDS.guide;
   return [`${part.page}.html#${part.id}`, part.title, part.on, words.slice(0, length), weightOf(part)];
-};
+}
 
-const linksForModels = (groups: readonly { title: string; pages: readonly Page[] }[]): string =>
-  `# Agent Gateway
+function linksForModels(groups: readonly { title: string; pages: readonly Page[] }[]): string {
+  return `# Agent Gateway
 
 > The door between other systems and conversational agents: REST, JSON-RPC 2.0 and webhooks over one contract, in one small process.
 
@@ -124,3 +122,4 @@ ${groups
   )
   .join("\n\n")}
 `;
+}

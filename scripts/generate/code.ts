@@ -7,12 +7,16 @@ import type { Output } from "./output.ts";
 import { configValidators, httpValidators, rpcValidators, socketCallValidators } from "./surfaces.ts";
 
 /** The machine code of generated/, with its types: quick to make, so that every build makes it. */
-export const generateCode = (folder: string): Output => compile(readContract(folder));
+export function generateCode(folder: string): Output {
+  return compile(readContract(folder));
+}
 
 /** Machine code is not committed: `npm run generate` writes it, and so does every build. */
-export const isCommitted = (path: string): boolean => !path.endsWith(".js");
+export function isCommitted(path: string): boolean {
+  return !path.endsWith(".js");
+}
 
-export const compile = (contract: Contract): Output => {
+export function compile(contract: Contract): Output {
   const { openapi, openrpc, asyncapi, config, operations, methods, socketCalls } = contract;
   return {
     ...httpValidators(openapi.components.schemas ?? {}, operations),
@@ -21,7 +25,7 @@ export const compile = (contract: Contract): Output => {
     ...configValidators(configShapes(config), configRoot),
     ...copiedValidators(),
   };
-};
+}
 
 /** Code that does not depend on the specs. Its imports of generated files become relative; validators stay plain JavaScript. */
 function copiedValidators(): Output {
@@ -37,7 +41,8 @@ function copiedValidators(): Output {
   return output;
 }
 
-const toJavaScript = (source: string): string =>
-  ts.transpileModule(source, {
+function toJavaScript(source: string): string {
+  return ts.transpileModule(source, {
     compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, newLine: ts.NewLineKind.LineFeed },
   }).outputText;
+}

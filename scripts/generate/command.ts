@@ -9,7 +9,7 @@ import { SpecError } from "./spec-files.ts";
 /**
  * Writes generated/ from specs/, and returns the exit code. With --check it writes nothing, and fails if a committed file differs.
  */
-export const generateCommand = async (args: readonly string[], complain: (text: string) => void): Promise<number> => {
+export async function generateCommand(args: readonly string[], complain: (text: string) => void): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -37,7 +37,7 @@ export const generateCommand = async (args: readonly string[], complain: (text: 
     complain(error.message);
   }
   return 1;
-};
+}
 
 function write(output: Output, folder: string): void {
   for (const path of filesIn(folder)) if (output[path] === undefined) rmSync(join(folder, path));

@@ -7,10 +7,12 @@ import { printShapes, withWritten } from "./types.ts";
 const rootShape = "Root";
 
 /** The shapes of the configuration; the whole of it is one of them. */
-export const configShapes = ({ document, components }: Bundle): JsonObject => ({
-  ...components.schemas,
-  [rootShape]: document,
-});
+export function configShapes({ document, components }: Bundle): JsonObject {
+  return {
+    ...components.schemas,
+    [rootShape]: document,
+  };
+}
 
 export const configRoot = rootShape;
 

@@ -163,12 +163,20 @@ export function configurationSections(root: JsonObject): Section[] {
   }
 }
 
-const aboutOf = (about: string): string => about.replace(RESTART, "").trim();
-const nameOf = (ref: string): string => texts([ref.split("/").at(-1) ?? ""])[0] ?? "";
-const joined = (types: readonly string[]): string => [...new Set(types)].join(" or ");
+function aboutOf(about: string): string {
+  return about.replace(RESTART, "").trim();
+}
+function nameOf(ref: string): string {
+  return texts([ref.split("/").at(-1) ?? ""])[0] ?? "";
+}
+function joined(types: readonly string[]): string {
+  return [...new Set(types)].join(" or ");
+}
 
 /** A value as JSON5, on one line, as code. */
-const code = (value: Json): string => `\`${json5(value)}\``;
+function code(value: Json): string {
+  return `\`${json5(value)}\``;
+}
 function json5(value: Json | undefined): string {
   if (Array.isArray(value)) return `[${value.map(json5).join(", ")}]`;
   if (!isObject(value)) return JSON.stringify(value);
@@ -212,7 +220,9 @@ ${sections.map(({ title }) => `- [${headingOf(title)}](#${anchor(title)})`).join
 ${tables.join("\n")}`;
 }
 
-export const headingOf = (title: string): string => title.replace(/^\S+/, "`$&`").replace(/(?<=type )\S+$/, "`$&`");
+export function headingOf(title: string): string {
+  return title.replace(/^\S+/, "`$&`").replace(/(?<=type )\S+$/, "`$&`");
+}
 
 const INTRO = `# Configuration
 

@@ -38,7 +38,8 @@ export function readErrors(specs: SpecFiles): ErrorRows {
   return rows;
 }
 
-export const printErrors = (rows: ErrorRows): string => `${header("errors.yaml")}
+export function printErrors(rows: ErrorRows): string {
+  return `${header("errors.yaml")}
 /** Every error the gateway can answer with. The code is for JSON-RPC, null where the error cannot happen there. */
 export const errors = {
 ${Object.entries(rows)
@@ -56,3 +57,4 @@ ${Object.entries(rows)
 
 export type ErrorName = keyof typeof errors;
 `;
+}

@@ -49,9 +49,15 @@ export async function generate(folder: string): Promise<Output> {
 }
 
 /** The pages of docs/ that are written from the specs. */
-export const generatePages = (folder: string): Output => ({
-  "configuration.md": printConfiguration(configSchema(bundle(openSpecs(folder), "config.schema.yaml", "schema"))),
-});
+export function generatePages(folder: string): Output {
+  return {
+    "configuration.md": printConfiguration(configSchema(bundle(openSpecs(folder), "config.schema.yaml", "schema"))),
+  };
+}
 
-const whole = ({ document, components }: Bundle): JsonObject => ({ ...document, components });
-const printJson = (value: JsonObject): string => `${JSON.stringify(value, null, 2)}\n`;
+function whole({ document, components }: Bundle): JsonObject {
+  return { ...document, components };
+}
+function printJson(value: JsonObject): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}

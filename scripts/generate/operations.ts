@@ -31,7 +31,9 @@ export type Operation = {
 
 const surfaces = ["rest", "openai", "hooks", "public"];
 /** Their errors are told by status, as on every surface, but in the shape that clients of OpenAI read. */
-const plainErrors = (surface: Operation["surface"], status: number) => surface === "openai" && status >= 400;
+function plainErrors(surface: Operation["surface"], status: number) {
+  return surface === "openai" && status >= 400;
+}
 const scopes = ["chat", "admin", "console"];
 const bodyLimits = ["restBody", "webhookBody"];
 const eventStream = "text/event-stream";

@@ -10,9 +10,12 @@ export type Push = { name: string; summary: string; payload: JsonObject };
 /** The prefix of shapes that are no push: the params of a call that only a WebSocket takes, or its result. */
 const CALL = "rpc.";
 
-export const readPushes = (bundle: Bundle): Push[] => readMessages(bundle).filter(({ name }) => !name.startsWith(CALL));
-export const readSocketCalls = (bundle: Bundle): Push[] =>
-  readMessages(bundle).filter(({ name }) => name.startsWith(CALL));
+export function readPushes(bundle: Bundle): Push[] {
+  return readMessages(bundle).filter(({ name }) => !name.startsWith(CALL));
+}
+export function readSocketCalls(bundle: Bundle): Push[] {
+  return readMessages(bundle).filter(({ name }) => name.startsWith(CALL));
+}
 
 function readMessages({ document }: Bundle): Push[] {
   const pushes: Push[] = [];

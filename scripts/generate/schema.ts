@@ -7,12 +7,15 @@ export type Schema = JsonObject | boolean;
 const shapePrefix = "#/components/schemas/";
 
 /** The name of the shared shape that a schema refers to, if it does. */
-export const shapeOf = (schema: Json | undefined): string | undefined =>
-  isObject(schema) && typeof schema.$ref === "string" && schema.$ref.startsWith(shapePrefix)
+export function shapeOf(schema: Json | undefined): string | undefined {
+  return isObject(schema) && typeof schema.$ref === "string" && schema.$ref.startsWith(shapePrefix)
     ? schema.$ref.slice(shapePrefix.length)
     : undefined;
+}
 
-export const refTo = (shape: string): JsonObject => ({ $ref: `${shapePrefix}${shape}` });
+export function refTo(shape: string): JsonObject {
+  return { $ref: `${shapePrefix}${shape}` };
+}
 
 /** Says the same of every schema inside one, from the inside out; what holds no schema is left as it is. */
 export function mapSchema(schema: Json, change: (schema: JsonObject) => JsonObject): Json {

@@ -6,11 +6,15 @@ import { isObject, type Json } from "./json.ts";
 /** A place in the specs: a file, relative to their folder, and a JSON pointer into it. */
 export type Place = { file: string; pointer: string };
 
-export const show = ({ file, pointer }: Place): string => `specs/${file}#${pointer}`;
-export const inside = ({ file, pointer }: Place, key: string | number): Place => ({
-  file,
-  pointer: `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`,
-});
+export function show({ file, pointer }: Place): string {
+  return `specs/${file}#${pointer}`;
+}
+export function inside({ file, pointer }: Place, key: string | number): Place {
+  return {
+    file,
+    pointer: `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`,
+  };
+}
 
 /** A fault in the specs, with the place to mend. */
 export class SpecError extends Error {

@@ -11,10 +11,10 @@ const HOT = new Set(["chat.send"]);
 
 const asReceived = { defaults: true, all: false };
 
-const print = (name: string, spec: string, shapes: JsonObject, parts: Part[]): Output => {
+function print(name: string, spec: string, shapes: JsonObject, parts: Part[]): Output {
   const { js, dts } = printValidators(header(spec), shapes, parts);
   return { [`validators/${name}.js`]: js, [`validators/${name}.d.ts`]: dts };
-};
+}
 
 export function httpValidators(shapes: JsonObject, operations: Operation[]): Output {
   const bodies = (mine: Operation[]): Part["exports"] => [
@@ -34,8 +34,8 @@ export function httpValidators(shapes: JsonObject, operations: Operation[]): Out
   };
 }
 
-export const rpcValidators = (shapes: JsonObject, methods: Method[]): Output =>
-  print("rpc", "openrpc.json", shapes, [
+export function rpcValidators(shapes: JsonObject, methods: Method[]): Output {
+  return print("rpc", "openrpc.json", shapes, [
     {
       ...asReceived,
       known: true,
@@ -48,10 +48,11 @@ export const rpcValidators = (shapes: JsonObject, methods: Method[]): Output =>
       ],
     },
   ]);
+}
 
 /** The calls that only a WebSocket takes. */
-export const socketCallValidators = (shapes: JsonObject, calls: Push[]): Output =>
-  print("socket-calls", "pushes.yaml", shapes, [
+export function socketCallValidators(shapes: JsonObject, calls: Push[]): Output {
+  return print("socket-calls", "pushes.yaml", shapes, [
     {
       defaults: false,
       all: false,
@@ -65,6 +66,7 @@ export const socketCallValidators = (shapes: JsonObject, calls: Push[]): Output 
       ],
     },
   ]);
+}
 
 /** One validator for the whole, and one for each kind of thing that a person gives names to: `Agent` is `agent`. */
 export function configValidators(shapes: JsonObject, root: string): Output {

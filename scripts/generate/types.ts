@@ -13,12 +13,14 @@ async function printTypes(document: JsonObject): Promise<string> {
 }
 
 /** An OpenAPI document that holds shapes alone, for contracts that are not HTTP. */
-export const printShapes = (shapes: JsonObject): Promise<string> =>
-  printTypes({ openapi: "3.1.0", info: { title: "", version: "" }, paths: {}, components: { schemas: shapes } });
+export function printShapes(shapes: JsonObject): Promise<string> {
+  return printTypes({ openapi: "3.1.0", info: { title: "", version: "" }, paths: {}, components: { schemas: shapes } });
+}
 
 /** `export type Turn = components["schemas"]["Turn"]` for each shape, so that code can name them. */
-export const printAliases = (names: string[]): string =>
-  names.map((name) => `export type ${aliasOf(name)} = components["schemas"][${literal(name)}];`).join("\n");
+export function printAliases(names: string[]): string {
+  return names.map((name) => `export type ${aliasOf(name)} = components["schemas"][${literal(name)}];`).join("\n");
+}
 
 const reserved = ["components", "operations", "paths", "webhooks"];
 
@@ -48,11 +50,14 @@ const plainTypes: Record<string, string> = {
 };
 
 /** The shape that a caller writes in the place of another, which has defaults. */
-export const sentName = (shape: string): string => `${shape}Sent`;
+export function sentName(shape: string): string {
+  return `${shape}Sent`;
+}
 
 /** The shapes that a caller writes in another way than a handler sees them. */
-export const sentShapes = ({ components }: Bundle): Set<string> =>
-  withWritten(components.schemas ?? {}, sentName).differ;
+export function sentShapes({ components }: Bundle): Set<string> {
+  return withWritten(components.schemas ?? {}, sentName).differ;
+}
 
 /** Types of REST and webhooks. What has a default is present; it may be left out in `…Sent`, which is what requests hold. */
 export async function restTypes({ document, components }: Bundle): Promise<string> {
@@ -73,20 +78,21 @@ export async function restTypes({ document, components }: Bundle): Promise<strin
 }
 
 /** Every media type of every request's body. */
-const bodiesOf = (document: JsonObject): JsonObject[] =>
-  Object.values(object(document.paths))
+function bodiesOf(document: JsonObject): JsonObject[] {
+  return Object.values(object(document.paths))
     .flatMap((item) => Object.values(object(item)))
     .flatMap((operation) => Object.values(object(object(object(operation).requestBody).content)))
     .filter(isObject);
+}
 
 /** Constants tell the members of a union apart; the keyword would make openapi-typescript write them a second time. */
-const withoutDiscriminators = (node: Json): Json => {
+function withoutDiscriminators(node: Json): Json {
   if (Array.isArray(node)) return node.map(withoutDiscriminators);
   if (!isObject(node)) return node;
   const { discriminator, ...rest } = node;
   const isKeyword = isObject(discriminator) && typeof discriminator.propertyName === "string";
   return mapValues(isKeyword ? rest : node, withoutDiscriminators);
-};
+}
 
 /**
  * Adds to the shapes that hold a default a twin without it: how a person writes the value, before defaults are
@@ -108,10 +114,13 @@ export function withWritten(shapes: JsonObject, twin: (name: string) => string) 
   return { shapes: { ...shapes, ...twins }, differ, written };
 }
 
-const hasDefault = (schema: Json): boolean => isObject(schema) && "default" in schema;
+function hasDefault(schema: Json): boolean {
+  return isObject(schema) && "default" in schema;
+}
 
 /** An interface with one line for each name. */
-export const printMap = (name: string, entries: Record<string, string>): string =>
-  `export interface ${name} {\n${Object.entries(entries)
+export function printMap(name: string, entries: Record<string, string>): string {
+  return `export interface ${name} {\n${Object.entries(entries)
     .map(([entry, type]) => `  ${key(entry)}: ${type};`)
     .join("\n")}\n}`;
+}

@@ -113,7 +113,9 @@ function nameKnown(ajv: Ajv2020): void {
   rule.error = { ...rule.error, message: "must NOT have additional properties", params };
 }
 
-const idOf = (shape: string): string => `shape:${shape}`;
+function idOf(shape: string): string {
+  return `shape:${shape}`;
+}
 
 function compile(ajv: Ajv2020, id: string): void {
   try {
@@ -124,7 +126,7 @@ function compile(ajv: Ajv2020, id: string): void {
 }
 
 /** The schema as Ajv gets it: references by its ids, without the keywords that only people and other tools read. */
-const forAjv = (schema: Schema, isShape: boolean): Schema => {
+function forAjv(schema: Schema, isShape: boolean): Schema {
   const seen = mapSchema(schema, (inner) => {
     const { discriminator, ...rest } = inner;
     const shape = shapeOf(rest);
@@ -136,7 +138,7 @@ const forAjv = (schema: Schema, isShape: boolean): Schema => {
   if (!isShape || typeof seen === "boolean") return seen;
   const { default: _, ...rest } = seen; // It holds where the shape is used, and is written there.
   return rest;
-};
+}
 
 /** A member of a choice that does not match in the end may already have filled in its defaults. */
 function refuseDefaultsInChoices(shapes: JsonObject): void {
@@ -159,13 +161,14 @@ function refuseDefaultsInChoices(shapes: JsonObject): void {
  * Ajv counts the characters of each text to its end, however short it has to be, and copies the faults found so far for each part that has
  * more: a stranger's body of a megabyte makes everybody wait for both.
  */
-const quick = (code: string): string =>
-  code
+function quick(code: string): string {
+  return code
     .replace(/^const func\d+ = require\("ajv\/dist\/runtime\/ucs2length"\)\.default;\n/gm, "")
     .replace(/\bfunc\d+\((\w+)\) ([<>]) (\d+)/g, (_all, text, sign, limit) =>
       sign === ">" ? `isLonger(${text}, ${limit})` : `isShorter(${text}, ${limit})`,
     )
     .replace(/\bvErrors === null \? (\w+\.errors) : vErrors\.concat\(\1\)/g, "join(vErrors, $1)");
+}
 
 /** Ajv's standalone code asks for its helpers by `require`, in modules too. */
 function withoutRequire(code: string): string {

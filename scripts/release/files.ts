@@ -17,30 +17,33 @@ const CHANGELOG = "CHANGELOG.md";
 const UNRELEASED = "## Unreleased\n";
 
 /** The parts of a version that are compared. */
-const partsOf = (version: string): number[] | undefined =>
-  /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/.exec(version)?.slice(1).map(Number);
+function partsOf(version: string): number[] | undefined {
+  return /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/.exec(version)?.slice(1).map(Number);
+}
 
 /** The reason why a version cannot follow another one; undefined where it can. */
-export const refusalOf = (next: string, present: string): string | undefined => {
+export function refusalOf(next: string, present: string): string | undefined {
   const [wanted, had] = [partsOf(next), partsOf(present)];
   if (!wanted) return `${next} is no version: give three numbers, for example 1.2.0.`;
   const differs = wanted.findIndex((part, n) => part !== had?.[n]);
   if (differs < 0 || (wanted[differs] as number) < (had?.[differs] ?? 0))
     return `${next} does not follow ${present}, which is the version now.`;
   return undefined;
-};
+}
 
 /** True if a release may take something away that clients use: a new major version, and a new minor one before 1.0.0. */
-export const mayBreak = (next: string, present: string): boolean => {
+export function mayBreak(next: string, present: string): boolean {
   const [major, minor] = partsOf(next) ?? [];
   const [hadMajor, hadMinor] = partsOf(present) ?? [];
   return major !== hadMajor || (major === 0 && minor !== hadMinor);
-};
+}
 
-export const versionIn = (root: string): string => JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
+export function versionIn(root: string): string {
+  return JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
+}
 
 /** Writes the version into every file that names it, and gives the changes so far its heading. Either all files are written or none. */
-export const writeVersion = (root: string, version: string, day: string): string[] => {
+export function writeVersion(root: string, version: string, day: string): string[] {
   const texts = new Map<string, string>();
   const textOf = (file: string) => texts.get(file) ?? readFileSync(join(root, file), "utf8");
   for (const [file, place] of PLACES) {
@@ -57,4 +60,4 @@ export const writeVersion = (root: string, version: string, day: string): string
   texts.set(CHANGELOG, `${before}${UNRELEASED}\n## ${version} - ${day}\n${changes}`);
   for (const [file, text] of texts) writeFileSync(join(root, file), text);
   return [...texts.keys()];
-};
+}

@@ -2,10 +2,12 @@ import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { outputOf, ProgramFailed, registryAddress } from "./programs.ts";
 
-const scopeOf = (name: string): string | undefined => /^@[^/]+(?=\/)/.exec(name)?.[0];
+function scopeOf(name: string): string | undefined {
+  return /^@[^/]+(?=\/)/.exec(name)?.[0];
+}
 
 /** The registry that npm's configuration names for a package. */
-export const npmRegistryOf = async (name: string, cwd: string): Promise<URL> => {
+export async function npmRegistryOf(name: string, cwd: string): Promise<URL> {
   const scope = scopeOf(name);
   for (const key of scope ? [`${scope}:registry`, "registry"] : ["registry"]) {
     const text = (await outputOf("npm", ["config", "get", key], { cwd })).trim();
@@ -15,13 +17,13 @@ export const npmRegistryOf = async (name: string, cwd: string): Promise<URL> => 
     return url;
   }
   throw new Error("npm's `registry` is not set.");
-};
+}
 
 /**
  * Copies the files of the gateway's package, built before, into `folder`. The copy's package.json is not private: `private` stops an `npm publish`
  * in a clone, which would skip this script's checks.
  */
-export const copyPackage = async (root: string, folder: string): Promise<void> => {
+export async function copyPackage(root: string, folder: string): Promise<void> {
   const packed = await outputOf("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], { cwd: root });
   for (const { path } of JSON.parse(packed)[0].files as { path: string }[]) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
@@ -29,10 +31,10 @@ export const copyPackage = async (root: string, folder: string): Promise<void> =
   }
   const { private: _, ...manifest } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
   await writeFile(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-};
+}
 
 /** Publishes the package in `folder`; false if the registry has its version already. `scratch` is a folder that only this user can read. */
-export const publishToNpm = async (folder: string, registry: URL, scratch: string): Promise<boolean> => {
+export async function publishToNpm(folder: string, registry: URL, scratch: string): Promise<boolean> {
   const { name, version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
   const scope = scopeOf(name);
   const userconfig = join(scratch, "npmrc");
@@ -53,4 +55,4 @@ export const publishToNpm = async (folder: string, registry: URL, scratch: strin
   }
   await npm("publish", folder, "--ignore-scripts", "--access", "public");
   return true;
-};
+}

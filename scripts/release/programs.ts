@@ -20,11 +20,11 @@ export class ProgramFailed extends Error {
 }
 
 /** The standard output of a program. Its environment has no token other than `token`, and its arguments never have one. */
-export const outputOf = async (
+export async function outputOf(
   program: string,
   args: string[],
   { cwd, token }: { cwd: string; token?: Token },
-): Promise<string> => {
+): Promise<string> {
   const env: NodeJS.ProcessEnv = { ...process.env, npm_config_update_notifier: "false" };
   for (const name of TOKENS) if (name !== token) delete env[name];
   const limits = { timeout: PROGRAM_MS, maxBuffer: OUTPUT_BYTES };
@@ -36,10 +36,10 @@ export const outputOf = async (
     const { stdout = "", stderr = "", message } = error as Error & { stdout?: string; stderr?: string };
     throw new ProgramFailed([program, ...args].join(" "), stdout, stderr || stdout || message);
   }
-};
+}
 
 /** The address of a registry, if a token may be sent to it. `source` names the setting that has the address. */
-export const registryAddress = (text: string, source: string): URL => {
+export function registryAddress(text: string, source: string): URL {
   if (!URL.canParse(text)) throw new Error(`${source} is not an address.`);
   const url = new URL(text);
   if (url.username !== "" || url.password !== "")
@@ -48,4 +48,4 @@ export const registryAddress = (text: string, source: string): URL => {
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback))
     throw new Error(`${source} is ${url.origin}, which would get the token in clear text. Use https.`);
   return url;
-};
+}

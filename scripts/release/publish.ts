@@ -23,7 +23,7 @@ interface Package {
  * Publishes the gateway and its clients, each if its token is set and its registry does not have its version. A dry run reports what would be published
  * and contacts no registry.
  */
-export const publish = async (root: string, isDry: boolean, print: (line: string) => void): Promise<void> => {
+export async function publish(root: string, isDry: boolean, print: (line: string) => void): Promise<void> {
   const packages = await packagesOf(root);
   const mayPublish = packages.filter(({ token }) => isSet(token));
   for (const { name, version, token, registry } of packages) {
@@ -47,10 +47,10 @@ export const publish = async (root: string, isDry: boolean, print: (line: string
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
-};
+}
 
 /** A text for the terminal: without tokens, and without control characters of a registry. */
-export const printable = (text: string): string => {
+export function printable(text: string): string {
   let result = text.replace(/[^\P{Cc}\n]/gu, "");
   for (const name of TOKENS) {
     const token = process.env[name];
@@ -58,15 +58,15 @@ export const printable = (text: string): string => {
     if (token) result = result.replaceAll(token, `$${name}`).replaceAll(encoded, `$${name}`);
   }
   return result;
-};
+}
 
-const isSet = (name: Token): boolean => {
+function isSet(name: Token): boolean {
   const token = process.env[name] ?? "";
   if (!/^[!-~]*$/.test(token)) throw new Error(`${name} has characters that no token has, for example a space.`);
   return token !== "";
-};
+}
 
-const packagesOf = async (root: string): Promise<Package[]> => {
+async function packagesOf(root: string): Promise<Package[]> {
   const read = (path: string) => readFileSync(join(root, path), "utf8");
   const gateway = JSON.parse(read("package.json"));
   const typescript = JSON.parse(read(`generated/${TYPESCRIPT}/package.json`));
@@ -101,10 +101,10 @@ const packagesOf = async (root: string): Promise<Package[]> => {
       publish: (registry) => publishToPypi(join(root, "dist", PYTHON), registry, join(root, "generated", PYTHON)),
     },
   ];
-};
+}
 
 /** A release is published from its commit, as it is tagged. */
-const checkTree = async (root: string, packages: Package[]): Promise<void> => {
+async function checkTree(root: string, packages: Package[]): Promise<void> {
   const version = versionIn(root);
   const git = (...args: string[]) => outputOf("git", args, { cwd: root });
   if ((await git("status", "--porcelain")) !== "")
@@ -117,4 +117,4 @@ const checkTree = async (root: string, packages: Package[]): Promise<void> => {
   for (const other of packages)
     if (other.version !== version)
       throw new Error(`${other.name} has the version ${other.version}, not ${version}. Run \`npm run generate\`.`);
-};
+}

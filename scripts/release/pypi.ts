@@ -8,10 +8,12 @@ const UPLOAD_MS = 5 * 60_000;
 const ANSWER_CHARACTERS = 4_000;
 
 /** The upload API's address: `$PYPI_URL`, or that of PyPI. */
-export const pypiAddress = (): URL => registryAddress(process.env.PYPI_URL || PYPI, "`PYPI_URL`");
+export function pypiAddress(): URL {
+  return registryAddress(process.env.PYPI_URL || PYPI, "`PYPI_URL`");
+}
 
 /** Uploads the files in `folder` by PyPI's upload API; false if the registry has all of them already. `sources` has the package's build_backend.py. */
-export const publishToPypi = async (folder: string, url: URL, sources: string): Promise<boolean> => {
+export async function publishToPypi(folder: string, url: URL, sources: string): Promise<boolean> {
   const names = (await readdir(folder)).sort();
   if (names.length === 0)
     throw new Error("The package for Python is not built: python3 is missing. Install it and run this again.");
@@ -19,10 +21,10 @@ export const publishToPypi = async (folder: string, url: URL, sources: string): 
   let isNew = false;
   for (const name of names) isNew = (await upload(join(folder, name), name, metadata, url)) || isNew;
   return isNew;
-};
+}
 
 /** The fields of the package's metadata, by the names that the upload API has for them. */
-const metadataOf = async (sources: string): Promise<[string, string][]> => {
+async function metadataOf(sources: string): Promise<[string, string][]> {
   const code = "import build_backend; print(build_backend.METADATA)";
   const text = await outputOf("python3", ["-B", "-c", code], { cwd: sources });
   const fields = [...text.matchAll(/^([\w-]+): (.*)$/gm)].map(([, key = "", value = ""]): [string, string] => [
@@ -30,9 +32,9 @@ const metadataOf = async (sources: string): Promise<[string, string][]> => {
     value,
   ]);
   return [...fields, ["description", await readFile(join(sources, "README.md"), "utf8")]];
-};
+}
 
-const upload = async (path: string, name: string, metadata: [string, string][], url: URL): Promise<boolean> => {
+async function upload(path: string, name: string, metadata: [string, string][], url: URL): Promise<boolean> {
   const content = await readFile(path);
   const isWheel = name.endsWith(".whl");
   const form = new FormData();
@@ -55,10 +57,10 @@ const upload = async (path: string, name: string, metadata: [string, string][], 
   // PyPI answers 400 for a file that it has with other bytes, others answer 409.
   if (answer.status === 409 || (answer.status === 400 && /already exist/i.test(answer.text))) return false;
   throw new Error(`${url.host} refused ${name}: ${answer.status} ${answer.text}`);
-};
+}
 
 /** Follows no redirect: the token would go along. */
-const post = async (url: URL, body: FormData): Promise<{ ok: boolean; status: number; text: string }> => {
+async function post(url: URL, body: FormData): Promise<{ ok: boolean; status: number; text: string }> {
   const authorization = `Basic ${Buffer.from(`__token__:${process.env.PYPI_TOKEN}`).toString("base64")}`;
   const signal = AbortSignal.timeout(UPLOAD_MS);
   const response = await fetch(url, { method: "POST", headers: { authorization }, body, redirect: "manual", signal });
@@ -78,4 +80,4 @@ const post = async (url: URL, body: FormData): Promise<{ ok: boolean; status: nu
       .replace(/\s+/g, " ")
       .trim(),
   };
-};
+}

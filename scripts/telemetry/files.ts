@@ -9,24 +9,27 @@ export const RULES = "docs/deploy/prometheus-alerts.yaml";
 export const PAGE = "docs/operations.md";
 
 /** The files that tell tools and people of the metrics, made from what the registry has. */
-export const telemetryFiles = (metrics: readonly Metric[]): Record<string, string> => ({
-  [DASHBOARD]: `${JSON.stringify(dashboard(metrics), null, 2)}\n`,
-  [RULES]: rules(),
-  [PAGE]: readFileSync(PAGE, "utf8").replace(
-    /(<!-- alerts -->\n)[\s\S]*?(<!-- end of alerts -->)/,
-    (_, begin: string, end: string) => `${begin}\n${alertTable()}\n\n${end}`,
-  ),
-});
+export function telemetryFiles(metrics: readonly Metric[]): Record<string, string> {
+  return {
+    [DASHBOARD]: `${JSON.stringify(dashboard(metrics), null, 2)}\n`,
+    [RULES]: rules(),
+    [PAGE]: readFileSync(PAGE, "utf8").replace(
+      /(<!-- alerts -->\n)[\s\S]*?(<!-- end of alerts -->)/,
+      (_, begin: string, end: string) => `${begin}\n${alertTable()}\n\n${end}`,
+    ),
+  };
+}
 
 /** Every metric of the registry that an expression names. */
-export const metricsIn = (expr: string, metrics: readonly Metric[]): Metric[] =>
-  metrics.filter(({ name }) => new RegExp(`\\b${name}(?:_bucket|_sum|_count)?\\b`).test(expr));
+export function metricsIn(expr: string, metrics: readonly Metric[]): Metric[] {
+  return metrics.filter(({ name }) => new RegExp(`\\b${name}(?:_bucket|_sum|_count)?\\b`).test(expr));
+}
 
 const SOURCE = { type: "prometheus", uid: "$source" };
 const OF = 'job=~"$job", instance=~"$instance"';
 const [COLUMNS, WIDTH, HEIGHT] = [24, 8, 8];
 
-const dashboard = (metrics: readonly Metric[]): object => {
+function dashboard(metrics: readonly Metric[]): object {
   const panels: object[] = [];
   let y = 0;
   for (const row of ROWS) {
@@ -63,39 +66,43 @@ const dashboard = (metrics: readonly Metric[]): object => {
     },
     panels,
   };
-};
+}
 
-const variable = (name: string, query: string): object => ({
-  name,
-  type: "query",
-  datasource: SOURCE,
-  query: { query, refId: name },
-  refresh: 2,
-  multi: true,
-  includeAll: true,
-  current: { text: "All", value: "$__all" },
-});
+function variable(name: string, query: string): object {
+  return {
+    name,
+    type: "query",
+    datasource: SOURCE,
+    query: { query, refId: name },
+    refresh: 2,
+    multi: true,
+    includeAll: true,
+    current: { text: "All", value: "$__all" },
+  };
+}
 
-const graph = (
+function graph(
   { title, unit = "short", lines }: Panel,
   id: number,
   gridPos: object,
   metrics: readonly Metric[],
-): object => ({
-  ...{ id, type: "timeseries", title, description: metricsIn(lines[0]?.[0] ?? "", metrics)[0]?.help ?? "", gridPos },
-  datasource: SOURCE,
-  fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
-  options: { legend: { displayMode: "list", placement: "bottom" }, tooltip: { mode: "multi", sort: "desc" } },
-  targets: lines.map(([expr, legendFormat], at) => ({
-    refId: String.fromCharCode("A".charCodeAt(0) + at),
+): object {
+  return {
+    ...{ id, type: "timeseries", title, description: metricsIn(lines[0]?.[0] ?? "", metrics)[0]?.help ?? "", gridPos },
     datasource: SOURCE,
-    expr: expr.replaceAll("$of", OF),
-    legendFormat,
-  })),
-});
+    fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
+    options: { legend: { displayMode: "list", placement: "bottom" }, tooltip: { mode: "multi", sort: "desc" } },
+    targets: lines.map(([expr, legendFormat], at) => ({
+      refId: String.fromCharCode("A".charCodeAt(0) + at),
+      datasource: SOURCE,
+      expr: expr.replaceAll("$of", OF),
+      legendFormat,
+    })),
+  };
+}
 
-const rules = (): string =>
-  `# Alerts for Prometheus, with the job's name \`agent-gateway\`. docs/operations.md says what to do about each.\n${stringify(
+function rules(): string {
+  return `# Alerts for Prometheus, with the job's name \`agent-gateway\`. docs/operations.md says what to do about each.\n${stringify(
     {
       groups: [
         {
@@ -112,13 +119,17 @@ const rules = (): string =>
     },
     { lineWidth: 0 },
   )}`;
+}
 
 /** Without the addresses of links, which lead nowhere from a message. */
-const plain = (markdown: string): string => markdown.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1").replaceAll("`", "");
+function plain(markdown: string): string {
+  return markdown.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1").replaceAll("`", "");
+}
 
-const alertTable = (): string =>
-  [
+function alertTable(): string {
+  return [
     "| alert | it means | what to do |",
     "|---|---|---|",
     ...ALERTS.map(({ name, severity, meaning, remedy }) => `| \`${name}\`, ${severity} | ${meaning} | ${remedy} |`),
   ].join("\n");
+}

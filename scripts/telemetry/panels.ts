@@ -1,21 +1,26 @@
 /** A panel: its lines, each a query in PromQL with a legend. Its description is the help of its first metric. */
 export type Panel = { title: string; unit?: string; lines: readonly (readonly [expr: string, legend: string])[] };
 
-const quantiles = (metric: string, by: string, legend: string): Panel["lines"] =>
-  [0.5, 0.95, 0.99].map((quantile) => [
+function quantiles(metric: string, by: string, legend: string): Panel["lines"] {
+  return [0.5, 0.95, 0.99].map((quantile) => [
     `histogram_quantile(${quantile}, sum by (${by}, le) (rate(${metric}_bucket{$of}[$__rate_interval])))`,
     `${legend} p${quantile * 100}`,
   ]);
-const rate = (metric: string, by: string): Panel["lines"] => [
-  [
-    `sum by (${by}) (rate(${metric}{$of}[$__rate_interval]))`,
-    by
-      .split(", ")
-      .map((label) => `{{${label}}}`)
-      .join(" "),
-  ],
-];
-const value = (metric: string, legend = "{{instance}}"): Panel["lines"] => [[`${metric}{$of}`, legend]];
+}
+function rate(metric: string, by: string): Panel["lines"] {
+  return [
+    [
+      `sum by (${by}) (rate(${metric}{$of}[$__rate_interval]))`,
+      by
+        .split(", ")
+        .map((label) => `{{${label}}}`)
+        .join(" "),
+    ],
+  ];
+}
+function value(metric: string, legend = "{{instance}}"): Panel["lines"] {
+  return [[`${metric}{$of}`, legend]];
+}
 
 /** The rows of the dashboard. `$of` stands for the gateways that are looked at. */
 export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [

@@ -93,7 +93,7 @@ export class Breaker {
  * An error that another try would not change shows that the remote is there. A remote that was silent until the turn was stopped
  * has failed.
  */
-const verdictOf = (error: unknown, signal: StopSignal): Verdict => {
+function verdictOf(error: unknown, signal: StopSignal): Verdict {
   if (signal.aborted) return signal.reason === "no-answer" || signal.reason === "silence" ? "failed" : "unknown";
   return error instanceof BackendError && !error.retryable ? "answered" : "failed";
-};
+}

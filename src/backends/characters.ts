@@ -1,7 +1,9 @@
-export const isLowSurrogate = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
+export function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
 
 /** Joins pieces of a text where a character was cut in two: its first half is held until the other one comes. */
-export const createJoiner = () => {
+export function createJoiner() {
   let half = "";
   return (cut: string): string => {
     const text = half === "" ? cut : half + cut;
@@ -10,4 +12,4 @@ export const createJoiner = () => {
     half = isHalf ? text.slice(-1) : "";
     return isHalf ? text.slice(0, -1) : text;
   };
-};
+}

@@ -8,11 +8,11 @@ type Told = Pick<BackendTurn, "instructions" | "skills" | "message">;
  * The texts of a turn for an agent that accepts only text. `history` is the part of the conversation that the agent does not know
  * yet; a new agent knows nothing.
  */
-export const textsFor = (
+export function textsFor(
   { instructions, skills, message: { text, outside, context } }: Told,
   history: readonly BackendMessage[],
   { isNew = true } = {},
-): string[] => {
+): string[] {
   const said = history.filter((one) => !one.instructions);
   const isFenced = outside || context !== undefined || said.some((one) => one.outside);
   return [
@@ -25,10 +25,10 @@ export const textsFor = (
     ...(context === undefined ? [] : [fence("What came with the message, as JSON.", context)]),
     outside ? fence("The message.", text) : text,
   ];
-};
+}
 
 /** A conversation with one line of JSON per message, so that no message can look like another one, or like the end. */
-const conversationText = (messages: readonly BackendMessage[], isAll: boolean): string => {
+function conversationText(messages: readonly BackendMessage[], isAll: boolean): string {
   const { history, historyOmitted } = newest(messages);
   const lines = history.map(({ role, text, outside }) =>
     outside ? fence(`Then came a message (${role}).`, text) : JSON.stringify({ role, text }),
@@ -36,4 +36,4 @@ const conversationText = (messages: readonly BackendMessage[], isAll: boolean): 
   const head = isAll ? "The conversation before this message" : "What was said since you were asked last";
   const left = historyOmitted > 0 ? `, but for the first ${historyOmitted} messages` : "";
   return `${head}, oldest first${left}; you are the assistant:\n${lines.join("\n")}`;
-};
+}

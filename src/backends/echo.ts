@@ -18,18 +18,20 @@ export type EchoSettings = {
 };
 
 /** The built-in backend: it repeats the message. It is deterministic, so that the result of a test is known in advance. */
-export const createEchoBackend = (settings: EchoSettings = {}): Backend => ({
-  kind: "echo",
-  models: undefined,
-  run: (turn, signal) => echo(turn, signal, settings),
-  countTokens,
-  summarise: async (messages, _signal, used) => {
-    const summary = digestOf(messages);
-    const input = messages.reduce((sum, { text }) => sum + countTokens(text), 0);
-    used?.({ input, output: countTokens(summary) });
-    return summary;
-  },
-});
+export function createEchoBackend(settings: EchoSettings = {}): Backend {
+  return {
+    kind: "echo",
+    models: undefined,
+    run: (turn, signal) => echo(turn, signal, settings),
+    countTokens,
+    summarise: async (messages, _signal, used) => {
+      const summary = digestOf(messages);
+      const input = messages.reduce((sum, { text }) => sum + countTokens(text), 0);
+      used?.({ input, output: countTokens(summary) });
+      return summary;
+    },
+  };
+}
 
 async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettings): AsyncGenerator<Chunk> {
   const { delayMs = 0, chunks = 1, failTimes = 0, fail } = settings;
@@ -47,10 +49,12 @@ async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettin
   }
 }
 
-export const countTokens = (text: string): number => tokensIn(text.length);
+export function countTokens(text: string): number {
+  return tokensIn(text.length);
+}
 
 /** Cuts a text into at most `count` pieces of similar length, never inside a character of two code units. */
-const split = (text: string, count: number): string[] => {
+function split(text: string, count: number): string[] {
   const pieces: string[] = [];
   for (let n = 0, from = 0; n < count; n++) {
     let to = Math.round((text.length * (n + 1)) / count);
@@ -59,4 +63,4 @@ const split = (text: string, count: number): string[] => {
     from = Math.max(from, to);
   }
   return pieces;
-};
+}

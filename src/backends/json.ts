@@ -1,11 +1,12 @@
 import { BackendError } from "#kit/errors.ts";
 import { ANSWER_LIMITS, limitPassed } from "#kit/json-limits.ts";
 
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null;
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
 
 /** The value of a JSON text from an agent or a model; undefined if it is not JSON. Throws a BackendError past the limits for values. */
-export const jsonOf = (text: string): unknown => {
+export function jsonOf(text: string): unknown {
   const passed = limitPassed(text, ANSWER_LIMITS);
   if (passed !== undefined) throw new BackendError(`the agent's answer ${passed}`);
   try {
@@ -13,4 +14,4 @@ export const jsonOf = (text: string): unknown => {
   } catch {
     return undefined;
   }
-};
+}

@@ -4,7 +4,7 @@ import type { Backend, Chunks } from "./backend.ts";
 type Known = Pick<Backend, "kind" | "models" | "asksOutside" | "contextTokens" | "countTokens">;
 
 /** A backend whose code is loaded with its first turn, so that its dependencies do not slow the start of a gateway. */
-export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend => {
+export function lazyBackend(known: Known, load: () => Promise<Backend>): Backend {
   let there: Backend | undefined;
   let loading: Promise<Backend> | undefined;
   const loadOnce = once(async () => {
@@ -35,4 +35,4 @@ export const lazyBackend = (known: Known, load: () => Promise<Backend>): Backend
       await backend?.close?.();
     },
   };
-};
+}

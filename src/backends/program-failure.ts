@@ -7,23 +7,23 @@ const TRY_AGAIN = 75;
 /**
  * The failure for a program that could not be started, in words for callers. The paths that were searched go to the log alone.
  */
-export const notStarted = (error: unknown): BackendError => {
+export function notStarted(error: unknown): BackendError {
   const isShortage = error instanceof ProgramNotStarted && error.isShortage;
   const words = isShortage
     ? "the agent's program cannot be started now: the machine has no room for it"
     : "the agent's program cannot be started";
   return new BackendError(words, { retryable: isShortage, cause: error });
-};
+}
 
 /** The failure of a program that has ended. The last line that it wrote goes only to the log. */
-export const endedBadly = (
+export function endedBadly(
   { code, signal }: ProgramEnd,
   program: RunningProgram,
   retryable = code === TRY_AGAIN,
-): BackendError => {
+): BackendError {
   const ended = signal === null ? `ended with ${code}` : `was ended by ${signal}`;
   const last = program.lastWords();
   const next = last === undefined ? "it wrote nothing to standard error" : "its standard error is in the gateway's log";
   const words = `the agent's program ${ended}: ${next}`;
   return new BackendError(words, { retryable, ...(last === undefined ? {} : { cause: new Error(last) }) });
-};
+}

@@ -6,7 +6,7 @@ import { isLowSurrogate } from "./characters.ts";
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
 
 /** The text of a summary that comes in pieces. The last reported usage is passed to `used` once, also if it fails. */
-export const summaryOf = async (chunks: Chunks, used: TellUsed | undefined): Promise<string> => {
+export async function summaryOf(chunks: Chunks, used: TellUsed | undefined): Promise<string> {
   let text = "";
   let usage: Used | undefined;
   let model: string | undefined;
@@ -23,15 +23,17 @@ export const summaryOf = async (chunks: Chunks, used: TellUsed | undefined): Pro
     usage = chunks.used?.() ?? usage;
     if (usage) used?.(usage, model);
   }
-};
+}
 
 /** The number of characters that a digest keeps of each message. */
 const CHARACTERS = 80;
 
 /** A summary that no model writes: the beginning of each message, with its role. The same messages give the same text. */
-export const digestOf = (messages: readonly BackendMessage[]): string =>
-  messages.map(({ role, text }) => `${role}: ${cut(text, CHARACTERS)}`).join("\n");
+export function digestOf(messages: readonly BackendMessage[]): string {
+  return messages.map(({ role, text }) => `${role}: ${cut(text, CHARACTERS)}`).join("\n");
+}
 
 /** Never inside a character of two code units. */
-const cut = (text: string, length: number): string =>
-  text.slice(0, isLowSurrogate(text.charCodeAt(length)) ? length - 1 : length);
+function cut(text: string, length: number): string {
+  return text.slice(0, isLowSurrogate(text.charCodeAt(length)) ? length - 1 : length);
+}

@@ -3,7 +3,9 @@ import type { Chunk, Used } from "./backend.ts";
 export const NOTHING: Used = { input: 0, output: 0 };
 
 /** An estimate without a count: one token per four characters. */
-export const tokensIn = (characters: number): number => Math.ceil(characters / 4);
+export function tokensIn(characters: number): number {
+  return Math.ceil(characters / 4);
+}
 
 /** The names of each count at agents and providers. */
 const NAMES = {
@@ -21,7 +23,7 @@ const NAMES = {
 } as const;
 
 /** The counts in an object that reports usage; undefined if it has none. */
-export const countsIn = (told: unknown): Used | undefined => {
+export function countsIn(told: unknown): Used | undefined {
   if (typeof told !== "object" || told === null) return undefined;
   const count = (of: keyof typeof NAMES): number | undefined =>
     NAMES[of].map((name) => (told as Record<string, unknown>)[name]).find(isCount);
@@ -32,15 +34,17 @@ export const countsIn = (told: unknown): Used | undefined => {
     ...(cached !== undefined && { cached }),
     ...(reasoning !== undefined && { reasoning }),
   };
-};
+}
 
-export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
 
 /**
  * Notes that a turn's usage was not reported. Then nothing is counted, because we do not know the tokens that an agent keeps,
  * requests and gets; or, for a model that we call ourselves, an estimate.
  */
-export const usageUnknown = (who: string, counted: "nothing" | "an estimate" = "nothing"): Chunk => {
+export function usageUnknown(who: string, counted: "nothing" | "an estimate" = "nothing"): Chunk {
   const reason = `${who} does not tell what it used`;
   return { note: { name: "usage.unknown", detail: counted === "nothing" ? { reason } : { reason, estimated: true } } };
-};
+}

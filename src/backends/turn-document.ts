@@ -32,17 +32,18 @@ const HISTORY_CHARACTERS = 256 * 1024;
 const SUMMARISE =
   "Summarise the conversation so far in as few words as keep what a later reader needs: names, numbers, decisions, and what is still open.";
 
-export const turnDocument = async (turn: BackendTurn, { history = true } = {}): Promise<TurnDocument> =>
-  documentOf(turn, history ? await turn.history() : (turn.earlier ?? []));
+export async function turnDocument(turn: BackendTurn, { history = true } = {}): Promise<TurnDocument> {
+  return documentOf(turn, history ? await turn.history() : (turn.earlier ?? []));
+}
 
 /** The context's value; the text itself if it is no JSON. */
-const contextOf = ({ context }: BackendTurn["message"]): unknown => {
+function contextOf({ context }: BackendTurn["message"]): unknown {
   if (context === undefined) return null;
   const value = jsonOf(context);
   return value === undefined ? context : value;
-};
+}
 
-const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnDocument => {
+function documentOf(turn: BackendTurn, before: readonly BackendMessage[]): TurnDocument {
   const { history, historyOmitted } = newest(before);
   return {
     kind: "turn",
@@ -58,42 +59,44 @@ const documentOf = (turn: BackendTurn, before: readonly BackendMessage[]): TurnD
     historyOmitted,
     hops: turn.hops + 1,
   };
-};
+}
 
 /** Asks for a summary in the form of a turn, so that an agent that knows only turns can answer it, too. */
-export const summaryDocument = (agent: string, messages: readonly BackendMessage[]): TurnDocument => ({
-  kind: "summarise",
-  turnId: null,
-  sessionId: null,
-  agent,
-  attempt: 1,
-  model: null,
-  instructions: null,
-  skills: [],
-  message: { text: SUMMARISE, outside: false, context: null },
-  history: messages,
-  historyOmitted: 0,
-  hops: 1,
-});
+export function summaryDocument(agent: string, messages: readonly BackendMessage[]): TurnDocument {
+  return {
+    kind: "summarise",
+    turnId: null,
+    sessionId: null,
+    agent,
+    attempt: 1,
+    model: null,
+    instructions: null,
+    skills: [],
+    message: { text: SUMMARISE, outside: false, context: null },
+    history: messages,
+    historyOmitted: 0,
+    hops: 1,
+  };
+}
 
 /** The newest messages with no more than `characters` in total, oldest first. */
-export const newest = (
+export function newest(
   messages: readonly BackendMessage[],
   characters = HISTORY_CHARACTERS,
-): { history: readonly BackendMessage[]; historyOmitted: number } => {
+): { history: readonly BackendMessage[]; historyOmitted: number } {
   let from = messages.length;
   for (let left = characters; from > 0; from--) {
     left -= (messages[from - 1] as BackendMessage).text.length;
     if (left < 0) break;
   }
   return { history: from === 0 ? messages : messages.slice(from), historyOmitted: from };
-};
+}
 
 /**
  * A piece of an answer, from the JSON of a line or an event. Throws a BackendError: the agent's own message for an `error`, else
  * a message that it is no piece, which repeats nothing of it.
  */
-export const readPiece = (piece: unknown): Chunk => {
+export function readPiece(piece: unknown): Chunk {
   const { text, usage, model, alive, error } = Object(piece) as Partial<Record<string, unknown>>;
   if (typeof text === "string") return { text };
   if (isUsed(usage)) return { usage: usedOf(usage) };
@@ -101,18 +104,20 @@ export const readPiece = (piece: unknown): Chunk => {
   if (alive === true) return { alive: true };
   if (isObject(error)) throw failureOf(error);
   throw new BackendError("the agent answered with something that is no piece of a reply");
-};
+}
 
-const isUsed = (value: unknown): value is Used => {
+function isUsed(value: unknown): value is Used {
   const { input, output, cached = 0, reasoning = 0 } = Object(value) as Record<string, unknown>;
   return [input, output, cached, reasoning].every(isCount);
-};
-const usedOf = ({ input, output, cached, reasoning }: Used): Used => ({ input, output, cached, reasoning });
+}
+function usedOf({ input, output, cached, reasoning }: Used): Used {
+  return { input, output, cached, reasoning };
+}
 
-const failureOf = ({ message, retryable, retryAfterMs }: Readonly<Record<string, unknown>>): BackendError => {
+function failureOf({ message, retryable, retryAfterMs }: Readonly<Record<string, unknown>>): BackendError {
   const words = typeof message === "string" ? cleanSentence(message) : "";
   return new BackendError(words || "the agent failed and did not say why", {
     retryable: retryable === true,
     ...(isCount(retryAfterMs) ? { retryAfterMs } : {}),
   });
-};
+}

@@ -21,7 +21,7 @@ export type Post = (posting: Posting, signal: AbortSignal) => Promise<Outcome>;
 type PostSettings = { clock: Clock; ca?: string | undefined; connectMs?: number };
 
 /** Posts to the addresses of channels. Each call has its own connection. Only the head of an answer counts. */
-export const createPost = ({ clock, ca, connectMs = CONNECT_MS }: PostSettings): Post => {
+export function createPost({ clock, ca, connectMs = CONNECT_MS }: PostSettings): Post {
   const agent = openAgent(connectMs, ca);
   return async ({ url, headers, body, hops }, signal) => {
     const sent = {
@@ -39,15 +39,17 @@ export const createPost = ({ clock, ca, connectMs = CONNECT_MS }: PostSettings):
       return failed(signal.aborted ? "the gateway stopped" : (error as Error).message);
     }
   };
-};
+}
 
-const failed = (reason: string): Outcome => ({ kind: "failed", code: undefined, reason, retryAfterMs: undefined });
+function failed(reason: string): Outcome {
+  return { kind: "failed", code: undefined, reason, retryAfterMs: undefined };
+}
 
-const outcomeOf = (answer: Answer, clock: Clock): Outcome => {
+function outcomeOf(answer: Answer, clock: Clock): Outcome {
   const { status: code } = answer;
   if (code >= 200 && code < 300) return { kind: "delivered", code };
   if (code === 410) return { kind: "refused", code, reason: "it answered 410, gone" };
   const redirected = code >= 300 && code < 400 ? ", and redirects are not followed" : "";
   const { retryAfterMs } = answer.again(clock);
   return { kind: "failed", code, reason: `it answered ${code}${redirected}`, retryAfterMs };
-};
+}

@@ -7,7 +7,7 @@ const CUT = "…";
 const NO_TEXT = "(The reply is empty.)";
 
 /** Posts a reply's text to an incoming webhook of Slack. The webhook's address is the secret. */
-export const createSlackChannel = (settings: { url: string }, { post }: { post: Post }): Channel => {
+export function createSlackChannel(settings: { url: string }, { post }: { post: Post }): Channel {
   const url = new URL(settings.url);
   return {
     kind: "slack",
@@ -16,7 +16,7 @@ export const createSlackChannel = (settings: { url: string }, { post }: { post: 
       return post({ url, headers: {}, body, hops: hops + 1 }, signal);
     },
   };
-};
+}
 
 const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
@@ -24,11 +24,11 @@ const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;"
  * The text in a form that Slack shows unchanged: the three characters are escaped by which a reply could call people or hide an
  * address behind a name.
  */
-export const slackTextOf = (reply: string): string => {
+export function slackTextOf(reply: string): string {
   if (reply.trim() === "") return NO_TEXT;
   const escaped = reply.replace(/[&<>]/g, (letter) => ESCAPES[letter] as string);
   if (escaped.length <= LONGEST_TEXT) return escaped;
   // The text must not end in half an escape or half a character.
   const kept = escaped.slice(0, LONGEST_TEXT - CUT.length).replace(/&[a-z]{0,3}$|[\uD800-\uDBFF]$/, "");
   return kept + CUT;
-};
+}

@@ -6,10 +6,10 @@ import type { AnnouncedReply, Channel } from "./channel.ts";
 import type { Post } from "./post.ts";
 
 /** Posts a reply as an event, signed as Standard Webhooks. Its id is the turn's id, so that a receiver recognises a repeat. */
-export const createWebhookChannel = (
+export function createWebhookChannel(
   settings: { url: string; secret: string },
   { post, clock }: { post: Post; clock: Clock },
-): Channel => {
+): Channel {
   const url = new URL(settings.url);
   const key = signingKeyOf(settings.secret);
   return {
@@ -25,10 +25,10 @@ export const createWebhookChannel = (
       return post({ url, headers, body, hops: reply.hops + 1 }, signal);
     },
   };
-};
+}
 
 /** The same bytes at every attempt. */
-const eventOf = (announced: AnnouncedReply): Announcement => {
+function eventOf(announced: AnnouncedReply): Announcement {
   const { turnId, sessionId, agent, channel, reply, usage } = announced;
   const endedAt = new Date(announced.endedAt).toISOString();
   return {
@@ -43,4 +43,4 @@ const eventOf = (announced: AnnouncedReply): Announcement => {
       endedAt,
     },
   };
-};
+}

@@ -22,7 +22,7 @@ export type Address = Tokens & {
 type Env = Record<string, string | undefined>;
 
 /** The gateway that is meant: by options, else by the environment, else by the configuration in this folder. */
-export const findAddress = async (options: AddressOptions, env: Env): Promise<Address> => {
+export async function findAddress(options: AddressOptions, env: Env): Promise<Address> {
   const variable = (name: string) => readVariable(env, name, say);
   const given = choose(options.url, variable("GATEWAY_URL"));
   const configured = await readFolder(options.config, env, given?.value);
@@ -72,38 +72,39 @@ export const findAddress = async (options: AddressOptions, env: Env): Promise<Ad
       webhookToken: webhookToken?.origin ?? "nowhere",
     },
   };
-};
+}
 
 /** The address and tokens of a configuration. A file that was not named may be invalid if the address is known without it. */
-const readFolder = async (option: string | undefined, env: Env, url: string | undefined) => {
+async function readFolder(option: string | undefined, env: Env, url: string | undefined) {
   const named = option ?? (url === undefined ? env.GATEWAY_CONFIG || undefined : undefined);
   const file = named ?? (files.existsSync(USUAL) ? USUAL : undefined);
   if (file === undefined && !env.GATEWAY_HOST && !env.GATEWAY_PORT) return undefined;
   const { readConfigured } = await import("./configured.ts");
   const reading = readConfigured(file, env, url === undefined ? undefined : { url, isFileNamed: named !== undefined });
   return named === undefined && url !== undefined ? await reading.catch(() => undefined) : await reading;
-};
+}
 
 /** Refuses a token before anything is sent with it. */
-const mustBeSendable = (token: string, name: string): void => {
+function mustBeSendable(token: string, name: string): void {
   if ([...token].some((char) => char < " " || char > "\xff" || char === "\x7f"))
     throw new UsageError(
       `${name.replace(/^t/, "T")} holds a character that HTTP cannot carry in a header.`,
       "check that it is the whole token, and only that",
     );
-};
+}
 
 const USUAL = "gateway.json5";
 type Choice = { value: string; name: string; origin: Origin };
 /** The value of an option, else of a variable, with the name that the source gives it. */
-const choose = (
+function choose(
   option: string | undefined,
   variable: string | undefined,
   nameOfOption = "",
   nameOfVariable = "",
-): Choice | undefined => {
+): Choice | undefined {
   if (option) return { value: option, name: nameOfOption, origin: "option" };
   return variable ? { value: variable, name: nameOfVariable, origin: "environment" } : undefined;
-};
-const credentialOf = (choice: Choice | undefined, may: readonly string[]): Credential[] =>
-  choice ? [{ token: choice.value, name: choice.name, origin: choice.origin, may }] : [];
+}
+function credentialOf(choice: Choice | undefined, may: readonly string[]): Credential[] {
+  return choice ? [{ token: choice.value, name: choice.name, origin: choice.origin, may }] : [];
+}

@@ -11,11 +11,7 @@ import { needFolderOf } from "./values.ts";
 export type BackupOptions = { config?: string; store?: string };
 
 /** Copies the SQLite store that a gateway works with; answers what the person at the terminal is told. */
-export const backup = async (
-  file: string,
-  { config, store }: BackupOptions,
-  env: NodeJS.ProcessEnv,
-): Promise<string> => {
+export async function backup(file: string, { config, store }: BackupOptions, env: NodeJS.ProcessEnv): Promise<string> {
   // SQLite takes a name that begins with "file:" as a URI, but not an absolute path.
   const to = resolve(file);
   if (existsSync(to)) throw new CliError(`${file} already exists: a backup is always a new file.`);
@@ -28,10 +24,10 @@ export const backup = async (
     throw new CliError(`${from} cannot be copied: ${error.message}.`);
   });
   return `${to} holds the store as it was: ${bytes} bytes.\n`;
-};
+}
 
 /** The file that the configuration names. */
-const pathOf = async (file: string | undefined, env: NodeJS.ProcessEnv): Promise<string> => {
+async function pathOf(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string> {
   const { config, tryOut } = await loadConfig({ file, env: withEnvFile(configFile(file, env), env), built: BUILT });
   if (config.store.type === "sqlite") return config.store.path;
   if (tryOut)
@@ -40,4 +36,4 @@ const pathOf = async (file: string | undefined, env: NodeJS.ProcessEnv): Promise
     );
   const how = config.store.type === "postgres" ? "pg_dump copies a database" : "memory holds nothing that outlives it";
   throw new CliError(`The store is ${config.store.type}, which this does not copy: ${how}.`);
-};
+}

@@ -8,11 +8,12 @@ type Place = { localUrl: string; urls: readonly string[]; code: string };
  * The words for the person at the terminal after a start without a configuration: why it is a try-out, where the gateway is, its secrets,
  * and calls to paste. `folder` is where a configuration was looked for.
  */
-export const banner = (
+export function banner(
   { localUrl: url, urls, code }: Place,
   { REST_API_KEY, RPC_TOKEN, WEBHOOK_TOKEN, CONSOLE_TOKEN }: TryOut,
   folder: string,
-): string => `
+): string {
+  return `
 No configuration was found: there is no gateway.json5 in ${folder}.
 \`${asTyped("agent-gateway init")}\` writes one there. To use another file, pass --config FILE or set GATEWAY_CONFIG. This is a try-out:
 
@@ -36,8 +37,10 @@ Read about every call, in a browser:
   ${url}/docs
 
 `;
+}
 
-const noteOf = (localUrl: string, [listening]: readonly string[]): string =>
-  localUrl === listening
+function noteOf(localUrl: string, [listening]: readonly string[]): string {
+  return localUrl === listening
     ? ""
     : `\nIt listens on all addresses of this machine (${listening}); from others it accepts tokens only over TLS.`;
+}

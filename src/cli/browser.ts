@@ -9,30 +9,34 @@ const PREFIX = "agent-gateway-open-";
 const CODE_MS = 60_000;
 
 /** Opens a link without a secret. Does nothing if there is no browser. */
-export const openLink = (link: string): Promise<void> => startBrowser(link, () => {});
+export function openLink(link: string): Promise<void> {
+  return startBrowser(link, () => {});
+}
 
 /**
  * Opens a link with a sign-in code. Every local user can read the arguments of a process, so the browser gets the path of a page that
  * only this user can read and that redirects to the link. The page is deleted when its code has expired.
  */
-export const openSecretLink = async (link: string, lifeMs: number = CODE_MS): Promise<void> => {
+export async function openSecretLink(link: string, lifeMs: number = CODE_MS): Promise<void> {
   const folder = writePage(link);
   await removeLater(folder, lifeMs);
   await startBrowser(join(folder, PAGE), () => removePage(folder));
-};
+}
 
-const startBrowser = async (target: string, onMissing: () => void): Promise<void> => {
+async function startBrowser(target: string, onMissing: () => void): Promise<void> {
   const { spawn } = await import("node:child_process");
   const opener = spawn(OPENERS[process.platform] ?? "xdg-open", [target], { stdio: "ignore", detached: true });
   opener.on("error", onMissing);
   opener.unref();
-};
+}
 
 /** Browsers that run in a sandbox, as snaps do, read neither the folder for temporary files nor hidden folders of the home folder. */
-const placesOfPages = (): string[] => (process.platform === "linux" ? [homedir(), tmpdir()] : [tmpdir()]);
+function placesOfPages(): string[] {
+  return process.platform === "linux" ? [homedir(), tmpdir()] : [tmpdir()];
+}
 
 /** Writes the page in a new folder that only this user can enter, and returns the folder. */
-const writePage = (link: string): string => {
+function writePage(link: string): string {
   for (const place of placesOfPages()) {
     removeOldPages(place);
     try {
@@ -42,25 +46,25 @@ const writePage = (link: string): string => {
     } catch {} // It is not writable.
   }
   throw new Error("There is no folder to write the page for the browser in. Open the printed link.");
-};
+}
 
-const pageOf = (link: string): string => {
+function pageOf(link: string): string {
   const escaped = link.replaceAll(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
   return `<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Agent Gateway</title>
 <meta http-equiv="refresh" content="0;url=${escaped}"><a href="${escaped}">Open the console</a>
 `;
-};
+}
 
 /** Another process deletes it: this command ends once the browser has started. */
-const removeLater = async (folder: string, ms: number): Promise<void> => {
+async function removeLater(folder: string, ms: number): Promise<void> {
   const { spawn } = await import("node:child_process");
   const script = `setTimeout(() => { const fs = require("fs"); fs.rmSync(process.argv[2]); fs.rmdirSync(process.argv[1]); }, ${ms})`;
   const args = ["-e", script, folder, join(folder, PAGE)];
   spawn(process.execPath, args, { stdio: "ignore", detached: true, cwd: tmpdir() }).unref();
-};
+}
 
 /** Deletes the pages whose deletion was prevented, by a shutdown for instance. */
-const removeOldPages = (place: string): void => {
+function removeOldPages(place: string): void {
   try {
     for (const name of files.readdirSync(place)) {
       if (!name.startsWith(PREFIX) || name.length !== PREFIX.length + RANDOM_CHARS) continue;
@@ -69,14 +73,14 @@ const removeOldPages = (place: string): void => {
       if (uid === (process.getuid?.() ?? uid) && mtimeMs < Date.now() - 2 * CODE_MS) removePage(folder);
     }
   } catch {}
-};
+}
 const RANDOM_CHARS = 6;
 
 /** Deletes nothing else that is in the folder. */
-const removePage = (folder: string): void => {
+function removePage(folder: string): void {
   try {
     if (!files.lstatSync(folder).isDirectory()) return;
     files.rmSync(join(folder, PAGE), { force: true });
     files.rmdirSync(folder);
   } catch {}
-};
+}

@@ -23,11 +23,11 @@ export type Calling<Options> = {
  * Makes a command of one that calls a gateway: it gets the options that find it, and its action a client. Ctrl-C ends the action's calls and
  * the process with 130, without a word.
  */
-export const calling = <Options extends object, Args extends unknown[] = string[]>(
+export function calling<Options extends object, Args extends unknown[] = string[]>(
   command: Command,
   act: (calling: Calling<Options>, ...args: Args) => Promise<void>,
-): Command =>
-  command
+): Command {
+  return command
     .option("--json", "print JSON")
     .option("-q, --quiet", "print only ids")
     .optionsGroup("Which gateway:")
@@ -76,15 +76,16 @@ export const calling = <Options extends object, Args extends unknown[] = string[
       }
       if (stop.signal.aborted) process.exitCode = INTERRUPTED;
     });
+}
 
 /** A TypeError after an answer comes from a field that is missing there or has another type; one before it from an argument. */
-export const failureOf = (error: unknown, address: Address, answered: boolean): unknown => {
+export function failureOf(error: unknown, address: Address, answered: boolean): unknown {
   if (!(error instanceof TypeError || error instanceof RangeError)) return reasonOf(error, address);
   return answered ? notAReply(address.url, error) : new UsageError(error.message);
-};
+}
 
 /** The reason for a missing token, if the configuration has one that is not used; the name of a token that the gateway does not accept. */
-export const reasonOf = (error: unknown, { unused, refused, url }: Address): unknown => {
+export function reasonOf(error: unknown, { unused, refused, url }: Address): unknown {
   const { name, detail, requestId } = error as { name?: string; detail?: string; requestId?: string };
   if (name === "unauthenticated" && refused)
     return new CliError(
@@ -95,4 +96,4 @@ export const reasonOf = (error: unknown, { unused, refused, url }: Address): unk
   if (name !== "no-token") return error;
   const option = (["rpcToken", "webhookToken"] as const).find((option) => detail?.includes(`\`${option}\``)) ?? "key";
   return unused[option] ?? error;
-};
+}

@@ -18,7 +18,7 @@ type CheckedFile = {
 };
 
 /** Reads a configuration as a start would. */
-export const checkConfig = async (given: string | undefined, env: NodeJS.ProcessEnv): Promise<CheckedFile> => {
+export async function checkConfig(given: string | undefined, env: NodeJS.ProcessEnv): Promise<CheckedFile> {
   const file = configFile(given, env);
   if (!existsSync(file))
     throw new UsageError(
@@ -48,10 +48,11 @@ export const checkConfig = async (given: string | undefined, env: NodeJS.Process
       summary: "",
     };
   }
-};
+}
 
 const NO_SECRET =
   "Nothing can be called: no surface has a secret. Set gateway.console.token, gateway.rest.auth.keys, gateway.rpc.auth.tokens or webhooks.token.";
 
-const isClosed = ({ gateway: { rest, rpc, console }, webhooks }: Config): boolean =>
-  [rest, rpc, console, webhooks].every(({ enabled }) => !enabled);
+function isClosed({ gateway: { rest, rpc, console }, webhooks }: Config): boolean {
+  return [rest, rpc, console, webhooks].every(({ enabled }) => !enabled);
+}

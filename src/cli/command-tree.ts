@@ -3,8 +3,9 @@ import { nearest } from "#kit/nearest.ts";
 import { UsageError } from "./failures.ts";
 
 /** The command as it is typed. */
-export const nameOf = (command: Command): string =>
-  command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
+export function nameOf(command: Command): string {
+  return command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
+}
 
 /** A command with all that are below it. */
 export function* everyCommand(command: Command): Generator<Command> {
@@ -13,7 +14,7 @@ export function* everyCommand(command: Command): Generator<Command> {
 }
 
 /** The error for a command that does not exist, with the one that was meant. */
-export const noCommand = (parent: Command, name: string): UsageError => {
+export function noCommand(parent: Command, name: string): UsageError {
   const meant = nearest(
     name,
     parent.commands.map((command) => command.name()),
@@ -22,4 +23,4 @@ export const noCommand = (parent: Command, name: string): UsageError => {
     `There is no command ${[...nameOf(parent).split(" ").slice(1), name].join(" ")}.${meant ? ` Did you mean ${meant}?` : ""}`,
     `${nameOf(parent)} --help`,
   );
-};
+}

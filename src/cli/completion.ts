@@ -5,7 +5,7 @@ import { SCRIPTS, type Shell } from "./completion-scripts.ts";
 import { print } from "./terminal.ts";
 
 /** Makes the commands that print the script for a shell and answer its questions. */
-export const complete = (program: Command): void => {
+export function complete(program: Command): void {
   const completion = program.commands.find((command) => command.name() === "completion");
   // It is not one of the commands that are completed.
   (program.commands as Command[]).splice(program.commands.indexOf(completion as Command), 1);
@@ -14,10 +14,13 @@ export const complete = (program: Command): void => {
   const completer = tab(program, { completionCommandName: "completion" });
   commandOf(program, "completion").action((shell: Shell) => print(SCRIPTS[shell]));
   commandOf(program, "complete").action((words: string[]) => completer.parse(words.map(withoutQuotes)));
-};
+}
 
-const commandOf = (program: Command, name: string): Command =>
-  program.commands.find((command) => command.name() === name) as Command;
+function commandOf(program: Command, name: string): Command {
+  return program.commands.find((command) => command.name() === name) as Command;
+}
 
 /** A word as a shell hands it over, with the quotes that were typed: `"op` is the beginning of a quoted word. */
-const withoutQuotes = (word: string): string => word.replace(/^(["'])(.*?)\1?$/s, "$2");
+function withoutQuotes(word: string): string {
+  return word.replace(/^(["'])(.*?)\1?$/s, "$2");
+}

@@ -13,28 +13,31 @@ import { fileFault } from "./values.ts";
 type Env = Record<string, string | undefined>;
 
 /** The configuration that is meant, whether it is there or not. */
-export const configFile = (option: string | undefined, env: Env): string =>
-  option ?? (env.GATEWAY_CONFIG || "gateway.json5");
+export function configFile(option: string | undefined, env: Env): string {
+  return option ?? (env.GATEWAY_CONFIG || "gateway.json5");
+}
 
 /** The variables of `gateway.env` next to a configuration. Variables that are set override them. */
-export const withEnvFile = (file: string, env: Env): Env => {
+export function withEnvFile(file: string, env: Env): Env {
   const secrets = envFileOf(file);
   return existsSync(secrets) ? { ...readEnv(secrets), ...env } : env;
-};
+}
 
 /** A larger file is not one of variables. */
 const MAX_ENV = 2 ** 20;
 
-const readEnv = (file: string): Env => {
+function readEnv(file: string): Env {
   try {
     return parseEnv(readRegularFileSync(file, MAX_ENV).toString());
   } catch (error) {
     const message = `the file cannot be read: ${fileFault(error)}.`;
     throw new ConfigError([{ file, line: null, column: null, key: "", message }]);
   }
-};
+}
 
-const envFileOf = (file: string): string => join(dirname(file), "gateway.env");
+function envFileOf(file: string): string {
+  return join(dirname(file), "gateway.env");
+}
 
 /** The only variables of the environment that a command fills into a configuration. */
 const OWN_VARIABLES = ["GATEWAY_HOST", "GATEWAY_PORT", "REST_API_KEY", "RPC_TOKEN", "WEBHOOK_TOKEN", "CONSOLE_TOKEN"];
@@ -67,7 +70,7 @@ type Configured = {
  * machine, and only the gateway's own variables and those of `gateway.env` are filled in. Throws if the configuration names another address.
  * The configuration is not validated.
  */
-export const readConfigured = async (file: string | undefined, env: Env, given?: Given): Promise<Configured> => {
+export async function readConfigured(file: string | undefined, env: Env, given?: Given): Promise<Configured> {
   const name = file ?? "gateway.json5";
   const { value } = file === undefined ? { value: {} } : await readSource(file);
   const variables = variablesFor(name, env);
@@ -131,40 +134,44 @@ export const readConfigured = async (file: string | undefined, env: Env, given?:
         : undefined,
     unused,
   };
-};
+}
 
-const strengthOf = ({ may }: Credential): number => (may.includes("*") ? Number.POSITIVE_INFINITY : new Set(may).size);
+function strengthOf({ may }: Credential): number {
+  return may.includes("*") ? Number.POSITIVE_INFINITY : new Set(may).size;
+}
 
 /**
  * Whether an address differs from that of the configuration. For a named configuration, only another machine differs; otherwise also another
  * port or interface of this one.
  */
-const isElsewhere = ({ url, isFileNamed }: Given, urls: readonly string[]): boolean => {
+function isElsewhere({ url, isFileNamed }: Given, urls: readonly string[]): boolean {
   if (!URL.canParse(url) || !isOfThisMachine(hostOf(url))) return true;
   return !isFileNamed && !urls.some((own) => placeOf(own) === placeOf(url));
-};
+}
 
-const placeOf = (url: string): string => {
+function placeOf(url: string): string {
   const host = hostOf(url);
   return `${["localhost", "::1"].includes(host) ? "127.0.0.1" : host} ${new URL(url).port || url.split(":")[0]}`;
-};
+}
 
 /** The host of a url, without the brackets of IPv6. */
-const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[|\]$/g, "");
+function hostOf(url: string): string {
+  return new URL(url).hostname.replace(/^\[|\]$/g, "");
+}
 
 const RULE =
   "A command takes only the gateway's own variables from the environment, and those in gateway.env next to the file.";
 
 /** The addresses of the listeners, as a caller on this machine writes them. The variables win over the first, as they do for `serve`. */
-const urlsOf = (file: string, gateway: Parts, variables: Env): string[] => {
+function urlsOf(file: string, gateway: Parts, variables: Env): string[] {
   const listeners = list(gateway.listeners);
   const { host, port } = gateway;
   return (listeners.length > 0 ? listeners : [{ host, port }]).map((listener, index) =>
     urlOf(file, listener, variables, index === 0),
   );
-};
+}
 
-const urlOf = (file: string, listener: Parts, variables: Env, isFirst: boolean): string => {
+function urlOf(file: string, listener: Parts, variables: Env, isFirst: boolean): string {
   const { host = "127.0.0.1", port = 18789, tls } = listener;
   const settingOf = (key: string, written: unknown, variable: string, isGood: (text: string) => boolean): string => {
     const named = isFirst ? variables[variable]?.trim() : undefined;
@@ -183,20 +190,20 @@ const urlOf = (file: string, listener: Parts, variables: Env, isFirst: boolean):
   const number = settingOf("port", port, "GATEWAY_PORT", (text) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535);
   const called = ["0.0.0.0", "::", ""].includes(name) ? "127.0.0.1" : name.includes(":") ? `[${name}]` : name;
   return `http${tls ? "s" : ""}://${called}:${number}`;
-};
+}
 
 const NAME_IT = "name the gateway and its key: --url URL --key KEY";
 
 /** A text with its variables filled in, and the name of one that has no value here. */
-const filled = (text: string, variables: Env): { text: string; unknown: string | undefined } => {
+function filled(text: string, variables: Env): { text: string; unknown: string | undefined } {
   const { value, faults } = resolveReferences(text, variables);
   if (faults.length === 0) return { text: value as string, unknown: undefined };
   const names = [...text.matchAll(/\$\{([^}]*)/g)].map(([, name = ""]) => name);
   return { text, unknown: names.find((name) => !variables[name]?.trim()) ?? text };
-};
+}
 
 /** The gateway's own variables, over those of `gateway.env`. A link out of the folder or a pipe, which a stranger could make, is not read. */
-const variablesFor = (file: string, env: Env): Env => {
+function variablesFor(file: string, env: Env): Env {
   const secrets = envFileOf(file);
   const own = Object.fromEntries(OWN_VARIABLES.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
   if (
@@ -206,13 +213,19 @@ const variablesFor = (file: string, env: Env): Env => {
   )
     return own;
   return { ...readEnv(secrets), ...own };
-};
+}
 
 type Parts = { [name: string]: unknown };
 /** The parts of a value that is not validated. */
-const parts = (value: unknown): Parts => (typeof value === "object" && value !== null ? (value as Parts) : {});
-const list = (value: unknown): Parts[] => (Array.isArray(value) ? value.map(parts) : []);
-const texts = (value: unknown): string[] => [value].flat().filter((one) => typeof one === "string");
+function parts(value: unknown): Parts {
+  return typeof value === "object" && value !== null ? (value as Parts) : {};
+}
+function list(value: unknown): Parts[] {
+  return Array.isArray(value) ? value.map(parts) : [];
+}
+function texts(value: unknown): string[] {
+  return [value].flat().filter((one) => typeof one === "string");
+}
 
 type ConfiguredMappings = {
   names: readonly string[];
@@ -221,11 +234,11 @@ type ConfiguredMappings = {
 };
 
 /** The webhook mappings of the configuration, for requests to `url`. Undefined if there is no configuration, or `url` is not of this machine. */
-export const readMappings = async (
+export async function readMappings(
   option: string | undefined,
   env: Env,
   url: string,
-): Promise<ConfiguredMappings | undefined> => {
+): Promise<ConfiguredMappings | undefined> {
   const file = configFile(option, env);
   if (!existsSync(file) || !isOfThisMachine(hostOf(url))) return undefined;
   const { value } = await readSource(file);
@@ -243,4 +256,4 @@ export const readMappings = async (
       );
     },
   };
-};
+}

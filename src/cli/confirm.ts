@@ -2,7 +2,7 @@ import { UsageError } from "./failures.ts";
 import { forTerminal, isTerminal } from "./terminal.ts";
 
 /** Asks before something that cannot be undone. Where nobody can be asked, `--yes` has to say it. */
-export const confirmed = async (question: string, { yes }: { yes?: boolean }, signal: AbortSignal): Promise<void> => {
+export async function confirmed(question: string, { yes }: { yes?: boolean }, signal: AbortSignal): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || !isTerminal(process.stderr))
     throw new UsageError(`${question} Nobody can be asked here.`, "say it with --yes");
@@ -14,4 +14,4 @@ export const confirmed = async (question: string, { yes }: { yes?: boolean }, si
   } finally {
     asking.close();
   }
-};
+}

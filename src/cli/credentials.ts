@@ -5,8 +5,9 @@ export type Origin = "option" | "environment" | "configuration" | "default" | "n
 export type Credential = { token: string; name: string; origin: Origin; may: readonly string[] };
 
 /** The weakest credential that may do it; otherwise the strongest, whose refusal names the missing right. The list begins with the weakest. */
-export const weakestFor = (credentials: readonly Credential[], need: string): Credential | undefined =>
-  credentials.find(({ may }) => may.includes(need) || may.includes("*")) ?? credentials.at(-1);
+export function weakestFor(credentials: readonly Credential[], need: string): Credential | undefined {
+  return credentials.find(({ may }) => may.includes(need) || may.includes("*")) ?? credentials.at(-1);
+}
 
 /** All tokens that were found for a gateway: for REST and RPC the weakest first. */
 export type Tokens = {
@@ -18,7 +19,7 @@ export type Tokens = {
 type Request = { method: string; path: string; body?: unknown };
 
 /** The token for a request: the webhook token below the webhooks' path, else the weakest that may send it. */
-export const tokenFor = async (tokens: Tokens, { method, path, body }: Request): Promise<string | undefined> => {
+export async function tokenFor(tokens: Tokens, { method, path, body }: Request): Promise<string | undefined> {
   const { credentials, webhookToken, webhookPath = "/hooks" } = tokens;
   if (path === webhookPath || path.startsWith(`${webhookPath}/`)) return webhookToken;
   if (path === "/metrics") return weakestFor(credentials.rpc, "system.health")?.token;
@@ -26,24 +27,25 @@ export const tokenFor = async (tokens: Tokens, { method, path, body }: Request):
   const { routes } = await import("#generated/routes.ts");
   const route = routes.find((route) => route.method === method && patternOf(route.path).test(path));
   return weakestFor(credentials.rest, route?.scope ?? "chat")?.token;
-};
+}
 
-const patternOf = (path: string): RegExp => new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+")}$`);
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+")}$`);
+}
 
 /** The permission for a method is its name. A request that is not a single call needs a token that may do everything. */
-const permissionOf = (body: unknown): string => {
+function permissionOf(body: unknown): string {
   try {
     const { method } = JSON.parse(String(body)) as { method?: unknown };
     return typeof method === "string" ? method : "*";
   } catch {
     return "*";
   }
-};
+}
 
 /** A `fetch` for the client that sends each call with the weakest token that may make it. `refused` is called if the gateway does not accept it. */
-export const fetchFor =
-  (address: Tokens & { url: string }, refused: (credential: Credential) => void) =>
-  async (url: string, init: RequestInit): Promise<Response> => {
+export function fetchFor(address: Tokens & { url: string }, refused: (credential: Credential) => void) {
+  return async (url: string, init: RequestInit): Promise<Response> => {
     const headers = new Headers(init.headers);
     const base = new URL(address.url).pathname.replace(/\/+$/, "");
     const path = new URL(url).pathname.slice(base.length);
@@ -57,3 +59,4 @@ export const fetchFor =
     if (response.status === 401 && sent) refused(sent);
     return response;
   };
+}

@@ -18,7 +18,7 @@ const COLOURS: Partial<Record<StepTone, "green" | "red" | "yellow">> = {
 };
 
 /** A request with its timeline, a step a line. */
-export const deliveryWords = (delivery: Delivery, { raw }: { raw?: boolean }): string => {
+export function deliveryWords(delivery: Delivery, { raw }: { raw?: boolean }): string {
   const began = Date.parse(delivery.at);
   const head = fields({
     delivery: delivery.delivery_id,
@@ -41,33 +41,39 @@ export const deliveryWords = (delivery: Delivery, { raw }: { raw?: boolean }): s
     return body ? `${line}\n${cut(body, 2_000).replace(/^/gm, " ".repeat(13))}` : line;
   });
   return [head, "", ...steps, ...(raw ? rawWords(delivery) : [])].join("\n");
-};
+}
 
-const rawWords = ({ headers, body, body_encoding: encoding }: Delivery): string[] => [
-  "",
-  ...Object.entries(headers).map(([name, value]) => `${styled("dim", name)}: ${oneLine(value)}`),
-  "",
-  body === null ? "No body was stored." : encoding === "base64" ? `A body that is not text, in base64:\n${body}` : body,
-];
+function rawWords({ headers, body, body_encoding: encoding }: Delivery): string[] {
+  return [
+    "",
+    ...Object.entries(headers).map(([name, value]) => `${styled("dim", name)}: ${oneLine(value)}`),
+    "",
+    body === null
+      ? "No body was stored."
+      : encoding === "base64"
+        ? `A body that is not text, in base64:\n${body}`
+        : body,
+  ];
+}
 
 const OPEN: readonly DeliveryOutcome[] = ["queued", "running"];
 
 /** The request once nothing more comes of it. */
-export const untilEnded = async (gateway: Gateway, id: string, signal: AbortSignal): Promise<Delivery> => {
+export async function untilEnded(gateway: Gateway, id: string, signal: AbortSignal): Promise<Delivery> {
   for (let pauseMs = 100; ; pauseMs = Math.min(2_000, pauseMs * 2)) {
     const delivery = await gateway.deliveries.get(id, { signal });
     if (!OPEN.includes(delivery.outcome)) return delivery;
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
     signal.throwIfAborted();
   }
-};
+}
 
 const MOST_SHOWN = 1_000;
 
 type Wish = { surface?: DeliverySurface; outcome?: DeliveryOutcome };
 
 /** Prints requests as they come, and each again when its outcome is another. */
-export const tailDeliveries = async ({ gateway, connect, options, signal }: Calling<Wish>): Promise<void> => {
+export async function tailDeliveries({ gateway, connect, options, signal }: Calling<Wish>): Promise<void> {
   await using socket = await connect();
   const pushes = socket.pushes({ signal });
   await socket.subscribe({ gateway: null, deliveries: true }, { signal });
@@ -104,9 +110,9 @@ export const tailDeliveries = async ({ gateway, connect, options, signal }: Call
       for (const id of missed.reverse()) await show(id);
     }
   }
-};
+}
 
-const tailLine = (delivery: Delivery): string => {
+function tailLine(delivery: Delivery): string {
   const { delivery_id, at, outcome, status, method, path } = delivery;
   const reason = reasonOf(delivery);
   const colour = ["refused", "failed", "dead"].includes(outcome)
@@ -116,10 +122,10 @@ const tailLine = (delivery: Delivery): string => {
       : "yellow";
   const words = `${shortTime(at)}  ${delivery_id}  ${styled(colour, outcome.padEnd(9))}  ${status ?? "-"}  ${method} ${oneLine(path)}`;
   return reason === undefined ? words : `${words}  ${cut(oneLine(reason), 120)}`;
-};
+}
 
 /** Why a request was refused, or what came of it failed. */
-const reasonOf = ({ outcome, timeline }: Delivery): string | undefined => {
+function reasonOf({ outcome, timeline }: Delivery): string | undefined {
   if (!["refused", "failed", "dead", "unmatched"].includes(outcome)) return undefined;
   const step = timeline.findLast(({ name }) =>
     ["request.refused", "turn.failed", "event.dead", "mapping.tried"].includes(name),
@@ -127,4 +133,4 @@ const reasonOf = ({ outcome, timeline }: Delivery): string | undefined => {
   if (step === undefined) return undefined;
   const { detail } = step;
   return String(detail?.detail ?? detail?.error ?? detail?.reason ?? stepWords(step).words);
-};
+}

@@ -8,11 +8,11 @@ import { fileFault, needFolderOf } from "./values.ts";
 type Part = [name: string, read: () => PromiseLike<unknown>];
 
 /** What helps to find a fault. A part that cannot be read says why in its place. */
-export const gatherDiagnostics = async ({
+export async function gatherDiagnostics({
   gateway,
   address,
   signal,
-}: Calling<object>): Promise<Record<string, unknown>> => {
+}: Calling<object>): Promise<Record<string, unknown>> {
   const { rpc, ops } = gateway;
   const wish = { signal, maxRetries: 0, timeoutMs: 10_000 };
   const parts: Part[] = [
@@ -53,20 +53,20 @@ export const gatherDiagnostics = async ({
   const { credentials, webhookToken } = address;
   const secrets = [...credentials.rest, ...credentials.rpc].map(({ token }) => token);
   return withoutSecrets({ about, ...gathered }, [...secrets, webhookToken]) as Record<string, unknown>;
-};
+}
 
 /** A last look: a token of the caller's own goes nowhere, whatever part it would be in. */
-const withoutSecrets = (value: unknown, secrets: readonly (string | undefined)[]): unknown => {
+function withoutSecrets(value: unknown, secrets: readonly (string | undefined)[]): unknown {
   const known = secrets.filter((secret) => secret !== undefined && secret.length >= 8) as string[];
   const text = known.reduce(
     (all, secret) => all.replaceAll(JSON.stringify(secret).slice(1, -1), "[hidden]"),
     JSON.stringify(value),
   );
   return JSON.parse(text);
-};
+}
 
 /** Writes a new file: whole, or not at all. */
-export const writeNew = (file: string, text: string, mode: number, next = "name another file"): void => {
+export function writeNew(file: string, text: string, mode: number, next = "name another file"): void {
   needFolderOf(file);
   let opened: number | undefined;
   try {
@@ -79,4 +79,4 @@ export const writeNew = (file: string, text: string, mode: number, next = "name 
   } finally {
     if (opened !== undefined) closeSync(opened);
   }
-};
+}

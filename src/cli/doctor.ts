@@ -10,22 +10,28 @@ import { asTyped } from "./typed.ts";
 type Check = { id: string; state: "ok" | "warning" | "failed"; words: string; next?: string };
 type Given = Calling<{ turn?: boolean }>;
 
-const ok = (id: string, words: string): Check => ({ id, state: "ok", words });
-const warning = (id: string, words: string, next: string): Check => ({
-  id,
-  state: "warning",
-  words,
-  next: asTyped(next),
-});
-const failed = (id: string, words: string, next: string): Check => ({
-  id,
-  state: "failed",
-  words,
-  next: asTyped(next),
-});
+function ok(id: string, words: string): Check {
+  return { id, state: "ok", words };
+}
+function warning(id: string, words: string, next: string): Check {
+  return {
+    id,
+    state: "warning",
+    words,
+    next: asTyped(next),
+  };
+}
+function failed(id: string, words: string, next: string): Check {
+  return {
+    id,
+    state: "failed",
+    words,
+    next: asTyped(next),
+  };
+}
 
 /** Everything that can be checked from here, in the order in which one thing needs another. */
-export const diagnose = async (given: Given): Promise<Check[]> => {
+export async function diagnose(given: Given): Promise<Check[]> {
   const [configuration, reached] = await Promise.all([checkConfiguration(given), reach(given)]);
   const checks = [checkNode(), ...configuration, ...reached.checks];
   if (!reached.isGateway) return checks;
@@ -47,16 +53,16 @@ export const diagnose = async (given: Given): Promise<Check[]> => {
     );
   if (given.options.turn) checks.push(await checkTurn(given));
   return checks;
-};
+}
 
-const checkNode = (): Check => {
+function checkNode(): Check {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   return major > 20 || (major === 20 && minor >= 19)
     ? ok("node", `Node ${process.versions.node}`)
     : failed("node", `Node ${process.versions.node} is too old for the gateway`, "install Node 20.19 or newer");
-};
+}
 
-const checkConfiguration = async ({ options }: Given): Promise<Check[]> => {
+async function checkConfiguration({ options }: Given): Promise<Check[]> {
   const file = configFile(options.config, process.env);
   if (!existsSync(file))
     return [warning("config", `There is no ${file} here`, "agent-gateway init, if a gateway runs from this folder")];
@@ -82,12 +88,12 @@ const checkConfiguration = async ({ options }: Given): Promise<Check[]> => {
   if (existsSync(secrets) && (statSync(secrets).mode & 0o077) !== 0)
     checks.push(warning("secrets", `Others on this machine can read ${secrets}`, `chmod 600 ${secrets}`));
   return checks;
-};
+}
 
 const ONCE = { maxRetries: 0, timeoutMs: 5_000 };
 
 /** Finds out if a gateway answers at the address. */
-const reach = async ({ gateway, address, signal }: Given): Promise<{ checks: Check[]; isGateway: boolean }> => {
+async function reach({ gateway, address, signal }: Given): Promise<{ checks: Check[]; isGateway: boolean }> {
   const { url, origins } = address;
   const from = origins.url === "default" ? "the default address" : `from the ${origins.url}`;
   const health = await gateway.ops
@@ -133,25 +139,25 @@ const reach = async ({ gateway, address, signal }: Given): Promise<{ checks: Che
       ),
     );
   return { isGateway: true, checks };
-};
+}
 
-const checkReady = async ({ gateway, signal }: Given): Promise<Check[]> => {
+async function checkReady({ gateway, signal }: Given): Promise<Check[]> {
   const { parts } = await gateway.ops.readyz({ signal, ...ONCE });
   const bad = Object.entries(parts).filter(([, part]) => !part.ok);
   if (bad.length === 0) return [ok("ready", `It takes work: ${Object.keys(parts).join(", ")}`)];
   return bad.map(([name, { detail }]) =>
     failed("ready", `${name} is not ready${detail ? `: ${detail}` : ""}`, "look at the gateway's log"),
   );
-};
+}
 
 type Door = { id: "key" | "rpcToken"; token: string | undefined; what: string; option: string };
 
 /** Tells where a token was found, and whether its door takes it. */
-const checkToken = async (
+async function checkToken(
   { address }: Given,
   { id, token, what, option }: Door,
   call: () => Promise<unknown>,
-): Promise<Check[]> => {
+): Promise<Check[]> {
   if (token === undefined)
     return [warning(what, address.unused[id]?.message ?? "none was found", `pass ${option}, or set ${VARIABLES[id]}`)];
   try {
@@ -168,19 +174,20 @@ const checkToken = async (
       ),
     ];
   }
-};
+}
 const VARIABLES = {
   key: "REST_API_KEY",
   rpcToken: "RPC_TOKEN",
   webhookToken: "WEBHOOK_TOKEN",
 };
 
-const checkRest = (given: Given): Promise<Check[]> =>
-  checkToken(given, { id: "key", token: given.address.key, what: "rest key", option: "--key" }, async () =>
+function checkRest(given: Given): Promise<Check[]> {
+  return checkToken(given, { id: "key", token: given.address.key, what: "rest key", option: "--key" }, async () =>
     given.gateway.skills.list({ signal: given.signal, ...ONCE }),
   );
+}
 
-const checkRpc = async (given: Given): Promise<Check[]> => {
+async function checkRpc(given: Given): Promise<Check[]> {
   const { gateway, signal, address } = given;
   const checks: Check[] = [];
   const token = await checkToken(
@@ -224,11 +231,11 @@ const checkRpc = async (given: Given): Promise<Check[]> => {
     },
   );
   return [...token, ...checks];
-};
+}
 
 /** It is not tried: every webhook starts work or is recorded as refused. */
-const checkWebhook = async ({ address: { webhookToken, origins, unused } }: Given): Promise<Check[]> =>
-  webhookToken === undefined
+async function checkWebhook({ address: { webhookToken, origins, unused } }: Given): Promise<Check[]> {
+  return webhookToken === undefined
     ? [
         warning(
           "webhook token",
@@ -237,8 +244,9 @@ const checkWebhook = async ({ address: { webhookToken, origins, unused } }: Give
         ),
       ]
     : [ok("webhook token", `from the ${origins.webhookToken}, not tried`)];
+}
 
-const checkDead = async ({ gateway, signal }: Given): Promise<Check[]> => {
+async function checkDead({ gateway, signal }: Given): Promise<Check[]> {
   try {
     const { events } = await gateway.events.list({ status: "dead", limit: 1 }, { signal, ...ONCE });
     return events.length === 0
@@ -253,9 +261,9 @@ const checkDead = async ({ gateway, signal }: Given): Promise<Check[]> => {
   } catch {
     return []; // The key may not ask; its own check says so.
   }
-};
+}
 
-const checkTurn = async ({ gateway, signal }: Given): Promise<Check> => {
+async function checkTurn({ gateway, signal }: Given): Promise<Check> {
   const began = performance.now();
   try {
     const { turn_id } = await gateway.chat.send({ message: "Answer with one word: are you there?" }, { signal });
@@ -267,4 +275,4 @@ const checkTurn = async ({ gateway, signal }: Given): Promise<Check> => {
     ).split("\nNext: ");
     return failed("turn", words, next);
   }
-};
+}

@@ -32,17 +32,19 @@ export class UsageError extends CliError {
 }
 
 /** An answer of another shape than the contract's. */
-export const notAReply = (url: string, cause?: unknown): CliError =>
-  new CliError(
+export function notAReply(url: string, cause?: unknown): CliError {
+  return new CliError(
     `The server at ${url} answered something that is not a gateway's reply.`,
     UNREACHABLE,
     "name the gateway's own address: --url URL",
     cause,
   );
+}
 
 /** A failure that the gateway or its client has named. The class itself is not loaded here. */
-const isGatewayError = (error: unknown): error is GatewayError =>
-  error instanceof Error && "requestId" in error && "retryAfterMs" in error;
+function isGatewayError(error: unknown): error is GatewayError {
+  return error instanceof Error && "requestId" in error && "retryAfterMs" in error;
+}
 
 /** The options that stand for those of the client. */
 const OPTIONS: Record<string, string> = { key: "--key", rpcToken: "--rpc-token", webhookToken: "--webhook-token" };
@@ -112,15 +114,17 @@ const ROWS: Record<ErrorName | Exclude<ClientErrorName, "bad-signature" | "close
 };
 
 /** A name without a row comes from a newer gateway. */
-const rowOf = (name: string): Row => (ROWS as Record<string, Row>)[name] ?? { exitCode: FAILED, next: doctor };
+function rowOf(name: string): Row {
+  return (ROWS as Record<string, Row>)[name] ?? { exitCode: FAILED, next: doctor };
+}
 
-export const exitCodeOf = (error: unknown): number => {
+export function exitCodeOf(error: unknown): number {
   if (error instanceof CliError) return error.exitCode;
   return isGatewayError(error) ? rowOf(error.name).exitCode : FAILED;
-};
+}
 
 /** The words for the person at the terminal. `command` is the one that failed. */
-export const wordsFor = (error: unknown, command: string): string => {
+export function wordsFor(error: unknown, command: string): string {
   const help = `${command} --help`;
   if (error instanceof CliError) return withNext(error.message, error.next ?? help);
   if (isGatewayError(error)) return wordsForGatewayError(error, help);
@@ -129,9 +133,9 @@ export const wordsFor = (error: unknown, command: string): string => {
   if (name === "ConfigError") return withNext(message, "agent-gateway check");
   if (name === "TypeError") return withNext(message, help);
   return cause !== undefined || "code" in (error as Error) ? withNext(message, help) : (stack ?? String(error));
-};
+}
 
-const wordsForGatewayError = (error: GatewayError, help: string): string => {
+function wordsForGatewayError(error: GatewayError, help: string): string {
   const { name, requestId, turnId, retryAfterMs } = error;
   const facts = oneLine([name, ...(requestId ? [requestId] : [])].join(", "));
   const wait = retryAfterMs === undefined ? "" : ` Try again in ${Math.ceil(retryAfterMs / 1_000)} s.`;
@@ -140,6 +144,8 @@ const wordsForGatewayError = (error: GatewayError, help: string): string => {
   const ofTurn =
     exitCode === TURN_FAILED && turnId !== undefined ? `agent-gateway turns show ${oneLine(turnId)}` : undefined;
   return withNext(`${oneLine(detail ?? error.title)}${wait} (${facts})`, ofTurn ?? (next === HELP ? help : next));
-};
+}
 
-const withNext = (message: string, next: string): string => `${message}\nNext: ${asTyped(next)}`;
+function withNext(message: string, next: string): string {
+  return `${message}\nNext: ${asTyped(next)}`;
+}

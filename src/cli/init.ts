@@ -53,7 +53,7 @@ const BACKENDS: Record<
 const CHOOSE = "choose another folder: agent-gateway init FOLDER";
 
 /** Writes a configuration and its secrets into a folder, and says what comes next. */
-export const init = async (folder: string, options: InitOptions): Promise<string> => {
+export async function init(folder: string, options: InitOptions): Promise<string> {
   const [config, secrets] = [join(folder, "gateway.json5"), join(folder, "gateway.env")];
   for (const file of [config, secrets])
     if (isTaken(file)) throw new CliError(`${file} already exists, and nothing is overwritten.`, 1, CHOOSE);
@@ -83,20 +83,20 @@ export const init = async (folder: string, options: InitOptions): Promise<string
       `Next:\n  ${here}agent-gateway serve${of}\nand in another terminal:\n  ${here}agent-gateway send ${answers.agent} 'Good morning'${of}\n  agent-gateway open${of}`,
     ),
   ].join("\n");
-};
+}
 
 /** Whether a name is in use, also by a link to a file that does not exist. */
-const isTaken = (file: string): boolean => {
+function isTaken(file: string): boolean {
   try {
     lstatSync(file);
     return true;
   } catch {
     return false;
   }
-};
+}
 
 /** Makes a folder with its parents, one after the other: below /proc, `mkdirSync` with `recursive` would not end. */
-const makeFolder = (folder: string): void => {
+function makeFolder(folder: string): void {
   const missing: string[] = [];
   for (let at = resolve(folder); !existsSync(at); at = dirname(at)) missing.unshift(at);
   try {
@@ -105,22 +105,22 @@ const makeFolder = (folder: string): void => {
     throw new CliError(`The folder ${folder} cannot be created: ${fileFault(error)}.`, 1, CHOOSE);
   }
   if (!statSync(folder).isDirectory()) throw new CliError(`${folder} is not a folder.`, 1, CHOOSE);
-};
+}
 
-const defaults = ({
+function defaults({
   agent = "main",
   backend = "echo",
   port = "18789",
   store = "sqlite",
   model,
   target,
-}: InitOptions): Answers => {
+}: InitOptions): Answers {
   if (BACKENDS[backend].target && !target)
     throw new UsageError(`The backend ${backend} needs --target, such as '${BACKENDS[backend].target.example}'.`);
   return { agent, backend, port, store, model: model ?? BACKENDS[backend].model, ...(target && { target }) };
-};
+}
 
-const ask = async (given: InitOptions): Promise<Answers> => {
+async function ask(given: InitOptions): Promise<Answers> {
   const { intro, isCancel, select, text, outro } = await import("@clack/prompts");
   const answered = async <Value>(asking: Promise<Value>): Promise<Exclude<Value, symbol>> => {
     const value = await asking;
@@ -155,30 +155,31 @@ const ask = async (given: InitOptions): Promise<Answers> => {
   const port = await line("Which port?", "18789", given.port);
   outro("Thank you");
   return { agent, backend, port, store, ...(chosen && { model: chosen }), ...(place && { target: place }) };
-};
+}
 
-const check = ({ agent, port, target, backend }: Answers): void => {
+function check({ agent, port, target, backend }: Answers): void {
   if (!/^[a-z][a-z0-9-]*$/.test(agent))
     throw new UsageError(`${agent} is no name of an agent. Use small letters, digits and hyphens.`);
   if (!/^\d+$/.test(port) || Number(port) > 65_535) throw new UsageError(`${port} is no port.`);
   if ((backend === "http" || backend === "openai-compatible") && !/^https?:\/\//.test(target ?? ""))
     throw new UsageError(`${target} is no address. It begins with http:// or https://.`);
-};
+}
 
-const fresh = (): string => randomBytes(24).toString("base64url");
+function fresh(): string {
+  return randomBytes(24).toString("base64url");
+}
 
-const secretsOf = ({
-  backend,
-}: Answers): string => `# The secrets of gateway.json5, read by agent-gateway where they are not set otherwise. Keep this file to yourself.
+function secretsOf({ backend }: Answers): string {
+  return `# The secrets of gateway.json5, read by agent-gateway where they are not set otherwise. Keep this file to yourself.
 CONSOLE_TOKEN=${fresh()}
 REST_API_KEY=${fresh()}
 RPC_TOKEN=${fresh()}
 WEBHOOK_TOKEN=${fresh()}
 ${BACKENDS[backend].secret ? `${BACKENDS[backend].secret}=\n` : ""}`;
+}
 
-const configOf = (
-  answers: Answers,
-): string => `// The gateway's configuration. Every key: docs/configuration.md. Check it with: agent-gateway check
+function configOf(answers: Answers): string {
+  return `// The gateway's configuration. Every key: docs/configuration.md. Check it with: agent-gateway check
 // \${NAME} is a variable of the environment, or of gateway.env beside this file.
 {
   gateway: {
@@ -193,9 +194,10 @@ ${agentOf(answers)}
   store: ${answers.store === "memory" ? '{ type: "memory" },                // forgets at a restart' : '{ type: "sqlite", path: "./gateway.db" },'}
 }
 `;
+}
 
 /** The agent, and the provider of its model, in the file's form. */
-const agentOf = ({ agent, backend, model, target }: Answers): string => {
+function agentOf({ agent, backend, model, target }: Answers): string {
   const providers: Partial<Record<Backend, string>> = {
     openai: `{ type: "openai", apiKey: "\${OPENAI_API_KEY}" }`,
     anthropic: `{ type: "anthropic", apiKey: "\${ANTHROPIC_API_KEY}" }`,
@@ -219,10 +221,10 @@ const agentOf = ({ agent, backend, model, target }: Answers): string => {
       ${body}
     },
   },`;
-};
+}
 
 /** Excludes the secrets and the store from git, also for a repository that is created later. Returns the file that it changed, if any. */
-const ignoreSecrets = (folder: string): string | undefined => {
+function ignoreSecrets(folder: string): string | undefined {
   const file = join(folder, ".gitignore");
   try {
     const written = existsSync(file) ? readRegularFileSync(file, 2 ** 20).toString() : "";
@@ -234,4 +236,4 @@ const ignoreSecrets = (folder: string): string | undefined => {
   } catch (error) {
     throw new CliError(`${file} cannot be written: ${fileFault(error)}.`, 1, CHOOSE);
   }
-};
+}

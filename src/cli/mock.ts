@@ -14,7 +14,7 @@ type Router = {
 };
 
 /** Serves the contract with its own examples, and gives its address. */
-export const startMock = async (host: string, port: number): Promise<string> => {
+export async function startMock(host: string, port: number): Promise<string> {
   const router = await createRouter();
   const operations = operationsOf(documents.openapi as Json);
   const server = createServer((req, res) => {
@@ -37,23 +37,25 @@ export const startMock = async (host: string, port: number): Promise<string> => 
     }),
   ]);
   return `http://${host.includes(":") ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
-};
+}
 
-const send = (res: ServerResponse, status: number, type: string, body: string): void => {
+function send(res: ServerResponse, status: number, type: string, body: string): void {
   res.writeHead(status, { "content-type": type, "x-mock": "true" }).end(body);
-};
-const sendJson = (res: ServerResponse, status: number, body: unknown, type = "application/json"): void =>
+}
+function sendJson(res: ServerResponse, status: number, body: unknown, type = "application/json"): void {
   send(res, status, type, JSON.stringify(body));
-const problem = (res: ServerResponse, status: number, name: string, detail: string): void =>
+}
+function problem(res: ServerResponse, status: number, name: string, detail: string): void {
   sendJson(
     res,
     status,
     { type: `/docs/errors.html#${name}`, title: name, status, detail, request_id: "req_mock" },
     "application/problem+json",
   );
+}
 
 /** What a reference leads to, with all references inside it followed. The contract has no shape that holds itself. */
-const resolve = (node: unknown, document: Json): unknown => {
+function resolve(node: unknown, document: Json): unknown {
   if (Array.isArray(node)) return node.map((item) => resolve(item, document));
   if (typeof node !== "object" || node === null) return node;
   const { $ref, ...rest } = node as Json;
@@ -64,28 +66,31 @@ const resolve = (node: unknown, document: Json): unknown => {
     .split("/")
     .reduce<unknown>((at, name) => (at as Json)[name], document);
   return { ...(resolve(target, document) as Json), ...here };
-};
+}
 
 type Example = { value: unknown };
 type Media = Record<string, { examples?: Record<string, Example> }>;
 type Operation = { method: string; path: string; pattern: RegExp; responses: Record<string, { content?: Media }> };
 
-const operationsOf = (document: Json): Operation[] =>
-  Object.entries(document.paths as Record<string, Json>)
-    .flatMap(([path, item]) =>
-      Object.entries(item).flatMap(([method, operation]) => {
-        const { responses } = operation as { responses?: Json };
-        if (responses === undefined) return [];
-        const pattern = new RegExp(`^${path.replace(/[.]/g, "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
-        return [{ method: method.toUpperCase(), path, pattern, responses: withoutSchemas(responses, document) }];
-      }),
-    )
-    // A path without a place to fill in is meant before one that has it.
-    .sort((one, other) => one.path.split("{").length - other.path.split("{").length);
+function operationsOf(document: Json): Operation[] {
+  return (
+    Object.entries(document.paths as Record<string, Json>)
+      .flatMap(([path, item]) =>
+        Object.entries(item).flatMap(([method, operation]) => {
+          const { responses } = operation as { responses?: Json };
+          if (responses === undefined) return [];
+          const pattern = new RegExp(`^${path.replace(/[.]/g, "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
+          return [{ method: method.toUpperCase(), path, pattern, responses: withoutSchemas(responses, document) }];
+        }),
+      )
+      // A path without a place to fill in is meant before one that has it.
+      .sort((one, other) => one.path.split("{").length - other.path.split("{").length)
+  );
+}
 
 /** The responses with their examples; shapes may be large, and are of no use here. */
-const withoutSchemas = (responses: Json, document: Json): Operation["responses"] =>
-  Object.fromEntries(
+function withoutSchemas(responses: Json, document: Json): Operation["responses"] {
+  return Object.fromEntries(
     Object.entries(responses).map(([status, response]) => {
       const followed = (
         typeof (response as Json).$ref === "string" ? followOnce(response as Json, document) : response
@@ -97,19 +102,21 @@ const withoutSchemas = (responses: Json, document: Json): Operation["responses"]
       return [status, { content: Object.fromEntries(content) as Media }];
     }),
   );
-const followOnce = ({ $ref }: Json, document: Json): unknown =>
-  String($ref)
+}
+function followOnce({ $ref }: Json, document: Json): unknown {
+  return String($ref)
     .slice(2)
     .split("/")
     .reduce<unknown>((at, name) => (at as Json)[name], document);
+}
 
-const answerHttp = (
+function answerHttp(
   operations: readonly Operation[],
   req: IncomingMessage,
   path: string,
   body: string,
   res: ServerResponse,
-): unknown => {
+): unknown {
   const there = operations.filter(({ pattern }) => pattern.test(path));
   if (there.length === 0) return problem(res, 404, "not-found", `There is nothing at ${path}.`);
   const operation = there.find(({ method }) => method === req.method);
@@ -133,15 +140,15 @@ const answerHttp = (
   if (type === undefined) return res.writeHead(Number(status), { "x-mock": "true" }).end();
   const value = Object.values(media?.examples ?? {})[0]?.value ?? "";
   send(res, Number(status), type, typeof value === "string" && !type.endsWith("json") ? value : JSON.stringify(value));
-};
+}
 
-const jsonIn = (body: string): unknown => {
+function jsonIn(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
     return undefined;
   }
-};
+}
 
 type Method = {
   name: string;
@@ -150,7 +157,7 @@ type Method = {
 };
 
 /** Checks calls against the contract, and answers with the example whose params are those of the call, else with the first. */
-const createRouter = async (): Promise<Router> => {
+async function createRouter(): Promise<Router> {
   const { Router } = await import("@open-rpc/server-js/build/router.js").catch(() => {
     throw new CliError("The mock needs the package @open-rpc/server-js.", 1, missingPackages(["mock"]));
   });
@@ -166,14 +173,15 @@ const createRouter = async (): Promise<Router> => {
     },
   ]);
   return new Router(document as never, Object.fromEntries(bodies) as never) as Router;
-};
-const byName = (params: readonly { name: string; value: unknown }[]): Json =>
-  Object.fromEntries(params.map(({ name, value }) => [name, value]));
+}
+function byName(params: readonly { name: string; value: unknown }[]): Json {
+  return Object.fromEntries(params.map(({ name, value }) => [name, value]));
+}
 
 type Call = { jsonrpc?: unknown; method?: unknown; params?: unknown; id?: string | number | null };
 
 /** JSON-RPC over HTTP, in front of the router: it knows neither batches nor notifications. */
-const answerRpc = async (router: Router, req: IncomingMessage, body: string, res: ServerResponse): Promise<unknown> => {
+async function answerRpc(router: Router, req: IncomingMessage, body: string, res: ServerResponse): Promise<unknown> {
   if (req.method !== "POST") return sendJson(res, 405, refusal(null, -32600, "Invalid Request"));
   const message = jsonIn(body);
   if (message === undefined) return sendJson(res, 400, refusal(null, -32700, "Parse error"));
@@ -183,18 +191,18 @@ const answerRpc = async (router: Router, req: IncomingMessage, body: string, res
   );
   if (answers.length === 0) return res.writeHead(204, { "x-mock": "true" }).end();
   sendJson(res, 200, Array.isArray(message) ? answers : answers[0]);
-};
+}
 
-const answerCall = async (router: Router, call: Call): Promise<object | undefined> => {
+async function answerCall(router: Router, call: Call): Promise<object | undefined> {
   const { jsonrpc, method, params = {}, id } = call ?? {};
   if (jsonrpc !== "2.0" || typeof method !== "string") return refusal(id ?? null, -32600, "Invalid Request");
   const { result, error } = await router.call(method, params);
   if (id === undefined) return undefined;
   return error === undefined ? { jsonrpc, id, result } : { jsonrpc, id, error: inOurForm(error) };
-};
+}
 
 /** The router's errors in the form of the contract. */
-const inOurForm = ({ code, message, data }: RouterError): object => {
+function inOurForm({ code, message, data }: RouterError): object {
   const [fault] = Array.isArray(data) ? (data as { message?: string }[]) : [];
   const detail = fault?.message ?? (typeof data === "string" ? data : message);
   return {
@@ -202,10 +210,12 @@ const inOurForm = ({ code, message, data }: RouterError): object => {
     message,
     data: { name: code === -32601 ? "method-not-found" : "invalid-params", detail, requestId: "req_mock" },
   };
-};
+}
 
-const refusal = (id: unknown, code: number, message: string): object => ({
-  jsonrpc: "2.0",
-  id,
-  error: { code, message },
-});
+function refusal(id: unknown, code: number, message: string): object {
+  return {
+    jsonrpc: "2.0",
+    id,
+    error: { code, message },
+  };
+}

@@ -8,10 +8,10 @@ import { headersOf } from "./values.ts";
 type Wish = { method: string; path: string; body: string | undefined; headers: readonly string[] };
 
 /** Sends a request as it is given, and prints the answer. A refusal is printed too, and sets the exit code. */
-export const sendRaw = async (
+export async function sendRaw(
   { address, options, signal }: Calling<{ include?: boolean }>,
   { method, path, body, headers: own }: Wish,
-): Promise<void> => {
+): Promise<void> {
   const headers = new Headers({ accept: "application/json, */*" });
   const token = await tokenFor(address, { method, path: path.replace(/[?#].*/s, ""), body });
   if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
@@ -51,16 +51,16 @@ export const sendRaw = async (
   if (location !== null) say(`HTTP ${response.status}: it points to ${location}, which is not followed.`);
   else if (!options.include) say(`HTTP ${response.status}`);
   process.exitCode = CODES[response.status] ?? 1;
-};
+}
 
 /** JSON with indents; any other text as it is. */
-const indented = (text: string, type: string): string => {
+function indented(text: string, type: string): string {
   try {
     return /json/.test(type) ? JSON.stringify(JSON.parse(text), null, 2) : text;
   } catch {
     return text;
   }
-};
+}
 
 const CODES: Record<number, number> = {
   400: 2,

@@ -8,7 +8,7 @@ import { say, write } from "./terminal.ts";
 import { asTyped } from "./typed.ts";
 
 /** Runs what the command line says. Throws nothing: it prints, and sets the exit code. */
-export const run = async (args: readonly string[]): Promise<void> => {
+export async function run(args: readonly string[]): Promise<void> {
   // A reader that has seen enough, as `head` has, closes the pipe. That is no failure.
   process.stdout.on("error", async (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
@@ -34,10 +34,10 @@ export const run = async (args: readonly string[]): Promise<void> => {
     say(wordsFor(error, nameOf(running)));
     process.exitCode = exitCodeOf(error);
   }
-};
+}
 
 /** The command line with all commands. Nothing of the gateway or its client is loaded before a command runs. */
-export const createProgram = (): Command => {
+export function createProgram(): Command {
   const program = new Command("agent-gateway")
     .description("A gateway in front of conversational agents: runs it, and calls it.")
     .version(version, "-V, --version", "print the version")
@@ -49,10 +49,10 @@ export const createProgram = (): Command => {
   addCommands(program);
   for (const command of everyCommand(program)) configure(command, command === program);
   return program;
-};
+}
 
 /** What all commands share: how they are helped with, and how mistakes are told. */
-const configure = (command: Command, isProgram: boolean): void => {
+function configure(command: Command, isProgram: boolean): void {
   command.exitOverride().helpCommand(false);
   command.configureHelp({
     subcommandTerm: (inner) => [inner.name(), ...inner.registeredArguments.map(argumentTerm)].join(" ").trim(),
@@ -67,38 +67,40 @@ const configure = (command: Command, isProgram: boolean): void => {
       ),
   });
   if (!isProgram) command.helpOption("-h, --help", "print this");
-};
+}
 
 /** Commander's words about a mistake, as one sentence: `Unknown option '--prot'. Did you mean --port?` */
-const sentenceOf = (text: string): string => {
+function sentenceOf(text: string): string {
   const [mistake = "", guess] = text
     .trim()
     .replace(/^error: (.)/, (_, first: string) => first.toUpperCase())
     .split(/\n\(/);
   return guess === undefined ? `${mistake.replace(/\.$/, "")}.` : `${mistake}. ${guess.replace(/\)$/, "")}`;
-};
+}
 
 /** The error for a missing argument, with its description and the usage of the command. */
-const missingArgument = (command: Command, text: string): string | undefined => {
+function missingArgument(command: Command, text: string): string | undefined {
   const [, name] = /^error: missing required argument '([^']+)'/.exec(text) ?? [];
   const missing = command.registeredArguments.find((argument) => argument.name() === name);
   if (missing === undefined) return undefined;
   const usage = [nameOf(command), ...command.registeredArguments.map(argumentTerm)].join(" ");
   return `The argument <${name}> is missing: ${missing.description}.\nNext: ${asTyped(usage)}`;
-};
+}
 
 /** A suggestion for an unknown option, if Commander has none: `--strem` means `--no-stream`. */
-const optionMeant = (command: Command, text: string): string => {
+function optionMeant(command: Command, text: string): string {
   const [, given] = /^error: unknown option '--([^'=]+)/.exec(text) ?? [];
   if (given === undefined || text.includes("Did you mean")) return "";
   const options = new Map(command.options.map(({ long }) => [long?.replace(/^--(no-)?/, "") ?? "", long]));
   const meant = options.get(nearest(given, [...options.keys()]) ?? "");
   return meant ? ` Did you mean ${meant}?` : "";
-};
+}
 
-const argumentTerm = (argument: Argument): string =>
+function argumentTerm(argument: Argument): string {
   // It stands for a command that is not there.
-  argument.name() === "unknown" ? "" : argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
+  if (argument.name() === "unknown") return "";
+  return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
+}
 
 const OUTRO = `
 Commands that call a gateway find it by --url and the tokens' options, else by GATEWAY_URL, REST_API_KEY,

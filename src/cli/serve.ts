@@ -13,7 +13,7 @@ export type ServeOptions = { config?: string; host?: string; port?: string };
 const REPEAT_MS = 1_000;
 
 /** Runs the gateway until a signal ends it. Throws what keeps it from starting. */
-export const serve = async (options: ServeOptions, env: NodeJS.ProcessEnv): Promise<void> => {
+export async function serve(options: ServeOptions, env: NodeJS.ProcessEnv): Promise<void> {
   const { gateway, logger, watch } = await start(options, env);
   let first: { signal: string; at: number } | undefined;
   let failed = false;
@@ -57,19 +57,19 @@ export const serve = async (options: ServeOptions, env: NodeJS.ProcessEnv): Prom
   // A promise that somebody's backend forgot ends nothing: its turn ends by itself, or by its deadline.
   process.on("unhandledRejection", (error) => gateway.events.unexpectedError({ error, where: "unhandledRejection" }));
   gateway.ready.catch(onFailure("contract"));
-};
+}
 
-const portOf = (text: string | undefined): number | undefined => {
+function portOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const port = Number(text);
   if (text.trim() && Number.isInteger(port) && port >= 0 && port <= 65535) return port;
   throw new UsageError(`--port ${text} is no port: give a whole number from 0 to 65535.`);
-};
+}
 
 type Served = { gateway: Gateway; logger: Logger; watch: ConfigWatch };
 
 /** Starts the gateway, and has it follow its configuration. */
-export const start = async (options: ServeOptions, env: NodeJS.ProcessEnv): Promise<Served> => {
+export async function start(options: ServeOptions, env: NodeJS.ProcessEnv): Promise<Served> {
   const { config: file, host } = options;
   const port = portOf(options.port);
   const all = () => withEnvFile(configFile(file, env), env);
@@ -97,10 +97,10 @@ export const start = async (options: ServeOptions, env: NodeJS.ProcessEnv): Prom
     print(banner({ ...gateway, code: gateway.signInCode(loaded.tryOut.CONSOLE_TOKEN) }, loaded.tryOut, process.cwd()));
   watch = watchFile(gateway, loaded, load, logger);
   return { gateway, logger, watch };
-};
+}
 
-const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<LoadedConfig>, logger: Logger) =>
-  watchConfig({
+function watchFile(gateway: Gateway, running: LoadedConfig, load: () => Promise<LoadedConfig>, logger: Logger) {
+  return watchConfig({
     running,
     load: async () => {
       const loaded = await load();
@@ -114,12 +114,13 @@ const watchFile = (gateway: Gateway, running: LoadedConfig, load: () => Promise<
     onInvalid: ({ problems }, cause) => gateway.refuseConfig(problems, cause),
     signal: gateway.closing,
   });
+}
 
 /** The value of a variable that has to be one of a few; undefined where it is empty or not set. */
-const oneOf = <const T extends string>(env: NodeJS.ProcessEnv, name: string, choices: readonly T[]): T | undefined => {
+function oneOf<const T extends string>(env: NodeJS.ProcessEnv, name: string, choices: readonly T[]): T | undefined {
   const value = env[name];
   if (!value) return undefined;
   const choice = choices.find((one) => one === value);
   if (choice) return choice;
   throw new UsageError(`${name} is ${value}: give ${choices.join(", ").replace(/, (?=[^,]*$)/, " or ")}.`);
-};
+}

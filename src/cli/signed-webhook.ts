@@ -15,19 +15,20 @@ export type SignedOptions = {
 };
 
 /** The names of the mappings, as a sentence after a space. */
-export const listed = (names: readonly string[]): string =>
-  names.length === 0
+export function listed(names: readonly string[]): string {
+  return names.length === 0
     ? " There are no mappings."
     : ` The ${names.length === 1 ? "mapping is" : "mappings are"} ${names.join(", ")}.`;
+}
 
 type Given = Pick<Calling<SignedOptions>, "address" | "options" | "signal">;
 
 /** Sends a body to a mapping's own address, with the headers of its sender, and gives the answer. */
-export const sendSigned = async (
+export async function sendSigned(
   { address, options, signal }: Given,
   sender: "github" | "stripe" | "slack" | "standard",
   body: string,
-): Promise<unknown> => {
+): Promise<unknown> {
   const { mapping, secretEnv, id, event } = options;
   if (!mapping) throw new UsageError("A signed request goes to a mapping's own address.", "name it: --mapping NAME");
   const configured = await readMappings(options.config, process.env, address.url);
@@ -86,4 +87,4 @@ export const sendSigned = async (
     code,
     "agent-gateway deliveries list --outcome refused",
   );
-};
+}

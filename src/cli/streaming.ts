@@ -4,7 +4,7 @@ import type { OutputOptions } from "./output.ts";
 import { print, printPieces, withProgress } from "./terminal.ts";
 
 /** Prints a reply as it is written; with `--json` the events, one a line; with `-q` the turn's id alone, once it has ended. */
-export const printStream = async (stream: TurnStream, { json, quiet }: OutputOptions): Promise<void> => {
+export async function printStream(stream: TurnStream, { json, quiet }: OutputOptions): Promise<void> {
   if (json || quiet) {
     for await (const event of stream) {
       if (json) print(JSON.stringify(event));
@@ -14,7 +14,7 @@ export const printStream = async (stream: TurnStream, { json, quiet }: OutputOpt
     return;
   }
   await printPieces(awaited(stream.text()));
-};
+}
 
 /** The pieces, with progress shown until the first one. */
 async function* awaited(text: AsyncIterable<string>): AsyncGenerator<string> {
@@ -28,7 +28,7 @@ async function* awaited(text: AsyncIterable<string>): AsyncGenerator<string> {
 }
 
 /** A turn that ended without a reply, as an error with the exit code of one. */
-const throwFailure = ({ event, data }: TurnEvent): void => {
+function throwFailure({ event, data }: TurnEvent): void {
   if (event !== "turn.failed" && event !== "turn.cancelled") return;
   const { name, title, detail } =
     event === "turn.failed" ? data.error : { name: "turn-cancelled", title: "Turn cancelled", detail: undefined };
@@ -40,4 +40,4 @@ const throwFailure = ({ event, data }: TurnEvent): void => {
     requestId: undefined,
     retryAfterMs: undefined,
   });
-};
+}

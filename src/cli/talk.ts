@@ -10,7 +10,7 @@ type Talk = Calling<{ session?: string; user?: string; model?: string }>;
 const COMMANDS = "/new begins another session, /exit ends, // begins a message with a slash.";
 
 /** A conversation, a line of standard input a message. */
-export const talk = async ({ gateway, address, options, signal }: Talk, agent: string): Promise<void> => {
+export async function talk({ gateway, address, options, signal }: Talk, agent: string): Promise<void> {
   if (address.key === undefined)
     throw (
       address.unused.key ??
@@ -81,4 +81,4 @@ export const talk = async ({ gateway, address, options, signal }: Talk, agent: s
     await printPieces(gateway.turns.events(started.turn_id, {}, { signal: AbortSignal.any([signal, stop]) }).text());
     return started.session_id;
   }
-};
+}

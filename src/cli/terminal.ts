@@ -2,34 +2,43 @@ import { styleText } from "node:util";
 import { visible } from "#kit/visible.ts";
 
 /** Data goes to standard output, words for the person at the terminal to standard error. */
-export const print = (text: string): void => write(process.stdout, text.endsWith("\n") ? text : `${text}\n`);
-export const say = (text: string): void => write(process.stderr, text.endsWith("\n") ? text : `${text}\n`);
+export function print(text: string): void {
+  write(process.stdout, text.endsWith("\n") ? text : `${text}\n`);
+}
+export function say(text: string): void {
+  write(process.stderr, text.endsWith("\n") ? text : `${text}\n`);
+}
 
 /** All output passes through here: no character of a server, a sender or a file controls a terminal. */
-export const write = (stream: NodeJS.WriteStream, text: string): void => void stream.write(forTerminal(text));
+export function write(stream: NodeJS.WriteStream, text: string): void {
+  stream.write(forTerminal(text));
+}
 
 /** A text in which only our own styling controls a terminal. */
-export const forTerminal = (text: string): string =>
-  escapeOfOurs === undefined ? visible(text) : text.split(escapeOfOurs).map(visible).join("\u001b");
+export function forTerminal(text: string): string {
+  return escapeOfOurs === undefined ? visible(text) : text.split(escapeOfOurs).map(visible).join("\u001b");
+}
 
 /** Stands for the escape character in a styled text. It is random, so that foreign text cannot contain it. */
 let escapeOfOurs: string | undefined;
 
-export const isTerminal = (stream: NodeJS.WriteStream): boolean => stream.isTTY === true && process.env.TERM !== "dumb";
+export function isTerminal(stream: NodeJS.WriteStream): boolean {
+  return stream.isTTY === true && process.env.TERM !== "dumb";
+}
 
 type Style = Parameters<typeof styleText>[0];
 /** Colours a text if standard output is a terminal and NO_COLOR is not set. For `print` and `say`, which write the style. */
-export const styled = (style: Style, text: string): string => {
+export function styled(style: Style, text: string): string {
   if (!isTerminal(process.stdout) || process.env.NO_COLOR) return text;
   escapeOfOurs ??= process.getBuiltinModule("node:crypto").randomUUID();
   const [before = "", after = ""] = styleText(style, " ", { validateStream: false })
     .replaceAll("\u001b", escapeOfOurs)
     .split(" ");
   return before + text + after;
-};
+}
 
 /** Prints the pieces of a text as they arrive. A character or a line break that is split over two pieces is printed once it is whole. */
-export const printPieces = async (pieces: AsyncIterable<string>): Promise<void> => {
+export async function printPieces(pieces: AsyncIterable<string>): Promise<void> {
   let held = "";
   let last = "";
   try {
@@ -44,12 +53,12 @@ export const printPieces = async (pieces: AsyncIterable<string>): Promise<void> 
     if (held !== "") write(process.stdout, held);
     if (held !== "" || (last !== "" && !last.endsWith("\n"))) process.stdout.write("\n");
   }
-};
+}
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 /** Shows that something goes on, while it does: on a terminal only, and after a moment. */
-export const withProgress = async <Result>(words: string, work: Promise<Result>): Promise<Result> => {
+export async function withProgress<Result>(words: string, work: Promise<Result>): Promise<Result> {
   if (!isTerminal(process.stderr)) return work;
   let frame = 0;
   let shown = false;
@@ -64,4 +73,4 @@ export const withProgress = async <Result>(words: string, work: Promise<Result>)
     clearInterval(timer);
     if (shown) process.stderr.write(`\r${" ".repeat(words.length + 2)}\r`);
   }
-};
+}

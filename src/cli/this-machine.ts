@@ -5,7 +5,7 @@ import { networkInterfaces } from "node:os";
  * Whether an address is one of this machine: loopback, an interface's, the wildcard, or `localhost`. Any other name is not, whatever it
  * resolves to: its owner can change that at any moment.
  */
-export const isOfThisMachine = (host: string): boolean => {
+export function isOfThisMachine(host: string): boolean {
   if (host.toLowerCase() === "localhost") return true;
   if (!isIPv4(host) && !isIPv6(host)) return false;
   const own = new BlockList();
@@ -16,4 +16,4 @@ export const isOfThisMachine = (host: string): boolean => {
   for (const { address, family } of Object.values(networkInterfaces()).flatMap((found) => found ?? []))
     own.addAddress(address.replace(/%.*/, ""), family === "IPv4" ? "ipv4" : "ipv6");
   return !host.includes("%") && own.check(host, isIPv4(host) ? "ipv4" : "ipv6");
-};
+}

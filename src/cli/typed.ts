@@ -10,7 +10,7 @@ type Run = {
 };
 
 /** The program as its user can type it again: by its name if it is installed, through npx in a clone or a project, else through Node. */
-export const programOf = ({ file, cwd, env, exists = existsSync }: Run): string => {
+export function programOf({ file, cwd, env, exists = existsSync }: Run): string {
   const folders = file.split(/[\\/]/);
   if (NAME.test(basename(file))) return folders.includes(".bin") ? `npx ${PROGRAM}` : PROGRAM;
   // Node was given the file itself: by `npm start`, by a person, by a unit, or by the entry point of an image.
@@ -23,20 +23,20 @@ export const programOf = ({ file, cwd, env, exists = existsSync }: Run): string 
   if (path.some((folder) => exists(join(folder, PROGRAM)))) return PROGRAM;
   const shown = /^[\w./\\:@+-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`;
   return `node ${shown}`;
-};
+}
 
 const PROGRAM = "agent-gateway";
 const NAME = /^agent-gateway(?:\.\w+)?$/;
 
-const isWithin = (folder: string, parent: string): boolean => {
+function isWithin(folder: string, parent: string): boolean {
   const way = relative(parent, folder);
   return !way.startsWith("..") && !isAbsolute(way);
-};
+}
 
 let program: string | undefined;
 
 /** A hint with its commands as their user can type them: `npx agent-gateway doctor` for `agent-gateway doctor`. */
-export const asTyped = (hint: string): string => {
+export function asTyped(hint: string): string {
   program ??= programOf({ file: process.argv[1] ?? PROGRAM, cwd: process.cwd(), env: process.env });
   return hint.replace(/(?<!npx |[\w./-])agent-gateway(?= )/g, program.replaceAll("$", "$$$$"));
-};
+}

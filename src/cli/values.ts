@@ -2,58 +2,66 @@ import { UsageError } from "./failures.ts";
 import { files } from "./files.ts";
 
 /** A whole number of an option. */
-export const wholeNumber = (text: string, option: string, least = 1): number => {
+export function wholeNumber(text: string, option: string, least = 1): number {
   const number = Number(text);
   if (text.trim() !== "" && Number.isSafeInteger(number) && number >= least) return number;
   throw new UsageError(`${option} ${text} is not a whole number of at least ${least}.`);
-};
+}
 
 const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** A duration such as `30d` in milliseconds. */
-export const lengthOf = (text: string): number | undefined => {
+export function lengthOf(text: string): number | undefined {
   const [, amount = "", unit = ""] = /^(\d+)([smhd])$/.exec(text) ?? [];
   return unit === "" ? undefined : Number(amount) * (UNITS[unit] as number);
-};
+}
 
 /** A moment as the API has it: given as one, as a date, or as how long ago (`2h`). */
-export const momentOf = (text: string, option: string, now = Date.now()): string => {
+export function momentOf(text: string, option: string, now = Date.now()): string {
   const ago = lengthOf(text);
   const at = ago === undefined ? Date.parse(text) : now - ago;
   if (!Number.isNaN(at)) return new Date(at).toISOString();
   throw new UsageError(`${option} ${text} is not a time. Write 2h or 15m for that long ago, or 2026-11-21T08:00:00Z.`);
-};
+}
 
 // Written by hand, as the data of a locale costs a tenth of a command's start.
-const two = (value: number): string => String(value).padStart(2, "0");
-const dayOf = (at: Date): string => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-const clockOf = (at: Date): string => `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+function two(value: number): string {
+  return String(value).padStart(2, "0");
+}
+function dayOf(at: Date): string {
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+function clockOf(at: Date): string {
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
 
 /** A moment for a table: the time of day today, else the date and the time. */
-export const shortTime = (moment: string | null | undefined, now = new Date()): string => {
+export function shortTime(moment: string | null | undefined, now = new Date()): string {
   if (!moment) return "–";
   const at = new Date(moment);
   return dayOf(at) === dayOf(now) ? clockOf(at) : `${dayOf(at)} ${clockOf(at).slice(0, 5)}`;
-};
+}
 
 /** A number with its noun: `1 event`, `2 events`. */
-export const count = (many: number, noun: string): string => `${many} ${noun}${many === 1 ? "" : "s"}`;
+export function count(many: number, noun: string): string {
+  return `${many} ${noun}${many === 1 ? "" : "s"}`;
+}
 
 /** The text of an argument: itself, of a file (`@name`), or of standard input (`-`). */
-export const textOf = (argument: string): string => {
+export function textOf(argument: string): string {
   if (argument === "-") return files.readFileSync(0, "utf8");
   if (!argument.startsWith("@")) return argument;
   return readFile(argument.slice(1));
-};
+}
 
 /** The text of a file. Says in a sentence why it cannot be read. */
-export const readFile = (file: string): string => {
+export function readFile(file: string): string {
   try {
     return files.readFileSync(file, "utf8");
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${fileFault(error)}.`);
   }
-};
+}
 
 const FAULTS: Record<string, string> = {
   EACCES: "permission denied",
@@ -69,35 +77,35 @@ const FAULTS: Record<string, string> = {
 };
 
 /** The reason why a file cannot be read or written. */
-export const fileFault = (error: unknown): string => {
+export function fileFault(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return FAULTS[code ?? ""] ?? code ?? message;
-};
+}
 
 /** Refuses a new file in a folder that does not exist. */
-export const needFolderOf = (file: string): void => {
+export function needFolderOf(file: string): void {
   const { dirname, resolve } = process.getBuiltinModule("node:path");
   const folder = dirname(resolve(file));
   if (!files.existsSync(folder)) throw new UsageError(`The folder ${folder} does not exist.`, `mkdir -p ${folder}`);
-};
+}
 
-export const jsonOf = (text: string, what: string): unknown => {
+export function jsonOf(text: string, what: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
     throw new UsageError(`${what} is not JSON: ${(error as Error).message}.`);
   }
-};
+}
 
 /**
  * Fields of `name=value` pairs. A value that is JSON is that value, any other is text; `name:=value` must be JSON, and `name=@file` is the
  * text of a file. `texts` are the names whose values stay text.
  */
-export const fieldsOf = (
+export function fieldsOf(
   pairs: readonly string[],
   isText: (name: string) => boolean = () => false,
-): Record<string, unknown> =>
-  Object.fromEntries(
+): Record<string, unknown> {
+  return Object.fromEntries(
     pairs.map((pair) => {
       const [, name = "", sign, value = ""] = /^([^=:]+)(:?=)([\s\S]*)$/.exec(pair) ?? [];
       if (name === "") throw new UsageError(`${pair} is not a field. Write name=value.`);
@@ -106,21 +114,23 @@ export const fieldsOf = (
       return [name, isText(name) ? text : looseValue(text)];
     }),
   );
+}
 
-const looseValue = (text: string): unknown => {
+function looseValue(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return text;
   }
-};
+}
 
 /** The headers of `name: value` texts. */
-export const headersOf = (given: readonly string[]): Record<string, string> =>
-  Object.fromEntries(
+export function headersOf(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
     given.map((header) => {
       const [, name = "", value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
       if (name === "") throw new UsageError(`${header} is not a header. Write 'name: value'.`);
       return [name.toLowerCase(), value];
     }),
   );
+}

@@ -7,15 +7,15 @@ const OLD_ENDS: Record<string, string> = {
 };
 
 /** A variable of the environment under its name, or under its old one. An empty variable is not set. */
-export const readVariable = (
+export function readVariable(
   env: Record<string, string | undefined>,
   name: string,
   warn: (words: string) => void,
   prefix = "AGENT_GATEWAY_",
-): string | undefined => {
+): string | undefined {
   if (env[name]) return env[name];
   const old = `${prefix}${OLD_ENDS[name] ?? name}`;
   if (!env[old]) return undefined;
   warn(`${old} is deprecated, and the next version will not read it. Set ${name} instead.`);
   return env[old];
-};
+}

@@ -90,8 +90,9 @@ function checkBackend({ agent, at, config, refuse }: Place, { backends, missingP
     refuse([...at, "backend"], `is \`${backend}\`, which needs packages that are not installed. Run: ${install}`);
 }
 
-const otherBackend = (wanted: string, backend: string): string =>
-  `is for the backend \`${wanted}\`, but this agent's is \`${backend}\`: remove it, or change the backend.`;
+function otherBackend(wanted: string, backend: string): string {
+  return `is for the backend \`${wanted}\`, but this agent's is \`${backend}\`: remove it, or change the backend.`;
+}
 
 /** A `model` agent says what each name of a model stands for; nothing else may be asked for. */
 function checkModels({ agent, at, config, refuse }: Place): void {

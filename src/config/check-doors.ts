@@ -87,7 +87,9 @@ export function checkChannels({ channels }: CheckedConfig, { refuse, warn }: Fin
   }
 }
 
-const isUnder = (path: string, other: string): boolean => path === other || path.startsWith(`${other}/`);
+function isUnder(path: string, other: string): boolean {
+  return path === other || path.startsWith(`${other}/`);
+}
 
 function isNetwork(text: string): boolean {
   const [address = "", bits, more] = text.split("/");
@@ -98,8 +100,9 @@ function isNetwork(text: string): boolean {
 /** The origin of a page that an app or a browser's extension brings along, as `app://chat` or `chrome-extension://<id>`. */
 const APP_ORIGIN = /^(?!https?:|wss?:|ftp:|file:)[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+$/;
 
-const isOrigin = (text: string): boolean =>
-  APP_ORIGIN.test(text) || (URL.canParse(text) && new URL(text).origin === text);
+function isOrigin(text: string): boolean {
+  return APP_ORIGIN.test(text) || (URL.canParse(text) && new URL(text).origin === text);
+}
 
 /** True if only this machine can reach the address. */
 export function isLoopback(host: string): boolean {

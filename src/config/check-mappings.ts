@@ -62,13 +62,15 @@ function checkPairs({ pairs, at, written }: Rule, refuse: Report): void {
 }
 
 /** Tells whether the value at `inner` is part of the value at `outer`, or the same. */
-const isBelow = (inner: Lookup, outer: Lookup): boolean => {
+function isBelow(inner: Lookup, outer: Lookup): boolean {
   if (inner.in === "headers" || outer.in === "headers")
     return inner.in === "headers" && outer.in === "headers" && inner.name === outer.name;
   return outer.steps.every((step, index) => step === inner.steps[index]);
-};
+}
 
-const isAbove = (outer: Lookup, inner: Lookup): boolean => isBelow(inner, outer) && !isBelow(outer, inner);
+function isAbove(outer: Lookup, inner: Lookup): boolean {
+  return isBelow(inner, outer) && !isBelow(outer, inner);
+}
 
 /** Tells whether one of the values that a place must have holds one of these below it. Only JSON does. */
 function allows({ texts, lookup: outer }: Pair, inner: Lookup, wanted: readonly string[]): boolean {
@@ -180,13 +182,16 @@ function checkReach(rules: readonly Rule[], { webhooks }: CheckedConfig, refuse:
   });
 }
 
-const covers = (wide: Rule, narrow: Rule): boolean =>
-  wide.pairs.length === Object.keys(wide.written.match).length &&
-  wide.pairs.every((pair) =>
-    narrow.pairs.some(
-      ({ lookup, texts }) =>
-        isBelow(lookup, pair.lookup) &&
-        isBelow(pair.lookup, lookup) &&
-        texts.every((text) => pair.texts.includes(text)),
-    ),
+function covers(wide: Rule, narrow: Rule): boolean {
+  return (
+    wide.pairs.length === Object.keys(wide.written.match).length &&
+    wide.pairs.every((pair) =>
+      narrow.pairs.some(
+        ({ lookup, texts }) =>
+          isBelow(lookup, pair.lookup) &&
+          isBelow(pair.lookup, lookup) &&
+          texts.every((text) => pair.texts.includes(text)),
+      ),
+    )
   );
+}

@@ -117,11 +117,11 @@ export function resolveConfig(checked: CheckedConfig, around: Surroundings) {
 const EVERYTHING = ["rest", "rpc", "webhooks", "console", "docs", "metrics"] as const;
 
 /** The addresses to listen on. A host or port from outside the file wins over its only or its first one. */
-export const listenersOf = (
+export function listenersOf(
   { gateway }: CheckedConfig,
   { host, port, tls }: Pick<Surroundings, "host" | "port" | "tls">,
-) =>
-  (gateway.listeners ?? [{ host: gateway.host, port: gateway.port, surfaces: [...EVERYTHING] }]).map(
+) {
+  return (gateway.listeners ?? [{ host: gateway.host, port: gateway.port, surfaces: [...EVERYTHING] }]).map(
     (listener, index) => ({
       host: (index === 0 ? host : undefined) ?? listener.host,
       port: (index === 0 ? port : undefined) ?? listener.port,
@@ -129,6 +129,7 @@ export const listenersOf = (
       surfaces: listener.surfaces,
     }),
   );
+}
 
 /** The surfaces that have a secret. The console's token opens REST and RPC too: its pages live on them. */
 export function surfacesSecured({ gateway, webhooks }: CheckedConfig) {
@@ -164,8 +165,9 @@ export function hashOf(token: string): string {
 }
 
 /** No requests in a window is no limit. */
-const limitOf = <Limit extends { maxRequests: number }>(limit: Limit | undefined): Limit | undefined =>
-  limit?.maxRequests === 0 ? undefined : limit;
+function limitOf<Limit extends { maxRequests: number }>(limit: Limit | undefined): Limit | undefined {
+  return limit?.maxRequests === 0 ? undefined : limit;
+}
 
 /** Paths begin at `from`. */
 function resolveAgent(agent: CheckedConfig["agents"][string], from: string, instructions = agent.instructions) {
@@ -197,17 +199,21 @@ function resolveStore(store: CheckedConfig["store"], from: string) {
 }
 
 /** A folder of skills, which may be written as its path alone. An optional one need not be there. */
-export const skillDirOf = (dir: CheckedConfig["skills"]["dirs"][number]): { path: string; optional: boolean } =>
-  typeof dir === "string" ? { path: dir, optional: false } : { path: dir.path, optional: dir.optional === true };
+export function skillDirOf(dir: CheckedConfig["skills"]["dirs"][number]): { path: string; optional: boolean } {
+  return typeof dir === "string" ? { path: dir, optional: false } : { path: dir.path, optional: dir.optional === true };
+}
 
-const programOf = ({ run, cwd, env }: { run: string[]; cwd?: string; env: Record<string, string> }, from: string) => ({
-  run,
-  cwd: absolute(from, cwd ?? "."),
-  env,
-});
+function programOf({ run, cwd, env }: { run: string[]; cwd?: string; env: Record<string, string> }, from: string) {
+  return {
+    run,
+    cwd: absolute(from, cwd ?? "."),
+    env,
+  };
+}
 
-const mapEach = <T, U>(record: Readonly<Record<string, T>>, change: (value: T, key: string) => U): Record<string, U> =>
-  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]));
+function mapEach<T, U>(record: Readonly<Record<string, T>>, change: (value: T, key: string) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]));
+}
 
 const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;

@@ -32,7 +32,9 @@ export function diffConfig(running: Config, next: Config): Difference {
   };
 }
 
-const isTracing = (path: Path): boolean => path[0] === "gateway" && path[1] === "tracing";
+function isTracing(path: Path): boolean {
+  return path[0] === "gateway" && path[1] === "tracing";
+}
 
 /** The configuration to run after a reload: the new one, except for keys that need a restart. */
 export function applyReload(running: Config, next: Config): Config {
@@ -57,10 +59,11 @@ function moved(running: Config, next: Config): string[] {
   return isSingle && isAddress ? paths.map(dotted) : ["gateway.listeners"];
 }
 
-const certificates = (running: Config, next: Config): string[] =>
-  next.gateway.listeners.flatMap(({ tls }, index) =>
+function certificates(running: Config, next: Config): string[] {
+  return next.gateway.listeners.flatMap(({ tls }, index) =>
     compare(running.gateway.listeners[index]?.tls, tls, []).length > 0 ? [`gateway.listeners[${index}].tls`] : [],
   );
+}
 
 /** The maps whose order means something. */
 const ORDERED = ["agents", "webhooks.mappings"];
@@ -75,5 +78,6 @@ function compare(a: unknown, b: unknown, path: Path): Path[] {
   return isReordered && ORDERED.includes(dotted(path)) ? [path] : inside;
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

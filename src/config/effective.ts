@@ -80,7 +80,9 @@ function replaced(
   return [...rest.slice(0, index), ...first.filter(({ path }) => takes(path)), ...rest.slice(index)];
 }
 
-const isWithin = (path: string, key: string): boolean => path === key || path.startsWith(`${key}.`);
+function isWithin(path: string, key: string): boolean {
+  return path === key || path.startsWith(`${key}.`);
+}
 
 /** The configuration with the defaults that other keys decide, and the path of the address that options can replace. */
 function withDerived(checked: CheckedConfig): { tree: object; listener: Path } {
@@ -157,4 +159,6 @@ function isSecret(path: Path, value: unknown, written: unknown, checked: Checked
   return /:\/\/[^/\s]*@/.test(value) || /\b(bearer|basic)\s+\S{16}|\bgw_[\w-]{20}/i.test(value);
 }
 
-const pathText = (path: Path): string => path.join(".");
+function pathText(path: Path): string {
+  return path.join(".");
+}

@@ -124,7 +124,9 @@ function unknownKey(parent: Path, key: string, root: unknown): Fault {
   return fault(`is no key of ${name}; ${meant ? `did you mean \`${meant}\`?` : `it has ${known.join(", ")}.`}`);
 }
 
-const kindOf = (properties: Schema["properties"]): unknown => properties?.type?.const;
+function kindOf(properties: Schema["properties"]): unknown {
+  return properties?.type?.const;
+}
 
 /** The path of a key that was written at the top: `gateway.port` for `port`. */
 function keyElsewhere(key: string): string | undefined {
@@ -171,8 +173,9 @@ const WORDS: Record<string, string> = {
   boolean: "`true` or `false`",
 };
 
-const kindsOf = (found: readonly unknown[]): string =>
-  joined([...new Set(found.flatMap((kind) => (WORDS[String(kind)] ?? String(kind)).split(" or ")))]);
+function kindsOf(found: readonly unknown[]): string {
+  return joined([...new Set(found.flatMap((kind) => (WORDS[String(kind)] ?? String(kind)).split(" or ")))]);
+}
 
 /** The choices there are, and the one that was probably meant; with the full stop. */
 function choice(names: readonly string[], written: unknown): string {
@@ -200,10 +203,13 @@ function withoutQuotes(value: unknown, type: unknown): string {
 }
 
 /** A number or a flag, which a text is not, whatever it holds. */
-const isBare = (type: unknown): boolean => ["integer", "number", "boolean"].includes(String(type));
+function isBare(type: unknown): boolean {
+  return ["integer", "number", "boolean"].includes(String(type));
+}
 
-const joined = (names: readonly string[]): string =>
-  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+function joined(names: readonly string[]): string {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+}
 
 /** The path of a JSON Pointer; steps into a list are numbers. */
 function pathOf(pointer: string, root: unknown): Path {
@@ -222,12 +228,14 @@ function exampleOf(schemas: readonly Schema[]): string | undefined {
 }
 
 /** Tells whether a place is an object that needs at least one key of a person's choice. */
-const holdsMany = (schemas: readonly Schema[]): boolean => schemas.some(({ minProperties = 0 }) => minProperties > 0);
+function holdsMany(schemas: readonly Schema[]): boolean {
+  return schemas.some(({ minProperties = 0 }) => minProperties > 0);
+}
 
 /** The keys that an object may have. */
-const keysOf = (schemas: readonly Schema[]): string[] => [
-  ...new Set(schemas.flatMap(({ properties }) => Object.keys(properties ?? {}))),
-];
+function keysOf(schemas: readonly Schema[]): string[] {
+  return [...new Set(schemas.flatMap(({ properties }) => Object.keys(properties ?? {})))];
+}
 
 /** The schemas of a place, nearest first. In an object of several kinds, only that of the kind in `root`, or all without it. */
 function schemasAt(path: Path, root?: unknown): Schema[] {

@@ -48,8 +48,9 @@ function decoded(file: string, bytes: Uint8Array): string {
   }
 }
 
-const refusal = (file: string, message: string) =>
-  new ConfigError([{ file, line: null, column: null, key: "", message: `the file ${message}` }]);
+function refusal(file: string, message: string) {
+  return new ConfigError([{ file, line: null, column: null, key: "", message: `the file ${message}` }]);
+}
 
 /** Tells one version of a file from another, without reading it. */
 async function traceOf(file: string): Promise<string> {
@@ -132,8 +133,9 @@ async function belongTogether(pair: Tls): Promise<boolean> {
 }
 
 /** Paths begin at the folder of the configuration file. */
-export const besideFile = (file: string | null, path: string): string =>
-  resolve(file === null ? "." : dirname(file), path);
+export function besideFile(file: string | null, path: string): string {
+  return resolve(file === null ? "." : dirname(file), path);
+}
 
 /** A path as it was written, why nothing can be read there, and what to do. */
 export function unreadable(written: string, error: unknown): string {
@@ -141,7 +143,9 @@ export function unreadable(written: string, error: unknown): string {
   return `\`${written}\`, which cannot be read: ${reasonOf(error)}${isLost ? " It is resolved relative to the configuration file." : ""}`;
 }
 
-const isTooLarge = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === TOO_LARGE;
+function isTooLarge(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === TOO_LARGE;
+}
 
 /** Why a file cannot be read, and what to do. */
 function reasonOf(error: unknown): string {

@@ -10,7 +10,7 @@ const SHORTEST = 8;
  * The values that no log, record or answer may show: the values of keys for secrets, each value that a `${NAME}` put into any other text unless
  * it is plain, passwords and keys in addresses and arguments, and the collector's headers in OpenTelemetry's variables.
  */
-export const hiddenValues = (config: CheckedConfig, filled: readonly Filled[], env: NodeJS.ProcessEnv): string[] => {
+export function hiddenValues(config: CheckedConfig, filled: readonly Filled[], env: NodeJS.ProcessEnv): string[] {
   const found = [
     ...secretsOf(config).flatMap(({ token, value }) =>
       token && value.length < SHORTEST ? [] : [value, ...addressParts(value, isGivenSecret)],
@@ -27,42 +27,49 @@ export const hiddenValues = (config: CheckedConfig, filled: readonly Filled[], e
     ...COLLECTORS.flatMap((name) => addressParts(env[name] ?? "", isGivenSecret)),
   ];
   return [...new Set(found)].filter((value) => !isCommonWord(value));
-};
+}
 
 const COLLECTORS = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 const COLLECTOR_HEADERS = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
 
 /** Values of headers, as they are written and as they are sent. */
-const collectorHeaders = (pairs = ""): string[] =>
-  pairs.split(",").flatMap((pair) => {
+function collectorHeaders(pairs = ""): string[] {
+  return pairs.split(",").flatMap((pair) => {
     const value = pair.slice(pair.indexOf("=") + 1).trim();
     const sent = decoded(value);
     return isPlain(sent) ? [] : [value, sent, credentialsIn(sent)];
   });
+}
 
 /** The part of a header's value after `Bearer ` or the name of another scheme; else the value. */
-const credentialsIn = (header: string): string => /^[\w-]+ +(\S+)$/.exec(header)?.[1] ?? header;
+function credentialsIn(header: string): string {
+  return /^[\w-]+ +(\S+)$/.exec(header)?.[1] ?? header;
+}
 
 /** A value of one of these forms is never a secret. */
-const isCommonWord = (value: string): boolean =>
-  value.length < 4 || /^(?:true|false|null|none|undefined)$/i.test(value);
+function isCommonWord(value: string): boolean {
+  return value.length < 4 || /^(?:true|false|null|none|undefined)$/i.test(value);
+}
 
-const valuesOfFilled = ({ path, name, value, text, at }: Filled): string[] => {
+function valuesOfFilled({ path, name, value, text, at }: Filled): string[] {
   const isSecret = saysSecret(name);
   if (!isSecret && (saysPlain(name) || isPlainPlace(path) || isInHost(text, at, value))) return [];
   const address = addressParts(value, isGivenSecret);
   if (isSecret) return /^\d{1,5}$/.test(value) ? address : [value, credentialsIn(value), ...address];
   return ADDRESS.test(value) || isPlain(value) ? address : [value, credentialsIn(value)];
-};
+}
 
 /** The last words of a variable's name that say that its value is not a secret, even if a word before them does: `TLS_KEY_FILE`. */
 const PLAIN_WORDS =
   /(?:^|_)(?:HOST|HOSTNAME|PORT|MODEL|REGION|ZONE|DIR|DIRECTORY|FOLDER|HOME|PATH|FILE|LEVEL|ENV|STAGE|NAME|USER|USERNAME|LOGNAME|VERSION|TZ|TIMEZONE|LANG|LC_[A-Z]+|LOCALE|SHELL|TERM|TMPDIR|DOMAIN|ORIGIN)$/i;
 const SECRET_WORDS =
   /(?:^|_)(?:[A-Z0-9]*KEYS?|[A-Z0-9]*TOKENS?|SECRETS?|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|AUTH|AUTHORIZATION|SIGNATURE|COOKIE|JWT|BEARER|PAT|PIN)(?:_|\d|$)/i;
-const saysPlain = (variable: string): boolean => PLAIN_WORDS.test(variable) || variable === "PWD";
-const saysSecret = (variable: string): boolean =>
-  !saysPlain(variable) && (SECRET_WORDS.test(variable) || isSecretName(variable));
+function saysPlain(variable: string): boolean {
+  return PLAIN_WORDS.test(variable) || variable === "PWD";
+}
+function saysSecret(variable: string): boolean {
+  return !saysPlain(variable) && (SECRET_WORDS.test(variable) || isSecretName(variable));
+}
 
 /** Keys whose values name or describe something that logs and records must be able to show. */
 const PLAIN_KEYS = new Set(
@@ -72,25 +79,25 @@ const PLAIN_KEYS = new Set(
   storeBytes webhookBody restBody rpcBody bytes maxOutput`.split(/\s+/),
 );
 
-const isPlainPlace = (path: Path): boolean => {
+function isPlainPlace(path: Path): boolean {
   const named = path.findLastIndex((step) => typeof step === "string");
   const parents = path.slice(0, named);
   // Names of headers and variables, and options of foreign programs, are not keys of ours.
   if (parents.some((step) => /^(?:headers|env|options|settings|match)$/.test(String(step)))) return false;
   const key = String(path[named]);
   return PLAIN_KEYS.has(key) || (key === "key" && parents.at(-1) === "tls");
-};
+}
 
 const ADDRESS = /^[a-z][a-z0-9+.-]*:\/\//i;
 
 /** True for the host or port of an address, or a part of these. */
-const isInHost = (text: string, at: number, value: string): boolean => {
+function isInHost(text: string, at: number, value: string): boolean {
   const scheme = ADDRESS.exec(text)?.[0];
   if (scheme === undefined) return false;
   const authority = text.slice(scheme.length).split(/[/?#]/, 1)[0] as string;
   const host = scheme.length + authority.lastIndexOf("@") + 1;
   return at >= host && at + value.length <= scheme.length + authority.length;
-};
+}
 
 /** Values so short or so common that hiding them would make texts unreadable. They are not secrets. */
 const PLAIN = [
@@ -101,7 +108,9 @@ const PLAIN = [
   /^localhost(?::\d+)?$/i,
   /^(?:~|\.{1,2}|\/(?:app|bin|data|dev|etc|home|lib|mnt|opt|private|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|Users|Volumes))(?:\/[\w.@ -]+)*\/?$/, // a path
 ];
-const isPlain = (value: string): boolean => value.length < SHORTEST || PLAIN.some((form) => form.test(value));
+function isPlain(value: string): boolean {
+  return value.length < SHORTEST || PLAIN.some((form) => form.test(value));
+}
 
 type IsSecretPart = (value: string, name: string | undefined) => boolean;
 /** A part of an address that stands in the file itself. */
@@ -112,7 +121,7 @@ const isGivenSecret: IsSecretPart = (value, name) =>
   isNamedSecret(value, name) || (!isPlain(value) && (name !== undefined || !/^[a-z._-]+$/.test(value)));
 
 /** The parts of an address that may be secrets, encoded and decoded: its user and password, its path, and its query. */
-const addressParts = (address: string, isSecret: IsSecretPart): string[] => {
+function addressParts(address: string, isSecret: IsSecretPart): string[] {
   if (!ADDRESS.test(address) || !URL.canParse(address)) return [];
   const { username, password, pathname, search, hash } = new URL(address);
   const parts: [value: string, name: string | undefined][] = [
@@ -133,15 +142,15 @@ const addressParts = (address: string, isSecret: IsSecretPart): string[] => {
     const meant = decoded(value);
     return value !== "" && isSecret(meant, name) ? [value, meant] : [];
   });
-};
+}
 
-const decoded = (text: string): string => {
+function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
     return text;
   }
-};
+}
 
 function textsIn(node: unknown, path: Path): [Path, string][] {
   if (typeof node === "string") return [[path, node]];

@@ -97,7 +97,9 @@ function find(root: ValueNode, path: Path, on: "key" | "value"): Position {
   return at;
 }
 
-const start = (node: { loc: { start: Position } }): Position => ({
-  line: node.loc.start.line,
-  column: node.loc.start.column,
-});
+function start(node: { loc: { start: Position } }): Position {
+  return {
+    line: node.loc.start.line,
+    column: node.loc.start.column,
+  };
+}

@@ -10,7 +10,7 @@ export type Fault = { path: Path; on: "key" | "value"; message: string };
 export type Report = (path: Path, message: string, on?: Fault["on"]) => void;
 
 /** The findings of all checks: faults refuse the configuration, warnings are logged. */
-export const createFindings = () => {
+export function createFindings() {
   const faults: Fault[] = [];
   const warnings: Fault[] = [];
   const reportTo =
@@ -18,7 +18,7 @@ export const createFindings = () => {
     (path, message, on = "value") =>
       void list.push({ path, on, message });
   return { faults, warnings, refuse: reportTo(faults), warn: reportTo(warnings) };
-};
+}
 export type Findings = Pick<ReturnType<typeof createFindings>, "refuse" | "warn">;
 
 /** One fault of the configuration, as people read it: `<key> <message>` is a sentence. */
@@ -59,14 +59,15 @@ export function dotted(path: Path): string {
 }
 
 /** The value at a path; undefined where there is none. */
-export const valueAt = (root: unknown, path: Path): unknown =>
-  path.reduce<unknown>(
+export function valueAt(root: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
     (node, step) =>
       typeof node === "object" && node !== null && Object.hasOwn(node, step)
         ? (node as Record<string | number, unknown>)[step]
         : undefined,
     root,
   );
+}
 
 export type Position = { line: number; column: number };
 
@@ -81,9 +82,9 @@ export type Source = {
 };
 
 /** A configuration that no file holds. */
-export const unwritten = (value: unknown, variables: Source["variables"] = {}): Source => {
+export function unwritten(value: unknown, variables: Source["variables"] = {}): Source {
   return { file: null, value, place: () => undefined, variables };
-};
+}
 
 export function locate(source: Source, { path, on, message }: Fault): ConfigProblem {
   const at = source.place(path, on);
@@ -111,4 +112,6 @@ export function meantOrListed(known: readonly string[], name: string): string {
   return meant ? `did you mean \`${meant}\`?` : `there ${known.length === 1 ? "is" : "are"} ${listed(known)}.`;
 }
 
-export const listed = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(", ");
+export function listed(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(", ");
+}

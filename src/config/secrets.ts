@@ -74,8 +74,8 @@ function textsAt(node: unknown, [step, ...steps]: readonly string[], path: Path 
 }
 
 /** Every secret that lets somebody in, or signs. */
-export const secretsOf = (config: CheckedConfig): Secret[] =>
-  SECRETS.flatMap(({ at, surface, token = false, type }) =>
+export function secretsOf(config: CheckedConfig): Secret[] {
+  return SECRETS.flatMap(({ at, surface, token = false, type }) =>
     textsAt(config, at.split(".")).flatMap(({ path, value }) => {
       const parent = path.slice(
         0,
@@ -87,6 +87,7 @@ export const secretsOf = (config: CheckedConfig): Secret[] =>
       return [{ surface, path, value, token, standard }];
     }),
   );
+}
 
 function flawOf({ surface, value, token, standard }: Secret): string | undefined {
   if (value.trim() === "") return `is empty: give it a value, best as \${NAME} from the environment.`;
@@ -156,18 +157,20 @@ export function checkReferences(config: CheckedConfig, written: unknown, { refus
 }
 
 /** All headers and variables that are sent, keys of providers, and the addresses of databases. */
-export const proofsOf = (config: CheckedConfig) =>
-  [...PROOFS, ...(config.store.type === "postgres" ? ["store.url"] : [])].flatMap((at) =>
+export function proofsOf(config: CheckedConfig) {
+  return [...PROOFS, ...(config.store.type === "postgres" ? ["store.url"] : [])].flatMap((at) =>
     textsAt(config, at.split(".")).map((proof) => {
       return { ...proof, name: String(proof.path.findLast((step) => typeof step === "string")) };
     }),
   );
+}
 
 /** True if a name says that its value is a secret: `apiKey` and `API_KEY` as `api-key`. */
-export const isSecretName = (name: string): boolean =>
-  isSecretHeader(
+export function isSecretName(name: string): boolean {
+  return isSecretHeader(
     name
       .replace(/([a-z0-9])([A-Z])/g, "$1-$2")
       .replaceAll("_", "-")
       .toLowerCase(),
   );
+}

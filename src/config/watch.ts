@@ -122,8 +122,9 @@ export function watchConfig({ running, load, onChange, onInvalid, signal, lookMs
 }
 
 /** An unforeseen error must not end the watching, nor the gateway. */
-const unreadable = (file: string, error: unknown): ConfigError =>
-  new ConfigError([{ file, line: null, column: null, key: "", message: `could not be read: ${String(error)}` }]);
+function unreadable(file: string, error: unknown): ConfigError {
+  return new ConfigError([{ file, line: null, column: null, key: "", message: `could not be read: ${String(error)}` }]);
+}
 
 /** The configuration in force, with one agent's part as it is now in the file. */
 function withAgent(running: Config, { config, file }: LoadedConfig, name: string): Config {
@@ -153,6 +154,10 @@ function withAgent(running: Config, { config, file }: LoadedConfig, name: string
 }
 
 /** The server of a tool that is written as `server/tool`. */
-const serverOf = (tool: string): string => tool.slice(0, tool.indexOf("/"));
+function serverOf(tool: string): string {
+  return tool.slice(0, tool.indexOf("/"));
+}
 
-const tell = (traces: Readonly<Record<string, string>>): string => JSON.stringify(traces);
+function tell(traces: Readonly<Record<string, string>>): string {
+  return JSON.stringify(traces);
+}

@@ -25,7 +25,7 @@ import { SignIn } from "./app/signin.tsx";
 import { IdentityQuestion, SignInAs } from "./app/switch-identity.tsx";
 import { say } from "./app/toasts.ts";
 
-const App = () => {
+function App() {
   if (isChecking.value) return <p class="checking">Signing in…</p>;
   if (identity.value)
     return (
@@ -35,10 +35,10 @@ const App = () => {
       </>
     );
   return offered.value ? <SignInAs to={offered.value} /> : <SignIn />;
-};
+}
 
 /** Signs in with the token that this tab has stored. */
-const resume = async (token: string): Promise<void> => {
+async function resume(token: string): Promise<void> {
   // The page is loaded while the token is checked. A failure shows where the page is opened.
   pageOf(path.peek())
     ?.page.load()
@@ -46,13 +46,13 @@ const resume = async (token: string): Promise<void> => {
   const found = await identify(token, storedKind());
   if ("refused" in found) signOut(found.refused);
   else signIn({ ...found, name: storedName() });
-};
+}
 
 /**
  * Signs in with the code of a link. A tab that is signed in keeps its identity unless its user chooses the other. Anyone with a REST key can
  * make a link of it, so its link asks in every tab. The console token has all rights: its link gives them, and needs no question.
  */
-const follow = async (link: { code: string } | { token: true }): Promise<void> => {
+async function follow(link: { code: string } | { token: true }): Promise<void> {
   offered.value = undefined;
   const found = "code" in link ? await redeem(link.code) : { refused: TOKEN_IN_LINK };
   const current = identity.peek();
@@ -61,12 +61,12 @@ const follow = async (link: { code: string } | { token: true }): Promise<void> =
     else signInReason.value = found.refused;
   } else if (current ? current.token === found.token : found.kind === "console") signIn(found);
   else offered.value = found;
-};
+}
 
 const TOKEN_IN_LINK =
   "The link contained a token, which is now in the browser's history. Links with tokens are no longer accepted: run `agent-gateway open` for a link with a code, and replace the token if others use this browser.";
 
-const begin = async (): Promise<void> => {
+async function begin(): Promise<void> {
   const link = takeLink();
   const token = identity.peek() ? undefined : storedToken();
   try {
@@ -78,7 +78,7 @@ const begin = async (): Promise<void> => {
     else signInReason.value = words;
   }
   isChecking.value = false;
-};
+}
 
 render(<App />, document.getElementById("app") as HTMLElement);
 void begin();

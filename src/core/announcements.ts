@@ -23,7 +23,7 @@ const MOST_ATTEMPTS = 100;
  * Sends replies to their channels, each at least once: a claimed announcement that is not ended comes back when its lease ends. A
  * channel that fails is asked again for a day, and neither the turn nor another channel waits for it.
  */
-export const createAnnouncements = (parts: CoreParts) => {
+export function createAnnouncements(parts: CoreParts) {
   const { store, clock, events, node, settings } = parts;
   /** Channels whose last attempt failed, how, and until when they asked to be left alone. */
   const failing = new Map<string, Exclude<Outcome, { kind: "delivered" }> & { restsUntil: number }>();
@@ -121,7 +121,7 @@ export const createAnnouncements = (parts: CoreParts) => {
     /** Waits at most `ms` for what is under way, and with a store that forgets for all that can be sent now. Then it gives the rest back. */
     drain: (ms: number): Promise<void> => (drained ??= drain(ms)),
   };
-};
+}
 
 export type Announcements = ReturnType<typeof createAnnouncements>;
 
@@ -136,13 +136,15 @@ type AnnouncementEnd = {
   retryInMs?: number;
 };
 
-const givenUp = (reason: string, code?: number): AnnouncementEnd => ({ name: "failed", code, reason });
+function givenUp(reason: string, code?: number): AnnouncementEnd {
+  return { name: "failed", code, reason };
+}
 
 /** It goes on where the gateway does: after its next start, or on another node. */
 const RETURNED: AnnouncementEnd = { name: "returned", reason: "the gateway stopped", retryInMs: 0 };
 
 /** The result of an attempt, from the outcome that the channel reported. */
-const endOf = (outcome: Outcome, { createdAt, attempts }: Announcement, now: number): AnnouncementEnd => {
+function endOf(outcome: Outcome, { createdAt, attempts }: Announcement, now: number): AnnouncementEnd {
   const { code } = outcome;
   if (outcome.kind === "delivered") return { name: "delivered", code };
   const { reason } = outcome;
@@ -151,22 +153,24 @@ const endOf = (outcome: Outcome, { createdAt, attempts }: Announcement, now: num
   if (left <= 0 || attempts + 1 >= MOST_ATTEMPTS) return givenUp(`${reason}; it was tried for a day`, code);
   const retryInMs = Math.min(Math.max(delayAfter(attempts), holdOf(outcome)), left);
   return { name: "retried", code, reason, retryInMs };
-};
+}
 
 /** The time for which the channel asked to be left alone, as far as that is heeded. */
-const holdOf = (outcome: Outcome): number =>
-  outcome.kind === "failed" ? Math.min(outcome.retryAfterMs ?? 0, LONGEST_DELAY_MS) : 0;
+function holdOf(outcome: Outcome): number {
+  return outcome.kind === "failed" ? Math.min(outcome.retryAfterMs ?? 0, LONGEST_DELAY_MS) : 0;
+}
 
 /** Doubles up to an hour, with jitter, so that those which failed together do not come back together. */
-const delayAfter = (attempts: number): number =>
-  Math.round(Math.min(FIRST_DELAY_MS * 2 ** attempts, LONGEST_DELAY_MS) * (0.5 + Math.random() / 2));
+function delayAfter(attempts: number): number {
+  return Math.round(Math.min(FIRST_DELAY_MS * 2 ** attempts, LONGEST_DELAY_MS) * (0.5 + Math.random() / 2));
+}
 
 /** The attempt as its delivery's timeline tells it. */
-const stepOf = (end: AnnouncementEnd, { channel, attempts }: Announcement, at: number, ms: number): DeliveryStep => {
+function stepOf(end: AnnouncementEnd, { channel, attempts }: Announcement, at: number, ms: number): DeliveryStep {
   const { name, code: status, reason, retryInMs: retry_in_ms } = end;
   const detail = { channel, attempt: attempts + 1, status, reason, retry_in_ms, ms: Math.round(ms) };
   return { at, name: `announcement.${name}`, detail: JSON.stringify(detail) };
-};
+}
 
 /** Where announcements can go. */
 type AnnounceSettings = { channels: { has(name: string): boolean }; announceTo: string | undefined };
@@ -175,11 +179,11 @@ type AnnounceSettings = { channels: { has(name: string): boolean }; announceTo: 
  * The announcement of a turn's reply: to the configured channel that its label names, else to the channel for those without one.
  * Undefined if the turn did not ask for one, or neither channel exists: then subscribers alone hear of it.
  */
-export const announceOf = (
+export function announceOf(
   { channels, announceTo }: AnnounceSettings,
   wish: { delivery: "none" | "announce" | undefined; channel: string | undefined; hops: number },
-): TurnOrder["announce"] => {
+): TurnOrder["announce"] {
   if (wish.delivery !== "announce") return undefined;
   const channel = wish.channel !== undefined && channels.has(wish.channel) ? wish.channel : announceTo;
   return channel === undefined ? undefined : { channel, hops: wish.hops };
-};
+}

@@ -16,7 +16,7 @@ type Waiting = { hash: Buffer; endsAt: number; sealed: Buffer; tag: Buffer };
  * Codes that sign a browser in once. The gateway stores the hash of a code, and the identity encrypted under a key that only the code gives:
  * until the code is used, its token cannot be read from memory.
  */
-export const createCodes = ({ clock }: Pick<CoreParts, "clock">) => {
+export function createCodes({ clock }: Pick<CoreParts, "clock">) {
   let waiting: Waiting[] = [];
   const dropEnded = (): void => {
     const now = clock.monotonic();
@@ -47,9 +47,11 @@ export const createCodes = ({ clock }: Pick<CoreParts, "clock">) => {
       return JSON.parse(Buffer.concat([decipher.update(found.sealed), decipher.final()]).toString()) as SignIn;
     },
   };
-};
+}
 
 /** A different hash from the stored one. */
-const keyOf = (code: string): Buffer => hashOf(`seal ${code}`);
+function keyOf(code: string): Buffer {
+  return hashOf(`seal ${code}`);
+}
 /** Each key encrypts one text. */
 const NO_NONCE = Buffer.alloc(12);

@@ -47,7 +47,7 @@ type CoreOptions = {
 };
 
 /** The gateway's agents, sessions, turns and other state, over one store. */
-export const createCore = async (options: CoreOptions) => {
+export async function createCore(options: CoreOptions) {
   const { store, clock, events } = options;
   let current = options.settings;
   const settings = () => current;
@@ -116,17 +116,17 @@ export const createCore = async (options: CoreOptions) => {
       nouns.sharedReplies?.close();
     },
   };
-};
+}
 
 export type Core = Awaited<ReturnType<typeof createCore>>;
 
 type Nouns = ReturnType<typeof createNouns>;
 
 /** The parts of the core, each with the others that it needs. */
-const createNouns = (
+function createNouns(
   { store, clock, events, admit, processHealth = () => [] }: CoreOptions,
   settings: () => CoreSettings,
-) => {
+) {
   const { shared } = store;
   const sharedReplies = shared && createSharedReplies({ shared, clock, events });
   const common: CoreParts = {
@@ -158,10 +158,10 @@ const createNouns = (
     followTurn: createTurnSteps(common),
     usageStats: createUsageStats(common),
   };
-};
+}
 
 /** Has the store tell of its news those that they are for. The returned function ends that. */
-const watchStore = (store: Store, nouns: Nouns): (() => void) => {
+function watchStore(store: Store, nouns: Nouns): () => void {
   const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies } = nouns;
   return store.watch({
     ...sharedReplies?.watcher,
@@ -185,20 +185,20 @@ const watchStore = (store: Store, nouns: Nouns): (() => void) => {
     wantsGateway: gatewayStream.isFollowed,
     keysChanged: keys.follow,
   });
-};
+}
 
-const readSkills = async ({ skills, events }: Nouns, { skillDirs }: CoreSettings): ReturnType<Skills["read"]> => {
+async function readSkills({ skills, events }: Nouns, { skillDirs }: CoreSettings): ReturnType<Skills["read"]> {
   const found = await skills.read(skillDirs);
   for (const { dir, reason } of found.invalid) events.skillRefused({ skill: dir, reason });
   return found;
-};
+}
 
 /** Work that still waits in a store that forgets will never run: callers who wait for it are told. */
-const giveUpQueued = async ({ store, clock, systemEvents }: Nouns): Promise<void> => {
+async function giveUpQueued({ store, clock, systemEvents }: Nouns): Promise<void> {
   if (store.durable) return;
   const error = { name: "shutting-down", detail: "the gateway stopped before the turn ended" } as const;
   for (const name of await store.openAgents()) {
     await store.failQueuedTurns(name, error, clock.now());
     await systemEvents.giveUp(name, "the gateway stopped before the agent's heartbeat");
   }
-};
+}

@@ -6,7 +6,7 @@ export const GATEWAY_KEPT_ENTRIES = 10_000;
 export const GATEWAY_KEPT_MS = 24 * 3_600_000;
 
 /** The stream of the gateway's own events, for all followers. */
-export const createGatewayStream = ({ store, clock }: { store: Store; clock: Clock }) => {
+export function createGatewayStream({ store, clock }: { store: Store; clock: Clock }) {
   const followers = new Set<(entries: readonly GatewayEntry[]) => void>();
   return {
     /** Another text whenever the stream began anew. */
@@ -33,6 +33,6 @@ export const createGatewayStream = ({ store, clock }: { store: Store; clock: Clo
       for (const listener of followers) listener(entries);
     },
   };
-};
+}
 
 export type GatewayStream = ReturnType<typeof createGatewayStream>;

@@ -30,7 +30,7 @@ type HealthParts = CoreParts & {
 };
 
 /** How the gateway is, part by part. Looking never fails. A change is told on the gateway's stream. */
-export const createHealth = (parts: HealthParts) => {
+export function createHealth(parts: HealthParts) {
   const { node: nodeId, store, agents, clock, events, gatewayStream: stream } = parts;
   const ping = createPing(store, clock);
   let told = "";
@@ -102,7 +102,7 @@ export const createHealth = (parts: HealthParts) => {
       stopBeat();
     },
   };
-};
+}
 
 type Ping = () => Promise<string | undefined>;
 
@@ -111,11 +111,12 @@ const UNTIL_IT_DOES = "nothing new is taken until it does";
 const UNTIL_THERE_IS_ROOM = "what does not fit is refused until there is room";
 
 /** The trouble of a store that answered its ping with this error. No engine's own words: they may name its address. */
-const storeTrouble = (error: unknown): string =>
-  GatewayError.from(error).name === "store-full" ? "The disk that the store is on is full" : SILENT;
+function storeTrouble(error: unknown): string {
+  return GatewayError.from(error).name === "store-full" ? "The disk that the store is on is full" : SILENT;
+}
 
 /** The trouble of the store, if it has any. A ping that hangs is asked once: others would hang behind it. */
-const createPing = (store: Store, clock: Clock): Ping => {
+function createPing(store: Store, clock: Clock): Ping {
   let pinging: Promise<string | undefined> | undefined;
   return async () => {
     pinging ??= store
@@ -126,33 +127,35 @@ const createPing = (store: Store, clock: Clock): Ping => {
     const silent = rest(clock, PING_MS, answered.signal).then(() => SILENT);
     return await Promise.race([pinging, silent]).finally(() => answered.abort());
   };
-};
+}
 
 /** A part of health, with its fault if it has one. */
-export const partOf = (name: string, wrong: string | undefined): HealthPart => ({
-  name,
-  status: wrong === undefined ? "ok" : "degraded",
-  detail: wrong ?? null,
-});
+export function partOf(name: string, wrong: string | undefined): HealthPart {
+  return {
+    name,
+    status: wrong === undefined ? "ok" : "degraded",
+    detail: wrong ?? null,
+  };
+}
 
-const storePart = async (store: Store, ping: Ping, limits: StoreLimits): Promise<HealthPart> => {
+async function storePart(store: Store, ping: Ping, limits: StoreLimits): Promise<HealthPart> {
   const trouble = await ping();
   if (trouble) return partOf("store", `${trouble}: ${trouble === SILENT ? UNTIL_IT_DOES : UNTIL_THERE_IS_ROOM}.`);
   const { bytes, deliveryBytes } = store.stats();
   const isFull = bytes - deliveryBytes >= limits.storeBytes;
   return partOf("store", isFull ? "It holds limits.storeBytes: delete sessions, or raise the limit." : undefined);
-};
+}
 
-const queuePart = (store: Store, { turns }: StoreLimits): HealthPart => {
+function queuePart(store: Store, { turns }: StoreLimits): HealthPart {
   const { turnsQueued } = store.stats();
   return partOf(
     "queue",
     turnsQueued >= turns ? `${turnsQueued} turns wait, limits.turns: new ones are refused.` : undefined,
   );
-};
+}
 
 /** Past refusals are told even when all is well again. */
-const eventsPart = (store: Store, limits: EventOrder["limits"], refused: number): HealthPart => {
+function eventsPart(store: Store, limits: EventOrder["limits"], refused: number): HealthPart {
   const { eventsQueued, eventsDead } = store.stats();
   const isFull = eventsQueued >= limits.events;
   const said = [
@@ -163,9 +166,9 @@ const eventsPart = (store: Store, limits: EventOrder["limits"], refused: number)
       : "",
   ].filter(Boolean);
   return { name: "events", status: isFull ? "degraded" : "ok", detail: said.join(" ") || null };
-};
+}
 
-const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): HealthPart => {
+function agentPart(store: Store, agent: Agent, delayedBy: string | undefined): HealthPart {
   const { name } = agent;
   const counts = store.agentCounts(name);
   const restMs = restMsOf(agent);
@@ -179,28 +182,30 @@ const agentPart = (store: Store, agent: Agent, delayedBy: string | undefined): H
   const wrong = partOf(`agents.${name}`, said.join(" ") || undefined);
   const paused = pausedWords(counts);
   return paused === undefined ? wrong : { ...wrong, detail: [paused, ...said].join(" ") };
-};
+}
 
 /** An agent that is paused is no fault: its part stays ok, and says what waits. */
-const pausedWords = ({ pausedAt, queued, waitingEvents }: AgentCounts): string | undefined => {
+function pausedWords({ pausedAt, queued, waitingEvents }: AgentCounts): string | undefined {
   if (pausedAt === undefined) return undefined;
   const waiting = `${plural(queued, "turn")} and ${plural(waitingEvents, "event")} wait until it is resumed`;
   return `It is paused since ${new Date(pausedAt).toISOString()}: ${waiting}.`;
-};
+}
 
-const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
 
-const tokenParts = (tokens: readonly DatedToken[], now: number): HealthPart[] => {
+function tokenParts(tokens: readonly DatedToken[], now: number): HealthPart[] {
   if (tokens.length === 0) return [];
   const old = agesOf(tokens, now)
     .filter(isOld)
     .map(({ since }) => since);
   const wrong = `In use since ${old.join(" and ")}, more than 90 days: put a new token beside it, then take it away.`;
   return [partOf("webhooks.token", old.length > 0 ? wrong : undefined)];
-};
+}
 
 /** A key that ends is no fault of the gateway: its part is ok, and says what to do. */
-const keyParts = (keys: readonly EndingKey[], now: number): HealthPart[] => {
+function keyParts(keys: readonly EndingKey[], now: number): HealthPart[] {
   const sentenceOf = (isConfigured: boolean, advice: string): string[] => {
     const ending = needingAnother(keys).flatMap((key) => {
       if (key.isConfigured !== isConfigured) return [];
@@ -214,4 +219,4 @@ const keyParts = (keys: readonly EndingKey[], now: number): HealthPart[] => {
     ...sentenceOf(true, "change `expiresAt` in the configuration, or put another key in its place there"),
   ];
   return said.length === 0 ? [] : [{ name: "rest.keys", status: "ok", detail: said.join(" ") }];
-};
+}

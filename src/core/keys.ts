@@ -38,19 +38,19 @@ const START_MS = 10_000;
 const PREFIX_LENGTH = 9;
 
 /** A name is printed in lists and logs: it must not control a terminal or change the writing direction. */
-const checkName = (name: string): void => {
+function checkName(name: string): void {
   if (!/[\p{Cc}\p{Bidi_Control}]/u.test(name)) return;
   const message = "must not contain control characters";
   throw new GatewayError("invalid-request", `name ${message}.`, { errors: [{ pointer: "/name", message }] });
-};
+}
 
 /** REST keys: those of the configuration and those minted here. Only a hash is kept of each. */
-export const createKeys = (parts: {
+export function createKeys(parts: {
   store: Store;
   clock: Clock;
   events: Pick<Events, "storeFailed">;
   configured: readonly ConfiguredKey[];
-}) => {
+}) {
   const { store, clock, events } = parts;
   let configured: { hash: Buffer; value: KeyRecord }[] = [];
   let minted: ApiKey[] = [];
@@ -220,29 +220,31 @@ export const createKeys = (parts: {
       return key;
     },
   };
-};
+}
 
 export type Keys = ReturnType<typeof createKeys>;
 
-const requireExpiry = (expiresAt: number | undefined, now: number): void => {
+function requireExpiry(expiresAt: number | undefined, now: number): void {
   if (expiresAt === undefined || (expiresAt > now && expiresAt <= now + TEN_YEARS_MS)) return;
   const message = expiresAt > now ? "is more than ten years ahead" : "is not in the future";
   throw new GatewayError("invalid-request", `\`expires_at\` ${message}.`, {
     errors: [{ pointer: "/expires_at", message }],
   });
-};
+}
 
-const expired = (name: string, at: number): GatewayError =>
-  new GatewayError(
+function expired(name: string, at: number): GatewayError {
+  return new GatewayError(
     "key-expired",
     `The key \`${name}\` expired at ${new Date(at).toISOString()}. Make a new one on the console's settings page.`,
   );
+}
 
-const replaced = (keyId: string, by: string): GatewayError =>
-  new GatewayError("key-replaced", `The key ${keyId} was replaced by ${by}. Rotate that one.`);
+function replaced(keyId: string, by: string): GatewayError {
+  return new GatewayError("key-replaced", `The key ${keyId} was replaced by ${by}. Rotate that one.`);
+}
 
 /** The configuration line that keeps a key past the end of a store that forgets. */
-export const configLineOf = ({ name, hash, scopes, expiresAt }: ApiKey): string => {
+export function configLineOf({ name, hash, scopes, expiresAt }: ApiKey): string {
   const end = expiresAt === undefined ? "" : `, expiresAt: "${new Date(expiresAt).toISOString()}"`;
   return `{ name: ${JSON.stringify(name)}, key: "sha256:${hash}", scopes: ${JSON.stringify(scopes)}${end} }`;
-};
+}

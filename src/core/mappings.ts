@@ -38,7 +38,7 @@ export type Miss = { path: string; expected: readonly string[]; found: string | 
 export type Trial = { mapping: Mapping } & ({ message: string } | { miss: Miss; tooLong: boolean });
 
 /** A mapping ready to be matched. Settings come checked: one that cannot be compiled throws. */
-export const compileMapping = ({ match, ...rest }: MappingSettings): Mapping => {
+export function compileMapping({ match, ...rest }: MappingSettings): Mapping {
   const pairs = Object.entries(match).map(([path, expected]): Pair => {
     const lookup = sound(parseLookup(path), path);
     const mayBeJson = expected.some((text) => text[0] === "{" || text[0] === "[");
@@ -46,15 +46,15 @@ export const compileMapping = ({ match, ...rest }: MappingSettings): Mapping => 
     return { path, lookup, expected, mayBeJson, hidden };
   });
   return { ...rest, pairs, template: sound(parseTemplate(rest.message), rest.message) };
-};
+}
 
-const sound = <T extends object>(parsed: T | { flaw: string }, written: string): T => {
+function sound<T extends object>(parsed: T | { flaw: string }, written: string): T {
   if ("flaw" in parsed) throw new Error(`${written} ${parsed.flaw}`);
   return parsed;
-};
+}
 
 /** The first pair that is not equal as text; undefined when all are. */
-export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss | undefined => {
+export function matchMapping({ pairs }: Mapping, request: MappedRequest): Miss | undefined {
   for (const { path, lookup, expected, mayBeJson, hidden } of pairs) {
     const value = lookUp(lookup, request);
     const text = typeof value === "object" && value !== null ? mayBeJson && JSON.stringify(value) : textOf(value);
@@ -65,14 +65,15 @@ export const matchMapping = ({ pairs }: Mapping, request: MappedRequest): Miss |
     return hidden ? { path, expected: [HIDDEN], found: found && HIDDEN } : { path, expected, found };
   }
   return undefined;
-};
+}
 
 /** The expected values of a mapping by their paths, as they may be shown. */
-export const matchOf = ({ pairs }: Mapping): Record<string, string[]> =>
-  Object.fromEntries(pairs.map(({ path, hidden, expected }) => [path, hidden ? [HIDDEN] : [...expected]]));
+export function matchOf({ pairs }: Mapping): Record<string, string[]> {
+  return Object.fromEntries(pairs.map(({ path, hidden, expected }) => [path, hidden ? [HIDDEN] : [...expected]]));
+}
 
 /** Matches, and renders the message. One that says nothing does not match: no agent is called for it. */
-export const tryMapping = (mapping: Mapping, request: MappedRequest, limit: number): Trial => {
+export function tryMapping(mapping: Mapping, request: MappedRequest, limit: number): Trial {
   const miss = matchMapping(mapping, request);
   if (miss) return { mapping, miss, tooLong: false };
   const message = fillTemplate(mapping.template, request, limit);
@@ -83,14 +84,14 @@ export const tryMapping = (mapping: Mapping, request: MappedRequest, limit: numb
   if (message.trim() === "")
     return { mapping, miss: { path: "message", expected: ["some text"], found: null }, tooLong: false };
   return { mapping, message };
-};
+}
 
 /** The result for a request: the mapping that takes it, and why the earlier ones did not. */
 export type Choice = { chosen: { mapping: Mapping; message: string } | undefined; missed: readonly Missed[] };
 export type Missed = { mapping: Mapping; miss: Miss };
 
 /** The first mapping that matches. A message that is too long is refused, as its sender would wait for it in vain. */
-const chooseMapping = (mappings: readonly Mapping[], request: MappedRequest, limit: number): Choice => {
+function chooseMapping(mappings: readonly Mapping[], request: MappedRequest, limit: number): Choice {
   const missed: Missed[] = [];
   for (const mapping of mappings) {
     const trial = tryMapping(mapping, request, limit);
@@ -103,7 +104,7 @@ const chooseMapping = (mappings: readonly Mapping[], request: MappedRequest, lim
     missed.push(trial);
   }
   return { chosen: undefined, missed };
-};
+}
 
 /** All that the configuration says of mappings. */
 type MappingsSettings = {
@@ -118,7 +119,7 @@ type MappingsSettings = {
 };
 
 /** The mappings of a configuration. */
-export const createMappings = (settings: MappingsSettings) => {
+export function createMappings(settings: MappingsSettings) {
   const all = new Map(settings.mappings.map((mapping) => [mapping.name, compileMapping(mapping)]));
   const shared = [...all.values()].filter(({ verify }) => verify === undefined);
   const get = (name: string): Mapping => {
@@ -145,7 +146,7 @@ export const createMappings = (settings: MappingsSettings) => {
     path: settings.path,
     noteOf: (choice: Choice): string => noteOf(choice, settings.recordBodies),
   };
-};
+}
 
 export type Mappings = ReturnType<typeof createMappings>;
 
@@ -153,8 +154,8 @@ const TOLD = 20;
 const TOLD_TEXTS = 5;
 
 /** A choice as the timeline tells it: bounded, whatever the configuration and the request hold. */
-const noteOf = ({ chosen, missed }: Choice, recordBodies: boolean): string =>
-  JSON.stringify({
+function noteOf({ chosen, missed }: Choice, recordBodies: boolean): string {
+  return JSON.stringify({
     matched: chosen?.mapping.name ?? null,
     tried: missed.slice(0, TOLD).map(({ mapping: { name }, miss: { path, expected, found } }) => ({
       mapping: name,
@@ -164,3 +165,4 @@ const noteOf = ({ chosen, missed }: Choice, recordBodies: boolean): string =>
     })),
     untold: Math.max(missed.length - TOLD, 0),
   });
+}

@@ -20,7 +20,7 @@ export type ConfigReload = {
 const SKILLS = "skills";
 
 /** Configuration and skills, read again because somebody asked. Differences are told on the gateway's stream. */
-export const createReloads = (core: Core, readConfig: ReadConfig) => {
+export function createReloads(core: Core, readConfig: ReadConfig) {
   const { agents, skills, reloadSkills, gatewayStream: stream, events } = core;
   const read = async (agent: string | undefined) => {
     const before = skills.list();
@@ -63,10 +63,14 @@ export const createReloads = (core: Core, readConfig: ReadConfig) => {
     /** Tells of a configuration that was read and taken over elsewhere. */
     told: tellSystem,
   };
-};
+}
 
 export type Reloads = ReturnType<typeof createReloads>;
 
 /** A file or folder without the way to it: where on the machine it lies is nobody's business who calls. */
-const lastOf = (path: string): string => path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
-export const nameOf = (file: string | null): string | null => (file === null ? null : lastOf(file));
+function lastOf(path: string): string {
+  return path.split(/[\\/]/).filter(Boolean).at(-1) ?? path;
+}
+export function nameOf(file: string | null): string | null {
+  return file === null ? null : lastOf(file);
+}

@@ -10,18 +10,21 @@ export type DatedToken = { index: number; name: string; since: string };
 type TokenAge = DatedToken & { days: number };
 
 /** How old tokens are, in whole days. A day that there is not, or that is still to come, is no age. */
-export const agesOf = (tokens: readonly DatedToken[], now: number): TokenAge[] =>
-  tokens.flatMap((token) => {
+export function agesOf(tokens: readonly DatedToken[], now: number): TokenAge[] {
+  return tokens.flatMap((token) => {
     const days = daysSince(token.since, now);
     return days === undefined ? [] : [{ ...token, days }];
   });
+}
 
-export const daysSince = (day: string, now: number): number | undefined => {
+export function daysSince(day: string, now: number): number | undefined {
   const days = Math.floor((now - Date.parse(day)) / DAY_MS);
   return days >= 0 ? days : undefined;
-};
+}
 
-export const isOld = ({ days }: TokenAge): boolean => days >= OLD_DAYS;
+export function isOld({ days }: TokenAge): boolean {
+  return days >= OLD_DAYS;
+}
 
 /** A REST key that ends; those that are near their end, or just past it, are told. */
 export type EndingKey = {
@@ -33,23 +36,24 @@ export type EndingKey = {
 };
 
 /** Keys whose clients need another one: a key that was replaced is meant to end. */
-export const needingAnother = (keys: readonly EndingKey[]): EndingKey[] =>
-  keys.filter(({ replacedBy }) => replacedBy === undefined);
+export function needingAnother(keys: readonly EndingKey[]): EndingKey[] {
+  return keys.filter(({ replacedBy }) => replacedBy === undefined);
+}
 
 /** How many REST keys need another one soon, and how many have ended without. */
-export const countEndingKeys = (keys: readonly EndingKey[], now: number): { soon: number; ended: number } => {
+export function countEndingKeys(keys: readonly EndingKey[], now: number): { soon: number; ended: number } {
   const needing = needingAnother(keys);
   const ended = needing.filter(({ expiresAt }) => expiresAt <= now).length;
   return { soon: needing.length - ended, ended };
-};
+}
 
 /** Writes a line for each old token and each key that ends soon at once, then once a day. The returned function ends it. */
-export const tellOldTokens = (parts: {
+export function tellOldTokens(parts: {
   tokens: () => readonly DatedToken[];
   keys: () => readonly EndingKey[];
   clock: Clock;
   events: Events;
-}) => {
+}) {
   const { tokens, keys, clock, events } = parts;
   let stop = () => {};
   const tell = (): void => {
@@ -61,4 +65,4 @@ export const tellOldTokens = (parts: {
   };
   tell();
   return () => stop();
-};
+}

@@ -9,9 +9,8 @@ const HOUR = 3_600_000;
 export const USAGE_KEPT_MS = 400 * 24 * HOUR;
 
 /** Totals of a span of time, whole hours, and the same split by a key. */
-export const createUsageStats =
-  ({ store, clock }: CoreParts) =>
-  async ({ from: begin, to: end, agentName: agent, groupBy }: UsageQuery): Promise<UsageStats> => {
+export function createUsageStats({ store, clock }: CoreParts) {
+  return async ({ from: begin, to: end, agentName: agent, groupBy }: UsageQuery): Promise<UsageStats> => {
     const now = clock.now();
     const from = hourOf(begin === undefined ? now - USAGE_KEPT_MS : timeOf("from", begin));
     // Up to the end of the hour that runs: its counters are there already.
@@ -33,33 +32,38 @@ export const createUsageStats =
       groups: groups.sort((a, b) => (a.key < b.key ? -1 : 1)),
     };
   };
+}
 
-const hourOf = (time: number): number => Math.floor(time / HOUR) * HOUR;
+function hourOf(time: number): number {
+  return Math.floor(time / HOUR) * HOUR;
+}
 
-const timeOf = (param: string, text: string): number => {
+function timeOf(param: string, text: string): number {
   const time = Date.parse(text);
   if (Number.isNaN(time)) throw new GatewayError("invalid-params", `\`${param}\` is no time.`);
   return time;
-};
+}
 
 /** Hours and days are times; the surface has the name that the configuration gives it. */
-const nameOf = (key: string | number): string => {
+function nameOf(key: string | number): string {
   if (typeof key === "number") return new Date(key).toISOString();
   return key === "hooks" ? "webhooks" : key;
-};
+}
 
-const show = ({ messages, attempts, latencyMs, ...counts }: UsageCounts, untold: number): Counts => ({
-  messages,
-  turns: {
-    completed: counts.completed,
-    failed: counts.failed,
-    cancelled: counts.cancelled,
-    ...(untold > 0 && { untold }),
-  },
-  attempts,
-  tokens: (counts.completed > 0 ? showCompleted : showUsage)({
-    ...counts,
-    more: moreOf(counts.cached, counts.reasoning, counts.cost),
-  }),
-  latencyMs: { mean: attempts === 0 ? null : Math.round((latencyMs / attempts) * 1_000) / 1_000 },
-});
+function show({ messages, attempts, latencyMs, ...counts }: UsageCounts, untold: number): Counts {
+  return {
+    messages,
+    turns: {
+      completed: counts.completed,
+      failed: counts.failed,
+      cancelled: counts.cancelled,
+      ...(untold > 0 && { untold }),
+    },
+    attempts,
+    tokens: (counts.completed > 0 ? showCompleted : showUsage)({
+      ...counts,
+      more: moreOf(counts.cached, counts.reasoning, counts.cost),
+    }),
+    latencyMs: { mean: attempts === 0 ? null : Math.round((latencyMs / attempts) * 1_000) / 1_000 },
+  };
+}

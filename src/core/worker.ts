@@ -13,7 +13,9 @@ const ALONE_MS = 30_000;
 const AMONG_OTHERS_MS = 10_000;
 
 /** The life of a claim that is not extended. If one process has the store for itself, leases end only when that stands still. */
-export const leaseMsOf = ({ shared }: Pick<Store, "shared">): number => (shared ? AMONG_OTHERS_MS : ALONE_MS);
+export function leaseMsOf({ shared }: Pick<Store, "shared">): number {
+  return shared ? AMONG_OTHERS_MS : ALONE_MS;
+}
 
 type WorkerParts<W> = {
   store: Pick<Store, "durable">;
@@ -42,7 +44,7 @@ type WorkerParts<W> = {
 type Lease<W> = { operation: string; ms: number; extend: (works: readonly W[]) => Promise<readonly W[]> };
 
 /** The lease of turns and of compactions. */
-export const leaseOfClaims = <W extends { claim: Claim }>(store: Store): Lease<W> => {
+export function leaseOfClaims<W extends { claim: Claim }>(store: Store): Lease<W> {
   const ms = leaseMsOf(store);
   const extend = async (works: readonly W[]): Promise<readonly W[]> => {
     const claims = works.map(({ claim }) => claim);
@@ -50,7 +52,7 @@ export const leaseOfClaims = <W extends { claim: Claim }>(store: Store): Lease<W
     return works.filter(({ claim }) => lost.some((one) => one.turnId === claim.turnId && one.fence === claim.fence));
   };
   return { operation: "extendClaims", ms, extend };
-};
+}
 
 /**
  * `draining`: no new work of a durable store is claimed; that of one that forgets is, as long as there is time. `stopped`: work that still
@@ -89,7 +91,7 @@ export type Worker<W> = {
  * Work that a store hands out under leases: it is claimed when there is news, when some is due and when there is room; its claims are extended
  * as long as it runs, and given back when the gateway stops. Turns, compactions, beats and announcements are each a worker's.
  */
-export const createWorker = <W>(parts: WorkerParts<W>): Worker<W> => {
+export function createWorker<W>(parts: WorkerParts<W>): Worker<W> {
   const { clock, events, keyOf, queue, lease } = parts;
   const held = new Map<string, W>();
   let state: WorkerState = "running";
@@ -218,23 +220,25 @@ export const createWorker = <W>(parts: WorkerParts<W>): Worker<W> => {
       return left.length;
     },
   };
-};
+}
 
 /** Ends a claim; a store that fails is asked again, a few times. Throws what failed last: past its lease the work is another's. */
-export const keepTrying = <T>(
+export function keepTrying<T>(
   parts: { clock: Clock; events: Events },
   operation: string,
   end: () => Promise<T>,
   mayWait: () => boolean = () => true,
-): Promise<T> => end().catch((error: unknown) => tryAgain(parts, operation, end, mayWait, error));
+): Promise<T> {
+  return end().catch((error: unknown) => tryAgain(parts, operation, end, mayWait, error));
+}
 
-const tryAgain = async <T>(
+async function tryAgain<T>(
   { clock, events }: { clock: Clock; events: Events },
   operation: string,
   end: () => Promise<T>,
   mayWait: () => boolean,
   first: unknown,
-): Promise<T> => {
+): Promise<T> {
   let error = first;
   for (let tries = 1; ; tries++) {
     events.storeFailed({ operation, error });
@@ -246,4 +250,4 @@ const tryAgain = async <T>(
       error = next;
     }
   }
-};
+}

@@ -23,12 +23,7 @@ type AnsweringParts = { clock: Clock; events: Events };
 export type AnsweringFor = (name: string, agent: AgentConfig, shared: Shared) => Answering;
 
 /** Makes the backend of one agent. All but `echo` load their code with their first turn. */
-const openBackend = (
-  name: string,
-  agent: AgentConfig,
-  { providers, limits }: Shared,
-  parts: AnsweringParts,
-): Backend => {
+function openBackend(name: string, agent: AgentConfig, { providers, limits }: Shared, parts: AnsweringParts): Backend {
   const { timeouts, command, http, acp, a2a } = agent;
   const { clock } = parts;
   const { connect: connectMs, silence: silenceMs } = timeouts;
@@ -61,26 +56,28 @@ const openBackend = (
       (await import("#backends/a2a/a2a.ts")).createA2aBackend({ ...a2a, connectMs, clock }),
     );
   throw new Error(`the agent ${name} lacks what its backend ${agent.backend} needs`);
-};
+}
 
-const toolLimitsOf = ({ toolArguments, toolMessages }: Shared["limits"]) => ({ toolArguments, toolMessages });
+function toolLimitsOf({ toolArguments, toolMessages }: Shared["limits"]) {
+  return { toolArguments, toolMessages };
+}
 
-const modelSettingsOf = (
+function modelSettingsOf(
   { fallbacks, model, modelTable, steps, summaryModel }: AgentConfig,
   providers: Shared["providers"],
-) => {
+) {
   const rows = Object.entries(modelTable).map(([name, { provider, ...settings }]) => {
     return [name, { ...settings, providerName: provider, provider: providers[provider] as ProviderConfig }] as const;
   });
   return { table: Object.fromEntries(rows), model, fallbacks, summaryModel, steps };
-};
+}
 
-const openTools = (
+function openTools(
   name: string,
   { tools: wanted }: AgentConfig,
   { tools }: Shared,
   { clock, events }: AnsweringParts,
-): ToolSource | undefined => {
+): ToolSource | undefined {
   const named = Object.keys(tools).filter((server) => wanted.some((tool) => tool.startsWith(`${server}/`)));
   if (named.length === 0) return undefined;
   const servers = named.map((server) => {
@@ -92,7 +89,7 @@ const openTools = (
   return lazyTools(async () =>
     (await import("#tools/mcp/source.ts")).openToolServers({ servers, wanted }, { clock, say, failed }),
   );
-};
+}
 
 /** The backends that one configuration asks for. */
 export type Generation = {
@@ -107,7 +104,7 @@ export type Generation = {
  * The backends of the agents as the configuration has them. One whose part of it is the same after a reload is kept, with its processes and
  * connections. A generation ends, settled or given up, before the next begins.
  */
-export const createAgentBackends = (parts: AnsweringParts) => {
+export function createAgentBackends(parts: AnsweringParts) {
   let inForce: ReadonlyMap<string, Held> = new Map();
   let coming: ReadonlyMap<string, Held> = new Map();
 
@@ -137,20 +134,22 @@ export const createAgentBackends = (parts: AnsweringParts) => {
     await Promise.all([closeAll(inForce), closeAll(coming, inForce)]);
   };
   return { next, close };
-};
+}
 
 /** The backend and tools of an agent, with its part of the configuration. */
 type Held = { part: unknown; one: Answering };
 
-const open = (name: string, agent: AgentConfig, shared: Shared, parts: AnsweringParts): Answering => ({
-  backend: openBackend(name, agent, shared, parts),
-  toolSource: openTools(name, agent, shared, parts),
-});
+function open(name: string, agent: AgentConfig, shared: Shared, parts: AnsweringParts): Answering {
+  return {
+    backend: openBackend(name, agent, shared, parts),
+    toolSource: openTools(name, agent, shared, parts),
+  };
+}
 
 /** Closes all but those that are kept. */
-const closeAll = async (all: ReadonlyMap<string, Held>, kept?: ReadonlyMap<string, Held>): Promise<void> => {
+async function closeAll(all: ReadonlyMap<string, Held>, kept?: ReadonlyMap<string, Held>): Promise<void> {
   const gone = [...all].filter(([name, held]) => kept?.get(name) !== held).map(([, { one }]) => one);
   await Promise.allSettled(
     gone.flatMap(({ backend, toolSource }) => [backend.close?.(), toolSource?.[Symbol.asyncDispose]()]),
   );
-};
+}

@@ -35,7 +35,9 @@ type DoorsParts = Omit<SurfaceParts, "config" | "access" | "recordBodies" | "ref
 const BUILD = import.meta.url.endsWith(".ts") ? "../../dist/" : import.meta.url.includes("/chunks/") ? "../" : "./";
 
 /** Where the build has pages. */
-const builtFolder = (name: string): string => fileURLToPath(new URL(BUILD + name, import.meta.url));
+function builtFolder(name: string): string {
+  return fileURLToPath(new URL(BUILD + name, import.meta.url));
+}
 
 /** One listener, as the configuration has it now. */
 type OpenListener = {
@@ -47,7 +49,7 @@ type OpenListener = {
 };
 
 /** The doors of every listener, kept in step with the configuration. */
-export const createDoors = (given: DoorsParts) => {
+export function createDoors(given: DoorsParts) {
   const { core, clock, events, registry } = given;
   let { config } = given;
   let access: Access = accessOf(config);
@@ -194,26 +196,28 @@ export const createDoors = (given: DoorsParts) => {
       recheckKeys();
     },
   };
-};
+}
 
-const accessOf = ({ gateway, webhooks }: Config): Access =>
-  createAccess({
+function accessOf({ gateway, webhooks }: Config): Access {
+  return createAccess({
     trustedProxies: gateway.trustedProxies,
     clearTextFrom: gateway.clearTextFrom,
     consoleToken: gateway.console.enabled ? gateway.console.token : undefined,
     rpcTokens: gateway.rpc.auth.tokens,
     webhooks,
   });
+}
 
 /** A surface is on when the configuration has the keys that it needs and does not switch it off. */
-const isOn = ({ gateway, webhooks }: Config, surface: SurfaceName): boolean => {
+function isOn({ gateway, webhooks }: Config, surface: SurfaceName): boolean {
   if (surface === "webhooks") return webhooks.enabled;
   if (surface === "rest" || surface === "rpc" || surface === "console") return gateway[surface].enabled;
   return surface !== "metrics" || gateway.rpc.enabled;
-};
+}
 
-const hasConsole = (config: Config): boolean =>
-  isOn(config, "console") && config.gateway.listeners.some(({ surfaces }) => surfaces.includes("console"));
+function hasConsole(config: Config): boolean {
+  return isOn(config, "console") && config.gateway.listeners.some(({ surfaces }) => surfaces.includes("console"));
+}
 
 /** Where the configuration has the secret that opens a surface. */
 const SECRET_OF = {
@@ -224,15 +228,15 @@ const SECRET_OF = {
 } as const;
 
 /** Why a listener has nothing below a surface's prefix. */
-const whyClosed = (config: Config, surface: SurfaceName): string => {
+function whyClosed(config: Config, surface: SurfaceName): string {
   if (isOn(config, surface)) return `\`${surface}\` is not among the \`surfaces\` of this listener (gateway.listeners)`;
   const opening = surface === "metrics" ? "rpc" : (surface as keyof typeof SECRET_OF);
   const key = opening === "webhooks" ? "webhooks" : `gateway.${opening}`;
   return `\`${surface}\` is off. A secret in ${SECRET_OF[opening]} opens it, unless ${key}.enabled is false`;
-};
+}
 
 /** The places of a listener that has these surfaces open, for a caller who asks where nothing is. */
-const placesIn = (config: Config, surfaces: readonly SurfaceName[]): Place[] => {
+function placesIn(config: Config, surfaces: readonly SurfaceName[]): Place[] {
   const isOpenAi = config.gateway.openai.enabled && surfaces.includes("rest");
   const open = ["always", ...surfaces, ...(isOpenAi ? ["openai"] : [])];
   return servedPlaces(config.webhooks.path).map(({ surface, prefix, paths }) => {
@@ -240,8 +244,12 @@ const placesIn = (config: Config, surfaces: readonly SurfaceName[]): Place[] => 
     // The door that replaces a closed OpenAI door says so itself.
     return { prefix, paths: [], closed: surface === "openai" ? undefined : whyClosed(config, surface as SurfaceName) };
   });
-};
+}
 
-const isBelowRest = ({ prefix }: DoorAt): boolean => prefix.startsWith("/api/v1/");
+function isBelowRest({ prefix }: DoorAt): boolean {
+  return prefix.startsWith("/api/v1/");
+}
 
-const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}

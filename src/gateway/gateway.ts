@@ -91,7 +91,7 @@ const LAST_ANSWERS_MS = 1_000;
 const LAST_REQUESTS_MS = 1_000;
 
 /** Config in, running gateway out: the one place where every room is put together. */
-export const startGateway = async (options: GatewayOptions): Promise<Gateway> => {
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { loaded, logger, clock = systemClock } = options;
   const { config } = loaded;
   const tracing = tracingSettingsOf(config, options.env ?? {}, version);
@@ -248,15 +248,15 @@ export const startGateway = async (options: GatewayOptions): Promise<Gateway> =>
     drain: (cause, ms = DRAIN_MS) => (draining ??= drain(cause, ms)),
     [Symbol.asyncDispose]: () => (draining ??= drain("close", 0)),
   };
-};
+}
 
 const NOTHING_TO_READ = { reloaded: true, changed: [], needsRestart: [], problems: [] } as const;
 
-const registerGauges = (
+function registerGauges(
   registry: ReturnType<typeof createRegistry>,
   store: Store,
   { agents, tokenAges, endingKeys }: Core,
-): void => {
+): void {
   const gauge = (name: string, help: string, read: () => number) =>
     registry.read("gauge", `gateway_${name}`, help, read);
   gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
@@ -286,4 +286,4 @@ const registerGauges = (
       { labels: { state: "ended" }, value: ended },
     ];
   });
-};
+}

@@ -7,13 +7,15 @@ import { createRestDoor, type RestDoorParts } from "#wire/rest/rest.ts";
 type OpenAiParts = Omit<RestDoorParts, "surface" | "handlers" | "style" | "hold">;
 
 /** The door for clients of OpenAI: REST's, with other operations, another contract, and errors in the shape that they read. */
-export const createOpenAiSurface = (core: Core, parts: OpenAiParts) => ({
-  door: createRestDoor({
-    ...parts,
-    surface: "openai",
-    handlers: openAiHandlers(core),
-    style: { framing: OPENAI_FRAMING, wording: asOpenAiError, sendLate: endWithOpenAiError },
-    hold: validateOpenAi,
-  }),
-  fail: (call: WireCall, error: unknown): void => failCall(call, error, asOpenAiError, endWithOpenAiError),
-});
+export function createOpenAiSurface(core: Core, parts: OpenAiParts) {
+  return {
+    door: createRestDoor({
+      ...parts,
+      surface: "openai",
+      handlers: openAiHandlers(core),
+      style: { framing: OPENAI_FRAMING, wording: asOpenAiError, sendLate: endWithOpenAiError },
+      hold: validateOpenAi,
+    }),
+    fail: (call: WireCall, error: unknown): void => failCall(call, error, asOpenAiError, endWithOpenAiError),
+  };
+}

@@ -28,15 +28,15 @@ const NEEDED: Readonly<Record<string, readonly PackageName[]>> = {
 const versions: Readonly<Record<string, string>> = packageVersions;
 
 /** The command that installs the packages which these need and this machine lacks; undefined when all are there. */
-export const missingPackages = (wanted: readonly string[]): string | undefined => {
+export function missingPackages(wanted: readonly string[]): string | undefined {
   const names = new Set(wanted.flatMap<string>((what) => NEEDED[what] ?? [what, "zod"]));
   const missing = [...names].filter((name) => !isThere(name));
   if (missing.length === 0) return undefined;
   return `${installOf(fileURLToPath(import.meta.url), process.cwd())} ${missing.map((name) => (versions[name] ? `${name}@${versions[name]}` : name)).join(" ")}`;
-};
+}
 
 /** The command that installs a package where the file `from` of this program finds it. `cwd` is where the command is run. */
-export const installOf = (from: string, cwd: string): string => {
+export function installOf(from: string, cwd: string): string {
   const at = from.split(sep).indexOf("node_modules");
   if (at < 0) return "npm install";
   const folder = from.split(sep).slice(0, at).join(sep) || sep;
@@ -44,9 +44,9 @@ export const installOf = (from: string, cwd: string): string => {
   if (!existsSync(join(folder, "package.json"))) return "npm install --global";
   const isInside = !relative(folder, cwd).startsWith("..");
   return isInside && dirname(folder) !== folder ? "npm install" : `npm install --prefix ${folder}`;
-};
+}
 
-const isThere = (name: string): boolean => {
+function isThere(name: string): boolean {
   const paths = createRequire(import.meta.url).resolve.paths(name) ?? [];
   return paths.some((folder) => existsSync(join(folder, name, "package.json")));
-};
+}

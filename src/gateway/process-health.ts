@@ -13,20 +13,20 @@ const STALL_SECONDS = 1;
 type ProcessParts = { isShort: () => boolean; lag: LoopLag };
 
 /** The parts of health that tell of the process. */
-export const createProcessHealth =
-  ({ isShort, lag }: ProcessParts) =>
-  (): HealthPart[] => {
+export function createProcessHealth({ isShort, lag }: ProcessParts) {
+  return (): HealthPart[] => {
     const memory = isShort() ? "Memory is short: new turns are refused until some have ended." : undefined;
     const { max } = lag.read();
     const stalled = `It stood still for ${max.toFixed(1)} s in the last seconds: something here computes for too long.`;
     return [partOf("memory", memory), partOf("eventLoop", max >= STALL_SECONDS ? stalled : undefined)];
   };
+}
 
 /** The parts of the gateway, and whether each takes work. */
-export const readinessOf = async (
+export async function readinessOf(
   { core, isDraining, isShort, lag }: ProcessParts & { core: Core; isDraining: () => boolean },
   isRestReady: boolean,
-): Promise<Readiness> => {
+): Promise<Readiness> {
   const trouble = await core.health.storeTrouble();
   const { max } = lag.read();
   const faults = {
@@ -38,7 +38,7 @@ export const readinessOf = async (
   };
   const parts = Object.entries(faults).map(([name, detail]) => [name, detail ? { ok: false, detail } : { ok: true }]);
   return { ready: Object.values(faults).every((fault) => fault === undefined), parts: Object.fromEntries(parts) };
-};
+}
 
 const LOOK_EVERY_MS = 500;
 /** Past this part of what is too much it looks more often, as what is left may be filled within that time. */
@@ -55,7 +55,7 @@ const MEMORY_SHARE = 0.9;
 type Memory = { heap: number; heapLimit: number; resident: number; residentLimit: number };
 
 /** Tells when memory is short, looking at most twice a second as long as there is plenty. */
-export const createPressure = (clock: Pick<Clock, "monotonic">, read: () => Memory = readMemory) => {
+export function createPressure(clock: Pick<Clock, "monotonic">, read: () => Memory = readMemory) {
   let lookAt = -Infinity;
   let short = false;
   return (): boolean => {
@@ -69,12 +69,12 @@ export const createPressure = (clock: Pick<Clock, "monotonic">, read: () => Memo
     }
     return short;
   };
-};
+}
 
-const readMemory = (): Memory => {
+function readMemory(): Memory {
   watchCollections();
   return { heap: kept, heapLimit: oldSpaceLimit(), resident: process.memoryUsage.rss(), residentLimit };
-};
+}
 
 /** The system's own limit is that of a container, or a number past all memory where there is none. */
 const residentLimit = Math.min(process.constrainedMemory() || Infinity, totalmem());
@@ -83,27 +83,29 @@ const residentLimit = Math.min(process.constrainedMemory() || Infinity, totalmem
 let kept = 0;
 let observer: PerformanceObserver | undefined;
 
-const watchCollections = (): void => {
+function watchCollections(): void {
   if (observer) return;
   observer = new PerformanceObserver((list) => {
     if (list.getEntries().some(isFull)) kept = oldSpaceUsed();
   });
   observer.observe({ entryTypes: ["gc"] });
-};
+}
 
-const isFull = (entry: PerformanceEntry): boolean =>
-  (entry as { detail?: { kind?: number } }).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+function isFull(entry: PerformanceEntry): boolean {
+  return (entry as { detail?: { kind?: number } }).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+}
 
-const oldSpaceUsed = (): number =>
-  getHeapSpaceStatistics().reduce(
+function oldSpaceUsed(): number {
+  return getHeapSpaceStatistics().reduce(
     (sum, { space_name, space_used_size }) => sum + (space_name.startsWith("new_") ? 0 : space_used_size),
     0,
   );
+}
 
 /** V8 tells the limit of both spaces together: the young one has three semi-spaces, of 16 MiB unless told. */
-const oldSpaceLimit = (): number => {
+function oldSpaceLimit(): number {
   const { heap_size_limit: whole } = getHeapStatistics();
   return Math.max(whole - 3 * SEMI_SPACE, whole / 4);
-};
+}
 const options = `${process.env.NODE_OPTIONS ?? ""} ${process.execArgv.join(" ")}`;
 const SEMI_SPACE = Number(/--max[-_]semi[-_]space[-_]size[= ](\d+)/.exec(options)?.[1] ?? 16) * 2 ** 20;

@@ -15,59 +15,64 @@ import type { AnsweringFor } from "./agent-backends.ts";
 const loadPost = once(async () => (await import("#channels/post.ts")).createPost({ clock: systemClock }));
 const post: Post = async (...args) => await (await loadPost())(...args);
 
-const openChannel = (channel: ChannelConfig): Channel =>
-  channel.type === "slack"
+function openChannel(channel: ChannelConfig): Channel {
+  return channel.type === "slack"
     ? createSlackChannel(channel, { post })
     : createWebhookChannel(channel, { post, clock: systemClock });
+}
 
 /** The settings of the core, from the configuration. */
-export const coreSettingsOf = (config: Config, answering: AnsweringFor): CoreSettings => ({
-  agents: new Map(
-    Object.entries(config.agents).map(([name, agent]) => [
-      name,
-      { ...agentSettingsOf(name, agent), ...answering(name, agent, config) },
-    ]),
-  ),
-  defaultAgent: config.gateway.defaultAgent,
-  keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes, expiresAt }) => {
-    const ends = expiresAt === undefined ? undefined : Date.parse(expiresAt);
-    return { name, hash: Buffer.from(hash, "hex"), prefix: undefined, scopes, expiresAt: ends };
-  }),
-  /** Looked up each time that skills are read: an optional folder may have been made meanwhile. */
-  get skillDirs() {
-    return config.skills.dirs.filter(({ path, optional }) => !optional || existsSync(path)).map(({ path }) => path);
-  },
-  mappings: mappingsOf(config),
-  channels: new Map(Object.entries(config.channels).map(([name, channel]) => [name, openChannel(channel)])),
-  announceTo: config.gateway.announceTo,
-  concurrency: config.gateway.concurrency,
-  limits: {
-    store: config.limits,
-    recorder: { ...config.recorder, refused: REFUSED_KEPT },
-    usageModels: config.limits.usageModels,
-  },
-  retentionMs: config.sessions.retention,
-  webhookRetentionMs: config.sessions.webhookRetention,
-  eventRetentionMs: config.sessions.eventRetention,
-  compactAt: config.sessions.compactAt,
-  datedTokens: config.webhooks.token.flatMap(({ name, since }, index) =>
-    since === undefined ? [] : [{ index, name, since }],
-  ),
-});
+export function coreSettingsOf(config: Config, answering: AnsweringFor): CoreSettings {
+  return {
+    agents: new Map(
+      Object.entries(config.agents).map(([name, agent]) => [
+        name,
+        { ...agentSettingsOf(name, agent), ...answering(name, agent, config) },
+      ]),
+    ),
+    defaultAgent: config.gateway.defaultAgent,
+    keys: config.gateway.rest.auth.keys.map(({ name, hash, scopes, expiresAt }) => {
+      const ends = expiresAt === undefined ? undefined : Date.parse(expiresAt);
+      return { name, hash: Buffer.from(hash, "hex"), prefix: undefined, scopes, expiresAt: ends };
+    }),
+    /** Looked up each time that skills are read: an optional folder may have been made meanwhile. */
+    get skillDirs() {
+      return config.skills.dirs.filter(({ path, optional }) => !optional || existsSync(path)).map(({ path }) => path);
+    },
+    mappings: mappingsOf(config),
+    channels: new Map(Object.entries(config.channels).map(([name, channel]) => [name, openChannel(channel)])),
+    announceTo: config.gateway.announceTo,
+    concurrency: config.gateway.concurrency,
+    limits: {
+      store: config.limits,
+      recorder: { ...config.recorder, refused: REFUSED_KEPT },
+      usageModels: config.limits.usageModels,
+    },
+    retentionMs: config.sessions.retention,
+    webhookRetentionMs: config.sessions.webhookRetention,
+    eventRetentionMs: config.sessions.eventRetention,
+    compactAt: config.sessions.compactAt,
+    datedTokens: config.webhooks.token.flatMap(({ name, since }, index) =>
+      since === undefined ? [] : [{ index, name, since }],
+    ),
+  };
+}
 
-const agentSettingsOf = (name: string, agent: AgentConfig): AgentSettings => ({
-  name,
-  description: agent.description,
-  instructions: agent.instructions || undefined,
-  // The first of its models answers where nobody names one: its usage is counted under its name.
-  model: agent.model ?? (agent.backend === "model" ? agent.models[0] : undefined),
-  skills: agent.skills,
-  concurrency: agent.concurrency,
-  deadlineMs: agent.deadline,
-  heartbeatMs: agent.heartbeat.every,
-  firstByteMs: agent.timeouts.firstByte,
-  silenceMs: agent.timeouts.silence,
-});
+function agentSettingsOf(name: string, agent: AgentConfig): AgentSettings {
+  return {
+    name,
+    description: agent.description,
+    instructions: agent.instructions || undefined,
+    // The first of its models answers where nobody names one: its usage is counted under its name.
+    model: agent.model ?? (agent.backend === "model" ? agent.models[0] : undefined),
+    skills: agent.skills,
+    concurrency: agent.concurrency,
+    deadlineMs: agent.deadline,
+    heartbeatMs: agent.heartbeat.every,
+    firstByteMs: agent.timeouts.firstByte,
+    silenceMs: agent.timeouts.silence,
+  };
+}
 
 /** Requests of refused strangers that the recorder keeps: enough to see who knocks. */
 const REFUSED_KEPT = 1_000;
@@ -75,8 +80,8 @@ const REFUSED_KEPT = 1_000;
 /** The least that a mapping's message may have, whatever a webhook's body may. */
 const LONGEST_MESSAGE = 1024 ** 2;
 
-const mappingsOf = ({ webhooks, limits, recorder }: Config): Mappings =>
-  createMappings({
+function mappingsOf({ webhooks, limits, recorder }: Config): Mappings {
+  return createMappings({
     mappings: Object.entries(webhooks.mappings).map(([name, { verify, ...mapping }]) => {
       return { ...mapping, name, verify: verify?.type };
     }),
@@ -84,3 +89,4 @@ const mappingsOf = ({ webhooks, limits, recorder }: Config): Mappings =>
     longestMessage: Math.max(LONGEST_MESSAGE, limits.webhookBody),
     recordBodies: recorder.bodies,
   });
+}

@@ -7,7 +7,7 @@ import type { Store, StoreNotice } from "#store/store.ts";
 type StoreParts = { clock: Clock; notice: (notice: StoreNotice) => void };
 
 /** Opens the store that the configuration names. An engine that needs a driver is loaded only when it is asked for. */
-export const openStore = async (config: Config["store"], parts: StoreParts): Promise<Store> => {
+export async function openStore(config: Config["store"], parts: StoreParts): Promise<Store> {
   if (config.type === "memory") return createMemoryStore(parts);
   try {
     if (config.type === "sqlite") {
@@ -20,20 +20,24 @@ export const openStore = async (config: Config["store"], parts: StoreParts): Pro
     if (!isRefusal(error)) throw error;
     throw new Error(`The store cannot be opened: ${error.message}`, { cause: error });
   }
-};
+}
 
 /** A refusal that an engine puts in a sentence, and no mistake of ours. */
-const isRefusal = (error: unknown): error is Error =>
-  error instanceof GatewayError ? error.name !== "internal" : error instanceof Error && error.constructor === Error;
+function isRefusal(error: unknown): error is Error {
+  return error instanceof GatewayError
+    ? error.name !== "internal"
+    : error instanceof Error && error.constructor === Error;
+}
 
 /** Copies a SQLite store while a gateway works with it; answers the size of the copy. */
-export const copySqlite = async (from: string, to: string): Promise<number> => {
+export async function copySqlite(from: string, to: string): Promise<number> {
   const { copyStore } = await import("#store/sqlite/copy.ts");
   return await copyStore(from, to, systemClock.now());
-};
+}
 
 /** The warning at the start of a store that keeps nothing: the loss, and how to prevent it. */
-export const forgetfulness = ({ durable }: Store): string | undefined =>
-  durable
+export function forgetfulness({ durable }: Store): string | undefined {
+  return durable
     ? undefined
     : 'store.type is memory: when the gateway stops, it forgets sessions, turns that wait, system events, API keys and usage. To keep them: store: { type: "sqlite", path: "./gateway.db" }.';
+}

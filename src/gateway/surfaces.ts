@@ -63,7 +63,7 @@ export type SurfaceParts = {
 };
 
 /** The webhooks: their door, the way in for requests that the flight recorder sends again, and how much of their rate limits is used. */
-export const createHooks = ({ core, config, access, clock }: SurfaceParts) => {
+export function createHooks({ core, config, access, clock }: SurfaceParts) {
   const limit = () => config().webhooks.rateLimit;
   const rates = rateLimitOf(core.store, "hooks", clock, limit);
   const { record } = core.deliveries;
@@ -86,10 +86,10 @@ export const createHooks = ({ core, config, access, clock }: SurfaceParts) => {
     };
   };
   return { door, call, use };
-};
+}
 
 /** REST, and the door for clients of OpenAI, which takes REST's keys. */
-export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof createHooks>, "call" | "use">) => {
+export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof createHooks>, "call" | "use">) {
   const { core, config, access, clock, recordBodies } = parts;
   const withRestKeys = {
     identify: (hash: Buffer) => {
@@ -126,7 +126,7 @@ export const createRest = (parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
   });
   const redeem: typeof door = (call) => (call.req.method === "POST" ? byCode : door)(call);
   return { door, redeem, openAi: createOpenAi(core, withRestKeys, (call) => parts.servedAt(call, "rest")) };
-};
+}
 
 const CODE_CALLER = { surface: "rest", tokenId: "code", name: "sign-in code", scopes: ["chat"] } as const;
 
@@ -142,11 +142,11 @@ type OpenAiModule = typeof import("./openai-surface.ts");
  * The surface for clients of OpenAI. While it is off, its paths answer an error in the shape that those clients read, and so do the paths that
  * clients with a wrong base URL call. The modules of the surface are loaded with the first request.
  */
-const createOpenAi = (
+function createOpenAi(
   core: Core,
   parts: Parameters<OpenAiModule["createOpenAiSurface"]>[1],
   servedAt: (call: WireCall) => string,
-) => {
+) {
   const surface = once(async () => (await import("./openai-surface.ts")).createOpenAiSurface(core, parts));
   const open: DoorAt = {
     prefix: "/v1",
@@ -170,7 +170,7 @@ const createOpenAi = (
     ...OPENAI_PATHS.map((prefix) => ({ ...open, prefix, door: other })),
   ];
   return { open: doorsWith(open.door, misplaced), closed: doorsWith(closed, closed) };
-};
+}
 
 /** The paths of clients whose base URL lacks `/v1`, or is that of REST. */
 const OPENAI_PATHS = ["", "/api/v1"].flatMap((base) =>
@@ -183,7 +183,7 @@ const OPENAI_CLOSED =
   "The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";
 
 /** The 12 methods behind one dispatcher, and the doors that lead to it: HTTP and WebSocket. */
-export const createRpc = (parts: SurfaceParts, documents: () => Promise<Documents>) => {
+export function createRpc(parts: SurfaceParts, documents: () => Promise<Documents>) {
   const { core, config, access, clock, events, servedAt, hideInJson } = parts;
   const rateLimit = rateLimitOf(core.store, "rpc", clock, () => config().gateway.rpc.rateLimit).count;
   const placeOf = (call: WireCall | undefined) => servedAt(call, "rpc");
@@ -217,10 +217,10 @@ export const createRpc = (parts: SurfaceParts, documents: () => Promise<Document
     times: parts.socketTimes,
   });
   return { http, socket };
-};
+}
 
 /** The facts about this gateway that `system.info` tells. */
-const infoOf = ({ core, config, version, isServed }: SurfaceParts, startedAt: string): Info => {
+function infoOf({ core, config, version, isServed }: SurfaceParts, startedAt: string): Info {
   const { gateway, webhooks, limits } = config();
   return {
     name: "agent-gateway",
@@ -239,21 +239,22 @@ const infoOf = ({ core, config, version, isServed }: SurfaceParts, startedAt: st
     methods: Object.keys(methods),
     limits: { ...limits, batch: BATCH_LIMIT },
   };
-};
+}
 
 /** The specs as they are served, read with their first request. Another path of webhooks needs a restart. */
-export const createDocuments = (webhookPath: string) =>
-  once(async (): Promise<Documents> => {
+export function createDocuments(webhookPath: string) {
+  return once(async (): Promise<Documents> => {
     const [openapi, openrpc] = await Promise.all([
       import("#generated/openapi.json"),
       import("#generated/openrpc.json"),
     ]);
     return serveDocuments({ openapi: openapi.default, openrpc: openrpc.default }, webhookPath);
   });
+}
 
 /** The pages for operators and tools. */
-export const createOps = (parts: SurfaceParts, documents: () => Promise<Documents>, isRestReady: () => boolean) =>
-  createOpsDoors({
+export function createOps(parts: SurfaceParts, documents: () => Promise<Documents>, isRestReady: () => boolean) {
+  return createOpsDoors({
     ...parts,
     documents,
     readiness: () => readinessOf(parts, isRestReady()),
@@ -261,3 +262,4 @@ export const createOps = (parts: SurfaceParts, documents: () => Promise<Document
     metricsType: METRICS_TYPE,
     identifyRpc: (hash) => parts.access().identifyRpc(hash),
   });
+}

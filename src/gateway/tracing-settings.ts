@@ -30,11 +30,11 @@ const SAMPLERS: Readonly<Record<string, { ratio: number | "argument"; followsCal
  * The settings of the configuration and of OpenTelemetry's environment variables; undefined where tracing is off. Throws a ConfigError for
  * a variable whose value cannot be followed.
  */
-export const tracingSettingsOf = (
+export function tracingSettingsOf(
   { gateway: { tracing } }: Pick<Config, "gateway">,
   env: NodeJS.ProcessEnv,
   version: string,
-): TracingSettings | undefined => {
+): TracingSettings | undefined {
   const base = env.OTEL_EXPORTER_OTLP_ENDPOINT;
   const url =
     tracing.endpoint || env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || (base && `${base.replace(/\/$/, "")}/${PATH}`);
@@ -71,11 +71,11 @@ export const tracingSettingsOf = (
     batch: numberOf(env, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
     delayMs: numberOf(env, "OTEL_BSP_SCHEDULE_DELAY", 5_000),
   };
-};
+}
 
 /** `name=value,name=value`, with percent-encoded values. */
-const pairsOf = (variable: string, text = ""): Record<string, string> =>
-  Object.fromEntries(
+function pairsOf(variable: string, text = ""): Record<string, string> {
+  return Object.fromEntries(
     text.split(",").flatMap((pair) => {
       if (pair.trim() === "") return [];
       const at = pair.indexOf("=");
@@ -88,8 +88,9 @@ const pairsOf = (variable: string, text = ""): Record<string, string> =>
       throw refusal(variable, "cannot be read: give name=value, separated by commas, with values percent-encoded.");
     }),
   );
+}
 
-const samplerOf = (env: NodeJS.ProcessEnv): { ratio: number; followsCaller: boolean } => {
+function samplerOf(env: NodeJS.ProcessEnv): { ratio: number; followsCaller: boolean } {
   const name = env.OTEL_TRACES_SAMPLER || "parentbased_always_on";
   const sampler = SAMPLERS[name];
   if (!sampler) throw refusal("OTEL_TRACES_SAMPLER", `is ${name}: give one of ${Object.keys(SAMPLERS).join(", ")}.`);
@@ -98,15 +99,16 @@ const samplerOf = (env: NodeJS.ProcessEnv): { ratio: number; followsCaller: bool
   if (!(ratio >= 0 && ratio <= 1))
     throw refusal("OTEL_TRACES_SAMPLER_ARG", `is ${env.OTEL_TRACES_SAMPLER_ARG}: give a number from 0 to 1.`);
   return { ratio, followsCaller: sampler.followsCaller };
-};
+}
 
-const numberOf = (env: NodeJS.ProcessEnv, name: string, usual: number): number => {
+function numberOf(env: NodeJS.ProcessEnv, name: string, usual: number): number {
   const text = env[name];
   if (!text) return usual;
   const value = Number(text);
   if (Number.isSafeInteger(value) && value > 0) return value;
   throw refusal(name, `is ${text}: give a whole number above 0.`);
-};
+}
 
-const refusal = (key: string, message: string): ConfigError =>
-  new ConfigError([{ file: null, line: null, column: null, key, message }]);
+function refusal(key: string, message: string): ConfigError {
+  return new ConfigError([{ file: null, line: null, column: null, key, message }]);
+}

@@ -36,7 +36,7 @@ const RATIO_SPACE = 16 ** RATIO_DIGITS;
  * Tells a collector of each turn that ends here. A trace is one more view of what the store has: it is read from the turn, its delivery and
  * their timeline after the end is kept, so that no turn waits for it.
  */
-export const startTracing = (parts: TracingParts): { close(): Promise<void> } => {
+export function startTracing(parts: TracingParts): { close(): Promise<void> } {
   const { settings, core, events, clock, version } = parts;
   const sink: SpanSink = createOtlpSink({
     ...settings,
@@ -79,9 +79,9 @@ export const startTracing = (parts: TracingParts): { close(): Promise<void> } =>
       await sink.close();
     },
   };
-};
+}
 
-const readTurn = async (core: Core, turnId: string): Promise<TracedTurn | undefined> => {
+async function readTurn(core: Core, turnId: string): Promise<TracedTurn | undefined> {
   const turn = await core.store.getTurn(turnId);
   if (!turn) return undefined;
   const none = { turn, delivery: undefined, timeline: [] };
@@ -93,27 +93,27 @@ const readTurn = async (core: Core, turnId: string): Promise<TracedTurn | undefi
     if (GatewayError.from(error).name === "delivery-not-found") return none;
     throw error;
   }
-};
+}
 
-const isKept = ({ turn, delivery }: TracedTurn, { ratio, followsCaller }: TracingSettings): boolean => {
+function isKept({ turn, delivery }: TracedTurn, { ratio, followsCaller }: TracingSettings): boolean {
   const caller = callerTraceOf(delivery);
   if (caller && followsCaller) return caller.sampled;
   const digits = traceIdOfTurn(turn.turnId, caller).slice(-RATIO_DIGITS);
   return Number.parseInt(digits, 16) / RATIO_SPACE < ratio;
-};
+}
 
 /** The type of the provider whose model answered; undefined for other backends. */
-const providerOf = (config: Config, { agent: name, model }: Turn): string | undefined => {
+function providerOf(config: Config, { agent: name, model }: Turn): string | undefined {
   const agent = config.agents[name];
   if (agent?.backend !== "model") return undefined;
   const table = agent.modelTable;
   const models = Object.values(table);
   const meant = table[model ?? agent.model ?? ""] ?? models.find((one) => one.model === model) ?? models[0];
   return (meant && config.providers[meant.provider]?.type) ?? "unknown";
-};
+}
 
 /** The text of the message that a turn answers: the entry right before the turn was queued. */
-const messageOf = async ({ store }: Core, { sessionId, turnId, seq }: Turn): Promise<string | undefined> => {
+async function messageOf({ store }: Core, { sessionId, turnId, seq }: Turn): Promise<string | undefined> {
   const [entry] = await store.readEntries(sessionId, { after: seq - 2, limit: 1 });
   return entry?.name === "message.created" && entry.turnId === turnId ? entry.text : undefined;
-};
+}

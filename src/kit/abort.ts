@@ -1,8 +1,8 @@
 import type { StopSignal } from "./stop-signal.ts";
 
 /** The promise, or the signal's reason where that aborts first. A failure of the promise after that is swallowed. */
-export const orAborted = <T>(promise: Promise<T>, signal: StopSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
+export function orAborted<T>(promise: Promise<T>, signal: StopSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
     const leave = () => reject(signal.reason);
     if (signal.aborted) leave();
     else signal.addEventListener("abort", leave, { once: true });
@@ -10,3 +10,4 @@ export const orAborted = <T>(promise: Promise<T>, signal: StopSignal): Promise<T
     promise.then(resolve, reject);
     promise.then(stay, stay);
   });
+}

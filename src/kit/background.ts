@@ -7,10 +7,10 @@ export type InBackground = <T>(work: () => T | Promise<T>) => Promise<T>;
  * Long work a piece at a time, one in each turn of the event loop, so that calls are answered in between. All that share one take turns.
  * A piece is never cut: it should take a millisecond at most.
  */
-export const createBackground = (): InBackground => {
+export function createBackground(): InBackground {
   let last: Promise<void> = Promise.resolve();
   return (work) => {
     last = last.then(() => nextTick());
     return last.then(work);
   };
-};
+}

@@ -11,7 +11,7 @@ const KEYS = /\b(?:sk|rk|ghp|gho|xoxb|xoxp)[-_][\w-]{8,}|\bBearer\s+[\w.~+/=-]{8
  * Words of somebody else's program, fit for a person and a line of a log: one line, no controls, no half of a character, nothing that
  * names an account in an address or looks like a key, and cut to `most` characters. Empty where nothing is left.
  */
-export const cleanSentence = (words: string, most = 300): string => {
+export function cleanSentence(words: string, most = 300): string {
   const clean = words
     .slice(0, most * 8)
     .replace(ESCAPES, "")
@@ -22,4 +22,4 @@ export const cleanSentence = (words: string, most = 300): string => {
     .replace(/\s+/g, " ")
     .trim();
   return clean.length <= most ? clean : `${clean.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…`;
-};
+}

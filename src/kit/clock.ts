@@ -15,21 +15,21 @@ export const systemClock: Clock = {
   after: (ms, fire) => (ms <= LONGEST_TIMER ? startTimer(ms, fire) : startLongTimer(ms, fire)),
 };
 
-const startTimer = (ms: number, fire: () => void): (() => void) => {
+function startTimer(ms: number, fire: () => void): () => void {
   const timer = setTimeout(fire, Math.max(ms, 0)).unref();
   return () => clearTimeout(timer);
-};
+}
 
-const startLongTimer = (ms: number, fire: () => void): (() => void) => {
+function startLongTimer(ms: number, fire: () => void): () => void {
   let stop = startTimer(LONGEST_TIMER, () => {
     stop = systemClock.after(ms - LONGEST_TIMER, fire);
   });
   return () => stop();
-};
+}
 
 /** Resolves after `ms`, or when one of the signals aborts. */
-export const rest = (clock: Pick<Clock, "after">, ms: number, ...signals: readonly AbortSignal[]): Promise<void> =>
-  new Promise((resolve) => {
+export function rest(clock: Pick<Clock, "after">, ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
+  return new Promise((resolve) => {
     const wake = () => {
       stop();
       for (const signal of signals) signal.removeEventListener("abort", wake);
@@ -41,3 +41,4 @@ export const rest = (clock: Pick<Clock, "after">, ms: number, ...signals: readon
       signal.addEventListener("abort", wake);
     }
   });
+}

@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 /** How much of something there may be: so much at once, and as time passes so much more a second. */
 type Allowance = { atOnce: number; aSecond: number };
 
-export const createCredit = (clock: Clock, { atOnce, aSecond }: Allowance) => {
+export function createCredit(clock: Clock, { atOnce, aSecond }: Allowance) {
   let credit = atOnce;
   let counted = clock.monotonic();
   return {
@@ -19,6 +19,6 @@ export const createCredit = (clock: Clock, { atOnce, aSecond }: Allowance) => {
       credit--;
     },
   };
-};
+}
 
 export type Credit = ReturnType<typeof createCredit>;

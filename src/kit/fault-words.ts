@@ -24,7 +24,7 @@ const FORMS: Readonly<Record<string, string>> = {
 };
 
 /** The demand of a JSON Schema keyword on a value that breaks it, as after "must". Undefined for a keyword without words here. */
-export const demandOf = ({ keyword, params }: Fault): string | undefined => {
+export function demandOf({ keyword, params }: Fault): string | undefined {
   const { type, allowedValues, allowedValue, limit, pattern } = params;
   switch (keyword) {
     case "type":
@@ -59,10 +59,10 @@ export const demandOf = ({ keyword, params }: Fault): string | undefined => {
     default:
       return undefined;
   }
-};
+}
 
 /** A fault in a body, in our words. `known`: the names of the fields that there are, for one that is unknown. */
-export const faultOf = (fault: PlacedFault | undefined, known: readonly string[] = [], body?: unknown): ToldFault => {
+export function faultOf(fault: PlacedFault | undefined, known: readonly string[] = [], body?: unknown): ToldFault {
   if (fault === undefined) return { pointer: "", message: "is not what the contract says" };
   const { keyword, instancePath: pointer, params, message = "is not what the contract says" } = fault;
   if (keyword === "required") {
@@ -76,62 +76,74 @@ export const faultOf = (fault: PlacedFault | undefined, known: readonly string[]
   }
   const demand = demandOf(fault);
   return { pointer, message: demand === undefined ? message : `must ${demand}` };
-};
+}
 
-const below = (place: string, name: string): string =>
-  `${place}/${name.slice(0, NAME_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+function below(place: string, name: string): string {
+  return `${place}/${name.slice(0, NAME_LIMIT).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+}
 
 /** A hint for an unknown field name: the name that was probably meant, else the known names; in brackets, behind a blank. */
-export const hintOf = (name: string, known: readonly string[]): string => {
+export function hintOf(name: string, known: readonly string[]): string {
   const meant = nearest(name, known);
   if (meant !== undefined) return ` (did you mean ${meant}?)`;
   const more = known.length > NAMED ? ", …" : "";
   const are = known.length === 1 ? "is" : "are";
   return known.length === 0 ? "" : ` (there ${are} ${known.slice(0, NAMED).join(", ")}${more})`;
-};
+}
 
 /** A name that somebody sent, as it is repeated to them. */
-export const quoted = (name: string): string => `\`${name.slice(0, NAME_LIMIT)}\``;
+export function quoted(name: string): string {
+  return `\`${name.slice(0, NAME_LIMIT)}\``;
+}
 
 /** The question about a name that is not there, behind a blank; empty if no known name is like it. */
-export const didYouMean = (name: string, known: readonly string[]): string => {
+export function didYouMean(name: string, known: readonly string[]): string {
   const meant = nearest(name, known);
   return meant === undefined ? "" : ` Did you mean ${quoted(meant)}?`;
-};
+}
 
 /** The same; where nothing is like it, the names that there are. */
-export const suggest = (name: string, known: readonly string[]): string => {
+export function suggest(name: string, known: readonly string[]): string {
   const meant = didYouMean(name, known);
   if (meant !== "" || known.length === 0) return meant;
   const more = known.length > NAMED ? ", …" : "";
   return ` There ${known.length === 1 ? "is" : "are"} ${known.slice(0, NAMED).map(quoted).join(", ")}${more}.`;
-};
+}
 
 /** Names that other APIs have for the text of a message. */
 const TEXTS = ["text", "message", "content", "prompt", "input", "body"];
 
 /** The sentences about another name that was written for a required field; behind a blank. */
-export const insteadOf = (missing: string, given: object): string => {
+export function insteadOf(missing: string, given: object): string {
   const names = Object.keys(given);
   const written =
     nearest(missing, names) ?? (TEXTS.includes(missing) ? names.find((name) => TEXTS.includes(name)) : undefined);
   return written === undefined ? "" : ` You sent ${quoted(written)}. Did you mean ${quoted(missing)}?`;
-};
+}
 
 /** Ends a message that may end with a question already. */
-export const ended = (message: string): string => (message.endsWith("?") ? message : `${message}.`);
+export function ended(message: string): string {
+  return message.endsWith("?") ? message : `${message}.`;
+}
 
 /** Which of several faults is told first: a field that was misspelt explains the one that is missing. */
-export const foremost = <Told extends { message: string }>(faults: readonly Told[]): Told | undefined =>
-  faults.find(({ message }) => MEANT.test(message)) ?? faults[0];
+export function foremost<Told extends { message: string }>(faults: readonly Told[]): Told | undefined {
+  return faults.find(({ message }) => MEANT.test(message)) ?? faults[0];
+}
 
-const among = (values: readonly string[]): string => (values.length > 1 ? "one of " : "") + values.join(", ");
+function among(values: readonly string[]): string {
+  return (values.length > 1 ? "one of " : "") + values.join(", ");
+}
 
-const sizeOf = (keyword: string): string => (keyword.startsWith("min") ? "at least" : "at most");
+function sizeOf(keyword: string): string {
+  return keyword.startsWith("min") ? "at least" : "at most";
+}
 
-const withArticle = (type: unknown): string => {
+function withArticle(type: unknown): string {
   if (type === "null") return "null";
   return type === "array" ? "a list" : `${/^[aeiou]/.test(String(type)) ? "an" : "a"} ${type}`;
-};
+}
 
-const counted = (count: unknown, noun: string, nouns = `${noun}s`): string => `${count} ${count === 1 ? noun : nouns}`;
+function counted(count: unknown, noun: string, nouns = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : nouns}`;
+}

@@ -10,7 +10,7 @@ export const HOPS_KEY = "agent-gateway/hops";
 export const MAX_HOPS = 3;
 
 /** The hops in a request's header: none is 0, of several the largest counts, and an unreadable one counts as the most. */
-export const hopsOf = (header: string | undefined): number => {
+export function hopsOf(header: string | undefined): number {
   if (header === undefined) return 0;
   let most = 0;
   for (const part of header.split(",")) {
@@ -18,11 +18,16 @@ export const hopsOf = (header: string | undefined): number => {
     most = Math.max(most, hops);
   }
   return Math.min(most, MAX_HOPS);
-};
+}
 
-export const hopsIn = (headers: Readonly<Record<string, string | string[] | undefined>>): number =>
-  hopsOf(headers[HOPS_HEADER] as string | undefined);
+export function hopsIn(headers: Readonly<Record<string, string | string[] | undefined>>): number {
+  return hopsOf(headers[HOPS_HEADER] as string | undefined);
+}
 
-export const isLoop = (hops: number): boolean => hops >= MAX_HOPS;
+export function isLoop(hops: number): boolean {
+  return hops >= MAX_HOPS;
+}
 
-export const loopWords = (hops: number): string => `it came through ${hops} announcements or agents, as in a loop`;
+export function loopWords(hops: number): string {
+  return `it came through ${hops} announcements or agents, as in a loop`;
+}

@@ -8,19 +8,19 @@ const RANDOM_LENGTH = 16;
 
 let lastMs = -1;
 let timePart = "";
-const encodeTime = (ms: number): string => {
+function encodeTime(ms: number): string {
   if (ms === lastMs) return timePart;
   lastMs = ms;
   timePart = "";
   for (let rest = ms; timePart.length < TIME_LENGTH; rest = Math.floor(rest / 32))
     timePart = ALPHABET.charAt(rest % 32) + timePart;
   return timePart;
-};
+}
 
 // Random characters come in batches: a call for each id would cost more than the rest of it.
 const pool = Buffer.alloc(256 * RANDOM_LENGTH);
 let used = pool.length;
-const randomPart = (): string => {
+function randomPart(): string {
   if (used === pool.length) {
     randomFillSync(pool);
     for (let at = 0; at < pool.length; at++) pool[at] = ALPHABET.charCodeAt((pool[at] as number) & 31);
@@ -28,22 +28,25 @@ const randomPart = (): string => {
   }
   used += RANDOM_LENGTH;
   return pool.toString("latin1", used - RANDOM_LENGTH, used);
-};
+}
 
 /** A new id: the prefix, 48 bits of time and 80 random bits in Crockford's base 32. Sorts by time as text. */
-export const newId = <P extends IdPrefix>(prefix: P, now: number): `${P}_${string}` =>
+export function newId<P extends IdPrefix>(prefix: P, now: number): `${P}_${string}` {
   // Added up, as a template asks each part to become a string first.
-  (prefix + "_" + newBareId(now)) as `${P}_${string}`;
+  return (prefix + "_" + newBareId(now)) as `${P}_${string}`;
+}
 
 /** A new bare id, for names that have a prefix of their own (`chat:<id>`, `webhook:<id>`). */
-export const newBareId = (now: number): string => encodeTime(now) + randomPart();
+export function newBareId(now: number): string {
+  return encodeTime(now) + randomPart();
+}
 
 /**
  * The id of another kind that belongs to the same request: it has the same time and random part, so that people see it, too. A new one
  * where that of the request is none of ours.
  */
-export const idLike = <P extends IdPrefix>(prefix: P, id: string, now: number): `${P}_${string}` => {
+export function idLike<P extends IdPrefix>(prefix: P, id: string, now: number): `${P}_${string}` {
   const rest = id.slice(id.indexOf("_"));
   const isOurs = rest.length === 1 + TIME_LENGTH + RANDOM_LENGTH;
   return isOurs ? ((prefix + rest) as `${P}_${string}`) : newId(prefix, now);
-};
+}

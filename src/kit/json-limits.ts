@@ -13,16 +13,16 @@ export type JsonLimits = { depth: number; values: number };
 export const ANSWER_LIMITS: JsonLimits = { depth: 1_000, values: 100_000 };
 
 /** True if a text has too few brackets to be nested too deep. Brackets within strings count, too. */
-const hasFewBrackets = (text: string, most: number): boolean => {
+function hasFewBrackets(text: string, most: number): boolean {
   if (text.length < most * 2) return true;
   let found = 0;
   for (let at = text.indexOf("{"); at >= 0 && found <= most; at = text.indexOf("{", at + 1)) found++;
   for (let at = text.indexOf("["); at >= 0 && found <= most; at = text.indexOf("[", at + 1)) found++;
   return found <= most;
-};
+}
 
 /** The limit that a JSON text passes, in words after its name. Most texts are too short, and have too few brackets, to need the count. */
-export const limitPassed = (text: string, most: JsonLimits): string | undefined => {
+export function limitPassed(text: string, most: JsonLimits): string | undefined {
   if (text.length < most.values && hasFewBrackets(text, most.depth)) return undefined;
   // A comma or a bracket comes before each value but the first, and so before each two strings.
   const mostStrings = 2 * (most.values + 1);
@@ -43,20 +43,20 @@ export const limitPassed = (text: string, most: JsonLimits): string | undefined 
     if (values > most.values) return `holds more than ${most.values} values`;
   }
   return undefined;
-};
+}
 
 /** The end of the JSON string that begins at a quote: behind its other quote, or the end of the text if it has none. */
-const endOfString = (text: string, quote: number): number => {
+function endOfString(text: string, quote: number): number {
   for (let end = text.indexOf('"', quote + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let slash = end;
     while (text.charCodeAt(slash - 1) === BACKSLASH) slash--;
     if ((end - slash) % 2 === 0) return end + 1;
   }
   return text.length;
-};
+}
 
 /** The texts of the values of a list that is JSON, or of the members of an object. */
-export const partsOf = (json: string): string[] => {
+export function partsOf(json: string): string[] {
   const parts: string[] = [];
   let depth = 0;
   let from = 0;
@@ -73,11 +73,11 @@ export const partsOf = (json: string): string[] => {
     if (isClosing) depth--;
   }
   return parts;
-};
+}
 
 /** The name and the text of the value of a member of an object. */
-export const memberOf = (member: string): { name: string; value: string } => {
+export function memberOf(member: string): { name: string; value: string } {
   const nameEnd = endOfString(member, 0);
   const colon = member.indexOf(":", nameEnd);
   return { name: JSON.parse(member.slice(0, nameEnd)), value: member.slice(colon + 1).trim() };
-};
+}

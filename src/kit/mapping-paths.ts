@@ -21,33 +21,33 @@ const INDEX = /^(?:0|[1-9]\d*)$/;
  * The place that `headers.<name>` or `body.<dotted path>` means. All after `headers.` is the name, dots too; in a body each dot begins
  * another step, so that a key with a dot in it cannot be reached.
  */
-export const parseLookup = (text: string): Lookup | Flaw => {
+export function parseLookup(text: string): Lookup | Flaw {
   const dot = text.indexOf(".");
   const root = text.slice(0, dot);
   const rest = text.slice(dot + 1);
   if (dot > 0 && root === "headers") return headerLookup(rest);
   if (dot > 0 && root === "body") return bodyLookup(rest);
   return { flaw: "is neither headers.<name> nor body.<dotted path>." };
-};
+}
 
-const headerLookup = (written: string): Lookup | Flaw => {
+function headerLookup(written: string): Lookup | Flaw {
   const name = written.toLowerCase();
   if (!HEADER_NAME.test(name)) return { flaw: "names a header that no request can have." };
   if (isSecretHeader(name)) return { flaw: "names a header that may hold a secret: mappings never read those." };
   return { in: "headers", name };
-};
+}
 
-const bodyLookup = (written: string): Lookup | Flaw => {
+function bodyLookup(written: string): Lookup | Flaw {
   const steps = written.split(".");
   if (steps.includes("")) return { flaw: "has an empty step: between two dots stands a key or an index." };
   if (steps.some((step) => step.trim() !== step)) return { flaw: "has a step that begins or ends with a space." };
   if (steps.includes("__proto__")) return { flaw: "leads nowhere: `__proto__` is never read." };
   if (steps.length > DEEPEST) return { flaw: `is deeper than a body can be, which is ${DEEPEST} levels.` };
   return { in: "body", steps };
-};
+}
 
 /** The value at that place; undefined for none. Only values that the sender sent: own keys of objects, and indexes of lists. */
-export const lookUp = (lookup: Lookup, { headers, body }: MappedRequest): unknown => {
+export function lookUp(lookup: Lookup, { headers, body }: MappedRequest): unknown {
   if (lookup.in === "headers") {
     const value = Object.hasOwn(headers, lookup.name) ? headers[lookup.name] : undefined;
     return Array.isArray(value) ? value.join(", ") : value;
@@ -60,24 +60,24 @@ export const lookUp = (lookup: Lookup, { headers, body }: MappedRequest): unknow
     node = (node as Record<string, unknown>)[step];
   }
   return node;
-};
+}
 
 /**
  * A value as text: a text is itself, all else is JSON of what was parsed, so that 1e2 is `100`. Null, and a number that no JSON holds
  * (1e400), have no text.
  */
-export const textOf = (value: unknown): string | undefined => {
+export function textOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   if (value === undefined || value === null) return undefined;
   if (typeof value === "number" && !Number.isFinite(value)) return undefined;
   return JSON.stringify(value);
-};
+}
 
 const SHOWN = 200;
 const SHOWN_KEYS = 10;
 
 /** A value in few words, whatever its size: a text's beginning, an object's keys, a list's length; null for nothing. */
-export const excerptOf = (value: unknown): string | null => {
+export function excerptOf(value: unknown): string | null {
   if (Array.isArray(value)) return `[${value.length} ${value.length === 1 ? "item" : "items"}]`;
   if (typeof value === "object" && value !== null) {
     const keys = Object.keys(value);
@@ -86,8 +86,9 @@ export const excerptOf = (value: unknown): string | null => {
   }
   const text = textOf(value);
   return text === undefined ? null : cut(text);
-};
+}
 
 // Never half of a pair of surrogates: the text is written as JSON and as UTF-8.
-const cut = (text: string): string =>
-  text.length <= SHOWN ? text : `${text.slice(0, SHOWN - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+function cut(text: string): string {
+  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}

@@ -7,7 +7,7 @@ export type Template = { parts: readonly (string | Lookup)[] };
 const BRACE = /\{\{|\{([^{}\r\n]*)\}|\{/g;
 
 /** A template's parts. `{{` is a brace; any other one begins `{body.<path>}` or `{headers.<name>}`. */
-export const parseTemplate = (text: string): Template | Flaw => {
+export function parseTemplate(text: string): Template | Flaw {
   const parts: (string | Lookup)[] = [];
   let literal = "";
   let from = 0;
@@ -27,9 +27,9 @@ export const parseTemplate = (text: string): Template | Flaw => {
   literal += text.slice(from);
   if (literal !== "") parts.push(literal);
   return { parts };
-};
+}
 
-const placeholder = (inside: string | undefined, rest: string): Lookup | Flaw => {
+function placeholder(inside: string | undefined, rest: string): Lookup | Flaw {
   if (inside === undefined || !/^(?:body|headers)\../.test(inside)) {
     const shown = /^\{[^{}\r\n]{0,20}\}?/.exec(rest)?.[0];
     const flaw = `which is no placeholder: write {body.<path>} or {headers.<name>}, or {{ for a brace.`;
@@ -37,17 +37,17 @@ const placeholder = (inside: string | undefined, rest: string): Lookup | Flaw =>
   }
   const lookup = parseLookup(inside);
   return "flaw" in lookup ? { flaw: `holds {${inside}}, which ${lookup.flaw}` } : lookup;
-};
+}
 
 /**
  * The template filled in; undefined when that is longer than `limit`. Inserted values are not looked at again. A missing value
  * leaves nothing.
  */
-export const fillTemplate = ({ parts }: Template, request: MappedRequest, limit: number): string | undefined => {
+export function fillTemplate({ parts }: Template, request: MappedRequest, limit: number): string | undefined {
   let text = "";
   for (const part of parts) {
     text += typeof part === "string" ? part : (textOf(lookUp(part, request)) ?? "");
     if (text.length > limit) return undefined;
   }
   return text;
-};
+}

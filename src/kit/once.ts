@@ -1,5 +1,5 @@
 /** Calls `make` at the first call and answers all others with the same promise. After a failure the next call tries again. */
-export const once = <T>(make: () => Promise<T>): (() => Promise<T>) => {
+export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
     made ??= make().catch((error: unknown) => {
@@ -8,4 +8,4 @@ export const once = <T>(make: () => Promise<T>): (() => Promise<T>) => {
     });
     return made;
   };
-};
+}

@@ -13,7 +13,7 @@ export const TOO_LARGE = "TOO_LARGE";
  * Reads a file of at most `most` bytes. Throws an error with the code NOT_REGULAR for a pipe or a device, which may never end, and TOO_LARGE
  * for a larger file, which is not read to its end.
  */
-export const readRegularFile = async (path: string, most: number): Promise<Buffer> => {
+export async function readRegularFile(path: string, most: number): Promise<Buffer> {
   const file = await open(path, FLAGS);
   try {
     check(await file.stat());
@@ -26,10 +26,10 @@ export const readRegularFile = async (path: string, most: number): Promise<Buffe
   } finally {
     await file.close();
   }
-};
+}
 
 /** The same, in one step. */
-export const readRegularFileSync = (path: string, most: number): Buffer => {
+export function readRegularFileSync(path: string, most: number): Buffer {
   const file = openSync(path, FLAGS);
   try {
     check(fstatSync(file));
@@ -43,17 +43,19 @@ export const readRegularFileSync = (path: string, most: number): Buffer => {
   } finally {
     closeSync(file);
   }
-};
+}
 
-const fault = (code: string): Error => Object.assign(new Error(code), { code });
+function fault(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
 
-const check = (stats: Stats): void => {
+function check(stats: Stats): void {
   if (stats.isDirectory()) throw fault("EISDIR");
   if (!stats.isFile()) throw fault(NOT_REGULAR);
-};
+}
 
 /** A file may grow while it is read, and those below /proc have the size 0. */
-const collect = (most: number) => {
+function collect(most: number) {
   const pieces: Buffer[] = [];
   let size = 0;
   return {
@@ -64,4 +66,4 @@ const collect = (most: number) => {
     },
     whole: (): Buffer => Buffer.concat(pieces),
   };
-};
+}

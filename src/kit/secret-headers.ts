@@ -6,12 +6,15 @@ const SECRET =
   /authori[sz]ation|authenticat|cookie|signature|token|secret|passw|hmac|jwt|assertion|credential|client-cert|(?:api|auth|access|private|subscription|functions)-?key|^sec-websocket-protocol$/;
 
 /** True if a header is never recorded, matched, or filled in. `name` is in small letters. */
-export const isSecretHeader = (name: string): boolean => SECRET.test(name);
+export function isSecretHeader(name: string): boolean {
+  return SECRET.test(name);
+}
 
 const CREDENTIALS = /\b(bearer|basic)(?:[ \t:=]|%20|\+)+[^\s,;"']+/gi;
 /** As the gateway writes the keys that it makes. */
 const MINTED = /\bgw_[\w-]{20,}/g;
 
 /** A text without what any header may hold of a secret: `Bearer …`, `Basic …`, a key of REST. */
-export const withoutCredentials = (text: string): string =>
-  text.replace(CREDENTIALS, "$1 [hidden]").replace(MINTED, "[hidden]");
+export function withoutCredentials(text: string): string {
+  return text.replace(CREDENTIALS, "$1 [hidden]").replace(MINTED, "[hidden]");
+}

@@ -1,13 +1,15 @@
 import { hash, timingSafeEqual } from "node:crypto";
 
 /** sha256 of a secret; all that is kept of one. */
-export const hashOf = (secret: string | Buffer): Buffer => hash("sha256", secret, "buffer");
+export function hashOf(secret: string | Buffer): Buffer {
+  return hash("sha256", secret, "buffer");
+}
 
 /**
  * Finds the value of a secret. Compared in constant time, and over hashes: the time of the look-up could only tell a part of
  * the hash of the caller's own guess.
  */
-export const createSecretIndex = <T>(entries: readonly { hash: Buffer; value: T }[]) => {
+export function createSecretIndex<T>(entries: readonly { hash: Buffer; value: T }[]) {
   const buckets = new Map<number, { hash: Buffer; value: T }[]>();
   for (const entry of entries) {
     const bucket = entry.hash.readUInt32LE(0);
@@ -15,4 +17,4 @@ export const createSecretIndex = <T>(entries: readonly { hash: Buffer; value: T 
   }
   return (hash: Buffer): T | undefined =>
     buckets.get(hash.readUInt32LE(0))?.find((entry) => timingSafeEqual(entry.hash, hash))?.value;
-};
+}

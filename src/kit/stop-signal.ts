@@ -44,11 +44,11 @@ export class Stop implements StopSignal {
 }
 
 /** The same as Node and all that is built on it know it. */
-export const abortSignalOf = (signal: StopSignal): AbortSignal => {
+export function abortSignalOf(signal: StopSignal): AbortSignal {
   if (signal instanceof AbortSignal) return signal;
   const controller = new AbortController();
   const abort = () => controller.abort(signal.reason);
   if (signal.aborted) abort();
   else signal.addEventListener("abort", abort, { once: true });
   return controller.signal;
-};
+}

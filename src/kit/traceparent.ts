@@ -10,13 +10,15 @@ export type TraceContext = { traceId: string; parentId: string; sampled: boolean
  * The trace that a caller's `traceparent` names (W3C Trace Context); undefined where it is absent or wrong. Versions after 00 are read as 00,
  * as W3C asks.
  */
-export const traceContextOf = (traceparent: string | undefined): TraceContext | undefined => {
+export function traceContextOf(traceparent: string | undefined): TraceContext | undefined {
   if (traceparent === undefined || traceparent.length > LONGEST) return undefined;
   const [, version, traceId = "", parentId = "", flags = "", rest] = TRACEPARENT.exec(traceparent) ?? [];
   if (version === undefined || version === "ff" || (version === "00" && rest !== undefined)) return undefined;
   if (ZEROS.test(traceId) || ZEROS.test(parentId)) return undefined;
   return { traceId, parentId, sampled: (Number.parseInt(flags, 16) & SAMPLED) === SAMPLED };
-};
+}
 
 /** The id of that trace, for the access line. */
-export const traceIdOf = (traceparent: string | undefined): string | undefined => traceContextOf(traceparent)?.traceId;
+export function traceIdOf(traceparent: string | undefined): string | undefined {
+  return traceContextOf(traceparent)?.traceId;
+}

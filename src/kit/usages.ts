@@ -48,53 +48,57 @@ const MOST_TOKENS = 1e12;
 const MOST_COST = 1e15;
 
 /** A backend may give its model any name. */
-export const modelNamed = (said: string): string | undefined => said.slice(0, LONGEST_NAME) || undefined;
+export function modelNamed(said: string): string | undefined {
+  return said.slice(0, LONGEST_NAME) || undefined;
+}
 
 /** The usage that a backend told; its `input` and `output` are known to be counts. No part is more than its whole. */
-export const usageOf = (told: Used): Usage => {
+export function usageOf(told: Used): Usage {
   const { cached, reasoning, cost } = told;
   const input = Math.min(told.input, MOST_TOKENS);
   const output = Math.min(told.output, MOST_TOKENS);
   if (!cached && !reasoning && !cost) return { input, output };
   const more = moreOf(countOf(cached, input), countOf(reasoning, output), countOf(cost, MOST_COST));
   return more ? { input, output, more } : { input, output };
-};
+}
 
-const countOf = (value: number | undefined, most: number): number =>
-  Number.isSafeInteger(value) && (value as number) > 0 ? Math.min(value as number, most) : 0;
+function countOf(value: number | undefined, most: number): number {
+  return Number.isSafeInteger(value) && (value as number) > 0 ? Math.min(value as number, most) : 0;
+}
 
 /** Leaves out what is nothing. */
-export const moreOf = (cached: number, reasoning: number, cost: number): MoreUsage | undefined =>
-  cached === 0 && reasoning === 0 && cost === 0 ? undefined : { cached, reasoning, cost };
+export function moreOf(cached: number, reasoning: number, cost: number): MoreUsage | undefined {
+  return cached === 0 && reasoning === 0 && cost === 0 ? undefined : { cached, reasoning, cost };
+}
 
-const addMore = (one: MoreUsage | undefined, other: MoreUsage | undefined): MoreUsage | undefined => {
+function addMore(one: MoreUsage | undefined, other: MoreUsage | undefined): MoreUsage | undefined {
   if (!one || !other) return one ?? other;
   return {
     cached: one.cached + other.cached,
     reasoning: one.reasoning + other.reasoning,
     cost: one.cost + other.cost,
   };
-};
+}
 
-export const addUsage = (one: Usage | undefined, other: Usage): Usage => {
+export function addUsage(one: Usage | undefined, other: Usage): Usage {
   if (!one) return other;
   const [input, output] = [one.input + other.input, one.output + other.output];
   return one.more || other.more ? { input, output, more: addMore(one.more, other.more) } : { input, output };
-};
+}
 
 /** Usage as callers see it: a `cached`, `reasoning` or `cost` of 0 is left out. */
-export const showUsage = ({ input, output, more }: Usage): ShownUsage => {
+export function showUsage({ input, output, more }: Usage): ShownUsage {
   const shown: ShownUsage = { input, output, total: input + output };
   if (!more) return shown;
   if (more.cached > 0) shown.cached = more.cached;
   if (more.reasoning > 0) shown.reasoning = more.reasoning;
   if (more.cost > 0) shown.cost = more.cost / BILLION;
   return shown;
-};
+}
 
 /** The same for completed turns. An answer always reads and writes something: a usage of nothing was not told. */
-export const showCompleted = (usage: Usage): ShownUsage => {
+export function showCompleted(usage: Usage): ShownUsage {
   const shown = showUsage(usage);
   if (shown.total === 0) shown.unknown = true;
   return shown;
-};
+}

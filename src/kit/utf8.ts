@@ -8,11 +8,11 @@ const TWO_LOOKS_FROM = 4096;
  * The text that bytes are which are known to be UTF-8. V8's own decoder takes 4 ms for a megabyte that is not all ASCII, and everybody waits
  * meanwhile: by way of UTF-16 it is less than one.
  */
-export const textOfUtf8 = (bytes: Buffer, from = 0, to = bytes.length): string => {
+export function textOfUtf8(bytes: Buffer, from = 0, to = bytes.length): string {
   if (to - from < TWO_LOOKS_FROM) return bytes.toString("utf8", from, to);
   const part = bytes.subarray(from, to);
   return isAscii(part) ? part.toString("latin1") : transcode(part, "utf8", "utf16le").toString("utf16le");
-};
+}
 
 /** A text of so many units, or its bytes, is handled in stretches, each a turn of the event loop of its own: others are heard in between. */
 export const IN_STRETCHES_FROM = 65_536;
@@ -22,7 +22,7 @@ const STRETCH = 131_072;
 const MOST_BYTES = 3;
 
 /** The bytes of a large text, made in stretches: others are heard before, and in between. */
-export const utf8InStretches = async (text: string): Promise<Buffer> => {
+export async function utf8InStretches(text: string): Promise<Buffer> {
   // To count the bytes first would take half as long as to write them; unwritten room takes no memory.
   const room = Buffer.allocUnsafeSlow(text.length * MOST_BYTES);
   let length = 0;
@@ -34,6 +34,8 @@ export const utf8InStretches = async (text: string): Promise<Buffer> => {
     from = to;
   }
   return room.subarray(0, length);
-};
+}
 
-const isFirstHalf = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
+function isFirstHalf(unit: number): boolean {
+  return (unit & 0xfc00) === 0xd800;
+}

@@ -5,19 +5,25 @@
 const STEERING = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const BREAKING = /[\n\t\u2028\u2029]/g;
 
-const escaped = (sign: string): string => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+function escaped(sign: string): string {
+  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
 
 /**
  * The text with every character that would control a terminal escaped, as in `\u001b`. JSON stays the same JSON. A line break of Windows
  * becomes one of Unix.
  */
-export const visible = (text: string): string => text.replaceAll("\r\n", "\n").replace(STEERING, escaped);
+export function visible(text: string): string {
+  return text.replaceAll("\r\n", "\n").replace(STEERING, escaped);
+}
 
 /** The same in one line: line breaks and tabs are escaped, too. */
-export const visibleLine = (text: string): string => text.replace(STEERING, escaped).replace(BREAKING, escaped);
+export function visibleLine(text: string): string {
+  return text.replace(STEERING, escaped).replace(BREAKING, escaped);
+}
 
 /** The text in pieces: the parts shown unchanged, and each control character, escaped. A text without any is one piece. */
-export const piecesOf = (given: string): { text: string; isSign: boolean }[] => {
+export function piecesOf(given: string): { text: string; isSign: boolean }[] {
   const text = given.replaceAll("\r\n", "\n");
   const pieces: { text: string; isSign: boolean }[] = [];
   let from = 0;
@@ -28,4 +34,4 @@ export const piecesOf = (given: string): { text: string; isSign: boolean }[] => 
   }
   if (from < text.length || pieces.length === 0) pieces.push({ text: text.slice(from), isSign: false });
   return pieces;
-};
+}

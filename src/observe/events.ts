@@ -148,13 +148,15 @@ type EventsParts = { logger: Logger; registry: Registry; followers?: ReadonlySet
 
 const BILLION = 1_000_000_000;
 
-const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}
 
 /**
  * The business events: each is one log line and one count, in one call. Labels have few values; ids go to the line only.
  * No event throws or waits.
  */
-export const createEvents = ({ logger, registry, followers = new Set() }: EventsParts) => {
+export function createEvents({ logger, registry, followers = new Set() }: EventsParts) {
   const { log } = logger;
   const count = (name: string, help: string, ...labels: readonly string[]) =>
     registry.counter(`gateway_${name}_total`, help, labels);
@@ -359,6 +361,6 @@ export const createEvents = ({ logger, registry, followers = new Set() }: Events
     draining: (fields: { signal: string; running: number; queued?: number }): void => log("info", "draining", fields),
     drained: (fields: { ms: number; handedBack: number }): void => log("info", "drained", fields),
   };
-};
+}
 
 export type Events = ReturnType<typeof createEvents>;

@@ -29,7 +29,7 @@ type Needs = {
   dropLine: (lines: number, total: number) => string;
 };
 
-export const createLogWriter = ({ fd, maxBytes, dropLine }: Needs): LogWriter => {
+export function createLogWriter({ fd, maxBytes, dropLine }: Needs): LogWriter {
   const own = openWithoutWaiting(fd);
   const boom = new SonicBoom({
     fd: own ?? fd,
@@ -88,16 +88,18 @@ export const createLogWriter = ({ fd, maxBytes, dropLine }: Needs): LogWriter =>
       if (own !== undefined) boom.destroy();
     },
   };
-};
+}
 
-const pause = (ms: number): Promise<false> => new Promise((resolve) => setTimeout(resolve, ms, false));
+function pause(ms: number): Promise<false> {
+  return new Promise((resolve) => setTimeout(resolve, ms, false));
+}
 
 /**
  * A descriptor of our own for a pipe or a terminal, which does not make a thread wait for a stalled reader: the process could not exit for
  * it. The flag belongs to the open file, which other processes may share, so the file is opened once more. Undefined where that is
  * impossible or needless.
  */
-const openWithoutWaiting = (fd: number): number | undefined => {
+function openWithoutWaiting(fd: number): number | undefined {
   const stat = fs.fstatSync(fd);
   if (stat.isSocket()) {
     // A socket cannot be opened again: Node's own stream for it sets the flag.
@@ -112,4 +114,4 @@ const openWithoutWaiting = (fd: number): number | undefined => {
   } catch {
     return undefined; // no /proc, or a terminal of another user
   }
-};
+}

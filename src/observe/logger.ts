@@ -46,7 +46,7 @@ const FLUSH_MS = 500;
 const OWN = new Set(["time", "level", "event"]);
 
 /** Structured lines to one descriptor. */
-export const createLogger = (options: LoggerOptions): Logger => {
+export function createLogger(options: LoggerOptions): Logger {
   const { level: lowest, fd = 1, write, maxBufferedBytes = 1 << 20, now = Date.now } = options;
   const { maxStringChars = 4096, maxLineChars = 32_768 } = options;
   const isPretty = (options.format ?? (!write && isatty(fd) ? "pretty" : "json")) === "pretty";
@@ -96,4 +96,4 @@ export const createLogger = (options: LoggerOptions): Logger => {
       writer.close();
     },
   };
-};
+}

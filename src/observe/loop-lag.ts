@@ -19,7 +19,7 @@ const RESOLUTION_MS = 40;
 /** A read this long after the window began ends it: a block is shown for a while, and then forgotten. */
 const WINDOW_MS = 15_000;
 
-export const createLoopLag = (): LoopLag => {
+export function createLoopLag(): LoopLag {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   let began = performance.now();
@@ -41,4 +41,4 @@ export const createLoopLag = (): LoopLag => {
     forget: () => sleep(2 * RESOLUTION_MS, undefined, { ref: false }).then(beginAnew),
     [Symbol.dispose]: () => void histogram.disable(),
   };
-};
+}

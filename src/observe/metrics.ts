@@ -28,7 +28,7 @@ export type Metric = { name: string; help: string; type: string; labels: readonl
 export type Registry = ReturnType<typeof createRegistry>;
 
 /** A registry of metrics. A family keeps at most `maxLabelSets` series; later ones are counted together as `other`. */
-export const createRegistry = ({ maxLabelSets = 200 } = {}) => {
+export function createRegistry({ maxLabelSets = 200 } = {}) {
   const families = new Map<string, Metric & { text: () => string }>();
 
   const add = (name: string, help: string, type: string, body: () => string, labels?: readonly string[]): void => {
@@ -97,7 +97,7 @@ export const createRegistry = ({ maxLabelSets = 200 } = {}) => {
     /** Every metric, also those without a value yet. */
     list: (): readonly Metric[] => [...families.values()],
   };
-};
+}
 
 class Counter implements Series {
   #value = 0;
@@ -140,7 +140,7 @@ class Histogram implements Series {
   }
 }
 
-const sampleLines = (name: string, read: ReadSamples): string => {
+function sampleLines(name: string, read: ReadSamples): string {
   try {
     const value = read() ?? [];
     if (typeof value === "number") return seriesLine(name, "", value);
@@ -149,18 +149,23 @@ const sampleLines = (name: string, read: ReadSamples): string => {
   } catch {
     return ""; // one broken source must not hide all the others
   }
-};
+}
 
 const MOST_LABEL_CHARS = 128;
 const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", '"': '\\"', "\n": "\\n" };
-const escaped = (text: string, signs: RegExp): string => text.replace(signs, (sign) => ESCAPES[sign] ?? sign);
+function escaped(text: string, signs: RegExp): string {
+  return text.replace(signs, (sign) => ESCAPES[sign] ?? sign);
+}
 
-const labelText = (name: string, value: string): string =>
-  `${name}="${escaped(value.slice(0, MOST_LABEL_CHARS), /["\\\n]/g)}"`;
+function labelText(name: string, value: string): string {
+  return `${name}="${escaped(value.slice(0, MOST_LABEL_CHARS), /["\\\n]/g)}"`;
+}
 
-const numberText = (value: number): string =>
-  Number.isFinite(value) || Number.isNaN(value) ? String(value) : value > 0 ? "+Inf" : "-Inf";
+function numberText(value: number): string {
+  return Number.isFinite(value) || Number.isNaN(value) ? String(value) : value > 0 ? "+Inf" : "-Inf";
+}
 
 /** One line of the text format. */
-const seriesLine = (name: string, labels: string, value: number): string =>
-  `${name}${labels === "" ? "" : `{${labels}}`} ${numberText(value)}\n`;
+function seriesLine(name: string, labels: string, value: number): string {
+  return `${name}${labels === "" ? "" : `{${labels}}`} ${numberText(value)}\n`;
+}

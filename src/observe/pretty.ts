@@ -3,33 +3,37 @@ import { type Budget, loggableMember } from "#observe/loggable.ts";
 
 const bare = /^"[\w./:@+*-]+"$/;
 
-const stackOf = (error: Error, budget: Budget): string => {
+function stackOf(error: Error, budget: Budget): string {
   try {
     const frames = String(error.stack).split("\n").slice(1, 20);
     return frames.map((frame) => `\n    ${visibleLine(budget.cut(frame.trim(), 300))}`).join("");
   } catch {
     return "";
   }
-};
+}
 
 /** The time of day where the gateway runs, with its distance from UTC: `10:54:31.123+02:00`. */
-export const localTime = (ms: number, minutesEast = -new Date(ms).getTimezoneOffset()): string => {
+export function localTime(ms: number, minutesEast = -new Date(ms).getTimezoneOffset()): string {
   const time = new Date(ms + minutesEast * 60_000).toISOString().slice(11, 23);
   const [hours, minutes] = [Math.floor(Math.abs(minutesEast) / 60), Math.abs(minutesEast) % 60];
   return `${time}${minutesEast < 0 ? "-" : "+"}${twoDigits(hours)}:${twoDigits(minutes)}`;
-};
-const twoDigits = (number: number): string => String(number).padStart(2, "0");
+}
+function twoDigits(number: number): string {
+  return String(number).padStart(2, "0");
+}
 
 const COLOURS: Record<string, number> = { debug: 90, info: 32, warn: 33, error: 31 };
 const GREY = 90;
-const painted = (text: string, colour: number | undefined): string => `\u001b[${colour ?? 0}m${text}\u001b[0m`;
+function painted(text: string, colour: number | undefined): string {
+  return `\u001b[${colour ?? 0}m${text}\u001b[0m`;
+}
 
 /** One event formatted for people, with the control characters of requests escaped: `10:54:31.123+02:00 info  request operation=chat.send status=200`. */
-export const prettyLine = (
+export function prettyLine(
   { time, level, event, colour }: { time: string; level: string; event: string; colour: boolean },
   fields: object,
   budget: Budget,
-): string => {
+): string {
   const paint = colour ? painted : (text: string) => text;
   let line = `${paint(time, GREY)} ${paint(level.padEnd(5), COLOURS[level])} ${visibleLine(event)}`;
   let stack = "";
@@ -42,4 +46,4 @@ export const prettyLine = (
     line += ` ${paint(`${visibleLine(key)}=`, GREY)}${bare.test(text) ? text.slice(1, -1) : visibleLine(text)}`;
   }
   return `${line}${stack}\n`;
-};
+}

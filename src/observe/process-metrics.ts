@@ -3,17 +3,17 @@ import type { LoopLag } from "#observe/loop-lag.ts";
 import type { Registry } from "#observe/metrics.ts";
 
 /** Newer kernels (6.2) tell the number of open descriptors as the size of this folder; to list it would block for milliseconds. */
-const openDescriptors = (): number | undefined => statSync("/proc/self/fd").size || undefined;
+function openDescriptors(): number | undefined {
+  return statSync("/proc/self/fd").size || undefined;
+}
 
 /** Samples that differ in one label. */
-const by = (label: string, values: Readonly<Record<string, number>>) =>
-  Object.entries(values).map(([text, value]) => ({ labels: { [label]: text }, value }));
+function by(label: string, values: Readonly<Record<string, number>>) {
+  return Object.entries(values).map(([text, value]) => ({ labels: { [label]: text }, value }));
+}
 
 /** Metrics of the process itself, under the names that Prometheus's clients use. */
-export const registerProcessMetrics = (
-  registry: Registry,
-  { version, lag }: { version: string; lag: LoopLag },
-): void => {
+export function registerProcessMetrics(registry: Registry, { version, lag }: { version: string; lag: LoopLag }): void {
   const startedAt = Date.now() / 1000 - process.uptime();
   const gauge = (name: string, help: string, read: Parameters<Registry["read"]>[3]): void =>
     registry.read("gauge", name, help, read);
@@ -37,4 +37,4 @@ export const registerProcessMetrics = (
     const { p50, p99, max } = lag.read();
     return by("quantile", { "0.5": p50, "0.99": p99, "1": max });
   });
-};
+}

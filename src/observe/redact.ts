@@ -18,13 +18,13 @@ const MOST_KEYS = 1000;
 const secretKeys = new Map<string, boolean>();
 
 /** True if a field of this name holds a secret, whatever its value: `Authorization`, `x-gateway-token`, `client_secret`. */
-export const isSecretKey = (key: string): boolean => {
+export function isSecretKey(key: string): boolean {
   const known = secretKeys.get(key);
   if (known !== undefined) return known;
   const isSecret = secretKey.test(key.toLowerCase().replaceAll(/[-_]/g, ""));
   if (secretKeys.size < MOST_KEYS) secretKeys.set(key, isSecret);
   return isSecret;
-};
+}
 
 interface Redactor {
   /**
@@ -54,7 +54,7 @@ const EITHER: readonly Escapes[] = [
 /** A part of a text, from its first place to the one after its last. */
 type Range = [from: number, to: number];
 
-export const createRedactor = (): Redactor => {
+export function createRedactor(): Redactor {
   /** The hidden forms, the newest last. True for one that is a part of base64. */
   const known = new Map<string, boolean>();
   let finder: TextFinder | undefined;
@@ -152,12 +152,14 @@ export const createRedactor = (): Redactor => {
     },
     longest: () => longest,
   };
-};
+}
 
-const isBase64 = (text: string, place: number): boolean => /^[\w+/-]$/.test(text.charAt(place));
+function isBase64(text: string, place: number): boolean {
+  return /^[\w+/-]$/.test(text.charAt(place));
+}
 
 /** The text with these parts replaced. Parts that touch or overlap are one. */
-const without = (text: string, ranges: Range[]): string => {
+function without(text: string, ranges: Range[]): string {
   if (ranges.length === 0) return text;
   ranges.sort(([a], [b]) => a - b);
   let clean = "";
@@ -173,4 +175,4 @@ const without = (text: string, ranges: Range[]): string => {
     [from, to] = [nextFrom, nextTo];
   }
   return clean + text.slice(done, from) + HIDDEN + text.slice(to);
-};
+}

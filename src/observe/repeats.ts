@@ -8,7 +8,7 @@ type Ended = { names: readonly string[]; times: number; ms: number };
  * Keeps what fails again and again from filling the log. A failure is reported the first time, when its message changes, and once a minute.
  * `onEnd` is called once nothing has failed for ten seconds, if anything had failed more than once. There must be few names.
  */
-export const createRepeats = (onEnd: (ended: Ended) => void) => {
+export function createRepeats(onEnd: (ended: Ended) => void) {
   const failures = new Map<string, Failure>();
   let began = 0;
   let last = 0;
@@ -46,4 +46,4 @@ export const createRepeats = (onEnd: (ended: Ended) => void) => {
     Object.assign(failure, { message, reportedAt: now, unreported: 0 });
     return unreported;
   };
-};
+}

@@ -11,7 +11,7 @@ export type Forms = { whole: readonly string[]; parts: readonly string[] };
  * so), with `+` for blanks, with the controls of JSON, in base64 and base64url at each of the three alignments, and in hex. The forms of each
  * line of a secret of several lines are among them.
  */
-export const formsOf = (secret: string): Forms => {
+export function formsOf(secret: string): Forms {
   if (secret.length < SHORTEST) return { whole: [], parts: [] };
   const bytes = Buffer.from(secret);
   const whole = new Set([secret, JSON.stringify(secret).slice(1, -1)]);
@@ -25,21 +25,21 @@ export const formsOf = (secret: string): Forms => {
   }
   for (const line of linesOf(secret)) for (const form of formsOf(line).whole) whole.add(form);
   return { whole: [...whole], parts: [...parts] };
-};
+}
 
 /** The characters of base64 that depend on no byte but these, with `before` bytes in front of them, in both alphabets. */
-const base64Inside = (bytes: Buffer, before: number): string[] => {
+function base64Inside(bytes: Buffer, before: number): string[] {
   const all = Buffer.concat([Buffer.alloc(before), bytes, Buffer.alloc(2)]);
   const from = Math.ceil((before * 8) / 6);
   const to = Math.floor(((before + bytes.length) * 8) / 6);
   return (["base64", "base64url"] as const).map((way) => all.toString(way).slice(from, to));
-};
+}
 
 /** The lines of a secret that has several, such as a private key: logs and programs show them one by one. */
-const linesOf = (secret: string): string[] => {
+function linesOf(secret: string): string[] {
   const lines = secret.split(/[\r\n]+/).map((line) => line.trim());
   return lines.length < 2 ? [] : lines.filter((line) => line.length >= SHORTEST_PART && !line.startsWith("-----"));
-};
+}
 
 /** The escapes that are decoded: percent-encoded bytes, and those of JSON and JavaScript that can stand for any character. */
 export type Escapes = { percent: boolean; backslash: boolean };
@@ -54,7 +54,7 @@ for (const [n, digits] of [..."0123456789abcdef"].entries())
   for (const digit of [digits, digits.toUpperCase()]) DIGITS[digit.charCodeAt(0)] = n;
 
 /** The number that this many hexadecimal digits stand for; -1 if another character is among them. */
-const hexAt = (text: string, from: number, count: number): number => {
+function hexAt(text: string, from: number, count: number): number {
   let number = 0;
   for (let at = from; at < from + count; at++) {
     const digit = DIGITS[text.charCodeAt(at)] ?? -1;
@@ -62,10 +62,10 @@ const hexAt = (text: string, from: number, count: number): number => {
     number = number * 16 + digit;
   }
   return number;
-};
+}
 
 /** The size of the escape at a place; 1 where there is none. */
-const escapeAt = (text: string, at: number, { percent, backslash }: Escapes): number => {
+function escapeAt(text: string, at: number, { percent, backslash }: Escapes): number {
   const unit = text.charCodeAt(at);
   if (unit === PERCENT) return percent && hexAt(text, at + 1, 2) >= 0 ? 3 : 1;
   if (unit !== BACKSLASH || !backslash) return 1;
@@ -73,10 +73,10 @@ const escapeAt = (text: string, at: number, { percent, backslash }: Escapes): nu
   if (kind === '"' || kind === "/" || kind === "\\") return 2;
   if (kind === "u") return hexAt(text, at + 2, 4) >= 0 ? 6 : 1;
   return kind === "x" && hexAt(text, at + 2, 2) >= 0 ? 4 : 1;
-};
+}
 
 /** Undefined for a text without such escapes. */
-export const decode = (text: string, escapes: Escapes): Decoded | undefined => {
+export function decode(text: string, escapes: Escapes): Decoded | undefined {
   const units = new Uint16Array(text.length);
   const places = new Uint32Array(text.length + 1);
   let length = 0;
@@ -91,4 +91,4 @@ export const decode = (text: string, escapes: Escapes): Decoded | undefined => {
   places[length] = text.length;
   const decoded = Buffer.from(units.buffer, 0, length * 2).toString("utf16le");
   return { text: decoded, places: places.subarray(0, length + 1) };
-};
+}

@@ -19,7 +19,7 @@ export type TextFinder = {
  * The algorithm of Wu and Manber: a table says for each three characters how far the next of the texts can begin at the nearest, so that
  * most characters of a text without any are never read. Searching allocates nothing. `texts` have three characters at least.
  */
-export const createTextFinder = (texts: readonly string[]): TextFinder => {
+export function createTextFinder(texts: readonly string[]): TextFinder {
   const window = texts.reduce((least, { length }) => Math.min(least, length), MOST_WINDOW);
   const steps = window - BLOCK + 1;
   const bits = Math.min(MOST_BITS, Math.max(LEAST_BITS, Math.ceil(Math.log2(texts.length * steps * PLACES + 1))));
@@ -61,4 +61,4 @@ export const createTextFinder = (texts: readonly string[]): TextFinder => {
     },
     at: (text, place) => foundAt(text, place, blockAt(text, place + window - 1)) as string,
   };
-};
+}

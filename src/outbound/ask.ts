@@ -25,8 +25,8 @@ const REST_MS = 1_000;
  * environment variable sets a proxy, no cookie is kept. `connectMs` limits the look-up of the name, the connection and TLS.
  * `ca`: the certificates to trust, if not those of the system.
  */
-export const openAgent = (connectMs: number, ca?: string): Agent =>
-  new Agent({
+export function openAgent(connectMs: number, ca?: string): Agent {
+  return new Agent({
     connect: createConnector({
       timeout: connectMs,
       lookup: createLookup(),
@@ -38,6 +38,7 @@ export const openAgent = (connectMs: number, ca?: string): Agent =>
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+}
 
 type Request = Omit<Dispatcher.DispatchOptions, "headers"> & { headers: Record<string, string> };
 /** The time limit for the whole answer. Without it the caller watches its signal. */
@@ -48,13 +49,13 @@ type Limit = { clock: Clock; ms: number };
  * aborts. An answer that is not read to its end must be discarded: it holds its sender back. Throws a BackendError, also for an
  * encoded answer.
  */
-export const ask = async (
+export async function ask(
   agent: Agent,
   who: string,
   request: Request,
   signal: StopSignal | null | undefined,
   limit?: Limit,
-): Promise<Answer> => {
+): Promise<Answer> {
   const answer = new Answer(who, signal, limit);
   if (signal?.aborted) answer.fail(signal.reason);
   else
@@ -67,7 +68,7 @@ export const ask = async (
   if ((answer.headers["content-encoding"] ?? "identity") === "identity") return answer;
   answer.discard();
   throw new BackendError(`${who} encoded its answer, which it was asked not to`);
-};
+}
 
 const IDENTITY = { "accept-encoding": "identity" };
 
@@ -219,15 +220,15 @@ export class Answer implements Dispatcher.DispatchHandler {
 const LEFT = new Error("nobody reads this answer any more");
 
 /** The target of a request, in the form that undici expects. */
-export const targetOf = (address: string | URL): { origin: string; path: string } => {
+export function targetOf(address: string | URL): { origin: string; path: string } {
   const { origin, pathname, search } = new URL(address);
   return { origin, path: pathname + search };
-};
+}
 
 /** The credentials in an address. */
-export const credentialsOf = (address: string): Record<string, string> => {
+export function credentialsOf(address: string): Record<string, string> {
   const { username, password } = new URL(address);
   if (username === "" && password === "") return {};
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
-};
+}

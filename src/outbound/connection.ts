@@ -8,7 +8,9 @@ export const TURN_BYTES = 16 * 1024;
 let parsed: Connection | undefined;
 
 /** The connection that the current call of a dispatch handler comes from. */
-export const parsedConnection = (): Connection | undefined => parsed;
+export function parsedConnection(): Connection | undefined {
+  return parsed;
+}
 
 /**
  * Limits what undici reads from a connection: a part in each tick of the event loop, and nothing while the connection is held. The other side
@@ -61,7 +63,7 @@ export class Connection {
 }
 
 /** Opens connections as undici does, and limits what is read from them. */
-export const createConnector = (options: buildConnector.BuildOptions): buildConnector.connector => {
+export function createConnector(options: buildConnector.BuildOptions): buildConnector.connector {
   const connect = buildConnector(options);
   return (target, callback) =>
     connect(target, (...result) => {
@@ -69,4 +71,4 @@ export const createConnector = (options: buildConnector.BuildOptions): buildConn
       if (socket) new Connection(socket);
       callback(...result);
     });
-};
+}

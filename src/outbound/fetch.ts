@@ -6,15 +6,17 @@ import { eventsOf, type Sent } from "./server-events.ts";
 const EVENTS_AT_ONCE = 8;
 
 /** The request that an SDK passes to its `fetch`. */
-export const requestOf = (input: string | URL | Request, init: RequestInit = {}) => ({
-  method: (init.method ?? "GET") as Dispatcher.HttpMethod,
-  ...targetOf(input instanceof Request ? input.url : input),
-  headers: Object.fromEntries(new Headers(init.headers)),
-  body: typeof init.body === "string" ? init.body : null,
-});
+export function requestOf(input: string | URL | Request, init: RequestInit = {}) {
+  return {
+    method: (init.method ?? "GET") as Dispatcher.HttpMethod,
+    ...targetOf(input instanceof Request ? input.url : input),
+    headers: Object.fromEntries(new Headers(init.headers)),
+    body: typeof init.body === "string" ? init.body : null,
+  };
+}
 
 /** An answer for an SDK, with these pieces as its body. A cancellation discards the answer, even before the first read. */
-export const responseOf = (answer: Answer, pieces: AsyncIterator<Uint8Array, void>): Response => {
+export function responseOf(answer: Answer, pieces: AsyncIterator<Uint8Array, void>): Response {
   const stream = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -27,16 +29,17 @@ export const responseOf = (answer: Answer, pieces: AsyncIterator<Uint8Array, voi
     { highWaterMark: 0 },
   );
   return new Response(stream, headOf(answer));
-};
+}
 
 /** The status and headers of an answer. */
-export const headOf = ({ status, headers }: Answer): { status: number; headers: [string, string][] } => {
+export function headOf({ status, headers }: Answer): { status: number; headers: [string, string][] } {
   const pairs = Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((one) => [name, one]));
   return { status, headers: pairs as [string, string][] };
-};
+}
 
-export const isEventStream = ({ headers }: Answer): boolean =>
-  /^text\/event-stream\b/i.test(String(headers["content-type"]));
+export function isEventStream({ headers }: Answer): boolean {
+  return /^text\/event-stream\b/i.test(String(headers["content-type"]));
+}
 
 /**
  * The events of an answer, each written anew, so that an SDK gets only whole events, a few in each tick of the event loop. Each
@@ -61,9 +64,9 @@ export async function* rewritten(
   }
 }
 
-const textOf = (event: Sent): string => {
+function textOf(event: Sent): string {
   if (event === "comment") return ":\n\n";
   const { name, id, data } = event;
   const head = `${name === "" ? "" : `event: ${name}\n`}${id === undefined ? "" : `id: ${id}\n`}`;
   return `${head}data: ${data.replaceAll("\n", "\ndata: ")}\n\n`;
-};
+}

@@ -12,7 +12,9 @@ refused.addAddress("100.100.100.200", "ipv4");
 refused.addSubnet("fd00:ec2::", 32, "ipv6");
 refused.addAddress("fd20:ce::254", "ipv6");
 
-const isRefusedAddress = (address: string): boolean => refused.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+function isRefusedAddress(address: string): boolean {
+  return refused.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+}
 
 export const METADATA = "ERR_METADATA_ADDRESS";
 export const METADATA_WORDS =
@@ -22,7 +24,7 @@ export const METADATA_WORDS =
  * Looks up host names, one look-up at a time for each name: a look-up cannot be cancelled and uses one of few threads, so a name that no
  * server answers would block all others. A refused address is not an answer. A literal address needs no look-up and is not refused.
  */
-export const createLookup = (resolve: typeof lookup = lookup): LookupFunction => {
+export function createLookup(resolve: typeof lookup = lookup): LookupFunction {
   const waiting = new Map<string, Answer[]>();
   return (host, options, answer) => {
     const key = `${options.family ?? 0} ${options.all === true} ${host}`;
@@ -42,4 +44,4 @@ export const createLookup = (resolve: typeof lookup = lookup): LookupFunction =>
     };
     resolve(host, options, tell);
   };
-};
+}

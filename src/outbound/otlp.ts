@@ -38,7 +38,7 @@ const KINDS = { internal: 1, server: 2, client: 3 } as const;
 const STATUS_ERROR = 2;
 
 /** Sends spans to a collector as OTLP/HTTP with JSON: in batches, one at a time, from a queue that is bounded. */
-export const createOtlpSink = (options: OtlpOptions): SpanSink => {
+export function createOtlpSink(options: OtlpOptions): SpanSink {
   const { clock, onDrop } = options;
   const agent = openAgent(CONNECT_MS);
   const closing = new AbortController();
@@ -110,11 +110,11 @@ export const createOtlpSink = (options: OtlpOptions): SpanSink => {
       await agent.destroy();
     },
   };
-};
+}
 
 /** Waits so long, or until the signal aborts. */
-const pause = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
     const done = (): void => {
       stop();
       signal.removeEventListener("abort", done);
@@ -123,39 +123,47 @@ const pause = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
     const stop = clock.after(ms, done);
     signal.addEventListener("abort", done, { once: true });
   });
+}
 
 /** An `ExportTraceServiceRequest`, in the JSON form of OTLP. */
-const requestOf = (spans: readonly Span[], { resource, version }: OtlpOptions): object => ({
-  resourceSpans: [
-    {
-      resource: { attributes: attributesOf(resource) },
-      scopeSpans: [{ scope: { name: "agent-gateway", version }, spans: spans.map(spanOf) }],
-    },
-  ],
-});
+function requestOf(spans: readonly Span[], { resource, version }: OtlpOptions): object {
+  return {
+    resourceSpans: [
+      {
+        resource: { attributes: attributesOf(resource) },
+        scopeSpans: [{ scope: { name: "agent-gateway", version }, spans: spans.map(spanOf) }],
+      },
+    ],
+  };
+}
 
-const spanOf = ({ traceId, spanId, parentId, name, kind, from, to, attributes, failure }: Span): object => ({
-  traceId,
-  spanId,
-  ...(parentId !== undefined && { parentSpanId: parentId }),
-  name,
-  kind: KINDS[kind],
-  startTimeUnixNano: nanoseconds(from),
-  endTimeUnixNano: nanoseconds(Math.max(from, to)),
-  attributes: attributesOf(attributes),
-  status: failure === undefined ? {} : { code: STATUS_ERROR, message: failure },
-});
+function spanOf({ traceId, spanId, parentId, name, kind, from, to, attributes, failure }: Span): object {
+  return {
+    traceId,
+    spanId,
+    ...(parentId !== undefined && { parentSpanId: parentId }),
+    name,
+    kind: KINDS[kind],
+    startTimeUnixNano: nanoseconds(from),
+    endTimeUnixNano: nanoseconds(Math.max(from, to)),
+    attributes: attributesOf(attributes),
+    status: failure === undefined ? {} : { code: STATUS_ERROR, message: failure },
+  };
+}
 
 /** As text: a number of nanoseconds has more digits than a number holds. */
-const nanoseconds = (ms: number): string => `${Math.round(ms)}000000`;
+function nanoseconds(ms: number): string {
+  return `${Math.round(ms)}000000`;
+}
 
-const attributesOf = (attributes: Span["attributes"]): object[] =>
-  Object.entries(attributes).flatMap(([key, value]) =>
+function attributesOf(attributes: Span["attributes"]): object[] {
+  return Object.entries(attributes).flatMap(([key, value]) =>
     value === undefined ? [] : [{ key, value: typedValue(value) }],
   );
+}
 
-const typedValue = (value: string | number | boolean): object => {
+function typedValue(value: string | number | boolean): object {
   if (typeof value === "string") return { stringValue: value };
   if (typeof value === "boolean") return { boolValue: value };
   return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
-};
+}

@@ -23,7 +23,7 @@ const LASTING: Record<string, string> = {
 /**
  * The failure for a broken connection. It uses the error's code, because the message may hold the address, which may be a secret.
  */
-export const connectionError = (who: string, error: unknown): BackendError => {
+export function connectionError(who: string, error: unknown): BackendError {
   if (error instanceof BackendError) return error;
   const code = codeOf(error);
   const connecting = CONNECTING[code];
@@ -35,28 +35,31 @@ export const connectionError = (who: string, error: unknown): BackendError => {
   if (/CERT|^ERR_TLS|^ERR_SSL|^DEPTH_ZERO|^UNABLE_TO_/.test(code))
     return new BackendError(`${who} cannot be used: its certificate or its TLS was not accepted`, { cause: error });
   return new BackendError(`${who} broke the connection off`, again(error));
-};
+}
 
-const again = (cause: unknown) => ({ retryable: true, cause });
+function again(cause: unknown) {
+  return { retryable: true, cause };
+}
 
-const codeOf = (error: unknown): string => {
+function codeOf(error: unknown): string {
   for (let one = error, depth = 0; one instanceof Error && depth < 4; one = one.cause, depth++) {
     const { code } = one as NodeJS.ErrnoException;
     if (typeof code === "string") return code;
   }
   return "";
-};
+}
 
 /** True for statuses after which another try may succeed. */
-export const isWorthAnotherTry = (status: number): boolean =>
-  status === 408 || status === 425 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
+export function isWorthAnotherTry(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
+}
 
 /** The meaning of a status for the sender of the turn, in place of the remote's own words. */
-export const statusWords = (status: number): string => {
+export function statusWords(status: number): string {
   if (status >= 300 && status < 400) return `answered ${status}, and redirects are not followed`;
   const known = STATUSES[status];
   return known === undefined ? `answered ${status}` : `answered ${status}: ${known}`;
-};
+}
 
 const STATUSES: Record<number, string> = {
   401: "it does not take the gateway's credentials",

@@ -9,7 +9,7 @@ type Hide = (text: string) => string;
  * models that answered, news, and idempotency keys. Messages, replies and events are stored as received. So are the ids, users and models that
  * calls name: the core refuses those with a secret. Records without a secret are not copied.
  */
-export const hidingStore = (store: Store, { hide, hideInJson }: { hide: Hide; hideInJson: Hide }): Store => {
+export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hideInJson: Hide }): Store {
   const hideIn = <T extends string | undefined>(text: T): T => (text === undefined ? text : (hide(text) as T));
   const hideInStep = (step: DeliveryStep): DeliveryStep => {
     const { detail } = step;
@@ -81,4 +81,4 @@ export const hidingStore = (store: Store, { hide, hideInJson }: { hide: Hide; hi
     addDeliveryStep: (deliveryId, step) => store.addDeliveryStep(deliveryId, hideInStep(step)),
   };
   return Object.assign(Object.create(store) as Store, hiding);
-};
+}

@@ -1,7 +1,7 @@
 import type { ToolSource } from "./tool.ts";
 
 /** Tools whose code is loaded at the first request for them, so that its dependencies do not slow the start of a gateway. */
-export const lazyTools = (load: () => Promise<ToolSource>): ToolSource => {
+export function lazyTools(load: () => Promise<ToolSource>): ToolSource {
   let loading: Promise<ToolSource> | undefined;
   return {
     async tools(signal, hops) {
@@ -12,4 +12,4 @@ export const lazyTools = (load: () => Promise<ToolSource>): ToolSource => {
       await (await loading)?.[Symbol.asyncDispose]();
     },
   };
-};
+}

@@ -14,12 +14,12 @@ import { clearUp, requirementsOf } from "./requirements.ts";
 const key = "rest-key-of-the-audit";
 const rpcToken = "rpc-token-of-the-audit";
 const webhookToken = "webhook-token-of-the-audit";
-const startAudited = (
+function startAudited(
   rateLimit = { maxRequests: 0, windowMs: 3_600_000 },
   skills = skillsFolder(SUMMARISE),
   onFinished = onTestFinished,
-) =>
-  startProcess({
+) {
+  return startProcess({
     onFinished,
     config: {
       skills: { dirs: [skills] },
@@ -31,35 +31,39 @@ const startAudited = (
       webhooks: { token: webhookToken, rateLimit },
     },
   });
+}
 
 /** One gateway for most audits: each clears up after itself. */
 const audited = await startAudited(undefined, undefined, afterAll);
 
-const targetAt = (url: string): Target => ({ url, rpcUrl: url, hooksUrl: `${url}/hooks`, key, rpcToken, webhookToken });
-const auditOf = async (target: Target, flood = false): Promise<Row[]> => {
+function targetAt(url: string): Target {
+  return { url, rpcUrl: url, hooksUrl: `${url}/hooks`, key, rpcToken, webhookToken };
+}
+async function auditOf(target: Target, flood = false): Promise<Row[]> {
   const gateway = createGateway(target, () => {});
   const found = await audit(requirementsOf(gateway, { flood }), () => {});
   await clearUp(gateway);
   return found;
-};
-const failing = (found: readonly Row[]): string[] =>
-  found.filter(({ outcome }) => outcome === "fails").map(({ text, words }) => `${text}: ${words}`);
+}
+function failing(found: readonly Row[]): string[] {
+  return found.filter(({ outcome }) => outcome === "fails").map(({ text, words }) => `${text}: ${words}`);
+}
 
 const secrets = { REST_API_KEY: key, RPC_TOKEN: rpcToken, WEBHOOK_TOKEN: webhookToken };
-const runProcess = (args: readonly string[]) => {
+function runProcess(args: readonly string[]) {
   const options = { cwd: root, env: { ...process.env, ...secrets }, encoding: "utf8" } as const;
   return spawnSync("node_modules/.bin/tsx", ["test/audit/main.ts", ...args], options);
-};
-const run = async (args: readonly string[], env: Record<string, string>) => {
+}
+async function run(args: readonly string[], env: Record<string, string>) {
   const said: string[] = [];
   const out = { print: () => {}, complain: (text: string) => said.push(`${text}\n`) };
   const status = await auditCommand(args, { ...secrets, ...env }, out);
   return { status, stderr: said.join("") };
-};
+}
 
 type Reply = { status: number; type: string; text: string };
 /** A gateway that is not as it should be: replies of another one, changed on their way. */
-const startTampered = async (url: string, tamper: (reply: Reply, place: string, sent: string) => Partial<Reply>) => {
+async function startTampered(url: string, tamper: (reply: Reply, place: string, sent: string) => Partial<Reply>) {
   const server = createServer(async (req, res) => {
     if (req.headers.upgrade !== undefined) return void res.writeHead(501).end();
     const body = await textOf(req);
@@ -81,7 +85,7 @@ const startTampered = async (url: string, tamper: (reply: Reply, place: string, 
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
   };
-};
+}
 
 const KEPT_OUT = ["500", "internal", "the configuration has"];
 

@@ -30,11 +30,11 @@ class Usage extends Error {}
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-const readOptions = (
+function readOptions(
   args: readonly string[],
   env: Env,
   complain: (text: string) => void,
-): { target: Target; flood: boolean; json: boolean } | undefined => {
+): { target: Target; flood: boolean; json: boolean } | undefined {
   const [text, flag] = [{ type: "string" }, { type: "boolean" }] as const;
   const options = { "rpc-url": text, "hooks-url": text, flood: flag, json: flag, help: flag };
   const { values, positionals } = parse(() => parseArgs({ args: [...args], options, allowPositionals: true }));
@@ -50,33 +50,33 @@ const readOptions = (
   );
   const target = { url, rpcUrl, hooksUrl, key, rpcToken, webhookToken } as Target;
   return { target, flood: values.flood === true, json: values.json === true };
-};
+}
 
-const parse = <T>(read: () => T): T => {
+function parse<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
     throw new Usage((error as Error).message);
   }
-};
+}
 
-const addressOf = (name: string, text: string): string => {
+function addressOf(name: string, text: string): string {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text))
     throw new Usage(`${name}: ${text} is not an address; write http://HOST:PORT`);
   return text.replace(/\/+$/, "");
-};
+}
 
-const secretOf = (name: string, env: Env, complain: (text: string) => void): string => {
+function secretOf(name: string, env: Env, complain: (text: string) => void): string {
   const secret = readVariable(env, name, complain, "GATEWAY_");
   if (!secret) throw new Usage(`${name} is not set: it has to hold a secret that the gateway takes (see --help)`);
   return secret;
-};
+}
 
 /** The standard output and error of a command. */
 type Out = { print: (text: string) => void; complain: (text: string) => void };
 
 /** Runs the command with its arguments, and returns its exit code. */
-export const auditCommand = async (args: readonly string[], env: Env, out: Out): Promise<number> => {
+export async function auditCommand(args: readonly string[], env: Env, out: Out): Promise<number> {
   try {
     return await run(args, env, out);
   } catch (error) {
@@ -84,9 +84,9 @@ export const auditCommand = async (args: readonly string[], env: Env, out: Out):
     out.complain(error.message);
     return 2;
   }
-};
+}
 
-const run = async (args: readonly string[], env: Env, { print, complain }: Out): Promise<number> => {
+async function run(args: readonly string[], env: Env, { print, complain }: Out): Promise<number> {
   const options = readOptions(args, env, complain);
   if (!options) {
     print(HELP);
@@ -114,4 +114,4 @@ const run = async (args: readonly string[], env: Env, { print, complain }: Out):
   say(`\n${summaryOf(found)}`);
   if (json) print(JSON.stringify({ url: target.url, requirements: found }, null, 2));
   return found.some(({ outcome }) => outcome === "fails") ? 1 : 0;
-};
+}

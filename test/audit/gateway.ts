@@ -24,7 +24,7 @@ type Push = { method: string; params: Record<string, unknown> };
 
 const WAIT_MS = 60_000;
 const LONGEST_PAUSE_S = 65;
-const within = async <T>(promise: Promise<T>, words: string): Promise<T> => {
+async function within<T>(promise: Promise<T>, words: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`${words} within ${WAIT_MS / 1_000} s`)), WAIT_MS);
@@ -34,13 +34,15 @@ const within = async <T>(promise: Promise<T>, words: string): Promise<T> => {
   } finally {
     clearTimeout(timer);
   }
-};
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+}
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
 
 export type Gateway = ReturnType<typeof createGateway>;
 
 /** A client that holds every reply to the contract. A proxy on the way may add headers, and nothing else. */
-export const createGateway = (target: Target, say: (line: string) => void) => {
+export function createGateway(target: Target, say: (line: string) => void) {
   const { url, rpcUrl, hooksUrl, key, rpcToken, webhookToken } = target;
 
   const hold = (faults: readonly string[]): void => {
@@ -162,4 +164,4 @@ export const createGateway = (target: Target, say: (line: string) => void) => {
       };
     },
   };
-};
+}

@@ -3,7 +3,7 @@ import type { Requirement } from "./requirements.ts";
 export type Row = { part: string; text: string; outcome: "holds" | "fails" | "unseen"; words?: string };
 
 /** Looks at one requirement after another, and tells of each as it goes. */
-export const audit = async (requirements: readonly Requirement[], tell: (row: Row) => void): Promise<Row[]> => {
+export async function audit(requirements: readonly Requirement[], tell: (row: Row) => void): Promise<Row[]> {
   const found: Row[] = [];
   for (const requirement of requirements) {
     const row = await look(requirement);
@@ -11,9 +11,9 @@ export const audit = async (requirements: readonly Requirement[], tell: (row: Ro
     tell(row);
   }
   return found;
-};
+}
 
-const look = async ({ part, text, ...how }: Requirement): Promise<Row> => {
+async function look({ part, text, ...how }: Requirement): Promise<Row> {
   if ("unseen" in how) return { part, text, outcome: "unseen", words: how.unseen };
   try {
     await how.look();
@@ -21,18 +21,20 @@ const look = async ({ part, text, ...how }: Requirement): Promise<Row> => {
   } catch (error) {
     return { part, text, outcome: "fails", words: (error as Error).message };
   }
-};
+}
 
 const MARKS = { holds: "ok  ", fails: "FAIL", unseen: "-   " } as const;
 
 /** The lines of a row, under its part's heading where that begins. Rows that follow one another tell a reason once. */
-export const linesOf = ({ part, text, outcome, words }: Row, before: Row | undefined): string[] => [
-  ...(before?.part === part ? [] : [`\n${part}`]),
-  `  ${MARKS[outcome]}  ${text}`,
-  ...(words === undefined || (before?.part === part && before.words === words) ? [] : [`        ${words}`]),
-];
+export function linesOf({ part, text, outcome, words }: Row, before: Row | undefined): string[] {
+  return [
+    ...(before?.part === part ? [] : [`\n${part}`]),
+    `  ${MARKS[outcome]}  ${text}`,
+    ...(words === undefined || (before?.part === part && before.words === words) ? [] : [`        ${words}`]),
+  ];
+}
 
-export const summaryOf = (found: readonly Row[]): string => {
+export function summaryOf(found: readonly Row[]): string {
   const count = (outcome: Row["outcome"]) => found.filter((row) => row.outcome === outcome).length;
   return `${count("holds")} of ${found.length} requirements hold, ${count("fails")} fail, ${count("unseen")} cannot be seen from outside.`;
-};
+}

@@ -12,23 +12,30 @@ const WRONG = "this-token-opens-no-door";
 const FLOOD = 2_000;
 const UNPROVOKED = "no request brings it about";
 
-const must = (isSo: boolean, found: string): void => {
+function must(isSo: boolean, found: string): void {
   if (!isSo) throw new Error(found);
-};
-const show = (value: unknown): string => JSON.stringify(value)?.slice(0, 200) ?? "nothing";
-const named = ({ status, error }: Answer): string => (error ? `${status} ${error}` : String(status));
+}
+function show(value: unknown): string {
+  return JSON.stringify(value)?.slice(0, 200) ?? "nothing";
+}
+function named({ status, error }: Answer): string {
+  return error ? `${status} ${error}` : String(status);
+}
 
 /** A value of a JSON type that the field does not have. */
-const wrongFor = ({ type }: Shape): unknown => (type === "object" ? 7 : { not: "of this type" });
-const isOf = (type: string, value: unknown): boolean => {
+function wrongFor({ type }: Shape): unknown {
+  return type === "object" ? 7 : { not: "of this type" };
+}
+function isOf(type: string, value: unknown): boolean {
   if (type === "array") return Array.isArray(value);
   if (type === "integer") return Number.isInteger(value);
   return type === "object"
     ? typeof value === "object" && value !== null && !Array.isArray(value)
     : typeof value === type;
-};
-const at = (value: unknown, path: string): unknown =>
-  path.split(".").reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value);
+}
+function at(value: unknown, path: string): unknown {
+  return path.split(".").reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value);
+}
 
 type Schema = {
   type?: string | string[];
@@ -42,7 +49,7 @@ type Schema = {
   minimum?: number;
 };
 /** A value that a simple schema takes: the required fields of an object, and no others. */
-const exampleOf = (schema: Schema): unknown => {
+function exampleOf(schema: Schema): unknown {
   const given = [schema.const, schema.default, schema.examples?.[0], schema.enum?.[0]].find((one) => one !== undefined);
   if (given !== undefined) return given;
   const [type = "object"] = [schema.type ?? "object"].flat();
@@ -50,23 +57,23 @@ const exampleOf = (schema: Schema): unknown => {
   if (type === "object") return Object.fromEntries(required.map((name) => [name, exampleOf(properties[name] ?? {})]));
   const values: Record<string, unknown> = { array: [], boolean: true, null: null, number: minimum, integer: minimum };
   return type in values ? values[type] : "en".padEnd(minLength, "n");
-};
+}
 /** The skill's own schema refused the params: the gateway took the field, and did what it has to do. */
-const isOfSkill = ({ json }: Answer): boolean => {
+function isOfSkill({ json }: Answer): boolean {
   const errors = (json?.errors ?? []) as { pointer: string }[];
   return errors.length > 0 && errors.every(({ pointer }) => pointer === "/params" || pointer.startsWith("/params/"));
-};
+}
 
-const once = <T>(make: () => Promise<T>): (() => Promise<T>) => {
+function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
     made ??= make();
     return made;
   };
-};
+}
 
 /** The requirements of the interface, to be looked at one after another in this order. */
-export const requirementsOf = (gateway: Gateway, { flood = false } = {}): Requirement[] => {
+export function requirementsOf(gateway: Gateway, { flood = false } = {}): Requirement[] {
   const { send, sendRpc, call } = gateway;
 
   const agents = once(async (): Promise<string[]> => {
@@ -336,14 +343,14 @@ export const requirementsOf = (gateway: Gateway, { flood = false } = {}): Requir
     Configuration: config,
   };
   return Object.entries(parts).flatMap(([part, list]) => list.map((one) => ({ part, ...one })));
-};
+}
 
 /** Removes what the audit has left in the gateway, as far as its token may. */
-export const clearUp = async ({ call }: Gateway): Promise<void> => {
+export async function clearUp({ call }: Gateway): Promise<void> {
   const { result } = await call("session.list", {}).catch(() => ({ result: undefined }));
   const sessions = (result as { sessions?: { sessionId: string }[] } | undefined)?.sessions ?? [];
   const own = sessions
     .map(({ sessionId }) => sessionId)
     .filter((id) => [SESSION, HOOK_SESSION].includes(id) || id.endsWith(":audit"));
   for (const sessionId of own) await call("session.delete", { sessionId }).catch(() => undefined);
-};
+}

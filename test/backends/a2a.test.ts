@@ -9,14 +9,18 @@ import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 
 const never = new AbortController().signal;
 let plan: Plan | undefined;
-const planned = (text: string): Plan => plan ?? { says: ["You said: ", text, " That is all."] };
+function planned(text: string): Plan {
+  return plan ?? { says: ["You said: ", text, " That is all."] };
+}
 const FORMS: Record<string, A2aForm> = {
   "JSON-RPC, streamed": { binding: "JSONRPC", streaming: true },
   "JSON-RPC, whole": { binding: "JSONRPC", streaming: false },
   "HTTP+JSON, streamed": { binding: "HTTP+JSON", streaming: true },
   "HTTP+JSON, whole": { binding: "HTTP+JSON", streaming: false },
 };
-const start = async (form: A2aForm) => await startA2aAgent(form, planned);
+async function start(form: A2aForm) {
+  return await startA2aAgent(form, planned);
+}
 const servers: Record<string, Awaited<ReturnType<typeof start>>> = {};
 for (const [name, form] of Object.entries(FORMS)) servers[name] = await start(form);
 const slow = await startA2aAgent({ binding: "JSONRPC", streaming: true, paceMs: 100 });
@@ -34,14 +38,17 @@ afterEach(() => {
   for (const server of all) server.reset();
 });
 
-const open = (url: string, more: Partial<A2aSettings> = {}) => {
+function open(url: string, more: Partial<A2aSettings> = {}) {
   const backend = createA2aBackend({ url, headers: {}, connectMs: 500, clock: systemClock, ...more });
   opened.push(backend);
   return backend;
-};
-const say = (text: string, more = {}) => turnOf({ message: { text, outside: false, context: undefined }, ...more });
-const run = (url: string, turn = say("hi"), more: Partial<A2aSettings> = {}) =>
-  collect(open(url, more).run(turn, never));
+}
+function say(text: string, more = {}) {
+  return turnOf({ message: { text, outside: false, context: undefined }, ...more });
+}
+function run(url: string, turn = say("hi"), more: Partial<A2aSettings> = {}) {
+  return collect(open(url, more).run(turn, never));
+}
 
 backendSuite({
   name: "a2a",

@@ -5,11 +5,13 @@ import { acpOf } from "./stand-ins/acp.ts";
 import { failureOf, isAlive, pidsIn, untilGone } from "./stand-ins/programs.ts";
 import { backendSuite, collect, textOf, turnOf } from "./suite.ts";
 
-const doing = (what: string, backend = acpOf()) => ({
-  ...backend,
-  run: ({ turnId, sessionId, agent, attempt }: BackendTurn, signal: AbortSignal) =>
-    backend.run(turnOf({ turnId, sessionId, agent, attempt, ...saying(`do: ${what}`) }), signal),
-});
+function doing(what: string, backend = acpOf()) {
+  return {
+    ...backend,
+    run: ({ turnId, sessionId, agent, attempt }: BackendTurn, signal: AbortSignal) =>
+      backend.run(turnOf({ turnId, sessionId, agent, attempt, ...saying(`do: ${what}`) }), signal),
+  };
+}
 
 backendSuite({
   name: "acp",
@@ -20,18 +22,29 @@ backendSuite({
   deterministic: true,
 });
 
-const signal = () => new AbortController().signal;
-const saying = (text: string) => ({ message: { text, outside: false, context: undefined } });
+function signal() {
+  return new AbortController().signal;
+}
+function saying(text: string) {
+  return { message: { text, outside: false, context: undefined } };
+}
 type Runs = Pick<ReturnType<typeof acpOf>, "run">;
-const chunksOf = (backend: Runs, text: string, more: Partial<BackendTurn> = {}, aborted = signal()) =>
-  collect(backend.run(turnOf({ ...saying(text), ...more }), aborted));
-const replyOf = async (...asked: Parameters<typeof chunksOf>) => textOf(await chunksOf(...asked));
-const tellOf = async (backend: Runs, more: Partial<BackendTurn> = {}) =>
-  JSON.parse(await replyOf(backend, "do: tell", more));
+function chunksOf(backend: Runs, text: string, more: Partial<BackendTurn> = {}, aborted = signal()) {
+  return collect(backend.run(turnOf({ ...saying(text), ...more }), aborted));
+}
+async function replyOf(...asked: Parameters<typeof chunksOf>) {
+  return textOf(await chunksOf(...asked));
+}
+async function tellOf(backend: Runs, more: Partial<BackendTurn> = {}) {
+  return JSON.parse(await replyOf(backend, "do: tell", more));
+}
 /** What its tools did. */
-const notesIn = (chunks: readonly Chunk[]) =>
-  chunks.flatMap((chunk) => ("note" in chunk && chunk.note.name !== "usage.unknown" ? [chunk.note] : []));
-const said = (role: BackendMessage["role"], text: string, outside = false): BackendMessage => ({ role, text, outside });
+function notesIn(chunks: readonly Chunk[]) {
+  return chunks.flatMap((chunk) => ("note" in chunk && chunk.note.name !== "usage.unknown" ? [chunk.note] : []));
+}
+function said(role: BackendMessage["role"], text: string, outside = false): BackendMessage {
+  return { role, text, outside };
+}
 
 const NOT_ALLOWED = "it was not allowed: acp.permissions of the agent is deny";
 

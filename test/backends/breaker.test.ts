@@ -5,7 +5,9 @@ import { Stop } from "#kit/stop-signal.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 
 const LASTING = new BackendError("no");
-const failureAfter = (retryAfterMs: number) => new BackendError("no", { retryable: true, retryAfterMs });
+function failureAfter(retryAfterMs: number) {
+  return new BackendError("no", { retryable: true, retryAfterMs });
+}
 const isKeptBack = "it has failed several times in a row, and is left alone for a while";
 
 describe("a breaker", () => {

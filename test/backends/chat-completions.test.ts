@@ -4,11 +4,18 @@ import { failure, modelAt, openModels } from "./model-kinds.ts";
 import { startHttpStandIn } from "./stand-ins/http-stand-in.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
-const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`;
-const delta = (delta: object, reason: string | null = null) =>
-  event({ choices: [{ index: 0, delta, finish_reason: reason }] });
-const end = (reason: string) => [delta({}, reason), "data: [DONE]\n\n"];
-const calls = (...tool_calls: object[]) => delta({ tool_calls });
+function event(data: unknown) {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+function delta(delta: object, reason: string | null = null) {
+  return event({ choices: [{ index: 0, delta, finish_reason: reason }] });
+}
+function end(reason: string) {
+  return [delta({}, reason), "data: [DONE]\n\n"];
+}
+function calls(...tool_calls: object[]) {
+  return delta({ tool_calls });
+}
 
 /** The answers that come, one for each request. */
 let answers: string[][] = [];
@@ -23,12 +30,14 @@ beforeEach(() => {
 });
 
 const never = new AbortController().signal;
-const open = (options?: Record<string, unknown>) => {
+function open(options?: Record<string, unknown>) {
   const model = modelAt("openai-compatible", server.url, { options });
   return openModels({ main: { ...model, provider: { ...model.provider, baseUrl: `${server.url}/v1/` } } });
-};
+}
 /** The messages of the second request, after a call. */
-const messages = () => server.seen[1]?.json.messages as object[];
+function messages() {
+  return server.seen[1]?.json.messages as object[];
+}
 const asked: unknown[] = [];
 const look: Tool = {
   name: "look",

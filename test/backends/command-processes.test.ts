@@ -3,7 +3,7 @@ import { failureOf, isAlive, pidsIn, replyOf, shell, untilGone } from "./stand-i
 import { collect, textOf, turnOf } from "./suite.ts";
 
 /** Runs a program until it has told the numbers of its processes, and says how to stop it. */
-const runUntilTold = async (script: string, count: number) => {
+async function runUntilTold(script: string, count: number) {
   const controller = new AbortController();
   const backend = shell(script);
   const chunks = backend.run(turnOf(), controller.signal)[Symbol.asyncIterator]();
@@ -19,7 +19,7 @@ const runUntilTold = async (script: string, count: number) => {
   });
   expect(pids.every(isAlive)).toBe(true);
   return { backend, chunks, pids, stop: () => controller.abort(new Error("stop")) };
-};
+}
 
 const FORKS: [string, string, number][] = [
   ["forks", 'sleep 60 & echo "$$ $!."; wait', 2],

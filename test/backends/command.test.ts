@@ -17,11 +17,14 @@ for (const output of ["text", "json-lines"] as const)
     deterministic: true,
   });
 
-const signal = () => new AbortController().signal;
-const lines = (...pieces: unknown[]) =>
-  shell(`cat > /dev/null; printf '%s\\n' ${pieces.map((piece) => `'${JSON.stringify(piece)}'`).join(" ")}`, {
+function signal() {
+  return new AbortController().signal;
+}
+function lines(...pieces: unknown[]) {
+  return shell(`cat > /dev/null; printf '%s\\n' ${pieces.map((piece) => `'${JSON.stringify(piece)}'`).join(" ")}`, {
     output: "json-lines",
   });
+}
 
 describe("what a command is told", () => {
   it("is the turn, as one line of JSON", async () => {

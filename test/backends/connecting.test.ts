@@ -10,7 +10,7 @@ import { failureOf } from "./stand-ins/programs.ts";
 import { collect, turnOf } from "./suite.ts";
 
 /** Takes connections, and says nothing to who wants to agree on TLS. */
-const startMute = async () => {
+async function startMute() {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => sockets.add(socket.on("error", () => {})));
   server.listen(0, "127.0.0.1");
@@ -22,7 +22,7 @@ const startMute = async () => {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-};
+}
 
 it("F06: who is reached over HTTP is connected to for no longer than `connect`, whatever it speaks", async () => {
   await using mute = await startMute();

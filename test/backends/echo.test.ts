@@ -13,16 +13,20 @@ backendSuite({
   deterministic: true,
 });
 
-const run = async (text: string, settings: EchoSettings = {}, attempt = 1) =>
-  await collect(
+async function run(text: string, settings: EchoSettings = {}, attempt = 1) {
+  return await collect(
     createEchoBackend(settings).run(
       turnOf({ message: { text, outside: false, context: undefined }, attempt }),
       new AbortController().signal,
     ),
   );
-const piecesOf = async (text: string, chunks: number) =>
-  (await run(text, { chunks })).flatMap((chunk) => ("text" in chunk ? [chunk.text] : []));
-const failureAt = (attempt: number, settings: EchoSettings) => failureOf(run("hello", settings, attempt));
+}
+async function piecesOf(text: string, chunks: number) {
+  return (await run(text, { chunks })).flatMap((chunk) => ("text" in chunk ? [chunk.text] : []));
+}
+function failureAt(attempt: number, settings: EchoSettings) {
+  return failureOf(run("hello", settings, attempt));
+}
 
 describe("what echo answers", () => {
   it("is the message, whole, and a token per four characters", async () => {

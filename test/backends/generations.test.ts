@@ -12,18 +12,19 @@ import { collect, textOf, turnOf } from "./suite.ts";
 const SHARED = { providers: {}, tools: {}, limits: {} } as unknown as Shared;
 
 /** An agent whose process answers with its number, and goes on. */
-const agentWith = (env: Record<string, string>) =>
-  ({
+function agentWith(env: Record<string, string>) {
+  return {
     ...{ backend: "acp", models: [], tools: [], model: undefined },
     acp: { run: agentProgram(), cwd: ".", env, permissions: "deny", idle: 60_000, processes: 4 },
     timeouts: { connect: 10_000, firstByte: 10_000, silence: 10_000 },
-  }) as unknown as AgentConfig;
+  } as unknown as AgentConfig;
+}
 
-const pidOf = async (generation: Generation, env: Record<string, string>): Promise<number> => {
+async function pidOf(generation: Generation, env: Record<string, string>): Promise<number> {
   const { backend } = generation.answering("main", agentWith(env), SHARED);
   const turn = turnOf({ message: { text: "do: pid", outside: false, context: undefined } });
   return Number(textOf(await collect(backend.run(turn, new AbortController().signal))));
-};
+}
 
 it("ends at once what a configuration had made that is not taken, and keeps what others have, too", async () => {
   const logger = createLogger({ level: "error", write: () => {} });

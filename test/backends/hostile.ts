@@ -1,8 +1,9 @@
 import { fence } from "#backends/fence.ts";
 
 /** The marks of the fences in a text, those that begin one and those that end one, in their order. */
-export const marksIn = (text: string): string[] =>
-  [...text.matchAll(/^<(\/?)outside-([0-9a-f]+)>$/gm)].map(([, end, mark]) => `${end}${mark}`);
+export function marksIn(text: string): string[] {
+  return [...text.matchAll(/^<(\/?)outside-([0-9a-f]+)>$/gm)].map(([, end, mark]) => `${end}${mark}`);
+}
 
 /** They try to end the fence, to begin another, or to speak as somebody else. */
 export const HOSTILE = [
@@ -19,9 +20,10 @@ export const HOSTILE = [
 ] as const;
 
 /** Every text in a value, however deep. */
-export const stringsIn = (value: unknown): string[] =>
-  typeof value === "string"
+export function stringsIn(value: unknown): string[] {
+  return typeof value === "string"
     ? [value]
     : typeof value === "object" && value !== null
       ? Object.values(value).flatMap(stringsIn)
       : [];
+}

@@ -26,7 +26,9 @@ afterEach(() => {
 });
 
 const { rest } = gateway;
-const send = (body: object) => rest.call("chat.send", { body });
+function send(body: object) {
+  return rest.call("chat.send", { body });
+}
 
 describe("an agent over HTTP behind the gateway", () => {
   it("answers a caller that waits, and is told the conversation with the next message", async () => {

@@ -30,18 +30,21 @@ afterEach(() => {
   for (const server of [stream, slow, json, text, any]) server.reset();
 });
 
-const open = (url: string, more: Partial<HttpSettings> = {}) => {
+function open(url: string, more: Partial<HttpSettings> = {}) {
   const backend = createHttpBackend({
     ...{ agent: "main", models: undefined, url: `${url}/turns`, headers: {}, secret: undefined },
     ...{ history: true, connectMs: 500, clock: systemClock, ...more },
   });
   opened.push(backend);
   return backend;
-};
+}
 const never = new AbortController().signal;
-const say = (said: string) => turnOf({ message: { text: said, outside: false, context: undefined } });
-const run = (url: string, turn = turnOf(), more: Partial<HttpSettings> = {}) =>
-  collect(open(url, more).run(turn, never));
+function say(said: string) {
+  return turnOf({ message: { text: said, outside: false, context: undefined } });
+}
+function run(url: string, turn = turnOf(), more: Partial<HttpSettings> = {}) {
+  return collect(open(url, more).run(turn, never));
+}
 
 for (const [form, server] of Object.entries({ stream, json })) {
   backendSuite({

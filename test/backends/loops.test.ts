@@ -10,7 +10,7 @@ import { startHttpAgent } from "./stand-ins/http-agent.ts";
 const REPEATS = ["sh", "-c", 'read -r turn; printf %s "$turn"'];
 const LOOP = "the agent was not asked: it came through 3 announcements or agents, as in a loop";
 
-const openWith = async (agents: SomeConfig["agents"]) => {
+async function openWith(agents: SomeConfig["agents"]) {
   const gateway = await startGateway({ config: { gateway: { defaultAgent: Object.keys(agents ?? {})[0] }, agents } });
   const turnOf = async (turnId: unknown) => {
     const get = async () => (await gateway.rest.call("turns.get", { path: { turn_id: String(turnId) } })).json;
@@ -18,11 +18,12 @@ const openWith = async (agents: SomeConfig["agents"]) => {
     return await get();
   };
   return Object.assign(gateway, { turnOf });
-};
+}
 type Gateway = Awaited<ReturnType<typeof openWith>>;
 
-const wakeOn = (gateway: TestGateway, hops: string) =>
-  gateway.hooks.wake({ text: "It rings.", mode: "now" }, { headers: { "x-gateway-hops": hops } });
+function wakeOn(gateway: TestGateway, hops: string) {
+  return gateway.hooks.wake({ text: "It rings.", mode: "now" }, { headers: { "x-gateway-hops": hops } });
+}
 
 describe("F28: an agent that calls the gateway", () => {
   it("MUST end its loop with itself after three", async () => {

@@ -7,17 +7,22 @@ import type { ModelStandIn } from "./stand-ins/model-answers.ts";
 import { USAGE } from "./stand-ins/model-answers.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
-const signal = () => new AbortController().signal;
-const lastUsage = (chunks: readonly Chunk[]) =>
-  chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : [])).at(-1);
+function signal() {
+  return new AbortController().signal;
+}
+function lastUsage(chunks: readonly Chunk[]) {
+  return chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : [])).at(-1);
+}
 
-const toolOf = (name: string, call: Tool["call"], isOutside = false): Tool => ({
-  name,
-  isOutside,
-  description: `Does ${name}.`,
-  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-  call,
-});
+function toolOf(name: string, call: Tool["call"], isOutside = false): Tool {
+  return {
+    name,
+    isOutside,
+    description: `Does ${name}.`,
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+    call,
+  };
+}
 const weather = toolOf("weather", async (args) => `17 degrees in ${(args as { city: string }).city}`);
 
 describe.each(KIND_NAMES)("a model of the kind %s", (kind) => {

@@ -30,8 +30,8 @@ const agents: SomeConfig["agents"] = {
   alone: { backend: "model", models: { fast: models.fast } },
   service: { backend: "http", http: { url: http.url } },
 };
-const open = () =>
-  startGateway({
+function open() {
+  return startGateway({
     config: {
       gateway: { defaultAgent: "main", openai: { enabled: true } },
       providers: {
@@ -41,8 +41,11 @@ const open = () =>
       agents,
     },
   });
+}
 
-const send = ({ rest }: TestGateway, body: object) => rest.call("chat.send", { body });
+function send({ rest }: TestGateway, body: object) {
+  return rest.call("chat.send", { body });
+}
 
 describe("F06: a model that hangs, where another can be asked", () => {
   it.each(["hang before the first byte", "hang after the head"] satisfies Fault[])(

@@ -43,7 +43,9 @@ afterEach(() => {
 });
 
 const { rest } = gateway;
-const send = (body: object) => rest.call("chat.send", { body });
+function send(body: object) {
+  return rest.call("chat.send", { body });
+}
 
 describe("an agent that is a model, behind the gateway", () => {
   it("tells the calls of tools with its reply, and on the timeline", async () => {

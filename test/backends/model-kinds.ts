@@ -25,20 +25,22 @@ export const KIND_NAMES = Object.keys(KINDS) as KindName[];
 
 export const API_KEY = "key-of-the-tests-0123456789abcdef";
 
-export const modelAt = (type: KindName, url: string, more: Partial<ModelSettings> = {}): ModelSettings => ({
-  provider: { type, apiKey: API_KEY, baseUrl: `${url}${KINDS[type].base}`, headers: { "x-team": "tests" } },
-  providerName: `the ${type} at ${url}`,
-  model: "the-model",
-  contextTokens: 100_000,
-  maxOutputTokens: undefined,
-  temperature: undefined,
-  options: undefined,
-  price: undefined,
-  ...more,
-});
+export function modelAt(type: KindName, url: string, more: Partial<ModelSettings> = {}): ModelSettings {
+  return {
+    provider: { type, apiKey: API_KEY, baseUrl: `${url}${KINDS[type].base}`, headers: { "x-team": "tests" } },
+    providerName: `the ${type} at ${url}`,
+    model: "the-model",
+    contextTokens: 100_000,
+    maxOutputTokens: undefined,
+    temperature: undefined,
+    options: undefined,
+    price: undefined,
+    ...more,
+  };
+}
 
-export const openModels = (table: ModelBackendSettings["table"], more: Partial<ModelBackendSettings> = {}) =>
-  createModelBackend({
+export function openModels(table: ModelBackendSettings["table"], more: Partial<ModelBackendSettings> = {}) {
+  return createModelBackend({
     table,
     model: undefined,
     fallbacks: [],
@@ -49,13 +51,15 @@ export const openModels = (table: ModelBackendSettings["table"], more: Partial<M
     clock: systemClock,
     ...more,
   });
+}
 
 /** What a turn fails with where something else answers. */
-export const otherFormOf = (kind: KindName) =>
-  `what answered is no provider of the type ${kind}: check the provider's \`type\` and \`baseUrl\``;
+export function otherFormOf(kind: KindName) {
+  return `what answered is no provider of the type ${kind}: check the provider's \`type\` and \`baseUrl\``;
+}
 
 /** What a reply fails with, and the text that came before. */
-export const failure = async (chunks: AsyncIterable<Chunk>): Promise<{ error: BackendError; text: string }> => {
+export async function failure(chunks: AsyncIterable<Chunk>): Promise<{ error: BackendError; text: string }> {
   let text = "";
   try {
     for await (const chunk of chunks) if ("text" in chunk) text += chunk.text;
@@ -63,4 +67,4 @@ export const failure = async (chunks: AsyncIterable<Chunk>): Promise<{ error: Ba
     return { error: error as BackendError, text };
   }
   throw new Error("it did not fail");
-};
+}

@@ -5,8 +5,9 @@ import { startHttpStandIn } from "./stand-ins/http-stand-in.ts";
 import { collect, textOf, turnOf } from "./suite.ts";
 
 /** Mistral's form of a stream: what was used comes with the last piece. */
-const chunk = (delta: object, last?: object) =>
-  `data: ${JSON.stringify({ id: "cmpl-1", object: "chat.completion.chunk", created: 1764000000, model: "mistral-medium-2508", choices: [{ index: 0, delta, finish_reason: last ? "stop" : null }], ...last })}\n\n`;
+function chunk(delta: object, last?: object) {
+  return `data: ${JSON.stringify({ id: "cmpl-1", object: "chat.completion.chunk", created: 1764000000, model: "mistral-medium-2508", choices: [{ index: 0, delta, finish_reason: last ? "stop" : null }], ...last })}\n\n`;
+}
 const usage = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 };
 const body = [
   ...[chunk({ role: "assistant", content: "" }), chunk({ content: "Bon" }), chunk({ content: "jour." })],
@@ -17,8 +18,9 @@ afterAll(() => mistral[Symbol.asyncDispose]());
 beforeEach(() => mistral.reset());
 
 const provider = { type: "ai-sdk", package: "@ai-sdk/mistral", apiKey: API_KEY, baseUrl: `${mistral.url}/v1` } as const;
-const open = (more: object = {}) =>
-  openModels({ main: { ...modelAt("openai", mistral.url), provider: { ...provider, headers: {}, ...more } } });
+function open(more: object = {}) {
+  return openModels({ main: { ...modelAt("openai", mistral.url), provider: { ...provider, headers: {}, ...more } } });
+}
 const never = new AbortController().signal;
 
 describe("a provider of the AI SDK that the gateway does not come with", () => {

@@ -5,18 +5,23 @@ import { promptOf, summaryPromptOf } from "#backends/model/prompt.ts";
 import { HOSTILE, marksIn } from "./hostile.ts";
 import { turnOf } from "./suite.ts";
 
-const said = (role: BackendMessage["role"], text: string, outside = false): BackendMessage => ({ role, text, outside });
-const textsOf = (prompt: ReturnType<typeof promptOf>) =>
-  prompt.map(({ role, content }) => {
+function said(role: BackendMessage["role"], text: string, outside = false): BackendMessage {
+  return { role, text, outside };
+}
+function textsOf(prompt: ReturnType<typeof promptOf>) {
+  return prompt.map(({ role, content }) => {
     const text =
       typeof content === "string" ? content : content.map((part) => ("text" in part ? part.text : "")).join("|");
     return { role, text };
   });
-const promptFor = (
+}
+function promptFor(
   turn: Parameters<typeof turnOf>[0],
   history: BackendMessage[] = [],
   tools: { isOutside: boolean }[] = [],
-) => textsOf(promptOf(turnOf(turn), history, tools));
+) {
+  return textsOf(promptOf(turnOf(turn), history, tools));
+}
 
 describe("what a model is told", () => {
   it("is who it is, the skills of the turn, and which others there are", () => {

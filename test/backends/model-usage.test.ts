@@ -9,11 +9,12 @@ const PIECE = "x".repeat(3_429);
 /** These tell with the first piece what was read. */
 const TELLS_INPUT: readonly KindName[] = ["anthropic", "google"];
 
-const lastUsage = (chunks: readonly Chunk[]) =>
-  chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : [])).at(-1);
+function lastUsage(chunks: readonly Chunk[]) {
+  return chunks.flatMap((chunk) => ("usage" in chunk ? [chunk.usage] : [])).at(-1);
+}
 
 /** The chunks of a run that fails or is stopped. `onText` is called for each one with text. */
-const collectAll = async (run: AsyncIterable<Chunk>, onText = () => {}) => {
+async function collectAll(run: AsyncIterable<Chunk>, onText = () => {}) {
   const chunks: Chunk[] = [];
   try {
     for await (const chunk of run) {
@@ -24,7 +25,7 @@ const collectAll = async (run: AsyncIterable<Chunk>, onText = () => {}) => {
     // It was stopped.
   }
   return chunks;
-};
+}
 
 describe.each(KIND_NAMES)("what a turn of the kind %s used that did not come to its end", async (kind) => {
   const standIn = await KINDS[kind].start();

@@ -16,16 +16,19 @@ export const AGENTS = {
 } as const satisfies SomeConfig["agents"];
 export type Agent = keyof typeof AGENTS;
 
-export const configOf = (...agents: Agent[]): SomeConfig => ({
-  gateway: { defaultAgent: agents[0] as string },
-  agents: Object.fromEntries(agents.map((agent) => [agent, AGENTS[agent]])),
-});
-export const gatewayWith = (agents: Agent[], more: Omit<Start, "config"> = {}) =>
-  startGateway({ config: configOf(...agents), ...more });
+export function configOf(...agents: Agent[]): SomeConfig {
+  return {
+    gateway: { defaultAgent: agents[0] as string },
+    agents: Object.fromEntries(agents.map((agent) => [agent, AGENTS[agent]])),
+  };
+}
+export function gatewayWith(agents: Agent[], more: Omit<Start, "config"> = {}) {
+  return startGateway({ config: configOf(...agents), ...more });
+}
 type Gateway = Awaited<ReturnType<typeof gatewayWith>>;
 
 /** Sends a message whose reply begins with the numbers of processes, and goes on. */
-export const sendToDeaf = async ({ rest }: Pick<Gateway, "rest">, agent: Agent, message = "Hi") => {
+export async function sendToDeaf({ rest }: Pick<Gateway, "rest">, agent: Agent, message = "Hi") {
   // Who only listens may go: the turn goes on.
   const leaving = new AbortController();
   const stream = await rest.stream("chat.send", { body: { message, agent }, signal: leaving.signal });
@@ -40,4 +43,4 @@ export const sendToDeaf = async ({ rest }: Pick<Gateway, "rest">, agent: Agent, 
   const pids = pidsIn(told);
   expect(pids.filter(isAlive)).toHaveLength(2);
   return { pids, turnId };
-};
+}

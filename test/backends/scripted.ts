@@ -16,7 +16,7 @@ export type ScriptedRun = {
 };
 
 /** A backend whose every run a test plays by hand. It answers no signal unless told to: that is the gateway's task to survive. */
-export const createScriptedBackend = (models?: readonly string[]) => {
+export function createScriptedBackend(models?: readonly string[]) {
   const runs: ScriptedRun[] = [];
   const waiting: ((run: ScriptedRun) => void)[] = [];
   let taken = 0;
@@ -46,11 +46,11 @@ export const createScriptedBackend = (models?: readonly string[]) => {
         ? Promise.resolve(runs[taken++] as ScriptedRun)
         : new Promise((resolve) => waiting.push(resolve)),
   };
-};
+}
 
 type Step = { chunk: unknown } | { error: unknown } | "end";
 
-const createRun = (turn: BackendTurn, signal: AbortSignal) => {
+function createRun(turn: BackendTurn, signal: AbortSignal) {
   const steps: Step[] = [];
   let wake = () => {};
   let leave = () => {};
@@ -91,4 +91,4 @@ const createRun = (turn: BackendTurn, signal: AbortSignal) => {
     fail: (error) => add({ error }),
   };
   return { run, chunks };
-};
+}

@@ -19,49 +19,47 @@ type BackendUnderTest = {
 
 /** How soon a backend must have stopped. */
 
-export const turnOf = (more: Partial<BackendTurn> = {}): BackendTurn => ({
-  turnId: "turn_1",
-  sessionId: "chat:a",
-  agent: "main",
-  attempt: 1,
-  model: undefined,
-  instructions: undefined,
-  skills: [],
-  message: { text: "Good morning, how are you?", outside: false, context: undefined },
-  hops: 0,
-  history: async () => [],
-  tools: async () => [],
-  offered: () => [],
-  watch: { pause: (work) => work, whenLate: () => {} },
-  mayRetry: () => true,
-  ...more,
-});
+export function turnOf(more: Partial<BackendTurn> = {}): BackendTurn {
+  return {
+    turnId: "turn_1",
+    sessionId: "chat:a",
+    agent: "main",
+    attempt: 1,
+    model: undefined,
+    instructions: undefined,
+    skills: [],
+    message: { text: "Good morning, how are you?", outside: false, context: undefined },
+    hops: 0,
+    history: async () => [],
+    tools: async () => [],
+    offered: () => [],
+    watch: { pause: (work) => work, whenLate: () => {} },
+    mayRetry: () => true,
+    ...more,
+  };
+}
 
-export const collect = async (chunks: AsyncIterable<Chunk>): Promise<Chunk[]> => {
+export async function collect(chunks: AsyncIterable<Chunk>): Promise<Chunk[]> {
   const all: Chunk[] = [];
   for await (const chunk of chunks) all.push(chunk);
   return all;
-};
+}
 
-export const textOf = (chunks: readonly Chunk[]): string =>
-  chunks.map((chunk) => ("text" in chunk ? chunk.text : "")).join("");
+export function textOf(chunks: readonly Chunk[]): string {
+  return chunks.map((chunk) => ("text" in chunk ? chunk.text : "")).join("");
+}
 
-const usagesOf = (chunks: readonly Chunk[]): Used[] =>
-  chunks.flatMap((chunk) => ("usage" in chunk && chunk.usage ? [chunk.usage] : []));
-const messages = (count: number): BackendMessage[] =>
-  Array.from({ length: count }, (_, n) => {
+function usagesOf(chunks: readonly Chunk[]): Used[] {
+  return chunks.flatMap((chunk) => ("usage" in chunk && chunk.usage ? [chunk.usage] : []));
+}
+function messages(count: number): BackendMessage[] {
+  return Array.from({ length: count }, (_, n) => {
     return { role: n % 2 ? "assistant" : "user", text: `message ${n} 🙂`.repeat(20), outside: false };
   });
+}
 
 /** What backend.ts asks of every backend. */
-export const backendSuite = ({
-  name,
-  open,
-  openSlow,
-  openPaced,
-  openFailing,
-  deterministic,
-}: BackendUnderTest): void => {
+export function backendSuite({ name, open, openSlow, openPaced, openFailing, deterministic }: BackendUnderTest): void {
   describe(`the ${name} backend`, () => {
     it("says of what kind it is, and which models it takes", async () => {
       const backend = await open();
@@ -209,4 +207,4 @@ export const backendSuite = ({
       }
     });
   });
-};
+}

@@ -4,12 +4,13 @@ type Told = Pick<TestGateway, "rest" | "adminKey">;
 type Step = { name: string; detail: Record<string, unknown> | null };
 
 /** A turn as a gateway shows it. */
-export const turnIn = async ({ rest }: Told, turnId: unknown) =>
-  (await rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as Record<string, unknown>;
+export async function turnIn({ rest }: Told, turnId: unknown) {
+  return (await rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as Record<string, unknown>;
+}
 
 /** The details of the steps of one name on a turn's timeline. */
-export const stepsIn = async (gateway: Told, turnId: unknown, name: string) => {
+export async function stepsIn(gateway: Told, turnId: unknown, name: string) {
   const path = { delivery_id: String((await turnIn(gateway, turnId)).delivery_id) };
   const { json } = await gateway.rest.call("deliveries.get", { path, key: gateway.adminKey });
   return (json.timeline as Step[]).flatMap((step) => (step.name === name ? [step.detail] : []));
-};
+}

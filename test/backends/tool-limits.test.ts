@@ -14,7 +14,9 @@ const say = {
   parameters: { type: "object" },
   call: async () => "s".repeat(3_300),
 };
-const argsOf = (characters: number) => JSON.stringify({ text: "x".repeat(characters - '{"text":""}'.length) });
+function argsOf(characters: number) {
+  return JSON.stringify({ text: "x".repeat(characters - '{"text":""}'.length) });
+}
 const TOO_MUCH = "the turn's tool calls and their results are longer than 10000 characters (`limits.toolMessages`)";
 
 describe.each(KIND_NAMES)("the tool calls of a model of the type %s", (kind) => {

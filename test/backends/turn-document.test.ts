@@ -3,7 +3,9 @@ import { createJoiner } from "#backends/characters.ts";
 import { newest, readPiece, turnDocument } from "#backends/turn-document.ts";
 import { turnOf } from "./suite.ts";
 
-const said = (text: string) => ({ role: "user" as const, text, outside: false });
+function said(text: string) {
+  return { role: "user" as const, text, outside: false };
+}
 
 it("tells the newest messages that fit, and how many do not", () => {
   const all = ["aaaa", "bb", "cc"].map(said);

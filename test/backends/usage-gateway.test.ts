@@ -26,27 +26,29 @@ const OF_FAST = { input: 31, output: 12, total: 43, cached: 16, reasoning: 4, co
 const OF_SPARE = { input: 100, output: 10, total: 110, cached: 40, cost: 0.00045 };
 const BOTH = { input: 131, output: 22, total: 153, cached: 56, reasoning: 4, cost: 0.0004906 };
 
-const configOf = (fast: object = { price: FAST }): SomeConfig => ({
-  gateway: { defaultAgent: "main" },
-  providers: {
-    local: { type: "openai-compatible", baseUrl: `${main.url}/v1` },
-    anthropic: { type: "anthropic", baseUrl: `${spare.url}/v1`, apiKey: "key-of-the-tests" },
-  },
-  agents: {
-    main: {
-      backend: "model",
-      models: {
-        fast: { provider: "local", model: "the-model", ...fast },
-        spare: { provider: "anthropic", model: "claude-sonnet-4-5", price: SPARE },
-        free: { provider: "local", model: "the-model" },
-      },
-      fallbacks: ["spare"],
-      summaryModel: "spare",
+function configOf(fast: object = { price: FAST }): SomeConfig {
+  return {
+    gateway: { defaultAgent: "main" },
+    providers: {
+      local: { type: "openai-compatible", baseUrl: `${main.url}/v1` },
+      anthropic: { type: "anthropic", baseUrl: `${spare.url}/v1`, apiKey: "key-of-the-tests" },
     },
-  },
-});
+    agents: {
+      main: {
+        backend: "model",
+        models: {
+          fast: { provider: "local", model: "the-model", ...fast },
+          spare: { provider: "anthropic", model: "claude-sonnet-4-5", price: SPARE },
+          free: { provider: "local", model: "the-model" },
+        },
+        fallbacks: ["spare"],
+        summaryModel: "spare",
+      },
+    },
+  };
+}
 
-const open = async (config = configOf()) => {
+async function open(config = configOf()) {
   const gateway = await startGateway({ config });
   const rpc = createRpc(gateway.url);
   const turnOf = (turnId: unknown) => turnIn(gateway, turnId);
@@ -58,7 +60,7 @@ const open = async (config = configOf()) => {
     (await gateway.rest.call("chat.send", { body })).json;
   const done = { [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose]() };
   return { gateway, rpc, turnOf, stats, send, ...done };
-};
+}
 
 describe("what turns use, and what that costs", () => {
   it("is in the reply, the turn, the session, the pushes, the stream and the statistics, with the model that answered", async () => {

@@ -32,7 +32,7 @@ type Wish = Measured & {
  * Compares accepted requests with the answers of a bare server to the same bytes: in each round first that one, then a gateway of its own, as what
  * a gateway holds grows with every message.
  */
-export const compareWithBare = async (wish: Wish, { rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
+export async function compareWithBare(wish: Wish, { rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   const { gate, figure, run, p99 } = wish;
   await using bare = await startBare(wish.bare);
   const compared: Compared[] = [];
@@ -48,10 +48,10 @@ export const compareWithBare = async (wish: Wish, { rounds, seconds, say }: Benc
   const latest = (loads: readonly Compared[]) => loads.map((load) => load.p99 ?? Number.NaN);
   const row = { gate, figure: "the same, p99", unit: "us", bound: p99 };
   return [rates, compare(latest(measured), latest(compared), row)];
-};
+}
 
 /** A load on a gateway of its own. It counts when nothing was refused, all that was accepted has ended, and no log line was dropped. */
-export const measureGateway = async (measured: Measured, seconds: number, seed: number): Promise<Compared> => {
+export async function measureGateway(measured: Measured, seconds: number, seed: number): Promise<Compared> {
   const { figure, warmUpSeconds = WARM_UP_S, gateway: how, work = TURNS, run } = measured;
   await using gateway = await startGateway(how);
   await untilAnswers(`${gateway.url}/readyz`);
@@ -63,12 +63,12 @@ export const measureGateway = async (measured: Measured, seconds: number, seed: 
   const dropped = await droppedLines(gateway.url);
   if (dropped > 0) throw new Error(`${figure}: ${dropped} log lines were dropped`);
   return load;
-};
+}
 
 type Row = Pick<Figure, "gate" | "figure" | "bound" | "note"> & { beside?: string };
 
 /** The rates of both, round by round, with what a reader has to know of them. */
-export const figureOf = (measured: readonly Compared[], compared: readonly Compared[], row: Row): Figure => {
+export function figureOf(measured: readonly Compared[], compared: readonly Compared[], row: Row): Figure {
   const { gate, figure, bound, note, beside = "bare" } = row;
   const rates = (loads: readonly Compared[]) => loads.map(({ rate }) => rate);
   const middle = (loads: readonly Compared[], pick: (load: Compared) => number) => median(loads.map(pick));
@@ -84,4 +84,4 @@ export const figureOf = (measured: readonly Compared[], compared: readonly Compa
   ];
   const named = { gate, figure, unit: "requests/s", ...(bound && { bound }), note: words.join("; ") };
   return unlessIdle(compare(rates(measured), rates(compared), named), compared);
-};
+}

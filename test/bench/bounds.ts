@@ -11,7 +11,7 @@ type Report = {
 };
 
 /** The tests of `bounds/`, which hold single pieces of work to a time or an amount of memory. */
-const measureBounds = async ({ say }: BenchOptions): Promise<Figure[]> => {
+async function measureBounds({ say }: BenchOptions): Promise<Figure[]> {
   say("BOUNDS: npx vitest run --project bounds");
   const folder = mkdtempSync(join(tmpdir(), "gateway-bounds-"));
   try {
@@ -27,6 +27,6 @@ const measureBounds = async ({ say }: BenchOptions): Promise<Figure[]> => {
   } finally {
     rmSync(folder, { recursive: true });
   }
-};
+}
 
 export const BOUND_GATES: readonly Gate[] = [{ gate: "BOUNDS", figure: "bounds", measure: measureBounds }];

@@ -4,41 +4,41 @@ import { CLIENT_CORE, pinned } from "./machine.ts";
 
 const running = new Set<ChildProcess>();
 
-const killAll = () => {
+function killAll() {
   for (const child of running) child.kill("SIGKILL");
-};
+}
 
 let guarded = false;
-const guardOnce = () => {
+function guardOnce() {
   if (guarded) return;
   guarded = true;
   process.on("exit", killAll);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(130));
-};
+}
 
 /** Starts a process that does not outlive this one. */
-export const startChild = (command: string, args: readonly string[], options: SpawnOptions = {}): ChildProcess => {
+export function startChild(command: string, args: readonly string[], options: SpawnOptions = {}): ChildProcess {
   guardOnce();
   const child = spawn(command, args, { stdio: ["ignore", "ignore", "inherit"], ...options });
   running.add(child);
   child.once("exit", () => running.delete(child));
   child.on("error", () => running.delete(child));
   return child;
-};
+}
 
-export const stopChild = async (child: ChildProcess): Promise<void> => {
+export async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, "exit");
   child.kill("SIGKILL");
   await ended;
-};
+}
 
 /** Runs a program to its end and answers what it printed; throws when it failed or took longer than `timeoutMs`. */
-export const runProgram = async (
+export async function runProgram(
   command: string,
   args: readonly string[],
   { timeoutMs, ...options }: SpawnOptions & { timeoutMs: number },
-): Promise<string> => {
+): Promise<string> {
   const child = startChild(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
   const out: Buffer[] = [];
@@ -55,11 +55,11 @@ export const runProgram = async (
   } finally {
     clearTimeout(timer);
   }
-};
+}
 
 /** Waits for one message of a child that speaks over its channel; throws when the child ends first. */
-export const nextMessage = <T>(child: ChildProcess): Promise<T> =>
-  new Promise((resolve, reject) => {
+export function nextMessage<T>(child: ChildProcess): Promise<T> {
+  return new Promise((resolve, reject) => {
     const onMessage = (message: unknown) => {
       child.off("exit", onExit);
       resolve(message as T);
@@ -71,10 +71,11 @@ export const nextMessage = <T>(child: ChildProcess): Promise<T> =>
     child.once("message", onMessage);
     child.once("exit", onExit);
   });
+}
 
 /** Starts one of the bench's own programs on the client's core; resolves with it, and with the first that it says. */
-export const startOnClientCore = async <T>(file: string, wish: object) => {
+export async function startOnClientCore<T>(file: string, wish: object) {
   const [command, args] = pinned(CLIENT_CORE, process.execPath, [file, JSON.stringify(wish)]);
   const child = startChild(command, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
   return { child, said: await nextMessage<T>(child) };
-};
+}

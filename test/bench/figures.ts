@@ -21,42 +21,43 @@ export type Figure = {
 /** `what` says what the ratio is of: `x bare`. */
 export type Bound = ({ atLeast: number } | { atMost: number }) & { what?: string };
 
-export const median = (values: readonly number[]): number => {
+export function median(values: readonly number[]): number {
   if (values.length === 0) throw new Error("a median needs a value");
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >>> 1;
   const upper = sorted[middle] as number;
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
-};
+}
 
 /** Round by round, as each was measured right beside the other; a median of quotients, not a quotient of medians. */
-export const ratiosOf = (measured: readonly number[], compared: readonly number[]): number[] => {
+export function ratiosOf(measured: readonly number[], compared: readonly number[]): number[] {
   if (measured.length !== compared.length) throw new Error("a ratio needs as many rounds of both");
   return measured.map((value, round) => value / (compared[round] as number));
-};
+}
 
-export const holds = (value: number, bound: Bound): boolean =>
-  Number.isFinite(value) && ("atLeast" in bound ? value >= bound.atLeast : value <= bound.atMost);
+export function holds(value: number, bound: Bound): boolean {
+  return Number.isFinite(value) && ("atLeast" in bound ? value >= bound.atLeast : value <= bound.atMost);
+}
 
 /** A figure whose gate is on the value itself. */
-export const measure = (
+export function measure(
   rounds: readonly number[],
   { bound, ...row }: Pick<Figure, "gate" | "figure" | "unit" | "bound" | "note">,
-): Figure => {
+): Figure {
   const value = median(rounds);
   return { ...row, value, rounds, ...(bound && { bound, held: holds(value, bound) }) };
-};
+}
 
 /** A figure whose gate is on its ratio to what it is compared with. */
-export const compare = (
+export function compare(
   measured: readonly number[],
   compared: readonly number[],
   { bound, ...row }: Pick<Figure, "gate" | "figure" | "unit" | "bound" | "note">,
-): Figure => {
+): Figure {
   const rounds = ratiosOf(measured, compared);
   const ratio = median(rounds);
   return { ...row, value: median(measured), ratio, rounds, ...(bound && { bound, held: holds(ratio, bound) }) };
-};
+}
 
 /** One gate, or a part of one, and what measures it. */
 export type Gate = {
@@ -67,16 +68,18 @@ export type Gate = {
   measure: (options: BenchOptions) => Promise<Figure[]>;
 };
 
-export const unmeasured = (gate: string, figure: string, why: string): Figure => ({
-  gate,
-  figure,
-  note: `not measured: ${why}`,
-});
+export function unmeasured(gate: string, figure: string, why: string): Figure {
+  return {
+    gate,
+    figure,
+    note: `not measured: ${why}`,
+  };
+}
 
 const HEAD = ["gate", "figure", "measured", "ratio", "bound", "held"];
 
 /** The figures as people read them; a figure's note stands in the line below it. */
-export const tableOf = (figures: readonly Figure[]): string => {
+export function tableOf(figures: readonly Figure[]): string {
   const rows = figures.map(cellsOf);
   const widths = HEAD.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (cells: readonly string[]) =>
@@ -91,24 +94,26 @@ export const tableOf = (figures: readonly Figure[]): string => {
     return note === undefined ? [row] : [row, `${indent}${note}`];
   });
   return `${[line(HEAD), line(rule), ...body].join("\n")}\n`;
-};
+}
 
-const cellsOf = ({ gate, figure, value, unit, ratio, bound, held }: Figure): string[] => [
-  gate,
-  figure,
-  value === undefined ? "-" : `${showNumber(value)}${unit === undefined ? "" : ` ${unit}`}`,
-  ratio === undefined ? "" : ratio.toFixed(ratio < 10 ? 3 : 1),
-  bound === undefined ? "" : showBound(bound),
-  held === undefined ? "-" : held ? "yes" : "NO",
-];
+function cellsOf({ gate, figure, value, unit, ratio, bound, held }: Figure): string[] {
+  return [
+    gate,
+    figure,
+    value === undefined ? "-" : `${showNumber(value)}${unit === undefined ? "" : ` ${unit}`}`,
+    ratio === undefined ? "" : ratio.toFixed(ratio < 10 ? 3 : 1),
+    bound === undefined ? "" : showBound(bound),
+    held === undefined ? "-" : held ? "yes" : "NO",
+  ];
+}
 
-const showBound = (bound: Bound): string => {
+function showBound(bound: Bound): string {
   const limit = "atLeast" in bound ? `>= ${showNumber(bound.atLeast)}` : `<= ${showNumber(bound.atMost)}`;
   return bound.what === undefined ? limit : `${limit} ${bound.what}`;
-};
+}
 
 /** Three digits that count, and thousands apart: `0.152`, `28.4`, `45 120`. */
-export const showNumber = (value: number): string => {
+export function showNumber(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   if (Number.isInteger(value) || Math.abs(value) >= 100) {
     return Math.round(value)
@@ -116,4 +121,4 @@ export const showNumber = (value: number): string => {
       .replace(/\B(?=(\d{3})+$)/g, " ");
   }
   return Number(value.toPrecision(3)).toString();
-};
+}

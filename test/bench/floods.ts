@@ -30,7 +30,7 @@ const SETTLE_MS = 500;
 const PAUSE_MS = 5;
 
 /** P18: how long somebody else waits while the server is flooded over HTTP/2, beside a bare node:http2 under the same flood. */
-const measureFloods = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
+async function measureFloods({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const shape of SHAPES) {
     const [own, bare]: [number[], number[]] = [[], []];
@@ -55,12 +55,14 @@ const measureFloods = async ({ rounds, seconds, say }: BenchOptions): Promise<Fi
     );
   }
   return figures;
-};
+}
 
-const atLeast = (ms: number): number => Math.max(ms, LEAST_MS);
+function atLeast(ms: number): number {
+  return Math.max(ms, LEAST_MS);
+}
 
 /** The median time of a request on a connection that is no part of the flood. */
-const waitUnder = async ({ figure: _, ...flood }: Shape, { url }: Started, seconds: number): Promise<number> => {
+async function waitUnder({ figure: _, ...flood }: Shape, { url }: Started, seconds: number): Promise<number> {
   const session = connect(url);
   await once(session, "connect");
   const { child } = await startOnClientCore(await buildClient("http2-flood"), { ...flood, url } satisfies Flood);
@@ -74,9 +76,9 @@ const waitUnder = async ({ figure: _, ...flood }: Shape, { url }: Started, secon
     await stopChild(child);
     session.destroy();
   }
-};
+}
 
-const ask = async (session: ClientHttp2Session): Promise<number> => {
+async function ask(session: ClientHttp2Session): Promise<number> {
   const began = performance.now();
   const stream = session.request({ ":path": "/healthz" });
   const [headers] = (await once(stream, "response")) as [{ ":status"?: number }];
@@ -84,9 +86,11 @@ const ask = async (session: ClientHttp2Session): Promise<number> => {
   stream.resume();
   await once(stream, "close");
   return performance.now() - began;
-};
+}
 
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
 
 export const FLOOD_GATES: readonly Gate[] = [
   { gate: "P18", figure: "another's request under a flood", lack: whyNoCores, measure: measureFloods },

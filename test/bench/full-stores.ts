@@ -14,28 +14,29 @@ type Preloaded = Awaited<ReturnType<typeof startPreloaded>>;
 type Full = { where: string; count: number; store?: object };
 
 /** A load of turns that counts: nothing was refused, and all of it has ended. */
-const turnsLoad = async (
+async function turnsLoad(
   { url, pid }: Preloaded,
   call: Call,
   sessions: number,
   seed: number,
   seconds: number,
-): Promise<Load> => {
+): Promise<Load> {
   const before = await completedTurns(url);
   const load = await runLoad({ url, pid, call, sessions, seed, seconds });
   requireClean(load, url);
   await requireEnded(url, before + load.requests);
   return load;
-};
+}
 
-const list = <Round>(rounds: readonly Round[], pick: (round: Round) => number): string =>
-  rounds.map((round) => Math.round(pick(round))).join(", ");
+function list<Round>(rounds: readonly Round[], pick: (round: Round) => number): string {
+  return rounds.map((round) => Math.round(pick(round))).join(", ");
+}
 
 /** P11: how late the event loop is under P1's load. The load goes on until two full collections were seen: a figure from between them would flatter. */
-const measureLoop = async (
+async function measureLoop(
   { where, count, store }: Full,
   { rounds, seconds, short, say }: BenchOptions,
-): Promise<Figure[]> => {
+): Promise<Figure[]> {
   const messages = short ? count / 10 : count;
   const seen: (Delays & { seconds: number; slowest: number })[] = [];
   for (let round = 1; round <= rounds; round++) {
@@ -71,15 +72,15 @@ const measureLoop = async (
       note: `longest pause of a collection: ${list(seen, (r) => r.worstPause)} ms; slowest answer: ${list(seen, (r) => r.slowest / 1_000)} ms`,
     }),
   ];
-};
+}
 
 const LIST = rpcCall("session.list", { limit: 50 });
 
 /** P12: what many sessions cost, under P4's load over all of them, and for a page of their list. */
-const measureSessions = async (
+async function measureSessions(
   { where, count, store }: Full,
   { rounds, seconds, short, say }: BenchOptions,
-): Promise<Figure[]> => {
+): Promise<Figure[]> {
   const many = short ? count / 10 : count;
   say(`P12: ${many} sessions ${where}`);
   await using few = await startPreloaded({ sessions: SESSIONS, turns: SESSIONS, ...(store && { store }) });
@@ -122,7 +123,7 @@ const measureSessions = async (
     },
   );
   return [unlessIdle(rate, less.chats), page];
-};
+}
 
 const EVENTS = 10_000;
 const BEAT_LOAD_S = 2;
@@ -130,7 +131,7 @@ const BEAT_AFTER_MS = 500;
 const LONGEST_BEAT_MS = 30_000;
 
 /** P15: how P1's calls fare while a beat hands over 10 000 events that were queued. */
-const measureBeat = async ({ rounds, say }: BenchOptions): Promise<Figure[]> => {
+async function measureBeat({ rounds, say }: BenchOptions): Promise<Figure[]> {
   const seen: { idle: number; during: number; worst: number; beatMs: number; pause: number }[] = [];
   for (let round = 1; round <= rounds; round++) {
     say(`P15: ${EVENTS} events, round ${round} of ${rounds}`);
@@ -166,10 +167,10 @@ const measureBeat = async ({ rounds, say }: BenchOptions): Promise<Figure[]> => 
       note: `longest pause of a collection: ${list(seen, ({ pause }) => pause)} ms`,
     }),
   ];
-};
+}
 
 /** How long the beat took; throws unless every event was handled. */
-const untilHandled = async ({ ask }: Preloaded): Promise<number> => {
+async function untilHandled({ ask }: Preloaded): Promise<number> {
   const end = performance.now() + LONGEST_BEAT_MS;
   for (;;) {
     const { queued, dead, beatMs, handed } = await ask<EventsLeft>("events");
@@ -181,17 +182,19 @@ const untilHandled = async ({ ask }: Preloaded): Promise<number> => {
     if (performance.now() > end) throw new Error(`${queued} events wait after ${LONGEST_BEAT_MS} ms`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-};
+}
 
 const HUNDRED_THOUSAND: Full = { where: "in memory", count: 100_000 };
 const MILLION: Full = { where: "on SQLite", count: 1_000_000, store: SQLITE };
 
-const gateOf = (gate: string, figure: string, measure: Gate["measure"]): Gate => ({
-  gate,
-  figure,
-  lack: whyNoLoad,
-  measure,
-});
+function gateOf(gate: string, figure: string, measure: Gate["measure"]): Gate {
+  return {
+    gate,
+    figure,
+    lack: whyNoLoad,
+    measure,
+  };
+}
 
 export const FULL_STORE_GATES: readonly Gate[] = [
   gateOf("P11", "event loop in memory", (options) => measureLoop(HUNDRED_THOUSAND, options)),

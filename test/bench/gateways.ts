@@ -27,17 +27,19 @@ export type ConfigWish = {
 };
 
 // Everything is on: the access line, the flight recorder with bodies, the metrics. Only the store's bound is wider, for full stores.
-const configOf = ({ agent, gateway, rpc, webhooks, limits, ...others }: ConfigWish) => ({
-  gateway: {
-    rest: { auth: { keys: [{ name: "bench", key: REST_KEY, scopes: ["chat", "admin"] }] } },
-    rpc: { auth: { tokens: [{ name: "bench", token: RPC_TOKEN, permissions: ["*"] }] }, ...rpc },
-    ...gateway,
-  },
-  agents: { main: { backend: "echo", ...agent } },
-  ...(webhooks && { webhooks: { token: WEBHOOK_TOKEN, ...webhooks } }),
-  limits: { storeBytes: "16GiB", ...limits },
-  ...others,
-});
+function configOf({ agent, gateway, rpc, webhooks, limits, ...others }: ConfigWish) {
+  return {
+    gateway: {
+      rest: { auth: { keys: [{ name: "bench", key: REST_KEY, scopes: ["chat", "admin"] }] } },
+      rpc: { auth: { tokens: [{ name: "bench", token: RPC_TOKEN, permissions: ["*"] }] }, ...rpc },
+      ...gateway,
+    },
+    agents: { main: { backend: "echo", ...agent } },
+    ...(webhooks && { webhooks: { token: WEBHOOK_TOKEN, ...webhooks } }),
+    limits: { storeBytes: "16GiB", ...limits },
+    ...others,
+  };
+}
 
 /** A file in the gateway's own folder. */
 export const SQLITE = { type: "sqlite", path: "gateway.db" };
@@ -51,22 +53,22 @@ export type Started = AsyncDisposable & {
 };
 
 /** A folder for a server's configuration and log, gone with it. */
-const makeFolder = (wish: ConfigWish) => {
+function makeFolder(wish: ConfigWish) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
   const config = join(folder, "gateway.json");
   writeFileSync(config, JSON.stringify(configOf(wish)));
   return { folder, config, log: openSync(join(folder, "log"), "w") };
-};
+}
 
 /** The flags that `npm start` hands to Node: the gateway is measured as it is started. */
 const SHIPPED_ARGS = manifest.scripts.start.match(/--[\w-]+=\S+/g) ?? [];
 
-const startServer = (
+function startServer(
   file: string,
   nodeArgs: readonly string[],
   args: readonly string[],
   { folder, log, channel }: { folder: string; log: number; channel: boolean },
-) => {
+) {
   const [command, all] = pinned(SERVER_CORE, process.execPath, [...SHIPPED_ARGS, ...nodeArgs, file, ...args]);
   const env = { ...process.env, LOG_LEVEL: "info", LOG_FORMAT: "json" };
   const child = startChild(command, all, {
@@ -79,7 +81,7 @@ const startServer = (
     rmSync(folder, { recursive: true, force: true });
   };
   return { child, pid: child.pid as number, [Symbol.asyncDispose]: dispose };
-};
+}
 
 export type GatewayWish = ConfigWish & {
   nodeArgs?: readonly string[];
@@ -91,7 +93,7 @@ export type GatewayWish = ConfigWish & {
 const TLS = { cert: resolve("test/config/tls/cert.pem"), key: resolve("test/config/tls/key.pem") };
 
 /** `node dist/main.js` with an echo agent and a port of its own. It may not answer yet. */
-export const startGateway = async (wish: GatewayWish = {}): Promise<Started> => {
+export async function startGateway(wish: GatewayWish = {}): Promise<Started> {
   const { nodeArgs = [], channel = false, tls = false, gateway, ...config } = wish;
   const file = await buildGateway();
   const port = await freePort();
@@ -101,10 +103,10 @@ export const startGateway = async (wish: GatewayWish = {}): Promise<Started> => 
   const started = startServer(file, nodeArgs, ["--config", place.config, "--port", String(port)], place);
   const tlsUrl = tls && { tlsUrl: `https://127.0.0.1:${tlsPort}` };
   return { url: `http://127.0.0.1:${port}`, ...tlsUrl, ...started };
-};
+}
 
 /** The gateway with a full store (servers/preloaded.ts); `ask` sends it a word and resolves with its answer. */
-export const startPreloaded = async (fill: { sessions: number; turns: number; events?: number; store?: object }) => {
+export async function startPreloaded(fill: { sessions: number; turns: number; events?: number; store?: object }) {
   const file = await buildServer("preloaded");
   const place = { ...makeFolder({ store: fill.store }), channel: true };
   const wish = { config: place.config, events: 0, ...fill };
@@ -117,10 +119,10 @@ export const startPreloaded = async (fill: { sessions: number; turns: number; ev
     return answer;
   };
   return { ...loaded, ...started, ask };
-};
+}
 
 /** Waits until a path answers 200. */
-export const untilAnswers = async (url: string, init: RequestInit = {}, withinMs = 60_000): Promise<void> => {
+export async function untilAnswers(url: string, init: RequestInit = {}, withinMs = 60_000): Promise<void> {
   const end = performance.now() + withinMs;
   for (;;) {
     const answer = await fetch(url, init).catch(() => undefined);
@@ -129,10 +131,10 @@ export const untilAnswers = async (url: string, init: RequestInit = {}, withinMs
     if (performance.now() > end) throw new Error(`${url} answered ${answer?.status ?? "nothing"} for ${withinMs} ms`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-};
+}
 
 /** The metrics of a gateway, summed over all labels but those given. */
-export const readMetrics = async (url: string): Promise<(start: string) => number> => {
+export async function readMetrics(url: string): Promise<(start: string) => number> {
   const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${RPC_TOKEN}` } });
   if (answer.status !== 200) throw new Error(`/metrics answered ${answer.status}`);
   const lines = (await answer.text()).split("\n");
@@ -140,16 +142,16 @@ export const readMetrics = async (url: string): Promise<(start: string) => numbe
     lines
       .filter((line) => line.startsWith(start))
       .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
-};
+}
 
 /** The servers that the gateway is compared with, each a file in servers/. */
 export type BareName = "bare-http" | "bare-https" | "bare-http2" | "bare-http2-any" | "bare-ws" | "bare-proxy";
 
-export const startBare = async (
+export async function startBare(
   name: BareName,
   nodeArgs: readonly string[] = [],
   own: readonly string[] = [],
-): Promise<Started> => {
+): Promise<Started> {
   const isTls = name === "bare-https";
   const files = isTls ? [TLS.cert, TLS.key] : own;
   const [command, args] = pinned(SERVER_CORE, process.execPath, [...nodeArgs, await buildServer(name), ...files]);
@@ -158,4 +160,4 @@ export const startBare = async (
   const dispose = () => stopChild(child);
   const url = `${isTls ? "https" : "http"}://127.0.0.1:${port}`;
   return { url, pid: child.pid as number, child, [Symbol.asyncDispose]: dispose };
-};
+}

@@ -18,13 +18,17 @@ export const BEATING: GatewayWish = {
   limits: { events: 10_000_000 },
 };
 
-const overTls = ({ url, tlsUrl = url, pid }: Started): Pick<Started, "url" | "pid"> => ({ url: tlsUrl, pid });
+function overTls({ url, tlsUrl = url, pid }: Started): Pick<Started, "url" | "pid"> {
+  return { url: tlsUrl, pid };
+}
 
-const message = (server: Started, seconds: number, seed: number) =>
-  runLoad({ ...overTls(server), call: messageCall(), sessions: SESSIONS, seconds, seed });
+function message(server: Started, seconds: number, seed: number) {
+  return runLoad({ ...overTls(server), call: messageCall(), sessions: SESSIONS, seconds, seed });
+}
 
-const wake = ({ url, pid }: Started, seconds: number, seed: number) =>
-  runLoad({ url, pid, call: wakeCall(), sessions: 0, seconds, seed });
+function wake({ url, pid }: Started, seconds: number, seed: number) {
+  return runLoad({ url, pid, call: wakeCall(), sessions: 0, seconds, seed });
+}
 
 const P1 = {
   gate: "P1",

@@ -46,32 +46,34 @@ type LoadWish = {
 };
 
 /** Runs a load, and finds what it cost the server meanwhile. */
-export const withCost = async <Found extends { requests: number }>(
+export async function withCost<Found extends { requests: number }>(
   pid: number,
   run: () => Promise<Found>,
-): Promise<Found & Cost> => {
+): Promise<Found & Cost> {
   const from = { cpu: cpuOf(pid), busy: busyOf(SERVER_CORE), at: performance.now() };
   const found = await run();
   const cpu = cpuOf(pid) - from.cpu;
   const busy = busyOf(SERVER_CORE) - from.busy;
   const elapsed = (performance.now() - from.at) * 1_000;
   return { ...found, cpu: cpu / found.requests, busy: cpu / elapsed, disturbed: Math.max(0, (busy - cpu) / elapsed) };
-};
+}
 
 export const CONNECTIONS = 50;
 
 /** Throws unless a load would stay on this machine. */
-export const requireOwnMachine = (url: string): URL => {
+export function requireOwnMachine(url: string): URL {
   const place = new URL(url);
   if (place.hostname !== "127.0.0.1") throw new Error(`loads go to 127.0.0.1 only, not to ${url}`);
   return place;
-};
+}
 
 /** Runs wrk for `seconds` against a server on this machine. */
-export const runLoad = (wish: LoadWish): Promise<Load> => withCost(wish.pid, () => runWrk(wish));
+export function runLoad(wish: LoadWish): Promise<Load> {
+  return withCost(wish.pid, () => runWrk(wish));
+}
 
 /** The same for one of several loads at once: what each of them costs the server cannot be told. */
-export const runWrk = async (wish: Omit<LoadWish, "pid">): Promise<Report> => {
+export async function runWrk(wish: Omit<LoadWish, "pid">): Promise<Report> {
   const { url, call, seconds, sessions, seed, connections = CONNECTIONS, restMs } = wish;
   const { host } = requireOwnMachine(url);
   const options = [
@@ -90,10 +92,10 @@ export const runWrk = async (wish: Omit<LoadWish, "pid">): Promise<Report> => {
   const [command, args] = pinned(CLIENT_CORE, "wrk", [...options, url, "--", ...script]);
   const timeoutMs = (seconds + 30) * 1_000;
   return parseReport(await runProgram(command, args, { timeoutMs }));
-};
+}
 
 /** The line of JSON that load.lua writes below wrk's own words. */
-const parseReport = (out: string): Report => {
+function parseReport(out: string): Report {
   const line = out.split("\n").find((words) => words.startsWith("{"));
   if (line === undefined) throw new Error(`wrk reported nothing: ${out.slice(0, 500)}`);
   const { requests, micros, refused, broken, p50, p99, max } = JSON.parse(line) as Record<string, number>;
@@ -103,13 +105,13 @@ const parseReport = (out: string): Report => {
   }
   const { micros: _, ...report } = all as Report & { micros: number };
   return { ...report, rate: ((all.requests as number) / (all.micros as number)) * 1e6 };
-};
+}
 
 /** Throws when a load does not count: something was refused, or did not come back. */
-export const requireClean = (load: Pick<Report, "requests" | "refused" | "broken">, what: string): void => {
+export function requireClean(load: Pick<Report, "requests" | "refused" | "broken">, what: string): void {
   if (load.refused + load.broken > 0)
     throw new Error(`${what}: ${load.refused} of ${load.requests} requests were refused, ${load.broken} broke`);
-};
+}
 
 const KEPT_BUSY = 0.85;
 
@@ -117,13 +119,13 @@ const KEPT_BUSY = 0.85;
  * A ratio as it is, but not judged when what it is compared with was not kept busy: then the client, or others on its core, set that rate,
  * and the ratio flatters.
  */
-export const unlessIdle = (figure: Figure, compared: readonly Pick<Cost, "busy">[]): Figure => {
+export function unlessIdle(figure: Figure, compared: readonly Pick<Cost, "busy">[]): Figure {
   const busy = median(compared.map((load) => load.busy));
   if (busy >= KEPT_BUSY) return figure;
   const { held: _, ...row } = figure;
   const why = `not judged: what it is compared with was only ${Math.round(busy * 100)} % busy, as others used the client's core`;
   return { ...row, note: row.note === undefined ? why : `${why}; ${row.note}` };
-};
+}
 
 type StreamLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cost;
 
@@ -138,7 +140,7 @@ type StreamWish = {
 };
 
 /** Runs h2load for `seconds` against a server on this machine: HTTP/2 by prior knowledge, or over TLS by ALPN. */
-export const runStreams = async ({ url, pid, call, seconds, ...wish }: StreamWish): Promise<StreamLoad> => {
+export async function runStreams({ url, pid, call, seconds, ...wish }: StreamWish): Promise<StreamLoad> {
   requireOwnMachine(url);
   const folder = mkdtempSync(join(tmpdir(), "gateway-h2load-"));
   try {
@@ -154,10 +156,10 @@ export const runStreams = async ({ url, pid, call, seconds, ...wish }: StreamWis
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-};
+}
 
 /** h2load's words: `requests: 5 total, …, 5 done, 5 succeeded, 0 failed, 0 errored, 0 timeout`, and of statuses the same way. */
-const parseStreams = (out: string): Omit<StreamLoad, keyof Cost> => {
+function parseStreams(out: string): Omit<StreamLoad, keyof Cost> {
   const line = (start: string) => out.split("\n").find((words) => words.startsWith(start));
   const [finished, requests, statuses] = [line("finished in "), line("requests: "), line("status codes: ")];
   if (!finished || !requests || !statuses) throw new Error(`h2load reported nothing: ${out.slice(0, 500)}`);
@@ -175,4 +177,4 @@ const parseStreams = (out: string): Omit<StreamLoad, keyof Cost> => {
     refused: count(statuses, "3xx") + count(statuses, "4xx") + count(statuses, "5xx"),
     broken: count(requests, "errored") + count(requests, "timeout"),
   };
-};
+}

@@ -5,14 +5,14 @@ import { availableParallelism, cpus } from "node:os";
 export const SERVER_CORE = 0;
 export const CLIENT_CORE = 1;
 
-const runs = (command: string, ...args: string[]): boolean => {
+function runs(command: string, ...args: string[]): boolean {
   try {
     execFileSync(command, args, { stdio: "ignore" });
     return true;
   } catch (error) {
     return (error as { code?: string }).code !== "ENOENT"; // wrk --version ends with 1
   }
-};
+}
 
 /** The tools of this machine; the table gives each lack as a reason. */
 export const machine = {
@@ -26,39 +26,43 @@ export const machine = {
 };
 
 /** Why rates cannot be measured here; undefined when they can. */
-export const whyNoLoad = (): string | undefined => {
+export function whyNoLoad(): string | undefined {
   if (!machine.hasWrk) return "wrk is not installed (Debian: apt-get install wrk)";
   return whyNoCores();
-};
+}
 
 /** Why HTTP/2 cannot be measured here; undefined when it can. */
-export const whyNoStreams = (): string | undefined =>
-  machine.hasH2load ? undefined : "h2load is not installed (Debian: apt-get install nghttp2-client)";
+export function whyNoStreams(): string | undefined {
+  return machine.hasH2load ? undefined : "h2load is not installed (Debian: apt-get install nghttp2-client)";
+}
 
 /** Why not even a client of our own can be measured with here; undefined when it can. */
-export const whyNoCores = (): string | undefined => {
+export function whyNoCores(): string | undefined {
   if (machine.cores < 2) return "the machine has one core, which server and client would share";
   if (!machine.canPin) return "taskset is not installed (Debian: apt-get install util-linux)";
   return undefined;
-};
+}
 
 /** A command bound to one core, where that can be done. */
-export const pinned = (core: number, command: string, args: readonly string[]): [string, string[]] =>
-  machine.canPin ? ["taskset", ["-c", String(core), command, ...args]] : [command, [...args]];
+export function pinned(core: number, command: string, args: readonly string[]): [string, string[]] {
+  return machine.canPin ? ["taskset", ["-c", String(core), command, ...args]] : [command, [...args]];
+}
 
 /** This process and what it starts from now on stay on the client's core. */
-export const pinSelf = (): void => {
+export function pinSelf(): void {
   if (machine.canPin)
     execFileSync("taskset", ["-a", "-cp", String(CLIENT_CORE), String(process.pid)], { stdio: "ignore" });
-};
+}
 
 const TICK_US = 10_000; // USER_HZ is 100 on every Linux that Node runs on
 
 /** CPU time of a process so far, in microseconds. */
-export const cpuOf = (pid: number): number => timeOf(ownTicks(ticksOf(pid)));
+export function cpuOf(pid: number): number {
+  return timeOf(ownTicks(ticksOf(pid)));
+}
 
 /** The same with that of its processes which have ended, or which end while they are looked at. */
-export const cpuOfAll = (parent: number, children: readonly number[]): number => {
+export function cpuOfAll(parent: number, children: readonly number[]): number {
   const all = ticksOf(parent);
   for (const child of children) {
     try {
@@ -68,29 +72,33 @@ export const cpuOfAll = (parent: number, children: readonly number[]): number =>
     }
   }
   return timeOf(all);
-};
+}
 
-const timeOf = (ticks: readonly number[]): number => ticks.reduce((sum, some) => sum + some, 0) * TICK_US;
+function timeOf(ticks: readonly number[]): number {
+  return ticks.reduce((sum, some) => sum + some, 0) * TICK_US;
+}
 
-const ownTicks = (ticks: readonly number[]): readonly number[] => ticks.slice(0, 2);
+function ownTicks(ticks: readonly number[]): readonly number[] {
+  return ticks.slice(0, 2);
+}
 
 /** Its own in user and system mode, and the same of those of its processes that have ended. */
-const ticksOf = (pid: number): number[] => {
+function ticksOf(pid: number): number[] {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   // Counted from after the name, which may hold anything.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return fields.slice(11, 15).map(Number);
-};
+}
 
 /** Time that a core has been busy so far, whoever kept it so, in microseconds. */
-export const busyOf = (core: number): number => {
+export function busyOf(core: number): number {
   const line = readFileSync("/proc/stat", "utf8").match(new RegExp(`^cpu${core} (.*)$`, "m"))?.[1] ?? "";
   const [user, nice, system, , , irq, softirq, steal] = line.split(" ").map(Number) as number[];
   return ((user ?? 0) + (nice ?? 0) + (system ?? 0) + (irq ?? 0) + (softirq ?? 0) + (steal ?? 0)) * TICK_US;
-};
+}
 
 /** Resident memory of a process, in bytes. */
-export const rssOf = (pid: number): number => {
+export function rssOf(pid: number): number {
   const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kib) * 1024;
-};
+}

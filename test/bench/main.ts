@@ -34,7 +34,7 @@ const GATES: readonly Gate[] = [
   ...SOAK_GATES,
 ];
 
-const run = async (options: BenchOptions): Promise<boolean> => {
+async function run(options: BenchOptions): Promise<boolean> {
   const { only, json, short, seconds, rounds, say } = options;
   const known = new Set(GATES.map(({ gate }) => gate));
   const unknown = [...(only ?? [])].filter((gate) => !known.has(gate));
@@ -65,9 +65,11 @@ const run = async (options: BenchOptions): Promise<boolean> => {
   );
   if (short) process.stdout.write("A short run: a look, not to be quoted.\n");
   return !failed && figures.every(({ held }) => held !== false);
-};
+}
 
-const say = (words: string) => process.stderr.write(`${words}\n`);
+function say(words: string) {
+  return process.stderr.write(`${words}\n`);
+}
 try {
   const options = readOptions(process.argv.slice(2), say);
   if (options === "help") process.stdout.write(HELP);

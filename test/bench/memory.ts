@@ -20,23 +20,23 @@ const TURNS_PER_SESSION = 500;
 /** Opens one connection; resolves when the server has all of it. */
 type Open = (server: Started) => Promise<Pick<Socket, "destroyed">>;
 
-const openAll = async (count: number, server: Started, open: Open) => {
+async function openAll(count: number, server: Started, open: Open) {
   const opened: Pick<Socket, "destroyed">[] = [];
   while (opened.length < count) {
     const some = Array.from({ length: Math.min(AT_ONCE, count - opened.length) }, () => open(server));
     opened.push(...(await Promise.all(some)));
   }
   return opened;
-};
+}
 
-const heapOf = async ({ child }: Started): Promise<number> => {
+async function heapOf({ child }: Started): Promise<number> {
   const heap = nextMessage<number>(child);
   child.send("weigh");
   return await heap;
-};
+}
 
 /** Weighs each of `count` open and silent connections. */
-const weighIdle = async (count: number, wish: GatewayWish, open: Open): Promise<number> => {
+async function weighIdle(count: number, wish: GatewayWish, open: Open): Promise<number> {
   const nodeArgs = ["--expose-gc", "--import", `./${await buildServer("report-memory")}`];
   await using server = await startGateway({ ...wish, channel: true, nodeArgs });
   await untilAnswers(`${server.url}/readyz`);
@@ -47,7 +47,7 @@ const weighIdle = async (count: number, wish: GatewayWish, open: Open): Promise<
   const closed = opened.filter(({ destroyed }) => destroyed).length;
   if (closed > 0) throw new Error(`${closed} of the connections that were to be weighed were closed`);
   return heap / count;
-};
+}
 
 /** Opens a stream whose turn will be silent; resolves with its first event. */
 const openStream: Open = ({ url }) =>
@@ -69,7 +69,7 @@ const openIdleSocket: Open = async ({ url }) => {
   return socket.on("error", () => {});
 };
 
-const measureIdle = async ({ rounds, short, say }: BenchOptions): Promise<Figure[]> => {
+async function measureIdle({ rounds, short, say }: BenchOptions): Promise<Figure[]> {
   const streams = short ? 500 : 2_000;
   const sockets = short ? 1_000 : 5_000;
   const silent = { agent: { concurrency: 10_000, deadline: "2h", echo: { delayMs: HOUR_MS } } };
@@ -89,10 +89,10 @@ const measureIdle = async ({ rounds, short, say }: BenchOptions): Promise<Figure
     }),
     measure(perSocket, { ...row, figure: "idle WebSocket", bound: { atMost: 10 * 1024 } }),
   ];
-};
+}
 
 /** Weighs a message of 100 bytes with its turn, and a session beside its turns. */
-const measureStore = async ({ short, say }: BenchOptions): Promise<Figure[]> => {
+async function measureStore({ short, say }: BenchOptions): Promise<Figure[]> {
   const turns = short ? 50_000 : 500_000;
   const sessions = short ? 20_000 : 200_000;
   const file = await buildServer("store-weight");
@@ -121,7 +121,7 @@ const measureStore = async ({ short, say }: BenchOptions): Promise<Figure[]> => 
       note: `of sessions of one turn; ${counted(wide)}`,
     }),
   ];
-};
+}
 
 export const MEMORY_GATES: readonly Gate[] = [
   { gate: "P10", figure: "messages and sessions", measure: measureStore },

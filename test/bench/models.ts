@@ -24,24 +24,28 @@ const CONCURRENCY = 4_096;
 const gateway = { openai: { enabled: true } };
 
 /** A model, and an agent's service, that stand in for what the gateway would ask (servers/stand-in.ts), on the client's core. */
-export const startStandIn = async (wish: StandInWish): Promise<Started> => {
+export async function startStandIn(wish: StandInWish): Promise<Started> {
   const { child, said } = await startOnClientCore<{ port: number }>(await buildServer("stand-in"), wish);
   const dispose = () => stopChild(child);
   return { url: `http://127.0.0.1:${said.port}`, pid: child.pid as number, child, [Symbol.asyncDispose]: dispose };
-};
+}
 
 /** A gateway whose agent is a model. */
-export const modelAt = (url: string): GatewayWish => ({
-  gateway,
-  providers: { local: { type: "openai-compatible", baseUrl: `${url}/v1` } },
-  agent: { backend: "model", models: { one: { provider: "local", model: "stand-in" } }, concurrency: CONCURRENCY },
-});
+export function modelAt(url: string): GatewayWish {
+  return {
+    gateway,
+    providers: { local: { type: "openai-compatible", baseUrl: `${url}/v1` } },
+    agent: { backend: "model", models: { one: { provider: "local", model: "stand-in" } }, concurrency: CONCURRENCY },
+  };
+}
 
 /** A gateway whose agent is a web service that keeps its conversations itself. */
-const serviceAt = (url: string): GatewayWish => ({
-  gateway,
-  agent: { backend: "http", http: { url: `${url}/turns`, history: false }, concurrency: CONCURRENCY },
-});
+function serviceAt(url: string): GatewayWish {
+  return {
+    gateway,
+    agent: { backend: "http", http: { url: `${url}/turns`, history: false }, concurrency: CONCURRENCY },
+  };
+}
 
 /** A turn by the door for OpenAI's clients: what a proxy is asked, too. */
 const DOOR_CALL: Call = {
@@ -51,11 +55,13 @@ const DOOR_CALL: Call = {
 };
 
 /** The same asked of the model itself, or of a proxy before it; the gateway asks for a stream. */
-const completionCall = (stream: boolean, headers: Readonly<Record<string, string>> = {}): Call => ({
-  path: "/v1/chat/completions",
-  headers: { ...JSON_TYPE, ...headers },
-  body: JSON.stringify({ model: "stand-in", messages: [{ role: "user", content: MESSAGE }], stream }),
-});
+function completionCall(stream: boolean, headers: Readonly<Record<string, string>> = {}): Call {
+  return {
+    path: "/v1/chat/completions",
+    headers: { ...JSON_TYPE, ...headers },
+    body: JSON.stringify({ model: "stand-in", messages: [{ role: "user", content: MESSAGE }], stream }),
+  };
+}
 
 /** The same asked of an agent's service. */
 const SERVICE_CALL: Call = {
@@ -68,7 +74,7 @@ const PACKAGE = "node_modules/@portkey-ai/gateway/build/start-server.js";
 const whyNoPortkey = "Portkey is not installed (--portkey DIR)";
 
 /** Portkey's gateway from a folder where it is installed, and the call that it hands on to `model`. Nothing here needs it but a comparison. */
-const startPortkey = async (folder = ".", model: string): Promise<(Started & { call: Call }) | undefined> => {
+async function startPortkey(folder = ".", model: string): Promise<(Started & { call: Call }) | undefined> {
   const file = join(folder, PACKAGE);
   if (!existsSync(file)) return undefined;
   const port = await freePort();
@@ -84,26 +90,27 @@ const startPortkey = async (folder = ".", model: string): Promise<(Started & { c
   };
   const call = completionCall(false, headers);
   return { url, pid: child.pid as number, child, call, [Symbol.asyncDispose]: () => stopChild(child) };
-};
+}
 
-const load = ({ url, pid }: Started, call: Call, seconds: number, connections?: number) =>
-  runLoad({ url, pid, call, sessions: 0, seed: 1, seconds, ...(connections && { connections }) });
+function load({ url, pid }: Started, call: Call, seconds: number, connections?: number) {
+  return runLoad({ url, pid, call, sessions: 0, seed: 1, seconds, ...(connections && { connections }) });
+}
 
 /** A load that counts, after one that warms up. */
-const warmLoad = async (
+async function warmLoad(
   server: Started,
   call: Call,
   seconds: number,
   connections?: number,
-): Promise<Compared & Report> => {
+): Promise<Compared & Report> {
   requireClean(await load(server, call, WARM_UP_S, connections), server.url);
   const found = await load(server, call, seconds, connections);
   requireClean(found, server.url);
   return found;
-};
+}
 
 /** P7: a turn whose model answers at once, less the same asked of the model itself; and what others add in the same rounds. */
-const measureAdded = async ({ rounds, seconds, say, ...options }: BenchOptions): Promise<Figure[]> => {
+async function measureAdded({ rounds, seconds, say, ...options }: BenchOptions): Promise<Figure[]> {
   const none = (): Report[] => [];
   const times = { direct: none(), gateway: none(), proxy: none(), portkey: none() };
   await using model = await startStandIn({ pieces: PIECES });
@@ -134,13 +141,13 @@ const measureAdded = async ({ rounds, seconds, say, ...options }: BenchOptions):
     });
   };
   return [figure("p50", 0.7), figure("p99", 1)];
-};
+}
 
 /**
  * P8: turns that are answered elsewhere. The gate against a bare proxy is held to an agent's service, where both ask the same: a POST, answered
  * by one document of JSON. The gate against Portkey is held to models, as it knows nothing else.
  */
-const measureProxied = async ({ rounds, seconds, say, ...options }: BenchOptions): Promise<Figure[]> => {
+async function measureProxied({ rounds, seconds, say, ...options }: BenchOptions): Promise<Figure[]> {
   const names = { service: "proxied turns of an agent's service, 50 connections", model: "proxied turns of a model" };
   await using upstream = await startStandIn({ pieces: PIECES });
   await using proxy = await startBare("bare-proxy", [], [upstream.url]);
@@ -169,7 +176,7 @@ const measureProxied = async ({ rounds, seconds, say, ...options }: BenchOptions
       ? compare(rates(of.model), rates(of.portkey), { ...row, bound: { atLeast: 3, what: "x Portkey" } })
       : unmeasured("P8", row.figure, whyNoPortkey),
   ];
-};
+}
 
 export const MODEL_GATES: readonly Gate[] = [
   { gate: "P7", figure: "added to a model that answers at once", lack: whyNoLoad, measure: measureAdded },

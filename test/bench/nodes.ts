@@ -145,20 +145,21 @@ class Nodes implements AsyncDisposable {
   }
 }
 
-const sumOf = <One>(all: readonly One[], pick: (one: One) => number): number =>
-  all.reduce((sum, one) => sum + pick(one), 0);
+function sumOf<One>(all: readonly One[], pick: (one: One) => number): number {
+  return all.reduce((sum, one) => sum + pick(one), 0);
+}
 
 /** All processes of the server so far. */
-const cpuOfServer = async (server: PostgresServer): Promise<number> => {
+async function cpuOfServer(server: PostgresServer): Promise<number> {
   const [parent, ...children] = await server.pids();
   return cpuOfAll(parent as number, children);
-};
+}
 
 /** Slices of a load in a round: the shorter they are, the less has changed on the machine between those that are compared. */
 const SLICES = 4;
 
 /** P17: wakes that one gateway and three take in, each on a PostgreSQL of its own. */
-const measureNodes = async ({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> => {
+async function measureNodes({ rounds, seconds, short, say }: BenchOptions): Promise<Figure[]> {
   say("P17: warming up");
   await using one = await Nodes.start(1);
   await using many = await Nodes.start(MANY);
@@ -202,7 +203,7 @@ const measureNodes = async ({ rounds, seconds, short, say }: BenchOptions): Prom
       note: noteOf(found.many),
     }),
   ];
-};
+}
 
 export const NODE_GATES: readonly Gate[] = [
   { gate: "P17", figure: "wakes on PostgreSQL", lack: whyNoLoad, measure: measureNodes },

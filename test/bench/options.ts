@@ -34,7 +34,7 @@ Ends with 1 when a gate is not held, with 2 when it could not begin.
 
 const DEFAULT_JSON = "bench-results/latest.json";
 
-export const readOptions = (args: readonly string[], say: (words: string) => void): BenchOptions | "help" => {
+export function readOptions(args: readonly string[], say: (words: string) => void): BenchOptions | "help" {
   const text = { type: "string" } as const;
   const flag = { type: "boolean", default: false } as const;
   const options = {
@@ -60,12 +60,12 @@ export const readOptions = (args: readonly string[], say: (words: string) => voi
     portkey: values.portkey,
     say,
   };
-};
+}
 
 /** Bounded: what this starts has to end by itself. */
-const whole = (name: string, value: string | undefined): number | undefined => {
+function whole(name: string, value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   const number = Number(value);
   if (!Number.isInteger(number) || number < 1 || number > 60) throw new Error(`--${name} ${value}: give 1 to 60`);
   return number;
-};
+}

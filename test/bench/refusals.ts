@@ -21,10 +21,12 @@ const FROM_MANY = { "x-forwarded-for": "{address}", "x-forwarded-proto": "https"
 /** A token that nobody has, another each time. */
 const WRONG_TOKEN = { authorization: "Bearer wrong-token-{guess}" };
 
-const withHeaders = (call: Call, headers: Readonly<Record<string, string>>): Call => ({
-  ...call,
-  headers: { ...call.headers, ...headers },
-});
+function withHeaders(call: Call, headers: Readonly<Record<string, string>>): Call {
+  return {
+    ...call,
+    headers: { ...call.headers, ...headers },
+  };
+}
 
 /** A call that is refused, and in which way it is told so; `error` is its name in the metrics. */
 type Refusal = {
@@ -47,7 +49,7 @@ type Refusals = {
 };
 
 /** Refused requests beside accepted ones; all with the same headers and from the same changing addresses. */
-const compareRefusals = async (wish: Refusals, options: BenchOptions): Promise<Figure[]> => {
+async function compareRefusals(wish: Refusals, options: BenchOptions): Promise<Figure[]> {
   const { surface, refusals, gateway } = wish;
   const { rounds, seconds, say } = options;
   const accepted: { kept: Load[]; own: Load[] } = { kept: [], own: [] };
@@ -67,20 +69,20 @@ const compareRefusals = async (wish: Refusals, options: BenchOptions): Promise<F
     const row = { gate: "P14", figure, bound: { atLeast: 0.9, what: "x accepted" }, note, beside: "accepted" };
     return figureOf(refused[n] as Load[], compared, row);
   });
-};
+}
 
-const startReady = async (wish: GatewayWish): Promise<Started> => {
+async function startReady(wish: GatewayWish): Promise<Started> {
   const gateway = await startGateway(wish);
   await untilAnswers(`${gateway.url}/readyz`);
   return gateway;
-};
+}
 
 /** On a gateway of its own, as what it holds grows. */
-const measureAccepted = async (
+async function measureAccepted(
   { accepted, work, gateway: how }: Refusals,
   headers: Readonly<Record<string, string>>,
   seconds: number,
-): Promise<Load> => {
+): Promise<Load> {
   await using gateway = await startReady(how);
   const load = { url: gateway.url, pid: gateway.pid, call: withHeaders(accepted, headers), sessions: SESSIONS };
   await runLoad({ ...load, seconds: WARM_UP_S, seed: 1 });
@@ -89,14 +91,14 @@ const measureAccepted = async (
   requireClean(run, "P14");
   await work.requireEnded(gateway.url, before + run.requests);
   return run;
-};
+}
 
 /** Throws unless each request of the run was refused for the reason that is measured. */
-const measureRefusal = async (
+async function measureRefusal(
   { url, pid }: Started,
   { call, error, figure, endsConnection }: Refusal,
   { surface, seconds, seed }: { surface: string; seconds: number; seed: number },
-): Promise<Load> => {
+): Promise<Load> {
   const count = async () => (await readMetrics(url))(`gateway_errors_total{surface="${surface}",error="${error}"}`);
   const headers = { ...FROM_MANY, ...(endsConnection && ON_ITS_OWN) };
   const load = { url, pid, call: withHeaders(call, headers), sessions: SESSIONS };
@@ -108,34 +110,36 @@ const measureRefusal = async (
   if (refusals < run.requests)
     throw new Error(`${figure}: of ${run.requests} only ${refusals} were refused as ${error}`);
   return run;
-};
+}
 
 // A body that is announced as larger is refused by its length: a low one keeps the transfer of the body out of the figure.
 const BODY_LIMIT = 4 * 1024;
 const ONCE_A_DAY = { rateLimit: { maxRequests: 1, windowMs: DAY_MS } };
 
 /** The ways in which a call is refused by the gateway that accepts it. */
-const usualRefusals = (call: Call): Refusal[] => [
-  {
-    figure: `401, ${call.path} with a wrong token`,
-    call: { ...call, headers: { ...call.headers, ...WRONG_TOKEN } },
-    error: "unauthenticated",
-    note: "each a token of its own, and 20 from each address, as a trusted proxy reports it: below the guessing threshold",
-  },
-  {
-    figure: `404, a path below ${call.path}`,
-    call: { ...call, path: `${call.path}/nothing` },
-    error: "not-found",
-    note: "with the same body",
-  },
-  {
-    figure: `413, ${call.path} with a body that is too large`,
-    call: { ...call, body: call.body.padEnd(2 * BODY_LIMIT) },
-    error: "too-large",
-    note: "8 KiB with a limit of 4; ends its connection, so beside accepted ones with a connection each",
-    endsConnection: true,
-  },
-];
+function usualRefusals(call: Call): Refusal[] {
+  return [
+    {
+      figure: `401, ${call.path} with a wrong token`,
+      call: { ...call, headers: { ...call.headers, ...WRONG_TOKEN } },
+      error: "unauthenticated",
+      note: "each a token of its own, and 20 from each address, as a trusted proxy reports it: below the guessing threshold",
+    },
+    {
+      figure: `404, a path below ${call.path}`,
+      call: { ...call, path: `${call.path}/nothing` },
+      error: "not-found",
+      note: "with the same body",
+    },
+    {
+      figure: `413, ${call.path} with a body that is too large`,
+      call: { ...call, body: call.body.padEnd(2 * BODY_LIMIT) },
+      error: "too-large",
+      note: "8 KiB with a limit of 4; ends its connection, so beside accepted ones with a connection each",
+      endsConnection: true,
+    },
+  ];
+}
 
 const RPC_GATEWAY = { ...BEHIND_PROXY, limits: { rpcBody: BODY_LIMIT } };
 const MESSAGE = messageCall();

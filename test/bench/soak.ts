@@ -36,7 +36,7 @@ type Sample = { atMs: number; value: number };
 const MINUTE_MS = 60_000;
 
 /** By how much a minute the values grow: the straight line that is nearest to them (least squares). */
-const slopeOf = (samples: readonly Sample[]): number => {
+function slopeOf(samples: readonly Sample[]): number {
   if (samples.length < 2) throw new Error("a slope needs two values");
   const mean = (pick: (sample: Sample) => number) => samples.reduce((sum, of) => sum + pick(of), 0) / samples.length;
   const [at, value] = [mean(({ atMs }) => atMs), mean((sample) => sample.value)];
@@ -44,14 +44,10 @@ const slopeOf = (samples: readonly Sample[]): number => {
   const spread = mean(({ atMs }) => (atMs - at) ** 2);
   if (spread === 0) throw new Error("a slope needs two times");
   return (both / spread) * MINUTE_MS;
-};
+}
 
 /** P16: whether memory grows under half the load that the gateway can take, once what it keeps goes as fast as it comes. */
-const measureSoak = async (
-  where: string,
-  store: object | undefined,
-  { short, say }: BenchOptions,
-): Promise<Figure[]> => {
+async function measureSoak(where: string, store: object | undefined, { short, say }: BenchOptions): Promise<Figure[]> {
   const plan = short ? LOOK : REAL;
   const kept = `${plan.keptSeconds}s`;
   const sessions = { retention: kept, webhookRetention: kept, eventRetention: kept };
@@ -62,17 +58,17 @@ const measureSoak = async (
   say(`P16: ${plan.seconds} s at half of that`);
   const name = `memory at half load, with a retention of ${kept} ${where}`;
   return [figureOf(name, plan, await soak(how, plan, full))];
-};
+}
 
-const fullRate = async (how: GatewayWish, call: Call): Promise<number> => {
+async function fullRate(how: GatewayWish, call: Call): Promise<number> {
   await using gateway = await startGateway(how);
   await untilAnswers(`${gateway.url}/readyz`);
   const load = { url: gateway.url, pid: gateway.pid, call, sessions: SESSIONS };
   await runLoad({ ...load, seconds: 1, seed: 1 });
   return (await runLoad({ ...load, seconds: FULL_S, seed: 2 })).rate;
-};
+}
 
-const soak = async (how: GatewayWish, { seconds }: Plan, full: readonly number[]): Promise<Soaked> => {
+async function soak(how: GatewayWish, { seconds }: Plan, full: readonly number[]): Promise<Soaked> {
   await using gateway = await startGateway(how);
   const { url, pid } = gateway;
   await untilAnswers(`${url}/readyz`);
@@ -96,10 +92,10 @@ const soak = async (how: GatewayWish, { seconds }: Plan, full: readonly number[]
   const [messages, turns] = reports as [Report, Report, Report];
   await requireEnded(url, messages.requests + turns.requests);
   return { loads: reports.map(({ rate }, n) => ({ rate, full: full[n] as number })), cost, looks };
-};
+}
 
 /** Samples of the process and its store, second by second. */
-const lookEvery = async ({ url, pid }: Started, signal: AbortSignal): Promise<Look[]> => {
+async function lookEvery({ url, pid }: Started, signal: AbortSignal): Promise<Look[]> {
   const looks: Look[] = [];
   while (!signal.aborted) {
     const atMs = performance.now();
@@ -109,9 +105,9 @@ const lookEvery = async ({ url, pid }: Started, signal: AbortSignal): Promise<Lo
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
   }
   return looks;
-};
+}
 
-const figureOf = (figure: string, { seconds, fromSeconds }: Plan, { loads, cost, looks }: Soaked): Figure => {
+function figureOf(figure: string, { seconds, fromSeconds }: Plan, { loads, cost, looks }: Soaked): Figure {
   const began = looks[0]?.atMs ?? 0;
   const late = looks.filter(({ atMs }) => atMs - began >= fromSeconds * 1_000);
   const slope = (name: keyof Look) => slopeOf(late.map((look) => ({ atMs: look.atMs, value: look[name] })));
@@ -134,10 +130,11 @@ const figureOf = (figure: string, { seconds, fromSeconds }: Plan, { loads, cost,
     ...(isJudged && { bound: { atMost: 1 } }),
     note: words.join("; "),
   });
-};
+}
 
-const whyNoSoak = ({ short, only }: BenchOptions): string | undefined =>
-  whyNoLoad() ?? (short || only ? undefined : "it takes 11 minutes: npm run bench -- --only P16,P16-SQLITE");
+function whyNoSoak({ short, only }: BenchOptions): string | undefined {
+  return whyNoLoad() ?? (short || only ? undefined : "it takes 11 minutes: npm run bench -- --only P16,P16-SQLITE");
+}
 
 export const SOAK_GATES: readonly Gate[] = [
   {

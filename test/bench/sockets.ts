@@ -17,11 +17,11 @@ const CALL = statusCall();
 type SocketLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cost & { p50: number };
 
 /** Runs calls over WebSockets for `seconds` against a server on this machine, when it has warmed up the same way. */
-const runSockets = async (
+async function runSockets(
   { url, pid }: Pick<Started, "url" | "pid">,
   shape: Pick<SocketWish, "connections" | "inFlight">,
   seconds: number,
-): Promise<SocketLoad> => {
+): Promise<SocketLoad> {
   requireOwnMachine(url);
   const wish: SocketWish = { ...shape, url, token: RPC_TOKEN, text: CALL.body };
   const { child } = await startOnClientCore(await buildClient("socket-load"), wish);
@@ -37,10 +37,10 @@ const runSockets = async (
   } finally {
     await stopChild(child);
   }
-};
+}
 
 /** P5: calls over WebSockets, beside a bare `ws` server that parses and stringifies the same messages. */
-const measureSockets = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
+async function measureSockets({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   await using bare = await startBare("bare-ws");
   const found = {
     many: [] as SocketLoad[],
@@ -77,7 +77,7 @@ const measureSockets = async ({ rounds, seconds, say }: BenchOptions): Promise<F
       note: `bare ${median(p50(found.bareAlone)).toFixed(0)} us`,
     }),
   ];
-};
+}
 
 export const SOCKET_GATES: readonly Gate[] = [
   { gate: "P5", figure: "calls over WebSockets", lack: whyNoCores, measure: measureSockets },

@@ -6,5 +6,6 @@ export const FEW_PIECES = 10;
 export type StandInWish = { pieces: number; perSecond?: number };
 
 /** The pieces of a reply, all of one length. Each says which it is, and of which stream: one that is lost, out of order or another's is seen. */
-export const piecesOf = (stream = "0000", count: number): string[] =>
-  Array.from({ length: count }, (_, at) => `${stream}.${String(at).padStart(5, "0")} `);
+export function piecesOf(stream = "0000", count: number): string[] {
+  return Array.from({ length: count }, (_, at) => `${stream}.${String(at).padStart(5, "0")} `);
+}

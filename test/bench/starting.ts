@@ -15,7 +15,7 @@ const REST_AFTER_MS = 1_000;
 const MB = 1e6;
 
 /** P13: from the start of the process to its first answers, and what it weighs when it is warm and nothing is asked. */
-const measureStart = async ({ short, say }: BenchOptions): Promise<Figure[]> => {
+async function measureStart({ short, say }: BenchOptions): Promise<Figure[]> {
   const [rpc, rest, memory]: [number[], number[], number[]] = [[], [], []];
   say(`P13: ${short ? 3 : STARTS} starts`);
   for (let start = 0; start < (short ? 3 : STARTS); start++) {
@@ -35,10 +35,10 @@ const measureStart = async ({ short, say }: BenchOptions): Promise<Figure[]> => 
     measure(rest, { gate: "P13", figure: "start to first answer of REST", unit: "ms", bound: { atMost: 1_000 } }),
     measure(memory, { gate: "P13", figure: "idle memory after the warm-up, RSS", unit: "MB", bound: { atMost: 100 } }),
   ];
-};
+}
 
 /** How long the command line takes for what needs no gateway, beside Node with nothing to do. */
-const measureCommand = async ({ short, say }: BenchOptions): Promise<Figure[]> => {
+async function measureCommand({ short, say }: BenchOptions): Promise<Figure[]> {
   say("P13: the command line");
   const file = await buildGateway();
   const timed = async (...args: string[]): Promise<number> => {
@@ -53,16 +53,17 @@ const measureCommand = async ({ short, say }: BenchOptions): Promise<Figure[]> =
   }
   const figure = "agent-gateway --version";
   return [compare(ours, bare, { gate: "P13", figure, unit: "ms", bound: { atMost: 1.5 }, note: "beside node -e 0" })];
-};
+}
 
-const untilAnswered = (url: string, { path, headers, body }: Call): Promise<void> =>
-  untilAnswers(url + path, { method: "POST", headers, body });
+function untilAnswered(url: string, { path, headers, body }: Call): Promise<void> {
+  return untilAnswers(url + path, { method: "POST", headers, body });
+}
 
 const MINUTES_3 = 180_000;
 const FIGURE = "production install";
 
 /** P13: what somebody gets who installs the package, without development and optional dependencies. */
-const measureInstall = async ({ say }: BenchOptions): Promise<Figure[]> => {
+async function measureInstall({ say }: BenchOptions): Promise<Figure[]> {
   say("P13: packing and installing");
   const folder = mkdtempSync(join(tmpdir(), "gateway-install-"));
   try {
@@ -72,9 +73,9 @@ const measureInstall = async ({ say }: BenchOptions): Promise<Figure[]> => {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-};
+}
 
-const install = async (folder: string): Promise<Figure[]> => {
+async function install(folder: string): Promise<Figure[]> {
   // The build is fresh: `prepare` would only repeat it.
   await runProgram("npm", ["pack", "--ignore-scripts", "--pack-destination", folder], { timeoutMs: MINUTES_3 });
   const tarball = readdirSync(folder).find((name) => name.endsWith(".tgz"));
@@ -112,14 +113,14 @@ const install = async (folder: string): Promise<Figure[]> => {
     held: false,
     note: "the package has no dist/main.js in it: it cannot run",
   }));
-};
+}
 
 /** Bytes of a folder as files, whatever blocks the disk gives them. */
-const sizeOf = (path: string): number => {
+function sizeOf(path: string): number {
   const found = lstatSync(path);
   if (!found.isDirectory()) return found.size;
   return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
-};
+}
 
 export const START_GATES: readonly Gate[] = [
   { gate: "P13", figure: "start", measure: measureStart },

@@ -17,12 +17,12 @@ const ATTEMPTS = 10;
  * P14: how much of an unauthenticated body is read. It is sent in small parts, one after another, until the answer comes: the last part
  * before that is what was too much. An answer that is late makes this more, never less, so that the least of several is what holds.
  */
-const measureStranger = async ({ say }: BenchOptions): Promise<Figure[]> => {
+async function measureStranger({ say }: BenchOptions): Promise<Figure[]> {
   say("P14: bodies of strangers");
   return [await measureAt("/rpc"), await measureAt("/hooks/wake")];
-};
+}
 
-const measureAt = async (path: Path): Promise<Figure> => {
+async function measureAt(path: Path): Promise<Figure> {
   await using gateway = await startGateway({ webhooks: {} });
   await untilAnswers(`${gateway.url}/readyz`);
   const port = Number(new URL(gateway.url).port);
@@ -37,22 +37,25 @@ const measureAt = async (path: Path): Promise<Figure> => {
     bound: { atMost },
     note: `in parts of ${PART} bytes, the least of ${ATTEMPTS}`,
   });
-};
+}
 
-const headOf = (path: Path): string =>
-  [
+function headOf(path: Path): string {
+  return [
     `POST ${path} HTTP/1.1`,
     "Host: 127.0.0.1",
     "Authorization: Bearer wrong-token-of-a-stranger",
     "Content-Type: application/json",
     "Transfer-Encoding: chunked\r\n\r\n",
   ].join("\r\n");
+}
 
-const chunkOf = (bytes: number): string => `${bytes.toString(16)}\r\n${" ".repeat(bytes)}\r\n`;
+function chunkOf(bytes: number): string {
+  return `${bytes.toString(16)}\r\n${" ".repeat(bytes)}\r\n`;
+}
 
 /** Sends a body slowly; resolves with how much of it had gone when the answer came. */
-const trickle = (port: number, path: Path): Promise<number> =>
-  new Promise((resolve, reject) => {
+function trickle(port: number, path: Path): Promise<number> {
+  return new Promise((resolve, reject) => {
     let sent = 0;
     const socket = connect({ host: "127.0.0.1", port, noDelay: true }).on("error", reject);
     const timer = setInterval(() => {
@@ -68,5 +71,6 @@ const trickle = (port: number, path: Path): Promise<number> =>
       socket.destroy();
     });
   });
+}
 
 export const STRANGER_GATE: Gate = { gate: "P14", figure: "bodies of strangers", measure: measureStranger };

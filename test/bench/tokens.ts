@@ -47,11 +47,11 @@ const MODEL: Door = {
 };
 
 /** Reads streams from a server on this machine. What they cost it is told by the piece. A piece that is lost or out of order is an error. */
-const readStreams = async (
+async function readStreams(
   { url, pid }: Pick<Started, "url" | "pid">,
   door: Door,
   streams: Streams,
-): Promise<TokenLoad> => {
+): Promise<TokenLoad> {
   requireOwnMachine(url);
   const wish: TokenWish = { ...door, ...streams, url, isNamed: streams.perSecond !== undefined };
   const { child } = await startOnClientCore(await buildClient("token-streams"), wish);
@@ -69,10 +69,10 @@ const readStreams = async (
   } finally {
     await stopChild(child);
   }
-};
+}
 
 /** Reads from a gateway of its own, when it has warmed up with as much as V8 needs to compile what a stream goes through. */
-const readGateway = async (url: string, streams: Streams): Promise<TokenLoad> => {
+async function readGateway(url: string, streams: Streams): Promise<TokenLoad> {
   await using gateway = await startGateway(modelAt(url));
   await untilAnswers(`${gateway.url}/readyz`);
   if (streams === ALONE) await readStreams(gateway, GATEWAY, WARM_UP_ALONE);
@@ -82,10 +82,10 @@ const readGateway = async (url: string, streams: Streams): Promise<TokenLoad> =>
     await readStreams(gateway, GATEWAY, { ...streams, rampMs: 500 });
   }
   return await readStreams(gateway, GATEWAY, streams);
-};
+}
 
 /** P9: streams, each piece of which is held to be the next of its own stream. */
-const measureTokens = async ({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> => {
+async function measureTokens({ rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
   const many = { streams: STREAMS, turns: 1, pieces: seconds * PER_SECOND, rampMs: RAMP_MS, perSecond: PER_SECOND };
   const none = (): TokenLoad[] => [];
   const found = { many: none(), directMany: none(), alone: none(), directAlone: none() };
@@ -115,14 +115,14 @@ const measureTokens = async ({ rounds, seconds, say }: BenchOptions): Promise<Fi
     firstFigure("first token, one stream at a time: added p50", found.alone, found.directAlone),
     firstFigure(`first token, among ${STREAMS} streams: added p50`, found.many, found.directMany),
   ];
-};
+}
 
-const firstFigure = (figure: string, loads: readonly TokenLoad[], direct: readonly TokenLoad[]): Figure => {
+function firstFigure(figure: string, loads: readonly TokenLoad[], direct: readonly TokenLoad[]): Figure {
   const p50 = (of: readonly TokenLoad[]) => of.map(({ first }) => first / 1_000);
   const added = p50(loads).map((time, round) => time - (p50(direct)[round] as number));
   const note = `the model itself ${median(p50(direct)).toFixed(2)} ms; through the gateway ${median(p50(loads)).toFixed(2)} ms`;
   return measure(added, { gate: "P9", figure, unit: "ms", bound: { atMost: 2 }, note });
-};
+}
 
 export const TOKEN_GATES: readonly Gate[] = [
   { gate: "P9", figure: "streams of tokens", lack: whyNoCores, measure: measureTokens },

@@ -12,14 +12,17 @@ export const ALL_ENDED_MS = 2_000;
 const COMPLETED = 'gateway_turns_total{agent="main",status="completed"}';
 
 /** How many turns a gateway has completed so far. */
-export const completedTurns = async (url: string): Promise<number> => (await readMetrics(url))(COMPLETED);
+export async function completedTurns(url: string): Promise<number> {
+  return (await readMetrics(url))(COMPLETED);
+}
 
 /** Log lines that a gateway has dropped so far: without them it is faster than with everything on. */
-export const droppedLines = async (url: string): Promise<number> =>
-  (await readMetrics(url))("gateway_log_lines_dropped_total ");
+export async function droppedLines(url: string): Promise<number> {
+  return (await readMetrics(url))("gateway_log_lines_dropped_total ");
+}
 
 /** Throws unless within 2 s nothing waits, nothing runs, and as many turns have completed as were accepted. */
-export const requireEnded = async (url: string, accepted: number): Promise<void> => {
+export async function requireEnded(url: string, accepted: number): Promise<void> {
   const end = performance.now() + ALL_ENDED_MS;
   for (;;) {
     const read = await readMetrics(url);
@@ -33,7 +36,7 @@ export const requireEnded = async (url: string, accepted: number): Promise<void>
       throw new Error(`after 2 s ${queued} turns wait, ${running} run, ${completed} of ${accepted} have completed`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-};
+}
 
 export const TURNS: Work = { count: completedTurns, requireEnded };
 
@@ -50,10 +53,12 @@ const LOST = [
  */
 const ON_THEIR_WAY = 2 * 64;
 
-const acceptedEvents = async (url: string): Promise<number> => (await readMetrics(url))(ACCEPTED);
+async function acceptedEvents(url: string): Promise<number> {
+  return (await readMetrics(url))(ACCEPTED);
+}
 
 /** Waits until no event waits and no turn works on one. */
-const untilHandedOver = async (url: string): Promise<void> => {
+async function untilHandedOver(url: string): Promise<void> {
   const end = performance.now() + ALL_ENDED_MS;
   for (;;) {
     const queued = (await readMetrics(url))("gateway_events_queued ");
@@ -61,36 +66,36 @@ const untilHandedOver = async (url: string): Promise<void> => {
     if (performance.now() > end) throw new Error(`after 2 s ${queued} events wait`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-};
+}
 
 /** Throws unless within 2 s nothing waits any more, and nothing was refused or given up. */
-export const requireNoneLost = async (url: string): Promise<void> => {
+export async function requireNoneLost(url: string): Promise<void> {
   await untilHandedOver(url);
   await requireNothingRefused(url);
-};
+}
 
-const requireNothingRefused = async (url: string): Promise<void> => {
+async function requireNothingRefused(url: string): Promise<void> {
   const read = await readMetrics(url);
   for (const [name, metric] of LOST) {
     const lost = read(metric);
     if (lost > 0) throw new Error(`${lost} events were ${name}`);
   }
-};
+}
 
 /** Throws unless within 2 s every event that was accepted was handled. Each is then looked up, which may take longer. */
-const requireHandled = async (url: string, least: number): Promise<void> => {
+async function requireHandled(url: string, least: number): Promise<void> {
   await requireNoneLost(url);
   const accepted = await acceptedEvents(url);
   if (accepted < least) throw new Error(`only ${accepted} of ${least} events were accepted`);
   const handled = await countEvents(url, "handled");
   if (handled < accepted || handled > accepted + ON_THEIR_WAY)
     throw new Error(`${accepted} events were accepted, and ${handled} handled`);
-};
+}
 
 type EventPage = { events: { event_id: string; status: string }[]; next_cursor: string | null };
 
 /** How many events there are, each of them with this status where one is given. */
-const countEvents = async (url: string, wanted?: string): Promise<number> => {
+async function countEvents(url: string, wanted?: string): Promise<number> {
   const found = new Set<string>();
   let cursor: string | null = "";
   while (cursor !== null) {
@@ -102,24 +107,24 @@ const countEvents = async (url: string, wanted?: string): Promise<number> => {
     cursor = page.next_cursor;
   }
   return found.size;
-};
+}
 
-const readPage = async (url: string, cursor: string): Promise<EventPage> => {
+async function readPage(url: string, cursor: string): Promise<EventPage> {
   const query = new URLSearchParams({ limit: "500", ...(cursor !== "" && { cursor }) });
   const answer = await fetch(`${url}/api/v1/events?${query}`, { headers: { authorization: `Bearer ${REST_KEY}` } });
   if (answer.status !== 200) throw new Error(`/api/v1/events answered ${answer.status}: ${await answer.text()}`);
   return (await answer.json()) as EventPage;
-};
+}
 
 /** Throws unless every event that was accepted is there, handled or waiting, and nothing was refused or given up. */
-const requireKept = async (url: string, least: number): Promise<void> => {
+async function requireKept(url: string, least: number): Promise<void> {
   await requireNothingRefused(url);
   const accepted = await acceptedEvents(url);
   if (accepted < least) throw new Error(`only ${accepted} of ${least} events were accepted`);
   const kept = await countEvents(url);
   if (kept < accepted || kept > accepted + ON_THEIR_WAY)
     throw new Error(`${accepted} events were accepted, and ${kept} are there`);
-};
+}
 
 /** All that was accepted is handled within 2 s. */
 export const EVENTS: Work = { count: acceptedEvents, requireEnded: requireHandled };

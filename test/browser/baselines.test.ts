@@ -53,28 +53,28 @@ const MAKE_STILL = `(() => {
 })()`;
 
 /** The same few things in every run, one after the other. */
-const fill = async (gateway: { url: string }): Promise<void> => {
+async function fill(gateway: { url: string }): Promise<void> {
   const { rest, hook, stranger } = callers(gateway);
   await rest("/api/v1/chat/send", { message: "Where is order 4711?", user_id: "ada" });
   await hook("/hooks/deploy", { kind: "deploy", service: "billing" });
   await hook("/hooks/deploy", { kind: "rollback", service: "billing" });
   await hook("/hooks/wake", { text: "The nightly build is green." });
   await stranger("/hooks/wake", { text: "Let me in" });
-};
+}
 
-const take = async (page: Page): Promise<PNG> => {
+async function take(page: Page): Promise<PNG> {
   await page.evaluate(MAKE_STILL);
   return PNG.sync.read(await page.screenshot({ animations: "disabled", caret: "hide" }));
-};
+}
 
 /** The number of pixels that differ; all of them where the sizes do. */
-const differenceOf = (before: PNG, after: PNG, diff: PNG): number => {
+function differenceOf(before: PNG, after: PNG, diff: PNG): number {
   const { width, height } = before;
   if (width !== after.width || height !== after.height) return width * height;
   return pixelmatch(before.data, after.data, diff.data, width, height, { threshold: 0.05 });
-};
+}
 
-const judge = (name: string, after: PNG): string | undefined => {
+function judge(name: string, after: PNG): string | undefined {
   const file = join(FOLDER, `${name}.png`);
   if (RENEW) {
     writeFileSync(file, PNG.sync.write(after));
@@ -89,7 +89,7 @@ const judge = (name: string, after: PNG): string | undefined => {
   writeFileSync(join(out, `${name}.png`), PNG.sync.write(after));
   writeFileSync(join(out, `${name}-difference.png`), PNG.sync.write(diff));
   return `${name}: ${different} pixels differ; see ${out}. If it should look so: npm run baselines`;
-};
+}
 
 browserTests(({ open }) => {
   it("every page looks as it did, in both themes and at 360 px", { timeout: 240_000 }, async ({ skip }) => {

@@ -41,7 +41,7 @@ const CONFIG = {
  * Declares tests that need a browser: `browserTests((open) => { it(…) })`. Where there is none they are one skipped test that says so; with
  * CI or REQUIRE_CHROMIUM set they fail.
  */
-export const browserTests = (declare: (tools: BrowserTools) => void): void => {
+export function browserTests(declare: (tools: BrowserTools) => void): void {
   const executablePath = PLACES.find(existsSync);
   if (executablePath === undefined) {
     const why = "No Chromium is installed, and the tests of the pages are skipped (Debian: apt-get install chromium)";
@@ -80,7 +80,7 @@ export const browserTests = (declare: (tools: BrowserTools) => void): void => {
       return Object.assign(page, { [Symbol.asyncDispose]: close });
     },
   });
-};
+}
 
 type Wish = BrowserContextOptions & {
   path?: string;
@@ -91,7 +91,7 @@ type Wish = BrowserContextOptions & {
 type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, wish?: Wish): Promise<Page> };
 
 /** Errors of scripts, refused loads, and requests to other hosts. */
-const complaintsOf = (page: Page, own: string): string[] => {
+function complaintsOf(page: Page, own: string): string[] {
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
@@ -104,14 +104,15 @@ const complaintsOf = (page: Page, own: string): string[] => {
     if (protocol !== "data:" && protocol !== "blob:" && host !== own) complaints.push(request.url());
   });
   return complaints;
-};
+}
 
 /** A gateway with known tokens, as a process of its own. */
-export const startPages = (config: object = {}, options: ProcessOptions = {}): Promise<GatewayProcess> =>
-  startProcess({ config: { ...CONFIG, ...config }, ...options });
+export function startPages(config: object = {}, options: ProcessOptions = {}): Promise<GatewayProcess> {
+  return startProcess({ config: { ...CONFIG, ...config }, ...options });
+}
 
 /** Calls the gateway as somebody outside does. */
-export const callers = ({ url }: Pick<GatewayProcess, "url">) => {
+export function callers({ url }: Pick<GatewayProcess, "url">) {
   const post =
     (token: string) =>
     async (path: string, body: unknown, headers: Record<string, string> = {}): Promise<Record<string, unknown>> => {
@@ -130,11 +131,11 @@ export const callers = ({ url }: Pick<GatewayProcess, "url">) => {
     rpc: async (method: string, params: object) =>
       (await post(TOKENS.rpc)("/rpc", { jsonrpc: "2.0", id: 1, method, params })).result as Record<string, unknown>,
   };
-};
+}
 
 /** A code that signs in with the token. */
-export const codeFor = async (url: string, token: string): Promise<string> => {
+export async function codeFor(url: string, token: string): Promise<string> {
   const headers = { authorization: `Bearer ${token}` };
   const answer = await fetch(`${url}/api/v1/console/codes`, { method: "POST", headers });
   return ((await answer.json()) as { code: string }).code;
-};
+}

@@ -11,7 +11,7 @@ const STEERED = `JSON.stringify([document.title, ...document.body.querySelectorA
   ? one : [...[...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data), one.title, one.getAttribute("aria-label") ?? ""])
   .filter((text) => /[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]/.test(text)).map((text) => text.slice(0, 200)))`;
 
-const faultsOf = async (page: Page): Promise<string[]> => {
+async function faultsOf(page: Page): Promise<string[]> {
   const found: string[] = [];
   if ((await page.evaluate("window.ran")) !== undefined) found.push(`${page.url()}: it ran`);
   if ((await page.locator("#page :is(img, script, iframe), #page a[href^='javascript']").count()) > 0)
@@ -21,7 +21,7 @@ const faultsOf = async (page: Page): Promise<string[]> => {
   const over = (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number;
   if (over > 0) found.push(`${page.url()}: ${over} px too wide`);
   return found;
-};
+}
 
 browserTests(({ open }) => {
   it("MUST show text from outside as text, in whatever place it stands", { timeout: 120_000 }, async () => {

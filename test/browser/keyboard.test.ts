@@ -16,16 +16,16 @@ const USABLE = `[...document.querySelectorAll("a[href], button, input, select, t
 
 type Focused = { html: string; hasRing: boolean };
 
-const evaluate = async (page: Page, expression: string): Promise<unknown> => {
+async function evaluate(page: Page, expression: string): Promise<unknown> {
   const session = await page.context().newCDPSession(page);
   const asked = { expression, includeCommandLineAPI: true, returnByValue: true };
   const { result } = await session.send("Runtime.evaluate", asked);
   await session.detach();
   return result.value;
-};
+}
 
 /** Goes through the page by Tab alone, and marks each element that had the focus. */
-const tabThrough = async (page: Page, most: number): Promise<Focused[]> => {
+async function tabThrough(page: Page, most: number): Promise<Focused[]> {
   const seen: Focused[] = [];
   for (let n = 0; n < most; n++) {
     await page.keyboard.press("Tab");
@@ -42,14 +42,14 @@ const tabThrough = async (page: Page, most: number): Promise<Focused[]> => {
     if (focused) seen.push(focused);
   }
   return seen;
-};
+}
 
-const newestDelivery = async ({ url }: { url: string }): Promise<string> => {
+async function newestDelivery({ url }: { url: string }): Promise<string> {
   const headers = { authorization: `Bearer ${TOKENS.console}` };
   const answer = await fetch(`${url}/api/v1/deliveries?surface=hooks&outcome=completed&limit=1`, { headers });
   const { deliveries } = (await answer.json()) as { deliveries: { delivery_id: string }[] };
   return String(deliveries[0]?.delivery_id);
-};
+}
 
 browserTests(({ open }) => {
   describe("every page without a mouse", () => {

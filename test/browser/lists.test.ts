@@ -3,25 +3,30 @@ import { describe, expect, it } from "vitest";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 import { fill, untilIdle } from "./many.ts";
 
-const hrefs = (page: Page): Promise<(string | null)[]> =>
-  page.locator("a.row-link").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
-const focused = (page: Page): Promise<string | null> => page.evaluate("document.activeElement.getAttribute('href')");
-const untilLive = (page: Page) => page.locator(".live-sign[data-state='live']").first().waitFor();
+function hrefs(page: Page): Promise<(string | null)[]> {
+  return page.locator("a.row-link").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+}
+function focused(page: Page): Promise<string | null> {
+  return page.evaluate("document.activeElement.getAttribute('href')");
+}
+function untilLive(page: Page) {
+  return page.locator(".live-sign[data-state='live']").first().waitFor();
+}
 /** The addresses of all deliveries, as the gateway lists them. */
-const listed = async ({ url }: { url: string }): Promise<string[]> => {
+async function listed({ url }: { url: string }): Promise<string[]> {
   const answer = await fetch(`${url}/api/v1/deliveries?limit=500`, {
     headers: { authorization: `Bearer ${TOKENS.console}` },
   });
   const { deliveries } = (await answer.json()) as { deliveries: { delivery_id: string }[] };
   return deliveries.map(({ delivery_id }) => `/console/d/${delivery_id}`);
-};
+}
 /** Answers the row that was last before. */
-const goOlder = async (page: Page): Promise<string | null> => {
+async function goOlder(page: Page): Promise<string | null> {
   const last = (await hrefs(page)).at(-1) ?? null;
   await page.getByRole("button", { name: "Show older" }).scrollIntoViewIfNeeded();
   await expect.poll(async () => (await hrefs(page)).at(-1)).not.toBe(last);
   return last;
-};
+}
 
 browserTests(({ open }) => {
   describe("a list of more rows than are shown", () => {

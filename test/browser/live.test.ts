@@ -3,8 +3,12 @@ import { describe, expect, it } from "vitest";
 import { agentProgram } from "#test/backends/stand-ins/acp.ts";
 import { browserTests, callers, startPages, TOKENS } from "./browser.ts";
 
-const outcomes = (page: Page): Promise<string[]> => page.locator("td[data-name='Outcome']").allTextContents();
-const isLive = (page: Page) => page.locator(".live-sign[data-state='live']").first().waitFor();
+function outcomes(page: Page): Promise<string[]> {
+  return page.locator("td[data-name='Outcome']").allTextContents();
+}
+function isLive(page: Page) {
+  return page.locator(".live-sign[data-state='live']").first().waitFor();
+}
 
 browserTests(({ open }) => {
   describe("a list that is live", () => {

@@ -13,7 +13,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 type Violation = { id: string; impact: string; nodes: { html: string; failureSummary: string }[] };
 
 /** What axe finds serious on a page. In the dark only colours differ from the same page in light. */
-const faultsOf = async (page: Page, colorScheme: "light" | "dark"): Promise<string[]> => {
+async function faultsOf(page: Page, colorScheme: "light" | "dark"): Promise<string[]> {
   // The page's policy lets no script in but its own; the debugger is above it.
   const session = await page.context().newCDPSession(page);
   await session.send("Page.setBypassCSP", { enabled: true });
@@ -27,7 +27,7 @@ const faultsOf = async (page: Page, colorScheme: "light" | "dark"): Promise<stri
     .flatMap(({ id, nodes }) =>
       nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
     );
-};
+}
 
 /** The pixels by which the page, or a part of it that is no code, is too wide. */
 const WIDER = `Math.max(...[document.documentElement, ...document.querySelectorAll(".tabs, .scroll-x")]

@@ -6,7 +6,7 @@ const TOGETHER = 50;
 const RUNNING = 4;
 
 /** Fills a gateway with sessions of one message each, and as many deliveries. */
-export const fill = async ({ url }: { url: string }, count: number): Promise<void> => {
+export async function fill({ url }: { url: string }, count: number): Promise<void> {
   let left = count;
   const send = async () => {
     while (left > 0) {
@@ -15,21 +15,22 @@ export const fill = async ({ url }: { url: string }, count: number): Promise<voi
     }
   };
   await Promise.all(Array.from({ length: RUNNING }, send));
-};
+}
 
 type Call = { id: number };
 
 /** Calls that send a message each, every one to a session of its own. */
-const callsOf = (first: number, count: number): Call[] =>
-  Array.from({ length: count }, (_, n) => ({
+function callsOf(first: number, count: number): Call[] {
+  return Array.from({ length: count }, (_, n) => ({
     jsonrpc: "2.0",
     id: first + n,
     method: "agent.sendMessage",
     params: { agentName: "main", message: "Hello", channel: "load", userId: `user-${first + n}` },
   }));
+}
 
 /** Sends calls until none is refused because the gateway is busy. */
-const sendAll = async (url: string, calls: Call[]): Promise<void> => {
+async function sendAll(url: string, calls: Call[]): Promise<void> {
   for (let open = calls; open.length > 0; ) {
     const answer = await fetch(`${url}/rpc`, {
       method: "POST",
@@ -41,25 +42,25 @@ const sendAll = async (url: string, calls: Call[]): Promise<void> => {
     open = open.filter(({ id }) => refused.has(id));
     if (open.length > 0) await new Promise((resolve) => setTimeout(resolve, 100));
   }
-};
+}
 
 /** Waits until no turn is left. */
-export const untilIdle = async (gateway: { url: string }): Promise<void> => {
+export async function untilIdle(gateway: { url: string }): Promise<void> {
   const { rpc } = callers(gateway);
   const left = async () => {
     const { agents } = (await rpc("agent.list", {})) as { agents: { queued: number; running: number }[] };
     return agents.reduce((sum, { queued, running }) => sum + queued + running, 0);
   };
   await expect.poll(left, { timeout: 120_000, interval: 200 }).toBe(0);
-};
+}
 
 const BEAT_MS = 50;
 
 /** Sends so many requests a second for a while. Answers how many were answered. */
-export const sendSteadily = async (
+export async function sendSteadily(
   { url }: { url: string },
   { perSecond, seconds }: { perSecond: number; seconds: number },
-): Promise<number> => {
+): Promise<number> {
   const together = (perSecond * BEAT_MS) / 1_000;
   const begun = performance.now();
   const sent: Promise<void>[] = [];
@@ -69,4 +70,4 @@ export const sendSteadily = async (
   }
   await Promise.all(sent);
   return sent.length * together;
-};
+}

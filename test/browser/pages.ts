@@ -14,10 +14,12 @@ export const pages = [
   "API",
 ] as const;
 
-export const pathOf = (name: string): string => (name === "Live" ? "/console" : `/console/${name.toLowerCase()}`);
+export function pathOf(name: string): string {
+  return name === "Live" ? "/console" : `/console/${name.toLowerCase()}`;
+}
 
 /** Pages are whole once nothing is being read. */
-export const untilWhole = async (page: Page, name: string): Promise<void> => {
+export async function untilWhole(page: Page, name: string): Promise<void> {
   await page.getByRole("heading", { name, exact: true, level: 1 }).waitFor();
   await page.locator("[aria-busy='true']").first().waitFor({ state: "detached" });
-};
+}

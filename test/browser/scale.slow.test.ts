@@ -6,18 +6,23 @@ import { fill, untilIdle } from "./many.ts";
 /** A tenth of what a long run has. */
 const MANY = process.env.RUN_LONG ? 100_000 : 10_000;
 
-const rows = (page: Page) => page.locator("table.rows tbody tr");
-const links = (page: Page) => page.locator("a.row-link");
-const hrefs = (page: Page): Promise<(string | null)[]> =>
-  links(page).evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+function rows(page: Page) {
+  return page.locator("table.rows tbody tr");
+}
+function links(page: Page) {
+  return page.locator("a.row-link");
+}
+function hrefs(page: Page): Promise<(string | null)[]> {
+  return links(page).evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+}
 
 /** Opens a page in a tab that is signed in, and answers after how many milliseconds it showed its first row. */
-const timeToRows = async (page: Page, url: string): Promise<number> => {
+async function timeToRows(page: Page, url: string): Promise<number> {
   await page.goto("about:blank");
   await page.goto(url);
   await rows(page).first().waitFor();
   return (await page.evaluate("rowsAfter")) as number;
-};
+}
 
 /** Notes when a page has its first row. */
 const NOTE_ROWS = `(() => {
@@ -29,14 +34,16 @@ const NOTE_ROWS = `(() => {
 })()`;
 
 /** Goes to the end of the page; answers the last row, and where it then stands on the screen. */
-const toEnd = (page: Page): Promise<{ href: string; top: number }> =>
-  page.evaluate(`(() => {
+function toEnd(page: Page): Promise<{ href: string; top: number }> {
+  return page.evaluate(`(() => {
     scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
     const last = [...document.querySelectorAll("a.row-link")].at(-1);
     return { href: last.getAttribute("href"), top: last.getBoundingClientRect().top };
   })()`);
-const topOf = (page: Page, href: string): Promise<number> =>
-  page.evaluate(`document.querySelector('a.row-link[href="${href}"]').getBoundingClientRect().top`);
+}
+function topOf(page: Page, href: string): Promise<number> {
+  return page.evaluate(`document.querySelector('a.row-link[href="${href}"]').getBoundingClientRect().top`);
+}
 
 browserTests(({ open }) => {
   describe(`a gateway with ${MANY} sessions and deliveries`, () => {

@@ -12,7 +12,7 @@ const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height
 
 type Picture = { name: string; path: string; act?: readonly string[] };
 
-const picturesOf = async (url: string): Promise<Picture[]> => {
+async function picturesOf(url: string): Promise<Picture[]> {
   const ask = async (path: string) =>
     (await (
       await fetch(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${TOKENS.console}` } })
@@ -34,9 +34,9 @@ const picturesOf = async (url: string): Promise<Picture[]> => {
     { name: "settings", path: "/console/settings" },
     { name: "api", path: "/console/api" },
   ];
-};
+}
 
-const main = async (): Promise<void> => {
+async function main(): Promise<void> {
   await using seed = await createSeed();
   const folder = mkdtempSync(join(tmpdir(), "gateway-pictures-"));
   writeFileSync(
@@ -63,9 +63,9 @@ const main = async (): Promise<void> => {
     child.kill();
     rmSync(folder, { recursive: true, force: true });
   }
-};
+}
 
-const take = async (url: string): Promise<void> => {
+async function take(url: string): Promise<void> {
   mkdirSync(OUT, { recursive: true });
   const browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",
@@ -92,6 +92,6 @@ const take = async (url: string): Promise<void> => {
   }
   await browser.close();
   console.log(`${(all / 1024 ** 2).toFixed(2)} MB`);
-};
+}
 
 await main();

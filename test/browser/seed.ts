@@ -56,7 +56,7 @@ const PARAMS = {
 const GITHUB_SECRET = "github-secret-of-the-pages-12";
 
 /** The service that answers for the agents. Some turns take their time, so that pages have something that runs. */
-const startAgents = async () => {
+async function startAgents() {
   const server = createServer(async (req, res) => {
     let body = "";
     for await (const part of req) body += part;
@@ -76,10 +76,10 @@ const startAgents = async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return server;
-};
+}
 
 /** The configuration of a gateway that looks like somebody's, and what fills it. */
-export const createSeed = async () => {
+export async function createSeed() {
   const folder = mkdtempSync(join(tmpdir(), "gateway-seed-"));
   mkdirSync(join(folder, "skills/summarise-incident"), { recursive: true });
   writeFileSync(join(folder, "skills/summarise-incident/SKILL.md"), SKILL);
@@ -166,10 +166,10 @@ export const createSeed = async () => {
       rmSync(folder, { recursive: true, force: true });
     },
   };
-};
+}
 
-const push = (branch: string) =>
-  JSON.stringify({
+function push(branch: string) {
+  return JSON.stringify({
     ref: `refs/heads/${branch}`,
     before: "6113728f27ae82c7b1a177c8d03f9e96e0adf246",
     after: "59b20b8d5c6ff8d09518454d4dd8b7b30f095ab5",
@@ -183,9 +183,10 @@ const push = (branch: string) =>
       modified: ["src/sweeps.ts"],
     },
   });
+}
 
 /** Fills a gateway with a morning's work, and leaves a turn running and an event waiting. */
-const fill = async (gateway: { url: string }): Promise<void> => {
+async function fill(gateway: { url: string }): Promise<void> {
   const { rest, hook, stranger, rpc } = callers(gateway);
   const github = (body: string, secret = GITHUB_SECRET) =>
     stranger("/hooks/github-push", body, {
@@ -232,4 +233,4 @@ const fill = async (gateway: { url: string }): Promise<void> => {
     user_id: "grace",
   }).catch(() => {});
   await new Promise((resolve) => setTimeout(resolve, 2_500));
-};
+}

@@ -8,10 +8,10 @@ import { browserTests, startPages, TOKENS } from "./browser.ts";
 const HOSTILE = "<img src=x onerror=\"document.title='run'\">";
 const root = mkdtempSync(join(tmpdir(), "gateway-skills-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
-const write = (folder: string, file: string, text: string) => {
+function write(folder: string, file: string, text: string) {
   mkdirSync(join(root, "skills", folder), { recursive: true });
   writeFileSync(join(root, "skills", folder, file), text);
-};
+}
 
 const TEXT = `# How to summarise
 

@@ -14,32 +14,35 @@ export type ChannelUnderTest = {
 
 export const SECRET = "a-secret-that-signs-announcements";
 
-export const replyOf = (more: Partial<AnnouncedReply> = {}): AnnouncedReply => ({
-  turnId: "turn_01M7YN0XEMM1B7E5S8YF3GKP2N",
-  sessionId: "webhook:alerts",
-  agent: "main",
-  channel: "ops",
-  model: undefined,
-  reply: "Three alerts.",
-  usage: { input: 12, output: 34 },
-  deliveryId: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
-  createdAt: START,
-  endedAt: START + 1_333,
-  hops: 0,
-  ...more,
-});
+export function replyOf(more: Partial<AnnouncedReply> = {}): AnnouncedReply {
+  return {
+    turnId: "turn_01M7YN0XEMM1B7E5S8YF3GKP2N",
+    sessionId: "webhook:alerts",
+    agent: "main",
+    channel: "ops",
+    model: undefined,
+    reply: "Three alerts.",
+    usage: { input: 12, output: 34 },
+    deliveryId: "dlv_01M7YN0XENG6PX2VW8BN0JQS4T",
+    createdAt: START,
+    endedAt: START + 1_333,
+    hops: 0,
+    ...more,
+  };
+}
 
-export const failed = (reason: string | RegExp, more: object = {}): Outcome =>
-  ({
+export function failed(reason: string | RegExp, more: object = {}): Outcome {
+  return {
     kind: "failed",
     code: undefined,
     reason: typeof reason === "string" ? reason : expect.stringMatching(reason),
     retryAfterMs: undefined,
     ...more,
-  }) as Outcome;
+  } as Outcome;
+}
 
 /** A clock that tells when so many timers have been set. */
-const createWatchedClock = () => {
+function createWatchedClock() {
   const clock = createManualClock();
   let count = 0;
   let look = () => {};
@@ -55,7 +58,7 @@ const createWatchedClock = () => {
       look();
     });
   return { clock, timersSet };
-};
+}
 
 /** A channel that is open, and what a test moves of it. */
 export type Opened = ReturnType<typeof createWatchedClock> & {
@@ -65,7 +68,7 @@ export type Opened = ReturnType<typeof createWatchedClock> & {
 };
 
 /** The calls that the suite makes on a channel. */
-export const callsOn = ({ open }: ChannelUnderTest) => {
+export function callsOn({ open }: ChannelUnderTest) {
   /** Announces once to a server that does this. `meanwhile` runs as soon as the request, or the connection, is there. */
   const announceTo = async (
     behaviour: Behaviour,
@@ -94,4 +97,4 @@ export const callsOn = ({ open }: ChannelUnderTest) => {
     return { channel, clock, timersSet, signal: controller.signal, abort: () => controller.abort() };
   };
   return { announceTo, openFor };
-};
+}

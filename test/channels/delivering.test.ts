@@ -15,7 +15,7 @@ const kinds = {
 };
 
 /** The core with a real channel to a real server, over a clock that the test moves. */
-const startDelivering = async (kind: keyof typeof kinds, behave: readonly Behaviour[]) => {
+async function startDelivering(kind: keyof typeof kinds, behave: readonly Behaviour[]) {
   const receiver = await startReceiver(behave);
   const clock = createManualClock();
   const channel = kinds[kind](receiver.url, { post: createPost({ clock }), clock });
@@ -46,7 +46,7 @@ const startDelivering = async (kind: keyof typeof kinds, behave: readonly Behavi
       await receiver[Symbol.asyncDispose]();
     },
   };
-};
+}
 
 for (const kind of ["webhook", "slack"] as const) {
   it(`delivers by ${kind} in the end, whatever the receiver did before`, async () => {

@@ -8,7 +8,7 @@ import { answer, type Behaviour, hang, startReceiver } from "./receiver.ts";
 const SECRET = `whsec_${Buffer.from("the secret of a channel").toString("base64")}`;
 
 /** A gateway whose channel `ops` leads to a server that does this. */
-const startWith = async (behave: readonly Behaviour[], config: SomeConfig = {}) => {
+async function startWith(behave: readonly Behaviour[], config: SomeConfig = {}) {
   const receiver = await startReceiver(behave);
   const channels = { ops: { type: "webhook", url: `${receiver.url}/in`, secret: SECRET } } as const;
   const gateway = await startGateway({ config: { channels, ...config } });
@@ -20,14 +20,14 @@ const startWith = async (behave: readonly Behaviour[], config: SomeConfig = {}) 
       await receiver[Symbol.asyncDispose]();
     },
   };
-};
+}
 
-const timelineOf = async ({ console }: TestGateway, deliveryId: unknown) => {
+async function timelineOf({ console }: TestGateway, deliveryId: unknown) {
   const { json } = await console.call("deliveries.get", { path: { delivery_id: String(deliveryId) } });
   return (json.timeline as { name: string; detail: Record<string, unknown> | null }[]).filter(({ name }) =>
     name.startsWith("announcement."),
   );
-};
+}
 
 describe("a reply that is announced", () => {
   it("reaches the channel that is named, signed, and its delivery tells it", async () => {
@@ -110,20 +110,22 @@ describe("a reply that is announced", () => {
 });
 
 /** A mapping that announces whatever was announced to it. */
-const relayTo = (url: string): SomeConfig => ({
-  webhooks: {
-    mappings: {
-      relay: {
-        match: { "body.type": "turn.completed" },
-        message: "{body.data.reply}+",
-        channel: "next",
-        delivery: "announce",
-        verify: { type: "standard-webhooks", secret: SECRET },
+function relayTo(url: string): SomeConfig {
+  return {
+    webhooks: {
+      mappings: {
+        relay: {
+          match: { "body.type": "turn.completed" },
+          message: "{body.data.reply}+",
+          channel: "next",
+          delivery: "announce",
+          verify: { type: "standard-webhooks", secret: SECRET },
+        },
       },
     },
-  },
-  channels: { next: { type: "webhook", url: `${url}/hooks/relay`, secret: SECRET } },
-});
+    channels: { next: { type: "webhook", url: `${url}/hooks/relay`, secret: SECRET } },
+  };
+}
 
 describe("F28: announcements that come back", () => {
   const start = (gateway: TestGateway) =>
@@ -177,7 +179,7 @@ describe("F28: announcements that come back", () => {
   });
 });
 
-const healthOf = async ({ url }: TestGateway) => {
+async function healthOf({ url }: TestGateway) {
   const { result } = await createRpc(url).call("system.health");
   return result.parts.find(({ name }) => name === "channels.ops");
-};
+}

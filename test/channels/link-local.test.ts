@@ -32,7 +32,9 @@ const URL_IN_CONFIG = "http://metadata.example/latest";
 const WORDS = "its host name leads to a link-local address or to a cloud's metadata address, which is refused";
 const { signal } = new AbortController();
 
-const ownOf = (url: string) => ({ connectMs: 1_000, clock: systemClock, headers: {}, url });
+function ownOf(url: string) {
+  return { connectMs: 1_000, clock: systemClock, headers: {}, url };
+}
 const backends: Record<string, (url: string) => Backend> = {
   ...Object.fromEntries(
     KIND_NAMES.map((kind) => [`a model of ${kind}`, (url: string) => openModels({ main: modelAt(kind, url) })]),

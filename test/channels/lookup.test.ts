@@ -4,7 +4,7 @@ import { createLookup } from "#outbound/lookup.ts";
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
 
-const open = () => {
+function open() {
   const asked: { host: string; answer: Answer }[] = [];
   const resolve = (host: string, _options: object, answer: Answer) => void asked.push({ host, answer });
   const lookup = createLookup(resolve as unknown as Parameters<typeof createLookup>[0]);
@@ -13,7 +13,7 @@ const open = () => {
       lookup(host, { all: true }, (error, addresses) => (error ? fail(error) : done(addresses))),
     );
   return { asked, ask };
-};
+}
 
 const HERE: LookupAddress[] = [{ address: "127.0.0.1", family: 4 }];
 

@@ -10,15 +10,15 @@ type Call = {
 
 export const DELIVERED: Outcome = { kind: "delivered", code: 200 };
 export const GONE: Outcome = { kind: "refused", code: 410, reason: "it answered 410, gone" };
-export const failing = (retryAfterMs?: number): Outcome => {
+export function failing(retryAfterMs?: number): Outcome {
   return { kind: "failed", code: 503, reason: "it answered 503", retryAfterMs };
-};
+}
 
 /**
  * A channel that a test plays. Calls are answered with `outcomes`, one after another; past those, and without any, they wait for the
  * test, or until the gateway stops.
  */
-export const createPlayedChannel = (outcomes: readonly Outcome[] = []) => {
+export function createPlayedChannel(outcomes: readonly Outcome[] = []) {
   const calls: Call[] = [];
   const waiting = new Set<Call>();
   const announce: Channel["announce"] = (reply, signal) =>
@@ -47,6 +47,6 @@ export const createPlayedChannel = (outcomes: readonly Outcome[] = []) => {
     });
   const channel: Channel = { kind: "webhook", announce };
   return { channel, calls, waiting };
-};
+}
 
 export type PlayedChannel = ReturnType<typeof createPlayedChannel>;

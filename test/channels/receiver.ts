@@ -10,10 +10,10 @@ export type Received = { method: string; path: string; headers: Record<string, s
 export type Behaviour = (socket: Socket, request: Received) => void;
 
 /** Somebody else's server, which behaves as a test says: `behave` is asked for each request in turn, the last one for all that follow. */
-export const startReceiver = async (
+export async function startReceiver(
   behave: readonly Behaviour[] = [answer(200)],
   { tls }: { tls?: { cert: string; key: string } } = {},
-) => {
+) {
   const requests: Received[] = [];
   const sockets = new Set<Socket>();
   const waiting = new Set<() => void>();
@@ -75,11 +75,11 @@ export const startReceiver = async (
       await new Promise((resolve) => server.close(resolve));
     },
   };
-};
+}
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-const requestOf = (bytes: Buffer): Received | undefined => {
+function requestOf(bytes: Buffer): Received | undefined {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
   const [first = "", ...lines] = bytes.subarray(0, end).toString("latin1").split("\r\n");
@@ -91,34 +91,35 @@ const requestOf = (bytes: Buffer): Received | undefined => {
   }
   const body = bytes.subarray(end + 4);
   return body.length < Number(headers["content-length"] ?? 0) ? undefined : { method, path, headers, body };
-};
+}
 
-const head = (status: number, headers: Record<string, string | number>) =>
-  `HTTP/1.1 ${status} Whatever\r\n${Object.entries(headers)
+function head(status: number, headers: Record<string, string | number>) {
+  return `HTTP/1.1 ${status} Whatever\r\n${Object.entries(headers)
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join("")}\r\n`;
+}
 
-export const answer =
-  (status: number, headers: Record<string, string | number> = {}, body = ""): Behaviour =>
-  (socket) => {
+export function answer(status: number, headers: Record<string, string | number> = {}, body = ""): Behaviour {
+  return (socket) => {
     // A 204 has no length.
     const length: Record<string, number> = status === 204 ? {} : { "content-length": body.length };
     socket.end(head(status, { ...length, ...headers }) + body);
   };
-export const write =
-  (text: string): Behaviour =>
-  (socket) =>
-    void socket.write(text, "latin1");
+}
+export function write(text: string): Behaviour {
+  return (socket) => void socket.write(text, "latin1");
+}
 /** The head, and the first bytes of an answer that goes no further. */
-export const stallAfter = (status: number): Behaviour => write(`${head(status, { "content-length": 100 })}abc`);
+export function stallAfter(status: number): Behaviour {
+  return write(`${head(status, { "content-length": 100 })}abc`);
+}
 export const hang: Behaviour = () => {};
 export const reset: Behaviour = (socket) => void socket.resetAndDestroy();
 export const leave: Behaviour = (socket) => void socket.end();
 
 /** Writes `piece` again and again, as fast as it is read, until the other side has gone. */
-export const endless =
-  (first: string, piece: string): Behaviour =>
-  (socket) => {
+export function endless(first: string, piece: string): Behaviour {
+  return (socket) => {
     socket.write(first);
     const go = () => {
       while (!socket.destroyed && socket.write(piece));
@@ -126,10 +127,14 @@ export const endless =
     socket.on("drain", go);
     go();
   };
-export const endlessAnswer = (status: number): Behaviour =>
-  endless(head(status, { "content-type": "text/plain" }), "x".repeat(64 * 1024));
+}
+export function endlessAnswer(status: number): Behaviour {
+  return endless(head(status, { "content-type": "text/plain" }), "x".repeat(64 * 1024));
+}
 
-const tlsFile = (name: string): string => readFileSync(join(root, "test/config/tls", name), "utf8");
+function tlsFile(name: string): string {
+  return readFileSync(join(root, "test/config/tls", name), "utf8");
+}
 /** Two certificates for localhost and 127.0.0.1; nobody trusts either who is not told to. */
 export const CERTIFICATE = { cert: tlsFile("cert.pem"), key: tlsFile("key.pem") };
 export const OTHER_CERTIFICATE = { cert: tlsFile("other-cert.pem"), key: tlsFile("other-key.pem") };

@@ -18,7 +18,7 @@ const BEHAVIOURS: Record<string, Behaviour> = {
 };
 
 /** All that a gateway says of what it did, to anybody. */
-const everythingOf = async (gateway: TestGateway): Promise<string> => {
+async function everythingOf(gateway: TestGateway): Promise<string> {
   const rpc = createRpc(gateway.url);
   const said: unknown[] = [gateway.logs];
   const methods = ["system.health", "system.info", "agent.list", "session.list", "usage.stats"] as const;
@@ -31,7 +31,7 @@ const everythingOf = async (gateway: TestGateway): Promise<string> => {
     said.push((await gateway.console.call("deliveries.get", { path: { delivery_id } })).json);
   }
   return JSON.stringify(said);
-};
+}
 
 it("MUST show the address of a Slack channel nowhere, as it is its secret, whatever comes of an announcement", async () => {
   const names = Object.keys(BEHAVIOURS);

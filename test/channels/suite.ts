@@ -25,7 +25,7 @@ const BROKEN: Record<string, Behaviour> = {
 };
 
 /** What channel.ts asks of every channel, against servers that behave badly. */
-export const channelSuite = (underTest: ChannelUnderTest): void => {
+export function channelSuite(underTest: ChannelUnderTest): void {
   const { announceTo, openFor } = callsOn(underTest);
 
   describe(`the ${underTest.name} channel`, () => {
@@ -261,4 +261,4 @@ export const channelSuite = (underTest: ChannelUnderTest): void => {
       expect(told.join()).not.toMatch(/127\.0\.0\.1|of=ops|a-secret/);
     });
   });
-};
+}

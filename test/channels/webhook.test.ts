@@ -11,14 +11,14 @@ import { channelSuite } from "./suite.ts";
 
 channelSuite({ name: "webhook", open: (url, parts) => createWebhookChannel({ url, secret: SECRET }, parts) });
 
-const sent = async (secret: string, reply = replyOf()) => {
+async function sent(secret: string, reply = replyOf()) {
   await using receiver = await startReceiver();
   const post = createPost({ clock: systemClock });
   const channel = createWebhookChannel({ url: receiver.url, secret }, { post, clock: systemClock });
   await channel.announce(reply, new AbortController().signal);
   const [request] = receiver.requests;
   return { headers: request?.headers ?? {}, body: String(request?.body) };
-};
+}
 
 it("MUST sign as Standard Webhooks, with the turn's id", async () => {
   const secret = `whsec_${Buffer.from("twenty-four random bytes").toString("base64")}`;

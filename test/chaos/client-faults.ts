@@ -6,18 +6,20 @@ import { NOISE } from "#test/crash/read.ts";
 import { bearer, SECRETS } from "#test/crash/requests.ts";
 import type { Fault, World } from "./world.ts";
 
-const urlOf = ({ fleet, random }: World): string => random.pick(fleet.urls);
+function urlOf({ fleet, random }: World): string {
+  return random.pick(fleet.urls);
+}
 
 /** Sends something and forgets it; a gateway that is not there at the moment is no fault of this one. */
-const post = async (url: string, token: string, body: string): Promise<number | undefined> => {
+async function post(url: string, token: string, body: string): Promise<number | undefined> {
   const wish = { method: "POST", headers: bearer(token), body, signal: AbortSignal.timeout(10_000) };
   const answer = await fetch(url, wish).catch(() => undefined);
   await answer?.arrayBuffer().catch(() => undefined);
   return answer?.status;
-};
+}
 
 /** Sockets that begin something, and are gone after a while. */
-const openMany = async (world: World, count: number, text: string, ms: number): Promise<void> => {
+async function openMany(world: World, count: number, text: string, ms: number): Promise<void> {
   const { hostname, port } = new URL(urlOf(world));
   const sockets: Socket[] = Array.from({ length: count }, () =>
     connect(Number(port), hostname)
@@ -28,7 +30,7 @@ const openMany = async (world: World, count: number, text: string, ms: number): 
   );
   await pause(ms);
   for (const socket of sockets) socket.destroy();
-};
+}
 
 const HOSTILE = [
   "",
@@ -145,4 +147,6 @@ export const CLIENT_FAULTS: readonly Fault[] = [
   },
 ];
 
-const noiseOf = ({ random }: World): string => `${NOISE}${random.below(NOISES)}`;
+function noiseOf({ random }: World): string {
+  return `${NOISE}${random.below(NOISES)}`;
+}

@@ -11,7 +11,7 @@ const KNOWN_WITHIN_MS = 5_000;
 const EVERY_MS = 400;
 
 /** Undefined when nobody knows what came of it. */
-const ask = async (url: string, method: string, path: string, body?: object) => {
+async function ask(url: string, method: string, path: string, body?: object) {
   const wish = { method, headers: bearer(SECRETS.consoleToken), signal: AbortSignal.timeout(10_000) };
   const answer = await fetch(`${url}/api/v1/keys${path}`, {
     ...wish,
@@ -19,10 +19,10 @@ const ask = async (url: string, method: string, path: string, body?: object) => 
   }).catch(() => undefined);
   const text = await answer?.text().catch(() => undefined);
   return answer && text !== undefined ? { status: answer.status, text } : undefined;
-};
+}
 
 /** Somebody makes REST keys and revokes some of them, whatever else happens; by choices of his own, so that a seed's faults stay as they are. */
-export const startMinting = (fleet: Fleet, random: Random) => {
+export function startMinting(fleet: Fleet, random: Random) {
   const keys: Minted[] = [];
   let isStopped = false;
   const mint = async (): Promise<void> => {
@@ -51,10 +51,10 @@ export const startMinting = (fleet: Fleet, random: Random) => {
       await running;
     },
   };
-};
+}
 
 /** Checks that each gateway takes good keys and refuses revoked ones. */
-export const verifyKeys = async (fleet: Fleet, keys: readonly Minted[]): Promise<Broken[]> => {
+export async function verifyKeys(fleet: Fleet, keys: readonly Minted[]): Promise<Broken[]> {
   const broken: Broken[] = [];
   const end = performance.now() + KNOWN_WITHIN_MS;
   for (const { keyId, secret, state } of keys) {
@@ -72,4 +72,4 @@ export const verifyKeys = async (fleet: Fleet, keys: readonly Minted[]): Promise
     }
   }
   return broken;
-};
+}

@@ -5,15 +5,17 @@ import type { GatewayNode } from "#test/crash/fleet.ts";
 import { type Fault, holdNode, type World } from "./world.ts";
 
 /** Does something to one node that nobody else works on, and leaves it as it was. */
-const onNode = (work: (node: GatewayNode, world: World) => Promise<void>) => async (world: World) => {
-  const node = holdNode(world);
-  if (!node) return;
-  try {
-    await work(node, world);
-  } finally {
-    world.held.delete(node);
-  }
-};
+function onNode(work: (node: GatewayNode, world: World) => Promise<void>) {
+  return async (world: World) => {
+    const node = holdNode(world);
+    if (!node) return;
+    try {
+      await work(node, world);
+    } finally {
+      world.held.delete(node);
+    }
+  };
+}
 
 const HOUR_MS = 3_600_000;
 /** A drain, and a while more. */

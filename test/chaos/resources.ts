@@ -15,15 +15,12 @@ const REPORT = join(import.meta.dirname, "report-resources.mjs");
 const FILE = "resources.json";
 
 /** Runs a gateway such that it can be asked; the file lies beside its configuration. */
-export const reporting = ([node = "", ...args]: readonly string[]): readonly string[] => [
-  node,
-  "--import",
-  REPORT,
-  ...args,
-];
+export function reporting([node = "", ...args]: readonly string[]): readonly string[] {
+  return [node, "--import", REPORT, ...args];
+}
 export const REPORTING_ENV = { RESOURCES_FILE: FILE };
 
-export const readResources = async (node: GatewayNode): Promise<Resources> => {
+export async function readResources(node: GatewayNode): Promise<Resources> {
   const file = join(dirname(node.logFile), FILE);
   rmSync(file, { force: true });
   node.signal("SIGUSR2");
@@ -32,14 +29,14 @@ export const readResources = async (node: GatewayNode): Promise<Resources> => {
     await pause(10);
   }
   return JSON.parse(readFileSync(file, "utf8")) as Resources;
-};
+}
 
 const MB = 1e6;
 /** Allowances for caches: pages of the store, compiled code, a pool's connections. */
 const MORE = { heapUsed: 32 * MB, rss: 160 * MB, files: 16, timers: 40, active: 16 };
 
 /** Lists the resources that grew between two idle moments. */
-export const grownOf = (before: Resources, after: Resources): string[] => {
+export function grownOf(before: Resources, after: Resources): string[] {
   const grown: string[] = [];
   const compare = (name: string, from: number, to: number, more: number, unit = 1) => {
     if (to > from + more) grown.push(`${name} went from ${Math.round(from / unit)} to ${Math.round(to / unit)}`);
@@ -50,4 +47,4 @@ export const grownOf = (before: Resources, after: Resources): string[] => {
   compare("timers", before.timers, after.timers, MORE.timers);
   for (const [kind, count] of Object.entries(after.active)) compare(kind, before.active[kind] ?? 0, count, MORE.active);
   return grown;
-};
+}

@@ -34,17 +34,17 @@ const REST_WITHIN_MS = 400;
 const GIVEN_BACK_MS = 30_000;
 
 /** Lists the resources that a node did not give back within a while. */
-const leftOf = async (node: GatewayNode, before: Resources): Promise<string[]> => {
+async function leftOf(node: GatewayNode, before: Resources): Promise<string[]> {
   const end = performance.now() + GIVEN_BACK_MS;
   for (;;) {
     const grown = grownOf(before, await readResources(node));
     if (grown.length === 0 || performance.now() > end) return grown;
     await pause(500);
   }
-};
+}
 
 /** Random faults on real processes under load, put together; in the end every promise is looked at. */
-export const runChaos = async (wish: ChaosWish): Promise<ChaosReport> => {
+export async function runChaos(wish: ChaosWish): Promise<ChaosReport> {
   const { engine, seed, seconds, folder, say = () => {} } = wish;
   const random = createRandom(seed);
   await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
@@ -127,4 +127,4 @@ export const runChaos = async (wish: ChaosWish): Promise<ChaosReport> => {
     },
   });
   return { ...report, faults, skipped: [...skipped] };
-};
+}

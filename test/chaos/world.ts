@@ -18,13 +18,13 @@ export type World = {
 };
 
 /** Takes a node that nobody else works on; undefined when there is none. */
-export const holdNode = ({ fleet, random, held }: World): GatewayNode | undefined => {
+export function holdNode({ fleet, random, held }: World): GatewayNode | undefined {
   const free = fleet.nodes.filter((node) => !held.has(node));
   if (free.length === 0) return undefined;
   const node = random.pick(free);
   held.add(node);
   return node;
-};
+}
 
 export type Fault = {
   name: string;

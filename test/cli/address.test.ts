@@ -9,25 +9,27 @@ import { findAddress } from "#cli/address.ts";
 import { emptyFolder, runCli } from "./cli.ts";
 
 /** A folder with a configuration, and perhaps with `gateway.env`. */
-const folderWith = (config: object | string, env?: string, name = "gateway.json5"): string => {
+function folderWith(config: object | string, env?: string, name = "gateway.json5"): string {
   const folder = emptyFolder();
   writeFileSync(join(folder, name), typeof config === "string" ? config : JSON.stringify(config));
   if (env !== undefined) writeFileSync(join(folder, "gateway.env"), env);
   return join(folder, name);
-};
+}
 
 const FOREIGN = "a-secret-that-is-not-the-gateways";
 const env = { CLOUD_KEY: FOREIGN, PATH: FOREIGN, REST_API_KEY: "rest-api-key", CONSOLE_TOKEN: "console-token" };
 /** Without the gateway's own variables, whose tokens win over those of a configuration. */
 const { CLOUD_KEY, PATH } = env;
 const others = { CLOUD_KEY, PATH };
-const tokens = (reference: string) => ({
-  gateway: {
-    rest: { auth: { keys: [{ name: "a", key: reference }] } },
-    rpc: { auth: { tokens: [{ name: "a", token: reference, permissions: "*" }] } },
-  },
-  webhooks: { token: [{ value: reference }] },
-});
+function tokens(reference: string) {
+  return {
+    gateway: {
+      rest: { auth: { keys: [{ name: "a", key: reference }] } },
+      rpc: { auth: { tokens: [{ name: "a", token: reference, permissions: "*" }] } },
+    },
+    webhooks: { token: [{ value: reference }] },
+  };
+}
 const local = Object.values(networkInterfaces()).flatMap((found) => (found ?? []).map(({ address }) => address));
 
 describe("the address of a configuration is one of this machine", () => {

@@ -16,22 +16,22 @@ export type CliOptions = {
 };
 
 /** The program as an installation links it, so that hints name it. Test files share this module. */
-const installed = (): string => {
+function installed(): string {
   const folder = emptyFolder((end) => process.once("exit", end));
   symlinkSync(main, join(folder, "agent-gateway"));
   return join(folder, "agent-gateway");
-};
+}
 
 type CliResult = { code: number | null; out: string; err: string };
 
 /** Runs a command to its end, as a process of its own. */
-export const runCli = async (args: readonly string[], options: CliOptions = {}): Promise<CliResult> => {
+export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   const cli = startCli(args, options);
   return await cli.ended;
-};
+}
 
 /** Starts a command that goes on until it is stopped. */
-export const startCli = (args: readonly string[], { cwd = emptyFolder(), env, input, terminal }: CliOptions = {}) => {
+export function startCli(args: readonly string[], { cwd = emptyFolder(), env, input, terminal }: CliOptions = {}) {
   const { PATH = "", HOME = "" } = process.env;
   const command = [process.execPath, program, ...args];
   const [first = "", ...rest] = terminal
@@ -79,15 +79,17 @@ export const startCli = (args: readonly string[], { cwd = emptyFolder(), env, in
       }
     },
   };
-};
+}
 
 /** A folder without a configuration, gone after the test, or after the tests of a file. */
-export const emptyFolder = (onFinished: (end: () => void) => void = onTestFinished): string => {
+export function emptyFolder(onFinished: (end: () => void) => void = onTestFinished): string {
   const folder = mkdtempSync(join(tmpdir(), "cli-"));
   onFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
-};
+}
 
 const program = installed();
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -17,7 +17,9 @@ type Shell = {
   lacks: boolean;
 };
 
-const isMissing = (shell: string): boolean => spawnSync(shell, ["--version"]).error !== undefined;
+function isMissing(shell: string): boolean {
+  return spawnSync(shell, ["--version"]).error !== undefined;
+}
 const SHELLS: Record<string, Shell> = {
   bash: {
     start: "bash --norc --noprofile -i",
@@ -47,7 +49,7 @@ const SHELLS: Record<string, Shell> = {
 };
 
 /** Starts a shell on a terminal, in a folder that has one file, with the completion as its help describes. */
-const startShell = async (name: string) => {
+async function startShell(name: string) {
   const { start, script, setUp } = SHELLS[name] as Shell;
   const [home, cwd] = [emptyFolder(), emptyFolder()];
   writeFileSync(join(cwd, "precious.json"), "precious");
@@ -98,7 +100,7 @@ const startShell = async (name: string) => {
       await settle();
     },
   };
-};
+}
 
 const HOSTILE = [
   'agent-gateway send main "$(touch PWN1)" --se',

@@ -50,7 +50,9 @@ writeFileSync(
     .join("\n"),
 );
 
-const requests = () => gateway.records.filter(({ event, caller }) => event === "request" && caller !== undefined);
+function requests() {
+  return gateway.records.filter(({ event, caller }) => event === "request" && caller !== undefined);
+}
 
 describe("a command uses the weakest credential of its folder that can do the call", () => {
   test.each([

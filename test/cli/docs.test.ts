@@ -67,7 +67,7 @@ elsewhere, so that it cannot control the terminal. Colours and progress are for 
 `;
 
 /** What is another at each run, as it is on the page. */
-const settled = (text: string, address: string): string => {
+function settled(text: string, address: string): string {
   const ids = new Map<string, string>();
   return text
     .replaceAll(address, "http://127.0.0.1:18789")
@@ -81,13 +81,13 @@ const settled = (text: string, address: string): string => {
     .replace(/\b(in|of) \d+ ms/g, "$1 2 ms")
     .replace(/\d+ of 100 calls/g, "99 of 100 calls")
     .replace(/Node \d+\.\d+\.\d+/g, "Node 20.19.0");
-};
+}
 
 const { run, gateway } = await startCommands();
 const folder = emptyFolder(afterAll);
 
 /** Commands whose outputs are shown, each with a title. A later one may use an id that an earlier one printed. */
-const examples = async (): Promise<string> => {
+async function examples(): Promise<string> {
   writeFileSync(join(folder, "alert.json"), '{"status":"firing","title":"disk"}');
   const told: string[] = [];
   const show = async (title: string, ...args: string[]): Promise<string> => {
@@ -108,15 +108,15 @@ const examples = async (): Promise<string> => {
   await show("Is everything well:", "doctor");
   await show("A mistake:", "sesions", "list");
   return told.join("\n");
-};
+}
 
 /** The help of a command as a person reads it, with its examples. */
-const helpOf = (command: Command): string => {
+function helpOf(command: Command): string {
   let help = "";
   command.configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 110 });
   command.outputHelp();
   return help.trim();
-};
+}
 
 test("docs/cli.md has every command with its help, and outputs that commands print", async () => {
   const commands = [...everyCommand(createProgram())].filter(

@@ -37,7 +37,7 @@ const config = {
 };
 
 /** A gateway for the commands of a file, and the commands for it: its address and its tokens are in their environment. */
-export const startCommands = async () => {
+export async function startCommands() {
   const gateway = await startProcess({ config, env, onFinished: afterAll });
   while (!(await fetch(`${gateway.url}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 50));
   const ours = {
@@ -59,4 +59,4 @@ export const startCommands = async () => {
       return JSON.parse(out);
     },
   };
-};
+}

@@ -16,7 +16,7 @@ export type Attack = {
 };
 
 /** A gateway that answers each call with the contract's example, in which hostile text replaces every string. */
-export const startHostileGateway = async (onFinished: (end: () => void) => void) => {
+export async function startHostileGateway(onFinished: (end: () => void) => void) {
   const mock = await startMock("127.0.0.1", 0);
   let attack: Attack = { mode: "answers", texts: ["harmless"], keepsFirst: true };
   let next = 0;
@@ -112,7 +112,7 @@ export const startHostileGateway = async (onFinished: (end: () => void) => void)
     },
     answered: () => answered,
   };
-};
+}
 
 const PUSHED = {
   ...{ at: "2026-11-21T08:00:00Z", eventId: "evt_1", agentName: "main", reason: "because" },

@@ -17,11 +17,11 @@ const STEERING = /[\x00-\x08\x0b-\x1f\x7f-\x9f]|\p{Bidi_Control}/u;
 const STYLES = /\x1b\[\d+m/g;
 
 const folder = emptyFolder(afterAll);
-const file = (name: string, text: string): string => {
+function file(name: string, text: string): string {
   const path = join(folder, name);
   writeFileSync(path, text);
   return path;
-};
+}
 const payload = file("payload.json", '{"status":"firing"}');
 const CALLS = callsOf(payload);
 
@@ -43,8 +43,9 @@ const LOCAL: Record<string, (text: string) => string[]> = {
 const ONCE = ["health", "doctor", "api", "diagnostics"];
 
 /** Without our styles, and without the time of day. */
-const settled = ({ out, err }: { out: string; err: string }): string[] =>
-  [out, err].map((text) => text.replace(STYLES, "").replace(/"at": "[^"]+"|\d\d:\d\d:\d\d/, ""));
+function settled({ out, err }: { out: string; err: string }): string[] {
+  return [out, err].map((text) => text.replace(STYLES, "").replace(/"at": "[^"]+"|\d\d:\d\d:\d\d/, ""));
+}
 
 const attacks = fc
   .array(

@@ -4,9 +4,11 @@ import { run } from "#cli/run.ts";
 type Printed = { out: string; err: string; code: typeof process.exitCode };
 
 /** Runs a command in this process, and gives what it printed. */
-export const printed = (args: readonly string[]) => captured(() => run(args));
+export function printed(args: readonly string[]) {
+  return captured(() => run(args));
+}
 
-export const captured = async (act: () => Promise<void>): Promise<Printed> => {
+export async function captured(act: () => Promise<void>): Promise<Printed> {
   let [out, err] = ["", ""];
   let code: typeof process.exitCode;
   const spies = [
@@ -30,4 +32,4 @@ export const captured = async (act: () => Promise<void>): Promise<Printed> => {
     process.exitCode = undefined;
   }
   return { out, err, code };
-};
+}

@@ -10,7 +10,7 @@ import { callsOf } from "./every-call.ts";
 import { printed } from "./in-process.ts";
 
 /** Starts a server that is not a gateway. */
-const startServer = async (answer: RequestListener): Promise<string> => {
+async function startServer(answer: RequestListener): Promise<string> {
   const server = createServer(answer);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
@@ -18,12 +18,11 @@ const startServer = async (answer: RequestListener): Promise<string> => {
     server.close();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-};
+}
 
-const answering =
-  (body: unknown, status = 200): RequestListener =>
-  (_, response) =>
-    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+function answering(body: unknown, status = 200): RequestListener {
+  return (_, response) => response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
 
 test.each([["'; touch pwned; '"], ["\u001b]0;x\u0007"], [""], ["a b"], [5], [null], [undefined]])(
   "open prints no link with the code %j, which a gateway does not create",
@@ -45,14 +44,14 @@ writeFileSync(join(folder, "payload.json"), '{"status":"firing"}');
 let odd: { at: number; value: unknown }[] = [];
 
 /** A copy in which some parts are replaced, or left out where the value is undefined. */
-const mangled = (value: unknown, count = { parts: 0 }): unknown => {
+function mangled(value: unknown, count = { parts: 0 }): unknown {
   count.parts += 1;
   const found = odd.find(({ at }) => at === count.parts % 40);
   if (found) return found.value;
   if (Array.isArray(value)) return value.map((item) => mangled(item, count));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mangled(item, count)]));
-};
+}
 
 const server = createServer(async (req, res) => {
   const body = (await req.setEncoding("utf8").toArray()).join("");

@@ -21,7 +21,7 @@ const { run, gateway } = await startCommands();
 afterEach(() => void vi.unstubAllEnvs());
 
 /** A home folder, and a program in place of the browser that writes down its arguments and the page that it was given. */
-const desk = (): { home: string; path: string; seen: string } => {
+function desk(): { home: string; path: string; seen: string } {
   const home = emptyFolder();
   const bin = emptyFolder();
   const seen = emptyFolder();
@@ -29,10 +29,10 @@ const desk = (): { home: string; path: string; seen: string } => {
   writeFileSync(join(bin, "xdg-open"), script);
   chmodSync(join(bin, "xdg-open"), 0o755);
   return { home, seen, path: `${bin}:${process.env.PATH}` };
-};
-const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
+}
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20));
-};
+}
 
 test.skipIf(process.platform !== "linux")(
   "open MUST start the browser without the code: with a page that only this user can read [needs Linux]",

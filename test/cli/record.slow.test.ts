@@ -11,7 +11,9 @@ const folder = emptyFolder(afterAll);
 writeFileSync(join(folder, "alert.json"), '{"status":"firing","title":"disk"}');
 writeFileSync(join(folder, "push.json"), '{"who":"ada"}');
 const here = { cwd: folder };
-const sendAlert = async (): Promise<string> => (await run(["hooks", "send", "alert.json", "-q"], here)).out.trim();
+async function sendAlert(): Promise<string> {
+  return (await run(["hooks", "send", "alert.json", "-q"], here)).out.trim();
+}
 
 test("hooks send sends the webhook token, and says where to look", async () => {
   const { code, out } = await run(["hooks", "send", "alert.json"], here);

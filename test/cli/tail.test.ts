@@ -3,7 +3,7 @@ import type { Calling } from "#cli/calling.ts";
 import { tailDeliveries } from "#cli/deliveries.ts";
 
 /** A gateway that tells of deliveries, each with its outcome at that time, and leaves some out: then it has all of them in its list. */
-const tailed = async (told: readonly (readonly [id: string, outcome: string] | "gap")[]): Promise<string[]> => {
+async function tailed(told: readonly (readonly [id: string, outcome: string] | "gap")[]): Promise<string[]> {
   const outcomes = new Map<string, string>();
   async function* pushes() {
     for (const one of told) {
@@ -40,7 +40,7 @@ const tailed = async (told: readonly (readonly [id: string, outcome: string] | "
     const { delivery_id, outcome } = JSON.parse(line) as { delivery_id: string; outcome: string };
     return `${delivery_id} ${outcome}`;
   });
-};
+}
 
 test("a tail prints a delivery once for each of its outcomes, also where a gap is filled from the list", async () => {
   const lines = await tailed([

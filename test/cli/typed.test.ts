@@ -8,8 +8,9 @@ import { main, root } from "#test/harness/process.ts";
 import { emptyFolder } from "./cli.ts";
 
 const HOME = "/home/ada";
-const program = (file: string, cwd: string, files: string[] = [], PATH = "/usr/bin:/usr/local/bin") =>
-  programOf({ file, cwd, env: { PATH }, exists: (one) => files.includes(one) });
+function program(file: string, cwd: string, files: string[] = [], PATH = "/usr/bin:/usr/local/bin") {
+  return programOf({ file, cwd, env: { PATH }, exists: (one) => files.includes(one) });
+}
 
 test.each([
   ["an installed program", "/usr/local/bin/agent-gateway", HOME, [], "agent-gateway"],

@@ -9,11 +9,13 @@ import { load, refused, withSections } from "./configs.ts";
 const built = { stores: ["memory"], backends: ["echo", "model", "http", "a2a", "command", "acp"] };
 const local = { type: "openai-compatible", baseUrl: "http://127.0.0.1:11434/v1" };
 const models = { fast: { provider: "local", model: "llama3.2" }, deep: { provider: "local", model: "qwen3" } };
-const withModels = (more: object = {}, sections: object = {}) => ({
-  providers: { local },
-  agents: { main: { backend: "model", models, ...more } },
-  ...sections,
-});
+function withModels(more: object = {}, sections: object = {}) {
+  return {
+    providers: { local },
+    agents: { main: { backend: "model", models, ...more } },
+    ...sections,
+  };
+}
 
 describe("an agent whose backend is a model", () => {
   test("has what its names stand for", async () => {

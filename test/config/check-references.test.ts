@@ -3,8 +3,9 @@ import { describe, expect, test } from "vitest";
 import { good, load, refusal, refused, withSections } from "./configs.ts";
 
 const built = { stores: ["memory", "postgres"], backends: ["echo", "http", "a2a", "model"] };
-const said = (right: string) =>
-  `looks like a reference to a variable, but is taken as it stands: write \`${right}\`. If it is the secret itself, put it in a variable.`;
+function said(right: string) {
+  return `looks like a reference to a variable, but is taken as it stands: write \`${right}\`. If it is the secret itself, put it in a variable.`;
+}
 
 test("a secret that looks like a reference is refused with its place and the right form", async () => {
   expect(await refusal("{ agents: { main: { backend: 'echo' } },\n  webhooks: { token: '$WEBHOOK_TOKEN' } }")).toEqual([

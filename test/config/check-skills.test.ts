@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { folder, load, refusal, refused, warned, withSections } from "./configs.ts";
 
-const skills = (...dirs: unknown[]) => ({ skills: { dirs } });
+function skills(...dirs: unknown[]) {
+  return { skills: { dirs } };
+}
 
 describe("a folder of skills", () => {
   test("that is not there is refused with its place, its path and what may be done", async () => {

@@ -3,8 +3,12 @@ import { describe, expect, test } from "vitest";
 import { good, load, refused, rest, rpc, withSections } from "./configs.ts";
 
 const two = { main: { backend: "echo" }, helper: { backend: "echo" } };
-const mapping = (more: object) => ({ webhooks: { mappings: { push: { match: {}, message: "x", ...more } } } });
-const isOfBackend = (line: string) => line.startsWith("agents.main.backend ");
+function mapping(more: object) {
+  return { webhooks: { mappings: { push: { match: {}, message: "x", ...more } } } };
+}
+function isOfBackend(line: string) {
+  return line.startsWith("agents.main.backend ");
+}
 
 describe("what is not built yet is refused by its name", () => {
   test.each(["sqlite", "postgres"])("the store %s", async (type) => {

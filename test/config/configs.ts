@@ -37,21 +37,26 @@ export async function refusal(text: string | Uint8Array, options: Written = {}):
 }
 
 /** A configuration with one echo agent and these sections. */
-export const withSections = (sections: object): string =>
-  JSON.stringify({ agents: { main: { backend: "echo" } }, ...sections });
+export function withSections(sections: object): string {
+  return JSON.stringify({ agents: { main: { backend: "echo" } }, ...sections });
+}
 
 /** Secrets that nothing is wrong with. */
-export const good = (n: number): string => `a-good-long-secret-${n}`;
+export function good(n: number): string {
+  return `a-good-long-secret-${n}`;
+}
 
 /** The lines that sections are refused with, without their places. */
-export const refused = async (sections: object, options: Written = {}): Promise<string[]> =>
-  (await refusal(withSections(sections), options)).map((line) => line.replace(/^gateway\.json5:\d+:\d+: /, ""));
+export async function refused(sections: object, options: Written = {}): Promise<string[]> {
+  return (await refusal(withSections(sections), options)).map((line) => line.replace(/^gateway\.json5:\d+:\d+: /, ""));
+}
 
 /** The warnings of sections that are taken, without their places. */
-export const warned = async (sections: object, options: Written = {}): Promise<string[]> =>
-  (await load(withSections(sections), options)).warnings.map((line) =>
+export async function warned(sections: object, options: Written = {}): Promise<string[]> {
+  return (await load(withSections(sections), options)).warnings.map((line) =>
     line.replace(/^\S*gateway\.json5:\d+:\d+: /, ""),
   );
+}
 
 const whole = {
   stores: ["memory", "sqlite", "postgres"],
@@ -59,19 +64,23 @@ const whole = {
 };
 
 /** The lines that sections are refused with, or their warnings where they are taken, by a build that has everything. */
-export const refusedOrWarned = async (sections: object): Promise<string[]> => {
+export async function refusedOrWarned(sections: object): Promise<string[]> {
   try {
     return (await warned(sections, { built: whole })).map((line) => `warning: ${line}`);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return await refused(sections, { built: whole });
   }
-};
+}
 
 /** The section with these tokens, or these keys. */
-export const rpc = (...tokens: object[]) => ({
-  rpc: { auth: { tokens: tokens.map((token, n) => ({ name: `t${n}`, permissions: "*", ...token })) } },
-});
-export const rest = (...keys: object[]) => ({
-  rest: { auth: { keys: keys.map((key, n) => ({ name: `k${n}`, ...key })) } },
-});
+export function rpc(...tokens: object[]) {
+  return {
+    rpc: { auth: { tokens: tokens.map((token, n) => ({ name: `t${n}`, permissions: "*", ...token })) } },
+  };
+}
+export function rest(...keys: object[]) {
+  return {
+    rest: { auth: { keys: keys.map((key, n) => ({ name: `k${n}`, ...key })) } },
+  };
+}

@@ -2,13 +2,16 @@ import { expect, test } from "vitest";
 import { applyReload, diffConfig } from "#config/diff.ts";
 import { good, load, withSections } from "./configs.ts";
 
-const config = async (sections: object) =>
-  (
+async function config(sections: object) {
+  return (
     await load(withSections({ skills: { dirs: ["/"] }, ...sections }), {
       built: { stores: ["memory", "sqlite"], backends: ["echo"] },
     })
   ).config;
-const diff = async (a: object, b: object) => diffConfig(await config(a), await config(b));
+}
+async function diff(a: object, b: object) {
+  return diffConfig(await config(a), await config(b));
+}
 
 test("what changed is told by its innermost key, a list as one", async () => {
   const token = (n: number) => ({ name: "a", token: good(n), permissions: "*" });

@@ -22,15 +22,15 @@ const FILE = `{
 const WHOLE = FILE.replace("gateway: {", 'gateway: { defaultAgent: "main",');
 const env = { REST_API_KEY: KEY, TEAM: "Ada" };
 
-const written = (text = WHOLE, name = "gateway.json5") => {
+function written(text = WHOLE, name = "gateway.json5") {
   const file = join(folder(), name);
   writeFileSync(file, text);
   return file;
-};
-const valuesOf = async (options: Partial<Parameters<typeof loadConfig>[0]> = {}) => {
+}
+async function valuesOf(options: Partial<Parameters<typeof loadConfig>[0]> = {}) {
   const { values } = await loadConfig({ file: written(), env, built, ...options });
   return { values, at: (path: string) => values.find((value) => value.path === path) };
-};
+}
 const nowhere = { line: null, column: null, variable: null };
 
 describe("the values in force", () => {

@@ -39,11 +39,11 @@ describe("the words for", () => {
 type Schema = { [key: string]: unknown };
 
 const schemas: Schema[] = [];
-const visit = (node: unknown): void => {
+function visit(node: unknown): void {
   if (typeof node !== "object" || node === null) return;
   if (!Array.isArray(node)) schemas.push(node as Schema);
   for (const [key, inner] of Object.entries(node)) if (key !== "examples" && key !== "default") visit(inner);
-};
+}
 visit(bundled);
 
 test("every pattern of the schema has words", () => {

@@ -10,12 +10,16 @@ import { documentWith, SHOWN, secretPlaces } from "./schema-places.ts";
 const SECRET = "s3cr3t+value/of=this*run";
 
 /** The values that are hidden with this configuration, which an echo agent completes. */
-const hidden = async (config: object, env: Record<string, string> = {}): Promise<readonly string[]> => {
+async function hidden(config: object, env: Record<string, string> = {}): Promise<readonly string[]> {
   const whole = { agents: { main: { backend: "echo" } }, ...config };
   return (await load(JSON.stringify(whole), { env, built: { ...BUILT, programFlaw: () => undefined } })).secrets;
-};
-const tool = (url: string) => ({ tools: { search: { type: "http", url } } });
-const program = (...run: string[]) => ({ agents: { main: { backend: "command", command: { run } } } });
+}
+function tool(url: string) {
+  return { tools: { search: { type: "http", url } } };
+}
+function program(...run: string[]) {
+  return { agents: { main: { backend: "command", command: { run } } } };
+}
 
 describe("the value of a variable is hidden", () => {
   test.each([

@@ -5,7 +5,9 @@ import { hashOf } from "#config/config.ts";
 import { loadConfig } from "#config/load.ts";
 import { built, folder, load, withSections } from "./configs.ts";
 
-const described = (description: string) => JSON.stringify({ agents: { main: { backend: "echo", description } } });
+function described(description: string) {
+  return JSON.stringify({ agents: { main: { backend: "echo", description } } });
+}
 
 describe("the configuration is found", () => {
   test("as the file that is named, else $GATEWAY_CONFIG, else gateway.json5, else not at all", async () => {

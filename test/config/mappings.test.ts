@@ -7,14 +7,16 @@ import { watchConfig } from "#config/watch.ts";
 import { compileMapping, matchMapping } from "#core/mappings.ts";
 import { folder, good, load, warned, withSections } from "./configs.ts";
 
-const withMappings = (mappings: Record<string, object>) => ({
-  webhooks: {
-    token: good(1),
-    mappings: Object.fromEntries(
-      Object.entries(mappings).map(([name, more]) => [name, { match: {}, message: "x", ...more }]),
-    ),
-  },
-});
+function withMappings(mappings: Record<string, object>) {
+  return {
+    webhooks: {
+      token: good(1),
+      mappings: Object.fromEntries(
+        Object.entries(mappings).map(([name, more]) => [name, { match: {}, message: "x", ...more }]),
+      ),
+    },
+  };
+}
 
 test("a mapping that another one hides never matches where that one does not", async () => {
   const value = fc.constantFrom("1", "2", "3");

@@ -9,7 +9,7 @@ import { BUILT } from "#gateway/gateway.ts";
 type Where = "command" | "acp" | "tools";
 
 /** The problems of a configuration with one agent that is a program, in a folder with a program and a text. */
-const problemsOf = async (backend: Where, program: { run: string[]; cwd?: string; env?: object }) => {
+async function problemsOf(backend: Where, program: { run: string[]; cwd?: string; env?: object }) {
   const folder = mkdtempSync(join(tmpdir(), "programs-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, "bin"));
@@ -28,7 +28,7 @@ const problemsOf = async (backend: Where, program: { run: string[]; cwd?: string
     (error: { problems: { key: string; message: string }[] }) =>
       error.problems.map(({ key, message }) => `${key} ${message.replaceAll(folder, "~")}`),
   );
-};
+}
 
 test.each(["command", "acp", "tools"] as const)(
   "a program is refused that is not there, or may not be run (%s)",

@@ -2,9 +2,12 @@
 import { expect, test } from "vitest";
 import { load, refusal, withSections } from "./configs.ts";
 
-const described = (description: string): string => withSections({ agents: { main: { backend: "echo", description } } });
-const description = async (text: string, env = {}) =>
-  (await load(described(text), { env })).config.agents.main?.description;
+function described(description: string): string {
+  return withSections({ agents: { main: { backend: "echo", description } } });
+}
+async function description(text: string, env = {}) {
+  return (await load(described(text), { env })).config.agents.main?.description;
+}
 
 test("a variable stands where its reference stood", async () => {
   expect(await description("from ${PLACE}, ${PLACE}", { PLACE: "here" })).toBe("from here, here");

@@ -9,7 +9,7 @@ const schema = JSON.parse(
 ) as Schema;
 
 /** Every place where the schema takes a text, with the patterns of that text. A choice among fixed words is not such a place. */
-const textsIn = (node: Schema, place: Place): [Place, string | undefined][] => {
+function textsIn(node: Schema, place: Place): [Place, string | undefined][] {
   if (typeof node.$ref === "string") {
     const { $ref, ...rest } = node;
     return textsIn({ ...followed($ref), ...rest }, place);
@@ -29,14 +29,17 @@ const textsIn = (node: Schema, place: Place): [Place, string | undefined][] => {
     ...(isSchema(node.additionalProperties) ? textsIn(node.additionalProperties, [...place, "*"]) : []),
     ...(isSchema(node.items) ? textsIn(node.items, [...place, "[]"]) : []),
   ];
-};
+}
 
-const followed = (ref: string): Schema =>
-  ref
+function followed(ref: string): Schema {
+  return ref
     .slice(2)
     .split("/")
     .reduce((node, step) => node[step] as Schema, schema);
-const isSchema = (node: unknown): node is Schema => typeof node === "object" && node !== null;
+}
+function isSchema(node: unknown): node is Schema {
+  return typeof node === "object" && node !== null;
+}
 
 /**
  * The places in which the value of a variable is shown, because it names or describes something that logs must show. It is hidden in every other
@@ -87,30 +90,30 @@ const FORMS = ["#", "https://127.0.0.1:1/#?as=#", "webhook:#", "/#", "one/#"];
 /**
  * The places whose text may hold a secret, each with such a text, in which `#` stands for the secret. A span of time, for instance, cannot.
  */
-export const secretPlaces = (secret: string): { place: Place; text: string }[] => {
+export function secretPlaces(secret: string): { place: Place; text: string }[] {
   const found = new Map<string, { place: Place; text: string }>();
   for (const [place, pattern] of textsIn(schema, [])) {
     const text = FORMS.find((form) => new RegExp(pattern ?? "", "u").test(form.replaceAll("#", secret)));
     if (text !== undefined && place[0] !== "$schema") found.set(place.join("."), { place, text });
   }
   return [...found.values()];
-};
+}
 
 /** The smallest document with a value at this place. */
-export const documentWith = (place: Place, value: unknown): unknown => {
+export function documentWith(place: Place, value: unknown): unknown {
   const [step, ...rest] = place;
   if (step === undefined) return value;
   const inside = documentWith(rest, value);
   return step === "[]" ? [inside] : { [step === "*" ? "one" : step]: inside };
-};
+}
 
 /** Puts a text at each of these places that the document has no variable in, wherever the object around it exists. Returns the places that it lacks. */
-export const fillPlaces = (
+export function fillPlaces(
   document: unknown,
   places: ReturnType<typeof secretPlaces>,
   reference: () => string,
-): string[] =>
-  places.flatMap(({ place, text }) => {
+): string[] {
+  return places.flatMap(({ place, text }) => {
     if (hasReference(document, place)) return [];
     const put = (node: unknown, [step, ...rest]: Place): boolean => {
       if (typeof node !== "object" || node === null || step === undefined) return false;
@@ -129,10 +132,11 @@ export const fillPlaces = (
     };
     return put(document, place) ? [] : [place.join(".")];
   });
+}
 
-const hasReference = (node: unknown, [step, ...rest]: Place): boolean => {
+function hasReference(node: unknown, [step, ...rest]: Place): boolean {
   if (step === undefined) return typeof node === "string" && node.includes("${");
   if (typeof node !== "object" || node === null || Array.isArray(node) !== (step === "[]")) return false;
   const inside = step === "*" || step === "[]" ? Object.values(node) : [(node as Record<string, unknown>)[step]];
   return inside.some((one) => hasReference(one, rest));
-};
+}

@@ -9,8 +9,9 @@ import type { ConfigError } from "#config/problems.ts";
 import { type Reload, type ReloadCause, watchConfig } from "#config/watch.ts";
 import { built, folder, good, withSections } from "./configs.ts";
 
-const described = (description: string, more: object = {}) =>
-  withSections({ agents: { main: { backend: "echo", description } }, ...more });
+function described(description: string, more: object = {}) {
+  return withSections({ agents: { main: { backend: "echo", description } }, ...more });
+}
 
 /** A file, the watch over it, and what it tells, as events to wait for. */
 async function watched(
@@ -45,7 +46,9 @@ async function watched(
   return { here, file, watch, changed, refused, configs, stop };
 }
 
-const says = (config: Config) => config.agents.main?.description;
+function says(config: Config) {
+  return config.agents.main?.description;
+}
 
 describe("a file that changes", () => {
   test("is refused where reading it fails in a way that nobody foresaw, and watched on", async () => {

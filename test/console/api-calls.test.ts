@@ -2,13 +2,15 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { effectOfCall, requestOf, restCalls, rpcCalls, whyNotCallable } from "#console/lib/api-calls.ts";
 
-const specOf = (file: string) => JSON.parse(readFileSync(new URL(`../../generated/${file}`, import.meta.url), "utf8"));
+function specOf(file: string) {
+  return JSON.parse(readFileSync(new URL(`../../generated/${file}`, import.meta.url), "utf8"));
+}
 const calls = [...restCalls(specOf("openapi.json")), ...rpcCalls(specOf("openrpc.json"))];
-const callOf = (id: string) => {
+function callOf(id: string) {
   const found = calls.find((call) => call.id === id);
   if (!found) throw new Error(`there is no ${id}`);
   return found;
-};
+}
 
 describe("the calls of the gateway's own specs", () => {
   it("all have an id, a path and a summary, and every body is JSON", () => {

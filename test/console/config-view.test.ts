@@ -2,10 +2,12 @@ import { expect, test } from "vitest";
 import { type ConfigValue, isAllowed, originText, sectionOf, sectionsOf, tokensOf } from "#console/lib/config-view.ts";
 import { expiryOf, keyState } from "#console/lib/key-expiry.ts";
 
-const value = (path: string, of: unknown, more: Partial<ConfigValue> = {}): ConfigValue => ({
-  ...{ path, value: of, origin: "file" },
-  ...more,
-});
+function value(path: string, of: unknown, more: Partial<ConfigValue> = {}): ConfigValue {
+  return {
+    ...{ path, value: of, origin: "file" },
+    ...more,
+  };
+}
 const VALUES = [
   value("gateway.port", 18789, { origin: "flag", variable: "--port" }),
   value("gateway.rpc.auth.tokens.1.permissions.0", "agent.list"),

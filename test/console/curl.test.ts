@@ -23,10 +23,12 @@ const SHELLS: readonly (readonly [name: string, program: string, args: readonly 
   ["zsh", "zsh", ["-f"]],
   ["fish", "fish", ["--no-config"]],
 ];
-const isThere = (program: string): boolean => spawnSync(program, ["-c", "exit 0"]).status === 0;
+function isThere(program: string): boolean {
+  return spawnSync(program, ["-c", "exit 0"]).status === 0;
+}
 
 /** Accepts one request per connection, and stores its bytes. */
-const startRawServer = async () => {
+async function startRawServer() {
   const requests: string[] = [];
   const server = createServer((socket) => {
     let seen = "";
@@ -44,7 +46,7 @@ const startRawServer = async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
   return { requests, url: `http://127.0.0.1:${port}`, stop: () => server.close() };
-};
+}
 
 let server: Awaited<ReturnType<typeof startRawServer>>;
 let home: string;
@@ -58,7 +60,7 @@ afterAll(async () => {
 });
 
 /** Runs commands as if they were pasted, one after another, in an empty folder. Answers the files that they made, what they printed, and the requests. */
-const paste = async ([, program, args]: (typeof SHELLS)[number], commands: readonly string[]) => {
+async function paste([, program, args]: (typeof SHELLS)[number], commands: readonly string[]) {
   const folder = await mkdtemp(join(home, "paste-"));
   const [script, empty] = [join(folder, "script"), join(folder, "empty")];
   await mkdir(empty);
@@ -74,15 +76,15 @@ const paste = async ([, program, args]: (typeof SHELLS)[number], commands: reado
   const [stdout, stderr] = await Promise.all([text(out as Readable), text(faults as Readable)]);
   await input.close();
   return { files: await readdir(empty), requests: [...server.requests], stdout, stderr };
-};
+}
 
 type Sent = { line: string; headers: Record<string, string>; body: string };
-const parse = (raw: string): Sent => {
+function parse(raw: string): Sent {
   const end = raw.indexOf("\r\n\r\n");
   const [line = "", ...lines] = raw.slice(0, end).split("\r\n");
   const headers = lines.map((one) => /^([^:]*): ?(.*)$/s.exec(one)?.slice(1) as [string, string]);
   return { line, headers: Object.fromEntries(headers), body: raw.slice(end + 4) };
-};
+}
 
 const ATTACKS = [
   ...[
@@ -110,11 +112,13 @@ const ATTACKS = [
   ],
 ];
 const PRINTABLE = [..."\\\\\\'''\"$`!#()*;&|<>?[]{}~%^= abn0é😀"];
-const isAscii = (one: string): boolean => /^[ -~]*$/.test(one);
+function isAscii(one: string): boolean {
+  return /^[ -~]*$/.test(one);
+}
 const FREE = ["\n", "\r", "\0", "\0touch pwned\n", "\ntouch pwned\n", "\x03\ntouch pwned\n", "EOF\n", "\x04", "\x15"];
 
-const textOf = (pieces: readonly string[], last: number, skipped = /[\0\r\n]/): fc.Arbitrary<string> =>
-  fc
+function textOf(pieces: readonly string[], last: number, skipped = /[\0\r\n]/): fc.Arbitrary<string> {
+  return fc
     .array(
       fc.oneof(
         fc.constantFrom(...pieces),
@@ -124,15 +128,20 @@ const textOf = (pieces: readonly string[], last: number, skipped = /[\0\r\n]/): 
       { maxLength: 8 },
     )
     .map((parts) => parts.join("").replaceAll(new RegExp(skipped, "g"), ""));
+}
 
 const TOKEN = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
-const token = (more: string) => fc.string({ unit: fc.constantFrom(...TOKEN, ...more), minLength: 1, maxLength: 12 });
+function token(more: string) {
+  return fc.string({ unit: fc.constantFrom(...TOKEN, ...more), minLength: 1, maxLength: 12 });
+}
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "`touch$IFS%pwned`", "-o", "$(x)"];
 /** Headers that a command leaves out, and the one that it adds. */
 const OWN = /^(host|connection|keep-alive|te|trailer|upgrade|expect|authorization|content-length|transfer-encoding)$/;
 
 /** The text as a server reads it in a header: a space of another kind at its end is part of it. */
-const asValue = (text: string): string => text.replaceAll(/^[ \t\v\f]+|[ \t\v\f]+$/g, "");
+function asValue(text: string): string {
+  return text.replaceAll(/^[ \t\v\f]+|[ \t\v\f]+$/g, "");
+}
 
 /** A request as the flight recorder has it: a character for each byte in its path and headers. */
 const delivery: fc.Arbitrary<Delivery> = fc
@@ -168,7 +177,7 @@ const delivery: fc.Arbitrary<Delivery> = fc
   });
 
 const SECRETS = { rest: "Bearer rest", rpc: "Bearer rpc", hooks: "Bearer hook" };
-const asSent = ({ method, path, headers, body, body_encoding, surface }: Delivery): Sent => {
+function asSent({ method, path, headers, body, body_encoding, surface }: Delivery): Sent {
   const bytes = Buffer.from(body ?? "", body_encoding === "base64" ? "base64" : "utf8");
   const length: Record<string, string> = bytes.length > 0 ? { "Content-Length": String(bytes.length) } : {};
   return {
@@ -176,7 +185,7 @@ const asSent = ({ method, path, headers, body, body_encoding, surface }: Deliver
     headers: { Host: new URL(server.url).host, authorization: SECRETS[surface], ...headers, ...length },
     body: bytes.toString("latin1"),
   };
-};
+}
 
 describe.each(SHELLS)("a copied command in %s", (...shell) => {
   const [, program] = shell;

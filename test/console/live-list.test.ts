@@ -19,19 +19,29 @@ import {
 } from "#console/lib/live-list.ts";
 
 type Item = { id: string; state: string };
-const item = (id: number | string, state = "queued"): Item => ({ id: String(id), state });
-const keyOf = ({ id }: Item) => id;
-const ids = (items: readonly Item[]) => items.map(keyOf).join(" ");
+function item(id: number | string, state = "queued"): Item {
+  return { id: String(id), state };
+}
+function keyOf({ id }: Item) {
+  return id;
+}
+function ids(items: readonly Item[]) {
+  return items.map(keyOf).join(" ");
+}
 /** A number of items, counting down from the first. */
-const down = (from: number, count: number): Item[] => Array.from({ length: count }, (_, n) => item(from - n));
-const ends = ({ items }: LiveList<Item>) => [items[0]?.id, items.at(-1)?.id, items.length];
+function down(from: number, count: number): Item[] {
+  return Array.from({ length: count }, (_, n) => item(from - n));
+}
+function ends({ items }: LiveList<Item>) {
+  return [items[0]?.id, items.at(-1)?.id, items.length];
+}
 
 /** A list of which so many pages were read, beginning at item 10 000. */
-const deep = (pages: number): LiveList<Item> => {
+function deep(pages: number): LiveList<Item> {
   let list = filled(down(10_000, PAGE), true);
   for (let n = 1; n < pages; n++) list = extended(list, down(10_000 - n * PAGE, PAGE), true, keyOf);
   return list;
-};
+}
 
 describe("a list that follows what happens", () => {
   it("MUST take new ones in at its top while nobody reads", () => {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { streamOf } from "#console/lib/live-stream.ts";
 
-const at = (ms: number) => new Date(ms).toISOString();
+function at(ms: number) {
+  return new Date(ms).toISOString();
+}
 
 describe("the stream of requests and turns", () => {
   it("MUST be newest first, with a turn above the request that started it", () => {

@@ -2,7 +2,9 @@ import { Marked } from "marked";
 import { describe, expect, test } from "vitest";
 import { isSafeLink, PARSE, renderer } from "#console/lib/markdown.ts";
 
-const markup = (text: string): string => new Marked({ renderer }).parse(text, PARSE).trim();
+function markup(text: string): string {
+  return new Marked({ renderer }).parse(text, PARSE).trim();
+}
 
 describe("Markdown from outside", () => {
   test("shows markup as text", () => {

@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
 import { reasonsOf } from "#console/lib/refusals.ts";
 
-const refused = (delivery_id: string, at: string, error?: string, detail = "why") => ({
-  ...{ delivery_id, at, status: 401 },
-  timeline: error === undefined ? [] : [{ at, name: "request.refused" as const, detail: { error, detail } }],
-});
+function refused(delivery_id: string, at: string, error?: string, detail = "why") {
+  return {
+    ...{ delivery_id, at, status: 401 },
+    timeline: error === undefined ? [] : [{ at, name: "request.refused" as const, detail: { error, detail } }],
+  };
+}
 
 test("refusals are counted by their reason and its words, each with its newest", () => {
   const reasons = reasonsOf([

@@ -18,7 +18,9 @@ const schema = {
 };
 
 const fields = fieldsOf(schema);
-const fieldOf = (name: string) => fields.find((field) => field.name === name);
+function fieldOf(name: string) {
+  return fields.find((field) => field.name === name);
+}
 
 describe("a form of a JSON Schema", () => {
   it("has the required fields first, and keeps the schema's order otherwise", () => {

@@ -4,11 +4,13 @@ import { kindOfId, shortId } from "#console/lib/ids.ts";
 import { phasesOf, type Step, stepWords } from "#console/lib/steps.ts";
 import { timelineSteps } from "#test/console/timeline-steps.ts";
 
-const step = (ms: number, name: string, detail: Step["detail"] = null): Step => ({
-  at: new Date(Date.UTC(2026, 10, 21, 8, 0, 0, ms)).toISOString(),
-  name,
-  detail,
-});
+function step(ms: number, name: string, detail: Step["detail"] = null): Step {
+  return {
+    at: new Date(Date.UTC(2026, 10, 21, 8, 0, 0, ms)).toISOString(),
+    name,
+    detail,
+  };
+}
 
 test("a timeline is cut into phases, each up to its last step", () => {
   const phases = phasesOf([

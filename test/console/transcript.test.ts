@@ -11,22 +11,34 @@ import {
 } from "#console/lib/transcript.ts";
 
 const AT = "2026-11-21T08:54:31.123Z";
-const push = (method: string, params: object): SessionPush => ({ method, params: { at: AT, cursor: "c", ...params } });
-const asked = (turnId: string, seq: number, text = "Hi") =>
-  push("message.created", { turnId, seq, messageId: `${turnId}-user`, role: "user", text });
-const begun = (turnId: string, seq: number) =>
-  push("message.created", { turnId, seq, messageId: `${turnId}-reply`, role: "assistant", text: "" });
-const piece = (turnId: string, offset: number, text: string) =>
-  push("message.delta", { turnId, seq: 3, messageId: `${turnId}-reply`, offset, text });
-const whole = (turnId: string, seq: number, text: string) =>
-  push("message.completed", { turnId, seq, messageId: `${turnId}-reply`, text });
-const stored = (turnId: string, seq: number, role: "user" | "assistant", text: string, compacted = false) => ({
-  ...{ messageId: `${turnId}-${role === "user" ? "user" : "reply"}`, role, text, turnId, seq, compacted },
-  createdAt: AT,
-});
+function push(method: string, params: object): SessionPush {
+  return { method, params: { at: AT, cursor: "c", ...params } };
+}
+function asked(turnId: string, seq: number, text = "Hi") {
+  return push("message.created", { turnId, seq, messageId: `${turnId}-user`, role: "user", text });
+}
+function begun(turnId: string, seq: number) {
+  return push("message.created", { turnId, seq, messageId: `${turnId}-reply`, role: "assistant", text: "" });
+}
+function piece(turnId: string, offset: number, text: string) {
+  return push("message.delta", { turnId, seq: 3, messageId: `${turnId}-reply`, offset, text });
+}
+function whole(turnId: string, seq: number, text: string) {
+  return push("message.completed", { turnId, seq, messageId: `${turnId}-reply`, text });
+}
+function stored(turnId: string, seq: number, role: "user" | "assistant", text: string, compacted = false) {
+  return {
+    ...{ messageId: `${turnId}-${role === "user" ? "user" : "reply"}`, role, text, turnId, seq, compacted },
+    createdAt: AT,
+  };
+}
 
-const replayed = (pushes: SessionPush[], from: Transcript = EMPTY): Transcript => pushes.reduce(withPush, from);
-const texts = ({ messages }: Transcript) => messages.map(({ text }) => text);
+function replayed(pushes: SessionPush[], from: Transcript = EMPTY): Transcript {
+  return pushes.reduce(withPush, from);
+}
+function texts({ messages }: Transcript) {
+  return messages.map(({ text }) => text);
+}
 
 describe("a live transcript", () => {
   test("puts a reply together from its pieces", () => {

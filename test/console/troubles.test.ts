@@ -3,30 +3,34 @@ import { troublesOf } from "#console/lib/troubles.ts";
 
 type Agents = Parameters<typeof troublesOf>[1];
 
-const agent = (more: Partial<Agents[number]>): Agents[number] => ({
-  agentName: "main",
-  description: "",
-  backend: "echo",
-  model: null,
-  state: "idle",
-  paused: false,
-  pausedAt: null,
-  running: 0,
-  queued: 0,
-  waitingEvents: 0,
-  skills: [],
-  heartbeat: { every: "30m", nextAt: null },
-  lastTurnAt: null,
-  ...more,
-});
-const health = (detail: string) => ({
-  status: "ok" as const,
-  parts: [{ name: "agents.main", status: "ok" as const, detail }],
-  store: { type: "memory" as const, durable: false },
-  nodeId: "node_1",
-  uptimeMs: 1,
-  version: "1",
-});
+function agent(more: Partial<Agents[number]>): Agents[number] {
+  return {
+    agentName: "main",
+    description: "",
+    backend: "echo",
+    model: null,
+    state: "idle",
+    paused: false,
+    pausedAt: null,
+    running: 0,
+    queued: 0,
+    waitingEvents: 0,
+    skills: [],
+    heartbeat: { every: "30m", nextAt: null },
+    lastTurnAt: null,
+    ...more,
+  };
+}
+function health(detail: string) {
+  return {
+    status: "ok" as const,
+    parts: [{ name: "agents.main", status: "ok" as const, detail }],
+    store: { type: "memory" as const, durable: false },
+    nodeId: "node_1",
+    uptimeMs: 1,
+    version: "1",
+  };
+}
 
 describe("what is wrong", () => {
   it.each([

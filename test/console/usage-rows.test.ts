@@ -2,13 +2,15 @@ import { expect, test } from "vitest";
 import { troublesOf } from "#console/lib/troubles.ts";
 import { csvOf, rowsOf, withGaps } from "#console/lib/usage-rows.ts";
 
-const counts = (total: number) => ({
-  messages: 1,
-  turns: { completed: 1, failed: 0, cancelled: 0 },
-  attempts: 1,
-  tokens: { input: total - 1, output: 1, total },
-  latencyMs: { mean: 4.2 },
-});
+function counts(total: number) {
+  return {
+    messages: 1,
+    turns: { completed: 1, failed: 0, cancelled: 0 },
+    attempts: 1,
+    tokens: { input: total - 1, output: 1, total },
+    latencyMs: { mean: 4.2 },
+  };
+}
 
 test("groups are rows, the largest first, and days keep their order", () => {
   const groups = [

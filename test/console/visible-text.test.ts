@@ -9,8 +9,9 @@ const anyText = fc.string({
   unit: fc.oneof(fc.constantFrom("\x1b", "\x9b", "\u202e", "\u2066", "\r", "\r\n", "\0", "a", " ", "\n"), fc.string()),
 });
 type Mark = { sign: string };
-const textIn = (child: unknown): string =>
-  Array.isArray(child) ? child.map(textIn).join("") : typeof child === "string" ? child : (child as Mark).sign;
+function textIn(child: unknown): string {
+  return Array.isArray(child) ? child.map(textIn).join("") : typeof child === "string" ? child : (child as Mark).sign;
+}
 
 it("every text of an element is shown with its control characters escaped", () => {
   fc.assert(

@@ -28,17 +28,17 @@ type Document = { components?: { schemas?: Record<string, Schema> } };
 const LONGEST = 40;
 const MOST_ITEMS = 3;
 
-export const resolve = (document: Document, schema: Schema): Schema => {
+export function resolve(document: Document, schema: Schema): Schema {
   if (schema.$ref === undefined) return schema;
   const target = schema.$ref
     .split("/")
     .slice(1)
     .reduce<unknown>((at, key) => (at as Record<string, unknown>)[key.replaceAll("~1", "/")], document) as Schema;
   return resolve(document, target);
-};
+}
 
 /** Values that a schema allows. */
-export const allowedBy = (document: Document, given: Schema): fc.Arbitrary<unknown> => {
+export function allowedBy(document: Document, given: Schema): fc.Arbitrary<unknown> {
   const schema = resolve(document, given);
   const inner = (one: Schema) => allowedBy(document, one);
   if (schema.const !== undefined) return fc.constant(schema.const);
@@ -47,9 +47,9 @@ export const allowedBy = (document: Document, given: Schema): fc.Arbitrary<unkno
   if (choices && schema.properties === undefined) return fc.oneof(...choices.map(inner));
   const type = Array.isArray(schema.type) ? schema.type : [schema.type ?? (schema.properties ? "object" : "any")];
   return fc.oneof(...type.map((one) => ofType(document, schema, one)));
-};
+}
 
-const ofType = (document: Document, schema: Schema, type: string): fc.Arbitrary<unknown> => {
+function ofType(document: Document, schema: Schema, type: string): fc.Arbitrary<unknown> {
   const { minimum = -1000, maximum = 1000 } = schema;
   if (type === "null") return fc.constant(null);
   if (type === "boolean") return fc.boolean();
@@ -63,21 +63,23 @@ const ofType = (document: Document, schema: Schema, type: string): fc.Arbitrary<
     return schema.uniqueItems ? fc.uniqueArray(item, { ...limits, comparator: "SameValue" }) : fc.array(item, limits);
   }
   return type === "object" ? objectOf(document, schema) : fc.jsonValue({ maxDepth: 2 });
-};
+}
 
 const DAY_MS = 86_400_000;
-const fromNow = (days: number): Date => new Date(Date.now() + days * DAY_MS);
+function fromNow(days: number): Date {
+  return new Date(Date.now() + days * DAY_MS);
+}
 
-const textOf = ({ pattern, format, minLength = 0, maxLength = LONGEST }: Schema): fc.Arbitrary<string> => {
+function textOf({ pattern, format, minLength = 0, maxLength = LONGEST }: Schema): fc.Arbitrary<string> {
   // A pattern cannot say which days there are.
   if (format === "date-time" || pattern?.startsWith("^[0-9]{4}-[0-9]{2}-[0-9]{2}"))
     return fc.date({ min: fromNow(1), max: fromNow(3_000), noInvalidDate: true }).map((date) => date.toISOString());
   const isFitting = (text: string) => text.length >= minLength && text.length <= maxLength;
   if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern, "u"), { size: "small" }).filter(isFitting);
   return fc.string({ minLength, maxLength: Math.min(maxLength, Math.max(LONGEST, minLength)), unit: "grapheme" });
-};
+}
 
-const objectOf = (document: Document, schema: Schema): fc.Arbitrary<object> => {
+function objectOf(document: Document, schema: Schema): fc.Arbitrary<object> {
   const { properties = {}, required = [], additionalProperties } = schema;
   const fields = Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, allowedBy(document, one)]));
   const known = fc.record(fields, { requiredKeys: required.filter((name) => name in fields) });
@@ -87,13 +89,13 @@ const objectOf = (document: Document, schema: Schema): fc.Arbitrary<object> => {
       ? allowedBy(document, additionalProperties)
       : fc.jsonValue({ maxDepth: 1 });
   return fc.dictionary(fc.stringMatching(/^[a-z]{1,8}$/), others, { maxKeys: MOST_ITEMS });
-};
+}
 
 /** A change to an allowed object that its schema refuses, with a name. */
 type Mistake = readonly [name: string, make: (value: object) => object];
 
 /** The mistakes that can be made in an object of a schema. An object that may have any field has none. */
-export const mistakesIn = (document: Document, given: Schema): Mistake[] => {
+export function mistakesIn(document: Document, given: Schema): Mistake[] {
   const { properties = {}, required = [], additionalProperties } = resolve(document, given);
   if (additionalProperties !== false) return [];
   return [
@@ -104,37 +106,39 @@ export const mistakesIn = (document: Document, given: Schema): Mistake[] => {
       return wrong === undefined ? [] : [[`${name} of another type`, (value) => ({ ...value, [name]: wrong })]];
     }),
   ];
-};
+}
 
-const without = (value: object, name: string): object =>
-  Object.fromEntries(Object.entries(value).filter(([key]) => key !== name));
+function without(value: object, name: string): object {
+  return Object.fromEntries(Object.entries(value).filter(([key]) => key !== name));
+}
 
 /** A value of a type that the schema does not take; undefined where it takes most. */
-const wrongFor = ({ type, enum: choices, const: only, oneOf, anyOf }: Schema): unknown => {
+function wrongFor({ type, enum: choices, const: only, oneOf, anyOf }: Schema): unknown {
   if (choices || only !== undefined) return { not: "one of these" };
   if (oneOf || anyOf || type === undefined) return undefined;
   const types = [type].flat();
   if (!types.includes("object")) return { not: "of this type" };
   return types.includes("integer") || types.includes("number") ? undefined : 7;
-};
+}
 
 /** The mistakes that can be made in what is sent as text: a query, or headers. A header that the contract does not know is no mistake. */
-export const textMistakesIn = (document: Document, { properties = {} }: Schema): Mistake[] =>
-  Object.entries(properties).flatMap(([name, given]): Mistake[] => {
+export function textMistakesIn(document: Document, { properties = {} }: Schema): Mistake[] {
+  return Object.entries(properties).flatMap(([name, given]): Mistake[] => {
     const schema = resolve(document, given);
     const wrong = ["", "none of these", "x".repeat((schema.maxLength ?? 0) + 1)].find((text) => !isText(schema, text));
     return wrong === undefined
       ? []
       : [[`${name} that is ${JSON.stringify(wrong).slice(0, 30)}`, (value) => ({ ...value, [name]: wrong })]];
   });
+}
 
 /** Whether a text is a value of the schema. */
-const isText = (
+function isText(
   { type, enum: choices, pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY }: Schema,
   text: string,
-): boolean => {
+): boolean {
   if (type === "integer") return /^-?\d+$/.test(text);
   if (choices) return choices.includes(text);
   const isLong = text.length >= minLength && text.length <= maxLength;
   return isLong && (pattern === undefined || new RegExp(pattern, "u").test(text));
-};
+}

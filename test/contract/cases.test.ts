@@ -23,8 +23,9 @@ const MAY_BE_REFUSED: Readonly<Record<string, string>> = {
   from: "a span has to begin before it ends, and before now",
   to: "likewise",
 };
-const withoutThese = (fields: object): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(fields).filter(([name]) => !(name in MAY_BE_REFUSED)));
+function withoutThese(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !(name in MAY_BE_REFUSED)));
+}
 
 /** Names of what is there: one that was made up would be refused each time. */
 const KNOWN = { agent: "main", agentName: "main" };
@@ -34,10 +35,10 @@ const KNOWN_TO: Readonly<Record<string, object>> = {
   "completions.create": { model: "main", messages: [ASKED] },
   "mappings.dryRun": { name: "any" },
 };
-const withKnown = (fields: object, operation: string): Record<string, unknown> => {
+function withKnown(fields: object, operation: string): Record<string, unknown> {
   const known: Record<string, unknown> = { ...KNOWN, ...KNOWN_TO[operation] };
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, known[name] ?? value]));
-};
+}
 
 /** Operations and methods whose made-up names mean nothing here, besides those with a name in their path. */
 const NOTHING_THERE = ["skills.trigger", "session.get", "session.compact", "session.delete"];
@@ -47,17 +48,20 @@ type Operation = {
   parameters?: (Parameter | { $ref: string })[];
   requestBody?: { content: Record<string, { schema: Schema }> };
 };
-const operationOf = ({ path, method }: Route): Operation =>
-  (openapi.paths as unknown as Record<string, Record<string, Operation>>)[path]?.[method.toLowerCase()] ?? {};
-const objectOf = (fields: readonly Omit<Parameter, "in">[]): Schema => ({
-  type: "object",
-  properties: Object.fromEntries(fields.map(({ name, schema }) => [name, schema])),
-  required: fields.filter(({ required }) => required).map(({ name }) => name),
-  additionalProperties: false,
-});
+function operationOf({ path, method }: Route): Operation {
+  return (openapi.paths as unknown as Record<string, Record<string, Operation>>)[path]?.[method.toLowerCase()] ?? {};
+}
+function objectOf(fields: readonly Omit<Parameter, "in">[]): Schema {
+  return {
+    type: "object",
+    properties: Object.fromEntries(fields.map(({ name, schema }) => [name, schema])),
+    required: fields.filter(({ required }) => required).map(({ name }) => name),
+    additionalProperties: false,
+  };
+}
 
 /** The parts of an operation's requests that have schemas. */
-const partsOf = (route: Route) => {
+function partsOf(route: Route) {
   const { parameters = [], requestBody } = operationOf(route);
   const all = parameters.map((one) => resolve(openapi as never, one as Schema) as unknown as Parameter);
   const placed = (place: Parameter["in"]) => objectOf(all.filter((one) => one.in === place));
@@ -67,34 +71,42 @@ const partsOf = (route: Route) => {
     query: placed("query"),
     headers: placed("header"),
   };
-};
-const hasFields = ({ properties = {} }: Schema): boolean => Object.keys(properties).length > 0;
-const textsOf = (fields: object): [string, string][] =>
-  Object.entries(fields).map(([name, value]) => [name, String(value)]);
+}
+function hasFields({ properties = {} }: Schema): boolean {
+  return Object.keys(properties).length > 0;
+}
+function textsOf(fields: object): [string, string][] {
+  return Object.entries(fields).map(([name, value]) => [name, String(value)]);
+}
 
 /** A request, as its parts. */
 type Parts = { path: object; query: object; headers: object; body?: object };
-const anyParts = (
+function anyParts(
   { operation }: Route,
   { path, query, headers, body }: ReturnType<typeof partsOf>,
-): fc.Arbitrary<Parts> =>
-  fc.record({
+): fc.Arbitrary<Parts> {
+  return fc.record({
     path: allowedBy(openapi as never, path) as fc.Arbitrary<object>,
     query: allowedBy(openapi as never, query).map((fields) => withoutThese(fields as object)),
     headers: allowedBy(openapi as never, headers) as fc.Arbitrary<object>,
     ...(body && { body: allowedBy(openapi as never, body).map((fields) => withKnown(fields as object, operation)) }),
   });
+}
 
 /** A path keeps its operation whatever its parameters are: none is empty, or means a folder. */
-const inPath = (text: string): string => (/^\.*$/.test(text) ? "none" : text);
-const inHeader = (text: string): string => text.replaceAll(/[^!-~]/gu, "x");
-const targetFor = (route: Route, { path, query }: Parts): string => {
+function inPath(text: string): string {
+  return /^\.*$/.test(text) ? "none" : text;
+}
+function inHeader(text: string): string {
+  return text.replaceAll(/[^!-~]/gu, "x");
+}
+function targetFor(route: Route, { path, query }: Parts): string {
   const texts = textsOf(query);
   return targetOf(route.path, {
     path: Object.fromEntries(textsOf(path).map(([name, text]) => [name, inPath(text)])),
     ...(texts.length > 0 && { query: Object.fromEntries(texts) }),
   });
-};
+}
 
 type PartsMistake = readonly [name: string, make: (given: Parts) => Parts];
 const unknownParameter: PartsMistake = [

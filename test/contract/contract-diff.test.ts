@@ -10,11 +10,13 @@ import { type Contract, compareContracts } from "../../scripts/contract-diff/con
 // biome-ignore lint/suspicious/noExplicitAny: documents are edited in any place.
 type Edited = Record<keyof Contract, any>;
 
-const read = (name: keyof Contract) => JSON.parse(readFileSync(join(root, "specs/released", `${name}.json`), "utf8"));
+function read(name: keyof Contract) {
+  return JSON.parse(readFileSync(join(root, "specs/released", `${name}.json`), "utf8"));
+}
 const released: Contract = { openapi: read("openapi"), openrpc: read("openrpc"), pushes: read("pushes") };
 
 /** What a change of the contract breaks, and what it adds. */
-const changed = (edit: (contract: Edited) => void) => {
+function changed(edit: (contract: Edited) => void) {
   const after = structuredClone(released);
   edit(after);
   const changes = compareContracts(released, after).map(
@@ -24,9 +26,13 @@ const changed = (edit: (contract: Edited) => void) => {
     breaking: changes.flatMap(([breaks, words]) => (breaks ? [words] : [])),
     notes: changes.flatMap(([breaks, words]) => (breaks ? [] : [words])),
   };
-};
-const shapes = ({ openapi }: Edited) => openapi.components.schemas;
-const send = ({ openapi }: Edited) => openapi.paths["/api/v1/chat/send"].post;
+}
+function shapes({ openapi }: Edited) {
+  return openapi.components.schemas;
+}
+function send({ openapi }: Edited) {
+  return openapi.paths["/api/v1/chat/send"].post;
+}
 const SEND = "Clients that call POST /api/v1/chat/send (chat.send; SDKs: gateway.chat.send)";
 
 describe("a change that breaks somebody is found, with who and where", () => {

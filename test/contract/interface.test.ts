@@ -23,8 +23,12 @@ function operationOf(operation: string): Node | undefined {
   const [method = "", path = ""] = operation.split(" ");
   return get(openapi, "paths", path, method.toLowerCase());
 }
-const methodOf = (name: string) => methods.find((method) => text(get(method, "name")) === name);
-const json = (...at: Parameters<typeof get>) => get(get(...at), "content", "application/json", "schema");
+function methodOf(name: string) {
+  return methods.find((method) => text(get(method, "name")) === name);
+}
+function json(...at: Parameters<typeof get>) {
+  return get(get(...at), "content", "application/json", "schema");
+}
 
 /** A field that may lie inside others: `error.data.detail`. */
 function deepFieldOf(schema: Node | undefined, path: string): { field: Node | undefined; required: boolean } {
@@ -35,14 +39,15 @@ function deepFieldOf(schema: Node | undefined, path: string): { field: Node | un
 }
 
 /** A key of the configuration: `a.b`, `a[].b`, `a.*.b`. */
-const keyOf = (path: string): Node | undefined =>
-  path
+function keyOf(path: string): Node | undefined {
+  return path
     .replaceAll("[]", ".[]")
     .split(".")
     .reduce<Node | undefined>((at, key) => {
       if (key === "[]") return itemsOf(at);
       return key === "*" ? get(at, "additionalProperties") : fieldOf(at, key);
     }, readSpec("config.schema.yaml"));
+}
 
 const ajv = new Ajv2020({ strict: false });
 

@@ -37,8 +37,11 @@ function examplesOf(message: Node | undefined, status: string): Example[] {
     return keysOf(named).map((name) => ({ status, type, name, value: get(named, name, "value")?.value, validate }));
   });
 }
-const answersOf = (operation: Node) =>
-  keysOf(get(operation, "responses")).flatMap((status) => examplesOf(get(operation, "responses", status), status));
+function answersOf(operation: Node) {
+  return keysOf(get(operation, "responses")).flatMap((status) =>
+    examplesOf(get(operation, "responses", status), status),
+  );
+}
 
 describe.each(operations)("$id", ({ surface, operation }) => {
   const answers = answersOf(operation);

@@ -11,11 +11,12 @@ const { version } = manifest;
 const tokens = { NPM_TOKEN: "npm_0123456789abcdef", PYPI_TOKEN: "pypi-0123456789abcdef" };
 const pypiCredentials = btoa(`__token__:${tokens.PYPI_TOKEN}`);
 
-const git = (cwd: string, ...args: string[]) =>
-  execFileSync("git", ["-c", "user.name=Test", "-c", "user.email=test@example.com", ...args], { cwd });
+function git(cwd: string, ...args: string[]) {
+  return execFileSync("git", ["-c", "user.name=Test", "-c", "user.email=test@example.com", ...args], { cwd });
+}
 
 /** A clone at its release's tag, with the real clients and a gateway that is quick to build. */
-const clone = (): { folder: string; home: string; temporary: string } => {
+function clone(): { folder: string; home: string; temporary: string } {
   const base = mkdtempSync(join(tmpdir(), "clone-"));
   onTestFinished(() => rmSync(base, { recursive: true, force: true }));
   const [folder, home, temporary] = [join(base, "clone"), join(base, "home"), join(base, "tmp")];
@@ -48,9 +49,9 @@ execFileSync("python3", ["-B", "-c", code], { cwd: "generated/clients/python" })
   git(folder, "commit", "--quiet", "--message", "Release");
   git(folder, "tag", `v${version}`);
   return { folder, home, temporary };
-};
+}
 
-const start = async () => {
+async function start() {
   const { folder, home, temporary } = clone();
   const registry = await startRegistry({ temporary });
   onTestFinished(() => registry[Symbol.asyncDispose]());
@@ -75,7 +76,7 @@ const start = async () => {
       );
     });
   return { folder, home, temporary, registry, run };
-};
+}
 
 describe("npm run release -- publish", () => {
   it("publishes the gateway and the clients, and nothing twice", async () => {

@@ -15,7 +15,7 @@ export interface Published {
 }
 
 /** A registry of npm and PyPI's upload API on loopback. It refuses a version that it has, as both do. */
-export const startRegistry = async ({ temporary }: { temporary: string }) => {
+export async function startRegistry({ temporary }: { temporary: string }) {
   const published: Published[] = [];
   const requests: string[] = [];
   /** The arguments of all programs and the files below `temporary`, at the time of an upload. */
@@ -76,12 +76,14 @@ export const startRegistry = async ({ temporary }: { temporary: string }) => {
       await new Promise((closed) => server.close(closed));
     },
   };
-};
+}
 
-const bytesOf = async (req: IncomingMessage): Promise<Buffer> => Buffer.concat(await req.toArray());
+async function bytesOf(req: IncomingMessage): Promise<Buffer> {
+  return Buffer.concat(await req.toArray());
+}
 
 /** The files of a tar with short names. */
-const filesOf = (tar: Buffer): Map<string, string> => {
+function filesOf(tar: Buffer): Map<string, string> {
   const files = new Map<string, string>();
   for (let at = 0; at + 512 <= tar.length && tar[at] !== 0; ) {
     const text = (from: number, length: number) =>
@@ -93,10 +95,10 @@ const filesOf = (tar: Buffer): Map<string, string> => {
     at += 512 + Math.ceil(size / 512) * 512;
   }
   return files;
-};
+}
 
 /** The command lines of all programs on this machine. Only Linux shows them as files. */
-const argumentsOfAll = (): string[] => {
+function argumentsOfAll(): string[] {
   const ids = process.platform === "linux" ? readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : [];
   return ids.map((id) => {
     try {
@@ -105,11 +107,12 @@ const argumentsOfAll = (): string[] => {
       return "";
     }
   });
-};
+}
 
 /** The files in a folder, as `<mode> <text>` each. */
-const textsIn = (folder: string): string[] =>
-  readdirSync(folder, { withFileTypes: true, recursive: true })
+function textsIn(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .map((path) => `${(statSync(path).mode & 0o777).toString(8)} ${readFileSync(path, "utf8")}`);
+}

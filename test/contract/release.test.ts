@@ -7,7 +7,7 @@ import { root } from "#test/harness/process.ts";
 import { mayBreak, refusalOf, versionIn, writeVersion } from "../../scripts/release/files.ts";
 
 /** A copy of the files that name the version. */
-const copy = (): string => {
+function copy(): string {
   const folder = mkdtempSync(join(tmpdir(), "release-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   for (const path of ["package.json", "package-lock.json", "CHANGELOG.md", "specs", "docs/deploy", "docs/cli.md"])
@@ -17,7 +17,7 @@ const copy = (): string => {
     "# Changelog\n\n## Unreleased\n\n### Added\n\n- A thing.\n\n## 0.0.1 - 2026-01-01\n",
   );
   return folder;
-};
+}
 
 describe("a release", () => {
   it("writes its version into the gateway and every part of the contract, and changes nothing else", () => {

@@ -8,7 +8,7 @@ const gateway = await shareGateway();
 /** Values in the documents that are shown, and not read as schemas. */
 const SHOWN = ["example", "examples", "default", "const", "enum"];
 
-const bareArrays = (node: unknown, at: string): string[] => {
+function bareArrays(node: unknown, at: string): string[] {
   if (Array.isArray(node)) return node.flatMap((item, n) => bareArrays(item, `${at}/${n}`));
   if (!isFields(node)) return [];
   const isArray = [node.type].flat().includes("array");
@@ -16,7 +16,7 @@ const bareArrays = (node: unknown, at: string): string[] => {
     SHOWN.includes(key) && !at.endsWith("/properties") ? [] : bareArrays(value, `${at}/${key}`),
   );
   return isArray && node.items === undefined && node.prefixItems === undefined ? [at, ...below] : below;
-};
+}
 
 describe.each(["/openapi.json", "/openrpc.json"])("%s as it is served", (path) => {
   test("says of every array what it holds", async () => {

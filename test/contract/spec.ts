@@ -11,8 +11,9 @@ type Fields = Record<string, unknown>;
 const folder = new URL("../../specs/", import.meta.url);
 const files = new Map<string, unknown>();
 
-export const isFields = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 export function readSpec(file: string): Node {
   if (!files.has(file)) files.set(file, parse(readFileSync(new URL(file, folder), "utf8")));
@@ -30,10 +31,15 @@ export function get(node: Node | undefined, ...keys: (string | number)[]): Node 
   return at;
 }
 
-export const text = (node: Node | undefined): string => (typeof node?.value === "string" ? node.value : "");
-export const keysOf = (node: Node | undefined): string[] => (isFields(node?.value) ? Object.keys(node.value) : []);
-export const entriesOf = (node: Node | undefined): Node[] =>
-  Array.isArray(node?.value) ? node.value.map((_, index) => get(node, index) as Node) : [];
+export function text(node: Node | undefined): string {
+  return typeof node?.value === "string" ? node.value : "";
+}
+export function keysOf(node: Node | undefined): string[] {
+  return isFields(node?.value) ? Object.keys(node.value) : [];
+}
+export function entriesOf(node: Node | undefined): Node[] {
+  return Array.isArray(node?.value) ? node.value.map((_, index) => get(node, index) as Node) : [];
+}
 
 /** Follows a reference and merges its siblings; any other value stays as it is. */
 function follow({ file, value }: Node): Node {

@@ -3,16 +3,20 @@ import { createEchoBackend } from "#backends/echo.ts";
 import { type Agent, type AgentTable, checkModel, createAgents, labelOfModel } from "#core/agents/agents.ts";
 import { agentWith } from "./start-core.ts";
 
-const agentOf = (name: string, more: Partial<Agent> = {}): Agent => ({
-  ...agentWith(createEchoBackend()),
-  name,
-  ...more,
-});
+function agentOf(name: string, more: Partial<Agent> = {}): Agent {
+  return {
+    ...agentWith(createEchoBackend()),
+    name,
+    ...more,
+  };
+}
 
-const tableOf = (...names: string[]): AgentTable => ({
-  agents: new Map(names.map((name) => [name, agentOf(name)])),
-  defaultAgent: undefined,
-});
+function tableOf(...names: string[]): AgentTable {
+  return {
+    agents: new Map(names.map((name) => [name, agentOf(name)])),
+    defaultAgent: undefined,
+  };
+}
 
 describe("agents", () => {
   it("are listed in the configuration's order and found by name", () => {

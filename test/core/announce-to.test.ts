@@ -3,8 +3,9 @@ import { announceOf } from "#core/announcements.ts";
 import { hopsOf, MAX_HOPS } from "#kit/hops.ts";
 
 const channels = new Set(["ops", "dev"]);
-const announce = (channel: string | undefined, announceTo?: string, delivery: "announce" | "none" = "announce") =>
-  announceOf({ channels, announceTo }, { delivery, channel, hops: 1 });
+function announce(channel: string | undefined, announceTo?: string, delivery: "announce" | "none" = "announce") {
+  return announceOf({ channels, announceTo }, { delivery, channel, hops: 1 });
+}
 
 it("announces to the channel that is named, else to the one for those that name none", () => {
   expect(announce("ops", "dev")).toEqual({ channel: "ops", hops: 1 });

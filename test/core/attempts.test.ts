@@ -2,8 +2,12 @@ import { describe, expect, it } from "vitest";
 import { BackendError, GatewayError } from "#kit/errors.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
-const busy = (retryAfterMs?: number) => new BackendError("too busy", { retryable: true, retryAfterMs });
-const attempts = ({ scripted }: TestCore): number => scripted.runs.length;
+function busy(retryAfterMs?: number) {
+  return new BackendError("too busy", { retryable: true, retryAfterMs });
+}
+function attempts({ scripted }: TestCore): number {
+  return scripted.runs.length;
+}
 
 describe("deadlines", () => {
   it("fails a turn that passes its agent's deadline, tells the backend, and keeps what was written", async () => {

@@ -10,7 +10,7 @@ export const A_BEAT = EVERY * 1.1 + 1;
 export const MAIN = "agent:main:main";
 
 /** A core that is sent system events, and whose beats a test waits for. */
-export const startBeating = async (options: CoreOptions = {}) => {
+export async function startBeating(options: CoreOptions = {}) {
   const agents = (options.agents ?? [{ name: "main" }]).map((agent) => ({ deadlineMs: 1e9, ...agent }));
   const core = await startCore({ ...options, agents });
   const queueFully = (wish: Partial<EventWish> = {}) =>
@@ -68,13 +68,14 @@ export const startBeating = async (options: CoreOptions = {}) => {
     },
     nextAt: (agent = "main"): number | undefined => core.store.agentCounts(agent).nextBeatAt,
   });
-};
+}
 
 export type BeatingCore = Awaited<ReturnType<typeof startBeating>>;
 
 /** The texts of one line each in the message of a heartbeat. */
-const eventTextsOf = (message: string): string[] =>
-  message
+function eventTextsOf(message: string): string[] {
+  return message
     .split("\n\n")
     .slice(1)
     .map((part) => part.split("\n")[1] as string);
+}

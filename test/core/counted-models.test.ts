@@ -5,9 +5,10 @@ import { startGateway } from "#test/harness/gateway.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 
 type Parts = Parameters<typeof createCountedModels>[0];
-const agentWith = (models: readonly string[] | undefined, model?: string) =>
-  ({ name: "main", model, backend: { kind: "echo", models } }) as unknown as Agent;
-const start = (usageModels: number, counted: readonly string[] = []) => {
+function agentWith(models: readonly string[] | undefined, model?: string) {
+  return { name: "main", model, backend: { kind: "echo", models } } as unknown as Agent;
+}
+function start(usageModels: number, counted: readonly string[] = []) {
   const asked: object[] = [];
   const store = {
     sumUsage: async (query: object) => {
@@ -23,7 +24,7 @@ const start = (usageModels: number, counted: readonly string[] = []) => {
     events: { storeFailed: ({ operation }: { operation: string }) => failed.push(operation) },
   };
   return { count: createCountedModels(parts as unknown as Parts), asked, parts, failed };
-};
+}
 
 test("the models that an agent lists, its own and what answers are always counted by name", () => {
   const { count, asked } = start(0);

@@ -8,7 +8,9 @@ import { startCore } from "./start-core.ts";
 const unmatched = { ...deliveryOf("dlv_1"), answer: "unmatched" } as const;
 
 /** A store whose recorder is out of order. */
-const broken = (recordDelivery: Store["recordDelivery"]) => (): Partial<Store> => ({ recordDelivery });
+function broken(recordDelivery: Store["recordDelivery"]) {
+  return (): Partial<Store> => ({ recordDelivery });
+}
 
 describe("recording what started nothing", () => {
   it("keeps it", async () => {
@@ -32,9 +34,9 @@ describe("recording what started nothing", () => {
   });
 });
 
-const refuse = (): never => {
+function refuse(): never {
   throw new Error("the disk is gone");
-};
+}
 
 describe("the headers of a delivery", () => {
   it("are found by their names, those that came several times joined", () => {

@@ -3,16 +3,18 @@ import { BackendError } from "#kit/errors.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
 /** A memory store that says it outlives the process: what waits in it is left to whoever opens it next. */
-const startDurable = () => startCore({ wrapStore: () => ({ durable: true }) });
+function startDurable() {
+  return startCore({ wrapStore: () => ({ durable: true }) });
+}
 
 /** Begins to drain; tells whether that has ended, and with what. */
-const drain = ({ runner, clock }: TestCore, ms: number) => {
+function drain({ runner, clock }: TestCore, ms: number) {
   const result = { handedBack: undefined as number | undefined };
   const done = runner.drain(ms).then((count) => {
     result.handedBack = count;
   });
   return { result, done, settle: () => clock.settle() };
-};
+}
 
 describe("draining", () => {
   it("ends at once when nothing runs", async () => {

@@ -3,21 +3,26 @@ import type { Backend, Chunk } from "#backends/backend.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
 type Run = Backend["run"];
-const backendOf = (run: Run): Backend => ({ kind: "faulty", models: undefined, run, summarise: async () => "" });
+function backendOf(run: Run): Backend {
+  return { kind: "faulty", models: undefined, run, summarise: async () => "" };
+}
 
 /** An iterable made of these functions alone, as a careless program may hand one over. */
-const iterable = (iterator: object): AsyncIterable<Chunk> =>
-  ({ [Symbol.asyncIterator]: () => iterator }) as unknown as AsyncIterable<Chunk>;
+function iterable(iterator: object): AsyncIterable<Chunk> {
+  return { [Symbol.asyncIterator]: () => iterator } as unknown as AsyncIterable<Chunk>;
+}
 
-const never = () => new Promise<never>(() => {});
-const boom = () => {
+function never() {
+  return new Promise<never>(() => {});
+}
+function boom(): never {
   throw new Error("boom");
-};
+}
 
-const stoppable = () => {
+function stoppable() {
   const controller = new AbortController();
   return { signal: controller.signal, stop: () => controller.abort() };
-};
+}
 
 const FAILING: Record<string, Run> = {
   "throws before it has begun": boom,
@@ -61,14 +66,14 @@ const HANGING: Record<string, Run> = {
 };
 
 /** The process lives and the gateway works: another turn of the same session runs and ends. */
-const expectAlive = async (core: TestCore): Promise<void> => {
+async function expectAlive(core: TestCore): Promise<void> {
   const { createEchoBackend } = await import("#backends/echo.ts");
   await core.core.reconfigure(core.settingsWith([{ name: "main", backend: createEchoBackend() }]));
   expect((await core.startFully({ text: "alive", waitMs: 1_000 })).turn).toMatchObject({ reply: "alive" });
   await core.clock.settle();
   expect(core.runner.running()).toBe(0);
   expect(core.store.stats()).toMatchObject({ turnsQueued: 0, turnsRunning: 0 });
-};
+}
 
 const HIDDEN = { name: "turn-failed", detail: "the agent's backend failed" };
 
@@ -163,7 +168,7 @@ describe("F21: a backend that fails", () => {
 });
 
 /** Takes the place of the runner's own listeners for a while: what it hears here is what the test is about. */
-const catchRejections = () => {
+function catchRejections() {
   const others = process.listeners("unhandledRejection");
   const heard: unknown[] = [];
   process.removeAllListeners("unhandledRejection");
@@ -173,4 +178,4 @@ const catchRejections = () => {
     for (const other of others) process.on("unhandledRejection", other);
   };
   return { heard, restore };
-};
+}

@@ -6,17 +6,20 @@ import { AMPLE, type CoreOptions, startCore, type TestCore } from "./start-core.
 
 const OK = { status: "ok", detail: null };
 
-const partOf = async ({ core }: TestCore, name: string): Promise<HealthPart | undefined> =>
-  (await core.health.read()).parts.find((part) => part.name === name);
-const degraded = async ({ core }: TestCore): Promise<string[]> =>
-  (await core.health.read()).parts.filter(({ status }) => status === "degraded").map(({ name }) => name);
-const pushed = async ({ core }: TestCore) =>
-  (await core.gatewayStream.read(0, 100)).map((entry) =>
+async function partOf({ core }: TestCore, name: string): Promise<HealthPart | undefined> {
+  return (await core.health.read()).parts.find((part) => part.name === name);
+}
+async function degraded({ core }: TestCore): Promise<string[]> {
+  return (await core.health.read()).parts.filter(({ status }) => status === "degraded").map(({ name }) => name);
+}
+async function pushed({ core }: TestCore) {
+  return (await core.gatewayStream.read(0, 100)).map((entry) =>
     entry.name === "health.changed" ? [entry.status, ...entry.parts.map(({ name }) => name)].join(" ") : entry.name,
   );
+}
 
 /** A core whose store can be told not to answer, and counts how often it was asked. */
-const startWithPing = async (options: CoreOptions = {}) => {
+async function startWithPing(options: CoreOptions = {}) {
   const pings = { count: 0, answer: (): Promise<void> => Promise.resolve() };
   const ping = () => {
     pings.count++;
@@ -24,15 +27,17 @@ const startWithPing = async (options: CoreOptions = {}) => {
   };
   const core = await startCore({ ...options, wrapStore: () => ({ ping }) });
   return Object.assign(core, { pings });
-};
+}
 
-const failOne = async (core: TestCore, agent = "main") => {
+async function failOne(core: TestCore, agent = "main") {
   const turn = await core.start({ agent, session: `chat:${agent}` });
   (await core.scripted.next()).fail(new BackendError("no"));
   await core.ended(turn);
-};
+}
 
-const dated = (since: string, index = 0) => ({ index, name: "shared", since });
+function dated(since: string, index = 0) {
+  return { index, name: "shared", since };
+}
 
 describe("health", () => {
   it("is ok when every part is, and names each", async () => {

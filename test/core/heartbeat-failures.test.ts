@@ -5,10 +5,10 @@ import type { ScriptedRun } from "#test/backends/scripted.ts";
 import { deliveryOf } from "#test/stores/world.ts";
 import { type BeatingCore, MAIN, startBeating } from "./beating-core.ts";
 
-const fail = async (core: BeatingCore, run: ScriptedRun): Promise<void> => {
+async function fail(core: BeatingCore, run: ScriptedRun): Promise<void> {
   run.fail(new BackendError("the backend is broken"));
   await core.end(run);
-};
+}
 
 describe("events whose turn fails", () => {
   it("go back with an attempt more, for the next beat and not for this one", async () => {

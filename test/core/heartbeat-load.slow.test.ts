@@ -10,13 +10,13 @@ const AGENTS = [{ name: "main" }, { name: "other" }];
 const MANY = Array.from({ length: 500 }, (_, n) => ({ name: `agent${n}` }));
 const LONGEST_REST_MS = 100;
 /** Turns follow each other in real time; beats come by a clock that stands still. */
-const realTime = () => {
+function realTime() {
   const still = createManualClock();
   const after = (ms: number, fire: () => void) => (ms > LONGEST_REST_MS ? still : systemClock).after(ms, fire);
   return { ...still, after, monotonic: () => performance.now() };
-};
+}
 
-const fill = async (core: BeatingCore): Promise<Map<string, string[]>> => {
+async function fill(core: BeatingCore): Promise<Map<string, string[]>> {
   const ids = new Map<string, string[]>(AGENTS.map(({ name }) => [name, []]));
   for (let n = 0; n < COUNT; n++) {
     const agent = n % 4 === 0 ? "other" : "main";
@@ -24,10 +24,10 @@ const fill = async (core: BeatingCore): Promise<Map<string, string[]>> => {
     ids.get(agent)?.push(event.eventId);
   }
   return ids;
-};
+}
 
 /** Follows what becomes of events; resolves when all have ended. */
-const whenEnded = (core: BeatingCore, count: number) => {
+function whenEnded(core: BeatingCore, count: number) {
   const ended = new Map<string, string[]>(AGENTS.map(({ name }) => [name, []]));
   let left = count;
   const done = new Promise<void>((resolve) => {
@@ -40,7 +40,7 @@ const whenEnded = (core: BeatingCore, count: number) => {
     });
   });
   return { ended, done };
-};
+}
 
 describe("100 000 events that wait", () => {
   // F18

@@ -6,9 +6,13 @@ import { A_BEAT, type BeatingCore, EVERY, startBeating } from "./beating-core.ts
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-const beatsOf = async (core: BeatingCore): Promise<number> => (await core.logged("beat.ran")).length;
+async function beatsOf(core: BeatingCore): Promise<number> {
+  return (await core.logged("beat.ran")).length;
+}
 /** How long until the next beat of an agent is due. */
-const dueIn = (core: BeatingCore, agent?: string): number => (core.nextAt(agent) ?? Number.NaN) - core.clock.now();
+function dueIn(core: BeatingCore, agent?: string): number {
+  return (core.nextAt(agent) ?? Number.NaN) - core.clock.now();
+}
 
 describe("when an agent beats", () => {
   it("is once each pause and up to a tenth of it later", async () => {

@@ -5,7 +5,9 @@ import { type BeatingCore, EVERY, startBeating } from "./beating-core.ts";
 
 const HOUR = 3_600_000;
 /** How long until the next beat of an agent is due. */
-const dueIn = (core: BeatingCore, agent?: string): number => (core.nextAt(agent) ?? Number.NaN) - core.clock.now();
+function dueIn(core: BeatingCore, agent?: string): number {
+  return (core.nextAt(agent) ?? Number.NaN) - core.clock.now();
+}
 
 describe("a reload", () => {
   const reload = (core: BeatingCore, ...agents: { name: string; heartbeatMs?: number | undefined }[]) =>

@@ -5,8 +5,12 @@ import type { Entry } from "#store/store.ts";
 
 const SESSION = { sessionId: "chat:a", agent: "main", ordinal: 1, contextBytes: 0 };
 const usage = { input: 0, output: 0 };
-const queued = (turnId: string): Entry => ({ seq: 1, at: 0, turnId, name: "turn.queued" });
-const completed = (turnId: string): Entry => ({ seq: 2, at: 0, turnId, name: "turn.completed", usage, reply: "" });
+function queued(turnId: string): Entry {
+  return { seq: 1, at: 0, turnId, name: "turn.queued" };
+}
+function completed(turnId: string): Entry {
+  return { seq: 2, at: 0, turnId, name: "turn.completed", usage, reply: "" };
+}
 
 it("tells those who follow a session of its entries, and nobody else", () => {
   const journal = createJournal();

@@ -2,7 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { limitPassed as limitOf, memberOf, partsOf } from "#kit/json-limits.ts";
 
-const limitPassed = (text: string) => limitOf(text, { depth: 64, values: 10_000 });
+function limitPassed(text: string) {
+  return limitOf(text, { depth: 64, values: 10_000 });
+}
 
 describe("the parts of a JSON text", () => {
   const piece = fc.constantFrom('"', "\\", ",", ":", "[", "}", "x", "∢", "😀", "\\\\".repeat(32));

@@ -6,25 +6,27 @@ import { createMemoryStore } from "#store/memory/memory.ts";
 import type { ApiKey, Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 
-const configuredKey = (name: string, secret: string): ConfiguredKey => ({
-  name,
-  hash: hashOf(secret),
-  prefix: undefined,
-  scopes: ["chat"],
-});
+function configuredKey(name: string, secret: string): ConfiguredKey {
+  return {
+    name,
+    hash: hashOf(secret),
+    prefix: undefined,
+    scopes: ["chat"],
+  };
+}
 
 const silent = { storeFailed: () => {} };
 
-const openKeys = async (configured: readonly ConfiguredKey[] = []) => {
+async function openKeys(configured: readonly ConfiguredKey[] = []) {
   const clock = createManualClock();
   const store = createMemoryStore({ clock });
   const keys = createKeys({ store, clock, events: silent, configured });
   await keys.load();
   return { clock, store, keys };
-};
+}
 
 /** A store with one key, that is asked for its keys as the test has it, and what is told of that. */
-const openWith = async (listKeys: (store: Store, time: number) => Promise<readonly ApiKey[]> | readonly ApiKey[]) => {
+async function openWith(listKeys: (store: Store, time: number) => Promise<readonly ApiKey[]> | readonly ApiKey[]) {
   const { store, keys, clock } = await openKeys();
   const made = await keys.create({ name: "ci", scopes: ["chat"] });
   let times = 0;
@@ -41,10 +43,10 @@ const openWith = async (listKeys: (store: Store, time: number) => Promise<readon
     use: () => others.use(hashOf(made.secret))?.name,
     times: () => times,
   };
-};
-const away = (): never => {
+}
+function away(): never {
   throw new GatewayError("store-unavailable");
-};
+}
 
 describe("minted keys", () => {
   it("show their secret once, and are kept as a hash", async () => {

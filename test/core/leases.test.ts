@@ -5,7 +5,9 @@ import type { Store } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 import { joinedNamesOf, startCore, type TestCore } from "./start-core.ts";
 
-const attempts = ({ scripted }: TestCore): number => scripted.runs.length;
+function attempts({ scripted }: TestCore): number {
+  return scripted.runs.length;
+}
 
 describe("leases", () => {
   it("holds a turn as long as it runs, however long that is", async () => {
@@ -150,19 +152,21 @@ describe("a store that fails", () => {
   });
 });
 
-const withoutExtending = (store: Store, isDown: { value: boolean }): Store => ({
-  ...store,
-  // So that a draining runner leaves what waits to others.
-  durable: true,
-  extendClaims: async (claims, leaseMs) => {
-    if (isDown.value) throw new GatewayError("store-unavailable");
-    return await store.extendClaims(claims, leaseMs);
-  },
-});
+function withoutExtending(store: Store, isDown: { value: boolean }): Store {
+  return {
+    ...store,
+    // So that a draining runner leaves what waits to others.
+    durable: true,
+    extendClaims: async (claims, leaseMs) => {
+      if (isDown.value) throw new GatewayError("store-unavailable");
+      return await store.extendClaims(claims, leaseMs);
+    },
+  };
+}
 
 /** Claims a turn whose lease has ended, as another node does. */
-const takeOver = async ({ store, clock }: TestCore, turnId: string): Promise<void> => {
+async function takeOver({ store, clock }: TestCore, turnId: string): Promise<void> {
   const request = { now: clock.now(), node: "node_other", leaseMs: 60_000, free: 1, freeOf: () => 1 };
   const { turns } = await store.claimTurns({ ...request, newMessageId: () => "msg_other" });
   if (turns[0]?.turn.turnId !== turnId) throw new Error("the other node got nothing");
-};
+}

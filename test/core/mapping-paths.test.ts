@@ -2,13 +2,14 @@ import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { excerptOf, type Lookup, lookUp, parseLookup, textOf } from "#kit/mapping-paths.ts";
 
-const sound = (path: string): Lookup => {
+function sound(path: string): Lookup {
   const lookup = parseLookup(path);
   if ("flaw" in lookup) throw new Error(`${path} ${lookup.flaw}`);
   return lookup;
-};
-const find = (path: string, body: unknown, headers: Record<string, string> = {}) =>
-  lookUp(sound(path), { headers, body });
+}
+function find(path: string, body: unknown, headers: Record<string, string> = {}) {
+  return lookUp(sound(path), { headers, body });
+}
 
 describe("a path into a body", () => {
   const body = JSON.parse(`{

@@ -2,13 +2,14 @@ import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { fillTemplate, parseTemplate, type Template } from "#kit/mapping-template.ts";
 
-const sound = (text: string): Template => {
+function sound(text: string): Template {
   const template = parseTemplate(text);
   if ("flaw" in template) throw new Error(`${text} ${template.flaw}`);
   return template;
-};
-const fill = (text: string, body: unknown, headers: Record<string, string> = {}, limit = 1_000_000) =>
-  fillTemplate(sound(text), { headers, body }, limit);
+}
+function fill(text: string, body: unknown, headers: Record<string, string> = {}, limit = 1_000_000) {
+  return fillTemplate(sound(text), { headers, body }, limit);
+}
 
 describe("a template", () => {
   const body = JSON.parse(

@@ -9,27 +9,37 @@ import {
   tryMapping,
 } from "#core/mappings.ts";
 
-const settings = (name: string, more: Partial<MappingSettings> = {}): MappingSettings => ({
-  name,
-  match: {},
-  message: "said",
-  agent: "main",
-  session: undefined,
-  model: undefined,
-  channel: undefined,
-  delivery: "none",
-  verify: undefined,
-  ...more,
-});
-const compile = (more: Partial<MappingSettings> = {}) => compileMapping(settings("rule", more));
-const all = (...mappings: MappingSettings[]) => ({
-  mappings,
-  path: "/hooks",
-  longestMessage: 1_000,
-  recordBodies: true,
-});
-const request = (body: unknown, headers: Record<string, string> = {}) => ({ headers, body });
-const nameOf = ({ chosen }: Choice) => chosen?.mapping.name;
+function settings(name: string, more: Partial<MappingSettings> = {}): MappingSettings {
+  return {
+    name,
+    match: {},
+    message: "said",
+    agent: "main",
+    session: undefined,
+    model: undefined,
+    channel: undefined,
+    delivery: "none",
+    verify: undefined,
+    ...more,
+  };
+}
+function compile(more: Partial<MappingSettings> = {}) {
+  return compileMapping(settings("rule", more));
+}
+function all(...mappings: MappingSettings[]) {
+  return {
+    mappings,
+    path: "/hooks",
+    longestMessage: 1_000,
+    recordBodies: true,
+  };
+}
+function request(body: unknown, headers: Record<string, string> = {}) {
+  return { headers, body };
+}
+function nameOf({ chosen }: Choice) {
+  return chosen?.mapping.name;
+}
 
 describe("a mapping matches", () => {
   const push = { "headers.X-GitHub-Event": ["push"], "body.ref": ["refs/heads/main", "refs/heads/next"] };

@@ -11,10 +11,12 @@ type Asked = {
   used: TellUsed;
 };
 
-export const wordsOf = ({ role, text }: Pick<BackendMessage, "role" | "text">): string => `${role}: ${text}`;
+export function wordsOf({ role, text }: Pick<BackendMessage, "role" | "text">): string {
+  return `${role}: ${text}`;
+}
 
 /** A core whose backend a test plays: its turns, and its summaries. */
-export const startPlayed = async (options: CoreOptions & { backendWith?: Partial<Backend> } = {}) => {
+export async function startPlayed(options: CoreOptions & { backendWith?: Partial<Backend> } = {}) {
   const puppet = createPuppet();
   const asked: Asked[] = [];
   const waiting: ((asked: Asked) => void)[] = [];
@@ -60,10 +62,11 @@ export const startPlayed = async (options: CoreOptions & { backendWith?: Partial
       return done;
     },
   });
-};
+}
 
-export const nameOf = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
+export function nameOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
     () => "no error",
     (error: Error) => error.name,
   );
+}

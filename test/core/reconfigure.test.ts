@@ -7,7 +7,7 @@ import { startCore, type TestCore } from "./start-core.ts";
 const SKILLS = skillsFolder({ apple: skillText("apple", "Peels apples.") });
 
 /** A configuration with this agent, which a mapping of its name leads to, and a skill. */
-const settingsOf = (core: TestCore, name: string): CoreSettings => {
+function settingsOf(core: TestCore, name: string): CoreSettings {
   const mapping = { name, match: {}, message: "hi", agent: name, session: undefined, model: undefined };
   const rest = { channel: undefined, delivery: "none", verify: undefined } as const;
   const mappings = [{ ...mapping, ...rest }];
@@ -16,13 +16,15 @@ const settingsOf = (core: TestCore, name: string): CoreSettings => {
     skillDirs: [SKILLS],
     mappings: createMappings({ mappings, path: "/hooks", longestMessage: 100, recordBodies: true }),
   };
-};
+}
 
-const inForce = ({ core }: TestCore) => ({
-  agents: core.agents.list().map(({ name }) => name),
-  mapping: core.settings().mappings.choose({ headers: {}, body: {} }, undefined).chosen?.mapping.name,
-  skills: core.skills.ids(),
-});
+function inForce({ core }: TestCore) {
+  return {
+    agents: core.agents.list().map(({ name }) => name),
+    mapping: core.settings().mappings.choose({ headers: {}, body: {} }, undefined).chosen?.mapping.name,
+    skills: core.skills.ids(),
+  };
+}
 
 it("a new configuration is in force all at once, when its skills are read", async () => {
   await using core = await startCore();

@@ -3,7 +3,9 @@ import { BackendError } from "#kit/errors.ts";
 import type { Store } from "#store/store.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
-const runningOf = ({ scripted }: TestCore): string[] => scripted.runs.map(({ turn }) => turn.message.text);
+function runningOf({ scripted }: TestCore): string[] {
+  return scripted.runs.map(({ turn }) => turn.message.text);
+}
 
 describe("which turns run", () => {
   it("runs a session's turns one at a time, in order", async () => {

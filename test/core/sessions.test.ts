@@ -2,9 +2,12 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { mainSessionOf, placeOf, placeOfChat } from "#core/sessions/sessions.ts";
 
-const idOf = (userId: string, channel?: string, agent = "main") =>
-  placeOf({ agent, channel, userId }, "rpc", "ops").sessionId;
-const hashed = (part: string) => `~${createHash("sha256").update(part).digest("base64url")}`;
+function idOf(userId: string, channel?: string, agent = "main") {
+  return placeOf({ agent, channel, userId }, "rpc", "ops").sessionId;
+}
+function hashed(part: string) {
+  return `~${createHash("sha256").update(part).digest("base64url")}`;
+}
 
 describe("where a message goes", () => {
   it("is the session that the caller names", () => {

@@ -4,21 +4,22 @@ import { join } from "node:path";
 import { createSkills } from "#core/skills/skills.ts";
 
 /** A folder of skill folders, by name; gone when the test ends. */
-export const makeDir = async (files: Record<string, string | Buffer | undefined>) => {
+export async function makeDir(files: Record<string, string | Buffer | undefined>) {
   const dir = await mkdtemp(join(tmpdir(), "skills-"));
   for (const [name, text] of Object.entries(files)) {
     await mkdir(join(dir, name), { recursive: true });
     if (text !== undefined) await writeFile(join(dir, name, "SKILL.md"), text);
   }
   return { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true }) };
-};
+}
 
-export const skill = (name: string, more = "", body = "Do it well.") =>
-  `---\nname: ${name}\ndescription: Does ${name}.\n${more}---\n${body}\n`;
+export function skill(name: string, more = "", body = "Do it well.") {
+  return `---\nname: ${name}\ndescription: Does ${name}.\n${more}---\n${body}\n`;
+}
 
-export const load = async (...dirs: string[]) => {
+export async function load(...dirs: string[]) {
   const skills = createSkills();
   const { invalid, take } = await skills.read(dirs);
   take();
   return { skills, invalid, ids: skills.list().map(({ skillId }) => skillId) };
-};
+}

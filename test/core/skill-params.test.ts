@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { checkParams, createSkills } from "#core/skills/skills.ts";
 
-const load = async (schema: string) => {
+async function load(schema: string) {
   const dir = await mkdtemp(join(tmpdir(), "skill-params-"));
   await mkdir(join(dir, "quote"));
   await writeFile(join(dir, "quote/SKILL.md"), "---\nname: quote\ndescription: Quotes.\n---\nQuote.");
@@ -14,7 +14,7 @@ const load = async (schema: string) => {
   take();
   await rm(dir, { recursive: true });
   return { skill: skills.find("quote"), invalid: invalid.map(({ reason }) => reason) };
-};
+}
 
 const schema = {
   type: "object",

@@ -10,7 +10,7 @@ import { createSkills } from "#core/skills/skills.ts";
 const signal = new AbortController().signal;
 
 /** Two skills: `invoice`, with files, and `secret`, which the agent does not have. */
-const makeSkills = async () => {
+async function makeSkills() {
   const dir = await mkdtemp(join(tmpdir(), "skill-tools-"));
   const write = async (path: string, text: string | Buffer) => {
     await mkdir(join(dir, path, ".."), { recursive: true });
@@ -33,7 +33,7 @@ const makeSkills = async () => {
   const call = (name: string, args: unknown) => tools.find((tool) => tool.name === name)?.call(args, signal);
   const read = (path: string) => call("read_skill_file", { skill_id: "invoice", path });
   return { dir, skills, agent, tools, call, read, [Symbol.asyncDispose]: () => rm(dir, { recursive: true }) };
-};
+}
 
 describe("the tools of skills", () => {
   it("give a skill's text and the names of its files, without links and pipes", async () => {

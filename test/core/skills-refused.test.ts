@@ -5,7 +5,9 @@ import { describe, expect, it } from "vitest";
 import { readPlainFile } from "#core/skills/read-skills.ts";
 import { load, makeDir, skill } from "./skill-dirs.ts";
 
-const matter = (text: string) => `---\n${text}\n---\nBody.`;
+function matter(text: string) {
+  return `---\n${text}\n---\nBody.`;
+}
 const INVALID: Record<string, { folder?: string; text: string; reason: RegExp }> = {
   "has no front matter": { text: "# Just text", reason: /does not begin with a front matter/ },
   "has a front matter that does not end": { text: "---\nname: a\ndescription: A.\n", reason: /front matter between/ },

@@ -9,10 +9,10 @@ import { type CoreOptions, startCore } from "./start-core.ts";
 type Told = Omit<DeliveryStep, "detail"> & { detail: Record<string, unknown> };
 
 /** The core with channels that a test plays. Turns are answered at once, and announced to `ops` unless told. */
-export const startAnnouncing = async (
+export async function startAnnouncing(
   channels: Record<string, PlayedChannel> = { ops: createPlayedChannel() },
   options: CoreOptions & { announceTo?: string } = {},
-) => {
+) {
   const settings = { channels: channelsOf(channels), announceTo: options.announceTo };
   const backend = options.backend ?? createEchoBackend();
   const core = await startCore({ ...options, backend, settings: { ...settings, ...options.settings } });
@@ -48,7 +48,8 @@ export const startAnnouncing = async (
     reconfigure: (next: Record<string, PlayedChannel>) =>
       core.core.reconfigure({ ...core.settingsWith([{ name: "main", backend }]), channels: channelsOf(next) }),
   };
-};
+}
 
-const channelsOf = (channels: Record<string, PlayedChannel>) =>
-  new Map(Object.entries(channels).map(([name, { channel }]) => [name, channel]));
+function channelsOf(channels: Record<string, PlayedChannel>) {
+  return new Map(Object.entries(channels).map(([name, { channel }]) => [name, channel]));
+}

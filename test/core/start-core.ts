@@ -33,7 +33,7 @@ export const AMPLE: CoreSettings["limits"] = {
 };
 
 /** The core over a memory store, a clock that a test moves and a backend that it plays. */
-export const startCore = async (options: CoreOptions = {}) => {
+export async function startCore(options: CoreOptions = {}) {
   const clock = options.clock ?? createManualClock();
   const scripted = createScriptedBackend();
   const backend = options.backend ?? scripted.backend;
@@ -111,26 +111,28 @@ export const startCore = async (options: CoreOptions = {}) => {
       await store[Symbol.asyncDispose]();
     },
   };
-};
+}
 
 export type TestCore = Awaited<ReturnType<typeof startCore>>;
 
 /** The settings of an agent that a test says nothing about. */
-export const agentWith = (backend: Backend): Omit<Agent, "name"> => ({
-  description: "",
-  instructions: undefined,
-  model: undefined,
-  skills: ["*"],
-  concurrency: 256,
-  deadlineMs: 600_000,
-  heartbeatMs: 1_800_000,
-  firstByteMs: 86_400_000,
-  silenceMs: 86_400_000,
-  backend,
-  toolSource: undefined,
-});
+export function agentWith(backend: Backend): Omit<Agent, "name"> {
+  return {
+    description: "",
+    instructions: undefined,
+    model: undefined,
+    skills: ["*"],
+    concurrency: 256,
+    deadlineMs: 600_000,
+    heartbeatMs: 1_800_000,
+    firstByteMs: 86_400_000,
+    silenceMs: 86_400_000,
+    backend,
+    toolSource: undefined,
+  };
+}
 
-const followInBackground = (
+function followInBackground(
   follow: FollowTurn,
   turn: Turn,
   from: StepMark | undefined,
@@ -139,7 +141,7 @@ const followInBackground = (
   done: Promise<TurnStep[]>;
   stop: () => void;
   until: (is: (step: TurnStep) => boolean) => Promise<void>;
-} => {
+} {
   const followed = follow(turn, from, (step) => [step]);
   const steps: TurnStep[] = [];
   let look = () => {};
@@ -158,29 +160,31 @@ const followInBackground = (
       done.then(() => reject(new Error("the stream ended first")), reject);
     });
   return { steps, done, stop: () => void followed.return(), until };
-};
+}
 
 /** The pieces of a stream put together, and each step in a word. */
-export const textOf = (steps: readonly TurnStep[]): string =>
-  steps.map((step) => (step.kind === "delta" ? step.text : "")).join("");
-export const namesOf = (steps: readonly TurnStep[]): string[] =>
-  steps.map((step) => (step.kind === "delta" ? `+${step.text}` : step.entry.name));
+export function textOf(steps: readonly TurnStep[]): string {
+  return steps.map((step) => (step.kind === "delta" ? step.text : "")).join("");
+}
+export function namesOf(steps: readonly TurnStep[]): string[] {
+  return steps.map((step) => (step.kind === "delta" ? `+${step.text}` : step.entry.name));
+}
 
 /** The same, with pieces that follow each other as one: how a reply is cut depends on who reads when. */
-export const joinedNamesOf = (steps: readonly TurnStep[]): string[] => {
+export function joinedNamesOf(steps: readonly TurnStep[]): string[] {
   const names: string[] = [];
   for (const name of namesOf(steps)) {
     if (name.startsWith("+") && names.at(-1)?.startsWith("+")) names.push(names.pop() + name.slice(1));
     else names.push(name);
   }
   return names;
-};
+}
 
 /** The entries of a turn that completes, as its stream tells them. */
 export const ENTRIES = ["turn.queued", "turn.started", "message.created", "message.completed", "turn.completed"];
-export const entriesOf = (steps: readonly TurnStep[]): string[] =>
-  namesOf(steps).filter((name) => !name.startsWith("+"));
-export const isSaid =
-  (text: string) =>
-  (step: TurnStep): boolean =>
-    step.kind === "delta" && step.text === text;
+export function entriesOf(steps: readonly TurnStep[]): string[] {
+  return namesOf(steps).filter((name) => !name.startsWith("+"));
+}
+export function isSaid(text: string) {
+  return (step: TurnStep): boolean => step.kind === "delta" && step.text === text;
+}

@@ -9,7 +9,7 @@ import type { SharedStore } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
 
 /** How often a gateway sweeps in 30 s; `gateways` on its store, if that can be shared. */
-const countSweeps = async (gateways?: number): Promise<number> => {
+async function countSweeps(gateways?: number): Promise<number> {
   const clock = createManualClock();
   const shared = gateways === undefined ? {} : { shared: { gateways: () => gateways } as SharedStore };
   const store = Object.assign(createMemoryStore({ clock }), shared);
@@ -23,13 +23,13 @@ const countSweeps = async (gateways?: number): Promise<number> => {
   for (let second = 0; second < 30; second++) await clock.advance(1_000);
   stop();
   return sweep.mock.calls.length;
-};
+}
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /** Sweeps a store that keeps everything for a day, and says whether a sweep now would erase what is older. */
-const startAgeing = () => {
+function startAgeing() {
   const clock = createManualClock();
   const store = createMemoryStore({ clock });
   const sweep = vi.spyOn(store, "sweep");
@@ -52,7 +52,7 @@ const startAgeing = () => {
     return lines.map((line) => JSON.parse(line)).map(({ event, byMs }) => [event, byMs]);
   };
   return { clock, erases, logged, stop };
-};
+}
 
 describe("F14: a sweep after the wall clock jumped", () => {
   it.each([400 * DAY, HOUR + 1, -HOUR - 1, -400 * DAY])(

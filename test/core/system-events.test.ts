@@ -8,21 +8,23 @@ import { AMPLE } from "./start-core.ts";
 
 const KEY = { key: "hooks\0shared\0wake\0k1", hash: "hash" };
 
-const nameOf = async (call: () => unknown): Promise<string> => {
+async function nameOf(call: () => unknown): Promise<string> {
   try {
     await call();
     return "no error";
   } catch (error) {
     return (error as Error).name;
   }
-};
-const eventsPart = async ({ core, clock }: BeatingCore): Promise<HealthPart | undefined> => {
+}
+async function eventsPart({ core, clock }: BeatingCore): Promise<HealthPart | undefined> {
   await clock.advance(250);
   return (await core.health.read()).parts.find(({ name }) => name === "events");
-};
-const roomFor = (events: number) => ({ limits: { ...AMPLE, store: { ...AMPLE.store, events } } });
+}
+function roomFor(events: number) {
+  return { limits: { ...AMPLE, store: { ...AMPLE.store, events } } };
+}
 /** An agent whose one event has failed three turns. */
-const startWithDead = async (options: Parameters<typeof startBeating>[0] = {}) => {
+async function startWithDead(options: Parameters<typeof startBeating>[0] = {}) {
   const core = await startBeating(options);
   const event = await core.queue("poison", { delivery: deliveryOf("dlv_1") });
   for (let n = 0; n < 3; n++) {
@@ -32,7 +34,7 @@ const startWithDead = async (options: Parameters<typeof startBeating>[0] = {}) =
     await core.end(run);
   }
   return Object.assign(core, { event });
-};
+}
 
 describe("queueing an event", () => {
   it("answers with the event, which is kept by then", async () => {

@@ -4,21 +4,25 @@ import { deliveryOf } from "#test/stores/world.ts";
 import type { TestCore } from "./start-core.ts";
 
 /** A delivery that comes now. */
-export const at = (core: TestCore, more: Partial<Delivery> = {}): Delivery => ({
-  ...deliveryOf("dlv_1"),
-  at: core.clock.now(),
-  bytes: 2,
-  ...more,
-});
+export function at(core: TestCore, more: Partial<Delivery> = {}): Delivery {
+  return {
+    ...deliveryOf("dlv_1"),
+    at: core.clock.now(),
+    bytes: 2,
+    ...more,
+  };
+}
 
-export const timelineOf = async (core: TestCore, deliveryId = "dlv_1"): Promise<TimelineStep[]> =>
-  (await core.core.deliveries.get(deliveryId)).timeline;
+export async function timelineOf(core: TestCore, deliveryId = "dlv_1"): Promise<TimelineStep[]> {
+  return (await core.core.deliveries.get(deliveryId)).timeline;
+}
 
 /** Each step with the time that had passed since the first, and what it says. */
-export const toldOf = async (core: TestCore, deliveryId?: string): Promise<unknown[]> => {
+export async function toldOf(core: TestCore, deliveryId?: string): Promise<unknown[]> {
   const steps = await timelineOf(core, deliveryId);
   const began = steps[0]?.at ?? 0;
   return steps.map(({ at, name, detail }) => (detail ? [at - began, name, detail] : [at - began, name]));
-};
-export const namesOf = async (core: TestCore, deliveryId?: string): Promise<string[]> =>
-  (await timelineOf(core, deliveryId)).map(({ name }) => name);
+}
+export async function namesOf(core: TestCore, deliveryId?: string): Promise<string[]> {
+  return (await timelineOf(core, deliveryId)).map(({ name }) => name);
+}

@@ -5,13 +5,13 @@ import type { Turn } from "#store/store.ts";
 import { ENTRIES, entriesOf, isSaid, namesOf, startCore, type TestCore, textOf } from "./start-core.ts";
 
 /** Reads steps one by one, at the reader's own pace. */
-const readSlowly = ({ core }: TestCore, turn: Turn, from?: StepMark) => {
+function readSlowly({ core }: TestCore, turn: Turn, from?: StepMark) {
   const steps = core.followTurn(turn, from, (step) => [step]);
   return async (): Promise<TurnStep | undefined> => {
     const { done, value } = await steps.next();
     return done ? undefined : value;
   };
-};
+}
 
 describe("the steps of a turn", () => {
   it("are its entries and the pieces of its reply, in order, until it has ended", async () => {

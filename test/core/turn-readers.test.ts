@@ -68,7 +68,7 @@ describe("a reader", () => {
 });
 
 /** Has a turn's entries erased, though its session goes on. */
-const ageOut = async ({ store, clock }: TestCore, { sessionId, turnId }: Turn): Promise<void> => {
+async function ageOut({ store, clock }: TestCore, { sessionId, turnId }: Turn): Promise<void> {
   const now = clock.now();
   const of = { now, compactionId: "cmp_1", sessionId, node: "node_a", leaseMs: 1e6, limits: AMPLE.store };
   const { claim } = await store.queueCompaction(of);
@@ -80,4 +80,4 @@ const ageOut = async ({ store, clock }: TestCore, { sessionId, turnId }: Turn): 
   await store.queueCompaction({ ...of, compactionId: "cmp_2" });
   await store.sweep(sweepOrder(now, { sessionsBefore: now }));
   expect(await store.getTurn(turnId)).toBeUndefined();
-};
+}

@@ -128,7 +128,7 @@ describe("F06: how long an agent may be silent", () => {
   });
 });
 
-const startScripted = async () => {
+async function startScripted() {
   const { createScriptedBackend } = await import("#test/backends/scripted.ts");
   return createScriptedBackend();
-};
+}

@@ -3,8 +3,9 @@ import { GatewayError } from "#kit/errors.ts";
 import { deliveryOf } from "#test/stores/world.ts";
 import { AMPLE, startCore } from "./start-core.ts";
 
-const storesNothing = (core: Awaited<ReturnType<typeof startCore>>) =>
-  expect(core.store.stats()).toMatchObject({ sessions: 0, turnsQueued: 0, turnsRunning: 0, deliveries: 0 });
+function storesNothing(core: Awaited<ReturnType<typeof startCore>>) {
+  return expect(core.store.stats()).toMatchObject({ sessions: 0, turnsQueued: 0, turnsRunning: 0, deliveries: 0 });
+}
 
 describe("starting a turn", () => {
   it("keeps message, turn, idempotency key and delivery before it resolves", async () => {

@@ -3,24 +3,28 @@ import { START } from "#test/harness/clock.ts";
 import { startCore, type TestCore } from "./start-core.ts";
 
 const HOUR = 3_600_000;
-const iso = (time: number): string => new Date(time).toISOString();
+function iso(time: number): string {
+  return new Date(time).toISOString();
+}
 
-const run = async (core: TestCore, wish: Parameters<TestCore["start"]>[0], ms = 10) => {
+async function run(core: TestCore, wish: Parameters<TestCore["start"]>[0], ms = 10) {
   const turn = await core.start(wish);
   const played = await core.scripted.next();
   played.use(3, 2);
   await core.clock.advance(ms);
   played.end();
   await core.ended(turn);
-};
+}
 
-const counts = (of: { messages: number; completed: number; input: number; output: number; mean: number | null }) => ({
-  messages: of.messages,
-  turns: { completed: of.completed, failed: 0, cancelled: 0 },
-  attempts: of.completed,
-  tokens: { input: of.input, output: of.output, total: of.input + of.output },
-  latencyMs: { mean: of.mean },
-});
+function counts(of: { messages: number; completed: number; input: number; output: number; mean: number | null }) {
+  return {
+    messages: of.messages,
+    turns: { completed: of.completed, failed: 0, cancelled: 0 },
+    attempts: of.completed,
+    tokens: { input: of.input, output: of.output, total: of.input + of.output },
+    latencyMs: { mean: of.mean },
+  };
+}
 
 describe("usage statistics", () => {
   it("are all zero, with no mean, before the first turn", async () => {

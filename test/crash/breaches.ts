@@ -18,20 +18,23 @@ export type Promised = (typeof PROMISES)[number];
 /** A promise that was broken: how, and by which ids. */
 export type Broken = { promise: Promised; words: string; ids: readonly string[] };
 
-export const breach = (promise: Promised, words: string, ...ids: readonly (string | undefined)[]): Broken => ({
-  promise,
-  words,
-  ids: ids.filter((id) => id !== undefined),
-});
+export function breach(promise: Promised, words: string, ...ids: readonly (string | undefined)[]): Broken {
+  return {
+    promise,
+    words,
+    ids: ids.filter((id) => id !== undefined),
+  };
+}
 
 const SHOWN = 10;
 
 /** As people read them: each promise with its first breaches, and how many there are. */
-export const showBroken = (broken: readonly Broken[]): string =>
-  PROMISES.flatMap((promise) => {
+export function showBroken(broken: readonly Broken[]): string {
+  return PROMISES.flatMap((promise) => {
     const found = broken.filter((one) => one.promise === promise);
     if (found.length === 0) return [];
     const lines = found.slice(0, SHOWN).map(({ words, ids }) => `    ${words}: ${ids.join(", ")}`);
     const more = found.length > SHOWN ? [`    and ${found.length - SHOWN} more`] : [];
     return [`  BROKEN ${promise} (${found.length})`, ...lines, ...more];
   }).join("\n");
+}

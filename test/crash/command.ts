@@ -16,7 +16,8 @@ export type Proof = {
   run(wish: ProofWish): Promise<CrashReport & { more?: readonly string[] }>;
 };
 
-const helpOf = (script: string, about: string, proofs: readonly Proof[]): string => `npm run ${script} -- [options]
+function helpOf(script: string, about: string, proofs: readonly Proof[]): string {
+  return `npm run ${script} -- [options]
 
 ${about}
 
@@ -30,8 +31,9 @@ ${proofs.map(({ name, words }) => `                  ${name.padEnd(18)}${words}\
 
 Ends with 1 when a promise was broken, with 2 when it could not begin.
 `;
+}
 
-const readOptions = (proofs: readonly Proof[]) => {
+function readOptions(proofs: readonly Proof[]) {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
     options: {
@@ -57,11 +59,13 @@ const readOptions = (proofs: readonly Proof[]) => {
     ...{ ...numberOf("seed"), ...numberOf("kills"), ...numberOf("minutes"), ...numberOf("lanes") },
     chosen: proofs.filter(({ name }) => only?.includes(name) ?? true),
   };
-};
+}
 
-const say = (words: string) => process.stderr.write(process.stderr.isTTY ? `\r\x1b[K  ${words}` : `  ${words}\n`);
+function say(words: string) {
+  return process.stderr.write(process.stderr.isTTY ? `\r\x1b[K  ${words}` : `  ${words}\n`);
+}
 
-const giveAll = async (script: string, about: string, proofs: readonly Proof[]): Promise<number> => {
+async function giveAll(script: string, about: string, proofs: readonly Proof[]): Promise<number> {
   const { help, build, chosen, ...wish } = readOptions(proofs);
   if (help) {
     process.stdout.write(helpOf(script, about, proofs));
@@ -82,10 +86,10 @@ const giveAll = async (script: string, about: string, proofs: readonly Proof[]):
     if (report.broken.length > 0) isKept = false;
   }
   return isKept ? 0 : 1;
-};
+}
 
 /** Gives the proofs that the command line asks for, tells what came of them, and ends the process. */
-export const runProofs = async (script: string, about: string, proofs: readonly Proof[]): Promise<never> => {
+export async function runProofs(script: string, about: string, proofs: readonly Proof[]): Promise<never> {
   try {
     process.exitCode = await giveAll(script, about, proofs);
   } catch (error) {
@@ -93,4 +97,4 @@ export const runProofs = async (script: string, about: string, proofs: readonly 
     process.exitCode = 2;
   }
   process.exit();
-};
+}

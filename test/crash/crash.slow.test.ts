@@ -8,7 +8,7 @@ import { showBroken } from "./breaches.ts";
 import { type CrashReport, type CrashWish, runCrash, type Seen } from "./run.ts";
 
 /** The short form of `npm run test:crash`: another seed each time, which is told when a promise is broken. */
-const crash = async (wish: Pick<CrashWish, "store" | "kills"> & Partial<CrashWish>) => {
+async function crash(wish: Pick<CrashWish, "store" | "kills"> & Partial<CrashWish>) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-crash-"));
   const seed = Math.floor(Math.random() * 1e6);
   // A machine with other work may be slow to do something of each kind.
@@ -16,12 +16,12 @@ const crash = async (wish: Pick<CrashWish, "store" | "kills"> & Partial<CrashWis
   const report = await runCrash({ main, folder, gateways: 1, seed, lanes: 6, restMs: 15, goesOn, ...wish });
   if (report.broken.length === 0) onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return { ...report, shown: report.broken.length > 0 ? `seed ${seed}, ${folder}\n${showBroken(report.broken)}` : "" };
-};
+}
 
-const expectAllSeen = ({ counts, turns, events, looks, pushed, resumed }: CrashReport): void => {
+function expectAllSeen({ counts, turns, events, looks, pushed, resumed }: CrashReport): void {
   for (const count of [counts.acknowledged, counts.repeated, turns, events, looks, pushed, resumed])
     expect(count).toBeGreaterThan(0);
-};
+}
 
 test("F01: killed at any moment on SQLite, it keeps every promise", async () => {
   const { shown, ...report } = await crash({ store: { type: "sqlite", path: "../gateway.db" }, kills: 3 });

@@ -24,33 +24,35 @@ export type FleetWish = {
 const HEARTBEAT = "200ms";
 
 /** Everything is on, and no limit in the way of a client at full speed but that of a session's queue. */
-const configOf = ({ store, agents, more }: Pick<FleetWish, "store" | "agents" | "more">): object => ({
-  gateway: {
-    defaultAgent: "quick",
-    rest: { auth: { keys: [{ name: "crash", key: SECRETS.key, scopes: ["chat", "admin"] }] } },
-    rpc: { auth: { tokens: [{ name: "crash", token: SECRETS.rpcToken, permissions: "*" }] } },
-    console: { token: SECRETS.consoleToken },
-  },
-  webhooks: {
-    token: SECRETS.webhookToken,
-    rateLimit: { maxRequests: 0 },
-    mappings: Object.fromEntries(
-      AGENTS.map((agent) => [
-        `push-${agent}`,
-        { match: {}, message: renderedOf("{body.text}"), agent, session: mappedSessionOf(agent) },
-      ]),
-    ),
-  },
-  agents: {
-    quick: { backend: "echo", heartbeat: { every: HEARTBEAT } },
-    slow: { backend: "echo", heartbeat: { every: HEARTBEAT }, echo: { delayMs: 8, chunks: 3 } },
-    ...agents,
-  },
-  sessions: { compactAt: 0 },
-  limits: { turns: 1_000_000, events: 1_000_000, messagesPerSession: 1_000_000, storeBytes: "8GiB" },
-  store,
-  ...more,
-});
+function configOf({ store, agents, more }: Pick<FleetWish, "store" | "agents" | "more">): object {
+  return {
+    gateway: {
+      defaultAgent: "quick",
+      rest: { auth: { keys: [{ name: "crash", key: SECRETS.key, scopes: ["chat", "admin"] }] } },
+      rpc: { auth: { tokens: [{ name: "crash", token: SECRETS.rpcToken, permissions: "*" }] } },
+      console: { token: SECRETS.consoleToken },
+    },
+    webhooks: {
+      token: SECRETS.webhookToken,
+      rateLimit: { maxRequests: 0 },
+      mappings: Object.fromEntries(
+        AGENTS.map((agent) => [
+          `push-${agent}`,
+          { match: {}, message: renderedOf("{body.text}"), agent, session: mappedSessionOf(agent) },
+        ]),
+      ),
+    },
+    agents: {
+      quick: { backend: "echo", heartbeat: { every: HEARTBEAT } },
+      slow: { backend: "echo", heartbeat: { every: HEARTBEAT }, echo: { delayMs: 8, chunks: 3 } },
+      ...agents,
+    },
+    sessions: { compactAt: 0 },
+    limits: { turns: 1_000_000, events: 1_000_000, messagesPerSession: 1_000_000, storeBytes: "8GiB" },
+    store,
+    ...more,
+  };
+}
 
 const READY_MS = 60_000;
 const LOOK_MS = 10;
@@ -170,7 +172,7 @@ export class GatewayNode {
 export type Fleet = AsyncDisposable & { nodes: readonly GatewayNode[]; urls: readonly string[] };
 
 /** Starts gateways on one store, and waits for their doors. */
-export const startFleet = async (wish: FleetWish): Promise<Fleet> => {
+export async function startFleet(wish: FleetWish): Promise<Fleet> {
   const nodes: GatewayNode[] = [];
   // Where a run is cut short, nobody disposes of them.
   const end = () => {
@@ -200,4 +202,4 @@ export const startFleet = async (wish: FleetWish): Promise<Fleet> => {
     throw error;
   }
   return { nodes, urls: nodes.map(({ url }) => url), [Symbol.asyncDispose]: stop };
-};
+}

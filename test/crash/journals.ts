@@ -9,14 +9,14 @@ type Answer = { id: number; result?: { sessions: Record<string, string> }; error
 const AT_ONCE = 200;
 
 /** Reads the streams of sessions as subscribers are told them, from the first entry to the last. */
-export const readJournals = async (url: string, sessionIds: readonly string[]): Promise<FoundJournal[]> => {
+export async function readJournals(url: string, sessionIds: readonly string[]): Promise<FoundJournal[]> {
   const journals: FoundJournal[] = [];
   for (let n = 0; n < sessionIds.length; n += AT_ONCE)
     journals.push(...(await readSome(url, sessionIds.slice(n, n + AT_ONCE))));
   return journals;
-};
+}
 
-const readSome = async (url: string, sessionIds: readonly string[]): Promise<FoundJournal[]> => {
+async function readSome(url: string, sessionIds: readonly string[]): Promise<FoundJournal[]> {
   const headers = { authorization: `Bearer ${SECRETS.rpcToken}` };
   const socket = new WebSocket(`${url.replace(/^http/, "ws")}/rpc/ws`, { headers });
   const journals = new Map<string, FoundJournal>();
@@ -66,9 +66,9 @@ const readSome = async (url: string, sessionIds: readonly string[]): Promise<Fou
   } finally {
     socket.terminate();
   }
-};
+}
 
-const note = (journals: Map<string, FoundJournal>, { method, params }: Push): void => {
+function note(journals: Map<string, FoundJournal>, { method, params }: Push): void {
   const journal = journals.get(params.sessionId);
   if (!journal || method === "message.delta") return;
   if (method === "stream.reset") {
@@ -77,22 +77,28 @@ const note = (journals: Map<string, FoundJournal>, { method, params }: Push): vo
     return;
   }
   journal.entries.push(entryOf(method, params));
-};
+}
 
-export const entryOf = (name: string, { seq, turnId, messageId, attempt }: Push["params"]): FoundEntry => ({
-  seq,
-  name,
-  ...(turnId !== undefined && { turnId }),
-  ...(messageId !== undefined && { messageId }),
-  ...(attempt !== undefined && { attempt }),
-});
+export function entryOf(name: string, { seq, turnId, messageId, attempt }: Push["params"]): FoundEntry {
+  return {
+    seq,
+    name,
+    ...(turnId !== undefined && { turnId }),
+    ...(messageId !== undefined && { messageId }),
+    ...(attempt !== undefined && { attempt }),
+  };
+}
 
 // To clients a cursor is opaque. This one has to begin before the first entry, to which nobody was subscribed.
 const FORM = /^(s\..*\.)(\d+)$/;
-const partsOf = (cursor: string): [string, number] => {
+function partsOf(cursor: string): [string, number] {
   const [, stream, seq] = FORM.exec(Buffer.from(cursor, "base64url").toString("latin1")) ?? [];
   if (stream === undefined) throw new Error(`${cursor} is no cursor of a session's stream`);
   return [stream, Number(seq)];
-};
-export const seqOf = (cursor: string): number => partsOf(cursor)[1];
-const startOf = (cursor: string): string => Buffer.from(`${partsOf(cursor)[0]}0`).toString("base64url");
+}
+export function seqOf(cursor: string): number {
+  return partsOf(cursor)[1];
+}
+function startOf(cursor: string): string {
+  return Buffer.from(`${partsOf(cursor)[0]}0`).toString("base64url");
+}

@@ -14,7 +14,7 @@ export type LogsWish = {
   secrets?: readonly string[];
 };
 
-export const verifyLogs = ({ nodes, files = [], secrets = [] }: LogsWish): Broken[] => {
+export function verifyLogs({ nodes, files = [], secrets = [] }: LogsWish): Broken[] {
   const broken: Broken[] = [];
   const hidden = [
     ...Object.entries(SECRETS),
@@ -35,4 +35,4 @@ export const verifyLogs = ({ nodes, files = [], secrets = [] }: LogsWish): Broke
       if (line.includes('"event":"unexpected.error"'))
         broken.push(breach("nothing unexpected happens", line.slice(0, 1_000), url));
   return broken;
-};
+}

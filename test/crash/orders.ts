@@ -41,19 +41,26 @@ const WAITS_OF_SLOW = 0.2;
 const FILLER = "What changed since yesterday, and who has to know of it? ";
 
 const MARKER = /<[a-z]\w*-\d+>/g;
-export const markersIn = (text: string): string[] => text.match(MARKER) ?? [];
+export function markersIn(text: string): string[] {
+  return text.match(MARKER) ?? [];
+}
 
 /** Renders the text that was sent as the mapping does. */
-export const renderedOf = (text: string): string => `Pushed: ${text}`;
+export function renderedOf(text: string): string {
+  return `Pushed: ${text}`;
+}
 
-export const roomOf = (kind: Kind, agent: string, room: number): string =>
-  kind === "agent" || kind === "mapped" ? `webhook:${kind}-${agent}-${room}` : `room:${agent}:${room}`;
+export function roomOf(kind: Kind, agent: string, room: number): string {
+  return kind === "agent" || kind === "mapped" ? `webhook:${kind}-${agent}-${room}` : `room:${agent}:${room}`;
+}
 
 /** The sessions that a mapping names in the configuration: one of each agent. */
-export const mappedSessionOf = (agent: string): string => roomOf("mapped", agent, 0);
+export function mappedSessionOf(agent: string): string {
+  return roomOf("mapped", agent, 0);
+}
 
 /** Makes one order after another, the same for the same random numbers. `run` tells the markers of one run from those of another. */
-export const createOrders = (random: Random, run: string) => {
+export function createOrders(random: Random, run: string) {
   let made = 0;
   return (now: number, kinds: readonly Kind[] = KINDS): Order => {
     const kind = random.pick(kinds);
@@ -76,4 +83,4 @@ export const createOrders = (random: Random, run: string) => {
       outcome: "unknown",
     };
   };
-};
+}

@@ -31,7 +31,7 @@ const GIVEN: readonly Given[] = [
 ];
 
 /** Runs one of them, with a store of its own. */
-const prove = async ({ engine, gateways, failover, kills: usual }: Given, wish: ProofWish): Promise<CrashReport> => {
+async function prove({ engine, gateways, failover, kills: usual }: Given, wish: ProofWish): Promise<CrashReport> {
   const { kills = usual } = wish;
   mkdirSync(wish.folder, { recursive: true });
   // Acknowledged work has to be on the disk, as outside of tests.
@@ -50,7 +50,7 @@ const prove = async ({ engine, gateways, failover, kills: usual }: Given, wish: 
     ...wish,
     kills,
   });
-};
+}
 
 export const PROOFS: readonly Proof[] = GIVEN.map((given) => ({
   name: given.name,
@@ -61,23 +61,23 @@ export const PROOFS: readonly Proof[] = GIVEN.map((given) => ({
 }));
 
 /** Gateways are killed, and now and then something happens to their database before. */
-const failOver =
-  (random: ReturnType<typeof createRandom>, kills: number, steps: (() => Promise<void>)[]) =>
-  async (fleet: Fleet, round: number) => {
+function failOver(random: ReturnType<typeof createRandom>, kills: number, steps: (() => Promise<void>)[]) {
+  return async (fleet: Fleet, round: number) => {
     if (round % Math.ceil(kills / (steps.length + 1)) === 0) await steps.shift()?.();
     await pause(random.below(400));
     await killOne(random.pick(fleet.nodes), random);
   };
+}
 
 /** A primary and a standby that follows it in step, so that what was acknowledged is on both. */
-const withStandby = async (primary: PostgresServer): Promise<PostgresServer> => {
+async function withStandby(primary: PostgresServer): Promise<PostgresServer> {
   const standby = await primary.standby();
   await primary.query("alter system set synchronous_standby_names = '*'");
   await primary.query("select pg_reload_conf()");
   const inStep = "select 1 from pg_stat_replication where sync_state = 'sync'";
   while ((await primary.query(inStep)).length === 0) await pause(100);
   return standby;
-};
+}
 
 const AWAY_MS = 1_500;
 
@@ -85,24 +85,26 @@ const AWAY_MS = 1_500;
  * Disturbs the two of them, a step at a call: the primary dies and its standby takes its place; it comes back as it was, and
  * takes writes, too; the new one is away for a while; all connections to it end.
  */
-const failovers = (primary: PostgresServer, standby: PostgresServer): (() => Promise<void>)[] => [
-  async () => {
-    await primary.kill();
-    await standby.promote();
-  },
-  async () => {
-    await primary.start();
-    await primary.query("alter system reset synchronous_standby_names");
-    await primary.query("select pg_reload_conf()");
-  },
-  async () => {
-    await standby.stop("fast");
-    await pause(AWAY_MS);
-    await standby.start();
-  },
-  async () => {
-    await standby.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway'",
-    );
-  },
-];
+function failovers(primary: PostgresServer, standby: PostgresServer): (() => Promise<void>)[] {
+  return [
+    async () => {
+      await primary.kill();
+      await standby.promote();
+    },
+    async () => {
+      await primary.start();
+      await primary.query("alter system reset synchronous_standby_names");
+      await primary.query("select pg_reload_conf()");
+    },
+    async () => {
+      await standby.stop("fast");
+      await pause(AWAY_MS);
+      await standby.start();
+    },
+    async () => {
+      await standby.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'agent-gateway'",
+      );
+    },
+  ];
+}

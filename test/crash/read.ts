@@ -9,31 +9,31 @@ const PAGE = 500;
 const AT_ONCE = 32;
 
 /** Runs `work` on all, so many at a time. */
-const eachOf = async <T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> => {
+async function eachOf<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   const left = items[Symbol.iterator]();
   const lane = async () => {
     for (let next = left.next(); !next.done; next = left.next()) await work(next.value);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, lane));
-};
+}
 
 export type Json = Record<string, unknown>;
 
 /** Reads a list to its end. */
-const eachPage = async (
+async function eachPage(
   read: (from: { cursor?: string }) => Promise<Json | undefined>,
   take: (page: Json) => void,
-): Promise<void> => {
+): Promise<void> {
   let cursor: unknown;
   do {
     const page = (await read(typeof cursor === "string" ? { cursor } : {})) ?? {};
     take(page);
     cursor = page.nextCursor ?? page.next_cursor;
   } while (typeof cursor === "string");
-};
+}
 
 /** Reads everything that the gateways say of their store; of several, each is asked for its share, as they all have to know. */
-export const readFound = async (caller: Caller, urls: readonly string[], orders: readonly Order[]): Promise<Found> => {
+export async function readFound(caller: Caller, urls: readonly string[], orders: readonly Order[]): Promise<Found> {
   let asked = 0;
   const next = () => urls[asked++ % urls.length] as string;
   const get = async (path: string): Promise<Json | undefined> => {
@@ -95,21 +95,25 @@ export const readFound = async (caller: Caller, urls: readonly string[], orders:
   const followed = [...sessions.keys()].filter((id) => id.startsWith("room:") || /^webhook:(agent|mapped)-/.test(id));
   const mains = AGENTS.map((agent) => `agent:${agent}:main`).filter((id) => sessions.has(id));
   return { turns, events, sessions, journals: await readJournals(next(), [...followed, ...mains]) };
-};
+}
 
-export const eventOf = (event: Json): FoundEvent =>
-  ({
+export function eventOf(event: Json): FoundEvent {
+  return {
     eventId: event.event_id,
     turnId: event.turn_id,
     ...pick(event, "agent", "status", "text", "attempts"),
-  }) as FoundEvent;
+  } as FoundEvent;
+}
 
-export const turnOf = (turn: Json): FoundTurn =>
-  ({
+export function turnOf(turn: Json): FoundTurn {
+  return {
     turnId: turn.turn_id,
     sessionId: turn.session_id,
     error: (turn.error as { name?: string } | null)?.name ?? null,
     ...pick(turn, "status", "attempt", "reply"),
-  }) as FoundTurn;
+  } as FoundTurn;
+}
 
-const pick = (from: Json, ...names: string[]): Json => Object.fromEntries(names.map((name) => [name, from[name]]));
+function pick(from: Json, ...names: string[]): Json {
+  return Object.fromEntries(names.map((name) => [name, from[name]]));
+}

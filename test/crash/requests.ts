@@ -10,11 +10,11 @@ export const SECRETS = {
 } as const;
 
 /** As somebody configures a database whose server asks for one; that of the tests takes any. */
-export const withPassword = (url: string): string => {
+export function withPassword(url: string): string {
   const its = new URL(url);
   its.password = SECRETS.databasePassword;
   return its.href;
-};
+}
 
 export type Answer = { status: number; replayed: boolean; text: string };
 
@@ -30,7 +30,7 @@ export class NoAnswer extends Error {
 const MOST_SOCKETS = 256;
 
 /** Connections that are kept open, as a client at full speed keeps them. It sends nothing twice by itself. */
-export const createCaller = (timeoutMs: number) => {
+export function createCaller(timeoutMs: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: MOST_SOCKETS });
   const ask = (url: string, method: string, headers: Record<string, string>, body?: string): Promise<Answer> =>
     new Promise((resolve, reject) => {
@@ -52,16 +52,18 @@ export const createCaller = (timeoutMs: number) => {
       call.end(body);
     });
   return { ask, close: () => agent.destroy() };
-};
+}
 
 export type Caller = ReturnType<typeof createCaller>;
 
-export const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
+export function bearer(token: string) {
+  return { authorization: `Bearer ${token}`, "content-type": "application/json" };
+}
 
 type Call = { path: string; headers: Record<string, string>; body: object };
 
 /** How each kind of order goes over the wire. */
-const callOf = (order: Order): Call => {
+function callOf(order: Order): Call {
   const { kind, agent, text, sessionId, key, marker } = order;
   const hook = { headers: bearer(SECRETS.webhookToken) };
   switch (kind) {
@@ -91,15 +93,15 @@ const callOf = (order: Order): Call => {
       return { path: "/rpc", headers: bearer(SECRETS.rpcToken), body };
     }
   }
-};
+}
 
 /** Sends an order once; `change` alters its text, to try its key with another body. */
-export const send = (caller: Caller, url: string, order: Order, change = ""): Promise<Answer> => {
+export function send(caller: Caller, url: string, order: Order, change = ""): Promise<Answer> {
   const { path, headers, body } = callOf(change === "" ? order : { ...order, text: `${order.text}${change}` });
   const withKey =
     order.key !== undefined && order.kind !== "rpc" ? { ...headers, "idempotency-key": order.key } : headers;
   return caller.ask(`${url}${path}`, "POST", withKey, JSON.stringify(body));
-};
+}
 
 export type Verdict = { is: "acknowledged"; ack: Ack; replayed: boolean } | { is: "refused" | "unknown"; why: string };
 
@@ -117,7 +119,7 @@ const REFUSED = new Set([
 
 const NAMES_TURN = new Set([502, 503, 504]);
 
-export const verdictOf = ({ kind }: Order, { status, replayed, text }: Answer): Verdict => {
+export function verdictOf({ kind }: Order, { status, replayed, text }: Answer): Verdict {
   const json = parse(text);
   if (kind === "rpc" && status === 200) {
     const { result, error } = json as {
@@ -142,15 +144,16 @@ export const verdictOf = ({ kind }: Order, { status, replayed, text }: Answer): 
   if (NAMES_TURN.has(status) && fields.turn_id) return { is: "acknowledged", ack: { work: fields.turn_id }, replayed };
   const why = fields.type?.split(/[/:#]/).at(-1) ?? `${status}`;
   return { is: REFUSED.has(why) || status === 422 ? "refused" : "unknown", why: `${status} ${why}` };
-};
+}
 
-const parse = (text: string): object => {
+function parse(text: string): object {
   try {
     return JSON.parse(text) as object;
   } catch {
     return {};
   }
-};
+}
 
-const clean = (ack: { work: string } & { [Key in keyof Ack]: Ack[Key] | undefined }): Ack =>
-  Object.fromEntries(Object.entries(ack).filter(([, value]) => value !== undefined)) as Ack;
+function clean(ack: { work: string } & { [Key in keyof Ack]: Ack[Key] | undefined }): Ack {
+  return Object.fromEntries(Object.entries(ack).filter(([, value]) => value !== undefined)) as Ack;
+}

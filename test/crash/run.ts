@@ -78,13 +78,13 @@ const REST_WITHIN_MS = 200;
 const KILLED_STARTING = 0.1;
 const FOLLOWED = AGENTS.flatMap((agent) => [0, 1].map((room) => roomOf("rpc", agent, room)));
 
-const createReader = () => {
+function createReader() {
   const caller = createCaller(READ_MS);
   return { caller, [Symbol.dispose]: () => caller.close() };
-};
+}
 
 /** Clients at full speed, gateways that are killed at random moments, and in the end what is left of it. */
-export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
+export async function runCrash(wish: CrashWish): Promise<CrashReport> {
   const { folder, store, gateways, kills, seed, lanes = 24, env, wrap, say = () => {} } = wish;
   const { goesOn = (round) => round <= kills } = wish;
   const began = performance.now();
@@ -184,10 +184,10 @@ export const runCrash = async (wish: CrashWish): Promise<CrashReport> => {
     void following.stop();
     caller.close();
   }
-};
+}
 
 /** Kills it at once, and now and then again while it starts; resolves when it serves, or as soon as it does some of it. */
-export const killOne = async (node: GatewayNode, random: ReturnType<typeof createRandom>): Promise<void> => {
+export async function killOne(node: GatewayNode, random: ReturnType<typeof createRandom>): Promise<void> {
   await node.kill();
   await pause(random.below(REST_WITHIN_MS));
   node.start();
@@ -198,12 +198,12 @@ export const killOne = async (node: GatewayNode, random: ReturnType<typeof creat
   }
   if (random.chance(0.5)) await node.ready();
   else await node.up();
-};
+}
 
 const WAITING = /^gateway_(turns_queued|turns_running|events_queued) (\d+)$/gm;
 
 /** Waits until nothing waits and nothing runs, on any of them; what is stuck is for the verifier to find. */
-const untilDone = async (caller: Caller, urls: readonly string[], say: (words: string) => void): Promise<void> => {
+async function untilDone(caller: Caller, urls: readonly string[], say: (words: string) => void): Promise<void> {
   const end = performance.now() + SETTLED_MS;
   for (;;) {
     const texts = await Promise.all(
@@ -217,11 +217,11 @@ const untilDone = async (caller: Caller, urls: readonly string[], say: (words: s
     }
     await pause(20);
   }
-};
+}
 
 /** The counts of a run, as people read them. */
-export const reportOf = ({ counts, kills, idle, seconds, ...report }: CrashReport): string =>
-  [
+export function reportOf({ counts, kills, idle, seconds, ...report }: CrashReport): string {
+  return [
     `  ${kills > 0 ? `killed ${kills} times, ${idle} of them with nothing answered since the time before, in ` : ""}${seconds.toFixed(0)} s; ${counts.acknowledged} orders acknowledged, ${counts.repeated} repeats of keys,`,
     `  ${counts.refused} refused, ${counts.unavailable} times 503, ${counts.unknown} without an answer, ${counts.unreachable} times nobody there`,
     `  ${report.turns} turns, of which ${report.again} ran again and ${report.lost} were given up; ${report.events} events`,
@@ -229,3 +229,4 @@ export const reportOf = ({ counts, kills, idle, seconds, ...report }: CrashRepor
     `  ${report.looks} looks at what had been acknowledged, ${report.pushed} pushes to one who went on elsewhere ${report.resumed} times`,
     `  all that was acknowledged was done ${(report.resumedMs / 1_000).toFixed(1)} s after the last start`,
   ].join("\n");
+}

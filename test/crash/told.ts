@@ -2,7 +2,7 @@ import type { Found, FoundEntry, FoundEvent, FoundMessage, FoundSession, FoundTu
 import type { Order } from "./orders.ts";
 
 /** The answers of an honest gateway about three messages, one with a key, and two events; tests change them. */
-export const tellTruth = () => {
+export function tellTruth() {
   const orders: Order[] = [
     orderOf(1, "rpc", "turn_1", { sessionId: "room", messageId: "msg_1" }),
     orderOf(2, "chat", "turn_2", { sessionId: "room", reply: "<t-2> two" }, "key"),
@@ -32,51 +32,59 @@ export const tellTruth = () => {
   ];
   const found = { turns, events, sessions: new Map([room, main].map((one) => [one.sessionId, one])), journals };
   return { orders, found: found satisfies Found, room, main };
-};
+}
 
 export type Told = ReturnType<typeof tellTruth>;
 
 const WORDS = ["", "one", "two", "three", "four", "five", "six", "seven"];
 
-const orderOf = (n: number, kind: Order["kind"], work: string, more: object = {}, key?: string): Order => ({
-  marker: `<t-${n}>`,
-  kind,
-  agent: "quick",
-  text: `<t-${n}> ${WORDS[n]}`,
-  sessionId: kind === "wake" ? undefined : "room",
-  key,
-  sentAt: 10 * n,
-  ackedAt: 10 * n + 5,
-  acks: [{ work, ...more }],
-  outcome: "acknowledged",
-});
+function orderOf(n: number, kind: Order["kind"], work: string, more: object = {}, key?: string): Order {
+  return {
+    marker: `<t-${n}>`,
+    kind,
+    agent: "quick",
+    text: `<t-${n}> ${WORDS[n]}`,
+    sessionId: kind === "wake" ? undefined : "room",
+    key,
+    sentAt: 10 * n,
+    ackedAt: 10 * n + 5,
+    acks: [{ work, ...more }],
+    outcome: "acknowledged",
+  };
+}
 
 /** A message and its reply, as the `n`th turn leaves them in its session. */
-const turnMessages = (n: number, text: string, firstSeq = 6 * n + 1): FoundMessage[] => [
-  { messageId: `msg_${n + 1}`, role: "user", text, turnId: `turn_${n + 1}`, seq: firstSeq },
-  { messageId: `msg_${n + 1}r`, role: "assistant", text, turnId: `turn_${n + 1}`, seq: firstSeq + 4 },
-];
+function turnMessages(n: number, text: string, firstSeq = 6 * n + 1): FoundMessage[] {
+  return [
+    { messageId: `msg_${n + 1}`, role: "user", text, turnId: `turn_${n + 1}`, seq: firstSeq },
+    { messageId: `msg_${n + 1}r`, role: "assistant", text, turnId: `turn_${n + 1}`, seq: firstSeq + 4 },
+  ];
+}
 
-const turnOf = (turnId: string, sessionId: string, reply: string): FoundTurn => ({
-  turnId,
-  sessionId,
-  status: "completed",
-  attempt: 1,
-  reply,
-  error: null,
-});
+function turnOf(turnId: string, sessionId: string, reply: string): FoundTurn {
+  return {
+    turnId,
+    sessionId,
+    status: "completed",
+    attempt: 1,
+    reply,
+    error: null,
+  };
+}
 
-const eventOf = (eventId: string, text: string): FoundEvent => ({
-  eventId,
-  agent: "quick",
-  status: "handled",
-  text,
-  attempts: 0,
-  turnId: "turn_4",
-});
+function eventOf(eventId: string, text: string): FoundEvent {
+  return {
+    eventId,
+    agent: "quick",
+    status: "handled",
+    text,
+    attempts: 0,
+    turnId: "turn_4",
+  };
+}
 
-const turnEntries = (n: number, before: number): FoundEntry[] =>
-  [
+function turnEntries(n: number, before: number): FoundEntry[] {
+  return [
     { name: "message.created", messageId: `msg_${n}` },
     { name: "turn.queued" },
     { name: "turn.started", attempt: 1 },
@@ -84,3 +92,4 @@ const turnEntries = (n: number, before: number): FoundEntry[] =>
     { name: "message.completed", messageId: `msg_${n}r` },
     { name: "turn.completed" },
   ].map((entry, at) => ({ ...entry, seq: before + at + 1, turnId: `turn_${n}` }));
+}

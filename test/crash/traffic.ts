@@ -37,7 +37,7 @@ const TRIES_AT_ONCE = 2;
  * Clients at full speed, each with one order after another. What has a key is sent until it is answered, at once or later; what has none is
  * sent once, as nobody could tell whether a second time is one too many.
  */
-export const startTraffic = (wish: TrafficWish) => {
+export function startTraffic(wish: TrafficWish) {
   const { caller, random, run, urls, lanes, restMs = 0, kinds, file } = wish;
   const orders: Order[] = [];
   const later: Order[] = [];
@@ -168,4 +168,4 @@ export const startTraffic = (wish: TrafficWish) => {
         await Promise.all(asked.slice(n, n + lanes).map((order) => repeat(order, true)));
     },
   };
-};
+}

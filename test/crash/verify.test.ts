@@ -12,13 +12,20 @@ const EVENTS = "no event is lost or handled twice";
 const KEYS = "one effect per key";
 const REPLY = "a reply is its message's";
 
-const message = ({ room }: Told, at: number): FoundMessage => room.messages[at] as FoundMessage;
-const entry = ({ found }: Told, at: number): FoundEntry => found.journals[0]?.entries[at] as FoundEntry;
-const turn = ({ found }: Told, id: string) => found.turns.get(id) as { status: string; reply: string | null };
-const event = ({ found }: Told, id: string) =>
-  found.events.get(id) as { status: string; turnId: string | null; text: string };
+function message({ room }: Told, at: number): FoundMessage {
+  return room.messages[at] as FoundMessage;
+}
+function entry({ found }: Told, at: number): FoundEntry {
+  return found.journals[0]?.entries[at] as FoundEntry;
+}
+function turn({ found }: Told, id: string) {
+  return found.turns.get(id) as { status: string; reply: string | null };
+}
+function event({ found }: Told, id: string) {
+  return found.events.get(id) as { status: string; turnId: string | null; text: string };
+}
 /** Puts a message and its reply behind the others of the room. */
-const addTurn = (told: Told, text: string): void => {
+function addTurn(told: Told, text: string): void {
   const [user, reply] = [message(told, 4), message(told, 5)];
   told.found.turns.set("turn_9", {
     ...(told.found.turns.get("turn_3") as object),
@@ -30,7 +37,7 @@ const addTurn = (told: Told, text: string): void => {
     { ...reply, messageId: "msg_9r", turnId: "turn_9", text, seq: 23 },
   );
   told.room.messageCount += 2;
-};
+}
 
 const LIES: [title: string, promise: Promised, lie: (told: Told) => void][] = [
   ["an acknowledged turn that is gone", LOST, ({ found }) => found.turns.delete("turn_1")],

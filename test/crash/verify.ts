@@ -7,7 +7,7 @@ type Place = FoundMessage & { sessionId: string };
 /** Where in the sessions each marker is: messages that came in, not what an agent said of them. */
 type Places = ReadonlyMap<string, readonly Place[]>;
 
-const placesOf = ({ sessions }: Found): Places => {
+function placesOf({ sessions }: Found): Places {
   const places = new Map<string, Place[]>();
   for (const { sessionId, messages } of sessions.values()) {
     for (const message of messages) {
@@ -20,10 +20,10 @@ const placesOf = ({ sessions }: Found): Places => {
     }
   }
   return places;
-};
+}
 
 /** Holds what the gateways say in the end to what they had said before; answers every promise that was broken. */
-export const verify = (orders: readonly Order[], found: Found): Broken[] => {
+export function verify(orders: readonly Order[], found: Found): Broken[] {
   const places = placesOf(found);
   const ordersOf = new Map(orders.map((order) => [order.marker, order]));
   const eventsOf = new Map<string, string[]>();
@@ -38,19 +38,19 @@ export const verify = (orders: readonly Order[], found: Found): Broken[] => {
     ...[...found.sessions.values()].flatMap((session) => verifySession(session, found, ordersOf)),
     ...found.journals.flatMap((journal) => verifyJournal(journal, found)),
   ];
-};
+}
 
 /** All answers to one order name the same work. */
-const verifyAcks = ({ marker, acks }: Order): Broken[] => {
+function verifyAcks({ marker, acks }: Order): Broken[] {
   const works = [...new Set(acks.map(({ work }) => work))];
   const messages = new Set(acks.flatMap(({ messageId }) => messageId ?? []));
   if (works.length <= 1 && messages.size <= 1) return [];
   return [breach("one effect per key", "one key was answered with several ids", marker, ...works, ...messages)];
-};
+}
 
 const DEAD_AFTER = 3;
 
-const verifyWake = (order: Order, found: Found, places: Places, eventsOf: ReadonlyMap<string, string[]>): Broken[] => {
+function verifyWake(order: Order, found: Found, places: Places, eventsOf: ReadonlyMap<string, string[]>): Broken[] {
   const { marker, outcome, acks, text } = order;
   const eventIds = eventsOf.get(marker) ?? [];
   const broken = verifyCount(order, eventIds, "event");
@@ -73,10 +73,10 @@ const verifyWake = (order: Order, found: Found, places: Places, eventsOf: Readon
     lost("it names another turn", turnId ?? "none", ...turnIds);
   if (outcome === "refused" && reached.length > 0) lost("it was refused, and reached turns", ...turnIds);
   return broken;
-};
+}
 
 /** Acknowledged work is there once, refused work is not, and work of unknown outcome at most once. */
-const verifyCount = ({ marker, outcome, key, acks }: Order, ids: readonly string[], what: string): Broken[] => {
+function verifyCount({ marker, outcome, key, acks }: Order, ids: readonly string[], what: string): Broken[] {
   const broken: Broken[] = [];
   const [ack] = acks;
   if (ack && !ids.includes(ack.work))
@@ -88,9 +88,9 @@ const verifyCount = ({ marker, outcome, key, acks }: Order, ids: readonly string
     broken.push(breach(promise, `${ids.length} ${what}s came of one order`, marker, ...ids));
   }
   return broken;
-};
+}
 
-const verifyTurnOf = (order: Order, found: Found, places: Places): Broken[] => {
+function verifyTurnOf(order: Order, found: Found, places: Places): Broken[] {
   const { marker, acks, text } = order;
   const at = places.get(marker) ?? [];
   const broken = verifyCount(
@@ -114,9 +114,9 @@ const verifyTurnOf = (order: Order, found: Found, places: Places): Broken[] => {
       broken.push(breach("a reply is its message's", "another reply is kept than was answered", marker, ack.work));
   }
   return broken;
-};
+}
 
-const verifyTurns = ({ turns, sessions }: Found): Broken[] => {
+function verifyTurns({ turns, sessions }: Found): Broken[] {
   const broken: Broken[] = [];
   for (const { turnId, status, sessionId, reply } of turns.values()) {
     const isEnded = status === "completed" || status === "failed";
@@ -130,12 +130,12 @@ const verifyTurns = ({ turns, sessions }: Found): Broken[] => {
       broken.push(breach("a reply is its message's", "it has another", turnId, sessionId));
   }
   return broken;
-};
+}
 
 const IN_ORDER = "order in each session";
 
 /** The messages of one session: in order, once each, a reply behind what it answers, and in the order in which they were acknowledged. */
-const verifySession = (session: FoundSession, { turns }: Found, ordersOf: ReadonlyMap<string, Order>): Broken[] => {
+function verifySession(session: FoundSession, { turns }: Found, ordersOf: ReadonlyMap<string, Order>): Broken[] {
   const { sessionId, messages, messageCount } = session;
   const broken: Broken[] = [];
   const say = (words: string, ...ids: string[]) => broken.push(breach(IN_ORDER, words, sessionId, ...ids));
@@ -163,10 +163,10 @@ const verifySession = (session: FoundSession, { turns }: Found, ordersOf: Readon
     else if (turn.status === "completed" && count === 0) say("a turn that completed has no reply", turnId);
   }
   return [...broken, ...verifySentOrder(session, ordersOf)];
-};
+}
 
 /** A message that was acknowledged before another was sent is before it. */
-const verifySentOrder = ({ sessionId, messages }: FoundSession, ordersOf: ReadonlyMap<string, Order>): Broken[] => {
+function verifySentOrder({ sessionId, messages }: FoundSession, ordersOf: ReadonlyMap<string, Order>): Broken[] {
   const broken: Broken[] = [];
   let [soonest, soonestMarker] = [Number.POSITIVE_INFINITY, ""];
   for (const { role, text } of messages.toReversed()) {
@@ -188,7 +188,7 @@ const verifySentOrder = ({ sessionId, messages }: FoundSession, ordersOf: Readon
     if (order.ackedAt !== undefined && order.ackedAt < soonest) [soonest, soonestMarker] = [order.ackedAt, marker];
   }
   return broken;
-};
+}
 
 const ENDS: Readonly<Record<string, string>> = {
   "turn.completed": "completed",
@@ -200,7 +200,7 @@ const ENDS: Readonly<Record<string, string>> = {
  * The stream of one session: no gap, no repeat; each turn begun once per attempt, each time from the queue; ended once and as the turn
  * says; and never two of them at a time.
  */
-const verifyJournal = ({ sessionId, from, entries }: FoundJournal, { turns }: Found): Broken[] => {
+function verifyJournal({ sessionId, from, entries }: FoundJournal, { turns }: Found): Broken[] {
   const broken: Broken[] = [];
   const say = (words: string, ...ids: (string | undefined)[]) =>
     broken.push(breach("order in each session", words, sessionId, ...ids));
@@ -230,7 +230,7 @@ const verifyJournal = ({ sessionId, from, entries }: FoundJournal, { turns }: Fo
     broken.push(breach("each turn ends exactly once", words, turnId, sessionId, ...ends));
   }
   return broken;
-};
+}
 
 class Told {
   readonly ends: string[] = [];

@@ -25,7 +25,7 @@ type Watched = { kind: Seen["kind"]; id: string; seen: Seen | undefined; looks: 
  * Looks at what was acknowledged again and again, at whichever gateway, while they are killed, paused and cut off: what one of them has
  * told is not undone, and what was acknowledged is not gone for a while.
  */
-export const startWatching = ({ caller, random, urls, orders }: WatchWish) => {
+export function startWatching({ caller, random, urls, orders }: WatchWish) {
   const broken: Broken[] = [];
   const known = new Map<string, Watched>();
   let looks = 0;
@@ -113,17 +113,21 @@ export const startWatching = ({ caller, random, urls, orders }: WatchWish) => {
       return broken;
     },
   };
-};
+}
 
-const lastOf = ({ kind, id }: Watched, { turns, events, sessions }: Found): Seen | undefined => {
+function lastOf({ kind, id }: Watched, { turns, events, sessions }: Found): Seen | undefined {
   const [turn, event, session] = [turns.get(id), events.get(id), sessions.get(id)];
   if (kind === "turn") return turn && { kind, turn: turnSeen(turn) };
   if (kind === "event") return event && { kind, event: eventSeen(event) };
   return session && { kind, messageCount: session.messageCount, lastSeq: session.messages.at(-1)?.seq ?? 0 };
-};
+}
 
-const turnSeen = ({ status, attempt, reply, error }: FoundTurn) => ({ status, attempt, reply, error });
-const eventSeen = ({ status, attempts, turnId }: FoundEvent) => ({ status, attempts, turnId });
+function turnSeen({ status, attempt, reply, error }: FoundTurn) {
+  return { status, attempt, reply, error };
+}
+function eventSeen({ status, attempts, turnId }: FoundEvent) {
+  return { status, attempts, turnId };
+}
 
 type Seen =
   | { kind: "turn"; turn: Pick<FoundTurn, "status" | "attempt" | "reply" | "error"> }
@@ -133,11 +137,12 @@ type Seen =
 const ENDED = ["completed", "failed", "cancelled"];
 
 /** Where a turn is on its way: it waits, runs, is given back and runs again, and ends. */
-const stepOf = ({ status, attempt }: Pick<FoundTurn, "status" | "attempt">): number =>
-  ENDED.includes(status) ? Number.POSITIVE_INFINITY : status === "running" ? 2 * attempt : 2 * attempt + 1;
+function stepOf({ status, attempt }: Pick<FoundTurn, "status" | "attempt">): number {
+  return ENDED.includes(status) ? Number.POSITIVE_INFINITY : status === "running" ? 2 * attempt : 2 * attempt + 1;
+}
 
 /** How what was seen later is behind what was seen before; undefined when it is not. */
-const backwards = (before: Seen, later: Seen): string | undefined => {
+function backwards(before: Seen, later: Seen): string | undefined {
   if (before.kind === "turn" && later.kind === "turn") {
     const [from, to] = [before.turn, later.turn];
     if (stepOf(to) < stepOf(from)) return `${from.status} (attempt ${from.attempt}), then ${to.status} (${to.attempt})`;
@@ -159,4 +164,4 @@ const backwards = (before: Seen, later: Seen): string | undefined => {
       ? `${before.messageCount} messages up to ${before.lastSeq}, then ${later.messageCount} up to ${later.lastSeq}`
       : undefined;
   return "it became something else";
-};
+}

@@ -12,7 +12,9 @@ import { startProcess } from "#test/harness/process.ts";
 import { blocksOf } from "./blocks.ts";
 
 const recipes = blocksOf("docs/agents.md").filter(({ language }) => language === "json5");
-const recipe = (wanted: string) => recipes.find(({ name }) => name === `gateway.json5 ${wanted}`)?.text ?? "";
+function recipe(wanted: string) {
+  return recipes.find(({ name }) => name === `gateway.json5 ${wanted}`)?.text ?? "";
+}
 const key = "a-key-of-the-page-of-agents";
 const env = {
   REST_API_KEY: key,
@@ -50,7 +52,7 @@ it.each(recipes.map(({ name, text }) => [name, text]))("%s is a configuration th
 });
 
 /** Runs a recipe's agent against a stand-in for its provider or service. */
-const ask = async (text: string): Promise<{ reply: string; usage: object }> => {
+async function ask(text: string): Promise<{ reply: string; usage: object }> {
   await using gateway = await startProcess({ config: text, env, cwd: folder });
   const answer = await fetch(`${gateway.url}/api/v1/chat/send`, {
     method: "POST",
@@ -60,11 +62,11 @@ const ask = async (text: string): Promise<{ reply: string; usage: object }> => {
   const reply = await answer.text();
   if (answer.status !== 200) throw new Error([answer.status, reply, ...gateway.out, ...gateway.err].join("\n"));
   return JSON.parse(reply) as { reply: string; usage: object };
-};
-const at = (text: string, begin: string, more: string) => {
+}
+function at(text: string, begin: string, more: string) {
   expect(text).toContain(begin);
   return text.replace(begin, more);
-};
+}
 
 describe("the recipe runs against a stand-in of what it names:", () => {
   it("Ollama", async () => {

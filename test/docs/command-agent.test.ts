@@ -6,25 +6,32 @@ import { commandOf } from "#test/backends/stand-ins/programs.ts";
 import { collect, textOf, turnOf } from "#test/backends/suite.ts";
 
 const cwd = join(import.meta.dirname, "../../docs/examples/command-agent");
-const loaded = () =>
-  loadConfig({ file: join(cwd, "gateway.json5"), env: { REST_API_KEY: "a-key-that-is-long-enough" }, built: BUILT });
+function loaded() {
+  return loadConfig({
+    file: join(cwd, "gateway.json5"),
+    env: { REST_API_KEY: "a-key-that-is-long-enough" },
+    built: BUILT,
+  });
+}
 
 /** The agent of the example, with another program to ask. */
-const agentAsking = async (...program: string[]) => {
+async function agentAsking(...program: string[]) {
   const { config } = await loaded();
   const { command } = config.agents.main ?? {};
   if (!command) throw new Error("the example has no command");
   expect(command.run.slice(0, 2)).toEqual(["python3", "./agent.py"]);
   expect(command.cwd).toBe(cwd);
   return commandOf([...command.run.slice(0, 2), ...program], command);
-};
+}
 
 const turn = turnOf({
   instructions: "Answer in one sentence.",
   history: async () => [{ role: "user", text: "Hi", outside: false }],
   message: { text: "Grüße 🙂", outside: true, context: '{"order":7}' },
 });
-const signal = () => new AbortController().signal;
+function signal() {
+  return new AbortController().signal;
+}
 
 test("the example of a command-line agent asks its program in words, and passes its answer on", async () => {
   const reply = textOf(await collect((await agentAsking("cat")).run(turn, signal())));

@@ -20,11 +20,11 @@ const secrets = {
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the gateway fills it in.
 const admin = { gateway: { rest: { auth: { keys: [{ name: "ops", key: "${REST_API_KEY}", scopes: ["admin"] }] } } } };
 const agents = { main: { backend: "echo" } };
-const block = (page: string, name: string): string => {
+function block(page: string, name: string): string {
   const found = blocksOf(page).find((each) => each.name === name && each.language !== "json5");
   if (!found) throw new Error(`${page} has no block ${name}`);
   return found.text;
-};
+}
 
 describe("docs/concepts.md", () => {
   it("reads the turn of a message, and its delivery", async () => {

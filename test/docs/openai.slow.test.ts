@@ -10,7 +10,9 @@ import { configOfPage } from "./recipes.ts";
 
 const run = promisify(execFile);
 const blocks = blocksOf("docs/openai.md");
-const block = (language: string) => blocks.find((one) => one.language === language)?.text ?? "";
+function block(language: string) {
+  return blocks.find((one) => one.language === language)?.text ?? "";
+}
 const env = { REST_API_KEY: "a-key-of-the-page-of-openai" };
 
 it("the page's configuration answers its calls as it shows, and the pages that it names", async () => {

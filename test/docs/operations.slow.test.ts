@@ -14,16 +14,18 @@ import { type Block, blocksOf } from "./blocks.ts";
 const PAGE = "docs/operations.md";
 const run = promisify(execFile);
 const blocks = blocksOf(PAGE);
-const textOf = (name: string): string => (blocks.find((block) => block.name === name) as Block).text;
+function textOf(name: string): string {
+  return (blocks.find((block) => block.name === name) as Block).text;
+}
 const KEY = "rest-key-of-the-operations-page";
 /** Several starts of the gateway, one after the other. */
 const STARTS_MS = 40_000;
 
 /** Runs a block of the page as somebody who pastes it where the gateway is installed. */
-const paste = async (
+async function paste(
   name: string,
   { folder, url, env = {} }: { folder: string; url?: string; env?: Record<string, string> },
-) => {
+) {
   const text = url === undefined ? textOf(name) : textOf(name).replaceAll("127.0.0.1:18789", new URL(url).host);
   const PATH = [systemBins()[0], process.env.PATH].join(":");
   const { stdout } = await run("bash", ["-c", `set -euo pipefail\n${text}`], {
@@ -31,34 +33,36 @@ const paste = async (
     env: { PATH, REST_API_KEY: KEY, ...env },
   });
   return stdout;
-};
+}
 
 /** The folder that the gateway is installed in, as far as `npm start` sees. */
-const install = async (config: string): Promise<GatewayProcess> => {
+async function install(config: string): Promise<GatewayProcess> {
   const gateway = await startProcess({ config, env: { REST_API_KEY: KEY } });
   const scripts = { start: `exec ${process.execPath} ${join(root, "dist/main.js")}` };
   writeFileSync(join(gateway.folder, "package.json"), JSON.stringify({ private: true, scripts }));
   return gateway;
-};
+}
 
 /** All that a folder holds, and the folders in it. */
-const sourceOf = (folder: string): string =>
-  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+function sourceOf(folder: string): string {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts"))
     .map((file) => readFileSync(join(root, folder, file), "utf8"))
     .join("");
+}
 
-const say = async ({ url }: GatewayProcess, message: string): Promise<string> => {
+async function say({ url }: GatewayProcess, message: string): Promise<string> {
   const { json } = await createRest(url, KEY).call("chat.send", { body: { message } });
   expect(json).toMatchObject({ reply: message });
   return String(json.turn_id);
-};
-const statusOf = async ({ url }: GatewayProcess, turn_id: string): Promise<number> =>
-  (await createRest(url, KEY).call("turns.get", { path: { turn_id } })).status;
-const stop = async (gateway: GatewayProcess): Promise<void> => {
+}
+async function statusOf({ url }: GatewayProcess, turn_id: string): Promise<number> {
+  return (await createRest(url, KEY).call("turns.get", { path: { turn_id } })).status;
+}
+async function stop(gateway: GatewayProcess): Promise<void> {
   gateway.kill("SIGTERM");
   expect(await gateway.exited).toMatchObject({ code: 0 });
-};
+}
 
 describe("docs/operations.md", () => {
   it(

@@ -5,19 +5,22 @@ import github from "@octokit/webhooks-examples";
 type Body = Record<string, unknown>;
 
 /** The examples of one of GitHub's events, all that its package has. */
-export const githubExamples = (event: string): Body[] =>
-  (github as unknown as { name: string; examples: Body[] }[]).find(({ name }) => name === event)?.examples ?? [];
+export function githubExamples(event: string): Body[] {
+  return (github as unknown as { name: string; examples: Body[] }[]).find(({ name }) => name === event)?.examples ?? [];
+}
 
 /** The headers that GitHub sends beside id and signature. */
-export const githubHeaders = (event: string): Record<string, string> => ({
-  accept: "*/*",
-  "content-type": "application/json",
-  "user-agent": "GitHub-Hookshot/044aadd",
-  "x-github-event": event,
-  "x-github-hook-id": "292430182",
-  "x-github-hook-installation-target-id": "79929171",
-  "x-github-hook-installation-target-type": "repository",
-});
+export function githubHeaders(event: string): Record<string, string> {
+  return {
+    accept: "*/*",
+    "content-type": "application/json",
+    "user-agent": "GitHub-Hookshot/044aadd",
+    "x-github-event": event,
+    "x-github-hook-id": "292430182",
+    "x-github-hook-installation-target-id": "79929171",
+    "x-github-hook-installation-target-type": "repository",
+  };
+}
 
 export const stripeHeaders = {
   accept: "*/*; q=0.5, application/xml",

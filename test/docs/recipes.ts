@@ -3,7 +3,7 @@ import { merge } from "#test/harness/gateway.ts";
 import { blocksOf } from "./blocks.ts";
 
 /** The configuration blocks of a page put together, as a person would have them in one file; references are still references. */
-export const configOfPage = async (page: string, names: readonly string[]): Promise<object> => {
+export async function configOfPage(page: string, names: readonly string[]): Promise<object> {
   let whole: object = {};
   for (const name of names) {
     const block = blocksOf(page).find((each) => each.language === "json5" && each.name === name);
@@ -12,4 +12,4 @@ export const configOfPage = async (page: string, names: readonly string[]): Prom
     whole = merge(whole, value as object);
   }
   return whole;
-};
+}

@@ -13,10 +13,11 @@ const site = buildSite(readContract("specs"));
 const reference = ["rest", "hooks", "rpc", "pushes"].map((name) => site[`${name}.md`]).join("\n");
 
 /** The samples of a tab, without those that make the client. */
-const samplesOf = (fence: string): string[] =>
-  [...reference.matchAll(new RegExp(`^\`\`\`${fence}\\n([\\s\\S]*?)\\n\`\`\`$`, "gm"))]
+function samplesOf(fence: string): string[] {
+  return [...reference.matchAll(new RegExp(`^\`\`\`${fence}\\n([\\s\\S]*?)\\n\`\`\`$`, "gm"))]
     .map(([, code = ""]) => code)
     .filter((code) => !/^(import|from) /.test(code));
+}
 
 let folder: string;
 beforeAll(() => {
@@ -24,13 +25,15 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const isOfOpenAi = (code: string): boolean => code.includes("client.");
+function isOfOpenAi(code: string): boolean {
+  return code.includes("client.");
+}
 const ours = join(root, "generated/clients/typescript/src/index.ts");
 const OURS = `import { Gateway } from ${JSON.stringify(ours)};\nconst gateway = new Gateway();`;
 const openAi = join(root, "node_modules/openai/index.mjs");
 const OPENAI = `import OpenAI from ${JSON.stringify(openAi)};\nconst client = new OpenAI();`;
 
-const checkTypeScript = (samples: readonly string[], head = OURS): string[] => {
+function checkTypeScript(samples: readonly string[], head = OURS): string[] {
   const file = join(folder, "samples.ts");
   const blocks = samples.map((code) => `{\n${code}\n}`).join("\n");
   writeFileSync(file, `${head}\n${blocks}\n`);
@@ -45,9 +48,9 @@ const checkTypeScript = (samples: readonly string[], head = OURS): string[] => {
     .getSemanticDiagnostics(source)
     .concat(program.getSyntacticDiagnostics(source))
     .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n"));
-};
+}
 
-const checkPythonSamples = (samples: readonly string[]): string => {
+function checkPythonSamples(samples: readonly string[]): string {
   const extraPaths = [join(root, "generated/clients/python/src")];
   writeFileSync(
     join(folder, "pyrightconfig.json"),
@@ -56,7 +59,7 @@ const checkPythonSamples = (samples: readonly string[]): string => {
   const code = `from agent_gateway import Gateway\n\ngateway = Gateway()\n${samples.join("\n")}\n`;
   writeFileSync(join(folder, "samples.py"), code);
   return checkPython(folder);
-};
+}
 
 test("the samples in TypeScript compile with the client", () => {
   const samples = samplesOf("ts TypeScript").filter((code) => !isOfOpenAi(code));

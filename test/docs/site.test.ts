@@ -14,8 +14,9 @@ import { buildSite } from "../../scripts/docs/site.ts";
 import { readContract } from "../../scripts/generate/contract.ts";
 
 const site = buildSite(readContract("specs"));
-const placesOf = (...pages: string[]) =>
-  new Set(pages.flatMap((page) => [...String(site[page]).matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)));
+function placesOf(...pages: string[]) {
+  return new Set(pages.flatMap((page) => [...String(site[page]).matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)));
+}
 
 describe("the documentation", () => {
   test("has a place for each operation, method and error", () => {
@@ -76,10 +77,11 @@ describe("the documentation", () => {
 
 const index = String(site["search-index.js"]);
 const find = openSearch(JSON.parse(index.replace(/^globalThis\.docsIndex = |;\n$/g, "")) as Row[]);
-const firstOf = (query: string, count: number) =>
-  find(query)
+function firstOf(query: string, count: number) {
+  return find(query)
     .slice(0, count)
     .map(({ href }) => href);
+}
 
 describe("the search of the documentation", () => {
   test.each([

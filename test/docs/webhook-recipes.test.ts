@@ -35,23 +35,27 @@ type Example = {
   other: object;
 };
 
-const github = (event: string) => ({
-  recipe: `github-${event.replace("_", "-")}`,
-  mapping: `github-${event.replace("_", "-")}`,
-  verify: { type: "github", secret: SECRET_OF.GITHUB_SECRET as string } as const,
-  headers: githubHeaders(event),
-});
-const exampleOf = (event: string, wanted: (example: Record<string, unknown>) => boolean): Record<string, unknown> => {
+function github(event: string) {
+  return {
+    recipe: `github-${event.replace("_", "-")}`,
+    mapping: `github-${event.replace("_", "-")}`,
+    verify: { type: "github", secret: SECRET_OF.GITHUB_SECRET as string } as const,
+    headers: githubHeaders(event),
+  };
+}
+function exampleOf(event: string, wanted: (example: Record<string, unknown>) => boolean): Record<string, unknown> {
   const found = githubExamples(event).find(wanted);
   if (!found) throw new Error(`there is no such example of ${event}`);
   return found;
-};
-const opened = ({ action }: Record<string, unknown>) => action === "opened";
+}
+function opened({ action }: Record<string, unknown>) {
+  return action === "opened";
+}
 /** None of the examples has failed: this one has. */
-const failedRun = () => {
+function failedRun() {
   const run = exampleOf("workflow_run", ({ action }) => action === "completed") as { workflow_run: object };
   return { ...run, workflow_run: { ...run.workflow_run, conclusion: "failure" } };
-};
+}
 
 const EXAMPLES: Example[] = [
   {
@@ -120,28 +124,24 @@ const EXAMPLES: Example[] = [
 ];
 
 /** Recipes of the page in one file, with the secrets that the environment has. */
-const configOf = async (recipes: readonly string[], env = SECRET_OF): Promise<SomeConfig> => {
+async function configOf(recipes: readonly string[], env = SECRET_OF): Promise<SomeConfig> {
   const { value, faults } = resolveReferences(await configOfPage("docs/webhooks.md", recipes), env);
   expect(faults).toEqual([]);
   return value as SomeConfig;
-};
+}
 
 let sent = 0;
 /** Sends an example as its sender does: real headers, a good signature, and an id that was not used before. */
-const send = async (client: HookClient, example: Example, { body = example.body, id = `delivery-${sent++}` } = {}) => {
+async function send(client: HookClient, example: Example, { body = example.body, id = `delivery-${sent++}` } = {}) {
   const { mapping, verify, headers } = example;
   // Stripe sends its JSON in lines.
   const text = verify?.type === "stripe" ? JSON.stringify(body, null, 2) : JSON.stringify(body);
   const signature = verify ? await senders[verify.type].sign(verify.secret, text, { id }) : {};
   if (verify) expect(await senders[verify.type].accepts(verify.secret, text, signature)).toBe(true);
   return client.send(`/${mapping}`, text, { token: null, headers: { ...headers, ...signature } });
-};
+}
 
-const checkTurn = async (
-  gateway: TestGateway,
-  { mapping, told, session, delivery = "none" }: Example,
-  reply: Reply,
-) => {
+async function checkTurn(gateway: TestGateway, { mapping, told, session, delivery = "none" }: Example, reply: Reply) {
   expect(reply.json).toMatchObject({ status: 200, message: "turn started", mapping, agent: "main", delivery });
   if (session) expect(reply.json.sessionId).toBe(session);
   else expect(reply.json.sessionId).toMatch(/^webhook:[0-9A-Z]{26}$/);
@@ -153,7 +153,7 @@ const checkTurn = async (
     text: told,
     outside: true,
   });
-};
+}
 
 describe.each(EXAMPLES)("the recipe $recipe", async (example) => {
   const gateway = await shareGateway({ config: await configOf([example.recipe]) });

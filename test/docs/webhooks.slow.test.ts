@@ -12,18 +12,22 @@ import { configOfPage } from "./recipes.ts";
 
 const PAGE = "docs/webhooks.md";
 const run = promisify(execFile);
-const textOf = (language: string, name: string): string => {
+function textOf(language: string, name: string): string {
   const block = blocksOf(PAGE).find((each) => each.language === language && each.name === name);
   if (!block) throw new Error(`${PAGE} has no block ${language} ${name}`);
   return block.text;
-};
-const shown = (name: string) => JSON.parse(textOf("json", name)) as Record<string, unknown>;
+}
+function shown(name: string) {
+  return JSON.parse(textOf("json", name)) as Record<string, unknown>;
+}
 
 /** Leaves out the parts of an answer that are new each time. */
-const withoutIds = (answer: Record<string, unknown>) =>
-  Object.fromEntries(Object.entries(answer).filter(([name, value]) => !isId(name, value)));
-const isId = (name: string, value: unknown) =>
-  /^(turnId|deliveryId|eventId|request_id)$/.test(name) || /^webhook:[0-9A-Z]{26}$/.test(String(value));
+function withoutIds(answer: Record<string, unknown>) {
+  return Object.fromEntries(Object.entries(answer).filter(([name, value]) => !isId(name, value)));
+}
+function isId(name: string, value: unknown) {
+  return /^(turnId|deliveryId|eventId|request_id)$/.test(name) || /^webhook:[0-9A-Z]{26}$/.test(String(value));
+}
 
 it("works from the first block to the last", async () => {
   const env: Record<string, string> = {
@@ -112,10 +116,10 @@ it("tells of every error that a webhook can get, with its status", () => {
     expect([name, statuses]).toEqual([name, expect.arrayContaining([errors[name as ErrorName].status])]);
 });
 
-const textBetween = (from: string, to: string): string => {
+function textBetween(from: string, to: string): string {
   const page = readFileSync(join(root, PAGE), "utf8");
   return page.slice(page.indexOf(from), page.indexOf(to));
-};
+}
 
 it("leads only to what is there", () => {
   const page = readFileSync(join(root, PAGE), "utf8");

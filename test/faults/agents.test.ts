@@ -49,8 +49,8 @@ const agents: SomeConfig["agents"] = {
   acp: { backend: "acp", acp: { run: agentProgram() }, ...limits },
   echo: { backend: "echo" },
 };
-const open = () =>
-  startGateway({
+function open() {
+  return startGateway({
     config: {
       gateway: { defaultAgent: "echo" },
       providers: Object.fromEntries(
@@ -62,6 +62,7 @@ const open = () =>
       agents,
     },
   });
+}
 const gateway = await open();
 const { rest } = gateway;
 afterAll(async () => {
@@ -78,19 +79,22 @@ const PROGRAMS: Record<string, Record<string, string>> = {
   acp: { never: "do: never", silent: "do: silent", slow: "do: endless" },
 };
 type How = "never" | "silent" | "slow";
-const messageOf = (agent: string, how: How): string => PROGRAMS[agent]?.[how] ?? (how === "silent" ? SHORT : WORDS);
+function messageOf(agent: string, how: How): string {
+  return PROGRAMS[agent]?.[how] ?? (how === "silent" ? SHORT : WORDS);
+}
 
-const turnOf = async (turnId: unknown) =>
-  (await rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as {
+async function turnOf(turnId: unknown) {
+  return (await rest.call("turns.get", { path: { turn_id: String(turnId) } })).json as {
     status: string;
     reply: string | null;
     attempt: number;
     usage: { input: number; output: number };
     error: { detail: string; type: string } | null;
   };
+}
 
 /** Has every kind of agent answer at once; tells how each turn ended that came to what it is about. */
-const runAll = async (how: How, session: string) => {
+async function runAll(how: How, session: string) {
   // On a busy machine a turn may end before its agent was asked, or before one that speaks has begun.
   const isLate = ({ agent, reply }: { agent: string; reply: string | null }): boolean =>
     (how !== "never" && reply === null) || standIns[agent]?.seen.some(({ method }) => method === "POST") === false;
@@ -101,9 +105,9 @@ const runAll = async (how: How, session: string) => {
     ended = [...ended.filter(({ agent }) => !names.includes(agent)), ...again];
   }
   return ended;
-};
+}
 
-const run = async (agents: readonly string[], how: How, session: string) => {
+async function run(agents: readonly string[], how: How, session: string) {
   const ids = await Promise.all(
     agents.map(async (agent) => {
       const { json } = await gateway.hooks.agent({
@@ -119,20 +123,20 @@ const run = async (agents: readonly string[], how: How, session: string) => {
   const isOver = async (turnId: unknown) => ["failed", "completed"].includes((await turnOf(turnId)).status);
   for (const [, turnId] of ids) await expect.poll(() => isOver(turnId), { interval: 10 }).toBe(true);
   return await Promise.all(ids.map(async ([agent, turnId]) => ({ agent, ...(await turnOf(turnId)) })));
-};
+}
 
-const failRemote = (fault: Fault) => {
+function failRemote(fault: Fault) {
   for (const server of Object.values(standIns)) server.fail(fault, "POST");
-};
+}
 
 /** The connection of each turn was closed by the gateway. */
-const expectLeft = async () => {
+async function expectLeft() {
   for (const agent of REMOTE) {
     const asked = standIns[agent]?.seen.filter(({ method, json }) => method === "POST" && json.method !== "CancelTask");
     expect([agent, await Promise.all(asked?.map(({ left }) => left) ?? [])]).toEqual([agent, asked?.map(() => true)]);
     expect(asked?.length).toBeGreaterThan(0);
   }
-};
+}
 
 describe("F06: an agent of any kind that hangs", () => {
   beforeAll(async () => {

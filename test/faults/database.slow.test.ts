@@ -3,7 +3,9 @@ import { type PostgresServer, postgresTests, startPostgres, systemBins } from "#
 import { type Client, clientOf, startNodes, until } from "./nodes.ts";
 import { createSender, expectKept, recovered } from "./sender.ts";
 
-const storeAt = (...urls: string[]) => ({ type: "postgres", url: urls });
+function storeAt(...urls: string[]) {
+  return { type: "postgres", url: urls };
+}
 
 await postgresTests(() => {
   test.each(["fast", "immediate"] as const)(
@@ -56,10 +58,10 @@ await postgresTests(() => {
 });
 
 /** From now on a commit waits for the standby, as it has to where none may be lost. */
-const follows = async (primary: PostgresServer): Promise<void> => {
+async function follows(primary: PostgresServer): Promise<void> {
   await primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
   await primary.query("SELECT pg_reload_conf()");
   await until(
     async () => (await primary.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'")).length > 0,
   );
-};
+}

@@ -4,7 +4,7 @@ import { DOORS } from "./doors.ts";
 import { type Ending, endings, startEndings } from "./endings.ts";
 
 /** Uses each door with answers that end in every way: `cases` for each. An exception outside of the call fails the whole run. */
-export const endingsSuite = async (cases: number): Promise<void> => {
+export async function endingsSuite(cases: number): Promise<void> {
   const server = await startEndings();
   afterAll(() => server[Symbol.asyncDispose]());
   const uncaught: unknown[] = [];
@@ -33,4 +33,4 @@ export const endingsSuite = async (cases: number): Promise<void> => {
       await fc.assert(fc.asyncProperty(endings, check), { numRuns: cases, endOnFailure: true });
     },
   );
-};
+}

@@ -37,9 +37,11 @@ export const endings: fc.Arbitrary<Ending> = fc.record({
 });
 
 /** HTTP/1.0 has no chunks. */
-const framing = ({ by, version }: Ending) => (by === "chunks" && version === "1.0" ? "length" : by);
+function framing({ by, version }: Ending) {
+  return by === "chunks" && version === "1.0" ? "length" : by;
+}
 
-const framed = ({ status = 200, type, body }: Reply, ending: Ending): Buffer => {
+function framed({ status = 200, type, body }: Reply, ending: Ending): Buffer {
   const by = framing(ending);
   const bytes = Buffer.from(body);
   const head = [`HTTP/${ending.version} ${status} Sent`, ...(type === undefined ? [] : [`content-type: ${type}`])];
@@ -55,12 +57,14 @@ const framed = ({ status = 200, type, body }: Reply, ending: Ending): Buffer => 
     all.push(Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n"));
   }
   return Buffer.concat([...all, Buffer.from("0\r\n\r\n")]);
-};
+}
 
 /** Node's own `resetAndDestroy()` ends the connection before it resets it. */
-export const reset = (socket: Socket) => Object.assign(socket, { resetAndClosing: true }).destroy();
+export function reset(socket: Socket) {
+  return Object.assign(socket, { resetAndClosing: true }).destroy();
+}
 
-const send = async (socket: Socket, reply: Reply, ending: Ending): Promise<void> => {
+async function send(socket: Socket, reply: Reply, ending: Ending): Promise<void> {
   const all = framed(reply, ending);
   const bytes = ending.cut === "none" ? all : all.subarray(0, Math.floor((all.length * ending.percent) / 100));
   const step = Math.max(1, Math.ceil(bytes.length / ending.parts));
@@ -71,7 +75,7 @@ const send = async (socket: Socket, reply: Reply, ending: Ending): Promise<void>
   }
   if (ending.cut === "reset") reset(socket);
   else if (ending.cut === "end" || ending.closes || framing(ending) === "connection") socket.end();
-};
+}
 
 const PLAIN = {
   version: "1.1",
@@ -85,7 +89,7 @@ const PLAIN = {
 } as const;
 
 /** A server whose answers end as a test says. */
-export const startEndings = async () => {
+export async function startEndings() {
   let [ending, count]: [Ending, number] = [PLAIN, 0];
   let replyTo: (request: Request) => Reply = () => ({ body: "" });
   const sockets = new Set<Socket>();
@@ -121,4 +125,4 @@ export const startEndings = async () => {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-};
+}

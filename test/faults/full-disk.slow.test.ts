@@ -7,17 +7,19 @@ import { clientOf, linesOf, startNodes, until } from "./nodes.ts";
 
 const SIZE = 12;
 /** A small disk of its own, in a namespace that ends with the process. */
-const withDisk = (place: string) => (usual: readonly string[]) => [
-  "unshare",
-  process.getuid?.() === 0 ? "-m" : "-rm",
-  "sh",
-  "-c",
-  `mount -t tmpfs -o size=${SIZE}m tmpfs '${place}' && exec "$@"`,
-  "sh",
-  ...usual,
-];
+function withDisk(place: string) {
+  return (usual: readonly string[]) => [
+    "unshare",
+    process.getuid?.() === 0 ? "-m" : "-rm",
+    "sh",
+    "-c",
+    `mount -t tmpfs -o size=${SIZE}m tmpfs '${place}' && exec "$@"`,
+    "sh",
+    ...usual,
+  ];
+}
 
-const whyNoDisk = (): string | undefined => {
+function whyNoDisk(): string | undefined {
   if (process.platform !== "linux") return "needs Linux";
   try {
     const [command = "", ...args] = withDisk(tmpdir())(["true"]);
@@ -26,7 +28,7 @@ const whyNoDisk = (): string | undefined => {
   } catch {
     return "no file system can be mounted here: unshare and mount are refused";
   }
-};
+}
 const why = whyNoDisk();
 
 test.skipIf(why)(
@@ -77,10 +79,10 @@ test.skipIf(why)(
 );
 
 /** Adds so many bytes, or as many as there is room for. */
-const fill = (path: string, bytes: number): void => {
+function fill(path: string, bytes: number): void {
   try {
     writeFileSync(path, Buffer.alloc(bytes), { flag: "a" });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
   }
-};
+}

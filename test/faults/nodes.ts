@@ -19,12 +19,7 @@ export type NodesWish = Partial<Pick<FleetWish, "store" | "count" | "env" | "wra
 export const SQLITE = { type: "sqlite", path: "../gateway.db" };
 
 /** Gateways as processes, with a folder that goes with them, also when the test ran out of time. */
-export const startNodes = async ({
-  store = SQLITE,
-  count = 1,
-  onFinished = onTestFinished,
-  ...wish
-}: NodesWish = {}) => {
+export async function startNodes({ store = SQLITE, count = 1, onFinished = onTestFinished, ...wish }: NodesWish = {}) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-faults-"));
   const env = { LOG_LEVEL: "debug", ...wish.env };
   const fleet = await startFleet({ main, folder, store, count, ...wish, env });
@@ -38,10 +33,10 @@ export const startNodes = async ({
   onFinished(dispose);
   const [first, second, third] = fleet.nodes as [GatewayNode, GatewayNode, GatewayNode];
   return { folder, nodes: fleet.nodes, first, second, third, [Symbol.asyncDispose]: dispose };
-};
+}
 
 /** All surfaces of one gateway; what it answers is held to the contract. */
-export const clientOf = ({ url }: GatewayNode) => {
+export function clientOf({ url }: GatewayNode) {
   const rest = createRest(url, SECRETS.key);
   const hooks = createHooks(url);
   const withToken =
@@ -62,23 +57,24 @@ export const clientOf = ({ url }: GatewayNode) => {
       return Number(line?.slice(name.length));
     },
   };
-};
+}
 
 export type Client = ReturnType<typeof clientOf>;
 
 /** The lines of its log so far that are of this event, from all its starts. */
-export const linesOf = (node: GatewayNode, event: string, fields: Record<string, unknown> = {}): LogRecord[] =>
-  node
+export function linesOf(node: GatewayNode, event: string, fields: Record<string, unknown> = {}): LogRecord[] {
+  return node
     .log()
     .split("\n")
     .filter((line) => line.startsWith("{") && line.endsWith("}"))
     .map((line) => JSON.parse(line) as LogRecord)
     .filter((line) => line.event === event && Object.entries(fields).every(([name, value]) => line[name] === value));
+}
 
 const UNTIL_MS = 45_000;
 
 /** Looks again and again, until it finds something; for what a process tells nobody. What it waits for in vain is in the error. */
-export const until = async <T>(find: () => Promise<T | undefined | false> | T | undefined | false): Promise<T> => {
+export async function until<T>(find: () => Promise<T | undefined | false> | T | undefined | false): Promise<T> {
   const waiting = new Error(`${UNTIL_MS / 1_000} s passed without: ${find}`);
   for (const start = performance.now(); ; ) {
     const found = await find();
@@ -86,4 +82,4 @@ export const until = async <T>(find: () => Promise<T | undefined | false> | T | 
     if (performance.now() - start > UNTIL_MS) throw waiting;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-};
+}

@@ -4,8 +4,12 @@ import type { Reply } from "#test/harness/rest.ts";
 import { createWallClock, whyNoClock } from "#test/harness/wall-clock.ts";
 import { type Client, clientOf, SQLITE, startNodes, until } from "./nodes.ts";
 
-const idOf = ({ json }: Reply): unknown => json.eventId ?? json.turnId;
-const isRepeat = ({ headers }: Reply): boolean => headers.get("idempotent-replayed") === "true";
+function idOf({ json }: Reply): unknown {
+  return json.eventId ?? json.turnId;
+}
+function isRepeat({ headers }: Reply): boolean {
+  return headers.get("idempotent-replayed") === "true";
+}
 
 type Send = (client: Client, key: string, text: string) => Promise<Reply>;
 const WAYS: Record<string, Send> = {
@@ -14,7 +18,7 @@ const WAYS: Record<string, Send> = {
 };
 
 /** Sent five times at once to all of them, and again to each: one id, and what comes with another body is refused. */
-const expectOnce = async (clients: readonly Client[], send: Send, key: string, known?: unknown): Promise<unknown> => {
+async function expectOnce(clients: readonly Client[], send: Send, key: string, known?: unknown): Promise<unknown> {
   const at = (n: number) => clients[n % clients.length] as Client;
   const replies = await Promise.all([0, 1, 2, 3, 4].map((n) => send(at(n), key, "the same")));
   // One that comes while the first is being stored may be told to wait, and so may one whose gateway is just opening its connections.
@@ -34,7 +38,7 @@ const expectOnce = async (clients: readonly Client[], send: Send, key: string, k
     expect((await send(client, key, "another")).error).toBe("idempotency-mismatch");
   }
   return [...ids][0];
-};
+}
 
 describe("F20: the same delivery", () => {
   test.each(Object.entries(WAYS))(

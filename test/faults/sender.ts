@@ -3,7 +3,7 @@ import type { Reply } from "#test/harness/rest.ts";
 import { type Client, until } from "./nodes.ts";
 
 /** Sends wakes and turns, and writes down what was acknowledged. */
-export const createSender = (client: Client) => {
+export function createSender(client: Client) {
   const acknowledged: { events: string[]; turns: string[] } = { events: [], turns: [] };
   let sent = 0;
   const note = (list: string[], { status, json }: Reply, name: string) =>
@@ -21,13 +21,10 @@ export const createSender = (client: Client) => {
       return reply;
     },
   };
-};
+}
 
 /** All that was acknowledged is done, and no event was in two turns. */
-export const expectKept = async (
-  client: Client,
-  { events, turns }: ReturnType<typeof createSender>["acknowledged"],
-) => {
+export async function expectKept(client: Client, { events, turns }: ReturnType<typeof createSender>["acknowledged"]) {
   for (const id of turns) await until(async () => (await client.turn(id)).status === "completed");
   for (const id of events) await until(async () => (await client.event(id)).status === "handled");
   const { result } = await client.rpc.call("session.get", { sessionId: "agent:quick:main", limit: 500 });
@@ -36,8 +33,9 @@ export const expectKept = async (
     .flatMap(({ text }) => text.match(/<event-\d+>/g) ?? []);
   expect(new Set(told).size).toBe(told.length);
   expect(told.length).toBeGreaterThanOrEqual(events.length);
-};
+}
 
 /** It takes work again. */
-export const recovered = (client: Client, send: () => Promise<Reply>) =>
-  until(async () => (await client.ready()) === 200 && (await send()).status === 200);
+export function recovered(client: Client, send: () => Promise<Reply>) {
+  return until(async () => (await client.ready()) === 200 && (await send()).status === 200);
+}

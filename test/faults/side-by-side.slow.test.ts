@@ -135,11 +135,12 @@ await postgresTests((server) => {
 });
 
 /** A gateway may just be opening its connections to the database: what it refuses is sent again. */
-const taken = (send: () => Promise<Reply>) =>
-  until(async () => {
+function taken(send: () => Promise<Reply>) {
+  return until(async () => {
     const { status, json } = await send();
     return status === 200 && json;
   });
+}
 
 const DESCRIPTORS = 64;
 const CONNECTIONS = 200;

@@ -3,7 +3,9 @@ import { describe, expect, test } from "vitest";
 import { runProcess } from "#test/harness/process.ts";
 import { clientOf, startNodes } from "./nodes.ts";
 
-const configOf = (folder: string) => ["--config", join(folder, "gateway-0/gateway.json")];
+function configOf(folder: string) {
+  return ["--config", join(folder, "gateway-0/gateway.json")];
+}
 
 describe("F23: two processes", () => {
   test("on one file: the second is refused with a sentence, and the first goes on; after its end another may", async () => {

@@ -22,13 +22,17 @@ const FEW = 10_000;
 /** The limit for reading one connection in one turn of the event loop. */
 const TURN_BYTES = 128 * 1024;
 
-const buffers = () => queryObjects(Buffer, { format: "count" });
+function buffers() {
+  return queryObjects(Buffer, { format: "count" });
+}
 /** It walks the whole heap, which takes a second. */
 const others = buffers();
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+function turn() {
+  return new Promise<void>((resolve) => setImmediate(resolve));
+}
 
 /** Counts something in each turn of the event loop; answers the most of one turn. */
-const mostOfATurn = (count: () => number): (() => number) => {
+function mostOfATurn(count: () => number): () => number {
   let [last, most, isOver] = [count(), 0, false];
   const look = () => {
     const now = count();
@@ -42,12 +46,18 @@ const mostOfATurn = (count: () => number): (() => number) => {
     look();
     return most;
   };
-};
+}
 
-const head = (type: string) => `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ntransfer-encoding: chunked\r\n\r\n`;
-const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+function head(type: string) {
+  return `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ntransfer-encoding: chunked\r\n\r\n`;
+}
+function chunk(text: string) {
+  return `${text.length.toString(16)}\r\n${text}\r\n`;
+}
 const LAST = "0\r\n\r\n";
-const piece = (content: string) => `data: {"choices":[{"delta":{"content":"${content}"}}]}\n\n`;
+function piece(content: string) {
+  return `data: {"choices":[{"delta":{"content":"${content}"}}]}\n\n`;
+}
 const MODEL_END = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
 const SERVICE_END = 'data: {"text":"all"}\n\nevent: done\ndata: {}\n\n';
 const [MODEL_FROM, MODEL_TO] = piece("|").split("|") as [string, string];

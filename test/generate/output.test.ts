@@ -14,8 +14,12 @@ import { pinnedSpecs, runGenerate, runTsc, tempFolder } from "./pinned.ts";
 
 const temp = tempFolder();
 const out = join(temp.folder, "generated");
-const generated = (path: string) => readFileSync(join(out, path), "utf8");
-const all = () => readdirSync(out, { recursive: true, encoding: "utf8" }).filter((path) => /\.\w+$/.test(path));
+function generated(path: string) {
+  return readFileSync(join(out, path), "utf8");
+}
+function all() {
+  return readdirSync(out, { recursive: true, encoding: "utf8" }).filter((path) => /\.\w+$/.test(path));
+}
 
 /** Beside the output, and seen from it over a link. */
 const kept = join(temp.folder, "beside/kept");

@@ -26,7 +26,7 @@ function run(args: string[]): Promise<Run> {
 }
 
 /** One generator for all tests of a process: to load it takes longer than to run it. It ends when the process does. */
-const createGenerator = () => {
+function createGenerator() {
   const child = spawn(process.execPath, ["--import", "tsx", join(import.meta.dirname, "generator.ts")], {
     cwd: root,
     stdio: ["pipe", "pipe", "inherit"],
@@ -38,16 +38,18 @@ const createGenerator = () => {
     if (done) throw new Error("The generator ended before it answered; its output stands above.");
     return JSON.parse(value);
   };
-};
+}
 let generator: ReturnType<typeof createGenerator> | undefined;
 
 /** Runs `npm run generate` with these arguments. */
-export const runGenerate = (...args: string[]): Promise<Run> => {
+export function runGenerate(...args: string[]): Promise<Run> {
   generator ??= createGenerator();
   return generator(args);
-};
+}
 
-export const runTsc = (...args: string[]): Promise<Run> => run(["node_modules/typescript/bin/tsc", ...args]);
+export function runTsc(...args: string[]): Promise<Run> {
+  return run(["node_modules/typescript/bin/tsc", ...args]);
+}
 
 /** A folder outside the repository from which the repository's packages can be imported. */
 export function tempFolder() {

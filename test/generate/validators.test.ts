@@ -18,10 +18,10 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => temp[Symbol.dispose]());
 
-const faults = (validate: Validate | undefined, value: unknown) => {
+function faults(validate: Validate | undefined, value: unknown) {
   expect(validate).toBeTypeOf("function");
   return validate?.(value) ? [] : validate?.errors?.map(({ instancePath, keyword }) => `${instancePath} ${keyword}`);
-};
+}
 
 describe("the configuration's validator", () => {
   test("fills in every default: nested, of shared shapes, and of the choice that is made", () => {

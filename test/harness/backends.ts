@@ -11,7 +11,7 @@ export type Played = {
 };
 
 /** A backend that does what a test says, when it says it. `next` is the next turn that reached it. */
-export const createPuppet = (models?: readonly string[]): { backend: Backend; next(): Promise<Played> } => {
+export function createPuppet(models?: readonly string[]): { backend: Backend; next(): Promise<Played> } {
   const begun = createQueue<Played>();
   const run = (turn: BackendTurn, signal: AbortSignal): AsyncIterable<Chunk> => {
     const said = createQueue<Chunk | { end: true } | { error: unknown }>();
@@ -34,9 +34,9 @@ export const createPuppet = (models?: readonly string[]): { backend: Backend; ne
   };
   const summarise = async () => "a summary";
   return { backend: { kind: "puppet", models, run, summarise }, next: begun.take };
-};
+}
 
-export const createQueue = <T>() => {
+export function createQueue<T>() {
   const items: T[] = [];
   const takers: ((item: T) => void)[] = [];
   return {
@@ -48,4 +48,4 @@ export const createQueue = <T>() => {
     take: (): Promise<T> =>
       items.length > 0 ? Promise.resolve(items.shift() as T) : new Promise((resolve) => takers.push(resolve)),
   };
-};
+}

@@ -7,23 +7,28 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const INPUTS = ["specs", "src", "generated", "scripts", "docs", "package.json"];
 
 /** Builds dist/, and what is generated and not committed, once for the whole run, where they are older than what they are made from. */
-export const setup = (): void => {
+export function setup(): void {
   if (!isStale()) return;
   const { status, stderr } = spawnSync(process.execPath, ["--import", "tsx", "scripts/build.ts"], {
     cwd: root,
     encoding: "utf8",
   });
   if (status !== 0) throw new Error(`the build failed; "npm run build" shows it\n${stderr}`);
-};
+}
 
 /** True if the build is missing, or older than its sources. */
-export const isStale = (): boolean => {
+export function isStale(): boolean {
   const built = join(root, "dist/main.js");
   const isWhole = [built, join(root, "generated/validators/hooks.js")].every((path) => existsSync(path));
   return !isWhole || newest(INPUTS.map((path) => join(root, path))) > statSync(built).mtimeMs;
-};
+}
 
-const newest = (paths: string[]): number => Math.max(...paths.map((path) => changedAt(path)));
+function newest(paths: string[]): number {
+  return Math.max(...paths.map((path) => changedAt(path)));
+}
 
-const changedAt = (path: string): number =>
-  statSync(path).isDirectory() ? newest(readdirSync(path).map((name) => join(path, name))) : statSync(path).mtimeMs;
+function changedAt(path: string): number {
+  return statSync(path).isDirectory()
+    ? newest(readdirSync(path).map((name) => join(path, name)))
+    : statSync(path).mtimeMs;
+}

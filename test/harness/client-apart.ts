@@ -16,7 +16,7 @@ type Watch = (
   body: Buffer,
 ) => Promise<{ longest: number; reply: Reply }>;
 
-export const watchFromApart = (url: string): Watch => {
+export function watchFromApart(url: string): Watch {
   const client = new Worker(new URL("./client-apart.mjs", import.meta.url));
   afterAll(() => client.terminate());
   const port = Number(new URL(url).port);
@@ -28,4 +28,4 @@ export const watchFromApart = (url: string): Watch => {
     const most = longest();
     return { longest: most, reply: replyIn(place, Buffer.from(came).toString("latin1")) };
   };
-};
+}

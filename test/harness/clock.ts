@@ -20,7 +20,7 @@ type Timer = { due: number; fire: () => void };
 /** Begins on a full hour, so that tests of hourly counters know where they are. */
 export const START = Date.UTC(2026, 10, 21, 8);
 
-export const createManualClock = (): ManualClock => {
+export function createManualClock(): ManualClock {
   let wall = START;
   let time = 1_000;
   const timers = new Set<Timer>();
@@ -74,4 +74,4 @@ export const createManualClock = (): ManualClock => {
     settle,
     timers: () => timers.size,
   };
-};
+}

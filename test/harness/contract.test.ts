@@ -7,21 +7,23 @@ import { createEventReader } from "./sse.ts";
 const REQUEST_ID = "req_01M7YN2C7DT5V3D1HM9SE7C4WP";
 const LIST = { method: "GET", path: "/api/v1/skills/list" };
 const PRIVATE = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
-const reply = (status: number, body: unknown, headers: Record<string, string> = {}) => {
+function reply(status: number, body: unknown, headers: Record<string, string> = {}) {
   const type = status < 400 ? "application/json" : "application/problem+json";
   return {
     status,
     headers: new Headers({ "content-type": type, "x-request-id": REQUEST_ID, ...PRIVATE, ...headers }),
     body: typeof body === "string" ? body : JSON.stringify(body),
   };
-};
-const problem = (name: string, status: number, title: string, more: object = {}) => ({
-  type: `/docs/errors.html#${name}`,
-  title,
-  status,
-  request_id: REQUEST_ID,
-  ...more,
-});
+}
+function problem(name: string, status: number, title: string, more: object = {}) {
+  return {
+    type: `/docs/errors.html#${name}`,
+    title,
+    status,
+    request_id: REQUEST_ID,
+    ...more,
+  };
+}
 const unauthenticated = problem("unauthenticated", 401, "Authentication failed");
 const WWW = { "www-authenticate": "Bearer" };
 const limited = problem("rate-limited", 429, "Rate limit exceeded", { retry_after_ms: 1_500 });

@@ -57,24 +57,24 @@ const BEFORE_ANY: readonly ErrorName[] = [
 ];
 
 /** The operation of a place. A path that has others but not this method is held to the first of them. */
-export const routeAt = ({ method, path }: Place): Route | undefined => {
+export function routeAt({ method, path }: Place): Route | undefined {
   const here = routesAt(path);
   return here.find((route) => route.method === method) ?? here[0];
-};
+}
 
 /** The operations of a path, whatever their methods. */
-export const routesAt = (path: string): Route[] => {
+export function routesAt(path: string): Route[] {
   const target = path.split("?")[0] as string;
   return (routes as readonly Route[]).filter(({ path: template }) => fits(template, target));
-};
+}
 
-const fits = (template: string, target: string): boolean => {
+function fits(template: string, target: string): boolean {
   const [parts, given] = [template.split("/"), target.split("/")];
   return parts.length === given.length && parts.every((part, n) => part === given[n] || (part[0] === "{" && given[n]));
-};
+}
 
 /** Everything about a reply that is not what the contract says; empty when nothing is. */
-export const faultsOf = (place: Place, reply: Received): string[] => {
+export function faultsOf(place: Place, reply: Received): string[] {
   const route = routeAt(place);
   const { status, headers, body } = reply;
   const found = [...headFaults(route, reply), ...leaks(body ?? "")];
@@ -88,23 +88,23 @@ export const faultsOf = (place: Place, reply: Received): string[] => {
   if (isHead && body !== "") found.push("HEAD was answered with a body");
   if (!isHead && body !== undefined) found.push(...bodyFaults(place, route, reply, body));
   return found.map((fault) => `${place.method} ${place.path.slice(0, 80)} → ${status}: ${fault}`);
-};
+}
 
 /** An answer of an API is in no cache, and is what its type says. */
-export const privacyFaults = (headers: Headers): string[] => {
+export function privacyFaults(headers: Headers): string[] {
   const found: string[] = [];
   if (!headers.get("cache-control")?.includes("no-store")) found.push("cache-control lacks no-store");
   if (headers.get("x-content-type-options") !== "nosniff") found.push("x-content-type-options is not nosniff");
   return found;
-};
+}
 
-const responseOf = ({ method, path }: Route, status: number): Response | undefined => {
+function responseOf({ method, path }: Route, status: number): Response | undefined {
   const item = openapi.paths[path as keyof typeof openapi.paths] as Record<string, { responses: object }>;
   const responses = item[method.toLowerCase()]?.responses as Record<string, Response> | undefined;
   return responses?.[status] && resolve(responses[status]);
-};
+}
 
-const resolve = <T>(value: T): T => {
+function resolve<T>(value: T): T {
   const { $ref } = value as { $ref?: string };
   if ($ref === undefined) return value;
   const target = $ref
@@ -112,9 +112,9 @@ const resolve = <T>(value: T): T => {
     .slice(1)
     .reduce<unknown>((at, key) => (at as Record<string, unknown>)[key.replaceAll("~1", "/")], openapi);
   return resolve(target as T);
-};
+}
 
-const headFaults = (route: Route | undefined, { status, headers }: Received): string[] => {
+function headFaults(route: Route | undefined, { status, headers }: Received): string[] {
   const response = route && responseOf(route, status);
   if (route && !response) return [`${route.operation} has no such status`];
   const found: string[] = [];
@@ -137,23 +137,19 @@ const headFaults = (route: Route | undefined, { status, headers }: Received): st
   if (route && (types.length === 0 ? type !== undefined : !types.includes(type ?? "")))
     found.push(`the content-type is ${type}, not ${types.join(" or ") || "none"}`);
   return found;
-};
+}
 
-const headerFaults = (name: string, value: string, { type, const: only, minimum }: Shape): string[] => {
+function headerFaults(name: string, value: string, { type, const: only, minimum }: Shape): string[] {
   if (only !== undefined && value !== only) return [`${name} is ${value}, not ${only}`];
   if (type !== "integer") return [];
   return /^\d+$/.test(value) && Number(value) >= (minimum ?? 0) ? [] : [`${name} is ${value}, no whole number`];
-};
+}
 
-export const mediaOf = (headers: Headers): string | undefined =>
-  headers.get("content-type")?.split(";")[0]?.trim() || undefined;
+export function mediaOf(headers: Headers): string | undefined {
+  return headers.get("content-type")?.split(";")[0]?.trim() || undefined;
+}
 
-const bodyFaults = (
-  { path }: Place,
-  route: Route | undefined,
-  { status, headers }: Received,
-  body: string,
-): string[] => {
+function bodyFaults({ path }: Place, route: Route | undefined, { status, headers }: Received, body: string): string[] {
   const type = mediaOf(headers);
   if (type === undefined) return body === "" ? [] : ["there is a body without a content-type"];
   let value: unknown = body;
@@ -173,15 +169,18 @@ const bodyFaults = (
   return status >= 400 && type === "application/problem+json"
     ? [...found, ...problemFaults(route, value as Problem, status, headers)]
     : found;
-};
+}
 
-export const wordsOf = ({ errors: faults }: Validate): string[] =>
-  (faults ?? []).map(({ instancePath, message }) => `${instancePath || "the body"} ${message}`);
+export function wordsOf({ errors: faults }: Validate): string[] {
+  return (faults ?? []).map(({ instancePath, message }) => `${instancePath || "the body"} ${message}`);
+}
 
 /** The error of the table that a problem names. */
-export const errorNameOf = ({ type }: Problem): ErrorName => type.replace("/docs/errors.html#", "") as ErrorName;
+export function errorNameOf({ type }: Problem): ErrorName {
+  return type.replace("/docs/errors.html#", "") as ErrorName;
+}
 
-const problemFaults = (route: Route | undefined, problem: Problem, status: number, headers: Headers): string[] => {
+function problemFaults(route: Route | undefined, problem: Problem, status: number, headers: Headers): string[] {
   const name = errorNameOf(problem);
   const row = errors[name];
   if (!row) return [`${name} is no row of the error table`];
@@ -204,24 +203,24 @@ const problemFaults = (route: Route | undefined, problem: Problem, status: numbe
   )
     found.push("the RateLimit headers go with rate-limited, and with nothing else");
   return found;
-};
+}
 
 /** A stack, a path of the machine, a class of somebody's library: nothing of that leaves the process. */
-const leaks = (body: string): string[] => {
+function leaks(body: string): string[] {
   const signs = [process.cwd(), "node_modules", "node:internal", ".ts:", ".js:"];
   return [
     ...signs.filter((sign) => body.includes(sign)).map((sign) => `the body tells of ${sign}`),
     ...(/\n\s+at /.test(body) ? ["the body holds a stack"] : []),
   ];
-};
+}
 
 export type StreamEvent = { event: string; id: string; data: Record<string, unknown> };
 
-export const eventFaults = (event: unknown): string[] => {
+export function eventFaults(event: unknown): string[] {
   const shape = turnEventShape();
   if (shape(event)) return [];
   return wordsOf(shape).map((fault) => `the event ${JSON.stringify(event).slice(0, 200)}: ${fault}`);
-};
+}
 
 export const LAST_EVENTS = ["turn.completed", "turn.failed", "turn.cancelled"];
 

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
  * A way to a server. It can be open, closed, or open for one connection alone, on which every answer takes a while. A held one lets new
  * connections hear nothing. A silent one lets none hear anything, and closes none, as when a cable is pulled.
  */
-export const createDoor = async (url: string) => {
+export async function createDoor(url: string) {
   const through = new URL(url);
   const port = Number(through.port);
   const sockets = new Set<Socket>();
@@ -63,4 +63,4 @@ export const createDoor = async (url: string) => {
       for (const socket of [...sockets, ...beyond]) socket.destroy();
     },
   };
-};
+}

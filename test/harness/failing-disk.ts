@@ -6,16 +6,17 @@ import { join } from "node:path";
 const LIBRARIES = ["/usr/lib/fiu/fiu_run_preload.so", "/usr/lib/fiu/fiu_posix_preload.so"];
 
 /** Why no process can be given a disk that fails; undefined when one can. */
-export const whyNoFailingDisk = (): string | undefined =>
-  LIBRARIES.every((path) => existsSync(path))
+export function whyNoFailingDisk(): string | undefined {
+  return LIBRARIES.every((path) => existsSync(path))
     ? undefined
     : "libfiu is not installed (Debian: apt-get install fiu-utils)";
+}
 
 /** A call of the operating system that can be made to fail. */
 type DiskFault = "sync/*" | "rw/write" | "rw/pwrite";
 
 /** Makes calls to the disk fail in processes that are started with its `env`. */
-export const createFailingDisk = () => {
+export function createFailingDisk() {
   const folder = mkdtempSync(join(tmpdir(), "gateway-disk-"));
   const prefix = join(folder, "ctrl");
   const tell = async (pid: number, command: string): Promise<void> => {
@@ -34,6 +35,6 @@ export const createFailingDisk = () => {
     mend: (pid: number, fault: DiskFault) => tell(pid, `disable name=posix/io/${fault}`),
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   };
-};
+}
 
 export type FailingDisk = ReturnType<typeof createFailingDisk>;

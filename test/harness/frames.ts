@@ -18,28 +18,30 @@ export const FLAG = { none: 0, endStream: 1, ack: 1, endHeaders: 4 } as const;
 
 export type Frame = { type: number; flags: number; stream: number; payload: Buffer };
 
-export const frame = (type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer => {
+export function frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(payload.length, 0, 3);
   head[3] = type;
   head[4] = flags;
   head.writeUInt32BE(stream, 5);
   return Buffer.concat([head, payload]);
-};
+}
 
-const number = (value: number): Buffer => {
+function number(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
   return bytes;
-};
+}
 
 export const settings = frame(TYPE.settings, FLAG.none, 0);
 /** Our side's settings are taken note of. */
 export const agreed = frame(TYPE.settings, FLAG.ack, 0);
-export const reset = (stream: number, code = 8): Buffer => frame(TYPE.reset, FLAG.none, stream, number(code));
+export function reset(stream: number, code = 8): Buffer {
+  return frame(TYPE.reset, FLAG.none, stream, number(code));
+}
 
 /** A text as HPACK writes it, without Huffman's code. */
-const text = (value: string): Buffer => {
+function text(value: string): Buffer {
   const bytes = Buffer.from(value, "latin1");
   const length = bytes.length < 127 ? [bytes.length] : [127];
   if (bytes.length >= 127) {
@@ -48,20 +50,21 @@ const text = (value: string): Buffer => {
     length.push(rest);
   }
   return Buffer.concat([Buffer.from(length), bytes]);
-};
+}
 
 /** Headers as a block that uses no table. */
-export const block = (headers: Record<string, string> | readonly (readonly [string, string])[]): Buffer => {
+export function block(headers: Record<string, string> | readonly (readonly [string, string])[]): Buffer {
   const pairs = Array.isArray(headers) ? headers : Object.entries(headers);
   return Buffer.concat(pairs.flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
-};
+}
 
 /** The block of a request. */
-export const requestBlock = (method: string, path: string, headers: Record<string, string> = {}): Buffer =>
-  block({ ":method": method, ":path": path, ":scheme": "http", ":authority": "localhost", ...headers });
+export function requestBlock(method: string, path: string, headers: Record<string, string> = {}): Buffer {
+  return block({ ":method": method, ":path": path, ":scheme": "http", ":authority": "localhost", ...headers });
+}
 
 /** A connection on which a test writes frames, or anything else. */
-export const openFrames = async (url: string) => {
+export async function openFrames(url: string) {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true }).on("error", () => {});
   const frames: Frame[] = [];
@@ -111,4 +114,4 @@ export const openFrames = async (url: string) => {
       await closed;
     },
   };
-};
+}

@@ -37,7 +37,7 @@ export type Start = Omit<GatewayOptions, "loaded" | "logger"> & {
 };
 
 /** The real gateway in this process, on a free port, with an echo agent unless told. Its doors are open when it is returned. */
-export const startGateway = async ({ config = {}, hidden = [], ...options }: Start = {}) => {
+export async function startGateway({ config = {}, hidden = [], ...options }: Start = {}) {
   const logs: LogLine[] = [];
   const waiting = new Set<() => void>();
   const logger = createLogger({
@@ -120,20 +120,24 @@ export const startGateway = async ({ config = {}, hidden = [], ...options }: Sta
       await logger[Symbol.asyncDispose]();
     },
   };
-};
+}
 
 /** One gateway for all tests of a file; closed after them. */
-export const shareGateway = async (options?: Start): Promise<TestGateway> => {
+export async function shareGateway(options?: Start): Promise<TestGateway> {
   const gateway = await startGateway(options);
   afterAll(() => gateway[Symbol.asyncDispose]());
   return gateway;
-};
+}
 
 export type TestGateway = Awaited<ReturnType<typeof startGateway>>;
 export type { Rest };
 
-const settleConfig = (written: SomeConfig): Promise<LoadedConfig> =>
-  settle(unwritten({ ...merge(BASE, written), agents: written.agents ?? BASE.agents }), { env: {}, built: BUILT });
+function settleConfig(written: SomeConfig): Promise<LoadedConfig> {
+  return settle(unwritten({ ...merge(BASE, written), agents: written.agents ?? BASE.agents }), {
+    env: {},
+    built: BUILT,
+  });
+}
 
 const BASE: ConfigFile = {
   gateway: {
@@ -155,18 +159,23 @@ const BASE: ConfigFile = {
 };
 
 /** Sections in both are merged; of all else `over` has the last word. */
-export const merge = (base: object, over: object): object => ({
-  ...base,
-  ...Object.fromEntries(
-    Object.entries(over).map(([key, value]) => {
-      const below = (base as Record<string, unknown>)[key];
-      return [key, isRecord(below) && isRecord(value) ? merge(below, value) : value];
-    }),
-  ),
-});
+export function merge(base: object, over: object): object {
+  return {
+    ...base,
+    ...Object.fromEntries(
+      Object.entries(over).map(([key, value]) => {
+        const below = (base as Record<string, unknown>)[key];
+        return [key, isRecord(below) && isRecord(value) ? merge(below, value) : value];
+      }),
+    ),
+  };
+}
 
-const isRecord = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+function isRecord(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 /** Files of the console and of the documentation, which the contract does not list one by one. */
-const isStatic = (operation: string): boolean => operation === "console" || operation === "docs";
+function isStatic(operation: string): boolean {
+  return operation === "console" || operation === "docs";
+}

@@ -3,15 +3,15 @@ import type { Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
 /** The gateway's ends of all connections from here on. */
-export const watchAccepted = (): Socket[] => {
+export function watchAccepted(): Socket[] {
   const accepted: Socket[] = [];
   const note = (message: unknown) => accepted.push((message as { socket: Socket }).socket);
   channel("net.server.socket").subscribe(note);
   onTestFinished(() => void channel("net.server.socket").unsubscribe(note));
   return accepted;
-};
+}
 /** Looks at how much waits for each, as often as it is called. Answers for how many something ever did, and how much at most. */
-export const watchHeld = (sockets: readonly Socket[]) => {
+export function watchHeld(sockets: readonly Socket[]) {
   const held = new Set<Socket>();
   let most = 0;
   return () => {
@@ -21,4 +21,4 @@ export const watchHeld = (sockets: readonly Socket[]) => {
     }
     return { held: held.size, most };
   };
-};
+}

@@ -29,12 +29,13 @@ type Headings = Record<string, string | null>;
 
 const FOLDER = join(root, "test/conformance/hooks");
 
-export const readHookFixtures = (): HookFixtureFile[] =>
-  readdirSync(FOLDER)
+export function readHookFixtures(): HookFixtureFile[] {
+  return readdirSync(FOLDER)
     .filter((file) => file.endsWith(".hook"))
     .map((file) => parse(file, readFileSync(join(FOLDER, file), "utf8")));
+}
 
-const parse = (name: string, text: string): HookFixtureFile => {
+function parse(name: string, text: string): HookFixtureFile {
   const file: HookFixtureFile = { name, config: {}, fixtures: [] };
   let comment: string[] = [];
   let sent: Pick<HookFixture, "headers" | "method" | "below" | "body"> | undefined;
@@ -55,9 +56,9 @@ const parse = (name: string, text: string): HookFixtureFile => {
   }
   if (sent) throw new Error(`${name}: ${comment.join(" ")} has no <<`);
   return file;
-};
+}
 
-export const expectHookReply = ({ wanted }: HookFixture, reply: Reply, kept: Kept): void => {
+export function expectHookReply({ wanted }: HookFixture, reply: Reply, kept: Kept): void {
   const body = JSON.parse(filled(wanted.body, kept));
   const isProblem = wanted.status >= 400;
   expect({ status: reply.status, body: likeness(body, reply.json, kept, isProblem) }).toEqual({
@@ -65,4 +66,4 @@ export const expectHookReply = ({ wanted }: HookFixture, reply: Reply, kept: Kep
     body,
   });
   for (const [name, value] of Object.entries(wanted.headers)) expect(reply.headers.get(name), name).toBe(value);
-};
+}

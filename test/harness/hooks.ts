@@ -23,7 +23,7 @@ type Sent = { method: string; path: string; headers: Record<string, string>; bod
 /** Where the contract has webhooks; a gateway may have them elsewhere. */
 const CONTRACT_PATH = "/hooks";
 
-const sentOf = (path: string, given: unknown, sending: HookSending): Sent => {
+function sentOf(path: string, given: unknown, sending: HookSending): Sent {
   const { token = SECRETS.webhookToken, headers = {}, method = "POST" } = sending;
   const body = typeof given === "string" || given instanceof Uint8Array ? given : JSON.stringify(given);
   const all = {
@@ -33,7 +33,7 @@ const sentOf = (path: string, given: unknown, sending: HookSending): Sent => {
   };
   const kept = Object.entries(all).filter((header): header is [string, string] => header[1] !== null);
   return { method, path, body, headers: Object.fromEntries(kept) };
-};
+}
 
 /** A way to send webhooks; `below` is what follows the path that they are received at. Bytes and text are sent as they are. */
 export type HookClient = {
@@ -44,7 +44,7 @@ export type HookClient = {
   named(name: string, body: unknown, sending?: HookSending): Promise<Reply>;
 };
 
-const clientOf = (exchange: (sent: Sent, place: Place) => Promise<Reply>, base: string) => {
+function clientOf(exchange: (sent: Sent, place: Place) => Promise<Reply>, base: string) {
   const send: HookClient["send"] = (below, body, sending = {}) => {
     const sent = sentOf(base + below, body, sending);
     return exchange(sent, { method: sent.method, path: sending.nowhere ? "/nowhere" : CONTRACT_PATH + below });
@@ -56,19 +56,20 @@ const clientOf = (exchange: (sent: Sent, place: Place) => Promise<Reply>, base: 
     mapped: (body, sending) => send("", body, sending),
     named: (name, body, sending) => send(`/${name}`, body, sending),
   } satisfies HookClient;
-};
+}
 
 /** Sends webhooks over HTTP/1.1, each on a connection of its own. All that comes back is held to the contract. */
-export const createHooks = (url: string, base = CONTRACT_PATH): HookClient =>
-  clientOf(async (sent, place) => {
+export function createHooks(url: string, base = CONTRACT_PATH): HookClient {
+  return clientOf(async (sent, place) => {
     await using connection = await openConnection(url);
     return await exchangeOn(connection, sent, place);
   }, base);
+}
 
-const exchangeOn = (connection: Connection, sent: Sent, place: Place): Promise<Reply> => {
+function exchangeOn(connection: Connection, sent: Sent, place: Place): Promise<Reply> {
   connection.write(requestText(sent, sent.headers, sent.body));
   return connection.reply(place);
-};
+}
 
 type Open = (gateway: TestGateway) => Promise<HookClient & AsyncDisposable>;
 

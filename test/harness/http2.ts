@@ -15,7 +15,9 @@ import { root } from "./process.ts";
 import { checkHead, checkReply, type Reply } from "./rest.ts";
 import { createEventReader } from "./sse.ts";
 
-const tlsFile = (name: string): string => join(root, "test/config/tls", name);
+function tlsFile(name: string): string {
+  return join(root, "test/config/tls", name);
+}
 
 /** A gateway that listens over TLS, with a certificate for localhost. */
 export const OVER_TLS: SomeConfig = {
@@ -28,7 +30,7 @@ export const CERTIFICATE = readFileSync(tlsFile("cert.pem"), "utf8");
 type Http2Reply = { status: number; headers: Headers; text: string };
 
 /** One connection that speaks HTTP/2: over TLS by ALPN where the address says https, else by prior knowledge. */
-export const openHttp2 = async (url: string, options: SecureClientSessionOptions = {}) => {
+export async function openHttp2(url: string, options: SecureClientSessionOptions = {}) {
   const session = connect(url.replace("127.0.0.1", "localhost"), {
     ca: CERTIFICATE,
     ...options,
@@ -73,13 +75,13 @@ export const openHttp2 = async (url: string, options: SecureClientSessionOptions
       await closed;
     },
   };
-};
+}
 
 export type Http2Client = Awaited<ReturnType<typeof openHttp2>>;
 
 /** The whole reply of a stream. Throws when the stream ends without one, or in the middle of it. */
-export const readReply = (stream: ClientHttp2Stream): Promise<Http2Reply> =>
-  new Promise((resolve, reject) => {
+export function readReply(stream: ClientHttp2Stream): Promise<Http2Reply> {
+  return new Promise((resolve, reject) => {
     let status = 0;
     let headers = new Headers();
     const parts: Buffer[] = [];
@@ -99,8 +101,9 @@ export const readReply = (stream: ClientHttp2Stream): Promise<Http2Reply> =>
         reject(new Error(`the stream was closed with code ${stream.rstCode} after ${status} ${JSON.stringify(text)}`));
     });
   });
+}
 
-const readEvents = async (place: Place, stream: ClientHttp2Stream) => {
+async function readEvents(place: Place, stream: ClientHttp2Stream) {
   const events: StreamEvent[] = [];
   const waiting = new Set<() => void>();
   const { push, end } = createEventReader((event) => {
@@ -130,11 +133,12 @@ const readEvents = async (place: Place, stream: ClientHttp2Stream) => {
     /** Resolves with all of them when the stream has ended well. */
     all: (): Promise<readonly StreamEvent[]> => ended.then(() => events),
   };
-};
+}
 
-const headersOf = (head: IncomingHttpHeaders): Headers =>
-  new Headers(
+function headersOf(head: IncomingHttpHeaders): Headers {
+  return new Headers(
     Object.entries(head).flatMap(([name, value]): [string, string][] =>
       name[0] === ":" ? [] : [[name, String(value)]],
     ),
   );
+}

@@ -11,48 +11,48 @@ let sent = 0;
 let settled = 0;
 
 /** Sends a request, which is settled when its reply was checked, or when there will be none. */
-export const settling = async <T>(exchange: () => Promise<T>): Promise<T> => {
+export async function settling<T>(exchange: () => Promise<T>): Promise<T> {
   sent++;
   try {
     return await exchange();
   } finally {
     settled++;
   }
-};
+}
 
 /** A gateway's access line says that it gave this reply. */
-export const noteGiven = (reply: Given): void => {
+export function noteGiven(reply: Given): void {
   given.push(reply);
-};
+}
 
 /** A client held the reply of this request to the contract. */
-export const noteChecked = (requestId: string): void => {
+export function noteChecked(requestId: string): void {
   checked.add(requestId);
-};
+}
 
 /** A broken contract fails the test that met it, and the file too: a test that expects an error must not swallow it. */
-export const noteFault = (fault: string): void => {
+export function noteFault(fault: string): void {
   faults.push(fault);
-};
+}
 
 /** Lists the open items; it is empty when every reply was checked and none was wrong. */
-const openItems = (): string[] => {
+function openItems(): string[] {
   const unseen = given.filter(({ requestId, status }) => status !== CALLER_GONE && !checked.has(requestId));
   return [
     ...new Set(faults),
     ...unseen.map(({ operation, status, requestId }) => `${operation} ${status} (${requestId}) was not checked`),
     ...(sent === settled ? [] : [`${sent} requests were made, ${settled} settled`]),
   ];
-};
+}
 
 /** The access line's status of a caller that left before its answer. */
 const CALLER_GONE = 499;
 
 /** The account of the next file, which may be in the same process, begins empty. */
-export const closeLedger = (): void => {
+export function closeLedger(): void {
   writePairs();
   const open = openItems();
   given.length = faults.length = sent = settled = 0;
   checked.clear();
   if (open.length > 0) throw new Error(`Replies that were not held to the contract:\n  ${open.join("\n  ")}`);
-};
+}

@@ -4,7 +4,7 @@ import { existsSync, openSync, readSync } from "node:fs";
  * How long the event loop was kept at most by one stretch of our own work, until it is asked: time in which the machine served others, or
  * in which V8's own threads or a system call were waited for, does not count.
  */
-export const watchLoop = (): (() => number) => {
+export function watchLoop(): () => number {
   let longest = 0;
   let [began, worked] = [performance.now(), workedMs()];
   let watching = true;
@@ -19,22 +19,22 @@ export const watchLoop = (): (() => number) => {
     watching = false;
     return longest;
   };
-};
+}
 
 /** The least of several tries, until one is less than `under`: a pause that our own code makes comes every time. */
-export const leastOf = async (tries: number, under: number, measure: () => Promise<number>): Promise<number> => {
+export async function leastOf(tries: number, under: number, measure: () => Promise<number>): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let n = 0; n < tries && least >= under; n++) least = Math.min(least, await measure());
   return least;
-};
+}
 
 /** The longest stretch of work while `act` runs. */
-export const stretchOf = async (act: () => Promise<unknown>): Promise<number> => {
+export async function stretchOf(act: () => Promise<unknown>): Promise<number> {
   const longest = watchLoop();
   await act();
   await new Promise((resolve) => setImmediate(resolve));
   return longest();
-};
+}
 
 const SCHEDULED = "/proc/thread-self/schedstat";
 

@@ -5,7 +5,9 @@ import { chunkShape, openAiErrorShape } from "./shapes.ts";
 
 // Holds answers to clients of OpenAI to the contract, beside the checks of every reply.
 
-export const isOpenAiPath = (path: string): boolean => /^\/v1(?:[/?]|$)/.test(path);
+export function isOpenAiPath(path: string): boolean {
+  return /^\/v1(?:[/?]|$)/.test(path);
+}
 
 const NAMES: Readonly<Record<string, ErrorName>> = {
   model_not_found: "agent-not-found",
@@ -19,15 +21,16 @@ const TYPES: Readonly<Record<number, string>> = {
 };
 
 /** The error of the table that a refusal names. */
-export const openAiErrorNameOf = ({ error: { code } }: OpenAiError): ErrorName =>
-  NAMES[code] ?? (code.replaceAll("_", "-") as ErrorName);
+export function openAiErrorNameOf({ error: { code } }: OpenAiError): ErrorName {
+  return NAMES[code] ?? (code.replaceAll("_", "-") as ErrorName);
+}
 
-export const openAiErrorFaults = (
+export function openAiErrorFaults(
   listed: readonly ErrorName[],
   body: OpenAiError,
   status: number,
   headers: Headers,
-): string[] => {
+): string[] {
   const name = openAiErrorNameOf(body);
   const row = errors[name];
   if (!row) return [`${name} is no row of the error table`];
@@ -43,12 +46,12 @@ export const openAiErrorFaults = (
   if (headers.has("retry-after") !== row.retry && name !== "unauthenticated")
     found.push(`${name} comes ${row.retry ? "without" : "with"} Retry-After`);
   return found;
-};
+}
 
 const DONE = "[DONE]";
 
 /** Holds a stream to the contract as it comes: chunks and then `[DONE]`, or an error and nothing more. */
-export const createChunkReader = (onFault: (fault: string) => void) => {
+export function createChunkReader(onFault: (fault: string) => void) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let rest = "";
   let last: unknown;
@@ -78,4 +81,4 @@ export const createChunkReader = (onFault: (fault: string) => void) => {
       if (last !== undefined && !isOver()) onFault(`the stream ends after ${JSON.stringify(last)}`);
     },
   };
-};
+}

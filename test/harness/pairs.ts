@@ -17,45 +17,52 @@ const seen = new Set<string>();
 let unwritten: string[] = [];
 
 /** A reply that was held to the contract had this outcome. */
-export const notePair = (operation: string, outcome: string): void => {
+export function notePair(operation: string, outcome: string): void {
   const pair = `${operation} ${outcome}`;
   if (seen.has(pair)) return;
   seen.add(pair);
   unwritten.push(pair);
-};
+}
 
 /** Adds what this process has seen to the account of the whole run. */
-export const writePairs = (): void => {
+export function writePairs(): void {
   const folder = process.env[FOLDER];
   if (folder === undefined || unwritten.length === 0) return;
   appendFileSync(join(folder, `${process.pid}-${threadId}`), `${unwritten.join("\n")}\n`);
   unwritten = [];
-};
+}
 
 /** Every outcome that the contract has: the statuses that are no error, and the names of the errors. */
-const documentedPairs = (): string[] => [
-  ...(routes as readonly Route[]).flatMap(({ operation, replies, errors }) => {
-    const statuses = new Set(Object.values(replies).map(({ status }) => status));
-    return [...[...statuses].filter((status) => status < 400).map(String), ...errors].map((to) => `${operation} ${to}`);
-  }),
-  ...Object.entries(methods).flatMap(([method, { errors }]) =>
-    ["result", ...errors].map((outcome) => `${method} ${outcome}`),
-  ),
-];
+function documentedPairs(): string[] {
+  return [
+    ...(routes as readonly Route[]).flatMap(({ operation, replies, errors }) => {
+      const statuses = new Set(Object.values(replies).map(({ status }) => status));
+      return [...[...statuses].filter((status) => status < 400).map(String), ...errors].map(
+        (to) => `${operation} ${to}`,
+      );
+    }),
+    ...Object.entries(methods).flatMap(([method, { errors }]) =>
+      ["result", ...errors].map((outcome) => `${method} ${outcome}`),
+    ),
+  ];
+}
 
 /** The outcomes of the contract that a run has not seen. */
-const unseenBy = (found: ReadonlySet<string>): { documented: number; unseen: string[] } => {
+function unseenBy(found: ReadonlySet<string>): { documented: number; unseen: string[] } {
   const documented = documentedPairs();
   return { documented: documented.length, unseen: documented.filter((pair) => !found.has(pair)) };
-};
+}
 
 /** What `npm test` runs. A run of other files says nothing about the contract. */
-const isWholeRun = (): boolean =>
-  JSON.parse(readFileSync(join(root, "package.json"), "utf8")).scripts.test ===
-  ["vitest", ...process.argv.slice(2)].join(" ");
+function isWholeRun(): boolean {
+  return (
+    JSON.parse(readFileSync(join(root, "package.json"), "utf8")).scripts.test ===
+    ["vitest", ...process.argv.slice(2)].join(" ")
+  );
+}
 
 /** Opens the account of a run. Each of its projects does so; the last one to end closes it. */
-export const setup = (): (() => void) => {
+export function setup(): () => void {
   process.env[FOLDER] ??= mkdtempSync(join(tmpdir(), "contract-pairs-"));
   const folder = process.env[FOLDER];
   const projects = (change: number): number => {
@@ -67,9 +74,9 @@ export const setup = (): (() => void) => {
   return () => {
     if (projects(-1) === 0) close(folder);
   };
-};
+}
 
-const close = (folder: string): void => {
+function close(folder: string): void {
   const files = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
   rmSync(folder, { recursive: true });
   if (!isWholeRun()) return;
@@ -79,4 +86,4 @@ const close = (folder: string): void => {
   if (unseen.every((pair) => pair in UNREACHABLE)) return;
   console.error(" A test has to provoke each documented outcome, or test/harness/pairs.ts has to say why none can.");
   process.exitCode = 1;
-};
+}

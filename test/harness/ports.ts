@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 const PORTS = { from: 20_000, count: 12_000 };
 
 /** A port that was free a moment ago. */
-export const freePort = async (): Promise<number> => {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.from + Math.floor(Math.random() * PORTS.count);
     const server = createServer().listen(port, "127.0.0.1");
@@ -17,4 +17,4 @@ export const freePort = async (): Promise<number> => {
     await once(server, "close");
     return port;
   }
-};
+}

@@ -5,16 +5,17 @@ import { dirname, join } from "node:path";
 const SYSTEM = "/usr/lib/postgresql";
 
 /** The folders with the programs of each PostgreSQL that is installed on this machine, newest first. */
-export const systemBins = (): string[] =>
-  (existsSync(SYSTEM) ? readdirSync(SYSTEM) : [])
+export function systemBins(): string[] {
+  return (existsSync(SYSTEM) ? readdirSync(SYSTEM) : [])
     .sort((a, b) => Number(b) - Number(a))
     .map((version) => join(SYSTEM, version, "bin"))
     .filter((bin) => existsSync(join(bin, "initdb")));
+}
 
 const load = createRequire(import.meta.url);
 
 /** The same of the packages that bring them: the newest PostgreSQL that one brings, or the oldest. */
-export const embeddedBin = (which: "newest" | "oldest" = "newest"): string | undefined => {
+export function embeddedBin(which: "newest" | "oldest" = "newest"): string | undefined {
   const platform = `${process.platform}-${process.arch}`;
   try {
     const entry =
@@ -26,13 +27,13 @@ export const embeddedBin = (which: "newest" | "oldest" = "newest"): string | und
   } catch {
     return undefined;
   }
-};
+}
 
 /** A folder of packages may be closed to all but root: the server's user gets a copy. */
-export const openTo = (bin: string, folder: string): string => {
+export function openTo(bin: string, folder: string): string {
   let at = bin;
   while (at !== dirname(at) && (statSync(at).mode & 0o005) === 0o005) at = dirname(at);
   if (at === dirname(at)) return bin;
   cpSync(dirname(bin), join(folder, "native"), { recursive: true, verbatimSymlinks: true });
   return join(folder, "native/bin");
-};
+}

@@ -12,7 +12,7 @@ type Session = { readonly socket: Socket; greeting: Buffer; hear(chunk: Buffer):
  * A way to a server that keeps the sessions whose clients took their leave, for the next that asks for the same: a process of the server's
  * takes longer to begin, and to compile its functions, than most tests. A client that breaks off ends its session, as everywhere.
  */
-export const recyclePostgres = async (port: number) => {
+export async function recyclePostgres(port: number) {
   const idle = new Map<string, Session[]>();
   const sockets = new Set<Socket>();
   const keep = (socket: Socket): Socket => {
@@ -80,25 +80,25 @@ export const recyclePostgres = async (port: number) => {
       await closed;
     },
   };
-};
+}
 
-const takeOpen = (sessions: Session[]): Session | undefined => {
+function takeOpen(sessions: Session[]): Session | undefined {
   for (;;) {
     const session = sessions.pop();
     if (!session?.socket.destroyed) return session;
   }
-};
+}
 
-const begin = async (socket: Socket, startup: Buffer): Promise<Session> => {
+async function begin(socket: Socket, startup: Buffer): Promise<Session> {
   await once(socket, "connect");
   const session: Session = { socket, greeting: Buffer.alloc(0), hear: () => {} };
   socket.on("data", (chunk) => session.hear(chunk)).write(startup);
   return session;
-};
+}
 
 /** Answers whether it is as good as new. */
-const reset = (session: Session): Promise<boolean> =>
-  new Promise((resolve) => {
+function reset(session: Session): Promise<boolean> {
+  return new Promise((resolve) => {
     const { socket } = session;
     const done = () => resolve(!socket.off("close", done).destroyed);
     socket.once("close", done);
@@ -111,9 +111,10 @@ const reset = (session: Session): Promise<boolean> =>
     head.writeUInt32BE(text.length + 4, 1);
     socket.write(Buffer.concat([head, text]));
   });
+}
 
 /** Reads messages out of what comes: each one's type, and the first byte of what is in it. */
-const createFrames = (hear: (type: number, first: number | undefined) => void) => {
+function createFrames(hear: (type: number, first: number | undefined) => void) {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk: Buffer): void => {
     rest = rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk;
@@ -124,4 +125,4 @@ const createFrames = (hear: (type: number, first: number | undefined) => void) =
       rest = rest.subarray(length);
     }
   };
-};
+}

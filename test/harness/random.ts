@@ -1,5 +1,5 @@
 /** A small generator of numbers that look random and come again for the same seed (mulberry32). */
-export const createRandom = (seed: number) => {
+export function createRandom(seed: number) {
   let state = seed >>> 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -13,6 +13,6 @@ export const createRandom = (seed: number) => {
     chance: (share: number): boolean => next() < share,
     pick: <T>(items: readonly T[]): T => items[Math.floor(next() * items.length)] as T,
   };
-};
+}
 
 export type Random = ReturnType<typeof createRandom>;

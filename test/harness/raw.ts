@@ -4,7 +4,7 @@ import { settling } from "./ledger.ts";
 import { checkHead, checkReply, type Reply } from "./rest.ts";
 
 /** A connection on which a test writes what it likes, byte by byte. Replies are checked as any other. */
-export const openConnection = async (url: string) => {
+export async function openConnection(url: string) {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port), noDelay: true });
   let text = "";
@@ -82,20 +82,20 @@ export const openConnection = async (url: string) => {
       await closed;
     },
   };
-};
+}
 
 export type Connection = Awaited<ReturnType<typeof openConnection>>;
 
 /** The reply in all that came on a connection, held to the contract. */
-export const replyIn = (place: Place, text: string): Reply => {
+export function replyIn(place: Place, text: string): Reply {
   const parsed = parseReply(text, true, place.method === "HEAD");
   if (!parsed) throw new Error(`no whole reply: ${JSON.stringify(text)}`);
   return checkReply(place, parsed.status, parsed.headers, parsed.body);
-};
+}
 
 type Parsed = { status: number; headers: Headers; body: string; length: number };
 
-const parseHead = (text: string): Omit<Parsed, "body"> | undefined => {
+function parseHead(text: string): Omit<Parsed, "body"> | undefined {
   const headEnd = text.indexOf("\r\n\r\n");
   if (headEnd < 0) return undefined;
   const [statusLine = "", ...lines] = text.slice(0, headEnd).split("\r\n");
@@ -103,10 +103,10 @@ const parseHead = (text: string): Omit<Parsed, "body"> | undefined => {
   if (!status) throw new Error(`no status line: ${statusLine}`);
   const headers = new Headers(lines.map((line) => line.split(/: ?(.*)/s, 2) as [string, string]));
   return { status, headers, length: headEnd + 4 };
-};
+}
 
 /** The reply at the beginning of what has come; undefined while it is not whole. */
-const parseReply = (text: string, ended: boolean, isHead: boolean): Parsed | undefined => {
+function parseReply(text: string, ended: boolean, isHead: boolean): Parsed | undefined {
   const head = parseHead(text);
   if (!head) return undefined;
   const { status, headers, length: from } = head;
@@ -116,9 +116,9 @@ const parseReply = (text: string, ended: boolean, isHead: boolean): Parsed | und
   const length = declared === null ? (ended ? text.length - from : Infinity) : Number(declared);
   if (text.length < from + length) return undefined;
   return { status, headers, body: utf8(text.slice(from, from + length)), length: from + length };
-};
+}
 
-const parseChunks = (text: string, from: number, head: { status: number; headers: Headers }): Parsed | undefined => {
+function parseChunks(text: string, from: number, head: { status: number; headers: Headers }): Parsed | undefined {
   let body = "";
   for (let at = from; ; ) {
     const lineEnd = text.indexOf("\r\n", at);
@@ -130,16 +130,18 @@ const parseChunks = (text: string, from: number, head: { status: number; headers
     body += text.slice(lineEnd + 2, end - 2);
     at = end;
   }
-};
+}
 
-const utf8 = (latin1: string): string => Buffer.from(latin1, "latin1").toString("utf8");
+function utf8(latin1: string): string {
+  return Buffer.from(latin1, "latin1").toString("utf8");
+}
 
 /** A request as it goes over the wire. The Host is this machine's unless told; a body brings its length. */
-export const requestText = (
+export function requestText(
   { method, path }: Place,
   headers: Record<string, string> = {},
   body?: string | Uint8Array,
-): Buffer => {
+): Buffer {
   const given = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
   const framed = given.has("content-length") || given.has("transfer-encoding");
   const all = {
@@ -149,16 +151,16 @@ export const requestText = (
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`), Buffer.from(body ?? "")]);
-};
+}
 
 /** One request on a connection of its own. */
-export const exchange = async (
+export async function exchange(
   url: string,
   place: Place,
   headers: Record<string, string> = {},
   body?: string | Uint8Array,
-): Promise<Reply> => {
+): Promise<Reply> {
   await using connection = await openConnection(url);
   connection.write(requestText(place, headers, body));
   return await connection.reply(place);
-};
+}

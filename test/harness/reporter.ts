@@ -23,15 +23,16 @@ export default class Reporter extends DefaultReporter {
 }
 
 /** The file, the name and the first line of what was thrown, of each test that failed. */
-const failures = (modules: readonly TestModule[]): string[] =>
-  modules.flatMap(({ moduleId, children }) =>
+function failures(modules: readonly TestModule[]): string[] {
+  return modules.flatMap(({ moduleId, children }) =>
     [...children.allTests("failed")].map((test) => {
       const thrown = test.result().errors?.[0]?.message.split("\n")[0] ?? "";
       return `${relative(process.cwd(), moduleId)} > ${test.fullName}: ${thrown}`;
     }),
   );
+}
 
-const skippedByReason = (modules: readonly TestModule[]): Map<string, number> => {
+function skippedByReason(modules: readonly TestModule[]): Map<string, number> {
   const reasons = new Map<string, number>();
   for (const module of modules) {
     for (const test of module.children.allTests("skipped")) {
@@ -40,12 +41,12 @@ const skippedByReason = (modules: readonly TestModule[]): Map<string, number> =>
     }
   }
   return reasons;
-};
+}
 
 /** The note of `context.skip(note)`, else the words in brackets at the end of a title, else the title. */
-const reasonOf = (test: TestCase): string => {
+function reasonOf(test: TestCase): string {
   const result = test.result();
   if (result.state === "skipped" && result.note) return result.note;
   const titles = test.fullName.split(" > ").toReversed();
   return titles.map((title) => /\((?:not here: )?([^()]+)\)$/.exec(title)?.[1]).find(Boolean) ?? test.fullName;
-};
+}

@@ -42,7 +42,7 @@ export class ContractFault extends Error {
 }
 
 /** Holds a whole reply to the contract. Throws when it is not what it says. */
-export const checkReply = (place: Place, status: number, headers: Headers, text: string): Reply => {
+export function checkReply(place: Place, status: number, headers: Headers, text: string): Reply {
   const type = mediaOf(headers);
   const isRpc = /^\/rpc(?![\w-])/.test(place.path) && type !== "application/problem+json";
   const faults = isRpc
@@ -57,21 +57,22 @@ export const checkReply = (place: Place, status: number, headers: Headers, text:
     isProblem && json ? errorNameOf(json) : isRpc ? json?.error?.data.name : openAiErrorIn(place, status, json);
   noteOutcome(place, error ?? String(status));
   return { status, headers, requestId, text, json, problem: json, error };
-};
+}
 
-const noteOutcome = (place: Place, outcome: string): void => {
+function noteOutcome(place: Place, outcome: string): void {
   // All operations of a path refuse a method that none of them has.
   const route = routeAt(place);
   const answering = outcome === "method-not-allowed" ? routesAt(place.path) : route ? [route] : [];
   for (const { operation } of answering) notePair(operation, outcome);
-};
+}
 
-const openAiErrorIn = ({ path }: Place, status: number, json: unknown): ErrorName | undefined =>
-  isOpenAiPath(path) && status >= 400 ? openAiErrorNameOf(json as OpenAiError) : undefined;
+function openAiErrorIn({ path }: Place, status: number, json: unknown): ErrorName | undefined {
+  return isOpenAiPath(path) && status >= 400 ? openAiErrorNameOf(json as OpenAiError) : undefined;
+}
 
 /** `fetch` that holds every reply to the contract, and each event of a stream as it passes. */
-export const checkedFetch = (request: Request): Promise<Response> =>
-  settling(async () => {
+export function checkedFetch(request: Request): Promise<Response> {
+  return settling(async () => {
     const { pathname, search } = new URL(request.url);
     const place = { method: request.method, path: pathname + search };
     const response = await fetch(request);
@@ -80,18 +81,19 @@ export const checkedFetch = (request: Request): Promise<Response> =>
     checkReply(place, response.status, response.headers, text);
     return new Response(response.status === 204 ? null : text, response);
   });
+}
 
 /** Holds the head of a stream to the contract. */
-export const checkHead = (place: Place, status: number, headers: Headers): void => {
+export function checkHead(place: Place, status: number, headers: Headers): void {
   const faults = faultsOf(place, { status, headers, body: undefined });
   noteChecked(headers.get("x-request-id") ?? "");
   const route = routeAt(place);
   if (!route?.stream) faults.push(`${place.path} has no stream`);
   if (faults.length > 0) throw new ContractFault(faults);
   if (route) notePair(route.operation, String(status));
-};
+}
 
-const checkedStream = (place: Place, response: Response): Response => {
+function checkedStream(place: Place, response: Response): Response {
   checkHead(place, response.status, response.headers);
   const { push, end } = isOpenAiPath(place.path) ? createChunkReader(tell) : createTurnReader();
   const checker = new TransformStream<Uint8Array, Uint8Array>({
@@ -102,14 +104,14 @@ const checkedStream = (place: Place, response: Response): Response => {
     flush: end,
   });
   return new Response(response.body?.pipeThrough(checker), response);
-};
+}
 
-const tell = (fault: string): never => {
+function tell(fault: string): never {
   throw new ContractFault([fault]);
-};
+}
 
 /** Holds a turn's events to the contract as they come. */
-const createTurnReader = () => {
+function createTurnReader() {
   let last: StreamEvent | undefined;
   const { push, end } = createEventReader((event) => {
     const wrong = eventFaults(event);
@@ -125,7 +127,7 @@ const createTurnReader = () => {
       if (last && !LAST_EVENTS.includes(last.event)) tell(`the stream ends after ${last.event}`);
     },
   };
-};
+}
 
 type Sending = {
   path?: Record<string, string>;
@@ -147,7 +149,7 @@ type EventStream = {
 };
 
 /** A client of one gateway by the names of its operations. All that it gets is checked. */
-export const createRest = (baseUrl: string, defaultKey: string) => {
+export function createRest(baseUrl: string, defaultKey: string) {
   const requestOf = (method: string, target: string, { headers, body, key = defaultKey, signal }: Sending): Request => {
     const all = new Headers(headers);
     if (key !== null) all.set("authorization", `Bearer ${key}`);
@@ -177,17 +179,21 @@ export const createRest = (baseUrl: string, defaultKey: string) => {
       return { headers, requestId: headers.get("x-request-id") as string, events, all: () => collect(events) };
     },
   };
-};
+}
 
 export type Rest = ReturnType<typeof createRest>;
 
-export const routeOf = (operation: Operation): Route =>
-  (routes as readonly Route[]).find((route) => route.operation === operation) as Route;
+export function routeOf(operation: Operation): Route {
+  return (routes as readonly Route[]).find((route) => route.operation === operation) as Route;
+}
 
 /** The request target of an operation's path with its parameters filled in. */
-export const targetOf = (template: string, { path = {}, query }: Pick<Sending, "path" | "query">): string =>
-  template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? "")) +
-  (query ? `?${new URLSearchParams(query)}` : "");
+export function targetOf(template: string, { path = {}, query }: Pick<Sending, "path" | "query">): string {
+  return (
+    template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? "")) +
+    (query ? `?${new URLSearchParams(query)}` : "")
+  );
+}
 
 async function* eventsOf({ body }: Response): AsyncGenerator<StreamEvent> {
   const events: StreamEvent[] = [];
@@ -198,8 +204,8 @@ async function* eventsOf({ body }: Response): AsyncGenerator<StreamEvent> {
   }
 }
 
-const collect = async (events: AsyncGenerator<StreamEvent>): Promise<StreamEvent[]> => {
+async function collect(events: AsyncGenerator<StreamEvent>): Promise<StreamEvent[]> {
   const all: StreamEvent[] = [];
   for await (const event of events) all.push(event);
   return all;
-};
+}

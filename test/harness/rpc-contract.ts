@@ -27,7 +27,7 @@ const WITH_RESULT = new Set(["jsonrpc", "id", "result"]);
 const WITH_ERROR = new Set(["jsonrpc", "id", "error"]);
 
 /** Everything about one answer that is not what JSON-RPC and the contract say. `method` is what was called, where one was. */
-const answerFaults = (answer: unknown, method?: string): string[] => {
+function answerFaults(answer: unknown, method?: string): string[] {
   if (typeof answer !== "object" || answer === null || Array.isArray(answer)) return ["the answer is no object"];
   const { jsonrpc, id, result, error } = answer as RpcAnswer;
   const found: string[] = [];
@@ -41,17 +41,19 @@ const answerFaults = (answer: unknown, method?: string): string[] => {
     found.push(...shapeFaults(resultShape(method) as Validate, result, "result"));
   if (method !== undefined && rowOf(method) && found.length === 0) notePair(method, error?.data.name ?? "result");
   return found;
-};
+}
 
-const rowOf = (method: string | undefined): { errors: readonly ErrorName[] } | undefined =>
-  method !== undefined && Object.hasOwn(methods, method) ? methods[method as keyof typeof methods] : undefined;
+function rowOf(method: string | undefined): { errors: readonly ErrorName[] } | undefined {
+  return method !== undefined && Object.hasOwn(methods, method) ? methods[method as keyof typeof methods] : undefined;
+}
 
-const shapeFaults = (validate: Validate, value: unknown, what: string): string[] =>
-  validate(value)
+function shapeFaults(validate: Validate, value: unknown, what: string): string[] {
+  return validate(value)
     ? []
     : (validate.errors ?? []).map(({ instancePath, message }) => `${what}${instancePath} ${message}`);
+}
 
-const errorFaults = (error: RpcFailure, method: string | undefined): string[] => {
+function errorFaults(error: RpcFailure, method: string | undefined): string[] {
   const found = shapeFaults(rpcErrorShape, error, "error");
   const { name, detail, requestId, retryAfterMs } = error.data ?? {};
   const row = errors[name];
@@ -65,10 +67,10 @@ const errorFaults = (error: RpcFailure, method: string | undefined): string[] =>
   if (known && !known.errors.includes(name)) found.push(`${name} is not among the x-errors of ${method}`);
   if (!known && method !== undefined && !OF_OTHERS.includes(name)) found.push(`${name} is no answer to ${method}`);
   return found;
-};
+}
 
 /** Holds an answer, or the answers of a batch, to the contract; `sent` is the text that they answer, where it is known. */
-export const textFaults = (text: string, sent?: string): string[] => {
+export function textFaults(text: string, sent?: string): string[] {
   const answer = tryParse(text);
   if (answer === undefined) return [`it is not JSON: ${text.slice(0, 200)}`];
   const call = sent === undefined ? undefined : tryParse(sent);
@@ -78,41 +80,43 @@ export const textFaults = (text: string, sent?: string): string[] => {
   const calls = call.filter(isAnswered);
   if (calls.length !== answer.length) return [`${answer.length} answers to ${calls.length} calls`];
   return answer.flatMap((one, n) => answerFaults(one, methodOf(calls[n], one)).map((fault) => `answer ${n}: ${fault}`));
-};
+}
 
 /** A notification that is one is not answered. */
-const isAnswered = (call: unknown): boolean => (call as { id?: unknown } | null)?.id !== undefined || !isCall(call);
+function isAnswered(call: unknown): boolean {
+  return (call as { id?: unknown } | null)?.id !== undefined || !isCall(call);
+}
 
-export const isAnsweredText = (sent: string): boolean => {
+export function isAnsweredText(sent: string): boolean {
   const call = tryParse(sent);
   if (!Array.isArray(call)) return isAnswered(call);
   return call.length === 0 || call.some(isAnswered);
-};
+}
 
-const isCall = (call: unknown): boolean => {
+function isCall(call: unknown): boolean {
   if (typeof call !== "object" || call === null) return false;
   const { jsonrpc, method, params, id = null, ...others } = call as Record<string, unknown>;
   const isId = id === null || typeof id === "string" || typeof id === "number";
   const isWhole = isId && (params === undefined || typeof params === "object") && Object.keys(others).length === 0;
   return jsonrpc === "2.0" && typeof method === "string" && isWhole;
-};
+}
 
 /** The method that was called; undefined where the call was not read, so that its id is not echoed. */
-const methodOf = (call: unknown, answer: unknown): string | undefined => {
+function methodOf(call: unknown, answer: unknown): string | undefined {
   const { method, id } = (call ?? {}) as { method?: string; id?: unknown };
   const wasRead = isCall(call) && (id === null || (answer as RpcAnswer | null)?.id !== null);
   return wasRead ? method : undefined;
-};
+}
 
-const tryParse = (text: string): unknown => {
+function tryParse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-};
+}
 
-export const rpcReplyFaults = (status: number, headers: Headers, body: string, isHead: boolean): string[] => {
+export function rpcReplyFaults(status: number, headers: Headers, body: string, isHead: boolean): string[] {
   const found: string[] = privacyFaults(headers);
   const type = headers.get("content-type");
   const requestId = headers.get("x-request-id") ?? "";
@@ -128,9 +132,9 @@ export const rpcReplyFaults = (status: number, headers: Headers, body: string, i
   if (status !== 200) found.push(...refusalFaults(status, headers, answers[0]?.error));
   else if (answers.some(({ error }) => error?.code === -32000)) found.push("-32000 comes with 200");
   return found;
-};
+}
 
-const refusalFaults = (status: number, headers: Headers, error: RpcFailure | undefined): string[] => {
+function refusalFaults(status: number, headers: Headers, error: RpcFailure | undefined): string[] {
   if (error === undefined) return [`${status} comes with a result`];
   const { name, retryAfterMs } = error.data;
   const found: string[] = [];
@@ -142,4 +146,4 @@ const refusalFaults = (status: number, headers: Headers, error: RpcFailure | und
   if (retryAfterMs !== undefined && Number(wait) !== Math.max(1, Math.ceil(retryAfterMs / 1000)))
     found.push(`Retry-After is ${wait}, retryAfterMs ${retryAfterMs}`);
   return found;
-};
+}

@@ -20,12 +20,13 @@ type FixtureFile = { name: string; config: SomeConfig; fixtures: Fixture[] };
 
 const FOLDER = join(root, "test/conformance/rpc");
 
-export const readFixtures = (): FixtureFile[] =>
-  readdirSync(FOLDER)
+export function readFixtures(): FixtureFile[] {
+  return readdirSync(FOLDER)
     .filter((file) => file.endsWith(".rpc"))
     .map((file) => parse(file, readFileSync(join(FOLDER, file), "utf8")));
+}
 
-const parse = (name: string, text: string): FixtureFile => {
+function parse(name: string, text: string): FixtureFile {
   const file: FixtureFile = { name, config: {}, fixtures: [] };
   let comment: string[] = [];
   let sent: { token: string; text: string } | undefined;
@@ -44,33 +45,36 @@ const parse = (name: string, text: string): FixtureFile => {
   }
   if (sent) throw new Error(`${name}: ${comment.join(" ")} has no <<`);
   return file;
-};
+}
 
 export type Kept = Map<string, string>;
 
 const BLANKS: Record<string, string> = { tab: "\t", newline: "\r\n" };
 
-export const textToSend = ({ sent }: Fixture, kept: Kept): string => filled(sent, kept);
+export function textToSend({ sent }: Fixture, kept: Kept): string {
+  return filled(sent, kept);
+}
 
-export const filled = (line: string, kept: Kept): string =>
-  line.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
+export function filled(line: string, kept: Kept): string {
+  return line.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
     const text = kept.get(name) ?? BLANKS[name];
     if (text === undefined) throw new Error(`nothing was kept as ${name}`);
     return text;
   });
+}
 
-export const expectReply = ({ how, wanted: line }: Fixture, got: string | undefined, kept: Kept): void => {
+export function expectReply({ how, wanted: line }: Fixture, got: string | undefined, kept: Kept): void {
   const wanted = filled(line, kept);
   if (wanted === "") expect(got).toBeUndefined();
   else if (how === "text") expect(got).toBe(wanted);
   else if (how === "like") expect(got).toMatch(patternOf(wanted));
   else expect(likeness(JSON.parse(wanted), JSON.parse(String(got)), kept)).toEqual(JSON.parse(wanted));
-};
+}
 
-const patternOf = (wanted: string): RegExp => {
+function patternOf(wanted: string): RegExp {
   const parts = wanted.split(".+").map((part) => part.replaceAll(/[\\^$*+?.()|[\]{}]/g, "\\$&"));
   return new RegExp(`^${parts.join(".+")}$`);
-};
+}
 
 const ID = "[0-9A-HJKMNP-TV-Z]{26}";
 const KINDS: Record<string, RegExp> = {
@@ -86,7 +90,7 @@ const KINDS: Record<string, RegExp> = {
 };
 
 /** Puts placeholders into an answer where their values fit, and keeps only the wanted parts of an error. */
-export const likeness = (wanted: unknown, got: unknown, kept: Kept, inError = false): unknown => {
+export function likeness(wanted: unknown, got: unknown, kept: Kept, inError = false): unknown {
   if (typeof wanted === "string") {
     const [, kind = "", name] = /^<(\w+)(?::(\w+))?>$/.exec(wanted) ?? [];
     const isKind = kind === "any" || (typeof got === typeOf(kind) && KINDS[kind]?.test(String(got)));
@@ -99,7 +103,11 @@ export const likeness = (wanted: unknown, got: unknown, kept: Kept, inError = fa
   return Object.fromEntries(
     members.map(([name, value]) => [name, likeness(wanted[name], value, kept, inError || name === "error")]),
   );
-};
+}
 
-const typeOf = (kind: string) => (kind === "number" ? "number" : "string");
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+function typeOf(kind: string) {
+  return kind === "number" ? "number" : "string";
+}
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

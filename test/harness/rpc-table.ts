@@ -1,9 +1,8 @@
 import type { RpcMethodRow, RpcMethods } from "#wire/rpc/rpc.ts";
 
-const row = (name: string, run: (params: never) => unknown): [string, RpcMethodRow] => [
-  name,
-  { name, permission: null, required: [], positional: true, check: () => undefined, run },
-];
+function row(name: string, run: (params: never) => unknown): [string, RpcMethodRow] {
+  return [name, { name, permission: null, required: [], positional: true, check: () => undefined, run }];
+}
 
 /** The methods of JSON-RPC's own examples, and some that fail in the ways a method can. */
 export const exampleMethods: RpcMethods = new Map([

@@ -20,7 +20,7 @@ export type RpcReply = { status?: number; text: string | undefined };
 export type Transport = AsyncDisposable & { send(text: string | Buffer): Promise<RpcReply> };
 
 /** Calls over HTTP/1.1, each on a connection of its own. All that comes back is held to the contract, results by their method. */
-export const createRpc = (url: string, ownToken: string = SECRETS.rpcToken) => {
+export function createRpc(url: string, ownToken: string = SECRETS.rpcToken) {
   const send = async (body: unknown, { token = ownToken, headers = {} }: RpcSending = {}): Promise<Reply> => {
     const text = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
     const all = {
@@ -44,23 +44,25 @@ export const createRpc = (url: string, ownToken: string = SECRETS.rpcToken) => {
       return json as unknown as RpcAnswer & { result: RpcMethods[Method]["result"] };
     },
   };
-};
+}
 
 export type Rpc = ReturnType<typeof createRpc>;
 
 /** Holds what was answered to what was sent. */
-const checkAnswer = (sent: string | Buffer, answer: string | undefined): void => {
+function checkAnswer(sent: string | Buffer, answer: string | undefined): void {
   const faults = answer === undefined ? [] : textFaults(answer, sent.toString());
   if (faults.length > 0) throw new ContractFault(faults);
-};
+}
 
 type Open = (gateway: TestGateway, token: string, headers?: Record<string, string>) => Promise<Transport>;
 
-const headersOf = (token: string, more: Record<string, string> = {}): Record<string, string> => ({
-  authorization: `Bearer ${token}`,
-  "content-type": "application/json",
-  ...more,
-});
+function headersOf(token: string, more: Record<string, string> = {}): Record<string, string> {
+  return {
+    authorization: `Bearer ${token}`,
+    "content-type": "application/json",
+    ...more,
+  };
+}
 
 /** One connection, and another when it was closed. */
 const overHttp1: Open = async ({ url }, token, more) => {
@@ -89,7 +91,9 @@ const overHttp2: Open = async ({ url }, token, more) => {
   };
 };
 
-const replyOf = ({ status, text }: Reply): RpcReply => ({ status, text: status === 204 ? undefined : text });
+function replyOf({ status, text }: Reply): RpcReply {
+  return { status, text: status === 204 ? undefined : text };
+}
 
 const overWebSocket: Open = async ({ url }, token, more) => {
   const options = { headers: headersOf(token, more), ca: CERTIFICATE };

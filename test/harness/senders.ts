@@ -19,14 +19,16 @@ type ReferenceSender = {
   signed: readonly string[];
 };
 
-const seconds = (at: number): number => Math.floor(at / 1_000);
-const accepted = async (verify: () => unknown): Promise<boolean> => {
+function seconds(at: number): number {
+  return Math.floor(at / 1_000);
+}
+async function accepted(verify: () => unknown): Promise<boolean> {
   try {
     return (await verify()) !== false;
   } catch {
     return false;
   }
-};
+}
 const { webhooks } = new Stripe("sk_test_of_nobody");
 
 export const senders: Record<SignatureType, ReferenceSender> = {

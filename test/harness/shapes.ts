@@ -19,37 +19,46 @@ ajv.addSchema({ ...openrpc, $id: "openrpc" });
 const found = new Map<string, Validate | undefined>();
 
 /** The validator of a schema by its place in a document; undefined where there is none. */
-const shapeAt = (document: "openapi" | "openrpc", ...path: (string | number)[]): Validate | undefined => {
+function shapeAt(document: "openapi" | "openrpc", ...path: (string | number)[]): Validate | undefined {
   const parts = path.map((part) => encodeURIComponent(String(part).replaceAll("~", "~0").replaceAll("/", "~1")));
   const place = `${document}#/${parts.join("/")}`;
   if (!found.has(place)) found.set(place, ajv.getSchema(place) as Validate | undefined);
   return found.get(place);
-};
+}
 
 /** The body of an answer of an operation. */
-export const replyShape = ({ path, method }: Route, status: number, type: string): Validate | undefined => {
+export function replyShape({ path, method }: Route, status: number, type: string): Validate | undefined {
   const item = openapi.paths[path as keyof typeof openapi.paths] as Record<string, { responses: object }>;
   const responses = item[method.toLowerCase()]?.responses as Record<string, { $ref?: string }> | undefined;
   const response = responses?.[status];
   const place = response?.$ref?.split("/").slice(1) ?? ["paths", path, method.toLowerCase(), "responses", status];
   return response && shapeAt("openapi", ...place, "content", type, "schema");
-};
+}
 
-const restShape = (name: keyof typeof openapi.components.schemas): Validate =>
-  shapeAt("openapi", "components", "schemas", name) as Validate;
+function restShape(name: keyof typeof openapi.components.schemas): Validate {
+  return shapeAt("openapi", "components", "schemas", name) as Validate;
+}
 
-export const problemShape = (): Validate => restShape("Problem");
+export function problemShape(): Validate {
+  return restShape("Problem");
+}
 /** One event of a turn's stream. */
-export const turnEventShape = (): Validate => restShape("TurnEvent");
+export function turnEventShape(): Validate {
+  return restShape("TurnEvent");
+}
 /** A refusal as clients of OpenAI read it. */
-export const openAiErrorShape = (): Validate => restShape("OpenAiError");
+export function openAiErrorShape(): Validate {
+  return restShape("OpenAiError");
+}
 /** One event of a completion's stream. */
-export const chunkShape = (): Validate => restShape("ChatCompletionChunk");
+export function chunkShape(): Validate {
+  return restShape("ChatCompletionChunk");
+}
 
-export const resultShape = (method: string): Validate | undefined => {
+export function resultShape(method: string): Validate | undefined {
   const at = openrpc.methods.findIndex(({ name }) => name === method);
   return shapeAt("openrpc", "methods", at, "result", "schema");
-};
+}
 
 const rows = Object.entries(errors).filter(([, { code }]) => code !== null);
 
@@ -79,11 +88,11 @@ export const rpcErrorShape: Validate = ajv.compile({
 let pushes: Map<string, Validate> | undefined;
 
 /** The params of each push, by its name. */
-export const pushShapes = (): Map<string, Validate> => {
+export function pushShapes(): Map<string, Validate> {
   if (pushes !== undefined) return pushes;
   const spec = bundle(openSpecs(`${root}/specs`), "pushes.yaml", "asyncapi");
   const payloads = readPushes(spec).map(({ name, payload }) => [name, payload] as const);
   ajv.addSchema({ $id: "pushes", components: spec.components, payloads: Object.fromEntries(payloads) });
   pushes = new Map(payloads.map(([name]) => [name, ajv.getSchema(`pushes#/payloads/${name}`) as Validate]));
   return pushes;
-};
+}

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll } from "vitest";
 
 /** A folder of skills, each by its folder's name with the text of its SKILL.md. Gone after the file's tests. */
-export const skillsFolder = (skills: Record<string, string>): string => {
+export function skillsFolder(skills: Record<string, string>): string {
   const folder = mkdtempSync(join(tmpdir(), "gateway-skills-"));
   for (const [name, text] of Object.entries(skills)) {
     mkdirSync(join(folder, name), { recursive: true });
@@ -12,11 +12,12 @@ export const skillsFolder = (skills: Record<string, string>): string => {
   }
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
-};
+}
 
 /** A SKILL.md with these lines between its description and its end. */
-export const skillText = (name: string, description: string, ...lines: string[]): string =>
-  ["---", `name: ${name}`, `description: ${description}`, ...lines, "---", `How to ${name}.`, ""].join("\n");
+export function skillText(name: string, description: string, ...lines: string[]): string {
+  return ["---", `name: ${name}`, `description: ${description}`, ...lines, "---", `How to ${name}.`, ""].join("\n");
+}
 
 /** The skill of the contract's examples. */
 export const SUMMARISE = {

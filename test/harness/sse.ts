@@ -1,7 +1,7 @@
 import type { StreamEvent } from "./contract.ts";
 
 /** Reads a stream of events strictly: only what the contract writes is an event, and anything else is a fault. */
-export const createEventReader = (onEvent: (event: StreamEvent) => void, onFault: (fault: string) => void) => {
+export function createEventReader(onEvent: (event: StreamEvent) => void, onFault: (fault: string) => void) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   /** The parts of a block, joined once, as a block may have megabytes. */
   let parts: string[] = [];
@@ -38,6 +38,6 @@ export const createEventReader = (onEvent: (event: StreamEvent) => void, onFault
       if (parts.length > 0) onFault(`the stream ends inside ${JSON.stringify(parts.join("").slice(0, 200))}`);
     },
   };
-};
+}
 
 const NAMES = ["event: ", "id: ", "data: "];

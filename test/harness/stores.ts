@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Store } from "#store/store.ts";
 
 /** A store whose every transaction has to be waited for, as with an engine that waits for a disk or a database. */
-export const slowStore = (store: Store): Store =>
-  new Proxy(store, {
+export function slowStore(store: Store): Store {
+  return new Proxy(store, {
     get: (own, name) => {
       const method = own[name as keyof Store];
       if (typeof method !== "function" || AT_ONCE.has(name)) return method;
@@ -13,5 +13,6 @@ export const slowStore = (store: Store): Store =>
       };
     },
   });
+}
 
 const AT_ONCE: ReadonlySet<string | symbol> = new Set(["watch", "stats", "agentCounts"]);

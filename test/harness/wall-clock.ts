@@ -3,28 +3,31 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** The library that lies to a process about the time of day; undefined where it is not installed. */
-const findLibrary = (): string | undefined =>
-  ["/usr/lib", "/usr/local/lib", "/usr/lib64"]
+function findLibrary(): string | undefined {
+  return ["/usr/lib", "/usr/local/lib", "/usr/lib64"]
     .flatMap((folder) => [folder, ...(existsSync(folder) ? subfoldersOf(folder) : [])])
     .map((folder) => join(folder, "faketime/libfaketimeMT.so.1"))
     .find((path) => existsSync(path));
+}
 
-const subfoldersOf = (folder: string): string[] =>
-  readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+function subfoldersOf(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
     entry.isDirectory() && entry.name.includes("linux") ? [join(folder, entry.name)] : [],
   );
+}
 
 const library = process.platform === "linux" ? findLibrary() : undefined;
 
 /** Why no process can be given a clock of its own here; undefined when one can. */
-export const whyNoClock = (): string | undefined =>
-  library ? undefined : "libfaketime is not installed (Debian: apt-get install faketime)";
+export function whyNoClock(): string | undefined {
+  return library ? undefined : "libfaketime is not installed (Debian: apt-get install faketime)";
+}
 
 /**
  * A clock for processes that are started with its `env`: their time of day is what it says, at once. Timers and what they measure go on
  * as they do.
  */
-export const createWallClock = () => {
+export function createWallClock() {
   const folder = mkdtempSync(join(tmpdir(), "gateway-clock-"));
   const file = join(folder, "now");
   // Replaced whole: a process may read it at any moment.
@@ -47,6 +50,6 @@ export const createWallClock = () => {
     stop: () => write(new Date().toISOString().slice(0, 19).replace("T", " ")),
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   };
-};
+}
 
 export type WallClock = ReturnType<typeof createWallClock>;

@@ -5,7 +5,7 @@ import { openSocket } from "../wire/ws/socket.ts";
 import { startNodes, type TestNode } from "./nodes.ts";
 
 /** Nodes of which the first and the last take no turns of `live`: what they are sent runs on the one that comes when they are full. */
-const startWithOneFree = async (server: Parameters<typeof startNodes>[0]) => {
+async function startWithOneFree(server: Parameters<typeof startNodes>[0]) {
   const nodes = await startNodes(server, 1);
   const [first] = nodes.all as [TestNode];
   await first.fill();
@@ -13,10 +13,11 @@ const startWithOneFree = async (server: Parameters<typeof startNodes>[0]) => {
   await last.fill();
   const runs = await nodes.start();
   return { first, runs, last, [Symbol.asyncDispose]: () => nodes[Symbol.asyncDispose]() };
-};
+}
 
-const textOf = (events: readonly StreamEvent[]): string =>
-  events.map(({ event, data }) => (event === "message.delta" ? String(data.text) : "")).join("");
+function textOf(events: readonly StreamEvent[]): string {
+  return events.map(({ event, data }) => (event === "message.delta" ? String(data.text) : "")).join("");
+}
 
 await postgresTests((server) => {
   describe("a turn that runs on another gateway", () => {

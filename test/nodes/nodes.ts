@@ -17,7 +17,7 @@ export type TestNode = TestGateway & {
 type Options = { config?: SomeConfig; url?: string };
 
 /** Gateways on one database, as behind a load balancer: `await using nodes = await startNodes(server, 3)`. */
-export const startNodes = async (server: Pick<TestPostgres, "createSchema">, count: number, options: Options = {}) => {
+export async function startNodes(server: Pick<TestPostgres, "createSchema">, count: number, options: Options = {}) {
   const url = options.url ?? (await server.createSchema());
   const all: TestNode[] = [];
   const start = async (): Promise<TestNode> => {
@@ -36,11 +36,11 @@ export const startNodes = async (server: Pick<TestPostgres, "createSchema">, cou
       await Promise.all(all.map((node) => node[Symbol.asyncDispose]()));
     },
   };
-};
+}
 
 export type Nodes = Awaited<ReturnType<typeof startNodes>>;
 
-const startNode = async (url: string, index: number, config: SomeConfig = {}): Promise<TestNode> => {
+async function startNode(url: string, index: number, config: SomeConfig = {}): Promise<TestNode> {
   const puppet = createPuppet();
   const agents = { main: { backend: "echo" }, live: { backend: "echo", concurrency: 1 }, ...config.agents } as const;
   const gateway = await startGateway({
@@ -64,4 +64,4 @@ const startNode = async (url: string, index: number, config: SomeConfig = {}): P
       return puppet.next();
     },
   };
-};
+}

@@ -14,7 +14,7 @@ type StoreConfig = NonNullable<SomeConfig["store"]>;
 const LEFT = { name: "agent-removed", detail: "the agent parting left the configuration" };
 
 /** A gateway whose agent `parting`, where it has one, answers nobody; it takes one turn at a time. */
-const startWith = async (store: StoreConfig, names: readonly string[]) => {
+async function startWith(store: StoreConfig, names: readonly string[]) {
   const puppet = createPuppet();
   const of = { backend: "echo", concurrency: 1, heartbeat: { every: "1h" } } as const;
   const gateway = await startGateway({
@@ -26,10 +26,10 @@ const startWith = async (store: StoreConfig, names: readonly string[]) => {
     makeBackend: (name, agent) => (name === "parting" ? puppet.backend : createEchoBackend(agent.echo)),
   });
   return { ...gateway, rpc: createRpc(gateway.url), next: puppet.next };
-};
+}
 
 /** A turn that runs, one behind it, one of another session, and an event; then the gateway stops. */
-const leaveWork = async (store: StoreConfig) => {
+async function leaveWork(store: StoreConfig) {
   await using gateway = await startWith(store, ["main", "parting"]);
   const send = async (sessionId: string) => {
     const params = { agentName: "parting", message: "wait", sessionId };
@@ -41,9 +41,9 @@ const leaveWork = async (store: StoreConfig) => {
   const { json } = await gateway.hooks.wake({ text: "for nobody", agent: "parting" });
   await gateway.gateway.drain("test", 0);
   return { turnIds, eventId: String(json.eventId) };
-};
+}
 
-const restarts = (storeOf: () => Promise<StoreConfig>) => {
+function restarts(storeOf: () => Promise<StoreConfig>) {
   it("is given up by the start that finds it: turns fail, events are dead, sessions stay readable", async () => {
     const store = await storeOf();
     const { turnIds, eventId } = await leaveWork(store);
@@ -71,7 +71,7 @@ const restarts = (storeOf: () => Promise<StoreConfig>) => {
     for (const _ of turnIds) (await gateway.next()).end();
     await expect.poll(statuses).toEqual(["completed", "completed", "completed"]);
   });
-};
+}
 
 describe("what waits in a file for an agent that left while no gateway ran", () => {
   restarts(async () => {

@@ -4,7 +4,9 @@ import type { Reply } from "#test/harness/rest.ts";
 import { openSocket } from "../wire/ws/socket.ts";
 import { type Nodes, startNodes, type TestNode } from "./nodes.ts";
 
-const onEach = <T>({ all }: Nodes, call: (node: TestNode) => Promise<T>): Promise<T[]> => Promise.all(all.map(call));
+function onEach<T>({ all }: Nodes, call: (node: TestNode) => Promise<T>): Promise<T[]> {
+  return Promise.all(all.map(call));
+}
 
 await postgresTests((server) => {
   describe("several gateways share", () => {

@@ -42,7 +42,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-const startWriter = async (stdout: "pipe" | number): Promise<Writer> => {
+async function startWriter(stdout: "pipe" | number): Promise<Writer> {
   const child = spawn(process.execPath, [program], { stdio: ["ignore", stdout, "inherit", "ipc"] });
   running.push(child);
   await once(child, "message");
@@ -51,13 +51,15 @@ const startWriter = async (stdout: "pipe" | number): Promise<Writer> => {
     return (await once(child, "message"))[0] as Told;
   };
   return { child, output: child.stdout as Readable, tell };
-};
+}
 
 /** What Node gives a child as a pipe is a socket pair. */
-const onSocket = () => startWriter("pipe");
+function onSocket() {
+  return startWriter("pipe");
+}
 
 /** What a shell gives it is a pipe. */
-const onPipe = async (): Promise<Writer> => {
+async function onPipe(): Promise<Writer> {
   const path = join(folder, `pipe-${running.length}`);
   execFileSync("mkfifo", [path]);
   const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -65,10 +67,10 @@ const onPipe = async (): Promise<Writer> => {
   const writer = await startWriter(writeEnd);
   closeSync(writeEnd);
   return { ...writer, output: new Socket({ fd: readEnd, readable: true, writable: false }).pause() };
-};
+}
 
 /** Reads from now on; `until` waits for an event and gives all that was read. */
-const read = (output: Readable) => {
+function read(output: Readable) {
   const records: Array<Record<string, unknown>> = [];
   const lines = createInterface({ input: output });
   lines.on("line", (line) => records.push(JSON.parse(line) as Record<string, unknown>));
@@ -77,7 +79,7 @@ const read = (output: Readable) => {
     return records;
   };
   return { until };
-};
+}
 
 describe.each([
   ["a socket", onSocket],

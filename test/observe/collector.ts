@@ -14,12 +14,14 @@ export type SeenSpan = {
   status: { code?: number; message?: string };
 };
 
-const exactly = (properties: object, required: readonly string[] = Object.keys(properties)) => ({
-  type: "object",
-  properties,
-  required,
-  additionalProperties: false,
-});
+function exactly(properties: object, required: readonly string[] = Object.keys(properties)) {
+  return {
+    type: "object",
+    properties,
+    required,
+    additionalProperties: false,
+  };
+}
 const digits = { type: "string", pattern: "^[0-9]+$" };
 const value = {
   oneOf: [
@@ -70,16 +72,17 @@ type SentSpan = Omit<SeenSpan, "from" | "to" | "attributes"> & {
 };
 type Sent = { resourceSpans: [{ resource: { attributes: Pair[] }; scopeSpans: [{ spans: SentSpan[] }] }] };
 type Pair = { key: string; value: Record<string, string | number | boolean> };
-const read = (pairs: readonly Pair[]): Attributes =>
-  Object.fromEntries(
+function read(pairs: readonly Pair[]): Attributes {
+  return Object.fromEntries(
     pairs.map(({ key, value }) => {
       const [[type, held] = []] = Object.entries(value);
       return [key, type === "intValue" ? Number(held) : (held as string)];
     }),
   );
+}
 
 /** A collector's stand-in, which holds each request to OTLP's schema and gives the spans in it. */
-export const startCollector = async (behave?: readonly Behaviour[]) => {
+export async function startCollector(behave?: readonly Behaviour[]) {
   const receiver = await startReceiver(behave);
   const bodies = () =>
     receiver.requests.map(({ body, method, path, headers }) => {
@@ -102,4 +105,4 @@ export const startCollector = async (behave?: readonly Behaviour[]) => {
       ),
     [Symbol.asyncDispose]: receiver[Symbol.asyncDispose],
   };
-};
+}

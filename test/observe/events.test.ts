@@ -3,7 +3,7 @@ import { createEvents } from "#observe/events.ts";
 import { createLogger, type Level } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
 
-const startEvents = (level: Level = "info") => {
+function startEvents(level: Level = "info") {
   let text = "";
   const write = (more: string) => {
     text += more;
@@ -19,7 +19,7 @@ const startEvents = (level: Level = "info") => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   };
   return { events: createEvents({ logger, registry }), registry, lines };
-};
+}
 
 it("writes one access line a request and counts it by the class of its status", async () => {
   const { events, registry, lines } = startEvents();

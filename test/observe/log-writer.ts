@@ -5,7 +5,7 @@ const logger = createLogger({ level: "info", format: "json", maxBufferedBytes: 2
 const filler = "x".repeat(400);
 let next = 0;
 
-const flood = (ms: number): void => {
+function flood(ms: number): void {
   let beats = 0;
   const beat = setInterval(() => {
     for (let line = 0; line < 50; line++) logger.log("info", "flood", { n: next++, filler });
@@ -13,7 +13,7 @@ const flood = (ms: number): void => {
     clearInterval(beat);
     process.send?.({ lines: next, dropped: logger.dropped() });
   }, 5);
-};
+}
 
 process.on("message", async (message: { flood?: number; line?: string; end?: boolean }) => {
   if (message.flood) flood(message.flood);

@@ -5,7 +5,7 @@ import { localTime } from "#observe/pretty.ts";
 
 const AT = Date.parse("2026-11-21T08:54:31.123Z");
 
-const startLogger = (options: Partial<LoggerOptions> = {}) => {
+function startLogger(options: Partial<LoggerOptions> = {}) {
   const writes: string[] = [];
   const logger = createLogger({ level: "info", now: () => AT, write: (text) => writes.push(text), ...options });
   const text = async () => {
@@ -14,7 +14,7 @@ const startLogger = (options: Partial<LoggerOptions> = {}) => {
   };
   const record = async () => JSON.parse(await text()) as Record<string, unknown>;
   return { logger, writes, text, record };
-};
+}
 
 it("writes one line of JSON an event, the time, the level and the name first", async () => {
   const { logger, text } = startLogger();
@@ -40,7 +40,9 @@ it("leaves its own members alone where a field has the same name", async () => {
 
 const circular: Record<string, unknown> = { name: "loop" };
 circular.self = circular;
-const deep = (levels: number): unknown => (levels === 0 ? "bottom" : { down: deep(levels - 1) });
+function deep(levels: number): unknown {
+  return levels === 0 ? "bottom" : { down: deep(levels - 1) };
+}
 const thrower = {
   get bad(): string {
     throw new Error("no");

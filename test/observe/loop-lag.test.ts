@@ -2,10 +2,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { createLoopLag } from "#observe/loop-lag.ts";
 
-const block = (ms: number): void => {
+function block(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);
-};
+}
 
 it("F27: tells how long the event loop stood still, until it is told to forget what was", async () => {
   using lag = createLoopLag();

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { createProcessHealth } from "#gateway/process-health.ts";
 
-const createLag = (max: number) => {
+function createLag(max: number) {
   const read = () => ({ p50: 0, p99: 0, max });
   return { read, forget: async () => {}, [Symbol.dispose]: () => {} };
-};
+}
 
 it("names memory that is short and an event loop that stood still", () => {
   const wrong = createProcessHealth({ isShort: () => true, lag: createLag(5.04) })();

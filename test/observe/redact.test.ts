@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createLogger } from "#observe/logger.ts";
 
-const logged = async (secrets: string[], fields: object, format: "json" | "pretty" = "json"): Promise<string> => {
+async function logged(secrets: string[], fields: object, format: "json" | "pretty" = "json"): Promise<string> {
   let text = "";
   const write = (more: string) => {
     text += more;
@@ -13,7 +13,7 @@ const logged = async (secrets: string[], fields: object, format: "json" | "prett
   await logger.flush();
   expect(text).toContain("stays");
   return text;
-};
+}
 
 const secret = 'tok"en\\with/odd chars+1';
 

@@ -9,14 +9,14 @@ afterEach(() => void vi.useRealTimers());
 const FULL = new Error("the disk is full");
 
 /** The events, and what was logged since it was asked for last. */
-const startEvents = () => {
+function startEvents() {
   const lines: Record<string, unknown>[] = [];
   const log = (_: string, event: string, fields: object = {}) => void lines.push({ event, ...fields });
   const registry = createRegistry();
   const { storeFailed } = createEvents({ logger: { ...createLogger({ level: "info" }), log }, registry });
   const logged = () => lines.splice(0).map(({ error: _, ms: __, ...line }) => line);
   return { storeFailed, registry, logged };
-};
+}
 
 it("has one line for what fails each second, one more each minute, and one when it is over", () => {
   const { storeFailed, registry, logged } = startEvents();

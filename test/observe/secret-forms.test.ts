@@ -2,21 +2,23 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRedactor } from "#observe/redact.ts";
 
-const redacting = (...secrets: string[]) => {
+function redacting(...secrets: string[]) {
   const redactor = createRedactor();
   redactor.hide(secrets);
   return redactor;
-};
+}
 
-const percent = (text: string, upper: boolean): string =>
-  [...Buffer.from(text)]
+function percent(text: string, upper: boolean): string {
+  return [...Buffer.from(text)]
     .map((byte) => {
       const digits = byte.toString(16).padStart(2, "0");
       return `%${upper ? digits.toUpperCase() : digits}`;
     })
     .join("");
-const unicode = (text: string): string =>
-  text.replace(/[\s\S]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+function unicode(text: string): string {
+  return text.replace(/[\s\S]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
 
 /** Texts in which the secret stands, by their names; `before` and `after` are what stands around it. */
 const WRITTEN: Record<string, (secret: string, before: string, after: string) => string> = {
@@ -52,8 +54,9 @@ const secretTexts = fc.oneof(
   fc.string({ unit: "binary", minLength: 8, maxLength: 20 }).filter((text) => text.isWellFormed()),
 );
 
-const property = (title: string, holds: Parameters<typeof fc.assert>[0]): void =>
+function property(title: string, holds: Parameters<typeof fc.assert>[0]): void {
   it(title, () => fc.assert(holds, { numRuns: 200 }));
+}
 
 describe("a hidden secret", () => {
   for (const [form, write] of Object.entries(WRITTEN))

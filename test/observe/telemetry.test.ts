@@ -28,7 +28,7 @@ const metrics: readonly Metric[] = await (async () => {
 })();
 
 /** What is wrong with an expression: its grammar, a metric or a label that is not there. */
-const faultsOf = (expr: string): string[] => {
+function faultsOf(expr: string): string[] {
   const faults: string[] = [];
   const named: string[] = [];
   const labels: string[] = [];
@@ -51,7 +51,7 @@ const faultsOf = (expr: string): string[] => {
   const known = [...ADDED, ...found.flatMap(({ name, labels }) => labels ?? OF_READ[name] ?? [])];
   faults.push(...labels.filter((label) => !known.includes(label)).map((label) => `${named} has no label ${label}`));
   return faults;
-};
+}
 
 type Rule = { alert: string; expr: string; annotations: Record<string, string> };
 const { rules } = parse(readFileSync(RULES, "utf8")).groups[0] as { rules: Rule[] };

@@ -13,26 +13,26 @@ const PARENT = "00f067aa0ba902b7";
 const traceparent = `00-${TRACE}-${PARENT}-01`;
 const SOON = { OTEL_BSP_SCHEDULE_DELAY: "10" };
 
-const start = async (env: Record<string, string>, config: SomeConfig = {}) => {
+async function start(env: Record<string, string>, config: SomeConfig = {}) {
   const gateway = await startGateway({ config, env: { ...SOON, ...env } });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   return gateway;
-};
-const collect = async (...behave: Parameters<typeof startCollector>) => {
+}
+async function collect(...behave: Parameters<typeof startCollector>) {
   const collector = await startCollector(...behave);
   onTestFinished(() => collector[Symbol.asyncDispose]());
   return collector;
-};
-const named = (spans: readonly SeenSpan[], name: string): SeenSpan => {
+}
+function named(spans: readonly SeenSpan[], name: string): SeenSpan {
   const found = spans.find((span) => span.name === name);
   if (!found) throw new Error(`no span ${name} among ${spans.map(({ name }) => name).join(", ")}`);
   return found;
-};
-const dropped = async (gateway: Awaited<ReturnType<typeof start>>): Promise<string | undefined> => {
+}
+async function dropped(gateway: Awaited<ReturnType<typeof start>>): Promise<string | undefined> {
   const headers = { authorization: `Bearer ${gateway.rpcToken}` };
   const { text } = await gateway.rest.send("GET", "/metrics", { key: null, headers });
   return /gateway_spans_dropped_total\{reason="\w+"\} \d+/.exec(text)?.[0];
-};
+}
 
 describe("the trace of a turn", () => {
   it("MUST continue the caller's trace, from the request over the queue to the agent, and say nothing of content", async () => {

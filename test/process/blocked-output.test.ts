@@ -11,7 +11,7 @@ import { agentWith, key, opsToken } from "./configs.ts";
 import { readExposition, readSeries } from "./exposition.ts";
 
 /** The gateway with its log in a pipe, as a shell or a supervisor gives it, that nobody reads. */
-const startUnread = async () => {
+async function startUnread() {
   const folder = mkdtempSync(join(tmpdir(), "gateway-unread-"));
   const path = join(folder, "log");
   execFileSync("mkfifo", [path]);
@@ -40,10 +40,10 @@ const startUnread = async () => {
     )
     .toBe(200);
   return { child, rest };
-};
+}
 
 /** Sends messages, a few at once, until lines were dropped. */
-const sendUntilDropped = async (rest: Rest): Promise<void> => {
+async function sendUntilDropped(rest: Rest): Promise<void> {
   while ((await droppedLines(rest)) === 0) {
     const sent = Array.from({ length: 100 }, async (_, n) => {
       const { status } = await rest.call("chat.send", { body: { message: "Hi", session_id: `s${n % 10}` } });
@@ -51,12 +51,12 @@ const sendUntilDropped = async (rest: Rest): Promise<void> => {
     });
     await Promise.all(sent);
   }
-};
+}
 
-const droppedLines = async (rest: Rest): Promise<number> => {
+async function droppedLines(rest: Rest): Promise<number> {
   const { text } = await rest.call("ops.metrics", { key: opsToken });
   return readSeries(readExposition(text), "gateway_log_lines_dropped_total");
-};
+}
 
 test("F26: with nobody reading its log it serves as before, counts what it drops, and stops when told", async () => {
   const { child, rest } = await startUnread();

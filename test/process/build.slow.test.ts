@@ -14,14 +14,14 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { root } from "#test/harness/process.ts";
 
-const copy = (): string => {
+function copy(): string {
   const folder = mkdtempSync(join(tmpdir(), "gateway-build-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const pages = ["docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
   const others = ["src", "specs", "generated", "scripts", "node_modules", "package.json", "tsconfig.json"];
   for (const name of [...pages, ...others]) symlinkSync(join(root, name), join(folder, name));
   return folder;
-};
+}
 
 test("a build leaves a running gateway what it has not loaded yet, and takes away what is older than a day", () => {
   const folder = copy();

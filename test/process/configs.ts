@@ -6,10 +6,12 @@ export const opsToken = "rpc-token-of-the-process-tests";
 type Echo = NonNullable<NonNullable<ConfigFile["agents"]>[string]["echo"]>;
 
 /** A configuration with one echo agent that does as told, one REST key and one RPC token. */
-export const agentWith = (echo: Echo): ConfigFile => ({
-  gateway: {
-    rest: { auth: { keys: [{ name: "ci", key }] } },
-    rpc: { auth: { tokens: [{ name: "ops", token: opsToken, permissions: "*" }] } },
-  },
-  agents: { main: { backend: "echo", echo } },
-});
+export function agentWith(echo: Echo): ConfigFile {
+  return {
+    gateway: {
+      rest: { auth: { keys: [{ name: "ci", key }] } },
+      rpc: { auth: { tokens: [{ name: "ops", token: opsToken, permissions: "*" }] } },
+    },
+    agents: { main: { backend: "echo", echo } },
+  };
+}

@@ -13,7 +13,9 @@ import { canEnter, DOCKERFILE, layOutImage, readImage } from "./image.ts";
 
 const DEPLOY = join(root, "docs/deploy");
 const OVERLAY = join(DEPLOY, "kubernetes/overlays/production");
-const read = (path: string): string => readFileSync(join(DEPLOY, path), "utf8");
+function read(path: string): string {
+  return readFileSync(join(DEPLOY, path), "utf8");
+}
 const secrets = {
   REST_API_KEY: "rest-key-of-the-image",
   RPC_TOKEN: "rpc-token-of-the-image",
@@ -21,7 +23,9 @@ const secrets = {
   CONSOLE_TOKEN: "console-token-of-the-image",
 };
 const env = { ...secrets, DATABASE_URL: "postgres://gateway:password@postgres:5432/gateway", NODE_ENV: "production" };
-const has = (command: string): boolean => spawnSync(command, ["--version"], { stdio: "ignore" }).error === undefined;
+function has(command: string): boolean {
+  return spawnSync(command, ["--version"], { stdio: "ignore" }).error === undefined;
+}
 
 describe("the configurations of docs/deploy", () => {
   it.each(["gateway.json5", "gateway.postgres.json5", "kubernetes/overlays/production/gateway.json5"])(

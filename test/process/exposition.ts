@@ -4,7 +4,7 @@ const SAMPLE =
   /^([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|Inf)|\+Inf|NaN)$/;
 
 /** Reads the Prometheus text format, version 0.0.4, to the letter: throws at what is not in it. */
-export const readExposition = (text: string): Sample[] => {
+export function readExposition(text: string): Sample[] {
   if (!text.endsWith("\n")) throw new Error("the last line has no end");
   const types = new Map<string, string>();
   const seen = new Set<string>();
@@ -26,13 +26,13 @@ export const readExposition = (text: string): Sample[] => {
     samples.push({ name: sample, labels: Object.fromEntries(pairs), value: Number(value.replace("Inf", "Infinity")) });
   }
   return samples;
-};
+}
 
 /** The value of the one series with these labels. */
-export const readSeries = (samples: readonly Sample[], name: string, labels: Record<string, string> = {}): number => {
+export function readSeries(samples: readonly Sample[], name: string, labels: Record<string, string> = {}): number {
   const found = samples.filter(
     (sample) => sample.name === name && Object.entries(labels).every(([label, text]) => sample.labels[label] === text),
   );
   if (found.length !== 1) throw new Error(`${found.length} series are ${name} with ${JSON.stringify(labels)}`);
   return (found[0] as Sample).value;
-};
+}

@@ -22,7 +22,7 @@ const TOKENS = {
 const PROGRAM = `process.stderr.write(process.argv.join(" ") + JSON.stringify(process.env) + "\\n"); process.exitCode = 3;`;
 
 /** A server that repeats everything it receives, with the status that its path names. */
-const startEcho = async () => {
+async function startEcho() {
   const requests: { url: string; body: string }[] = [];
   const textOf = async (req: IncomingMessage) => Buffer.concat(await req.toArray()).toString();
   const server = createServer(async (req, res) => {
@@ -41,25 +41,25 @@ const startEcho = async () => {
   await once(server, "listening");
   onTestFinished(() => void server.close());
   return { requests, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-};
+}
 
 /**
  * A configuration in which every outbound party is given secrets of its own, and each of them fails. Each other place of the schema that hides
  * values is filled, too.
  */
-const configOf = (echo: string, secret: () => string) => {
+function configOf(echo: string, secret: () => string) {
   const config = partiesOf(echo, secret);
   const places = secretPlaces("Q3cr3t-value.of_this-run").filter(
     ({ place }) => ![...SHOWN, ...NOT_HERE].includes(place.join(".")),
   );
   expect(fillPlaces(config, places, secret), "places that partiesOf lacks: add the objects around them").toEqual([]);
   return config;
-};
+}
 
 /** There are one store, one form of the webhook token, and the providers that are named. */
 const NOT_HERE = ["webhooks.token", "store.url", "store.url.[]", "agents.*.models.*.provider"];
 
-const partiesOf = (echo: string, secret: () => string) => {
+function partiesOf(echo: string, secret: () => string) {
   const headers = () => ({ authorization: `Bearer ${secret()}`, "x-team": secret() });
   const env = () => ({ TEAM: secret() });
   const run = () => [process.execPath, "-e", PROGRAM, "--", secret(), `--as=${secret()}`];
@@ -117,10 +117,10 @@ const partiesOf = (echo: string, secret: () => string) => {
     },
     store: { type: "sqlite", path: "./gateway.db" },
   };
-};
+}
 
 /** The forms in which nothing may show a secret. */
-const formsOf = (secret: string): string[] => {
+function formsOf(secret: string): string[] {
   const inside = [0, 1, 2].map((before) => {
     const text = Buffer.concat([Buffer.alloc(before), Buffer.from(secret), Buffer.alloc(2)]).toString("base64");
     return text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + Buffer.byteLength(secret)) * 8) / 6));
@@ -141,22 +141,19 @@ const formsOf = (secret: string): string[] => {
       hex.toUpperCase(),
     ]),
   ];
-};
+}
 
 /** The ways in which strangers and senders repeat a secret of ours. */
-const writtenBySenders = (secret: string): string[] => [
-  secret,
-  encodeURIComponent(secret),
-  Buffer.from(`user:${secret}`).toString("base64"),
-  [...secret].map((sign) => `%${sign.charCodeAt(0).toString(16)}`).join(""),
-];
+function writtenBySenders(secret: string): string[] {
+  return [
+    secret,
+    encodeURIComponent(secret),
+    Buffer.from(`user:${secret}`).toString("base64"),
+    [...secret].map((sign) => `%${sign.charCodeAt(0).toString(16)}`).join(""),
+  ];
+}
 
-const call = async (
-  url: string,
-  token: string,
-  body?: unknown,
-  headers: Record<string, string> = {},
-): Promise<string> => {
+async function call(url: string, token: string, body?: unknown, headers: Record<string, string> = {}): Promise<string> {
   const sent = {
     authorization: `Bearer ${token}`,
     ...(body === undefined ? {} : { "content-type": "application/json" }),
@@ -166,14 +163,14 @@ const call = async (
     body === undefined ? {} : { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body) };
   const answer = await fetch(url, { ...init, headers: sent });
   return `${[...answer.headers].join("\n")}\n${await answer.text()}`;
-};
-const rpcOf =
-  (url: string) =>
-  (method: string, params: object = {}) =>
+}
+function rpcOf(url: string) {
+  return (method: string, params: object = {}) =>
     call(`${url}/rpc`, TOKENS.RPC_TOKEN, { jsonrpc: "2.0", id: 1, method, params });
+}
 
 /** Follows the gateway and its deliveries over a WebSocket. */
-const follow = async (url: string, frames: string[]) => {
+async function follow(url: string, frames: string[]) {
   const socket = new WebSocket(`${url.replace("http", "ws")}/rpc/ws`, {
     headers: { authorization: `Bearer ${TOKENS.RPC_TOKEN}` },
   });
@@ -201,10 +198,10 @@ const follow = async (url: string, frames: string[]) => {
   );
   await once(socket, "message");
   return socket;
-};
+}
 
 /** Refused requests of strangers, and requests of senders, with a secret in each place that is recorded. */
-const repeat = async ({ url }: GatewayProcess, secret: string): Promise<string[]> => {
+async function repeat({ url }: GatewayProcess, secret: string): Promise<string[]> {
   const answers: Promise<string>[] = [];
   for (const written of writtenBySenders(secret)) {
     const ids = { "idempotency-key": written, "x-github-delivery": written, "webhook-id": written };
@@ -222,10 +219,10 @@ const repeat = async ({ url }: GatewayProcess, secret: string): Promise<string[]
     answers.push(...namedBy(url, written).map(({ answer }) => answer));
   }
   return await Promise.all(answers);
-};
+}
 
 /** Every name that a call can give to a session, its user, its channel or its model. */
-const namedBy = (url: string, name: string): { field: string; answer: Promise<string> }[] => {
+function namedBy(url: string, name: string): { field: string; answer: Promise<string> }[] {
   const rest = (path: string, body: object) => call(`${url}${path}`, TOKENS.REST_API_KEY, body);
   const send = (params: object) => rpcOf(url)("agent.sendMessage", { agentName: "echo", message: "Hi", ...params });
   const hook = (body: object) =>
@@ -242,7 +239,7 @@ const namedBy = (url: string, name: string): { field: string; answer: Promise<st
     { field: "user", answer: rest("/v1/chat/completions", { ...completion, user: name }) },
     { field: "model", answer: rest("/v1/chat/completions", { ...completion, model: `echo/${name}` }) },
   ];
-};
+}
 
 test("a name that holds the value of a variable is refused with a sentence and not stored; an event's text is", async () => {
   const values = { TEAM: "Team-secret/of+this=run", REGION_CODE: "Event-secret-of-this-run" };

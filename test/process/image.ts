@@ -7,7 +7,7 @@ import { root } from "#test/harness/process.ts";
 export const DOCKERFILE = "docs/deploy/Dockerfile";
 
 /** The last stage of the Dockerfile: what an engine would start, as whom, where, and with which variables. */
-export const readImage = () => {
+export function readImage() {
   const text = readFileSync(join(root, DOCKERFILE), "utf8");
   const stage = text.slice(text.lastIndexOf("\nFROM "));
   const one = (word: string): string => new RegExp(`^${word} (.+)$`, "m").exec(stage)?.[1] ?? "";
@@ -21,17 +21,18 @@ export const readImage = () => {
     start: [...list("ENTRYPOINT"), ...list("CMD")],
     health: list("HEALTHCHECK"),
   };
-};
+}
 
 /** True where this process may put a file system together and enter it. */
-export const canEnter = (): boolean =>
-  process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"], { stdio: "ignore" }).status === 0;
+export function canEnter(): boolean {
+  return process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"], { stdio: "ignore" }).status === 0;
+}
 
 /**
  * A folder laid out as the image is. `enter` is the command line that runs a command of the image in it, as its user, with the root
  * read-only and `data` in the place of the volume. The system's libraries are those of this machine.
  */
-export const layOutImage = (config: string) => {
+export function layOutImage(config: string) {
   const { env, user, folder, volume } = readImage();
   const place = mkdtempSync(join(tmpdir(), "image-"));
   const files = join(place, "files");
@@ -68,4 +69,4 @@ export const layOutImage = (config: string) => {
     enter: (command: readonly string[]) => ["unshare", "--mount", "sh", "-c", script, "sh", ...command],
     [Symbol.dispose]: () => rmSync(place, { recursive: true, force: true }),
   };
-};
+}

@@ -12,7 +12,7 @@ const RUNS_MS = 10_000;
 const headers = { authorization: `Bearer ${opsToken}`, "content-type": "application/json" };
 
 /** Sends messages, always some of them on their way, until so many were refused. Counts them by what became of them. */
-const fill = async (url: string): Promise<Record<string, number>> => {
+async function fill(url: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   let sent = 0;
   const send = async (): Promise<void> => {
@@ -27,7 +27,7 @@ const fill = async (url: string): Promise<Record<string, number>> => {
   };
   await Promise.all(Array.from({ length: AT_ONCE }, send));
   return counts;
-};
+}
 
 test("F24: near the end of its memory it refuses new turns, answers /healthz and reads, and lives", async () => {
   await using gateway = await startProcess({

@@ -27,16 +27,21 @@ beforeAll(() => {
 afterEach(() => rmSync(join(folder, "gateway.json5"), { force: true }));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const tarballPath = () => join(folder, `agent-gateway-${manifest.version}.tgz`);
-const npm = () => ["npm", "start", "--", "--port", "0"];
+function tarballPath() {
+  return join(folder, `agent-gateway-${manifest.version}.tgz`);
+}
+function npm() {
+  return ["npm", "start", "--", "--port", "0"];
+}
 /** `npm start -- --port 0 …`, with nothing but the production packages. */
-const npmStart = ({ args = [], ...options }: ProcessOptions = {}): Promise<GatewayProcess> =>
-  startProcess({
+function npmStart({ args = [], ...options }: ProcessOptions = {}): Promise<GatewayProcess> {
+  return startProcess({
     cwd: folder,
     env: { npm_config_update_notifier: "false", LOG_LEVEL: "debug" },
     command: () => [...npm(), ...args],
     ...options,
   });
+}
 
 test("the package holds what is built and written for its users, and nothing else, in 2 MB", () => {
   const written = ["CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md"];

@@ -7,14 +7,15 @@ import { root } from "#test/harness/process.ts";
 import manifest from "../../package.json" with { type: "json" };
 
 /** A clone after `npm ci --omit=dev`: no development package is there. */
-const clone = (): string => {
+function clone(): string {
   const folder = mkdtempSync(join(tmpdir(), "gateway-clone-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   cpSync(join(root, "scripts/prepare.mjs"), join(folder, "scripts/prepare.mjs"));
   return folder;
-};
-const prepare = (cwd: string, ...options: string[]) =>
-  spawnSync(process.execPath, [...options, "scripts/prepare.mjs"], { cwd, encoding: "utf8" });
+}
+function prepare(cwd: string, ...options: string[]) {
+  return spawnSync(process.execPath, [...options, "scripts/prepare.mjs"], { cwd, encoding: "utf8" });
+}
 
 test("prepare keeps what is built where nothing is there to build with", () => {
   const folder = clone();

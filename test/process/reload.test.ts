@@ -7,28 +7,30 @@ import { type GatewayProcess, startProcess } from "#test/harness/process.ts";
 import { createRest } from "#test/harness/rest.ts";
 import { agentWith, key } from "./configs.ts";
 
-const send = async ({ url }: GatewayProcess, body: object, withKey = key) => {
+async function send({ url }: GatewayProcess, body: object, withKey = key) {
   const { status, error } = await createRest(url, withKey).call("chat.send", { body: { message: "Hi", ...body } });
   return error ? `${status} ${error}` : status;
-};
+}
 
 const oneKey = agentWith({});
 const other = "another-key-for-rest-clients";
-const withKeys = (...keys: string[]): NonNullable<ConfigFile["gateway"]> => ({
-  ...oneKey.gateway,
-  rest: { auth: { keys: keys.map((value, n) => ({ name: `key-${n}`, key: value })) } },
-});
+function withKeys(...keys: string[]): NonNullable<ConfigFile["gateway"]> {
+  return {
+    ...oneKey.gateway,
+    rest: { auth: { keys: keys.map((value, n) => ({ name: `key-${n}`, key: value })) } },
+  };
+}
 /** The same with a second agent, and its keys changed. */
 const changed: ConfigFile = {
   gateway: { ...withKeys(other), defaultAgent: "main" },
   agents: { ...oneKey.agents, side: { backend: "echo" } },
 };
 
-const expectChanged = async (gateway: GatewayProcess) => {
+async function expectChanged(gateway: GatewayProcess) {
   expect(await send(gateway, { agent: "side" }, other)).toBe(200);
   expect(await send(gateway, { agent: "main" }, other)).toBe(200);
   expect(await send(gateway, {}, key)).toBe("401 unauthenticated");
-};
+}
 
 test("a changed file is taken over by itself: a new agent answers, and a removed key fails", async () => {
   await using gateway = await startProcess({ config: oneKey });

@@ -13,12 +13,16 @@ import { agentWith, opsToken } from "./configs.ts";
 // system.reload and agent.reload read the file that the process was started with.
 
 const base = agentWith({});
-const withMain = (main: object, more: object = {}): ConfigFile => ({
-  ...base,
-  agents: { main: { backend: "echo", ...main }, ...more },
-  gateway: { ...base.gateway, defaultAgent: "main" },
-});
-const rpcOf = ({ url }: GatewayProcess) => createRpc(url, opsToken);
+function withMain(main: object, more: object = {}): ConfigFile {
+  return {
+    ...base,
+    agents: { main: { backend: "echo", ...main }, ...more },
+    gateway: { ...base.gateway, defaultAgent: "main" },
+  };
+}
+function rpcOf({ url }: GatewayProcess) {
+  return createRpc(url, opsToken);
+}
 
 test("system.reload takes the file over, and says which keys are different and which need a restart", async () => {
   await using gateway = await startProcess({ config: withMain({}) });

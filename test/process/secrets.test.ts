@@ -18,33 +18,35 @@ const secrets = {
 };
 
 const VERIFY = { type: "github", secret: [secrets.verify, secrets.replaced] };
-const config = (keyed = secrets.key) => ({
-  gateway: {
-    rest: {
-      auth: {
-        keys: [
-          { name: "ci", key: keyed },
-          { name: "admin", key: secrets.admin, scopes: ["admin"] },
-        ],
+function config(keyed = secrets.key) {
+  return {
+    gateway: {
+      rest: {
+        auth: {
+          keys: [
+            { name: "ci", key: keyed },
+            { name: "admin", key: secrets.admin, scopes: ["admin"] },
+          ],
+        },
       },
+      rpc: { auth: { tokens: [{ name: "ops", token: secrets.rpc, permissions: "*" }] } },
+      console: { token: secrets.console },
+      announceTo: "ops",
     },
-    rpc: { auth: { tokens: [{ name: "ops", token: secrets.rpc, permissions: "*" }] } },
-    console: { token: secrets.console },
-    announceTo: "ops",
-  },
-  webhooks: {
-    token: [secrets.webhook, { value: secrets.older, since: "2026-03-01" }],
-    mappings: { push: { match: {}, message: "{body.x}", verify: VERIFY } },
-  },
-  channels: {
-    ops: { type: "webhook", url: "https://example.com", secret: secrets.channel },
-    team: { type: "slack", url: secrets.slack },
-  },
-  agents: { main: { backend: "echo" } },
-});
+    webhooks: {
+      token: [secrets.webhook, { value: secrets.older, since: "2026-03-01" }],
+      mappings: { push: { match: {}, message: "{body.x}", verify: VERIFY } },
+    },
+    channels: {
+      ops: { type: "webhook", url: "https://example.com", secret: secrets.channel },
+      team: { type: "slack", url: secrets.slack },
+    },
+    agents: { main: { backend: "echo" } },
+  };
+}
 
 /** Sends a secret in every place of a request where somebody could put it. */
-const spread = async ({ url }: GatewayProcess, secret: string): Promise<void> => {
+async function spread({ url }: GatewayProcess, secret: string): Promise<void> {
   const rest = createRest(url, secrets.key);
   const chat = { method: "POST", path: "/api/v1/chat/send" };
   const good = { authorization: `Bearer ${secrets.key}`, "content-type": "application/json" };
@@ -73,19 +75,19 @@ const spread = async ({ url }: GatewayProcess, secret: string): Promise<void> =>
     garbage(url, `${secret} / HTTP/1.1\r\nauthorization ${secret}\r\n\r\n`),
     garbage(url, `GET / HTTP/1.1\r\nhost: x\r\n${secret}\u0000: ${secret}\r\n\r\n`),
   ]);
-};
+}
 
 /** To a surface that this version may not serve, whatever it answers. */
-const post = async (url: string, headers: Record<string, string>, body: object): Promise<void> => {
+async function post(url: string, headers: Record<string, string>, body: object): Promise<void> {
   await (await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })).text();
-};
+}
 
 /** Bytes that are no request. */
-const garbage = async (url: string, bytes: string): Promise<void> => {
+async function garbage(url: string, bytes: string): Promise<void> {
   await using connection = await openConnection(url);
   connection.write(bytes);
   await connection.closed;
-};
+}
 
 test.each(["json", "pretty"])("no secret reaches the log, wherever it was sent or written (%s)", async (LOG_FORMAT) => {
   await using gateway = await startProcess({ config: config(), env: { LOG_LEVEL: "debug", LOG_FORMAT } });

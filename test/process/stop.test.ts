@@ -9,7 +9,7 @@ import { agentWith, key } from "./configs.ts";
 const env = { LOG_LEVEL: "debug" };
 
 /** A request of which all but the last byte is sent: its connection is busy, and the gateway does not know yet what it asks. */
-const beginRequest = async (url: string, ...[place, headers, body]: Parameters<typeof requestText>) => {
+async function beginRequest(url: string, ...[place, headers, body]: Parameters<typeof requestText>) {
   const bytes = requestText(place, headers, body);
   const connection = await openConnection(url);
   await connection.flush(bytes.subarray(0, -1));
@@ -20,16 +20,17 @@ const beginRequest = async (url: string, ...[place, headers, body]: Parameters<t
     },
     [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
   };
-};
+}
 
-const outcomeOfConnecting = (url: string): Promise<string | undefined> =>
-  new Promise((resolve) => {
+function outcomeOfConnecting(url: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
     const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1" });
     socket
       .once("connect", () => resolve("connected"))
       .once("error", ({ code }: NodeJS.ErrnoException) => resolve(code));
     socket.once("connect", () => socket.destroy());
   });
+}
 
 test.each(["SIGTERM", "SIGINT"] as const)("%s to an idle gateway ends it with 0", async (signal) => {
   await using gateway = await startProcess();

@@ -6,15 +6,17 @@ import { createRest } from "#test/harness/rest.ts";
 const hasScript = /util-linux/.test(spawnSync("script", ["--version"], { encoding: "utf8" }).stdout ?? "");
 
 /** The gateway in a terminal of its own. It takes the end of the terminal for a signal to reload, so it is told to end with `script`. */
-const inTerminal = (env: ProcessOptions["env"] = {}): Promise<GatewayProcess> =>
-  startProcess({
+function inTerminal(env: ProcessOptions["env"] = {}): Promise<GatewayProcess> {
+  return startProcess({
     env: { TZ: "Asia/Kolkata", TERM: "xterm", ...env },
     command: (usual) => ["script", "-qefc", `exec setpriv --pdeathsig KILL ${usual.join(" ")}`, "/dev/null"],
   });
+}
 
 const ESCAPE = "\u001b";
-const lineWith = (gateway: GatewayProcess, text: string) =>
-  gateway.until(() => gateway.out.find((line) => line.includes(text)));
+function lineWith(gateway: GatewayProcess, text: string) {
+  return gateway.until(() => gateway.out.find((line) => line.includes(text)));
+}
 
 test.skipIf(!hasScript)(
   "in a terminal the log is for people: local time with its zone, colour, turn ids, wrong paths",

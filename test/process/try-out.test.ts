@@ -6,7 +6,9 @@ import { startProcess } from "#test/harness/process.ts";
 
 const run = promisify(execFile);
 
-const paste = async (line: string): Promise<string> => (await run("bash", ["-c", line])).stdout;
+async function paste(line: string): Promise<string> {
+  return (await run("bash", ["-c", line])).stdout;
+}
 
 test("a start without a configuration shows addresses, secrets, and curl lines that work when pasted", async () => {
   await using gateway = await startProcess();

@@ -24,29 +24,33 @@ export async function answerServer(answers: Answer[]) {
   return { ...served, seen };
 }
 
-export const json =
-  (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
-  (res) =>
+export function json(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
+  return (res) =>
     res
       .writeHead(status, { "content-type": "application/json", "x-request-id": "req_9", ...headers })
       .end(JSON.stringify(body));
-export const problem = (name: string, status: number, more: object = {}): Answer =>
-  json(
+}
+export function problem(name: string, status: number, more: object = {}): Answer {
+  return json(
     status,
     { type: `/docs/errors.html#${name}`, title: "No", status, detail: "Because.", request_id: "req_1", ...more },
     { "content-type": "application/problem+json" },
   );
+}
 export const soon = { retry_after_ms: 1 };
 export const cut: Answer = (res) => res.destroy();
-export const event = (name: string, id: string, data: object = {}): string =>
-  `event: ${name}\nid: ${id}\ndata: ${JSON.stringify({ turn_id: turnId, ...data })}\n\n`;
-export const events =
-  (end: "end" | "cut" | "open", ...chunks: string[]): Answer =>
-  (res) => {
+export function event(name: string, id: string, data: object = {}): string {
+  return `event: ${name}\nid: ${id}\ndata: ${JSON.stringify({ turn_id: turnId, ...data })}\n\n`;
+}
+export function events(end: "end" | "cut" | "open", ...chunks: string[]): Answer {
+  return (res) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(chunks.join(""), () => {
       if (end === "end") res.end();
       if (end === "cut") setTimeout(() => res.destroy(), 20);
     });
   };
-export const keysOf = (seen: Seen[]) => seen.map(({ headers }) => headers["idempotency-key"]);
+}
+export function keysOf(seen: Seen[]) {
+  return seen.map(({ headers }) => headers["idempotency-key"]);
+}

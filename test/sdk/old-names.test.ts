@@ -10,12 +10,14 @@ import { runCli } from "#test/cli/cli.ts";
 import { answerServer, json } from "./answers.ts";
 import { pythons, runPython } from "./python.ts";
 
-const old = (url: string) => ({
-  AGENT_GATEWAY_URL: url,
-  AGENT_GATEWAY_KEY: "old-key",
-  AGENT_GATEWAY_RPC_TOKEN: "old-rpc",
-  AGENT_GATEWAY_WEBHOOK_TOKEN: "old-hook",
-});
+function old(url: string) {
+  return {
+    AGENT_GATEWAY_URL: url,
+    AGENT_GATEWAY_KEY: "old-key",
+    AGENT_GATEWAY_RPC_TOKEN: "old-rpc",
+    AGENT_GATEWAY_WEBHOOK_TOKEN: "old-hook",
+  };
+}
 const NEW_NAMES = {
   AGENT_GATEWAY_URL: "GATEWAY_URL",
   AGENT_GATEWAY_KEY: "REST_API_KEY",
@@ -26,8 +28,9 @@ const warnings = Object.entries(NEW_NAMES).map(
   ([before, now]) => `${before} is deprecated, and the next version will not read it. Set ${now} instead.`,
 );
 const answers = [json(200, {}), json(200, {}), json(200, {}), json(200, { jsonrpc: "2.0", id: null, result: {} })];
-const authorizationsOf = ({ seen }: Awaited<ReturnType<typeof answerServer>>) =>
-  seen.map(({ headers }) => headers.authorization);
+function authorizationsOf({ seen }: Awaited<ReturnType<typeof answerServer>>) {
+  return seen.map(({ headers }) => headers.authorization);
+}
 const OLD_TOKENS = ["Bearer old-key", "Bearer old-key", "Bearer old-hook", "Bearer old-rpc"];
 
 afterEach(() => vi.unstubAllEnvs());

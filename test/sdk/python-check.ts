@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { root } from "#test/harness/process.ts";
 
 /** The words of a type checker about the Python code in a folder, which has the checker's settings. */
-export const checkPython = (folder: string): string => {
+export function checkPython(folder: string): string {
   const pyright = join(root, "node_modules/pyright/index.js");
   return spawnSync(process.execPath, [pyright, "-p", folder], { encoding: "utf8" }).stdout;
-};
+}

@@ -5,14 +5,19 @@ import { event } from "./answers.ts";
 import { type Form, forms, runForm } from "./python.ts";
 import { forever, rawServer } from "./raw-server.ts";
 
-const head = (...lines: string[]): string => ["HTTP/1.1 200 OK", ...lines, "", ""].join("\r\n");
-const jsonHead = (...lines: string[]): string => head("Content-Type: application/json", ...lines);
-const run = (form: Form, python: string, url: string, code: string) =>
-  runForm(
+function head(...lines: string[]): string {
+  return ["HTTP/1.1 200 OK", ...lines, "", ""].join("\r\n");
+}
+function jsonHead(...lines: string[]): string {
+  return head("Content-Type: application/json", ...lines);
+}
+function run(form: Form, python: string, url: string, code: string) {
+  return runForm(
     form,
     python,
     `gateway = AsyncGateway(url="${url}", key="k", rpc_token="r", max_retries=0, timeout=20)\n${code}\nawait gateway.close()`,
   );
+}
 const READ = "show(await failing(lambda: gateway.skills.list()))";
 
 const ANSWERS: [string, (socket: Socket) => void, RegExp][] = [

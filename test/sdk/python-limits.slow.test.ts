@@ -7,20 +7,21 @@ import { type Form, forms, runForm } from "./python.ts";
 import { forever, rawServer } from "./raw-server.ts";
 import { serve } from "./serve.ts";
 
-const run = (form: Form, python: string, url: string, code: string, timeout = 0.5) =>
-  runForm(
+function run(form: Form, python: string, url: string, code: string, timeout = 0.5) {
+  return runForm(
     form,
     python,
     `gateway = AsyncGateway(url="${url}", key="k", rpc_token="r", max_retries=0, timeout=${timeout})\n${code}\nawait gateway.close()`,
   );
+}
 const READ = "show((await failing(lambda: gateway.skills.list()))['class'])";
 
 /** Writes a text one character at a time, as long as the other side takes it. */
-const drip = (socket: Socket, text: string): void => {
+function drip(socket: Socket, text: string): void {
   let next = 0;
   const timer = setInterval(() => socket.write(text[next++ % text.length] as string), 50);
   socket.on("close", () => clearInterval(timer));
-};
+}
 const chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 const ENDLESS: [string, (socket: Socket) => void][] = [

@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { type Answer, answerServer, event, events, json } from "./answers.ts";
 import { forms, runForm } from "./python.ts";
 
-const raw =
-  (status: number, body: string, headers: Record<string, string> = {}): Answer =>
-  (res) =>
-    void res.writeHead(status, { "content-type": "application/json", ...headers }).end(body);
-const problem = (fields: string, headers = {}) =>
-  raw(400, `{"type":"/x#invalid-request"${fields}}`, { "content-type": "application/problem+json", ...headers });
+function raw(status: number, body: string, headers: Record<string, string> = {}): Answer {
+  return (res) => void res.writeHead(status, { "content-type": "application/json", ...headers }).end(body);
+}
+function problem(fields: string, headers = {}) {
+  return raw(400, `{"type":"/x#invalid-request"${fields}}`, { "content-type": "application/problem+json", ...headers });
+}
 const digits = "9".repeat(400);
 
 describe.concurrent.each(forms)("%s for Python %s, when an answer has the wrong shape", (form, _, python) => {

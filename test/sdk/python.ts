@@ -84,22 +84,23 @@ async def failing(call):
 `;
 
 /** Runs a program that is written with async and await, in the form of a client. */
-export const runForm = (
+export function runForm(
   form: Form,
   python: string,
   code: string,
   env: Record<string, string> = {},
-): Promise<unknown[]> => {
+): Promise<unknown[]> {
   if (form === "Gateway") return runPython(python, syncOf(code), env);
   const body = code.replace(/^(?=.)/gm, "    ");
   return runProgram(python, `${PRELUDE}\nimport asyncio\nasync def main():\n${body}\nasyncio.run(main())`, env);
-};
+}
 
 /** Runs a Python program with the client, and gives what it showed, a value a line. */
-export const runPython = (python: string, code: string, env: Record<string, string> = {}): Promise<unknown[]> =>
-  runProgram(python, syncOf(PRELUDE) + code, env);
+export function runPython(python: string, code: string, env: Record<string, string> = {}): Promise<unknown[]> {
+  return runProgram(python, syncOf(PRELUDE) + code, env);
+}
 
-const runProgram = async (python: string, program: string, env: Record<string, string>): Promise<unknown[]> => {
+async function runProgram(python: string, program: string, env: Record<string, string>): Promise<unknown[]> {
   const { stdout } = await run(python, ["-X", "dev", "-W", "error", "-c", program], {
     env: { PATH: process.env.PATH ?? "", PYTHONPATH: pythonSources, PYTHONDONTWRITEBYTECODE: "1", ...env },
     timeout: 60_000,
@@ -108,4 +109,4 @@ const runProgram = async (python: string, program: string, env: Record<string, s
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line));
-};
+}

@@ -21,10 +21,10 @@ export async function rawServer(answer: (socket: Socket, request: string) => voi
 }
 
 /** Writes the same bytes as long as the other side takes them. */
-export const forever = (socket: Socket, bytes: Buffer): void => {
+export function forever(socket: Socket, bytes: Buffer): void {
   const write = (): void => {
     while (socket.writable && socket.write(bytes)) {}
   };
   socket.on("drain", write);
   write();
-};
+}

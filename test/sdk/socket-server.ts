@@ -42,5 +42,6 @@ export async function serveSocket(answer: (message: Message, socket: WebSocket) 
   };
 }
 
-const isError = (value: unknown): value is { error: object } =>
-  typeof value === "object" && value !== null && "error" in value;
+function isError(value: unknown): value is { error: object } {
+  return typeof value === "object" && value !== null && "error" in value;
+}

@@ -2,11 +2,15 @@ import { expect, test } from "vitest";
 import { GatewayError, TurnStream } from "#generated/clients/typescript/src/index.ts";
 
 type Event = { event: string; data: object };
-const started = (attempt: number): Event => ({ event: "turn.started", data: { turn_id: "turn_1", attempt } });
-const delta = (offset: number, text: string): Event => ({
-  event: "message.delta",
-  data: { turn_id: "turn_1", offset, text },
-});
+function started(attempt: number): Event {
+  return { event: "turn.started", data: { turn_id: "turn_1", attempt } };
+}
+function delta(offset: number, text: string): Event {
+  return {
+    event: "message.delta",
+    data: { turn_id: "turn_1", offset, text },
+  };
+}
 const completed: Event = { event: "turn.completed", data: { turn_id: "turn_1" } };
 const failed: Event = {
   event: "turn.failed",
@@ -14,7 +18,7 @@ const failed: Event = {
 };
 
 /** The pieces of a reply whose stream has these events, lost after each list of them. */
-const textOf = async (...streams: Event[][]): Promise<string[]> => {
+async function textOf(...streams: Event[][]): Promise<string[]> {
   let opened = 0;
   const open = async () => {
     const events = streams[opened++] ?? [];
@@ -28,7 +32,7 @@ const textOf = async (...streams: Event[][]): Promise<string[]> => {
   const pieces: string[] = [];
   for await (const piece of stream.text()) pieces.push(piece);
   return pieces;
-};
+}
 
 test("gives each piece once, where a stream that was lost begins with all so far", async () => {
   expect(

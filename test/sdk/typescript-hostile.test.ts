@@ -5,25 +5,24 @@ import { type Answer, answerServer, event, events, json, keysOf, problem, turnId
 import { collect } from "./serve.ts";
 
 /** A server that gives every request the same answer, and a client for it. */
-const answering = async (answer: Answer, options: GatewayOptions = {}) => {
+async function answering(answer: Answer, options: GatewayOptions = {}) {
   const server = await answerServer(Array.from({ length: 1_000 }, () => answer));
   const client = new Gateway({ url: server.url, key: "secret", rpcToken: "rpc", maxRetries: 0, ...options });
   return { ...server, client };
-};
+}
 
-const failureOf = async (call: PromiseLike<unknown>): Promise<GatewayError> => {
+async function failureOf(call: PromiseLike<unknown>): Promise<GatewayError> {
   const error = await Promise.resolve(call).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(GatewayError);
   return error as GatewayError;
-};
+}
 
 const send = { message: "Hello" };
 const mebibyte = Buffer.alloc(1024 * 1024, "x");
 
 /** Sends a text again and again, for as long as the other side reads. */
-const endless =
-  (status: number, type: string, text: Buffer): Answer =>
-  (res) => {
+function endless(status: number, type: string, text: Buffer): Answer {
+  return (res) => {
     res.writeHead(status, { "content-type": type });
     const more = (): void => {
       while (!res.destroyed && res.write(text));
@@ -31,6 +30,7 @@ const endless =
     };
     more();
   };
+}
 
 describe("an answer without an end is not read to its end", () => {
   const tooLarge = /The answer from 127\.0\.0\.1:\d+ is broken: the answer is larger than 64 MiB\.$/;

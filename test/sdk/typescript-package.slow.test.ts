@@ -29,22 +29,24 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const environment = () => ({
-  PATH: process.env.PATH ?? "",
-  GATEWAY_URL: gateway.url,
-  REST_API_KEY: gateway.secrets.CONSOLE_TOKEN,
-  RPC_TOKEN: gateway.secrets.RPC_TOKEN,
-  WEBHOOK_TOKEN: gateway.secrets.WEBHOOK_TOKEN,
-});
-const run = (file: string, code: string) => {
+function environment() {
+  return {
+    PATH: process.env.PATH ?? "",
+    GATEWAY_URL: gateway.url,
+    REST_API_KEY: gateway.secrets.CONSOLE_TOKEN,
+    RPC_TOKEN: gateway.secrets.RPC_TOKEN,
+    WEBHOOK_TOKEN: gateway.secrets.WEBHOOK_TOKEN,
+  };
+}
+function run(file: string, code: string) {
   writeFileSync(join(folder, file), code);
   return spawnSync(process.execPath, ["--import", join(root, "node_modules/tsx/dist/esm/index.mjs"), file], {
     cwd: folder,
     env: environment(),
     encoding: "utf8",
   });
-};
-const check = (file: string, code: string): string => {
+}
+function check(file: string, code: string): string {
   writeFileSync(join(folder, file), code);
   const options = [
     "--noEmit",
@@ -61,7 +63,7 @@ const check = (file: string, code: string): string => {
     encoding: "utf8",
   });
   return stdout;
-};
+}
 
 describe("the package @agent-gateway/client", () => {
   test("has no dependencies, and its clients are at most 12 kB", async () => {

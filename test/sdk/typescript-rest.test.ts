@@ -22,7 +22,9 @@ const FIELDS: Record<string, object> = {
   "message.completed": { text: "" },
   "turn.failed": { error: { name: "turn-failed", title: "Turn failed", detail: "It failed." } },
 };
-const event = (name: string, id: string, data: object = {}): string => eventOf(name, id, { ...FIELDS[name], ...data });
+function event(name: string, id: string, data: object = {}): string {
+  return eventOf(name, id, { ...FIELDS[name], ...data });
+}
 
 /** A server that answers one request after the other, each in its own way; and a client for it. */
 async function answering(answers: Answer[], options: GatewayOptions = {}) {
@@ -31,11 +33,11 @@ async function answering(answers: Answer[], options: GatewayOptions = {}) {
   return { ...server, client: new Gateway({ url, key: "secret", webhookToken: "hook", ...options }) };
 }
 
-const failureOf = async (call: PromiseLike<unknown>): Promise<GatewayError> => {
+async function failureOf(call: PromiseLike<unknown>): Promise<GatewayError> {
   const error = await Promise.resolve(call).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(GatewayError);
   return error as GatewayError;
-};
+}
 describe("a call", () => {
   test("puts each part where the contract has it, with the token of its door", async () => {
     await using server = await answering([

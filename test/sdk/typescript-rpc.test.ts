@@ -22,8 +22,12 @@ async function answering(answer: (body: unknown, nth: number) => unknown, option
   return { ...served, seen: seen as Asked[], rpc: new RpcClient({ url, rpcToken: "t", maxRetries: 0, ...options }) };
 }
 
-const respond = (id: unknown, result: unknown) => ({ jsonrpc: "2.0", id, result });
-const refuse = (id: unknown, error: unknown) => ({ jsonrpc: "2.0", id, error });
+function respond(id: unknown, result: unknown) {
+  return { jsonrpc: "2.0", id, result };
+}
+function refuse(id: unknown, error: unknown) {
+  return { jsonrpc: "2.0", id, error };
+}
 const busy = { name: "session-busy", detail: "100 turns wait", requestId: "req_1", retryAfterMs: 1 };
 
 describe("over HTTP", () => {

@@ -5,8 +5,8 @@ import { turnId } from "./answers.ts";
 import { serveSocket as serve } from "./socket-server.ts";
 
 const token = "a token with ümlaut/+?";
-const clientFor = (url: string, options: GatewayOptions = {}): RpcSocket =>
-  new RpcClient({
+function clientFor(url: string, options: GatewayOptions = {}): RpcSocket {
+  return new RpcClient({
     url,
     rpcToken: token,
     maxRetries: 0,
@@ -14,11 +14,12 @@ const clientFor = (url: string, options: GatewayOptions = {}): RpcSocket =>
     reconnect: { minMs: 5, maxMs: 20, attempts: 5 },
     ...options,
   }).connect();
+}
 const lost = { name: "connection-failed" };
-const next = async (pushes: AsyncIterator<Push>) => {
+async function next(pushes: AsyncIterator<Push>) {
   const { value } = await pushes.next();
   return (value as { params: { seq: number } }).params.seq;
-};
+}
 
 test("each pause before an attempt is told as it begins", async () => {
   await using server = await serve();

@@ -7,7 +7,9 @@ import { type Engine, openWorld, sweepOrder, type World } from "./world.ts";
 const memory: Engine = { name: "memory", open: async (clock: ManualClock) => createMemoryStore({ clock }) };
 const HOUR = 3_600_000;
 
-const bytesOf = ({ store }: World): number => store.stats().bytes;
+function bytesOf({ store }: World): number {
+  return store.stats().bytes;
+}
 
 it("gives the memory of what is erased back, however long a session goes on", async () => {
   await using world = await openWorld(memory);

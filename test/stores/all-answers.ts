@@ -1,7 +1,7 @@
 import type { Store, UsageCount } from "#store/store.ts";
 
 /** All that can be asked of a store, as JSON: it has the same answers when a newer version has opened its file. */
-export const allAnswers = async (store: Store): Promise<unknown> => {
+export async function allAnswers(store: Store): Promise<unknown> {
   const all = { from: 0, to: Number.MAX_SAFE_INTEGER };
   const page = { limit: 100 };
   const sessions = (await store.listSessions(page)).items;
@@ -32,7 +32,8 @@ export const allAnswers = async (store: Store): Promise<unknown> => {
     replay: (await store.findReplay({ key: "k1", hash: "hash" }, 1))?.turnId,
   };
   return JSON.parse(JSON.stringify(answers));
-};
+}
 
-const keyOf = ({ hour, agent, model, surface, caller }: UsageCount): string =>
-  JSON.stringify([hour, agent, model, surface, caller]);
+function keyOf({ hour, agent, model, surface, caller }: UsageCount): string {
+  return JSON.stringify([hour, agent, model, surface, caller]);
+}

@@ -7,26 +7,30 @@ export const STEPS: DeliveryStep[] = [
 ];
 
 /** A webhook's delivery with all that one can have. */
-export const hookOf = (deliveryId: string, wish: Partial<Delivery> = {}): Delivery => ({
-  ...deliveryOf(deliveryId),
-  at: 1_000,
-  surface: "hooks",
-  operation: "hooks.mappedByName",
-  path: "/hooks/github-push",
-  requestId: `req_of_${deliveryId}`,
-  caller: "shared",
-  headers: "content-type: application/json\nx-ü: 漢",
-  mapping: "github-push",
-  senderId: "72d3162e-cc78-11e3-81ab-4c9367dc0958",
-  replayOf: "dlv_before",
-  status: 200,
-  steps: STEPS,
-  ...wish,
-});
+export function hookOf(deliveryId: string, wish: Partial<Delivery> = {}): Delivery {
+  return {
+    ...deliveryOf(deliveryId),
+    at: 1_000,
+    surface: "hooks",
+    operation: "hooks.mappedByName",
+    path: "/hooks/github-push",
+    requestId: `req_of_${deliveryId}`,
+    caller: "shared",
+    headers: "content-type: application/json\nx-ü: 漢",
+    mapping: "github-push",
+    senderId: "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+    replayOf: "dlv_before",
+    status: 200,
+    steps: STEPS,
+    ...wish,
+  };
+}
 
-export const record = (world: World, delivery: Delivery, refused = 1_000, entries = 1_000) =>
-  world.store.recordDelivery(delivery, { ...RECORDER, entries, refused });
+export function record(world: World, delivery: Delivery, refused = 1_000, entries = 1_000) {
+  return world.store.recordDelivery(delivery, { ...RECORDER, entries, refused });
+}
 
 /** Ids of those that match, newest first. */
-export const list = async (world: World, query: Partial<DeliveryQuery> = {}): Promise<string[]> =>
-  (await world.store.listDeliveries({ limit: 100, ...query })).items.map(({ deliveryId }) => deliveryId);
+export async function list(world: World, query: Partial<DeliveryQuery> = {}): Promise<string[]> {
+  return (await world.store.listDeliveries({ limit: 100, ...query })).items.map(({ deliveryId }) => deliveryId);
+}

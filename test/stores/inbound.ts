@@ -9,34 +9,38 @@ type EventWish = Partial<
 >;
 
 /** An event's order that says of itself only what matters to a test. */
-export const queueOrder = (now: number, { key, hash = "hash", limits, ...rest }: EventWish = {}): EventOrder => ({
-  now,
-  eventId: newId("evt", now),
-  agent: "main",
-  text: "it happened",
-  metadata: undefined,
-  caller: "shared",
-  beatNow: false,
-  idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
-  delivery: undefined,
-  recorder: RECORDER,
-  streamKeep: STREAM_KEEP,
-  ...rest,
-  limits: { events: 1e6, storeBytes: 1e12, ...limits },
-});
+export function queueOrder(now: number, { key, hash = "hash", limits, ...rest }: EventWish = {}): EventOrder {
+  return {
+    now,
+    eventId: newId("evt", now),
+    agent: "main",
+    text: "it happened",
+    metadata: undefined,
+    caller: "shared",
+    beatNow: false,
+    idempotency: key === undefined ? undefined : { key, hash, expiresAt: now + DAY },
+    delivery: undefined,
+    recorder: RECORDER,
+    streamKeep: STREAM_KEEP,
+    ...rest,
+    limits: { events: 1e6, storeBytes: 1e12, ...limits },
+  };
+}
 
-export const eventOrder = (world: World, wish: EventWish = {}): EventOrder =>
-  queueOrder(wish.now ?? world.clock.now(), { eventId: world.newId("evt"), ...wish });
+export function eventOrder(world: World, wish: EventWish = {}): EventOrder {
+  return queueOrder(wish.now ?? world.clock.now(), { eventId: world.newId("evt"), ...wish });
+}
 
-export const queueEvent = async (world: World, wish: EventWish = {}): Promise<SystemEvent> =>
-  (await world.store.queueEvent(eventOrder(world, wish))).event;
+export async function queueEvent(world: World, wish: EventWish = {}): Promise<SystemEvent> {
+  return (await world.store.queueEvent(eventOrder(world, wish))).event;
+}
 
 /** Starts a turn that takes these events, in a session of its own, and claims it. */
-export const takeEvents = async (
+export async function takeEvents(
   world: World,
   ids: readonly string[],
   wish: { agent?: string; maxAttempts?: number; session?: string } = {},
-): Promise<ClaimedTurn> => {
+): Promise<ClaimedTurn> {
   const { agent = "main", maxAttempts = 3, session = world.newId("beat") } = wish;
   const now = world.clock.now();
   const { claimed } = await world.store.startTurn(
@@ -50,31 +54,27 @@ export const takeEvents = async (
   );
   if (!claimed) throw new Error("the turn was not claimed at once");
   return claimed;
-};
+}
 
 /** Has one turn after another take the event, until it has failed so often. */
-export const failEvent = async (
-  world: World,
-  eventId: string,
-  times = 1,
-  how: Partial<TurnEnd> = {},
-): Promise<void> => {
+export async function failEvent(world: World, eventId: string, times = 1, how: Partial<TurnEnd> = {}): Promise<void> {
   for (let n = 0; n < times; n++) await world.end(await takeEvents(world, [eventId]), { status: "failed", ...how });
-};
+}
 
 /** Ids of events that wait, as a beat would read them. */
-export const waiting = async (
+export async function waiting(
   world: World,
   query: { agent?: string; after?: number; through?: number; limit?: number; bytes?: number } = {},
-): Promise<string[]> => {
+): Promise<string[]> {
   const every = { agent: "main", after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1_000, bytes: 1e9 };
   return (await world.store.readQueuedEvents({ ...every, ...query })).map(({ eventId }) => eventId);
-};
+}
 
-export const news = async (world: World): Promise<GatewayNews[]> => {
+export async function news(world: World): Promise<GatewayNews[]> {
   const { entries } = await world.store.readGatewayEntries({ after: 0, limit: 10_000 });
   return entries.map(({ seq: _, at: __, ...rest }) => rest);
-};
+}
 
-export const toldNews = (world: World): GatewayEntry[] =>
-  world.told.flatMap((what) => (what.kind === "gateway" ? what.entries : []));
+export function toldNews(world: World): GatewayEntry[] {
+  return world.told.flatMap((what) => (what.kind === "gateway" ? what.entries : []));
+}

@@ -4,17 +4,17 @@ import { used, type Wish, type World } from "./world.ts";
 
 export const SESSION = "chat:a";
 
-export const talk = async (world: World, texts: readonly string[], wish: Wish = {}): Promise<string[]> => {
+export async function talk(world: World, texts: readonly string[], wish: Wish = {}): Promise<string[]> {
   const turnIds: string[] = [];
   for (const text of texts) {
     turnIds.push((await world.start({ text, ...wish })).turnId);
     await world.end(await world.claimNext(), { reply: `re ${text}`, usage: used(1, 2) });
   }
   return turnIds;
-};
+}
 
-export const queueCompaction = (world: World, sessionId = SESSION) =>
-  world.store.queueCompaction({
+export function queueCompaction(world: World, sessionId = SESSION) {
+  return world.store.queueCompaction({
     now: world.clock.now(),
     compactionId: world.newId("cmp"),
     sessionId,
@@ -22,16 +22,14 @@ export const queueCompaction = (world: World, sessionId = SESSION) =>
     leaseMs: 1e6,
     limits: world.order().limits,
   });
+}
 
 /** Has a summary stand for all messages but those with these texts. */
-export const compact = async (world: World, but: readonly string[] = [], session = SESSION): Promise<void> =>
+export async function compact(world: World, but: readonly string[] = [], session = SESSION): Promise<void> {
   endCompaction(world, await queueCompaction(world, session), but);
+}
 
-export const endCompaction = async (
-  world: World,
-  place: CompactionPlace,
-  but: readonly string[] = [],
-): Promise<void> => {
+export async function endCompaction(world: World, place: CompactionPlace, but: readonly string[] = []): Promise<void> {
   const { sessionId } = place.claim;
   const all = await world.store.readMessages(sessionId, { limit: 10_000 });
   const kept = all.filter(({ text }) => but.includes(text));
@@ -45,18 +43,22 @@ export const endCompaction = async (
     freedBytes: 0,
   };
   expect(await world.store.endCompaction(place.claim, { now: world.clock.now(), compacted })).toBe(true);
-};
+}
 
 /** Sweeps with all that was until now past its time. What is later keeps the session itself. */
-export const age = async (world: World, session = SESSION): Promise<void> => {
+export async function age(world: World, session = SESSION): Promise<void> {
   const sessionsBefore = world.clock.now();
   await world.clock.advance(1_000);
   await world.start({ session, text: "later" });
   await world.sweep({ sessionsBefore, webhookSessionsBefore: sessionsBefore });
-};
+}
 
-export const seqs = async (world: World, session?: string) => (await world.entries(session)).map(({ seq }) => seq);
-export const texts = async (world: World, includeCompacted: boolean) =>
-  (await world.store.readMessages(SESSION, { limit: 100, includeCompacted })).map(({ text }) => text);
-export const isKept = async (world: World, turnIds: readonly string[]) =>
-  (await Promise.all(turnIds.map((turnId) => world.store.getTurn(turnId)))).map((turn) => turn !== undefined);
+export async function seqs(world: World, session?: string) {
+  return (await world.entries(session)).map(({ seq }) => seq);
+}
+export async function texts(world: World, includeCompacted: boolean) {
+  return (await world.store.readMessages(SESSION, { limit: 100, includeCompacted })).map(({ text }) => text);
+}
+export async function isKept(world: World, turnIds: readonly string[]) {
+  return (await Promise.all(turnIds.map((turnId) => world.store.getTurn(turnId)))).map((turn) => turn !== undefined);
+}

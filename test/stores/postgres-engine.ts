@@ -17,7 +17,7 @@ const TABLES = `select quote_ident(tablename) as name from pg_tables
  * Answers the url of a schema of one's own, which holds nothing whenever it is asked for: made once, as that takes longest, and emptied by
  * a connection that is kept, as opening one comes next; the server's sessions that have led there go on, too. Until the tests are over.
  */
-export const emptySchema = (server: Pick<TestPostgres, "createSchema">): (() => Promise<string>) => {
+export function emptySchema(server: Pick<TestPostgres, "createSchema">): () => Promise<string> {
   let made: ReturnType<typeof make> | undefined;
   const make = async () => {
     const url = await server.createSchema();
@@ -45,10 +45,10 @@ export const emptySchema = (server: Pick<TestPostgres, "createSchema">): (() => 
     if (!isNew) await (kept ?? (await open(url))).query(text);
     return recycled;
   };
-};
+}
 
 /** The engine on a schema of its own, which is emptied for each world. */
-export const postgresEngine = (server: TestPostgres): Engine => {
+export function postgresEngine(server: TestPostgres): Engine {
   const empty = emptySchema(server);
   let url = "";
   const openAt = async (clock: ManualClock): Promise<Store> =>
@@ -64,4 +64,4 @@ export const postgresEngine = (server: TestPostgres): Engine => {
       return await openAt(clock);
     },
   };
-};
+}

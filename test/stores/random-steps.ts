@@ -29,7 +29,7 @@ const RECORDER = { entries: 20, refused: 5, bytes: 1e9 };
  * Does the same `steps` random things to a store and to one in memory: all engines have the same rules, so both must answer the same and
  * hold the same. The totals of a store must fit its records.
  */
-export const runRandomSteps = async (engine: Engine, seed: number, steps: number): Promise<void> => {
+export async function runRandomSteps(engine: Engine, seed: number, steps: number): Promise<void> {
   await using known = await openWorld({ name: "memory", open: async (clock) => createMemoryStore({ clock }) });
   await using world = await openWorld(engine);
   const random = createRandom(seed);
@@ -42,15 +42,16 @@ export const runRandomSteps = async (engine: Engine, seed: number, steps: number
     expect(comparable(await allAnswers(world.store)), when).toEqual(comparable(await allAnswers(known.store)));
     await expectWhole(world.store, when);
   }
-};
+}
 
 /** Numbers that only grow may grow otherwise in another engine, which may ask for more ids than it needs. */
-const comparable = (value: unknown): unknown =>
-  JSON.parse(JSON.stringify(value ?? null, (name, inner) => (OWN.has(name) ? undefined : inner)));
+function comparable(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value ?? null, (name, inner) => (OWN.has(name) ? undefined : inner)));
+}
 const OWN = new Set(["fence", "ordinal", "through", "messageId", "replyMessageId"]);
 
 /** The counts fit the records, journals have no gap, and a session runs one turn at a time. */
-const expectWhole = async (store: Store, when: string): Promise<void> => {
+async function expectWhole(store: Store, when: string): Promise<void> {
   const page = { limit: 1_000 };
   const { items: sessions } = await store.listSessions(page);
   const { items: turns } = await store.listTurns(page);
@@ -77,12 +78,12 @@ const expectWhole = async (store: Store, when: string): Promise<void> => {
       when,
     ).toBeLessThanOrEqual(1);
   }
-};
+}
 
 type Both<T> = [known: T, found: T];
 type Step = () => Promise<unknown>;
 
-const createSteps = (worlds: Both<World>, random: Random) => {
+function createSteps(worlds: Both<World>, random: Random) {
   const [{ clock, store }] = worlds;
   const now = () => clock.now();
   /** All claims that both stores handed out; most do not hold any more. */
@@ -308,13 +309,13 @@ const createSteps = (worlds: Both<World>, random: Random) => {
   };
   const steps = [...Object.entries(often), ...Object.entries(often), ...Object.entries(seldom)];
   return () => random.pick(steps);
-};
+}
 
-const outcomeOf = async <T>(call: Promise<T>): Promise<{ value: T } | { refused: string }> => {
+async function outcomeOf<T>(call: Promise<T>): Promise<{ value: T } | { refused: string }> {
   try {
     return { value: await call };
   } catch (error) {
     if (error instanceof GatewayError) return { refused: error.name };
     throw error;
   }
-};
+}

@@ -13,7 +13,7 @@ import { LEASE_MS, openWorld, used } from "./world.ts";
 const NUL = "a\0b";
 
 /** A file with a row in each table. */
-const filled = async (): Promise<{ path: string; turnId: string; eventId: string }> => {
+async function filled(): Promise<{ path: string; turnId: string; eventId: string }> {
   const path = newPath();
   await using world = await openWorld({ name: "sqlite", open: (clock) => openSqlite(clock, path, inThisThread) });
   const { store } = world;
@@ -35,18 +35,18 @@ const filled = async (): Promise<{ path: string; turnId: string; eventId: string
     `INSERT INTO summaries VALUES (1, '{"ordinal":1,"summary":{"text":"short","outside":false},"through":1,"except":[]}')`,
   );
   return { path, turnId, eventId };
-};
+}
 
 /** A change to the file that is none of the gateway's, and is in the file itself: without its log it is copied. */
-const change = (path: string, sql: string): void => {
+function change(path: string, sql: string): void {
   const driver = openDriver(path);
   driver.exec(sql);
   driver.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   driver.close();
-};
+}
 
 /** Every column that may hold text, and how many rows of it do. */
-const textColumns = (path: string): { table: string; column: string }[] => {
+function textColumns(path: string): { table: string; column: string }[] {
   const driver = openDriver(path);
   const sql = `SELECT t.name, c.name, c.type FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'`;
   const columns = driver.prepare(sql).raw().all([]) as [string, string, string][];
@@ -58,10 +58,10 @@ const textColumns = (path: string): { table: string; column: string }[] => {
   });
   driver.close();
   return found;
-};
+}
 
 /** All that can be asked of it. */
-const reads = (store: Store, { turnId, eventId }: { turnId: string; eventId: string }): (() => Promise<unknown>)[] => {
+function reads(store: Store, { turnId, eventId }: { turnId: string; eventId: string }): (() => Promise<unknown>)[] {
   const all = { from: 0, to: Number.MAX_SAFE_INTEGER };
   const more = { node: "node_b", leaseMs: LEASE_MS };
   return [
@@ -84,7 +84,7 @@ const reads = (store: Store, { turnId, eventId }: { turnId: string; eventId: str
     () => store.getDelivery("dlv_hook"),
     () => store.listDeliveries({ limit: 100 }),
   ];
-};
+}
 
 describe("a SQLite file of which a text is damaged", () => {
   // As CAST(… AS TEXT) takes them, bytes stay what they are.

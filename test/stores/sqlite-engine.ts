@@ -40,11 +40,11 @@ const temporary = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const paths = new WeakMap<Store, string>();
 
 /** A path for a store, in a folder of its own that goes with the test. */
-export const newPath = (): string => {
+export function newPath(): string {
   const folder = mkdtempSync(join(temporary, "gateway-sqlite-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return join(folder, "store.db");
-};
+}
 
 /** The store's thread, without a thread: to start one takes longer than most tests, and a process that its driver ends is this one. */
 export const inThisThread: StartThread = (order) => {
@@ -55,11 +55,11 @@ export const inThisThread: StartThread = (order) => {
 };
 
 /** Opens a store with the worker as its sources are now; in a thread of its own unless told. */
-export const openSqlite = async (clock: Clock, path: string, worker: URL | StartThread = workerUrl): Promise<Store> => {
+export async function openSqlite(clock: Clock, path: string, worker: URL | StartThread = workerUrl): Promise<Store> {
   const store = await createSqliteStore({ clock, path, worker });
   paths.set(store, path);
   return store;
-};
+}
 
 export const sqlite: Engine = {
   name: "sqlite",
@@ -72,14 +72,14 @@ export const sqlite: Engine = {
 };
 
 /** Where a store has its file. */
-export const pathOf = (store: Store): string => {
+export function pathOf(store: Store): string {
   const path = paths.get(store);
   if (path === undefined) throw new Error("no store of this engine");
   return path;
-};
+}
 
 /** The worker, but for that it ends with the first call after a file `<path>.end` is there. */
-export const mortalWorker = (): URL => {
+export function mortalWorker(): URL {
   const url = pathToFileURL(join(dirname(newPath()), "mortal.mjs"));
   writeFileSync(
     url,
@@ -95,4 +95,4 @@ import { existsSync, rmSync } from "node:fs";
     await import(${JSON.stringify(workerUrl.href)});`,
   );
   return url;
-};
+}

@@ -14,7 +14,7 @@ import { LOST, openWorld, sweepOrder, type World } from "./world.ts";
 const REFUSED_MS = 250;
 
 /** The worker's half in this thread, with its database at hand. */
-const openBatches = () => {
+function openBatches() {
   const path = newPath();
   const db = openDatabase(path);
   migrate(db, path, 1);
@@ -25,18 +25,27 @@ const openBatches = () => {
     post: (message) => posted.push(message),
   });
   return { db, batches, answers: () => posted.at(-1) as Answers, posted };
-};
+}
 
 let calls = 0;
-const call = (name: string, time: number, ...args: unknown[]): Call => ({ id: ++calls, name, now: time, time, args });
-const starting = (world: World, time: number, text = "hello"): Call => call("startTurn", time, world.order({ text }));
-const reading = (time: number): Call => call("getSession", time, "chat:a");
-const refusalsOf = ({ answers }: Answers) =>
-  answers.flatMap(({ refusal }, at) => (refusal ? [[at, refusal.name]] : []));
-const valuesOf = ({ answers }: Answers) => answers.map(({ value }) => value);
+function call(name: string, time: number, ...args: unknown[]): Call {
+  return { id: ++calls, name, now: time, time, args };
+}
+function starting(world: World, time: number, text = "hello"): Call {
+  return call("startTurn", time, world.order({ text }));
+}
+function reading(time: number): Call {
+  return call("getSession", time, "chat:a");
+}
+function refusalsOf({ answers }: Answers) {
+  return answers.flatMap(({ refusal }, at) => (refusal ? [[at, refusal.name]] : []));
+}
+function valuesOf({ answers }: Answers) {
+  return answers.map(({ value }) => value);
+}
 
 /** Makes the next commit fail, or the next checkpoint. */
-const failNext = (db: Database, method: "commit" | "checkpoint", code: string): void => {
+function failNext(db: Database, method: "commit" | "checkpoint", code: string): void {
   Object.defineProperty(db, method, {
     configurable: true,
     value: () => {
@@ -44,7 +53,7 @@ const failNext = (db: Database, method: "commit" | "checkpoint", code: string): 
       throw Object.assign(new Error("disk I/O error"), { code });
     },
   });
-};
+}
 
 describe("a SQLite store whose disk is full", () => {
   it("refuses what writes, answers what reads, and writes again when there is room", async () => {

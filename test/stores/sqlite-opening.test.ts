@@ -12,14 +12,16 @@ import { LEASE_MS, LOST, openWorld } from "./world.ts";
 
 const NEWEST = newestOf(migrations);
 
-const open = (path: string) => openSqlite(createManualClock(), path);
+function open(path: string) {
+  return openSqlite(createManualClock(), path);
+}
 
 /** Makes a file with statements of our own, as another program or version would. */
-const write = (path: string, ...statements: string[]): void => {
+function write(path: string, ...statements: string[]): void {
   const db = openDatabase(path);
   for (const statement of statements) db.exec(statement);
   db.close();
-};
+}
 
 describe("opening a SQLite store", () => {
   it("F25: refuses a file that a newer gateway wrote", async () => {
@@ -198,8 +200,8 @@ describe("F02: the log of a SQLite store that was not closed", () => {
   });
 });
 
-const flip = (log: Buffer, at: number): Buffer => {
+function flip(log: Buffer, at: number): Buffer {
   const changed = Buffer.from(log);
   changed.writeUInt8((changed.readUInt8(at) + 1) & 255, at);
   return changed;
-};
+}

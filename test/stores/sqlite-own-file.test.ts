@@ -8,16 +8,19 @@ import { createManualClock } from "#test/harness/clock.ts";
 import { newPath, workerUrl } from "./sqlite-engine.ts";
 import { openWorld } from "./world.ts";
 
-const open = async (path: string) => {
+async function open(path: string) {
   const notices: StoreNotice[] = [];
   const notice = (one: StoreNotice) => void notices.push(one);
   const store = await createSqliteStore({ clock: createManualClock(), path, worker: workerUrl, notice });
   return { store, notices };
-};
+}
 
-const modesIn = (folder: string): Record<string, string> =>
-  Object.fromEntries(readdirSync(folder).map((name) => [name, modeOf(join(folder, name))]));
-const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+function modesIn(folder: string): Record<string, string> {
+  return Object.fromEntries(readdirSync(folder).map((name) => [name, modeOf(join(folder, name))]));
+}
+function modeOf(path: string): string {
+  return (statSync(path).mode & 0o777).toString(8);
+}
 
 describe("the file of a SQLite store", () => {
   it("is for its owner alone, with all that lies beside it and its copies, whatever the umask", async () => {

@@ -7,7 +7,7 @@ import { mortalWorker, newPath, openSqlite } from "./sqlite-engine.ts";
 import { openWorld } from "./world.ts";
 
 /** A store whose thread has ended; `change` is made of its files before they are opened anew. */
-const openLost = async (change: (path: string) => void | Promise<void>) => {
+async function openLost(change: (path: string) => void | Promise<void>) {
   const clock = createManualClock();
   const path = newPath();
   const notices: string[] = [];
@@ -19,24 +19,26 @@ const openLost = async (change: (path: string) => void | Promise<void>) => {
   await expect(store.ping()).rejects.toMatchObject({ name: "store-unavailable" });
   await change(path);
   return { clock, path, notices, store, kept, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() };
-};
+}
 type Lost = Awaited<ReturnType<typeof openLost>>;
 
-const opensAgain = ({ clock, notices }: Lost) =>
-  expect
+function opensAgain({ clock, notices }: Lost) {
+  return expect
     .poll(async () => {
       await clock.advance(1_000);
       return notices;
     })
     .toContain("available");
+}
 
-const staysAway = ({ clock, store }: Lost, why: RegExp) =>
-  expect
+function staysAway({ clock, store }: Lost, why: RegExp) {
+  return expect
     .poll(async () => {
       await clock.advance(1_000);
       return await store.ping().catch(({ message }: Error) => message);
     })
     .toMatch(why);
+}
 
 describe("a SQLite store whose file is in another place when it is opened anew", () => {
   const away = (path: string) => {

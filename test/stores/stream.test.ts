@@ -2,8 +2,9 @@ import { expect, it, vi } from "vitest";
 import { ArrayStream } from "#store/memory/stream.ts";
 
 type Numbered = { seq: number };
-const numbered = (from: number, through: number): Numbered[] =>
-  Array.from({ length: Math.max(through - from + 1, 0) }, (_, n) => ({ seq: from + n }));
+function numbered(from: number, through: number): Numbered[] {
+  return Array.from({ length: Math.max(through - from + 1, 0) }, (_, n) => ({ seq: from + n }));
+}
 
 /** Entries are packed in a stream that has more than 500, so both a short one and a long one are walked through. */
 it.each(["weighed", "not weighed"])("a stream reads and erases as an array does, however long it is: %s", (how) => {

@@ -28,7 +28,7 @@ import type { Engine } from "./world.ts";
 const [SEEDS, STEPS] = process.env.RUN_LONG ? [20, 500] : [2, 200];
 
 /** Every guarantee of store.ts, as any engine must keep it. Nothing here looks inside one. */
-export const storeSuite = (engine: Engine): void => {
+export function storeSuite(engine: Engine): void {
   describe(`the ${engine.name} store`, () => {
     startingTests(engine);
     claimingTests(engine);
@@ -61,4 +61,4 @@ export const storeSuite = (engine: Engine): void => {
       });
     }
   });
-};
+}

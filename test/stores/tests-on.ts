@@ -2,10 +2,11 @@ import { test } from "vitest";
 import { type Engine, openWorld, type World } from "./world.ts";
 
 /** Declares tests that each have a store of their own, which holds nothing yet: `it("…", async ({ world }) => { … })`. */
-export const testsOn = (engine: Pick<Engine, "name" | "open">) =>
-  test.extend<{ world: World }>({
+export function testsOn(engine: Pick<Engine, "name" | "open">) {
+  return test.extend<{ world: World }>({
     world: async ({ task: _ }, use) => {
       await using world = await openWorld(engine);
       await use(world);
     },
   });
+}

@@ -11,7 +11,7 @@ import { type Engine, openWorld, type World } from "./world.ts";
 export type Two = { one: World; two: World; clock: ManualClock; url: string } & AsyncDisposable;
 
 /** Opens two stores on one database that holds nothing, each with its own watchers. Their ids do not collide. */
-export const twoStores = (server: Pick<TestPostgres, "createSchema">): (() => Promise<Two>) => {
+export function twoStores(server: Pick<TestPostgres, "createSchema">): () => Promise<Two> {
   const empty = emptySchema(server);
   return async () => {
     const url = await empty();
@@ -26,10 +26,10 @@ export const twoStores = (server: Pick<TestPostgres, "createSchema">): (() => Pr
     };
     return { one, two, clock, url, [Symbol.asyncDispose]: close };
   };
-};
+}
 
 /** Declares tests that each have two such stores: `it("…", async ({ on }) => { … })`. */
-export const testsOnTwo = (server: Pick<TestPostgres, "createSchema">) => {
+export function testsOnTwo(server: Pick<TestPostgres, "createSchema">) {
   const open = twoStores(server);
   return test.extend<{ on: Two }>({
     on: async ({ task: _ }, use) => {
@@ -37,10 +37,10 @@ export const testsOnTwo = (server: Pick<TestPostgres, "createSchema">) => {
       await use(on);
     },
   });
-};
+}
 
 /** The same as one store, for what the suite says of calls that overlap: each call goes to the other one. */
-export const alternating = (server: TestPostgres): Engine => {
+export function alternating(server: TestPostgres): Engine {
   const empty = emptySchema(server);
   return {
     name: "postgres, by two gateways in turn",
@@ -64,11 +64,11 @@ export const alternating = (server: TestPostgres): Engine => {
       return { ...stores[0], ...both, watch, stats, agentCounts, [Symbol.asyncDispose]: close };
     },
   };
-};
+}
 
 /** A connection beside the gateways'. */
-export const connect = async (connectionString: string) => {
+export async function connect(connectionString: string) {
   const client = new pg.Client({ connectionString });
   await client.connect();
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
-};
+}

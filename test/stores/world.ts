@@ -51,8 +51,9 @@ export type Wish = Partial<
 
 type SweepOrder = Parameters<Store["sweep"]>[0];
 
-export const times = <T>(count: number, make: (n: number) => T): T[] =>
-  Array.from({ length: count }, (_, n) => make(n));
+export function times<T>(count: number, make: (n: number) => T): T[] {
+  return Array.from({ length: count }, (_, n) => make(n));
+}
 
 export const LEASE_MS = 30_000;
 export const DAY = 86_400_000;
@@ -62,7 +63,7 @@ export const RECORDER: RecorderLimits = { entries: 1_000, bytes: 1e9, refused: 1
 const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 };
 
 /** A turn's order that says of itself only what matters to a test. */
-export const turnOrder = (now: number, wish: Wish = {}): TurnOrder => {
+export function turnOrder(now: number, wish: Wish = {}): TurnOrder {
   const { session = "chat:a", agent = "main", key, hash = "hash", limits, ...rest } = wish;
   return {
     now,
@@ -87,15 +88,10 @@ export const turnOrder = (now: number, wish: Wish = {}): TurnOrder => {
     ...rest,
     limits: { ...AMPLE, ...limits },
   };
-};
+}
 
 /** Runs a turn to its end, with what belongs to its order. */
-export const endTurn = async (
-  store: Store,
-  now: number,
-  wish: Wish = {},
-  how: Partial<TurnEnd> = {},
-): Promise<void> => {
+export async function endTurn(store: Store, now: number, wish: Wish = {}, how: Partial<TurnEnd> = {}): Promise<void> {
   const claim = { now, node: "node_a", leaseMs: DAY, replyMessageId: newId("msg", now) };
   const { claimed } = await store.startTurn(turnOrder(now, { claim, ...wish }));
   if (!claimed) throw new Error("the turn was not claimed at once");
@@ -107,24 +103,26 @@ export const endTurn = async (
     usage: undefined,
     ...how,
   });
-};
+}
 
 /** A sweep that lets nothing go but what it is told to. */
-export const sweepOrder = (now: number, past: Partial<SweepOrder> = {}): SweepOrder => ({
-  now,
-  maxAttempts: 3,
-  lost: LOST,
-  sessionsBefore: 0,
-  webhookSessionsBefore: 0,
-  usageBefore: 0,
-  gatewayBefore: 0,
-  eventsBefore: 0,
-  keysBefore: 0,
-  ...past,
-});
+export function sweepOrder(now: number, past: Partial<SweepOrder> = {}): SweepOrder {
+  return {
+    now,
+    maxAttempts: 3,
+    lost: LOST,
+    sessionsBefore: 0,
+    webhookSessionsBefore: 0,
+    usageBefore: 0,
+    gatewayBefore: 0,
+    eventsBefore: 0,
+    keysBefore: 0,
+    ...past,
+  };
+}
 
 /** A store with a clock that a test moves, everything that a watcher was told, and short ways to say what the suite says often. */
-export const openWorld = async (engine: Engine) => {
+export async function openWorld(engine: Engine) {
   const clock = createManualClock();
   const world = { clock, store: await engine.open(clock) };
   let made = 0;
@@ -232,45 +230,50 @@ export const openWorld = async (engine: Engine) => {
     },
     [Symbol.asyncDispose]: () => world.store[Symbol.asyncDispose](),
   });
-};
+}
 
 export type World = Awaited<ReturnType<typeof openWorld>>;
 
-export const deliveryOf = (deliveryId: string, body = "{}"): Delivery => ({
-  deliveryId,
-  at: 1,
-  surface: "rest",
-  operation: "chat.send",
-  method: "POST",
-  path: "/api/v1/chat/send",
-  address: "127.0.0.1",
-  requestId: "req_1",
-  caller: "ci",
-  headers: "content-type: application/json",
-  body: Buffer.from(body).toString("latin1"),
-  bytes: body.length,
-  answer: "accepted",
-  status: undefined,
-  mapping: undefined,
-  replayOf: undefined,
-  senderId: undefined,
-  steps: [],
-});
+export function deliveryOf(deliveryId: string, body = "{}"): Delivery {
+  return {
+    deliveryId,
+    at: 1,
+    surface: "rest",
+    operation: "chat.send",
+    method: "POST",
+    path: "/api/v1/chat/send",
+    address: "127.0.0.1",
+    requestId: "req_1",
+    caller: "ci",
+    headers: "content-type: application/json",
+    body: Buffer.from(body).toString("latin1"),
+    bytes: body.length,
+    answer: "accepted",
+    status: undefined,
+    mapping: undefined,
+    replayOf: undefined,
+    senderId: undefined,
+    steps: [],
+  };
+}
 
-export const used = (
+export function used(
   input: number,
   output: number,
   model = "echo",
   latencyMs = 10,
   more: MoreUsage | undefined = undefined,
-): UsageRow => ({ model, usage: more ? { input, output, more } : { input, output }, latencyMs });
+): UsageRow {
+  return { model, usage: more ? { input, output, more } : { input, output }, latencyMs };
+}
 
 /** The same with cached and reasoning tokens, and a cost. */
-export const usedMore = (cached: number, reasoning: number, cost: number, model = "echo"): UsageRow =>
-  used(cached + 1, reasoning + 1, model, 10, { cached, reasoning, cost });
+export function usedMore(cached: number, reasoning: number, cost: number, model = "echo"): UsageRow {
+  return used(cached + 1, reasoning + 1, model, 10, { cached, reasoning, cost });
+}
 
 /** The name of the GatewayError that `call` was refused with. */
-export const refusal = async (call: Promise<unknown>): Promise<string> => {
+export async function refusal(call: Promise<unknown>): Promise<string> {
   try {
     await call;
   } catch (error) {
@@ -279,7 +282,7 @@ export const refusal = async (call: Promise<unknown>): Promise<string> => {
     throw error;
   }
   return "not refused";
-};
+}
 
 /** A watcher that does nothing. */
 export const silent: StoreWatcher = {

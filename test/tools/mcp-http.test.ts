@@ -30,7 +30,7 @@ type Played = {
 };
 
 /** A server of tools that is reached by streamable HTTP. */
-const serve = async ({ how, count = 0 }: Played) => {
+async function serve({ how, count = 0 }: Played) {
   const seen: IncomingMessage["headers"][] = [];
   const left: string[] = [];
   /** The answers to its own requests. */
@@ -116,7 +116,7 @@ const serve = async ({ how, count = 0 }: Played) => {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-};
+}
 
 describe("a server of tools over HTTP", () => {
   it.each(["json", "stream"] as const)("is called, and answers as %s", async (how) => {

@@ -5,9 +5,9 @@ import type { ServerSettings } from "#tools/mcp/server.ts";
 import { open, signal } from "./open-tools.ts";
 
 const STAND_IN = resolve("test/tools/stand-in.mjs");
-const program = (how: string): ServerSettings["reach"] => {
+function program(how: string): ServerSettings["reach"] {
   return { type: "stdio", run: [process.execPath, STAND_IN, how], cwd: ".", env: { OWN: "1" } };
-};
+}
 
 const OTHER = /^files__a_name_of_another_world_[0-9a-f]{6}$/;
 

@@ -9,7 +9,7 @@ export const { signal } = new AbortController();
 type More = { wanted?: string[]; callMs?: number; output?: number; clock?: Clock };
 
 /** An agent's tools of one server. */
-export const open = (reach: ServerSettings["reach"], more: More = {}) => {
+export function open(reach: ServerSettings["reach"], more: More = {}) {
   const { wanted = ["files/*"], callMs = 5_000, output = 1_000, clock = systemClock } = more;
   const said: string[] = [];
   const failures: string[] = [];
@@ -31,4 +31,4 @@ export const open = (reach: ServerSettings["reach"], more: More = {}) => {
     },
     [Symbol.asyncDispose]: () => source[Symbol.asyncDispose](),
   };
-};
+}

@@ -1,10 +1,12 @@
 // What the tests' server of tools answers to a message of the Model Context Protocol, whichever way that came.
 
-const tool = (name, description = `Does ${name}.`) => ({
-  name,
-  description,
-  inputSchema: { type: "object", properties: { text: { type: "string" } } },
-});
+function tool(name, description = `Does ${name}.`) {
+  return {
+    name,
+    description,
+    inputSchema: { type: "object", properties: { text: { type: "string" } } },
+  };
+}
 
 const TOOLS = [
   "say",
@@ -49,18 +51,20 @@ const CALLS = {
 };
 
 /** A request of its own. @param {string} method @param {number} n */
-export const requestOf = (method, n) => JSON.stringify({ jsonrpc: "2.0", id: `own-${n}`, method });
+export function requestOf(method, n) {
+  return JSON.stringify({ jsonrpc: "2.0", id: `own-${n}`, method });
+}
 
 /** @param {{ id?: unknown, method: string, params?: any }} message @param {string} how @returns {object | undefined} */
-export const answerOf = ({ id, method, params }, how) => {
+export function answerOf({ id, method, params }, how) {
   if (id === undefined) return undefined;
   const result = resultOf(method, params, how);
   if (result === "nothing") return undefined;
   if (result === undefined) return { jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } };
   return { jsonrpc: "2.0", id, result };
-};
+}
 
-const resultOf = (method, params, how) => {
+function resultOf(method, params, how) {
   if (method === "initialize") {
     const { protocolVersion } = params;
     return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "stand-in", version: "1.0.0" } };
@@ -84,4 +88,4 @@ const resultOf = (method, params, how) => {
   }
   if (method !== "tools/call") return undefined;
   return params.name === "hang" ? "nothing" : CALLS[params.name]?.(params.arguments, params._meta);
-};
+}

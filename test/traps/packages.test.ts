@@ -5,7 +5,9 @@ import { describe, expect, test } from "vitest";
 // These tests catch a careless `npm update` or import.
 
 const root = join(import.meta.dirname, "../..");
-const read = (path: string) => readFileSync(join(root, path), "utf8");
+function read(path: string) {
+  return readFileSync(join(root, path), "utf8");
+}
 type Manifest = {
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;
@@ -19,21 +21,22 @@ const locked = (
   }
 ).packages;
 const direct = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies };
-const sources = (...folders: string[]) =>
-  folders.flatMap((folder) =>
+function sources(...folders: string[]) {
+  return folders.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
       .filter((path) => /\.(ts|js|mjs)$/.test(path))
       .map((path) => ({ path: `${folder}/${path}`, text: read(`${folder}/${path}`) })),
   );
-const importing = (name: string, ...folders: string[]) => {
+}
+function importing(name: string, ...folders: string[]) {
   const quoted = name.replaceAll(/[/.]/g, "\\$&");
   const imports = new RegExp(`(?:from|import|import\\(|require\\()\\s*["']${quoted}(?:/[^"']*)?["']`);
   return sources(...folders).flatMap(({ path, text }) => (imports.test(text) ? [path] : []));
-};
+}
 
 /** A small reading of semver, enough for the ranges that packages give for Node. */
-const takes = (range: string, [major, minor]: readonly [number, number]): boolean =>
-  range.split("||").some((alternative) =>
+function takes(range: string, [major, minor]: readonly [number, number]): boolean {
+  return range.split("||").some((alternative) =>
     [...alternative.matchAll(/(>=|<=|\^|~|>|<|=)?\s*v?(\d+|\*|x)(?:\.(\d+|x|\*))?(?:\.[\w*.-]+)?/g)].every(
       ([, sign = "", first = "", second]) => {
         const [wanted, from] = [Number(first), Number(second ?? 0) || 0];
@@ -46,6 +49,7 @@ const takes = (range: string, [major, minor]: readonly [number, number]): boolea
       },
     ),
   );
+}
 
 describe("versions", () => {
   test.each(Object.entries(direct))("%s is pinned exactly: %s", (name, version) => {

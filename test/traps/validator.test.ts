@@ -14,7 +14,9 @@ afterEach(() => {
 });
 
 /** Told of every schema that is compiled, each under a key of its own. */
-const spyOnSchemas = () => vi.spyOn(Ajv2020.prototype, "addSchema");
+function spyOnSchemas() {
+  return vi.spyOn(Ajv2020.prototype, "addSchema");
+}
 
 describe("an operation below path-level servers passes without validation and without authentication", () => {
   test("so the contract has one server, /, and full paths", () => {

@@ -59,21 +59,24 @@ const STOP = new Set([
 ]);
 
 /** A name such as chat.send or session-busy is indexed whole and by each of its words. */
-const wordsOf = (text: string): string[] =>
-  text.split(/[\s/,;:()"'`{}[\]]+/).flatMap((word) => [word, ...word.split(/[._-]/)]);
+function wordsOf(text: string): string[] {
+  return text.split(/[\s/,;:()"'`{}[\]]+/).flatMap((word) => [word, ...word.split(/[._-]/)]);
+}
 
 /** Reduces stream, streams, streamed and streaming to one form. Names with other characters stay unchanged. */
-const stemOf = (word: string): string => {
+function stemOf(word: string): string {
   const lower = word.toLowerCase().replace(/[.!?]+$/, "");
   if (!/^[a-z]{4,}$/.test(lower)) return lower;
   const singular = lower.replace(/(?<=[^aeious])ies$/, "y").replace(/(?<=[^su])s$/, "");
   return singular.replace(/(?<=[a-z]{3})(ing|ed|e)$/, "");
-};
+}
 
-const termOf = (word: string): string | null => (STOP.has(word.toLowerCase()) ? null : stemOf(word) || null);
+function termOf(word: string): string | null {
+  return STOP.has(word.toLowerCase()) ? null : stemOf(word) || null;
+}
 
 /** Searches the site: returns the sections that have every word of the query or, if there are none, those that have some of its words. */
-export const openSearch = (rows: readonly Row[]): ((query: string) => Hit[]) => {
+export function openSearch(rows: readonly Row[]): (query: string) => Hit[] {
   const index = new MiniSearch({
     fields: ["title", "page", "text"],
     storeFields: ["href", "title", "page", "weight"],
@@ -108,4 +111,4 @@ export const openSearch = (rows: readonly Row[]): ((query: string) => Hit[]) => 
     if (!/[._/-]/.test(whole)) return hits;
     return [...hits.filter(isNamed), ...hits.filter((hit) => !isNamed(hit))];
   };
-};
+}

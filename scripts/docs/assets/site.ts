@@ -6,23 +6,23 @@ declare global {
   var docsIndex: Row[] | undefined;
 }
 
-const remembered = (key: string): string | null => {
+function remembered(key: string): string | null {
   try {
     return localStorage.getItem(key);
   } catch {
     return null;
   }
-};
-const remember = (key: string, value: string): void => {
+}
+function remember(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
   } catch {
     // A browser may forbid storage; the choice then applies only to this page.
   }
-};
+}
 
 const THEMES = ["auto", "light", "dark"];
-const showTheme = (theme: string): void => {
+function showTheme(theme: string): void {
   document.documentElement.dataset.theme = theme;
   const button = document.querySelector<HTMLButtonElement>("button.theme");
   if (!button) return;
@@ -34,14 +34,14 @@ const showTheme = (theme: string): void => {
     remember("docs-theme", next);
     showTheme(next);
   };
-};
+}
 
-const chooseTab = (value: string): void => {
+function chooseTab(value: string): void {
   for (const input of document.querySelectorAll<HTMLInputElement>(`.tabs > input[value="${value}"]`))
     input.checked = true;
-};
+}
 
-const addCopyButtons = (): void => {
+function addCopyButtons(): void {
   for (const figure of document.querySelectorAll<HTMLElement>("figure.block")) {
     const button = document.createElement("button");
     button.type = "button";
@@ -60,11 +60,11 @@ const addCopyButtons = (): void => {
     });
     figure.append(button);
   }
-};
+}
 
 let search: Promise<(query: string) => Hit[]> | undefined;
 /** The index comes as a script, since a page that was opened from a file may fetch nothing. */
-const loadSearch = (): Promise<(query: string) => Hit[]> => {
+function loadSearch(): Promise<(query: string) => Hit[]> {
   search ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = "search-index.js";
@@ -73,10 +73,10 @@ const loadSearch = (): Promise<(query: string) => Hit[]> => {
     document.head.append(script);
   });
   return search;
-};
+}
 
 const SHOWN = 12;
-const startSearch = (): void => {
+function startSearch(): void {
   const box = document.querySelector<HTMLElement>("search");
   const input = box?.querySelector("input");
   const found = document.getElementById("found");
@@ -144,7 +144,7 @@ const startSearch = (): void => {
     event.preventDefault();
     input.focus();
   });
-};
+}
 
 showTheme(remembered("docs-theme") ?? "auto");
 const language = remembered("docs-language");

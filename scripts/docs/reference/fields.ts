@@ -4,22 +4,25 @@ import { code } from "./words.ts";
 /** The shapes of one document, and how its shapes are linked to. */
 export type Shapes = { prefix: string; shapes: JsonObject };
 
-const nameOf = (ref: Json | undefined): string => /^#\/components\/schemas\/(.+)$/.exec(text(ref))?.[1] ?? "";
+function nameOf(ref: Json | undefined): string {
+  return /^#\/components\/schemas\/(.+)$/.exec(text(ref))?.[1] ?? "";
+}
 
 /** A shape that has a place of its own on the page; the others are said in words where they are used. */
-const hasPlace = (shape: JsonObject): boolean =>
-  shape.properties !== undefined || list(shape.oneOf).filter((one) => object(one).$ref !== undefined).length > 1;
+function hasPlace(shape: JsonObject): boolean {
+  return shape.properties !== undefined || list(shape.oneOf).filter((one) => object(one).$ref !== undefined).length > 1;
+}
 
 /** The shape that a schema refers to, with what stands beside the reference. */
-export const resolve = (schema: JsonObject, { shapes }: Shapes): JsonObject => {
+export function resolve(schema: JsonObject, { shapes }: Shapes): JsonObject {
   const name = nameOf(schema.$ref);
   if (name === "") return schema;
   const { $ref, ...beside } = schema;
   return { ...resolve(object(shapes[name]), { prefix: "", shapes }), ...beside };
-};
+}
 
 /** The kind of a value, in a few words: `text`, `list of Skill`, `"completed" or "failed"`. */
-const typeOf = (value: Json | undefined, all: Shapes): string => {
+function typeOf(value: Json | undefined, all: Shapes): string {
   const schema = object(value);
   const name = nameOf(schema.$ref);
   if (name !== "") {
@@ -31,19 +34,21 @@ const typeOf = (value: Json | undefined, all: Shapes): string => {
   if (Array.isArray(schema.oneOf)) return joined(schema.oneOf.map((one) => typeOf(one, all)));
   const types = Array.isArray(schema.type) ? texts(schema.type) : [text(schema.type)];
   return joined(types.map((type) => nounOf(type, schema, all)));
-};
+}
 
-const joined = (types: readonly string[]): string => [...new Set(types)].join(" or ");
+function joined(types: readonly string[]): string {
+  return [...new Set(types)].join(" or ");
+}
 
-const nounOf = (type: string, schema: JsonObject, all: Shapes): string => {
+function nounOf(type: string, schema: JsonObject, all: Shapes): string {
   if (type === "array") return `list of ${typeOf(schema.items, all)}`;
   if (type === "object" && isObject(schema.additionalProperties))
     return `object of ${typeOf(schema.additionalProperties, all)}`;
   return type === "" ? "any value" : type;
-};
+}
 
 /** The rules for a value beside its type. */
-const limitsOf = (schema: JsonObject): string[] => {
+function limitsOf(schema: JsonObject): string[] {
   const range = (from: Json | undefined, to: Json | undefined, noun = ""): string[] => {
     const of = noun === "" ? "" : ` ${noun}${(to ?? from) === 1 ? "" : "s"}`;
     if (from === undefined && to === undefined) return [];
@@ -60,7 +65,7 @@ const limitsOf = (schema: JsonObject): string[] => {
       .slice(0, 1)
       .map((one) => `such as ${code(typeof one === "string" ? one : JSON.stringify(one))}`),
   ];
-};
+}
 
 export type Field = { name: string; required: boolean; schema: JsonObject; description?: string };
 
@@ -68,8 +73,8 @@ export type Field = { name: string; required: boolean; schema: JsonObject; descr
  * Fields with what they hold, one below the other: a table would not fit a telephone. Of what a caller sends, those are marked that must
  * be there; of what it gets, those that may be missing.
  */
-export const fieldList = (fields: readonly Field[], all: Shapes, isSent: boolean): string =>
-  fields
+export function fieldList(fields: readonly Field[], all: Shapes, isSent: boolean): string {
+  return fields
     .map(({ name, required, schema, description }) => {
       const whole = resolve(schema, all);
       const limits = hasPlace(whole) ? [] : limitsOf(whole);
@@ -79,14 +84,15 @@ export const fieldList = (fields: readonly Field[], all: Shapes, isSent: boolean
       return `- **\`${name}\`** (${typeOf(schema, all)}${mark})${about === "" ? "" : `: ${about}`}`;
     })
     .join("\n");
+}
 
-const sentence = (parts: readonly string[]): string => {
+function sentence(parts: readonly string[]): string {
   const words = parts.join(", ");
   return `${words[0]?.toUpperCase()}${words.slice(1)}.`;
-};
+}
 
 /** The content of a schema: its fields, or the shapes that it may be. */
-export const contentOf = (schema: JsonObject, all: Shapes, isSent = false): string => {
+export function contentOf(schema: JsonObject, all: Shapes, isSent = false): string {
   const shape = resolve(schema, all);
   if (shape.properties === undefined) return typeOf(schema, all);
   const required = texts(shape.required);
@@ -94,10 +100,10 @@ export const contentOf = (schema: JsonObject, all: Shapes, isSent = false): stri
     return { name, required: required.includes(name), schema: object(field) };
   });
   return fieldList(fields, all, isSent);
-};
+}
 
 /** The shapes that a text leads to, and those that they lead to. The others are told whole where they are used. */
-export const shapeSections = (all: Shapes, page: string): string[] => {
+export function shapeSections(all: Shapes, page: string): string[] {
   const left = new Set(Object.keys(all.shapes).filter((name) => hasPlace(object(all.shapes[name]))));
   const found: string[] = [];
   const add = (markdown: string): void => {
@@ -111,4 +117,4 @@ export const shapeSections = (all: Shapes, page: string): string[] => {
   };
   add(page);
   return found.sort();
-};
+}

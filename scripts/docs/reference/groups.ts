@@ -13,7 +13,7 @@ export type Entry = {
 export type Group = { name: string; title: string; intro: string; entries: readonly Entry[] };
 
 /** A group as a part of a page. Each entry is a section with an address of its own. */
-export const groupOf = ({ name, title, intro, entries }: Group): string => {
+export function groupOf({ name, title, intro, entries }: Group): string {
   const [first, ...others] = entries.map(({ errors }) => errors);
   const common =
     others.length === 0 ? [] : (first ?? []).filter((error) => others.every((errors) => errors.includes(error)));
@@ -23,9 +23,9 @@ export const groupOf = ({ name, title, intro, entries }: Group): string => {
     common.length === 0 ? "" : `Each of these can answer with ${linksOf(common)}.`,
     ...entries.map((entry) => entryOf(entry, common)),
   );
-};
+}
 
-const entryOf = ({ id, title, summary, content, samples, errors }: Entry, common: readonly string[]): string => {
+function entryOf({ id, title, summary, content, samples, errors }: Entry, common: readonly string[]): string {
   const own = errors.filter((name) => !common.includes(name));
   return paragraphs(
     `### ${title} {#${id}}`,
@@ -34,6 +34,8 @@ const entryOf = ({ id, title, summary, content, samples, errors }: Entry, common
     own.length === 0 ? "" : `#### Errors\n\n${linksOf(own)}`,
     ...(samples.length === 0 ? [] : ["#### Examples", ...samples]),
   );
-};
+}
 
-const linksOf = (names: readonly string[]): string => names.map((name) => `[${name}](errors.html#${name})`).join(", ");
+function linksOf(names: readonly string[]): string {
+  return names.map((name) => `[${name}](errors.html#${name})`).join(", ");
+}

@@ -12,7 +12,7 @@ const OPENAI_CLIENT =
   "In the code `client` is OpenAI's own client, with the base URL and the key of this gateway: see [Clients of OpenAI](openai.html).";
 
 /** The operations of openapi.yaml, a group for each of its tags. */
-export const httpGroups = ({ document, components }: Bundle, sdk: SdkDescription): Group[] => {
+export function httpGroups({ document, components }: Bundle, sdk: SdkDescription): Group[] {
   const all: Shapes = { prefix: "http", shapes: components.schemas ?? {} };
   const follow = (node: Json | undefined): JsonObject => {
     const [, home = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(text(object(node).$ref)) ?? [];
@@ -117,9 +117,9 @@ export const httpGroups = ({ document, components }: Bundle, sdk: SdkDescription
       };
     });
   }
-};
+}
 
-const whoMay = ({ security, ...node }: JsonObject): string => {
+function whoMay({ security, ...node }: JsonObject): string {
   const schemes = list(security).flatMap((one) => Object.keys(object(one)));
   const scope = text(node["x-scope"]);
   return [
@@ -129,14 +129,15 @@ const whoMay = ({ security, ...node }: JsonObject): string => {
     ...(scope === "" ? [] : [`scope ${code(scope)}`]),
     ...(node["x-idempotent"] === true ? ["`Idempotency-Key` is honoured"] : []),
   ].join(", ");
-};
+}
 
 /** How a caller shows who it is, on every surface that takes HTTP. */
-export const authenticationOf = ({ components }: Bundle): string =>
-  Object.entries(components.securitySchemes ?? {})
+export function authenticationOf({ components }: Bundle): string {
+  return Object.entries(components.securitySchemes ?? {})
     .map(([id, node]) => {
       const { type, name, description } = object(node);
       const header = type === "apiKey" ? `${text(name)}: …` : "Authorization: Bearer …";
       return paragraphs(`### ${id} {#${id}}`, code(header), text(description));
     })
     .join("\n\n");
+}

@@ -14,7 +14,7 @@ const python: Style = {
 };
 
 /** A value as a person would write it: on one line where it fits, else a line for each member. */
-const print = (value: Json, style: Style, indent: string, room: number): string => {
+function print(value: Json, style: Style, indent: string, room: number): string {
   if (value === null || typeof value === "boolean") return style.word(value);
   if (typeof value !== "object") return JSON.stringify(value);
   const isList = Array.isArray(value);
@@ -31,17 +31,22 @@ const print = (value: Json, style: Style, indent: string, room: number): string 
     return `${inner}${name}${print(one, style, inner, WIDTH - inner.length - name.length)},\n`;
   });
   return `${open}\n${lines.join("")}${indent}${close}`;
-};
+}
 
-export const typescriptLiteral = (value: Json, room = WIDTH): string => print(value, typescript, "", room);
-const pythonLiteral = (value: Json, indent = "", room = WIDTH): string => print(value, python, indent, room);
+export function typescriptLiteral(value: Json, room = WIDTH): string {
+  return print(value, typescript, "", room);
+}
+function pythonLiteral(value: Json, indent = "", room = WIDTH): string {
+  return print(value, python, indent, room);
+}
 
 /** A call in TypeScript. */
-export const typescriptCall = (name: string, args: readonly Json[]): string =>
-  `${name}(${args.map((arg) => typescriptLiteral(arg, isObject(arg) ? WIDTH - name.length : Infinity)).join(", ")})`;
+export function typescriptCall(name: string, args: readonly Json[]): string {
+  return `${name}(${args.map((arg) => typescriptLiteral(arg, isObject(arg) ? WIDTH - name.length : Infinity)).join(", ")})`;
+}
 
 /** A call in Python, its named arguments behind those without a name. */
-export const pythonCall = (name: string, places: readonly Json[], named: readonly [string, Json][]): string => {
+export function pythonCall(name: string, places: readonly Json[], named: readonly [string, Json][]): string {
   const printed = (indent: string, room: number): string[] => [
     ...places.map((value) => pythonLiteral(value, indent, room)),
     ...named.map(([key, value]) => `${key}=${pythonLiteral(value, indent, room - key.length)}`),
@@ -51,4 +56,4 @@ export const pythonCall = (name: string, places: readonly Json[], named: readonl
   return `${name}(\n${printed("    ", WIDTH - 6)
     .map((line) => `    ${line},\n`)
     .join("")})`;
-};
+}

@@ -11,7 +11,7 @@ import { block, code, paragraphs } from "./words.ts";
 const ABOUT_HOOKS = ["hooks", "announcements"];
 
 /** The pages that are written from the contract, as Markdown by their name. A heading may end in its own address: `{#chat.send}`. */
-export const referencePages = (contract: Contract): Record<string, string> => {
+export function referencePages(contract: Contract): Record<string, string> {
   const { openapi, openrpc, asyncapi, errors, pushes, socketCalls } = contract;
   const sdk = describeSdk(contract);
   const http = httpGroups(openapi, sdk);
@@ -69,19 +69,21 @@ export const referencePages = (contract: Contract): Record<string, string> => {
       }),
     ),
   };
-};
+}
 
 /** Errors of a call that names no method, or is not JSON. */
 const NO_METHOD = ["parse-error", "method-not-found"];
 /** Errors of methods that are answered before any call is read. */
 const BEFORE_CALLS = ["unauthenticated", "tls-required"];
-const errorsIn = ({ entries }: Group): string[] => entries.flatMap(({ errors }) => errors);
+function errorsIn({ entries }: Group): string[] {
+  return entries.flatMap(({ errors }) => errors);
+}
 
-const page = (intro: string, groups: Group[], { prefix, openapi }: { prefix: string; openapi: Bundle }): string => {
+function page(intro: string, groups: Group[], { prefix, openapi }: { prefix: string; openapi: Bundle }): string {
   const calls = groups.map(groupOf).join("\n\n");
   const shapes = shapeSections({ prefix, shapes: openapi.components.schemas ?? {} }, calls);
   return paragraphs(intro, calls, ...(shapes.length === 0 ? [] : ["## Shapes {#shapes}", ...shapes]));
-};
+}
 
 const CLIENTS = paragraphs(
   "The examples use the clients for [TypeScript](typescript.html) and [Python](python.html), which take the address and the tokens from the environment:",

@@ -8,7 +8,7 @@ import { rpcTabs } from "./samples.ts";
 import { block, code, paragraphs, pretty } from "./words.ts";
 
 /** The methods of openrpc.json, a group for each noun. */
-export const rpcGroups = ({ document, components }: Bundle, sdk: SdkDescription): Group[] => {
+export function rpcGroups({ document, components }: Bundle, sdk: SdkDescription): Group[] {
   const all: Shapes = { prefix: "rpc", shapes: components.schemas ?? {} };
   const groups = new Map<string, Entry[]>();
   for (const node of list(document.methods).map(object)) {
@@ -17,9 +17,9 @@ export const rpcGroups = ({ document, components }: Bundle, sdk: SdkDescription)
     groups.set(noun, [...(groups.get(noun) ?? []), methodOf(node, all, call, sdk)]);
   }
   return [...groups].map(([name, entries]) => ({ name, title: name, intro: "", entries }));
-};
+}
 
-const methodOf = (method: JsonObject, all: Shapes, call: Call, sdk: SdkDescription): Entry => {
+function methodOf(method: JsonObject, all: Shapes, call: Call, sdk: SdkDescription): Entry {
   const name = text(method.name);
   const { schema, description } = object(method.result);
   const fields = list(method.params).map((node): Field => {
@@ -40,20 +40,16 @@ const methodOf = (method: JsonObject, all: Shapes, call: Call, sdk: SdkDescripti
     samples: list(method.examples).map((node) => exampleOf(object(node), call, sdk)),
     errors: texts(method["x-errors"]),
   };
-};
+}
 
-const exampleOf = ({ description, params, result }: JsonObject, call: Call, sdk: SdkDescription): string => {
+function exampleOf({ description, params, result }: JsonObject, call: Call, sdk: SdkDescription): string {
   const given = Object.fromEntries(list(params).map((one) => [text(object(one).name), object(one).value as Json]));
   const answer = { jsonrpc: "2.0", result: object(result).value, id: "1" };
   return paragraphs(text(description), rpcTabs(call, given, sdk), "Answer", block("json", pretty(answer)));
-};
+}
 
 /** The pushes of the WebSocket, and the calls that it alone takes. */
-export const pushGroups = (
-  { document, components }: Bundle,
-  pushes: readonly Push[],
-  calls: readonly Push[],
-): Group[] => {
+export function pushGroups({ document, components }: Bundle, pushes: readonly Push[], calls: readonly Push[]): Group[] {
   const all: Shapes = { prefix: "push", shapes: components.schemas ?? {} };
   const messages = Object.values(object(document.channels)).map((channel) => object(object(channel).messages));
   const examplesOf = (name: string): Json[] =>
@@ -86,4 +82,4 @@ export const pushGroups = (
       entries: pushes.map((push) => entryOf(push, (params) => ({ jsonrpc: "2.0", method: push.name, params }))),
     },
   ];
-};
+}

@@ -25,7 +25,7 @@ const VARIABLES: Record<string, string> = {
 };
 
 /** A request with curl. `token` is the variable with the token; nothing where none is sent. */
-export const curl = ({ method, at, path, query, body, token, isStream }: Request): string => {
+export function curl({ method, at, path, query, body, token, isStream }: Request): string {
   const filled = at.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name] ?? name)));
   const asked = new URLSearchParams(
     Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
@@ -40,29 +40,33 @@ export const curl = ({ method, at, path, query, body, token, isStream }: Request
       : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`]),
   ];
   return parts.join(" \\\n  ");
-};
+}
 
-export const tokenOf = ({ token }: Pick<Call, "token">): string => VARIABLES[token] ?? "";
+export function tokenOf({ token }: Pick<Call, "token">): string {
+  return VARIABLES[token] ?? "";
+}
 
 /** The call of a client that sends a request: whole, begun, or as a stream. */
-const callFor = (calls: readonly Call[], body: Json | undefined): Call => {
+function callFor(calls: readonly Call[], body: Json | undefined): Call {
   const { stream, wait } = (body ?? {}) as JsonObject;
   const kind = stream === true ? "stream" : wait === false ? "start" : "send";
   return (calls.find((call) => call.kind === kind) ?? calls[0]) as Call;
-};
+}
 
 /** The fields that a call of its kind sets by itself. */
 const SET_BY_CALL = ["stream", "wait"];
 
-const givenIn = ({ kind, body: shape }: Call, { body, query }: Sent): Record<string, Json> => {
+function givenIn({ kind, body: shape }: Call, { body, query }: Sent): Record<string, Json> {
   const given = shape === null ? query : ((body ?? {}) as JsonObject);
   const isSet = shape !== null && kind !== "plain";
   return Object.fromEntries(Object.entries(given).filter(([name]) => !isSet || !SET_BY_CALL.includes(name)));
-};
+}
 
-const isThere = (given: object): boolean => Object.keys(given).length > 0;
+function isThere(given: object): boolean {
+  return Object.keys(given).length > 0;
+}
 
-const typescript = (call: Call, sent: Sent): string => {
+function typescript(call: Call, sent: Sent): string {
   const given = call.token === "rpc" && call.http.path === "/rpc" ? (sent.body as JsonObject) : givenIn(call, sent);
   const args: Json[] = call.path.map(({ name }) => sent.path[name] ?? name);
   if (isThere(given) || call.body?.required === true) args.push(given);
@@ -72,9 +76,9 @@ const typescript = (call: Call, sent: Sent): string => {
   const name = call.page?.items ?? "reply";
   if (call.page) return `const { ${name} } = await ${line};`;
   return call.kind === "send" ? `const { reply } = await ${line};` : `const answer = await ${line};`;
-};
+}
 
-const python = (call: Call, sent: Sent, sdk: SdkDescription): string => {
+function python(call: Call, sent: Sent, sdk: SdkDescription): string {
   const isRpc = call.token === "rpc" && call.http.path === "/rpc";
   const given = isRpc ? (sent.body as JsonObject) : givenIn(call, sent);
   const places: Json[] = call.path.map(({ name }) => sent.path[name] ?? name);
@@ -88,10 +92,10 @@ const python = (call: Call, sent: Sent, sdk: SdkDescription): string => {
   if (call.reply === null) return line;
   if (call.page) return `${snake(call.page.items)} = ${line}.items`;
   return call.kind === "send" ? `reply = ${line}["reply"]` : `answer = ${line}`;
-};
+}
 
 /** The same request in each language. A call that no client of ours has is shown with curl alone. */
-export const tabs = (calls: readonly Call[], request: Request, sdk: SdkDescription): string => {
+export function tabs(calls: readonly Call[], request: Request, sdk: SdkDescription): string {
   const shell = block("sh", curl(request), "curl");
   if (calls.length === 0) return shell;
   const call = callFor(calls, request.body);
@@ -100,7 +104,7 @@ export const tabs = (calls: readonly Call[], request: Request, sdk: SdkDescripti
     block("ts", typescript(call, request), "TypeScript"),
     block("python", python(call, request, sdk), "Python"),
   );
-};
+}
 
 /** How OpenAI's clients name the operations that are there for them. */
 const OF_OPENAI: Record<string, string> = {
@@ -110,7 +114,7 @@ const OF_OPENAI: Record<string, string> = {
 };
 
 /** The same request with the clients of OpenAI, in each language. */
-export const openAiTabs = (operation: string, request: Request): string => {
+export function openAiTabs(operation: string, request: Request): string {
   const name = `client.${OF_OPENAI[operation]}`;
   const body = isThere((request.body ?? {}) as JsonObject) ? (request.body as JsonObject) : undefined;
   const places: Json[] = [...Object.values(request.path), ...(body ? [body] : [])];
@@ -123,10 +127,10 @@ export const openAiTabs = (operation: string, request: Request): string => {
       ]
     : [`const answer = await ${call};`, `answer = ${called}`];
   return paragraphs(block("sh", curl(request), "curl"), block("ts", ts, "TypeScript"), block("python", py, "Python"));
-};
+}
 
 /** The same RPC request in each language. */
-export const rpcTabs = (call: Call, params: JsonObject, sdk: SdkDescription): string => {
+export function rpcTabs(call: Call, params: JsonObject, sdk: SdkDescription): string {
   const body = {
     ...{ jsonrpc: "2.0", id: "1", method: call.contract },
     ...(isThere(params) && { params }),
@@ -138,4 +142,4 @@ export const rpcTabs = (call: Call, params: JsonObject, sdk: SdkDescription): st
     block("ts", typescript(call, sent), "TypeScript"),
     block("python", python(call, sent, sdk), "Python"),
   );
-};
+}

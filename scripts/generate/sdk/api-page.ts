@@ -61,8 +61,12 @@ ${errors.map(({ name, status, meaning }) => `| \`${name}\` | ${status} | ${cell(
 
 type Page = { shapes: Shape[]; everywhere: Record<Token, string[]>; words: PageWords };
 
-const code = (text: string): string => `\`${text}\``;
-const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+function code(text: string): string {
+  return `\`${text}\``;
+}
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|").replaceAll("\n", " ");
+}
 
 function sections(calls: Call[], object: string, page: Page): string {
   const nouns = new Map<string, Call[]>();

@@ -111,15 +111,17 @@ export function describeSdk({
 const SOCKET_SHAPES = ["Subscribe", "Subscribed", "Unsubscribe"];
 
 /** A contract need not have webhooks or a WebSocket. */
-const thereIn = ({ components }: Bundle, names: string[]): string[] =>
-  names.filter((name) => components.schemas?.[name] !== undefined);
+function thereIn({ components }: Bundle, names: string[]): string[] {
+  return names.filter((name) => components.schemas?.[name] !== undefined);
+}
 
-const namesOf = (calls: Call[]): string[] =>
-  calls.flatMap(({ path, params, body, reply }) => [
+function namesOf(calls: Call[]): string[] {
+  return calls.flatMap(({ path, params, body, reply }) => [
     ...[...path, ...params].flatMap((field) => namesIn(field.type)),
     ...(body ? [body.shape] : []),
     ...(reply ? namesIn(reply) : []),
   ]);
+}
 
 /** POSTs that change nothing, or change the same thing to the same value. */
 const REPEATABLE = ["turns.cancel", "agents.pause", "agents.resume", "mappings.dryRun"];
@@ -208,13 +210,17 @@ function nameOfStarted(answers: Type[], { components }: Bundle): string {
 }
 
 const EVENTS = "text/event-stream";
-const eventOf = ({ stream }: Operation): Type => ({ kind: "named", name: stream as string });
+function eventOf({ stream }: Operation): Type {
+  return { kind: "named", name: stream as string };
+}
 
-const tokenOf = ({ surface, id }: Operation): Token =>
-  surface === "hooks" ? "webhook" : surface === "rest" ? "rest" : id === "ops.metrics" ? "rpc" : "none";
+function tokenOf({ surface, id }: Operation): Token {
+  return surface === "hooks" ? "webhook" : surface === "rest" ? "rest" : id === "ops.metrics" ? "rpc" : "none";
+}
 
-const docOf = (schema: JsonObject, { components }: Bundle): string =>
-  text(schema.description) || text(object(components.schemas?.[shapeOf(schema) ?? ""]).description);
+function docOf(schema: JsonObject, { components }: Bundle): string {
+  return text(schema.description) || text(object(components.schemas?.[shapeOf(schema) ?? ""]).description);
+}
 
 function rpcCall({ name, params, result }: Method, openrpc: Bundle): Call {
   const described = object(list(openrpc.document.methods).find((method) => object(method).name === name));

@@ -39,28 +39,35 @@ export function argumentsOf(call: Call, shapes: Shape[]): Argument[] {
   return found;
 }
 
-const named = (name: string): Type => ({ kind: "named", name });
+function named(name: string): Type {
+  return { kind: "named", name };
+}
 const OPTIONAL_TEXT = { type: "str", isRequired: false, isNullable: false };
 
-const argumentOf = ({ name, required, type }: Field, shapes: Shape[]): Argument => ({
-  name: snake(name),
-  contract: name,
-  type: type.kind === "map" ? `Mapping[str, ${printType(type.of)}]` : printType(type),
-  isRequired: required,
-  isNullable: isNullable(type, shapes),
-  place: "field",
-});
+function argumentOf({ name, required, type }: Field, shapes: Shape[]): Argument {
+  return {
+    name: snake(name),
+    contract: name,
+    type: type.kind === "map" ? `Mapping[str, ${printType(type.of)}]` : printType(type),
+    isRequired: required,
+    isNullable: isNullable(type, shapes),
+    place: "field",
+  };
+}
 
-const isNullable = (type: Type, shapes: Shape[]): boolean =>
-  type.kind === "null" ||
-  (type.kind === "union" && type.of.some((member) => isNullable(member, shapes))) ||
-  (type.kind === "named" && shapes.some(({ name, type: of }) => name === type.name && isNullable(of, shapes)));
+function isNullable(type: Type, shapes: Shape[]): boolean {
+  return (
+    type.kind === "null" ||
+    (type.kind === "union" && type.of.some((member) => isNullable(member, shapes))) ||
+    (type.kind === "named" && shapes.some(({ name, type: of }) => name === type.name && isNullable(of, shapes)))
+  );
+}
 
 /** The fields of a shape that is a record. */
-export const fieldsOf = (shape: string, shapes: Shape[]): Field[] | undefined => {
+export function fieldsOf(shape: string, shapes: Shape[]): Field[] | undefined {
   const type = shapes.find(({ name }) => name === shape)?.type;
   return type?.kind === "record" ? type.fields : undefined;
-};
+}
 
 export function printArgument({ name, type, isRequired, isNullable }: Argument): string {
   if (isRequired) return `${name}: ${type}`;

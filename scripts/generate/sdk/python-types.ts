@@ -8,11 +8,13 @@ nonlocal not or pass raise return try while with yield`.split(/\s/),
 const LINE = 120;
 
 /** A name of the contract as Python writes it. */
-export const snake = (name: string): string => {
+export function snake(name: string): string {
   const lower = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
   return KEYWORDS.has(lower) ? `${lower}_` : lower;
-};
-const isName = (name: string): boolean => /^[A-Za-z_]\w*$/.test(name) && !KEYWORDS.has(name);
+}
+function isName(name: string): boolean {
+  return /^[A-Za-z_]\w*$/.test(name) && !KEYWORDS.has(name);
+}
 
 /** A type as an annotation writes it: a record without a name has no class. `named` writes the name of a shape. */
 export function printType(type: Type, named: (name: string) => string = (name) => name): string {
@@ -53,8 +55,9 @@ function printUnion(members: Type[], print: (type: Type) => string): string {
   return members.some(({ kind }) => kind === "null") ? `Optional[${type}]` : type;
 }
 
-const pythonLiteral = (value: string | number | boolean): string =>
-  typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value);
+function pythonLiteral(value: string | number | boolean): string {
+  return typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value);
+}
 
 /** The shapes, each record of them with a name of its own: a record inside of another is called by both. */
 export function namedShapes(shapes: Shape[]): Shape[] {
@@ -79,8 +82,9 @@ export function namedShapes(shapes: Shape[]): Shape[] {
   return found;
 }
 
-export const capital = (text: string): string =>
-  text.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+export function capital(text: string): string {
+  return text.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
 
 /** A class or an alias under its name. */
 export function printShape({ name, doc, type }: Shape): string {
@@ -96,11 +100,11 @@ export function printShape({ name, doc, type }: Shape): string {
   return `${printClass(`_${name}Required`, "TypedDict", "", required)}\n\n${printClass(name, `_${name}Required, total=False`, doc, optional)}`;
 }
 
-const printClass = (name: string, base: string, doc: string, fields: Field[]): string => {
+function printClass(name: string, base: string, doc: string, fields: Field[]): string {
   const body = fields.map((field) => `    ${field.name}: ${printType(field.type)}\n${docstring(field.doc, "    ")}`);
   const words = docstring(doc, "    ");
   return `class ${name}(${base}):\n${words}${words && body.length > 0 ? "\n" : ""}${body.join("") || (words ? "" : "    pass\n")}`;
-};
+}
 
 /** The methods of a dict, which hide a field of the same name. */
 const METHODS = new Set("clear copy fromkeys get items keys pop popitem setdefault update values".split(" "));

@@ -54,8 +54,9 @@ export function typeOfSchema(schema: Json | undefined): Type {
   return plainType(text(schema.type), schema);
 }
 
-const literalType = (value: Json): Type =>
-  value === null ? { kind: "null" } : { kind: "literal", value: value as string | number | boolean };
+function literalType(value: Json): Type {
+  return value === null ? { kind: "null" } : { kind: "literal", value: value as string | number | boolean };
+}
 
 function plainType(type: string, schema: JsonObject): Type {
   switch (type) {
@@ -87,10 +88,12 @@ function objectType(schema: JsonObject): Type {
 }
 
 /** One type of several; the same one twice is once. */
-const unionOf = (types: Type[]): Type => {
+function unionOf(types: Type[]): Type {
   const flat = types.flatMap((type) => (type.kind === "union" ? type.of : [type]));
   const different = flat.filter((type, index) => flat.findIndex((other) => isSame(other, type)) === index);
   return different.length === 1 && different[0] ? different[0] : { kind: "union", of: different };
-};
+}
 
-const isSame = (a: Type, b: Type): boolean => JSON.stringify(a) === JSON.stringify(b);
+function isSame(a: Type, b: Type): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

@@ -24,16 +24,18 @@ export function printType(type: Type, indent = ""): string {
   }
 }
 
-export const printFields = (fields: Field[], indent: string): string =>
-  fields
+export function printFields(fields: Field[], indent: string): string {
+  return fields
     .map(
       ({ name, doc, required, type }) =>
         `${comment(doc, indent)}${indent}${key(name)}${required ? "" : "?"}: ${printType(type, indent)};\n`,
     )
     .join("");
+}
 
 /** An interface or a type under its name. */
-export const printShape = ({ name, doc, type }: Shape): string =>
-  type.kind === "record"
+export function printShape({ name, doc, type }: Shape): string {
+  return type.kind === "record"
     ? `${comment(doc)}export interface ${name} ${printType(type)}\n`
     : `${comment(doc)}export type ${name} = ${printType(type)};\n`;
+}

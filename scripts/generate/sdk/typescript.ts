@@ -52,20 +52,26 @@ function copiedRuntime(): Output {
   return output;
 }
 
-const printErrorNames = ({ errors }: SdkDescription): string => `${header("errors.yaml")}
+function printErrorNames({ errors }: SdkDescription): string {
+  return `${header("errors.yaml")}
 /** The names of the gateway's errors. */
 export type ErrorName =
 ${errors.map(({ name, meaning }) => `${comment(meaning, "  ")}  | ${literal(name)}`).join("\n")};
 
 /** The errors after which the same call may succeed. */
 export const retriedNames = [${errors
-  .filter(({ retry }) => retry)
-  .map(({ name }) => literal(name))
-  .join(", ")}] as const;
+    .filter(({ retry }) => retry)
+    .map(({ name }) => literal(name))
+    .join(", ")}] as const;
 `;
+}
 
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
-const paramsName = ({ noun, verb }: Call): string => `${capital(noun)}${capital(verb)}Params`;
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+function paramsName({ noun, verb }: Call): string {
+  return `${capital(noun)}${capital(verb)}Params`;
+}
 
 function printRpcTypes({ rpc: { calls, shapes } }: SdkDescription): string {
   const params: Shape[] = calls.map((call) => ({
@@ -88,7 +94,8 @@ export type RpcMethod = keyof RpcMethods;
 `;
 }
 
-const printPushTypes = ({ pushes: { names, shapes } }: SdkDescription): string => `${header("pushes.yaml")}
+function printPushTypes({ pushes: { names, shapes } }: SdkDescription): string {
+  return `${header("pushes.yaml")}
 ${shapes.map(printShape).join("\n")}
 /** The content of each push, by its name. */
 export interface Pushes {
@@ -100,17 +107,19 @@ export type PushName = keyof Pushes;
 /** A push as the socket carries it. */
 export type Push = { [Name in PushName]: { jsonrpc: "2.0"; method: Name; params: Pushes[Name] } }[PushName];
 `;
+}
 
-const byNoun = (calls: Call[]): [noun: string, calls: Call[]][] => {
+function byNoun(calls: Call[]): [noun: string, calls: Call[]][] {
   const nouns = new Map<string, Call[]>();
   for (const call of calls) nouns.set(call.noun, [...(nouns.get(call.noun) ?? []), call]);
   return [...nouns];
-};
+}
 
 /** The fields of a body that the call sets by itself. */
 const SET_BY_CALL = `"stream" | "wait"`;
-const inputOf = ({ kind, body, params }: Call): "body" | "query" | undefined =>
-  body ? "body" : params.length > 0 || kind === "stream" ? "query" : undefined;
+function inputOf({ kind, body, params }: Call): "body" | "query" | undefined {
+  return body ? "body" : params.length > 0 || kind === "stream" ? "query" : undefined;
+}
 
 /** The parameters and the type of a REST call's function. */
 function signatureOf(call: Call): string {
@@ -126,16 +135,23 @@ function signatureOf(call: Call): string {
   return `(${parts.join(", ")}): ${replyType(call)}`;
 }
 
-const rpcSignatureOf = (call: Call): string => {
+function rpcSignatureOf(call: Call): string {
   const optional = call.params.some(({ required }) => required) ? "" : "?";
   return `(params${optional}: ${paramsName(call)}, options?: ${call.idempotent ? "StartOptions" : "CallOptions"}): ${replyType(call)}`;
-};
+}
 
-const anySignature = (call: Call): string => (call.id.startsWith("rpc.") ? rpcSignatureOf(call) : signatureOf(call));
+function anySignature(call: Call): string {
+  return call.id.startsWith("rpc.") ? rpcSignatureOf(call) : signatureOf(call);
+}
 
-const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-const inline = ({ params }: Call): string =>
-  params.map(({ name, required, type }) => `${name}${required ? "" : "?"}: ${printType(type)} | undefined`).join("; ");
+function camel(name: string): string {
+  return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+function inline({ params }: Call): string {
+  return params
+    .map(({ name, required, type }) => `${name}${required ? "" : "?"}: ${printType(type)} | undefined`)
+    .join("; ");
+}
 
 function replyType({ kind, reply, page }: Call): string {
   if (kind === "stream") return "TurnStream";
@@ -144,7 +160,7 @@ function replyType({ kind, reply, page }: Call): string {
 }
 
 /** The words in front of a call: its description, and what the kind adds. */
-const docOf = ({ summary, doc, kind }: Call): string => {
+function docOf({ summary, doc, kind }: Call): string {
   const added = {
     plain: "",
     page: "Await it for one page, or read every page with `for await`.",
@@ -155,7 +171,7 @@ const docOf = ({ summary, doc, kind }: Call): string => {
   return [`${summary}.`, ...(added ? [added] : []), ...(kind === "plain" || kind === "page" ? ["", doc] : [])].join(
     "\n",
   );
-};
+}
 
 function printRest(calls: Call[]): string {
   const names = new Set(
@@ -321,8 +337,8 @@ const FAILURES = `Every failed call throws a \`GatewayError\`. Its \`name\` is o
 
 const EXPORTS = { ".": "index", "./rest": "rest", "./rpc": "rpc", "./webhooks": "webhooks" };
 
-const printPackage = (version: string): string =>
-  print({
+function printPackage(version: string): string {
+  return print({
     name: "@agent-gateway/client",
     version,
     description: "Calls an agent gateway: REST, JSON-RPC, WebSocket and webhooks.",
@@ -338,14 +354,18 @@ const printPackage = (version: string): string =>
     ),
     files: ["dist", "README.md", "api.md"],
   });
+}
 
-const printJsr = (version: string): string =>
-  print({
+function printJsr(version: string): string {
+  return print({
     name: "@agent-gateway/client",
     version,
     license: "MIT",
     exports: Object.fromEntries(Object.entries(EXPORTS).map(([path, file]) => [path, `./src/${file}.ts`])),
     publish: { include: ["src", "README.md", "api.md"] },
   });
+}
 
-const print = (value: object): string => `${JSON.stringify(value, null, 2)}\n`;
+function print(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}

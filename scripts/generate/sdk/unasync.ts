@@ -2,8 +2,8 @@
  * The sync form of Python code that is written with async and await. Both clients come from one source: what differs (connections, waiting)
  * is in modules of the same names in `_async/` and `_sync/`.
  */
-export const syncOf = (source: string): string =>
-  withoutAwaitable(source)
+export function syncOf(source: string): string {
+  return withoutAwaitable(source)
     .replace(/^.*# async only\n\n?/gm, "")
     .replace(/\basync (def|for|with)\b/g, "$1")
     .replace(/\bawait /g, "")
@@ -15,6 +15,7 @@ export const syncOf = (source: string): string =>
     .replace(/\b_async\b/g, "_sync")
     .replace(/\bPage, Page\b/g, "Page")
     .replace(/\btasks of one event loop\b/g, "threads");
+}
 
 /** `Awaitable[Result]` becomes `Result`, and nothing imports the name. */
 function withoutAwaitable(source: string): string {

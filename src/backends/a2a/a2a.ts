@@ -32,7 +32,7 @@ const CANCEL_MS = 3_000;
 const QUESTIONS = 10_000;
 
 /** An agent that speaks A2A 1.0. It keeps the conversations itself: each session has a context there. */
-export const createA2aBackend = (settings: A2aSettings): Backend => {
+export function createA2aBackend(settings: A2aSettings): Backend {
   const { url, headers, connectMs, clock } = settings;
   const agent = openAgent(connectMs);
   const address = cardAddress(url);
@@ -111,25 +111,27 @@ export const createA2aBackend = (settings: A2aSettings): Backend => {
     restMs: () => breaker.restMs(),
     close: () => agent.close(),
   };
-};
+}
 
 const ALIVE: Chunk = { alive: true };
 
-const requestOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): SendMessageRequest => ({
-  tenant: "",
-  message: messageOf(turn, contextId, taskId),
-  configuration: {
-    acceptedOutputModes: ["text/plain", "text/markdown"],
-    taskPushNotificationConfig: undefined,
-    historyLength: 0,
-    returnImmediately: false,
-  },
-  metadata: undefined,
-});
+function requestOf(turn: BackendTurn, contextId: string, taskId: string | undefined): SendMessageRequest {
+  return {
+    tenant: "",
+    message: messageOf(turn, contextId, taskId),
+    configuration: {
+      acceptedOutputModes: ["text/plain", "text/markdown"],
+      taskPushNotificationConfig: undefined,
+      historyLength: 0,
+      returnImmediately: false,
+    },
+    metadata: undefined,
+  };
+}
 
 /** Best effort: the turn has ended already. */
-const cancel = (client: Client, id: string): void => {
+function cancel(client: Client, id: string): void {
   client
     .cancelTask({ tenant: "", id, metadata: undefined }, { signal: AbortSignal.timeout(CANCEL_MS) })
     .catch(() => {});
-};
+}

@@ -9,16 +9,16 @@ const FRESH_MS = 5 * 60_000;
 const SPOKEN = ["JSONRPC", "HTTP+JSON"];
 
 /** The address of an agent's card: the given address itself if it names a file, else the well-known path below it. */
-export const cardAddress = (url: string): URL => {
+export function cardAddress(url: string): URL {
   const address = new URL(url);
   address.username = "";
   address.password = "";
   if (!address.pathname.endsWith(".json")) address.pathname = `${address.pathname.replace(/\/+$/, "")}${WELL_KNOWN}`;
   return address;
-};
+}
 
 /** An agent's card. It is read again when it is old or after a failure. */
-export const createCards = (address: URL, fetchCard: typeof fetch, clock: Clock) => {
+export function createCards(address: URL, fetchCard: typeof fetch, clock: Clock) {
   let known: { card: AgentCard; until: number } | undefined;
   return {
     async read(signal: AbortSignal): Promise<AgentCard> {
@@ -33,10 +33,10 @@ export const createCards = (address: URL, fetchCard: typeof fetch, clock: Clock)
       known = undefined;
     },
   };
-};
+}
 
 /** The card with only the interfaces that the gateway can use. There is at least one. */
-const usable = (card: unknown, origin: string): AgentCard => {
+function usable(card: unknown, origin: string): AgentCard {
   const listed = (card as AgentCard | null)?.supportedInterfaces;
   if (!Array.isArray(listed)) throw new BackendError(`${WHO} has no agent card of A2A 1.0 at its address`);
   const known = listed.filter(
@@ -51,4 +51,4 @@ const usable = (card: unknown, origin: string): AgentCard => {
   if (here.length === 0)
     throw new BackendError(`${WHO} is at another host than its card: give the address of the card at that host`);
   return { ...(card as AgentCard), supportedInterfaces: here };
-};
+}

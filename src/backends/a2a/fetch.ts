@@ -22,9 +22,8 @@ type FetchSettings = {
  * `fetch` for the SDK. An answer with an error status, without valid UTF-8 or without valid JSON becomes a BackendError, and its
  * body is not shown to anybody.
  */
-export const createFetch =
-  (agent: Agent, { headers, clock, origin }: FetchSettings): typeof fetch =>
-  async (input, init) => {
+export function createFetch(agent: Agent, { headers, clock, origin }: FetchSettings): typeof fetch {
+  return async (input, init) => {
     const request = requestOf(input, init);
     if (request.origin !== origin)
       throw new BackendError(`${WHO} names an address at another host, where nothing is sent`);
@@ -44,10 +43,11 @@ export const createFetch =
     checkJson(text);
     return new Response(text, headOf(answer));
   };
+}
 
-const checkJson = (text: string): void => {
+function checkJson(text: string): void {
   if (jsonOf(text) === undefined) throw new BackendError(`${WHO} answered with something that is no JSON`);
-};
+}
 
 /** The meaning of A2A's error codes, for the sender of the turn. The messages of these errors are the remote's own. */
 const MEANINGS: Record<number, string> = {
@@ -62,7 +62,7 @@ const MEANINGS: Record<number, string> = {
 const INTERNAL = -32603;
 
 /** Converts an error that the SDK throws to a failure of the backend. */
-export const failureOf = (thrown: unknown): BackendError => {
+export function failureOf(thrown: unknown): BackendError {
   for (let one = thrown, depth = 0; one instanceof Error && depth < 4; one = one.cause, depth++) {
     if (one instanceof BackendError) return one;
     const { envelopeCode, errorResponse } = one as {
@@ -76,7 +76,9 @@ export const failureOf = (thrown: unknown): BackendError => {
     return new BackendError(words, { retryable: code === INTERNAL, cause: quoted(one) });
   }
   return new BackendError(`${WHO} answered with something that is no A2A`, { cause: quoted(thrown) });
-};
+}
 
 /** The message of the remote or of the SDK, for the log alone. */
-const quoted = (thrown: unknown): BackendError => new BackendError(cleanSentence(String(thrown)));
+function quoted(thrown: unknown): BackendError {
+  return new BackendError(cleanSentence(String(thrown)));
+}

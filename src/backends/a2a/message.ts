@@ -9,17 +9,17 @@ const ROLE_USER = 1;
  * The context of a session at the agent. It is made of the session's id and of the headers that identify us to the agent. It is
  * the same after a restart and on every gateway, and nobody can guess it without those headers.
  */
-export const contextOf = (url: string, headers: Readonly<Record<string, string>>, turn: BackendTurn): string => {
+export function contextOf(url: string, headers: Readonly<Record<string, string>>, turn: BackendTurn): string {
   const of = JSON.stringify([url, Object.entries(headers).sort(), turn.agent, turn.sessionId]);
   const digits = createHash("sha256").update(of).digest("hex");
   return [
     ...[digits.slice(0, 8), digits.slice(8, 12), `8${digits.slice(13, 16)}`],
     ...[`a${digits.slice(17, 20)}`, digits.slice(20, 32)],
   ].join("-");
-};
+}
 
 /** A turn as a message. The agent keeps the conversation itself, except for the messages from before the session began. */
-export const messageOf = (turn: BackendTurn, contextId: string, taskId: string | undefined): Message => {
+export function messageOf(turn: BackendTurn, contextId: string, taskId: string | undefined): Message {
   return {
     messageId: turn.turnId,
     contextId,
@@ -30,14 +30,17 @@ export const messageOf = (turn: BackendTurn, contextId: string, taskId: string |
     extensions: [],
     referenceTaskIds: [],
   };
-};
+}
 
-const textPart = (value: string): Part => ({
-  content: { $case: "text", value },
-  metadata: undefined,
-  filename: "",
-  mediaType: "text/plain",
-});
+function textPart(value: string): Part {
+  return {
+    content: { $case: "text", value },
+    metadata: undefined,
+    filename: "",
+    mediaType: "text/plain",
+  };
+}
 
-export const textOf = (parts: readonly Part[] | undefined): string =>
-  (parts ?? []).map(({ content }) => (content?.$case === "text" ? content.value : "")).join("");
+export function textOf(parts: readonly Part[] | undefined): string {
+  return (parts ?? []).map(({ content }) => (content?.$case === "text" ? content.value : "")).join("");
+}

@@ -15,7 +15,7 @@ export type AcpSettings = AgentSettings & {
 };
 
 /** An agent that speaks the Agent Client Protocol: a process for each session, kept between its turns. */
-export const createAcpBackend = (settings: AcpSettings): Backend => {
+export function createAcpBackend(settings: AcpSettings): Backend {
   const processes = createProcesses(settings, (signal) => startAgent(settings, signal));
   let summaries = 0;
 
@@ -66,21 +66,21 @@ export const createAcpBackend = (settings: AcpSettings): Backend => {
     },
     close: processes.close,
   };
-};
+}
 
-const summaryPrompt = (messages: readonly BackendMessage[]): string => {
+function summaryPrompt(messages: readonly BackendMessage[]): string {
   const { text } = summaryDocument("", messages).message;
   const message = { text, outside: false, context: undefined };
   return textsFor({ instructions: undefined, skills: [], message }, messages).join("\n\n");
-};
+}
 
 /**
  * The messages that the agent has missed since it was asked `text`: a turn that another gateway ran, or one that never reached
  * it. Empty if that message is no longer in the history.
  */
-const missedSince = (text: string, history: readonly BackendMessage[]): readonly BackendMessage[] => {
+function missedSince(text: string, history: readonly BackendMessage[]): readonly BackendMessage[] {
   const at = history.findLastIndex((message) => message.role !== "assistant" && message.text === text);
   if (at < 0) return [];
   const since = history.slice(at + 1);
   return since[0]?.role === "assistant" ? since.slice(1) : since;
-};
+}

@@ -55,7 +55,7 @@ const ALIVE_MS = 5_000;
 const END_MS = 500;
 
 /** Starts an agent's program and opens a session in it. */
-export const startAgent = async (settings: AgentSettings, signal: AbortSignal): Promise<AgentProcess> => {
+export async function startAgent(settings: AgentSettings, signal: AbortSignal): Promise<AgentProcess> {
   const { agent, clock, events, cwd, permissions, version } = settings;
   const say = (said: { line: string }) => events.programSaid({ program: `agents.${agent}`, ...said });
   const program = await startProgram(settings, { clock, say }).catch((error: unknown) => {
@@ -175,11 +175,11 @@ export const startAgent = async (settings: AgentSettings, signal: AbortSignal): 
     void stop();
     throw error instanceof BackendError || signal.aborted ? error : asRefusal(error);
   }
-};
+}
 
-const endOf = async (program: RunningProgram, clock: Clock): Promise<ProgramEnd> => {
+async function endOf(program: RunningProgram, clock: Clock): Promise<ProgramEnd> {
   const forget = clock.after(END_MS, () => void program.stop(0));
   const end = await program.ended;
   forget();
   return end;
-};
+}

@@ -13,8 +13,8 @@ import { countsIn } from "../token-counts.ts";
 type Limits = { broken: Promise<BackendError>; signal: AbortSignal | undefined; clock: Clock; ms: number };
 
 /** Waits for an answer. Rejects if the program breaks, the caller leaves, or the time is over before. */
-export const within = <T>(answer: Promise<T>, { broken, signal, clock, ms }: Limits): Promise<T> =>
-  new Promise((resolve, reject) => {
+export function within<T>(answer: Promise<T>, { broken, signal, clock, ms }: Limits): Promise<T> {
+  return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal?.reason);
     if (signal?.aborted) onAbort();
     signal?.addEventListener("abort", onAbort, { once: true });
@@ -26,11 +26,12 @@ export const within = <T>(answer: Promise<T>, { broken, signal, clock, ms }: Lim
       signal?.removeEventListener("abort", onAbort);
     });
   });
+}
 
 const LOG_IN_FIRST = -32000;
 
 /** Converts the error that an agent answers, or anything else, to a failure in words for callers. */
-export const asRefusal = (error: unknown): BackendError => {
+export function asRefusal(error: unknown): BackendError {
   const { code, message, data } = Object(error) as { code?: unknown; message?: unknown; data?: unknown };
   if (typeof code !== "number") return new BackendError("the agent's program cannot be spoken with", { cause: error });
   const detail = data === undefined ? "" : JSON.stringify(data);
@@ -40,7 +41,7 @@ export const asRefusal = (error: unknown): BackendError => {
     return new BackendError("the agent wants somebody to log in first, with its own program", { cause });
   const said = typeof message === "string" ? cleanSentence(message, 200) : "";
   return new BackendError(said === "" ? "the agent failed" : `the agent failed: ${said}`, { cause });
-};
+}
 
 const STOPPED: Readonly<Record<string, string>> = {
   max_tokens: "the agent wrote as much as it may before it said anything",
@@ -53,11 +54,11 @@ const STOPPED: Readonly<Record<string, string>> = {
 const LEFT = new Set(["refusal", "cancelled"]);
 
 /** The reason why an answered prompt is no reply; undefined if it is a reply, even one that a limit of the agent cut short. */
-export const reasonOf = (
+export function reasonOf(
   response: PromptResponse | undefined,
   hasText: boolean,
   wasDenied: boolean,
-): BackendError | undefined => {
+): BackendError | undefined {
   const stopReason = String(response?.stopReason);
   const isCut = stopReason === "max_tokens" || stopReason === "max_turn_requests";
   if (stopReason === "end_turn" || (isCut && hasText)) return undefined;
@@ -65,29 +66,30 @@ export const reasonOf = (
   return new BackendError(
     wasDenied && LEFT.has(stopReason) ? `${why}: it may not do what it asked for, as its acp.permissions is deny` : why,
   );
-};
+}
 
 /** The usage of a prompt, if the agent reports it. It is not in the stable protocol yet, but agents send it. */
-export const usageOf = (response: PromptResponse | undefined): Used | undefined =>
-  countsIn((response as { usage?: unknown } | undefined)?.usage);
+export function usageOf(response: PromptResponse | undefined): Used | undefined {
+  return countsIn((response as { usage?: unknown } | undefined)?.usage);
+}
 
 const WANTED = { allow: ["allow_once", "allow_always"], deny: ["reject_once", "reject_always"] } as const;
 
 /** The answer to an agent's request for permission. Nobody is there to ask, so the configuration decides in advance. */
-export const answerPermission = (
+export function answerPermission(
   request: Partial<RequestPermissionRequest>,
   permissions: "allow" | "deny",
-): RequestPermissionResponse => {
+): RequestPermissionResponse {
   const options = Array.isArray(request.options) ? request.options : [];
   const [option] = WANTED[permissions].flatMap((kind) => options.find((option) => option?.kind === kind) ?? []);
   return { outcome: option ? { outcome: "selected", optionId: option.optionId } : { outcome: "cancelled" } };
-};
+}
 
 /** Sets the model of a session, by the option that the agent offers for it. A turn that names no model leaves it unchanged. */
-export const createModelChoice = (
+export function createModelChoice(
   options: readonly SessionConfigOption[] | null | undefined,
   set: (configId: string, value: string, signal: AbortSignal) => Promise<unknown>,
-) => {
+) {
   const option = Array.isArray(options)
     ? options.find(({ type, category }) => type === "select" && category === "model")
     : undefined;
@@ -99,9 +101,10 @@ export const createModelChoice = (
     await set(option.id, model, signal);
     current = model;
   };
-};
+}
 
 type Select = Extract<SessionConfigOption, { type: "select" }>;
 
-const namesIn = (options: Select["options"]): string[] =>
-  options.flatMap((one) => ("options" in one ? one.options.map(({ value }) => value) : one.value));
+function namesIn(options: Select["options"]): string[] {
+  return options.flatMap((one) => ("options" in one ? one.options.map(({ value }) => value) : one.value));
+}

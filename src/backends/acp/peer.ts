@@ -20,7 +20,7 @@ type Hearing = {
 };
 
 /** JSON-RPC with an agent's program: each message is a line of JSON, and they are handled in their order. */
-export const openPeer = (program: RunningProgram, clock: Clock, { onUpdate, onPermission }: Hearing) => {
+export function openPeer(program: RunningProgram, clock: Clock, { onUpdate, onPermission }: Hearing) {
   const waiting = new Map<unknown, (answer: Message) => void>();
   let lastId = 0;
   let asked = 0;
@@ -73,12 +73,12 @@ export const openPeer = (program: RunningProgram, clock: Clock, { onUpdate, onPe
     /** Resolves at the end of the program's output, with the failure if it wrote anything that is no message. */
     closed: read().then(() => undefined, asFailure),
   };
-};
+}
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 /** The message in a line; undefined for a blank line. */
-const messageIn = (line: Buffer): Message | undefined => {
+function messageIn(line: Buffer): Message | undefined {
   if (line.length <= 1 && line.toString().trim() === "") return undefined;
   let message: unknown;
   try {
@@ -88,10 +88,10 @@ const messageIn = (line: Buffer): Message | undefined => {
   }
   if ((Object(message) as { jsonrpc?: unknown }).jsonrpc === "2.0") return message as Message;
   throw new BackendError("the agent's program wrote something that is no message of its protocol");
-};
+}
 
-const asFailure = (error: unknown): BackendError => {
+function asFailure(error: unknown): BackendError {
   if (error instanceof BackendError) return error;
   if (error instanceof LineTooLong) return new BackendError("the agent's program wrote a message longer than 16 MiB");
   return new BackendError("the agent's program cannot be read any more", { cause: error });
-};
+}

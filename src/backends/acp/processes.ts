@@ -18,10 +18,10 @@ const BUSY_MS = 1_000;
  * The processes of an agent, one for each recently used session. The caller that takes a process must give it back. There are at
  * most `processes` at once, including those that are about to end. To make room, the process that was idle longest is ended.
  */
-export const createProcesses = (
+export function createProcesses(
   { idle, processes, clock }: ProcessLimits,
   start: (signal: AbortSignal) => Promise<AgentProcess>,
-) => {
+) {
   /** The process that is idle longest comes first. */
   const slots = new Map<string, Slot>();
   let isClosed = false;
@@ -110,4 +110,4 @@ export const createProcesses = (
       );
     },
   };
-};
+}

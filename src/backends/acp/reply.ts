@@ -14,7 +14,7 @@ const NOT_ALLOWED = "it was not allowed: acp.permissions of the agent is deny";
 type Tool = { name: string; began: number; isRefused: boolean };
 
 /** The reply of an agent to one prompt, built from its updates. */
-export const createReply = (clock: Clock, aliveMs: number) => {
+export function createReply(clock: Clock, aliveMs: number) {
   /** The chunks of one update that the reader has not taken yet. */
   const waiting: Chunk[] = [];
   const tools = new Map<string, Tool>();
@@ -133,10 +133,12 @@ export const createReply = (clock: Clock, aliveMs: number) => {
       }
     },
   };
-};
+}
 
 export type Reply = ReturnType<typeof createReply>;
 
 type ToolUpdate = Extract<SessionUpdate, { sessionUpdate: "tool_call" | "tool_call_update" }>;
 
-const nameOf = (said: unknown): string => (typeof said === "string" && cleanSentence(said, 80)) || "a tool";
+function nameOf(said: unknown): string {
+  return (typeof said === "string" && cleanSentence(said, 80)) || "a tool";
+}

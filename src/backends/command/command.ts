@@ -26,7 +26,7 @@ const OUTPUT_BYTES = 16 * 1024 * 1024;
 const END_MS = 2_000;
 
 /** Runs a program for each turn: the turn on its standard input, as JSON, the reply on its standard output. */
-export const createCommandBackend = (settings: CommandSettings): Backend => {
+export function createCommandBackend(settings: CommandSettings): Backend {
   /** The running programs, each until no process of it is left. */
   const running = new Set<RunningProgram>();
   return {
@@ -49,7 +49,7 @@ export const createCommandBackend = (settings: CommandSettings): Backend => {
       await Promise.all([...running].map(({ gone }) => gone));
     },
   };
-};
+}
 
 const FORMATS: Readonly<Record<CommandSettings["output"], () => Format>> = {
   text: readText,
@@ -97,7 +97,7 @@ async function* answer(
   }
 }
 
-const begin = async (settings: CommandSettings, turnId: string | null): Promise<RunningProgram> => {
+async function begin(settings: CommandSettings, turnId: string | null): Promise<RunningProgram> {
   const { agent, clock, events } = settings;
   const about = { program: `agents.${agent}`, turnId: turnId ?? undefined };
   try {
@@ -105,20 +105,21 @@ const begin = async (settings: CommandSettings, turnId: string | null): Promise<
   } catch (error) {
     throw notStarted(error);
   }
-};
+}
 
-const endOf = ({ ended }: RunningProgram, clock: Clock): Promise<ProgramEnd> =>
-  new Promise((resolve, reject) => {
+function endOf({ ended }: RunningProgram, clock: Clock): Promise<ProgramEnd> {
+  return new Promise((resolve, reject) => {
     const late = new BackendError("the agent's program closed its output and did not end");
     const forget = clock.after(END_MS, () => reject(late));
     void ended.then(resolve).finally(forget);
   });
+}
 
 /**
  * The usage of a run: as the program reports it, or counted in characters. It is sent with each piece, so that it is already
  * booked if the run is stopped.
  */
-const createCount = (asked: string) => {
+function createCount(asked: string) {
   const input = tokensIn(asked.length);
   let characters = 0;
   let said: Used | undefined;
@@ -134,4 +135,4 @@ const createCount = (asked: string) => {
       yield usage();
     },
   };
-};
+}

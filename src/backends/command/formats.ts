@@ -15,10 +15,12 @@ const LINE_BYTES = 1024 * 1024;
 /** The number of line breaks that are held back because they may be the last. More of them are part of the text. */
 const MOST_ENDS = 1024;
 
-const notUtf8 = () => new BackendError("the agent's program wrote something that is not UTF-8");
+function notUtf8() {
+  return new BackendError("the agent's program wrote something that is not UTF-8");
+}
 
 /** The reply is the program's output without the line breaks at its end: programs add one there, and nobody means it. */
-export const readText = (): Format => {
+export function readText(): Format {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let held = "";
   const decode = (bytes?: Buffer): string => {
@@ -42,10 +44,10 @@ export const readText = (): Format => {
       return [];
     },
   };
-};
+}
 
 /** Each line is a piece, as JSON. Empty lines are skipped. */
-export const readJsonLines = (): Format => {
+export function readJsonLines(): Format {
   const lines = createLineCutter(LINE_BYTES);
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const whole = createJoiner();
@@ -80,4 +82,4 @@ export const readJsonLines = (): Format => {
       if (rest) yield* read(rest);
     },
   };
-};
+}

@@ -52,7 +52,7 @@ type Service = {
 type Asking = { want: Want; id: string; document: () => TurnDocument | Promise<TurnDocument> };
 
 /** An agent that is a web service: each turn is a POST, as described in specs/agent-http.yaml. */
-export const createHttpBackend = (settings: HttpSettings): Backend => {
+export function createHttpBackend(settings: HttpSettings): Backend {
   const { clock, connectMs, models, url } = settings;
   const agent = openAgent(connectMs);
   const breaker = new Breaker(clock);
@@ -73,10 +73,10 @@ export const createHttpBackend = (settings: HttpSettings): Backend => {
     restMs: () => breaker.restMs(),
     close: () => agent.close(),
   };
-};
+}
 
 /** The headers of each request: those of the configuration, then those of the contract, which replace them. */
-const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
+function createHeaders({ url, headers, secret, clock }: HttpSettings) {
   const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const key = secret === undefined ? undefined : signingKeyOf(secret);
   const always: Record<string, string> = {
@@ -92,7 +92,7 @@ const createHeaders = ({ url, headers, secret, clock }: HttpSettings) => {
     const signature = sign(key, id, timestamp, body);
     return Object.assign(made, { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature });
   };
-};
+}
 
 async function* reply(service: Service, asking: Asking, signal: StopSignal): AsyncGenerator<Chunk, void> {
   const { agent, target, headers, breaker, clock } = service;
@@ -170,7 +170,7 @@ function* readEvents(events: readonly Sent[]): Generator<Chunk, void> {
 }
 
 /** The failure in an answer that is no reply. Its head tells enough, so the wait for its body is shorter than for a reply. */
-const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock): Promise<BackendError> => {
+async function failureOf(want: Want, type: string, answer: Answer, clock: Clock): Promise<BackendError> {
   const { status } = answer;
   const text = await answer.rest(clock);
   if (want === "summary" && NO_SUMMARIES.has(status))
@@ -178,28 +178,30 @@ const failureOf = async (want: Want, type: string, answer: Answer, clock: Clock)
   const { detail, retryable = isWorthAnotherTry(status) } = readFailure(type, text);
   const words = detail === undefined ? statusWords(status) : `answered ${status}: ${detail}`;
   return new BackendError(`${WHO} ${words}`, { retryable, ...answer.again(clock) });
-};
+}
 
 const ALIVE: Chunk = { alive: true };
-const isEnd = (event: Sent): event is Exclude<Sent, "comment"> => event !== "comment" && event.name === "done";
+function isEnd(event: Sent): event is Exclude<Sent, "comment"> {
+  return event !== "comment" && event.name === "done";
+}
 /** Events that are a piece of the reply; others are a sign of life. */
 const PIECES = new Set(["", "message", "delta", "usage", "model", "error"]);
 /** The statuses of a service that does not know the request for a summary. */
 const NO_SUMMARIES = new Set([400, 404, 405, 415, 422, 501]);
 
-const dataOf = ({ data }: { data: string }): unknown => {
+function dataOf({ data }: { data: string }): unknown {
   const value = jsonOf(data);
   if (value === undefined) throw new BackendError(`${WHO} sent an event whose data is no JSON`);
   return value;
-};
+}
 
-const mediaTypeOf = (header: string | string[] | undefined): string => {
+function mediaTypeOf(header: string | string[] | undefined): string {
   const [type = ""] = String(header ?? "").split(";");
   return type.trim().toLowerCase();
-};
+}
 
 /** The pieces of a whole answer. Throws if it is no reply. */
-const readWhole = (want: Want, status: number, type: string, text: string): Chunk[] => {
+function readWhole(want: Want, status: number, type: string, text: string): Chunk[] {
   if (type === "text/plain" && want === "reply") return [{ text }];
   if (!isJson(type))
     throw noAnswer(want, type === "" ? `${status} and no type` : `the type ${cleanSentence(type, 80)}`);
@@ -209,31 +211,34 @@ const readWhole = (want: Want, status: number, type: string, text: string): Chun
   const words = document[want];
   if (typeof words !== "string") throw noAnswer(want, `JSON without the text \`${want}\``);
   return readEnd(document, [{ text: words }]);
-};
+}
 
 /** The model and the usage at the end of an answer, after `chunks`. */
-const readEnd = (document: unknown, chunks: Chunk[] = []): Chunk[] => {
+function readEnd(document: unknown, chunks: Chunk[] = []): Chunk[] {
   const { model, usage } = Object(document);
   if (model != null) chunks.push(readPiece({ model }));
   if (usage != null) chunks.push(readPiece({ usage }));
   return chunks;
-};
+}
 
-const noAnswer = (want: Want, what: string): BackendError =>
-  new BackendError(
+function noAnswer(want: Want, what: string): BackendError {
+  return new BackendError(
     want === "summary" ? `${WHO} does not write summaries (it answered with ${what})` : `${WHO} answered with ${what}`,
   );
+}
 
 /**
  * The failure in an answer with an error status, for callers. It is read from problem+json alone, whose `detail` is meant for
  * them. Any other body may be the page of a proxy or the trace of a program.
  */
-const readFailure = (type: string, text: string | undefined): { detail?: string; retryable?: boolean } => {
+function readFailure(type: string, text: string | undefined): { detail?: string; retryable?: boolean } {
   if (type !== "application/problem+json" || text === undefined) return {};
   const { detail, title, retryable } = Object(jsonOf(text));
   const words = typeof detail === "string" ? detail : title;
   const sentence = typeof words === "string" ? cleanSentence(words) : "";
   return { ...(sentence !== "" && { detail: sentence }), ...(typeof retryable === "boolean" && { retryable }) };
-};
+}
 
-const isJson = (type: string): boolean => type === "application/json" || type.endsWith("+json");
+function isJson(type: string): boolean {
+  return type === "application/json" || type.endsWith("+json");
+}

@@ -30,7 +30,7 @@ const BUSY = /overloaded|unavailable|api_error|server_error|internal|timeout|dea
  * A provider's failure in our words. The provider's own message is the error's cause, for the log alone, without anything that
  * looks like a key.
  */
-export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told): BackendError => {
+export function failureOf({ status: answered, error, retryAfterMs: asked }: Told): BackendError {
   const { codes, message, status = answered, retryAfterMs = asked } = readError(error);
   const said = `${codes} ${message}`.toLowerCase();
   const cause = quoted(`${answered ?? "in its stream"}: ${codes} ${message}`);
@@ -56,7 +56,7 @@ export const failureOf = ({ status: answered, error, retryAfterMs: asked }: Told
   if (status !== undefined && status >= 300 && status < 400) return lasting(`the provider ${statusWords(status)}`);
   if (status === undefined || status === 200) return again("the provider broke its answer off with an error");
   return refused(`the provider refused the request (${status})`);
-};
+}
 
 /** A provider without the model says so: any other answer of this kind comes from a server without such a path. */
 const NO_PLACE = "the provider has nothing at its address, or not the model: check its `baseUrl` and the model's name";
@@ -66,14 +66,14 @@ export const FILTER_WORDS = "the provider's content filter refused this";
 export type Again = Pick<BackendError, "retryable" | "retryAfterMs">;
 
 /** The failure of a turn after the last of the tried models. The last argument tells if, and when, another try is worthwhile. */
-export const noneLeft = (last: BackendError, tried: number, { retryable, retryAfterMs }: Again): BackendError => {
+export function noneLeft(last: BackendError, tried: number, { retryable, retryAfterMs }: Again): BackendError {
   if (tried === 1 && retryable === last.retryable) return last;
   const { message, isLate, model } = last;
   const words =
     tried === 1 ? message : `none of the ${tried} models that were tried answered; the last, ${model}: ${message}`;
   const after = retryAfterMs === undefined ? {} : { retryAfterMs };
   return Object.assign(new BackendError(words, { retryable, isLate, cause: last, ...after }), { model });
-};
+}
 
 /** An event in no form of this provider. */
 export class StrangeEvent extends Error {
@@ -92,12 +92,12 @@ const STRANGE = new Set(["AI_TypeValidationError", "AI_JSONParseError", "AI_Inva
 type FailedCall = { failure: unknown; wasSent: boolean; hasEvents: boolean };
 
 /** The failure of a call for what was thrown. `isKnown`: a part of the answer came in a form of this provider type. */
-export const failureOfCall = (
+export function failureOfCall(
   thrown: unknown,
   { failure = thrown, wasSent, hasEvents }: FailedCall,
   isKnown: boolean,
   type: string,
-): unknown => {
+): unknown {
   if (failure !== thrown || thrown instanceof BackendError) return failure;
   const { isStrange, value } = contentOf(thrown);
   const hasError = isObject(value) && "error" in value;
@@ -111,12 +111,12 @@ export const failureOfCall = (
   const isTold = name === "" || name === "AI_APICallError" ? value !== undefined : hasError;
   if (isTold) return failureOf({ status: undefined, error: value, retryAfterMs: undefined });
   return new BackendError("what the provider answered could not be read", { cause: quoted(`${name}: ${message}`) });
-};
+}
 
 /**
  * The error or event that came in place of an answer. SDKs put the stream's first event into an error as if a call had failed.
  */
-const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
+function contentOf(error: unknown): { isStrange: boolean; value: unknown } {
   if (!(error instanceof Error)) return { isStrange: false, value: error };
   const { responseBody } = error as { responseBody?: unknown };
   const body = typeof responseBody === "string" ? jsonOf(responseBody) : undefined;
@@ -124,21 +124,26 @@ const contentOf = (error: unknown): { isStrange: boolean; value: unknown } => {
     (one) => one instanceof StrangeEvent || STRANGE.has(String(Object(one).name)),
   );
   return strange ? { isStrange: true, value: Object(strange).value } : { isStrange: false, value: body };
-};
+}
 
 /** The failure for an answer in no form of this provider type. */
-export const otherForm = (type: string): BackendError =>
-  new BackendError(`what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``);
+export function otherForm(type: string): BackendError {
+  return new BackendError(
+    `what answered is no provider of the type ${type}: check the provider's \`type\` and \`baseUrl\``,
+  );
+}
 
 /** The failure for an answer that this provider should not send. */
-export const noStream = (what: string): BackendError =>
-  new BackendError(`the provider sent ${what} where a stream of events was to come`);
+export function noStream(what: string): BackendError {
+  return new BackendError(`the provider sent ${what} where a stream of events was to come`);
+}
 
-export const brokeOff = (cause?: unknown): BackendError =>
-  new BackendError("the provider broke its answer off", { retryable: true, cause });
+export function brokeOff(cause?: unknown): BackendError {
+  return new BackendError("the provider broke its answer off", { retryable: true, cause });
+}
 
 /** Providers agree on little more than an object somewhere with a message in it. */
-const readError = (error: unknown): Words => {
+function readError(error: unknown): Words {
   const outer = Array.isArray(error) ? error[0] : error;
   const inner = isObject(outer) && !isEmpty(outer.error) ? outer.error : outer;
   if (!isObject(inner))
@@ -148,25 +153,28 @@ const readError = (error: unknown): Words => {
   const number = [code, status].map(Number).find((one) => Number.isInteger(one) && one >= 400 && one < 600);
   const words = [message, detail].find((one) => typeof one === "string") as string | undefined;
   return { codes, message: words ?? "", status: number, retryAfterMs: retryDelayOf(details) };
-};
+}
 
-const reasonsOf = (details: unknown): unknown[] =>
-  Array.isArray(details) ? details.filter(isObject).map(({ reason }) => reason) : [];
+function reasonsOf(details: unknown): unknown[] {
+  return Array.isArray(details) ? details.filter(isObject).map(({ reason }) => reason) : [];
+}
 
 /** Google's own form of Retry-After. */
-const retryDelayOf = (details: unknown): number | undefined => {
+function retryDelayOf(details: unknown): number | undefined {
   if (!Array.isArray(details)) return undefined;
   const delay = details.filter(isObject).find(({ retryDelay }) => typeof retryDelay === "string")?.retryDelay;
   const seconds = /^(\d{1,6}(?:\.\d+)?)s$/.exec(String(delay))?.[1];
   return seconds === undefined ? undefined : Number(seconds) * 1_000;
-};
+}
 
 /** The message of a provider, or of an SDK that quotes it, for the log alone. */
-const quoted = (words: string): BackendError => {
+function quoted(words: string): BackendError {
   const isKey = (word: string) => !/^[a-z_]+$/.test(word);
   return new BackendError(
     cleanSentence(words).replace(/[A-Za-z0-9_-]{16,}|sk-[\w-]+/g, (word) => (isKey(word) ? "…" : word)),
   );
-};
+}
 
-const isEmpty = (value: unknown): boolean => value === undefined || value === null || value === "";
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === "";
+}

@@ -35,19 +35,18 @@ type Request = Parameters<typeof ask>[2];
 /** Sends a request for a stream. An error status, or a body that is no stream, becomes a BackendError. */
 export type Send = (request: Request, signal: AbortSignal | null | undefined, call: Call) => Promise<Answer>;
 
-export const createSend =
-  (agent: Agent, clock: Clock): Send =>
-  async (request, signal, call) => {
+export function createSend(agent: Agent, clock: Clock): Send {
+  return async (request, signal, call) => {
     call.wasSent = true;
     const answer = await ask(agent, WHO, request, signal);
     if (answer.status !== 200 || NO_STREAM.test(typeOf(answer))) throw await refusalOf(answer, clock);
     return answer;
   };
+}
 
 /** `fetch` for the SDK of a provider, for one call. */
-export const createModelFetch =
-  (send: Send, call: Call): typeof fetch =>
-  async (input, init) => {
+export function createModelFetch(send: Send, call: Call): typeof fetch {
+  return async (input, init) => {
     try {
       const answer = await send(requestOf(input, init), init?.signal, call);
       return responseOf(answer, piecesOf(answer, call));
@@ -56,6 +55,7 @@ export const createModelFetch =
       throw error;
     }
   };
+}
 
 const NO_STREAM = /^application\/(problem\+)?json|html|xml/i;
 
@@ -80,13 +80,15 @@ async function* piecesOf(answer: Answer, call: Call): AsyncGenerator<Uint8Array,
   }
 }
 
-const typeOf = ({ headers }: Answer): string => String(headers["content-type"] ?? "");
+function typeOf({ headers }: Answer): string {
+  return String(headers["content-type"] ?? "");
+}
 
-const refusalOf = async (answer: Answer, clock: Clock): Promise<BackendError> => {
+async function refusalOf(answer: Answer, clock: Clock): Promise<BackendError> {
   const { status } = answer;
   const error = jsonOf((await answer.rest(clock)) ?? "");
   const isError = status !== 200 || (isObject(error) && "error" in error);
   return isError
     ? failureOf({ status, error, retryAfterMs: answer.again(clock).retryAfterMs })
     : noStream(typeOf(answer).includes("html") ? "a page" : "JSON");
-};
+}

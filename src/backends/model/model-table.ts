@@ -28,12 +28,16 @@ export type ModelTable = Readonly<Record<string, ModelSettings>>;
 type Named = { table: ModelTable; model: string | undefined };
 
 /** The model for a turn that names none. */
-export const firstOf = ({ table, model }: Named): string => model ?? (Object.keys(table)[0] as string);
+export function firstOf({ table, model }: Named): string {
+  return model ?? (Object.keys(table)[0] as string);
+}
 
 /** The properties of the backend that are known before its code is loaded. */
-export const knownOf = (named: Named) => ({
-  kind: "model",
-  models: Object.keys(named.table),
-  countTokens: (text: string) => tokensIn(text.length),
-  contextTokens: (model: string | undefined) => named.table[model ?? firstOf(named)]?.contextTokens,
-});
+export function knownOf(named: Named) {
+  return {
+    kind: "model",
+    models: Object.keys(named.table),
+    countTokens: (text: string) => tokensIn(text.length),
+    contextTokens: (model: string | undefined) => named.table[model ?? firstOf(named)]?.contextTokens,
+  };
+}

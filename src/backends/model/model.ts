@@ -25,7 +25,7 @@ export type ModelBackendSettings = {
 };
 
 /** Agents that are a provider's models, called through its AI SDK. */
-export const createModelBackend = (settings: ModelBackendSettings): Backend => {
+export function createModelBackend(settings: ModelBackendSettings): Backend {
   const { table, fallbacks, summaryModel, steps, limits, connectMs, clock } = settings;
   const models = createModels(table, connectMs, clock);
   const parts = { models, limits, clock };
@@ -47,7 +47,7 @@ export const createModelBackend = (settings: ModelBackendSettings): Backend => {
     restMs: (model) => Math.min(...order(model ?? own).map(models.restMs)),
     close: () => models.close(),
   };
-};
+}
 
 /** A summary is written in one step, without tools and another try. */
 const NO_TURN: AskedTurn = {

@@ -20,7 +20,7 @@ export type OpenModel = {
  * The models of an agent by name, their providers opened at their first use. They share their connections, and entries for the
  * same model share a breaker.
  */
-export const createModels = (table: ModelTable, connectMs: number, clock: Clock) => {
+export function createModels(table: ModelTable, connectMs: number, clock: Clock) {
   const agent = openAgent(connectMs);
   const send = createSend(agent, clock);
   const providers = new Map<string, () => Promise<Provider>>();
@@ -43,7 +43,7 @@ export const createModels = (table: ModelTable, connectMs: number, clock: Clock)
     restMs: (name: string): number => (table[name] ? breakerOf(table[name]).restMs() : 0),
     close: (): Promise<void> => agent.close(),
   };
-};
+}
 
 export type Models = ReturnType<typeof createModels>;
 
@@ -94,7 +94,7 @@ const SDKS: Readonly<Record<"openai" | "anthropic" | "google", Sdk>> = {
 };
 
 /** Opens a provider. Its SDK is loaded with the first turn that needs it. */
-const openProvider = async (settings: ProviderSettings, send: Send): Promise<Provider> => {
+async function openProvider(settings: ProviderSettings, send: Send): Promise<Provider> {
   const { type } = settings;
   if (type === "openai-compatible")
     return {
@@ -111,13 +111,13 @@ const openProvider = async (settings: ProviderSettings, send: Send): Promise<Pro
     options: (set) => named(optionsName(sdk.package), set || options ? { ...options, ...set } : undefined),
     ...{ canRefuseTools, tellsUsageEarly },
   };
-};
+}
 
 type MadeProvider = { languageModel?(id: string): LanguageModelV3 } | undefined;
 type MakeProvider = (settings: object) => MadeProvider;
 
 /** Makes the models of a package. Each package has one function for that, `createMistral` and the like. */
-const factoryOf = async (sdk: Sdk, settings: ProviderSettings) => {
+async function factoryOf(sdk: Sdk, settings: ProviderSettings) {
   const exported: Record<string, unknown> = await import(sdk.package).catch((cause: unknown) => {
     const words = `the SDK for providers of the type ${settings.type} cannot be loaded; is it installed?`;
     throw new BackendError(words, { cause });
@@ -135,7 +135,7 @@ const factoryOf = async (sdk: Sdk, settings: ProviderSettings) => {
     const words = `the package ${sdk.package} is for another version of the AI SDK: one with models of v3 is needed`;
     throw new BackendError(words);
   };
-};
+}
 
 async function* askThrough(sdk: LanguageModelV3, options: Asking, call: Call): ReturnType<AskModel> {
   const reader = (await sdk.doStream(options)).stream.getReader();
@@ -151,14 +151,17 @@ async function* askThrough(sdk: LanguageModelV3, options: Asking, call: Call): R
 
 const COMMENT = { type: "comment" } as const;
 
-const commentOf = (call: Call): Promise<typeof COMMENT> =>
-  new Promise((resolve) => {
+function commentOf(call: Call): Promise<typeof COMMENT> {
+  return new Promise((resolve) => {
     call.onComment = () => resolve(COMMENT);
   });
+}
 
-const named = (name: string, set: Options | undefined): SharedV3ProviderOptions =>
-  set === undefined ? {} : { [name]: set as SharedV3ProviderOptions[string] };
+function named(name: string, set: Options | undefined): SharedV3ProviderOptions {
+  return set === undefined ? {} : { [name]: set as SharedV3ProviderOptions[string] };
+}
 
 /** The key for a provider's own options: mostly the name of its package. */
-const optionsName = (name: string): string =>
-  name.replace(/^.*\//, "").replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+function optionsName(name: string): string {
+  return name.replace(/^.*\//, "").replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

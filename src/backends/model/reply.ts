@@ -33,10 +33,10 @@ type Asking = {
 type Parts = { models: Models; limits: ToolLimits; clock: Clock };
 
 /** Asks models for a reply, and yields it piece by piece. */
-export const reply = (parts: Parts, asking: Asking, signal: StopSignal): Chunks => {
+export function reply(parts: Parts, asking: Asking, signal: StopSignal): Chunks {
   const all = new Reply(parts, asking, signal);
   return Object.assign(all.chunks(), { used: () => all.used() });
-};
+}
 
 class Reply {
   readonly #parts: Parts;

@@ -11,35 +11,41 @@ const MILLION = 1_000_000;
  * The cost of these tokens in billionths: computed exactly, and rounded once. Reasoning is part of the output, and cached tokens
  * are part of the input.
  */
-export const costOf = ({ input, output, cached = 0 }: Used, price: Price): number => {
+export function costOf({ input, output, cached = 0 }: Used, price: Price): number {
   const known = Math.min(cached, input);
   const atOnce =
     (input - known) * millionths(price.input) +
     known * millionths(price.cachedInput ?? price.input) +
     output * millionths(price.output);
   return Math.min(Math.round(atOnce / 1_000), Number.MAX_SAFE_INTEGER);
-};
+}
 
 /** A price in whole millionths of its currency. */
-const millionths = (price: number): number => Math.round(price * MILLION);
+function millionths(price: number): number {
+  return Math.round(price * MILLION);
+}
 
 /** The same usage with its cost, if its model has a price. */
-export const priced = (used: Used, price: Price | undefined): Used =>
-  price ? { ...used, cost: costOf(used, price) } : used;
+export function priced(used: Used, price: Price | undefined): Used {
+  return price ? { ...used, cost: costOf(used, price) } : used;
+}
 
-export const added = (one: Used, other: Used): Used => ({
-  input: one.input + other.input,
-  output: one.output + other.output,
-  ...(one.cached || other.cached ? { cached: (one.cached ?? 0) + (other.cached ?? 0) } : {}),
-  ...(one.cost || other.cost ? { cost: (one.cost ?? 0) + (other.cost ?? 0) } : {}),
-  ...(one.reasoning || other.reasoning ? { reasoning: (one.reasoning ?? 0) + (other.reasoning ?? 0) } : {}),
-});
+export function added(one: Used, other: Used): Used {
+  return {
+    input: one.input + other.input,
+    output: one.output + other.output,
+    ...(one.cached || other.cached ? { cached: (one.cached ?? 0) + (other.cached ?? 0) } : {}),
+    ...(one.cost || other.cost ? { cost: (one.cost ?? 0) + (other.cost ?? 0) } : {}),
+    ...(one.reasoning || other.reasoning ? { reasoning: (one.reasoning ?? 0) + (other.reasoning ?? 0) } : {}),
+  };
+}
 
 /** An estimate of the tokens that a provider will count for a prompt. */
-const tokensOf = (prompt: readonly LanguageModelV3Message[]): number =>
-  tokensIn(prompt.reduce((sum, { content }) => sum + lengthOf(content), 0));
+function tokensOf(prompt: readonly LanguageModelV3Message[]): number {
+  return tokensIn(prompt.reduce((sum, { content }) => sum + lengthOf(content), 0));
+}
 
-const lengthOf = (content: LanguageModelV3Message["content"]): number => {
+function lengthOf(content: LanguageModelV3Message["content"]): number {
   if (typeof content === "string") return content.length;
   let length = 0;
   for (const part of content) {
@@ -47,20 +53,20 @@ const lengthOf = (content: LanguageModelV3Message["content"]): number => {
     else if (part.type === "tool-result" && "value" in part.output) length += String(part.output.value).length;
   }
   return length;
-};
+}
 
 /**
  * The usage so far in a provider's event. Anthropic counts the tokens that its cache has read and written separately from the
  * input.
  */
-export const toldIn = (event: unknown): Used | undefined => {
+export function toldIn(event: unknown): Used | undefined {
   const { usage, message, usageMetadata } = Object(event) as Record<string, unknown>;
   const told = usage ?? (Object(message) as { usage?: unknown }).usage ?? usageMetadata;
   const counts = countsIn(told);
   if (!counts) return undefined;
   const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = told as Record<string, unknown>;
   return { ...counts, input: counts.input + Number(read ?? 0) + Number(written ?? 0) };
-};
+}
 
 /** The usage of a reply: the booked usage of the steps that ended, and an estimate for the current one. */
 export class Spending {

@@ -183,12 +183,12 @@ class Answer {
 }
 
 /** The arguments of a call; undefined if they are no object. */
-const argumentsOf = ({ input }: LanguageModelV3ToolCall): Record<string, unknown> | undefined => {
+function argumentsOf({ input }: LanguageModelV3ToolCall): Record<string, unknown> | undefined {
   const value = input.trim() === "" ? {} : jsonOf(input);
   return isObject(value) && !Array.isArray(value) ? value : undefined;
-};
+}
 
-const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
+function usageIn(usage: LanguageModelV3Usage | undefined): Used | undefined {
   const { inputTokens, outputTokens } = usage ?? {};
   if (inputTokens?.total === undefined && outputTokens?.total === undefined) return undefined;
   const countOf = (value: unknown): number => (isCount(value) ? value : 0);
@@ -198,4 +198,4 @@ const usageIn = (usage: LanguageModelV3Usage | undefined): Used | undefined => {
     cached: countOf(inputTokens?.cacheRead),
     reasoning: countOf(outputTokens?.reasoning),
   };
-};
+}

@@ -17,24 +17,25 @@ type ResultPart = Extract<
 type ToolMessage = Extract<LanguageModelV3Message, { role: "tool" }>;
 type Output = Extract<ResultPart["output"], { type: "text" | "error-text" }>;
 
-export const toolsForModel = (tools: readonly Tool[]): LanguageModelV3FunctionTool[] =>
-  tools.map(({ name, description, parameters }) => ({
+export function toolsForModel(tools: readonly Tool[]): LanguageModelV3FunctionTool[] {
+  return tools.map(({ name, description, parameters }) => ({
     type: "function",
     name,
     description,
     inputSchema: parameters as LanguageModelV3FunctionTool["inputSchema"],
   }));
+}
 
 /**
  * Runs all calls of a model at once. Returns the answers for the model, and the calls that no tool has seen. A failed call is an
  * answer too.
  */
-export const answerCalls = async (
+export async function answerCalls(
   tools: readonly Tool[],
   calls: readonly ToolCall[],
   isLast: boolean,
   signal: AbortSignal,
-): Promise<{ answer: ToolMessage; refused: { tool: string; reason: string }[] }> => {
+): Promise<{ answer: ToolMessage; refused: { tool: string; reason: string }[] }> {
   const refused: { tool: string; reason: string }[] = [];
   const outputs = await Promise.all(
     calls.map((call, n) => {
@@ -50,35 +51,40 @@ export const answerCalls = async (
     return { type: "tool-result", toolCallId, toolName, output: outputs[n] as Output };
   });
   return { answer: { role: "tool", content }, refused };
-};
+}
 
 /** The called tool, or the reason why there is none. */
-const toolOf = (tools: readonly Tool[], call: ToolCall): Tool | string => {
+function toolOf(tools: readonly Tool[], call: ToolCall): Tool | string {
   const tool = tools.find(({ name }) => name === call.toolName);
   if (!tool) return `There is no such tool. There are: ${tools.map(({ name }) => name).join(", ")}.`;
   return call.args ? tool : "The arguments of the call are not a JSON object.";
-};
+}
 
-const answerCall = async (tool: Tool, { args }: ToolCall, signal: AbortSignal): Promise<Output> => {
+async function answerCall(tool: Tool, { args }: ToolCall, signal: AbortSignal): Promise<Output> {
   try {
     return { type: "text", value: shown(tool, await tool.call(args, signal)) };
   } catch (error) {
     return failed(error instanceof ToolError ? shown(tool, error.message) : "The tool failed.");
   }
-};
+}
 
-const shown = ({ isOutside }: Tool, text: string): string => (isOutside ? fence("The tool's answer.", text) : text);
+function shown({ isOutside }: Tool, text: string): string {
+  return isOutside ? fence("The tool's answer.", text) : text;
+}
 
-const failed = (value: string): Output => ({ type: "error-text", value });
+function failed(value: string): Output {
+  return { type: "error-text", value };
+}
 
 /**
  * The messages between a model and its tools, for another model: parts that only the first one's provider can read are left out.
  */
-export const portable = (told: readonly LanguageModelV3Message[]): LanguageModelV3Message[] =>
-  told.map((message) => {
+export function portable(told: readonly LanguageModelV3Message[]): LanguageModelV3Message[] {
+  return told.map((message) => {
     if (message.role !== "assistant") return message;
     const content = message.content
       .filter(({ type }) => type !== "reasoning")
       .map(({ providerOptions: _theirs, ...part }) => part as (typeof message.content)[number]);
     return { role: "assistant", content };
   });
+}

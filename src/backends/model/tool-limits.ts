@@ -30,15 +30,18 @@ export class CallSizes {
   }
 }
 
-export const tooManyMessages = (most: number): BackendError =>
-  new BackendError(pastLimit("the turn's tool calls and their results", "toolMessages", most));
+export function tooManyMessages(most: number): BackendError {
+  return new BackendError(pastLimit("the turn's tool calls and their results", "toolMessages", most));
+}
 
-const pastLimit = (what: string, name: keyof ToolLimits, most: number): string =>
-  `${what} are longer than ${most} characters (\`limits.${name}\`)`;
+function pastLimit(what: string, name: keyof ToolLimits, most: number): string {
+  return `${what} are longer than ${most} characters (\`limits.${name}\`)`;
+}
 
 /** The size of a message to a model: that of its texts, and of the rest in JSON. */
-export const sizeOf = (content: Exclude<LanguageModelV3Message["content"], string>): number =>
-  content.reduce((sum, part) => {
+export function sizeOf(content: Exclude<LanguageModelV3Message["content"], string>): number {
+  return content.reduce((sum, part) => {
     const { text, ...rest } = "text" in part ? part : { ...part, text: "" };
     return sum + text.length + JSON.stringify(rest).length;
   }, 0);
+}

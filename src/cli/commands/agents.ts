@@ -5,7 +5,7 @@ import { styled } from "../terminal.ts";
 import { asTyped } from "../typed.ts";
 import { count, shortTime } from "../values.ts";
 
-export const addAgents = (program: Command): void => {
+export function addAgents(program: Command): void {
   const agents = program
     .command("agents")
     .summary("agents: list, show, reload, pause, resume, beat")
@@ -129,9 +129,11 @@ export const addAgents = (program: Command): void => {
       printItem(options, done, name, () => cut(BEATS[done.outcome](done.waiting_events), 200));
     },
   );
-};
+}
 
-const waits = (events: number): string => `${count(events, "event")} ${events === 1 ? "waits" : "wait"}`;
+function waits(events: number): string {
+  return `${count(events, "event")} ${events === 1 ? "waits" : "wait"}`;
+}
 const BEATS: Record<"started" | "nothing-waiting" | "running" | "paused", (waiting: number) => string> = {
   started: (waiting) => `A beat began. ${waits(waiting)} for it.`,
   "nothing-waiting": () => "No event waits, so no heartbeat started.",

@@ -22,7 +22,7 @@ import { addSkills } from "./skills.ts";
 import { addTurns } from "./turns.ts";
 
 /** Every command, in the order in which the help lists them. */
-export const addCommands = (program: Command): void => {
+export function addCommands(program: Command): void {
   program.commandsGroup("Run a gateway:");
   addServe(program);
   addInit(program);
@@ -49,4 +49,4 @@ export const addCommands = (program: Command): void => {
   addMock(program);
   addCompletion(program);
   addHelp(program);
-};
+}

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { BackupOptions } from "../backup.ts";
 import { print } from "../terminal.ts";
 
-export const addBackup = (program: Command): void => {
+export function addBackup(program: Command): void {
   program
     .command("backup")
     .summary("copy the SQLite store into a file")
@@ -18,4 +18,4 @@ export const addBackup = (program: Command): void => {
       const { backup } = await import("../backup.ts");
       print(await backup(to, options, process.env));
     });
-};
+}

@@ -7,7 +7,7 @@ import { fieldsOf, jsonOf, textOf } from "../values.ts";
 
 const VERBS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
 
-export const addCalls = (program: Command): void => {
+export function addCalls(program: Command): void {
   calling<{ params?: string }, [string, string[]]>(
     program
       .command("call")
@@ -97,12 +97,12 @@ export const addCalls = (program: Command): void => {
         if (documents) say(`The contract of this version; a gateway shows its own at /${name}.json.`);
       },
     );
-};
+}
 
 /** The params of methods that are no text. */
 const LOOSE = ["limit", "keep", "wait", "stream", "hops", "includeCompacted"];
 
-const unknown = (sentence: string, given: string, names: readonly string[], next: string): UsageError => {
+function unknown(sentence: string, given: string, names: readonly string[], next: string): UsageError {
   const near = nearest(given, names);
   return new UsageError(near ? `${sentence} Did you mean ${near}?` : sentence, next);
-};
+}

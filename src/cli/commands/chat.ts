@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { calling } from "../calling.ts";
 
-export const addChat = (program: Command): void => {
+export function addChat(program: Command): void {
   calling<{ session?: string; user?: string; model?: string }>(
     program
       .command("chat")
@@ -20,4 +20,4 @@ export const addChat = (program: Command): void => {
       await talk(given, agent);
     },
   );
-};
+}

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { print, say } from "../terminal.ts";
 
-export const addCheck = (program: Command): void => {
+export function addCheck(program: Command): void {
   program
     .command("check")
     .summary("check a configuration")
@@ -23,4 +23,4 @@ export const addCheck = (program: Command): void => {
       if (!options.json) say(problems.map(({ words }) => words).join("\n"));
       process.exitCode = 1;
     });
-};
+}

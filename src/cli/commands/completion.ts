@@ -1,7 +1,7 @@
 import { Argument, type Command } from "commander";
 
 /** The command as the help shows it. Its action is added with its modules when it is called (`../completion.ts`). */
-export const addCompletion = (program: Command): void => {
+export function addCompletion(program: Command): void {
   program
     .command("completion")
     .summary("print a script that completes commands in a shell")
@@ -13,4 +13,4 @@ export const addCompletion = (program: Command): void => {
       "after",
       '\nThe folder of bash is that of the package bash-completion. Without the package, write the script to a file and\nsource it in ~/.bashrc.\n\nExamples:\n  agent-gateway completion bash > ~/.local/share/bash-completion/completions/agent-gateway\n  agent-gateway completion zsh > "$fpath[1]/_agent-gateway"\n  agent-gateway completion fish > ~/.config/fish/completions/agent-gateway.fish\n  agent-gateway completion powershell >> $PROFILE',
     );
-};
+}

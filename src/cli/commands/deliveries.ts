@@ -25,7 +25,7 @@ type Filters = {
   cursor?: string;
 };
 
-export const addDeliveries = (program: Command): void => {
+export function addDeliveries(program: Command): void {
   const deliveries = program
     .command("deliveries")
     .summary("what came in: list, tail, show, replay, curl")
@@ -159,7 +159,11 @@ export const addDeliveries = (program: Command): void => {
       if (note !== undefined && !options.json) say(note);
     },
   );
-};
+}
 
-const surface = () => new Option("--surface <surface>", "through one surface").choices(SURFACES);
-const outcome = () => new Option("--outcome <outcome>", "with one outcome").choices(OUTCOMES);
+function surface() {
+  return new Option("--surface <surface>", "through one surface").choices(SURFACES);
+}
+function outcome() {
+  return new Option("--outcome <outcome>", "with one outcome").choices(OUTCOMES);
+}

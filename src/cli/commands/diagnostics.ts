@@ -3,7 +3,7 @@ import { calling } from "../calling.ts";
 import { print, say, withProgress } from "../terminal.ts";
 import { needFolderOf } from "../values.ts";
 
-export const addDiagnostics = (program: Command): void => {
+export function addDiagnostics(program: Command): void {
   const diagnostics = program
     .command("diagnostics")
     .summary("gather what helps to find a fault")
@@ -28,4 +28,4 @@ export const addDiagnostics = (program: Command): void => {
       );
     },
   );
-};
+}

@@ -8,7 +8,7 @@ import { shortTime, wholeNumber } from "../values.ts";
 
 const STATES = ["queued", "handled", "dead"] as const;
 
-export const addEvents = (program: Command): void => {
+export function addEvents(program: Command): void {
   const events = program
     .command("events")
     .summary("system events: list, tail, replay")
@@ -89,6 +89,6 @@ export const addEvents = (program: Command): void => {
       );
     },
   );
-};
+}
 
 type Told = { at: string; eventId: string; agentName: string; reason?: string };

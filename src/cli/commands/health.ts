@@ -4,7 +4,7 @@ import { oneLine, printItem, printList } from "../output.ts";
 import { print, styled } from "../terminal.ts";
 import { momentOf, wholeNumber } from "../values.ts";
 
-export const addHealth = (program: Command): void => {
+export function addHealth(program: Command): void {
   calling<{ live?: boolean; timeout: string }>(
     program
       .command("health")
@@ -144,10 +144,11 @@ export const addHealth = (program: Command): void => {
       );
     },
   );
-};
+}
 
 type Counts = import("#generated/clients/typescript/src/rpc.ts").types.UsageCounts;
 
 /** The tokens that turns used, or nothing where no turn reported any. */
-const tokensOf = ({ turns, tokens }: Counts, which: "input" | "output"): number | null =>
-  turns.untold !== undefined && turns.untold >= turns.completed ? null : tokens[which];
+function tokensOf({ turns, tokens }: Counts, which: "input" | "output"): number | null {
+  return turns.untold !== undefined && turns.untold >= turns.completed ? null : tokens[which];
+}

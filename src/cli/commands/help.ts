@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { noCommand } from "../command-tree.ts";
 
-export const addHelp = (program: Command): void => {
+export function addHelp(program: Command): void {
   program
     .command("help")
     .summary("print help")
@@ -17,4 +17,4 @@ export const addHelp = (program: Command): void => {
       }
       command.outputHelp();
     });
-};
+}

@@ -13,7 +13,7 @@ const SENDERS = ["github", "stripe", "slack", "standard"] as const;
 type Sender = (typeof SENDERS)[number];
 type SendOptions = SignedOptions & { as?: Sender };
 
-export const addHooks = (program: Command): void => {
+export function addHooks(program: Command): void {
   const hooks = program
     .command("hooks")
     .summary("webhooks: test the mappings, send payloads")
@@ -90,30 +90,31 @@ export const addHooks = (program: Command): void => {
       printSent(options, (await sendSigned({ address, options, signal }, options.as, text)) as Sent);
     },
   );
-};
+}
 
 /** The reason for a refused webhook, if the gateway has no such mapping. Only a key that may list the mappings gets it. */
-const noMapping = async (gateway: Gateway, mapping: string, signal: AbortSignal): Promise<CliError | undefined> => {
+async function noMapping(gateway: Gateway, mapping: string, signal: AbortSignal): Promise<CliError | undefined> {
   const mappings = await gateway.mappings.list({ signal, maxRetries: 0 }).catch(() => undefined);
   const names = mappings?.mappings.map(({ name }) => name);
   if (names === undefined || names.includes(mapping)) return undefined;
   const { listed } = await import("../signed-webhook.ts");
   return new CliError(`No mapping is named ${mapping}.${listed(names)}`, NOT_FOUND, "name one: --mapping NAME");
-};
+}
 
 type Sent = { message?: string; deliveryId?: string; turnId?: string; mapping?: string; sessionId?: string };
 
-const printSent = (options: { json?: boolean; quiet?: boolean }, sent: Sent): void =>
+function printSent(options: { json?: boolean; quiet?: boolean }, sent: Sent): void {
   printItem(options, sent, sent.deliveryId ?? "", () => {
     const { message, deliveryId, turnId, mapping, sessionId } = sent;
     const next = deliveryId ? asTyped(`\nNext: agent-gateway deliveries show ${deliveryId}`) : "";
     return `${fields({ answer: message, mapping, session: sessionId, turn: turnId, delivery: deliveryId })}${next}`;
   });
+}
 
 type Recorded = import("#generated/clients/typescript/src/rest-types.ts").Delivery;
 
 /** A recorded request as a dry run takes it. */
-const recorded = async (delivery: Recorded): Promise<DryRunRequest> => {
+async function recorded(delivery: Recorded): Promise<DryRunRequest> {
   const { mappedBy } = await import("#console/lib/requests.ts");
   if (delivery.body === null || delivery.body_encoding === "base64")
     throw new UsageError(
@@ -121,19 +122,19 @@ const recorded = async (delivery: Recorded): Promise<DryRunRequest> => {
       "try it from a file: agent-gateway hooks test FILE",
     );
   return { ...mappedBy(delivery), headers: delivery.headers, body: jsonOf(delivery.body, "Its body") as MappedPayload };
-};
+}
 
-const failedWords = (failed: { path: string; expected: readonly string[]; found: string | null } | null): string => {
+function failedWords(failed: { path: string; expected: readonly string[]; found: string | null } | null): string {
   if (failed === null) return "does not match";
   const { path, expected, found } = failed;
   return `${oneLine(path)} must be ${expected.map((one) => JSON.stringify(one)).join(" or ")}, and is ${found === null ? "missing" : JSON.stringify(found)}`;
-};
+}
 
 /** A mapping that matches and starts nothing is reached at its own address alone. */
-const startWords = ({ starts, mappings }: DryRun): string => {
+function startWords({ starts, mappings }: DryRun): string {
   if (starts !== null) return `${starts} would start a turn.`;
   const own = mappings.find(({ matched }) => matched)?.mapping;
   return own === undefined
     ? "No mapping would start a turn."
     : `No mapping would start a turn here: ${own} is reached at its own address alone. Try it with --mapping ${own}`;
-};
+}

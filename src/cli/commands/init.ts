@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { InitOptions } from "../init.ts";
 import { say } from "../terminal.ts";
 
-export const addInit = (program: Command): void => {
+export function addInit(program: Command): void {
   program
     .command("init")
     .summary("write a configuration to begin with")
@@ -34,4 +34,4 @@ export const addInit = (program: Command): void => {
       const { init } = await import("../init.ts");
       say(await init(folder ?? ".", options));
     });
-};
+}

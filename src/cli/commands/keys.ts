@@ -7,7 +7,7 @@ import { oneLine, printItem, printList } from "../output.ts";
 import { print, say } from "../terminal.ts";
 import { lengthOf, shortTime } from "../values.ts";
 
-export const addKeys = (program: Command): void => {
+export function addKeys(program: Command): void {
   const keys = program
     .command("keys")
     .summary("REST keys: create, list, rotate, revoke")
@@ -99,11 +99,11 @@ export const addKeys = (program: Command): void => {
       printItem(options, { key_id: id, revoked: true }, id, () => `${id} is revoked.`);
     },
   );
-};
+}
 
-const endOf = (when: string): string => {
+function endOf(when: string): string {
   const length = lengthOf(when);
   const at = length === undefined ? Date.parse(when) : Date.now() + length;
   if (Number.isNaN(at)) throw new UsageError(`--expires ${when} is not a time. Write 30d, or 2027-03-01.`);
   return new Date(at).toISOString();
-};
+}

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { say } from "../terminal.ts";
 import { wholeNumber } from "../values.ts";
 
-export const addMock = (program: Command): void => {
+export function addMock(program: Command): void {
   program
     .command("mock")
     .summary("serve the contract with example answers")
@@ -20,4 +20,4 @@ export const addMock = (program: Command): void => {
       const url = await startMock(options.host, wholeNumber(options.port, "--port", 0));
       say(`The mock listens on ${url}. Ctrl-C ends it.`);
     });
-};
+}

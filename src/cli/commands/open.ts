@@ -7,7 +7,7 @@ import { isTerminal, print, say } from "../terminal.ts";
 
 const PAGES: Record<string, string> = { dlv: "d", turn: "t", evt: "e" };
 
-export const addOpen = (program: Command): void => {
+export function addOpen(program: Command): void {
   calling(
     program
       .command("open")
@@ -33,10 +33,10 @@ export const addOpen = (program: Command): void => {
       await (code === undefined ? openLink(link) : openSecretLink(link));
     },
   );
-};
+}
 
 /** A code that signs in as the caller. Undefined, with a message, if the key may not create one or the gateway cannot. */
-const codeOf = async (address: Address, credential: Credential, signal: AbortSignal): Promise<string | undefined> => {
+async function codeOf(address: Address, credential: Credential, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { Gateway } = await import("#generated/clients/typescript/src/index.ts");
     const gateway = new Gateway({ url: address.url, key: credential.token });
@@ -52,18 +52,19 @@ const codeOf = async (address: Address, credential: Credential, signal: AbortSig
     say(`${why}: sign in on the page, with the console token.`);
     return undefined;
   }
-};
+}
 
-const hasConsole = ({ url }: Address, signal: AbortSignal): Promise<boolean> =>
-  fetch(`${url}/console`, { method: "HEAD", redirect: "manual", signal }).then(
+function hasConsole({ url }: Address, signal: AbortSignal): Promise<boolean> {
+  return fetch(`${url}/console`, { method: "HEAD", redirect: "manual", signal }).then(
     ({ ok }) => ok,
     () => false,
   );
+}
 
-const pathOf = (id: string): string => {
+function pathOf(id: string): string {
   const [, prefix = ""] = /^([a-z]+)_[0-9A-Z]{20,}$/.exec(id) ?? [];
   const page = PAGES[prefix] ?? (id.includes(":") ? "s" : undefined);
   if (page === undefined)
     throw new UsageError(`${id} is no id of a delivery (dlv_…), a turn (turn_…), an event (evt_…) or a session.`);
   return `/${page}/${encodeURIComponent(id)}`;
-};
+}

@@ -12,7 +12,7 @@ type SendOptions = {
   idempotencyKey?: string;
 };
 
-export const addSend = (program: Command): void => {
+export function addSend(program: Command): void {
   calling<SendOptions>(
     program
       .command("send")
@@ -51,4 +51,4 @@ export const addSend = (program: Command): void => {
       print(options.json ? JSON.stringify(reply, null, 2) : options.quiet ? reply.turn_id : reply.reply);
     },
   );
-};
+}

@@ -3,7 +3,7 @@ import { noCommand } from "../command-tree.ts";
 import type { ServeOptions } from "../serve.ts";
 import { isTerminal, print } from "../terminal.ts";
 
-export const addServe = (program: Command): void => {
+export function addServe(program: Command): void {
   program
     .command("serve", { isDefault: true })
     .summary("run the gateway")
@@ -28,10 +28,12 @@ export const addServe = (program: Command): void => {
       await serve(options, process.env);
     })
     .usage("[options]");
-};
+}
 
 /** Whether the program was called without arguments. `npm start` passes none either, but serves. */
-const isBare = (): boolean => process.argv.length === 2 && process.env.npm_lifecycle_event !== "start";
+function isBare(): boolean {
+  return process.argv.length === 2 && process.env.npm_lifecycle_event !== "start";
+}
 
 const DETAILS = `
 Variables that are not set are read from gateway.env next to the configuration, if that file exists.

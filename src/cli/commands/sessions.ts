@@ -6,7 +6,7 @@ import { cut, fields, oneLine, printItem, printList } from "../output.ts";
 import { styled, withProgress } from "../terminal.ts";
 import { count, shortTime, wholeNumber } from "../values.ts";
 
-export const addSessions = (program: Command): void => {
+export function addSessions(program: Command): void {
   const sessions = program
     .command("sessions")
     .summary("conversations: list, show, compact, delete")
@@ -96,9 +96,9 @@ export const addSessions = (program: Command): void => {
       printItem(options, done, sessionId, () => `${sessionId} is deleted.${turns}`);
     },
   );
-};
+}
 
-const sessionWords = ({ session, summary, messages, nextCursor }: types.SessionDetails): string => {
+function sessionWords({ session, summary, messages, nextCursor }: types.SessionDetails): string {
   const { sessionId, agentName, channel, userId, messageCount, turnsQueued, createdAt, usage } = session;
   const head = fields({
     session: sessionId,
@@ -115,12 +115,12 @@ const sessionWords = ({ session, summary, messages, nextCursor }: types.SessionD
   const told = messages.toReversed().map(messageWords);
   const more = nextCursor === null ? [] : ["… older messages: --limit with a larger number"];
   return [head, "", ...more, ...told].join("\n");
-};
+}
 
-const messageWords = ({ role, text, createdAt, toolCalls = [], compacted }: types.Message): string => {
+function messageWords({ role, text, createdAt, toolCalls = [], compacted }: types.Message): string {
   const failed = toolCalls.filter(({ ok }) => !ok).length;
   const calls =
     toolCalls.length === 0 ? "" : ` (${count(toolCalls.length, "tool call")}${failed > 0 ? `, ${failed} failed` : ""})`;
   const head = `${shortTime(createdAt)}  ${styled("bold", role)}${calls}${compacted ? " (compacted)" : ""}`;
   return `${head}\n${text.replace(/^/gm, "  ")}`;
-};
+}

@@ -4,7 +4,7 @@ import { cut, fields, oneLine, printItem, printList } from "../output.ts";
 import { say } from "../terminal.ts";
 import { fieldsOf, jsonOf, textOf } from "../values.ts";
 
-export const addSkills = (program: Command): void => {
+export function addSkills(program: Command): void {
   const skills = program
     .command("skills")
     .summary("skills: list, show, trigger")
@@ -78,4 +78,4 @@ export const addSkills = (program: Command): void => {
       await printStream(gateway.skills.stream(body, { signal }), options);
     },
   );
-};
+}

@@ -9,7 +9,7 @@ import { shortTime, wholeNumber } from "../values.ts";
 const STATES = ["queued", "running", "completed", "failed", "cancelled"] as const;
 type ListOptions = { status?: Turn["status"]; agent?: string; session?: string; limit: string; cursor?: string };
 
-export const addTurns = (program: Command): void => {
+export function addTurns(program: Command): void {
   const turns = program
     .command("turns")
     .summary("turns: list, show, cancel")
@@ -86,9 +86,9 @@ export const addTurns = (program: Command): void => {
       printItem(options, turn, id, () => `${id} is cancelled.${turn.reply ? " What was written so far is kept." : ""}`);
     },
   );
-};
+}
 
-const turnWords = (turn: Turn): string => {
+function turnWords(turn: Turn): string {
   const { error, usage } = turn;
   const head = fields({
     turn: turn.turn_id,
@@ -104,4 +104,4 @@ const turnWords = (turn: Turn): string => {
     why: error === null ? undefined : `${error.name}: ${oneLine(error.detail ?? error.title)}`,
   });
   return turn.reply === null ? head : `${head}\n\n${turn.reply}`;
-};
+}

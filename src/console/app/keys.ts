@@ -8,14 +8,14 @@ const actions: KeyAction[][] = [];
 /** All keys that act now, for the list that `?` shows. */
 export const activeKeys = signal<readonly KeyAction[]>([]);
 
-const publish = () => {
+function publish() {
   const byKey = new Map<string, KeyAction>();
   for (const layer of actions) for (const action of layer) byKey.set(action.key, action);
   activeKeys.value = [...byKey.values()];
-};
+}
 
 /** Binds keys until the returned function is called. A later one wins over an earlier one. */
-export const bindKeys = (layer: KeyAction[]): (() => void) => {
+export function bindKeys(layer: KeyAction[]): () => void {
   actions.push(layer);
   publish();
   return () => {
@@ -23,10 +23,13 @@ export const bindKeys = (layer: KeyAction[]): (() => void) => {
     if (at >= 0) actions.splice(at, 1);
     publish();
   };
-};
+}
 
-const isField = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+function isField(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
+}
 
 let prefix = "";
 let prefixTimer: ReturnType<typeof setTimeout> | undefined;

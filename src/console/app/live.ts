@@ -19,10 +19,10 @@ let connectedAt = 0;
 let pageBeganAt = 0;
 
 /** Another page reads its lists when it is opened: a connection from before has nothing that it misses. */
-export const beginPage = (): void => {
+export function beginPage(): void {
   pageBeganAt = performance.now();
   wasReset.value = false;
-};
+}
 
 /** Counts the times from which on the stream is whole: when it returns, and when a page's subscription has begun. */
 const returns = signal(0);
@@ -53,7 +53,7 @@ class WatchedSocket extends WebSocket {
   }
 }
 
-const connect = (token: string): RpcSocket => {
+function connect(token: string): RpcSocket {
   const client = new Gateway({
     url: location.origin,
     rpcToken: token,
@@ -69,9 +69,9 @@ const connect = (token: string): RpcSocket => {
   liveState.value = "connecting";
   void listen(client);
   return client;
-};
+}
 
-const listen = async (client: RpcSocket): Promise<void> => {
+async function listen(client: RpcSocket): Promise<void> {
   for (;;) {
     try {
       for await (const push of client.pushes()) {
@@ -90,14 +90,14 @@ const listen = async (client: RpcSocket): Promise<void> => {
       for (const { request } of held.values()) await client.subscribe(request).catch(() => {});
     }
   }
-};
+}
 
-const wanted = (): RpcSocket | undefined => {
+function wanted(): RpcSocket | undefined {
   const who = identity.peek();
   if (who?.kind !== "console") return undefined;
   socket ??= connect(who.token);
   return socket;
-};
+}
 
 effect(() => {
   identity.value;
@@ -108,7 +108,7 @@ effect(() => {
 });
 
 /** Subscribes, and again where the connection is lost before the answer: the client keeps only subscriptions that began. */
-const begin = async (client: RpcSocket, name: string, request: Parameters<RpcSocket["subscribe"]>[0]) => {
+async function begin(client: RpcSocket, name: string, request: Parameters<RpcSocket["subscribe"]>[0]) {
   while (client === socket && held.has(name)) {
     try {
       await client.subscribe(request);
@@ -120,10 +120,10 @@ const begin = async (client: RpcSocket, name: string, request: Parameters<RpcSoc
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     }
   }
-};
+}
 
 /** Subscribes to streams as long as somebody holds them; the returned function lets go. */
-export const hold = (request: Parameters<RpcSocket["subscribe"]>[0] & { deliveries?: true }): (() => void) => {
+export function hold(request: Parameters<RpcSocket["subscribe"]>[0] & { deliveries?: true }): () => void {
   const name = JSON.stringify(request);
   const client = wanted();
   if (!client) return () => {};
@@ -142,24 +142,24 @@ export const hold = (request: Parameters<RpcSocket["subscribe"]>[0] & { deliveri
     if (sessions) client.unsubscribe({ sessions: Object.keys(sessions) }).catch(() => {});
     if (agents) client.unsubscribe({ agents }).catch(() => {});
   };
-};
+}
 
 /** Calls `listener` with each push; the returned function ends it. */
-export const onPush = (listener: Listener): (() => void) => {
+export function onPush(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
-};
+}
 
 /** Calls `listener` whenever something may have been missed, so that a list reads its newest again. */
-export const onReturn = (listener: () => void): (() => void) => {
+export function onReturn(listener: () => void): () => void {
   const before = returns.peek();
   return returns.subscribe((count) => {
     if (count > before) listener();
   });
-};
+}
 
 /** Gathers pushes, and gives them at most four times a second; a hidden tab gets none until it is looked at again. */
-export const gathered = (wants: (push: AnyPush) => boolean, give: (pushes: AnyPush[]) => void): (() => void) => {
+export function gathered(wants: (push: AnyPush) => boolean, give: (pushes: AnyPush[]) => void): () => void {
   let waiting: AnyPush[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const flush = () => {
@@ -182,4 +182,4 @@ export const gathered = (wants: (push: AnyPush) => boolean, give: (pushes: AnyPu
     clearTimeout(timer);
     document.removeEventListener("visibilitychange", flush);
   };
-};
+}

@@ -13,21 +13,22 @@ import { keysOn, nextTheme } from "./settings.ts";
 
 type OverlaysOf = { which: string; close: () => void; keys: readonly KeyAction[] };
 
-export const Overlays = ({ which, close, keys }: OverlaysOf) =>
-  which === "palette" ? (
+export function Overlays({ which, close, keys }: OverlaysOf) {
+  return which === "palette" ? (
     <Palette close={close} keys={keys} />
   ) : which === "keys" ? (
     <KeyList close={close} keys={keys} />
   ) : (
     <MorePages close={close} />
   );
+}
 
 type Entry = { name: string; hint: string; icon: string; run: () => void };
 
 const fuzzy = new uFuzzy({ intraMode: 1 });
 
 /** One field for everything: an id of any kind, a page, an agent, what can be done here. */
-const Palette = ({ close, keys }: Omit<OverlaysOf, "which">) => {
+function Palette({ close, keys }: Omit<OverlaysOf, "which">) {
   const text = useSignal("");
   const chosen = useSignal(0);
   const agents = useSignal<readonly string[]>([]);
@@ -121,27 +122,34 @@ const Palette = ({ close, keys }: Omit<OverlaysOf, "which">) => {
       </p>
     </Dialog>
   );
-};
+}
 
-const entriesOf = (agents: readonly string[], keys: readonly KeyAction[]): Entry[] => [
-  ...pages.map(({ name, icon, path, key }) => ({ name, icon, hint: `page, g ${key}`, run: () => go(path) })),
-  ...agents.map((name) => ({ name, icon: "bot", hint: "agent", run: () => go(`/agents/${encodeURIComponent(name)}`) })),
-  ...keys
-    .filter(({ key }) => !key.startsWith("g ") && !["/", "j", "k", "?"].includes(key))
-    .map(({ key, does, run }) => ({ name: does, icon: "terminal", hint: `key ${key}`, run })),
-  { name: "Sign out", icon: "log-out", hint: "command", run: () => signOut() },
-];
+function entriesOf(agents: readonly string[], keys: readonly KeyAction[]): Entry[] {
+  return [
+    ...pages.map(({ name, icon, path, key }) => ({ name, icon, hint: `page, g ${key}`, run: () => go(path) })),
+    ...agents.map((name) => ({
+      name,
+      icon: "bot",
+      hint: "agent",
+      run: () => go(`/agents/${encodeURIComponent(name)}`),
+    })),
+    ...keys
+      .filter(({ key }) => !key.startsWith("g ") && !["/", "j", "k", "?"].includes(key))
+      .map(({ key, does, run }) => ({ name: does, icon: "terminal", hint: `key ${key}`, run })),
+    { name: "Sign out", icon: "log-out", hint: "command", run: () => signOut() },
+  ];
+}
 
-const ranked = (asked: string, entries: Entry[]): Entry[] => {
+function ranked(asked: string, entries: Entry[]): Entry[] {
   if (asked === "") return entries;
   const names = entries.map(({ name }) => name);
   const [found, , order] = fuzzy.search(names, asked);
   if (!found) return [];
   return (order ? order.map((n) => found[n] as number) : found).map((n) => entries[n] as Entry);
-};
+}
 
 /** Everything that the gateway has with an id: the thing itself first, then the requests that it belongs to. */
-const lookUp = async (id: string): Promise<Entry[]> => {
+async function lookUp(id: string): Promise<Entry[]> {
   const kind = kindOfId(id);
   const entry = (name: string, hint: string, icon: string, to: string): Entry => ({
     ...{ name, hint, icon },
@@ -175,53 +183,57 @@ const lookUp = async (id: string): Promise<Entry[]> => {
       : [],
   ]);
   return found.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
-};
+}
 
 /** All keys that act on this page. */
-const KeyList = ({ close, keys }: Omit<OverlaysOf, "which">) => (
-  <Dialog title="Keys" close={close}>
-    <label class="switch">
-      <input
-        type="checkbox"
-        checked={keysOn.value === "on"}
-        onChange={({ currentTarget }) => (keysOn.value = currentTarget.checked ? "on" : "off")}
-      />
-      Single keys act on pages
-    </label>
-    <dl class="key-list">
-      {[{ key: "⌘K or Ctrl K", does: "Search and commands, in fields too" }, ...keys].map(({ key, does }) => (
-        <div key={key}>
-          <dt>
-            <kbd>{key}</kbd>
-          </dt>
-          <dd>{does}</dd>
-        </div>
-      ))}
-    </dl>
-  </Dialog>
-);
+function KeyList({ close, keys }: Omit<OverlaysOf, "which">) {
+  return (
+    <Dialog title="Keys" close={close}>
+      <label class="switch">
+        <input
+          type="checkbox"
+          checked={keysOn.value === "on"}
+          onChange={({ currentTarget }) => (keysOn.value = currentTarget.checked ? "on" : "off")}
+        />
+        Single keys act on pages
+      </label>
+      <dl class="key-list">
+        {[{ key: "⌘K or Ctrl K", does: "Search and commands, in fields too" }, ...keys].map(({ key, does }) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}
 
 /** All pages, for a screen that is too narrow for the list at its side. */
-const MorePages = ({ close }: { close: () => void }) => (
-  <Dialog title="Pages" close={close}>
-    <ul class="more-pages">
-      {pages.map(({ name, icon, path }) => (
-        <li key={name}>
-          <a href={hrefOf(path)} onClick={close}>
-            <Icon name={icon} /> {name}
-          </a>
+function MorePages({ close }: { close: () => void }) {
+  return (
+    <Dialog title="Pages" close={close}>
+      <ul class="more-pages">
+        {pages.map(({ name, icon, path }) => (
+          <li key={name}>
+            <a href={hrefOf(path)} onClick={close}>
+              <Icon name={icon} /> {name}
+            </a>
+          </li>
+        ))}
+        <li>
+          <button type="button" onClick={nextTheme}>
+            <Icon name="sun-moon" /> Theme
+          </button>
         </li>
-      ))}
-      <li>
-        <button type="button" onClick={nextTheme}>
-          <Icon name="sun-moon" /> Theme
-        </button>
-      </li>
-      <li>
-        <button type="button" onClick={() => signOut()}>
-          <Icon name="log-out" /> Sign out
-        </button>
-      </li>
-    </ul>
-  </Dialog>
-);
+        <li>
+          <button type="button" onClick={() => signOut()}>
+            <Icon name="log-out" /> Sign out
+          </button>
+        </li>
+      </ul>
+    </Dialog>
+  );
+}

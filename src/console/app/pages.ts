@@ -109,11 +109,11 @@ export const pages: readonly Page[] = [
 ];
 
 /** The page that shows a path, and the parts of the path. */
-export const pageOf = (path: string): { page: Page; params: Record<string, string> } | undefined => {
+export function pageOf(path: string): { page: Page; params: Record<string, string> } | undefined {
   for (const page of pages)
     for (const pattern of page.patterns) {
       const params = matchPath(pattern, path);
       if (params) return { page, params };
     }
   return undefined;
-};
+}

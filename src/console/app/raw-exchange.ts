@@ -27,13 +27,13 @@ export type RawExchange = {
 const MOST = 4 * 1024 * 1024;
 
 /** Sends one request at a time, and keeps the last exchange. */
-export const useExchange = (): {
+export function useExchange(): {
   exchange: Signal<RawExchange | undefined>;
   error: Signal<unknown>;
   isRunning: Signal<boolean>;
   send: (request: RawRequest) => Promise<void>;
   stop: () => void;
-} => {
+} {
   const exchange = useSignal<RawExchange | undefined>(undefined);
   const error = useSignal<unknown>(undefined);
   const isRunning = useSignal(false);
@@ -77,4 +77,4 @@ export const useExchange = (): {
     }
   };
   return { exchange, error, isRunning, send, stop };
-};
+}

@@ -11,7 +11,7 @@ type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?:
 /** Why the gateway is not ready for work: a word, and the cause. Undefined while it is, or where nobody can tell. */
 export const notReady = signal<{ word: string; detail: string } | undefined>(undefined);
 
-const look = async (): Promise<void> => {
+async function look(): Promise<void> {
   if (document.hidden) return;
   try {
     const response = await rawFetch("/readyz", { cache: "no-store" });
@@ -24,10 +24,10 @@ const look = async (): Promise<void> => {
     if (liveState.peek() !== "live") notReady.value = undefined;
     else notReady.value ??= { word: "Draining", detail: "It takes no new connections." };
   }
-};
+}
 
 /** Looks now and then if the gateway is ready, and at once where a push says that its health is another. */
-export const watchReadiness = (): (() => void) => {
+export function watchReadiness(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isEnded = false;
   const beat = async () => {
@@ -42,4 +42,4 @@ export const watchReadiness = (): (() => void) => {
     for (const stop of stops) stop();
     notReady.value = undefined;
   };
-};
+}

@@ -1,7 +1,9 @@
 import { batch, computed, signal } from "@preact/signals";
 
 const BASE = "/console";
-const here = () => location.pathname + location.search;
+function here() {
+  return location.pathname + location.search;
+}
 
 /** The address of the page: the path below `/console` and its query. */
 const address = signal(here());
@@ -10,7 +12,7 @@ export const path = computed(() => url.value.pathname.slice(BASE.length).replace
 export const query = computed(() => url.value.searchParams);
 
 /** Goes to a path below `/console`. `replace` leaves no step to go back to. */
-export const go = (to: string, { replace = false } = {}): void => {
+export function go(to: string, { replace = false } = {}): void {
   const target = to.startsWith(BASE) ? to : BASE + (to === "/" ? "" : to);
   if (target === address.peek()) return;
   history[replace ? "replaceState" : "pushState"](null, "", target);
@@ -19,10 +21,10 @@ export const go = (to: string, { replace = false } = {}): void => {
     address.value = target;
   });
   if (moved && !replace) scrollTo(0, 0);
-};
+}
 
 /** Changes parts of the query and keeps the rest; an empty value takes a part out. */
-export const setQuery = (changes: Readonly<Record<string, string | undefined>>, { replace = true } = {}): void => {
+export function setQuery(changes: Readonly<Record<string, string | undefined>>, { replace = true } = {}): void {
   const next = new URLSearchParams(query.peek());
   for (const [name, value] of Object.entries(changes)) {
     if (value) next.set(name, value);
@@ -30,23 +32,27 @@ export const setQuery = (changes: Readonly<Record<string, string | undefined>>, 
   }
   const text = next.toString();
   go(url.peek().pathname + (text && `?${text}`), { replace });
-};
+}
 
 /** The values that a part of the query may have, each with its word. */
 export type Choices<Value extends string = string> = readonly (readonly [value: Value, word: string])[];
 
 /** The value of a part of the query. One that is not among `choices`, as anybody may write into an address, is none. */
-export const choiceOf = <Value extends string>(
+export function choiceOf<Value extends string>(
   given: URLSearchParams,
   name: string,
   choices: Choices<Value>,
-): Value | undefined => choices.find(([value]) => value === given.get(name))?.[0];
+): Value | undefined {
+  return choices.find(([value]) => value === given.get(name))?.[0];
+}
 
 /** The address of a path below `/console`, as a link has it. */
-export const hrefOf = (to: string): string => BASE + (to === "/" ? "" : to);
+export function hrefOf(to: string): string {
+  return BASE + (to === "/" ? "" : to);
+}
 
 /** The parts of a path where it fits a pattern as `/s/:id`; undefined where it does not. */
-export const matchPath = (pattern: string, given: string): Record<string, string> | undefined => {
+export function matchPath(pattern: string, given: string): Record<string, string> | undefined {
   const [want, have] = [pattern.split("/"), given.split("/")];
   if (want.length !== have.length) return undefined;
   const found: Record<string, string> = {};
@@ -61,7 +67,7 @@ export const matchPath = (pattern: string, given: string): Record<string, string
     } else if (part !== value) return undefined;
   }
   return found;
-};
+}
 
 addEventListener("popstate", () => {
   address.value = here();

@@ -21,26 +21,35 @@ export const RPC_REASON = "A REST key opens REST alone. Sign in with the console
 export const KEYS_REASON = "Keys are made and revoked with the console token alone.";
 
 /** An identity in words. */
-export const nameOf = ({ kind, name }: Identity): string =>
-  kind === "console" ? "the console token" : name === undefined ? "a REST key" : `the REST key ${name}`;
+export function nameOf({ kind, name }: Identity): string {
+  return kind === "console" ? "the console token" : name === undefined ? "a REST key" : `the REST key ${name}`;
+}
 
 /** The code or token in the address's fragment. It is removed from the address at once. */
-export const takeLink = (): { code: string } | { token: true } | undefined => {
+export function takeLink(): { code: string } | { token: true } | undefined {
   const given = new URLSearchParams(location.hash.slice(1));
   const code = given.get("code");
   if (code === null && !given.has("token")) return undefined;
   history.replaceState(null, "", location.pathname + location.search);
   return code === null ? { token: true } : { code };
-};
+}
 
-export const isLink = (): boolean => /^#(?:code|token)=/.test(location.hash);
+export function isLink(): boolean {
+  return /^#(?:code|token)=/.test(location.hash);
+}
 
 /** The token that this tab has stored. */
-export const storedToken = (): string | undefined => sessionStorage.getItem(STORED) ?? undefined;
-export const storedKind = (): string | undefined => sessionStorage.getItem(STORED_KIND) ?? undefined;
-export const storedName = (): string | undefined => sessionStorage.getItem(STORED_NAME) ?? undefined;
+export function storedToken(): string | undefined {
+  return sessionStorage.getItem(STORED) ?? undefined;
+}
+export function storedKind(): string | undefined {
+  return sessionStorage.getItem(STORED_KIND) ?? undefined;
+}
+export function storedName(): string | undefined {
+  return sessionStorage.getItem(STORED_NAME) ?? undefined;
+}
 
-export const signIn = (next: Identity): void => {
+export function signIn(next: Identity): void {
   sessionStorage.setItem(STORED, next.token);
   sessionStorage.setItem(STORED_KIND, next.kind);
   if (next.name === undefined) sessionStorage.removeItem(STORED_NAME);
@@ -48,12 +57,12 @@ export const signIn = (next: Identity): void => {
   signInReason.value = undefined;
   offered.value = undefined;
   identity.value = next;
-};
+}
 
 /** Forgets the token. The address stays, so that signing in again leads back. */
-export const signOut = (reason?: string): void => {
+export function signOut(reason?: string): void {
   for (const key of [STORED, STORED_KIND, STORED_NAME]) sessionStorage.removeItem(key);
   signInReason.value = reason;
   offered.value = undefined;
   identity.value = undefined;
-};
+}

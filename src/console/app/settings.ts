@@ -1,13 +1,13 @@
 import { effect, signal } from "@preact/signals";
 
 /** A choice of the reader, kept in this browser. */
-const stored = <Value extends string>(name: string, values: readonly Value[], fallback: Value) => {
+function stored<Value extends string>(name: string, values: readonly Value[], fallback: Value) {
   const key = `agent-gateway.${name}`;
   const kept = localStorage.getItem(key) as Value | null;
   const chosen = signal<Value>(kept !== null && values.includes(kept) ? kept : fallback);
   effect(() => localStorage.setItem(key, chosen.value));
   return chosen;
-};
+}
 
 export const theme = stored("theme", ["system", "light", "dark"], "system");
 export const zone = stored("zone", ["local", "utc"], "local");
@@ -17,6 +17,6 @@ effect(() => {
   document.documentElement.dataset.theme = theme.value;
 });
 
-export const nextTheme = (): void => {
+export function nextTheme(): void {
   theme.value = theme.value === "system" ? "light" : theme.value === "light" ? "dark" : "system";
-};
+}

@@ -19,7 +19,7 @@ const GROUPS: readonly PageGroup[] = ["Watch", "Run", "Keep"];
 const NARROW = new Set(["Live", "Activity", "Agents", "Sessions"]);
 
 /** The frame around every page: navigation, the state of the live stream, the palette. */
-export const Shell = () => {
+export function Shell() {
   const at = pageOf(path.value);
   const overlay = useSignal<"palette" | "keys" | "more" | undefined>(undefined);
   useEffect(
@@ -111,17 +111,19 @@ export const Shell = () => {
       </div>
     </div>
   );
-};
+}
 
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 
-const PageLink = ({ page, isHere }: { page: Page; isHere: boolean }) => (
-  <li>
-    <a href={hrefOf(page.path)} aria-current={isHere ? "page" : undefined} title={`g ${page.key}`}>
-      <Icon name={page.icon} /> {page.name}
-    </a>
-  </li>
-);
+function PageLink({ page, isHere }: { page: Page; isHere: boolean }) {
+  return (
+    <li>
+      <a href={hrefOf(page.path)} aria-current={isHere ? "page" : undefined} title={`g ${page.key}`}>
+        <Icon name={page.icon} /> {page.name}
+      </a>
+    </li>
+  );
+}
 
 const LIVE_WORDS = {
   off: "Not live",
@@ -132,7 +134,7 @@ const LIVE_WORDS = {
 } as const;
 
 /** The state of the live stream, as a dot and words. */
-const LiveSign = () => {
+function LiveSign() {
   const fault = liveState.value === "live" || liveState.value === "off" ? notReady.value : undefined;
   const isReloaded = wasReset.value && liveState.value === "live" && !fault;
   const state = fault ? "not-ready" : newsWait.value && liveState.value === "live" ? "paused" : liveState.value;
@@ -155,16 +157,16 @@ const LiveSign = () => {
       </span>
     </span>
   );
-};
+}
 
 /** The seconds until the stream is tried again. They are not read out: the word before them is. */
-const NextTry = () => {
+function NextTry() {
   const seconds = Math.ceil((nextTry.value - now.value) / 1_000);
   return seconds > 0 ? <span aria-hidden="true"> in {seconds} s</span> : null;
-};
+}
 
 /** A page, loaded when it is first wanted. */
-const LazyPage = ({ page, params }: { page: Page; params: Record<string, string> }) => {
+function LazyPage({ page, params }: { page: Page; params: Record<string, string> }) {
   const body = useSignal<{ Body: ComponentType<{ params: Record<string, string> }> } | undefined>(undefined);
   const error = useSignal<unknown>(undefined);
   const load = () => {
@@ -179,20 +181,22 @@ const LazyPage = ({ page, params }: { page: Page; params: Record<string, string>
   if (!body.value) return <Skeleton />;
   const { Body } = body.value;
   return <Body params={params} />;
-};
+}
 
-const NoPage = () => (
-  <div class="empty">
-    <h1>There is nothing here</h1>
-    <p>
-      No page of the console has this address. <a href={hrefOf("/")}>See what is happening now</a>, or press{" "}
-      <kbd>/</kbd> to search.
-    </p>
-  </div>
-);
+function NoPage() {
+  return (
+    <div class="empty">
+      <h1>There is nothing here</h1>
+      <p>
+        No page of the console has this address. <a href={hrefOf("/")}>See what is happening now</a>, or press{" "}
+        <kbd>/</kbd> to search.
+      </p>
+    </div>
+  );
+}
 
 /** The palette and the list of keys, which lie over the page. They are loaded when first opened. */
-const Overlay = ({ which, close }: { which: "palette" | "keys" | "more"; close: () => void }) => {
+function Overlay({ which, close }: { which: "palette" | "keys" | "more"; close: () => void }) {
   const body = useSignal<
     { Body: ComponentType<{ which: string; close: () => void; keys: typeof activeKeys.value }> } | undefined
   >(undefined);
@@ -202,4 +206,4 @@ const Overlay = ({ which, close }: { which: "palette" | "keys" | "more"; close: 
   if (!body.value) return null;
   const { Body } = body.value;
   return <Body which={which} close={close} keys={activeKeys.value} />;
-};
+}

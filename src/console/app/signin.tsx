@@ -7,7 +7,7 @@ import { identify } from "./api.ts";
 import { signIn, signInReason } from "./session.ts";
 
 /** Takes the console token, or a REST key of scope `admin`. */
-export const SignIn = () => {
+export function SignIn() {
   const token = useSignal("");
   const refused = useSignal<string | undefined>(undefined);
   const action = useAction(async () => {
@@ -65,4 +65,4 @@ export const SignIn = () => {
       </form>
     </main>
   );
-};
+}

@@ -3,7 +3,7 @@ import { Dialog } from "../parts/dialog.tsx";
 import { type Identity, identity, nameOf, offered, signIn } from "./session.ts";
 
 /** Asks before a link signs a tab in with another identity. The first button stays, because anyone may have made the link. */
-export const SwitchIdentity = ({ from, to }: { from: Identity; to: Identity }) => {
+export function SwitchIdentity({ from, to }: { from: Identity; to: Identity }) {
   const stay = () => {
     offered.value = undefined;
   };
@@ -27,13 +27,13 @@ export const SwitchIdentity = ({ from, to }: { from: Identity; to: Identity }) =
       </div>
     </Dialog>
   );
-};
+}
 
 /**
  * Asks before the link of a REST key signs in a tab that is not signed in: its owner sees what is done with the key. No button has the
  * focus, so that a key pressed for another page answers nothing.
  */
-export const SignInAs = ({ to }: { to: Identity }) => {
+export function SignInAs({ to }: { to: Identity }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
   const name = to.name ?? "this key";
@@ -74,8 +74,9 @@ export const SignInAs = ({ to }: { to: Identity }) => {
       </div>
     </main>
   );
-};
+}
 
 /** The question, while there is one. */
-export const IdentityQuestion = () =>
-  identity.value && offered.value ? <SwitchIdentity from={identity.value} to={offered.value} /> : null;
+export function IdentityQuestion() {
+  return identity.value && offered.value ? <SwitchIdentity from={identity.value} to={offered.value} /> : null;
+}

@@ -7,7 +7,7 @@ export const toasts = signal<readonly Toast[]>([]);
 let last = 0;
 
 /** Says something in the corner for a few seconds. Screen readers hear it. */
-export const say = (text: string, tone: Toast["tone"] = "ok"): void => {
+export function say(text: string, tone: Toast["tone"] = "ok"): void {
   const id = ++last;
   toasts.value = [...toasts.value.slice(-2), { id, text, tone }];
   setTimeout(
@@ -16,14 +16,14 @@ export const say = (text: string, tone: Toast["tone"] = "ok"): void => {
     },
     tone === "bad" ? 8_000 : 3_500,
   );
-};
+}
 
 /** Copies a text to the clipboard and shows a notice. Control characters are escaped, because the text may be pasted into a terminal. */
-export const copyText = async (text: string, what = "Copied"): Promise<void> => {
+export async function copyText(text: string, what = "Copied"): Promise<void> {
   try {
     await navigator.clipboard.writeText(visible(text));
     say(what);
   } catch {
     say("The browser refused to copy. Select the text and copy it yourself.", "bad");
   }
-};
+}

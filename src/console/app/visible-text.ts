@@ -9,9 +9,11 @@ const READ = ["title", "aria-label", "aria-description", "alt", "placeholder", "
 /** Elements that hold text only. */
 const TEXT_ONLY = new Set<unknown>(["option", "title", "text", "tspan"]);
 
-const mark = (sign: string) => h("span", { class: "sign" }, sign);
+function mark(sign: string) {
+  return h("span", { class: "sign" }, sign);
+}
 
-const show = ({ type, props }: VNode): void => {
+function show({ type, props }: VNode): void {
   if ((typeof type !== "string" && type !== Fragment) || type === "textarea") return;
   const given = props as Record<string, unknown> & { children?: ComponentChildren };
   for (const name of READ) if (typeof given[name] === "string") given[name] = visibleLine(given[name]);
@@ -20,7 +22,7 @@ const show = ({ type, props }: VNode): void => {
   // The value of an option is its text, unless it has one.
   if (type === "option" && children !== given.children) given.value ??= given.children;
   given.children = children;
-};
+}
 
 const before = options.vnode;
 options.vnode = (vnode) => {

@@ -27,15 +27,24 @@ export type ApiCall = {
   identities: readonly string[];
 };
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-const objectOf = (value: unknown): Json => (isObject(value) ? value : {});
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
-const pretty = (value: unknown): string => JSON.stringify(value, null, 2);
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+function objectOf(value: unknown): Json {
+  return isObject(value) ? value : {};
+}
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : [];
+}
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+function pretty(value: unknown): string {
+  return JSON.stringify(value, null, 2);
+}
 
 /** Follows `$ref`s to where they lead in the document. */
-const resolve = (spec: Json, node: unknown, depth = 8): Json => {
+function resolve(spec: Json, node: unknown, depth = 8): Json {
   const ref = objectOf(node).$ref;
   if (typeof ref !== "string" || depth === 0) return objectOf(node);
   const found = ref
@@ -43,25 +52,27 @@ const resolve = (spec: Json, node: unknown, depth = 8): Json => {
     .split("/")
     .reduce<unknown>((at, step) => objectOf(at)[step.replaceAll("~1", "/").replaceAll("~0", "~")], spec);
   return resolve(spec, found, depth - 1);
-};
+}
 
-const shownText = (value: unknown): string =>
-  value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+function shownText(value: unknown): string {
+  return value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+}
 
 const METHODS = ["get", "post", "put", "patch", "delete"] as const;
 
 /** Every operation of an OpenAPI document. */
-export const restCalls = (spec: Json): ApiCall[] =>
-  Object.entries(objectOf(spec.paths)).flatMap(([path, item]) =>
+export function restCalls(spec: Json): ApiCall[] {
+  return Object.entries(objectOf(spec.paths)).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const operation = objectOf(item)[method];
       return isObject(operation) ? [restCall(spec, { path, method, operation, item: objectOf(item) })] : [];
     }),
   );
+}
 
 type Place = { path: string; method: string; operation: Json; item: Json };
 
-const restCall = (spec: Json, { path, method, operation, item }: Place): ApiCall => {
+function restCall(spec: Json, { path, method, operation, item }: Place): ApiCall {
   const params = [...listOf(item.parameters), ...listOf(operation.parameters)].map((given): ApiParam => {
     const param = resolve(spec, given);
     const schema = resolve(spec, param.schema);
@@ -92,11 +103,11 @@ const restCall = (spec: Json, { path, method, operation, item }: Place): ApiCall
     bodies: bodies.length === 0 && isObject(content.schema) ? [{ name: "Empty", text: "{}" }] : bodies,
     identities: listOf(operation.security ?? spec.security).flatMap((one) => Object.keys(objectOf(one))),
   };
-};
+}
 
 /** Every method of an OpenRPC document, as it is called over HTTP. */
-export const rpcCalls = (spec: Json): ApiCall[] =>
-  listOf(spec.methods).map((given): ApiCall => {
+export function rpcCalls(spec: Json): ApiCall[] {
+  return listOf(spec.methods).map((given): ApiCall => {
     const method = resolve(spec, given);
     const name = textOf(method.name);
     const bodies = listOf(method.examples).map((one) => {
@@ -121,9 +132,10 @@ export const rpcCalls = (spec: Json): ApiCall[] =>
       identities: ["rpcToken"],
     };
   });
+}
 
 /** Why the signed-in identity may not call it; undefined where it may. */
-export const whyNotCallable = ({ identities, surface, id }: ApiCall, who: "console" | "admin"): string | undefined => {
+export function whyNotCallable({ identities, surface, id }: ApiCall, who: "console" | "admin"): string | undefined {
   const isOpen = identities.length === 0;
   if (isOpen || (who === "console" && identities.some((one) => one === "consoleToken" || one === "rpcToken")))
     return undefined;
@@ -135,30 +147,32 @@ export const whyNotCallable = ({ identities, surface, id }: ApiCall, who: "conso
   if (surface === "rpc" || identities.includes("rpcToken"))
     return "A REST key opens REST alone. Sign in with the console token to use this.";
   return "It takes the console token alone. Sign in with it to use this.";
-};
+}
 
 const READING = /\.(?:list|get|status|health|info|stats|dryRun)$/;
 
 /** The effect of a call that does more than read, in words for a question before it is sent. */
-export const effectOfCall = (call: ApiCall): string | undefined => {
+export function effectOfCall(call: ApiCall): string | undefined {
   const { method, id, surface } = call;
   if (READING.test(id) || (surface === "rest" && method === "GET")) return undefined;
   return isRemoving(call)
     ? "It changes the running gateway, and cannot be undone."
     : "It changes the running gateway, or starts work in it.";
-};
+}
 
 /** Says if the effect cannot be undone. */
-export const isRemoving = ({ method, id }: ApiCall): boolean => method === "DELETE" || /delete|revoke|cancel/i.test(id);
+export function isRemoving({ method, id }: ApiCall): boolean {
+  return method === "DELETE" || /delete|revoke|cancel/i.test(id);
+}
 
 type ApiRequest = { method: string; path: string; headers: Record<string, string>; body: string | undefined };
 
 /** The request that a filled form makes, without its token; or what is missing. */
-export const requestOf = (
+export function requestOf(
   { method, path, params, bodies }: ApiCall,
   values: Readonly<Record<string, string>>,
   body: string,
-): ApiRequest | { missing: string } => {
+): ApiRequest | { missing: string } {
   const missing = params.find(({ name, isRequired }) => isRequired && !values[name]);
   if (missing) return { missing: missing.name };
   let filled = path;
@@ -173,4 +187,4 @@ export const requestOf = (
   }
   const asked = query.toString();
   return { method, path: filled + (asked && `?${asked}`), headers, body: bodies.length > 0 ? body : undefined };
-};
+}

@@ -31,27 +31,28 @@ export type ConfigReply = {
 };
 
 /** The section that a value is listed under: `agents.main` for `agents.main.backend`, `store` for `store.type`. */
-export const sectionOf = (path: string): string => {
+export function sectionOf(path: string): string {
   const parts = path.split(".");
   return parts.slice(0, Math.min(2, Math.max(1, parts.length - 1))).join(".");
-};
+}
 
 /** A value on one line. */
-export const valueText = (value: unknown): string =>
-  typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+export function valueText(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
 
 /** Where a value was set, in words. */
-export const originText = ({ origin, line, column, variable }: ConfigValue): string => {
+export function originText({ origin, line, column, variable }: ConfigValue): string {
   if (origin === "file") return line ? `file, line ${line}${column ? `:${column}` : ""}` : "file";
   if (origin === "environment") return variable ? `environment, ${variable}` : "environment";
   if (origin === "flag") return variable ? `flag ${variable}` : "flag";
   return origin === "try-out" ? "try-out" : "default";
-};
+}
 
 type ConfigSection = { name: string; values: ConfigValue[] };
 
 /** The values by section, in the order given. A search fits the path, the value or the origin; `origin` keeps one kind. */
-export const sectionsOf = (values: readonly ConfigValue[], search = "", origin = ""): ConfigSection[] => {
+export function sectionsOf(values: readonly ConfigValue[], search = "", origin = ""): ConfigSection[] {
   const wanted = search.trim().toLowerCase();
   const sections = new Map<string, ConfigSection>();
   for (const one of values) {
@@ -64,14 +65,14 @@ export const sectionsOf = (values: readonly ConfigValue[], search = "", origin =
     sections.set(name, section);
   }
   return [...sections.values()];
-};
+}
 
 export type RpcToken = { index: number; name: string; permissions: readonly string[] };
 
 const TOKEN_PART = /^gateway\.rpc\.auth\.tokens\.(\d+)\.(name|permissions)(?:\.\d+)?$/;
 
 /** The RPC tokens of the configuration, with what each may call. Secrets are no part of it. */
-export const tokensOf = (values: readonly ConfigValue[]): RpcToken[] => {
+export function tokensOf(values: readonly ConfigValue[]): RpcToken[] {
   const tokens = new Map<number, { index: number; name: string; permissions: string[] }>();
   for (const { path, value } of values) {
     const [, number, part] = TOKEN_PART.exec(path) ?? [];
@@ -83,8 +84,9 @@ export const tokensOf = (values: readonly ConfigValue[]): RpcToken[] => {
     tokens.set(index, token);
   }
   return [...tokens.values()].sort((one, other) => one.index - other.index);
-};
+}
 
 /** Says if a token may call a method: permissions are names of methods, or `*` for all. */
-export const isAllowed = ({ permissions }: RpcToken, method: string): boolean =>
-  permissions.includes("*") || permissions.includes(method);
+export function isAllowed({ permissions }: RpcToken, method: string): boolean {
+  return permissions.includes("*") || permissions.includes(method);
+}

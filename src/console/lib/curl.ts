@@ -33,7 +33,7 @@ const MOST_IN_ARGUMENT = 16 * 1024;
  * The command that sends a request again, in any of the shells that `shell.ts` names. All that was sent is quoted. The only variable in it is the
  * secret's.
  */
-export const curlOf = (request: CurlRequest): string => {
+export function curlOf(request: CurlRequest): string {
   const { secret } = request;
   const body = bytesOfBody(request.body);
   const args = argumentsOf(request);
@@ -47,10 +47,10 @@ export const curlOf = (request: CurlRequest): string => {
     return [`curl ${first}`, ...authorization, ...others, ...(isPiped ? ["--data-binary @-"] : [])].join(" \\\n  ");
   });
   return isPiped ? `${printfOf(body)} | ${command}` : command;
-};
+}
 
 /** The arguments of curl but for the body and the secret; the address is the first. */
-export const argumentsOf = ({ method, origin, path, headers = {}, body }: CurlRequest): Argument[] => {
+export function argumentsOf({ method, origin, path, headers = {}, body }: CurlRequest): Argument[] {
   const { length } = bytesOfBody(body);
   const [address, ...target] = addressOf(origin, path);
   return [
@@ -60,43 +60,45 @@ export const argumentsOf = ({ method, origin, path, headers = {}, body }: CurlRe
     ...Object.entries(headers).map(([name, value]) => ({ option: "-H ", value: headerLine(name, value) })),
     ...(length >= ASKS_FROM ? [{ option: "-H ", value: bytesOf("expect:") }] : []),
   ];
-};
+}
 
-const bytesOfBody = (body: string | Uint8Array = ""): Uint8Array =>
-  typeof body === "string" ? new TextEncoder().encode(body) : body;
+function bytesOfBody(body: string | Uint8Array = ""): Uint8Array {
+  return typeof body === "string" ? new TextEncoder().encode(body) : body;
+}
 
 /** A text with a character for each byte. One that has others is taken as UTF-8. */
-const bytesOf = (text: string): Uint8Array =>
-  /^[\0-\xff]*$/.test(text)
+function bytesOf(text: string): Uint8Array {
+  return /^[\0-\xff]*$/.test(text)
     ? Uint8Array.from(text, (character) => character.charCodeAt(0))
     : new TextEncoder().encode(text);
+}
 
 /** The origin can have a path of its own, where a proxy stands in front. */
-const addressOf = (origin: string, path: string): Argument[] => {
+function addressOf(origin: string, path: string): Argument[] {
   if (ORDINARY_PATH.test(path)) return [{ option: "", value: bytesOf(origin + path) }];
   const prefix = path.startsWith("/") ? new URL(origin).pathname.replace(/\/$/, "") : "";
   return [
     { option: "", value: bytesOf(origin) },
     { option: "--request-target ", value: bytesOf(prefix + path) },
   ];
-};
+}
 
 /** Without a body, `-X HEAD` would wait for the body of the answer. */
-const methodOf = (method: string, hasBody: boolean): Argument[] => {
+function methodOf(method: string, hasBody: boolean): Argument[] {
   if (method === (hasBody ? "POST" : "GET")) return [];
   const isHead = method === "HEAD" && !hasBody;
   return [{ option: isHead ? "--head -X " : "-X ", value: bytesOf(method) }];
-};
+}
 
 /** A header as curl takes it: `name;` sends an empty value, `name:` sends none. A line's end cannot be in a header. */
-const headerLine = (name: string, value: string | null): Uint8Array => {
+function headerLine(name: string, value: string | null): Uint8Array {
   const line = value?.replaceAll(/[\r\n\0]/g, " ").replaceAll(/^[ \t]+|[ \t]+$/g, "");
   return bytesOf(line === undefined ? `${name}:` : line === "" ? `${name};` : `${name}: ${line}`);
-};
+}
 
 /** The command that sends a message to an agent, with the key or its variable. */
-export const chatCommand = (origin: string, body: object, key?: string): string =>
-  curlOf({
+export function chatCommand(origin: string, body: object, key?: string): string {
+  return curlOf({
     method: "POST",
     origin,
     path: "/api/v1/chat/send",
@@ -107,3 +109,4 @@ export const chatCommand = (origin: string, body: object, key?: string): string 
     },
     body: JSON.stringify(body),
   });
+}

@@ -7,15 +7,15 @@ const UNITS = [
 ] as const;
 
 /** How long ago, or how soon, as a person says it. */
-export const relative = (at: number, now: number): string => {
+export function relative(at: number, now: number): string {
   const away = at - now;
   if (Math.abs(away) < 1_000) return "now";
   for (const [unit, ms] of UNITS) if (Math.abs(away) >= ms) return rtf.format(Math.trunc(away / ms), unit);
   return "now";
-};
+}
 
 /** A length of time in at most two units: `12 ms`, `3.4 s`, `2 m 05 s`, `2 h 14 m`, `3 d 4 h`. */
-export const duration = (ms: number): string => {
+export function duration(ms: number): string {
   if (!Number.isFinite(ms)) return "–";
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -24,40 +24,51 @@ export const duration = (ms: number): string => {
   if (ms < 3_600_000) return pair(60_000, 1_000, ["m", "s"]);
   if (ms < 86_400_000) return pair(3_600_000, 60_000, ["h", "m"]);
   return pair(86_400_000, 3_600_000, ["d", "h"]);
-};
+}
 
-export const bytes = (count: number): string => {
+export function bytes(count: number): string {
   if (count < 1_024) return `${count} B`;
   if (count < 1_048_576) return `${(count / 1_024).toFixed(count < 10_240 ? 1 : 0)} kB`;
   return `${(count / 1_048_576).toFixed(1)} MB`;
-};
+}
 
 const counts = new Intl.NumberFormat("en");
-export const count = (value: number): string => counts.format(value);
+export function count(value: number): string {
+  return counts.format(value);
+}
 
 /** An amount of money, whose currency the configuration leaves open. Small ones keep their digits. */
-export const money = (value: number): string => value.toFixed(value < 1 ? 4 : 2);
+export function money(value: number): string {
+  return value.toFixed(value < 1 ? 4 : 2);
+}
 
 const shortCounts = new Intl.NumberFormat("en", { notation: "compact" });
 /** A number in little room: `1.2M`. */
-export const shortCount = (value: number): string => shortCounts.format(value);
+export function shortCount(value: number): string {
+  return shortCounts.format(value);
+}
 
-export const plural = (value: number, one: string, many = `${one}s`): string =>
-  `${count(value)} ${value === 1 ? one : many}`;
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
 
 /** The exact time, in the reader's zone or in UTC. */
-export const exact = (at: number, isUtc: boolean): string =>
-  new Intl.DateTimeFormat("en-GB", {
-    dateStyle: "medium",
-    timeStyle: "medium",
-    ...(isUtc && { timeZone: "UTC" }),
-  }).format(at) + (isUtc ? " UTC" : "");
+export function exact(at: number, isUtc: boolean): string {
+  return (
+    new Intl.DateTimeFormat("en-GB", {
+      dateStyle: "medium",
+      timeStyle: "medium",
+      ...(isUtc && { timeZone: "UTC" }),
+    }).format(at) + (isUtc ? " UTC" : "")
+  );
+}
 
 /** The time of day alone. */
-export const clockTime = (at: number, isUtc: boolean): string =>
-  new Intl.DateTimeFormat("en-GB", {
+export function clockTime(at: number, isUtc: boolean): string {
+  return new Intl.DateTimeFormat("en-GB", {
     hour: "2-digit",
     minute: "2-digit",
     second: "2-digit",
     ...(isUtc && { timeZone: "UTC" }),
   }).format(at);
+}

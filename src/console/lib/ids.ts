@@ -1,19 +1,25 @@
 /** An id as it fits a narrow place: both ends, and a sign for what lies between. */
-export const shortId = (id: string, most = 18): string => {
+export function shortId(id: string, most = 18): string {
   if (id.length <= most) return id;
   const tail = 4;
   return `${id.slice(0, most - tail - 1)}…${id.slice(-tail)}`;
-};
+}
 
 const KINDS = { dlv: "delivery", turn: "turn", evt: "event", msg: "message", req: "request", key: "key" } as const;
 type IdKind = (typeof KINDS)[keyof typeof KINDS];
 
 /** The kind of thing that an id of ours names; undefined for any other text. */
-export const kindOfId = (text: string): IdKind | undefined => {
+export function kindOfId(text: string): IdKind | undefined {
   const [, prefix = ""] = /^([a-z]+)_[0-9A-HJKMNP-TV-Z]{20,}$/.exec(text) ?? [];
   return Object.hasOwn(KINDS, prefix) ? KINDS[prefix as keyof typeof KINDS] : undefined;
-};
+}
 
 /** Says if a text can be an id: of ours, of a session, or one that a sender gave. */
-export const looksLikeId = (text: string): boolean =>
-  text.length >= 6 && text.length <= 256 && !/\s/.test(text) && (kindOfId(text) !== undefined || /[:_\-\d]/.test(text));
+export function looksLikeId(text: string): boolean {
+  return (
+    text.length >= 6 &&
+    text.length <= 256 &&
+    !/\s/.test(text) &&
+    (kindOfId(text) !== undefined || /[:_\-\d]/.test(text))
+  );
+}

@@ -9,15 +9,16 @@ export const LIFETIMES = [
 ] as const;
 
 /** The moment that a lifetime comes to; null for ever. */
-export const expiryOf = (days: string, now: number): string | null =>
-  days === "" ? null : new Date(now + Number(days) * DAY).toISOString();
+export function expiryOf(days: string, now: number): string | null {
+  return days === "" ? null : new Date(now + Number(days) * DAY).toISOString();
+}
 
 type KeyState = "active" | "expiring" | "expired" | "replaced";
 
 /** The state of a key beside its name: it ends within a week, it has ended, another has taken its place. */
-export const keyState = (key: { expires_at?: string | null; replaced_by?: string | null }, now: number): KeyState => {
+export function keyState(key: { expires_at?: string | null; replaced_by?: string | null }, now: number): KeyState {
   const left = key.expires_at ? Date.parse(key.expires_at) - now : Number.POSITIVE_INFINITY;
   if (left <= 0) return "expired";
   if (key.replaced_by) return "replaced";
   return left < 7 * DAY ? "expiring" : "active";
-};
+}

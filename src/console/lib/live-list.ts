@@ -28,34 +28,42 @@ export const MOST_WAITING = 101;
 
 type Keyed<Item> = (item: Item) => string;
 
-export const emptyList = <Item>(): LiveList<Item> => filled<Item>([], false);
+export function emptyList<Item>(): LiveList<Item> {
+  return filled<Item>([], false);
+}
 
 /** The first page, or the same again after a loss. */
-export const filled = <Item>(items: readonly Item[], hasMore: boolean): LiveList<Item> => ({
-  ...{ items, newer: [], older: [], waiting: [], hasMore },
-  ...{ isCut: false, isTrimmed: false },
-});
+export function filled<Item>(items: readonly Item[], hasMore: boolean): LiveList<Item> {
+  return {
+    ...{ items, newer: [], older: [], waiting: [], hasMore },
+    ...{ isCut: false, isTrimmed: false },
+  };
+}
 
 /** There is something to show below the shown ones. */
-export const hasOlder = <Item>({ older, hasMore }: LiveList<Item>): boolean => older.length > 0 || hasMore;
+export function hasOlder<Item>({ older, hasMore }: LiveList<Item>): boolean {
+  return older.length > 0 || hasMore;
+}
 
 /** The newest are not among the shown ones: what happens now waits. */
-export const isAway = <Item>({ newer, isCut }: LiveList<Item>): boolean => newer.length > 0 || isCut;
+export function isAway<Item>({ newer, isCut }: LiveList<Item>): boolean {
+  return newer.length > 0 || isCut;
+}
 
 /** A page of older ones, at the end, which is shown. One that is there already is not doubled. */
-export const extended = <Item>(
+export function extended<Item>(
   list: LiveList<Item>,
   page: readonly Item[],
   hasMore: boolean,
   keyOf: Keyed<Item>,
-): LiveList<Item> => {
+): LiveList<Item> {
   const known = new Set([...list.newer, ...list.items, ...list.older].map(keyOf));
   const older = [...list.older, ...page.filter((item) => !known.has(keyOf(item)))];
   return movedOlder({ ...list, older, hasMore, isTrimmed: false });
-};
+}
 
 /** Shows a page of the older ones that were read already; as many of the newest are not shown any more. */
-export const movedOlder = <Item>(list: LiveList<Item>): LiveList<Item> => {
+export function movedOlder<Item>(list: LiveList<Item>): LiveList<Item> {
   const items = [...list.items, ...list.older.slice(0, PAGE)];
   const over = Math.max(0, items.length - MOST_SHOWN);
   const newer = [...list.newer, ...items.slice(0, over)];
@@ -66,10 +74,10 @@ export const movedOlder = <Item>(list: LiveList<Item>): LiveList<Item> => {
     newer: newer.slice(-MOST_KEPT),
     isCut: list.isCut || newer.length > MOST_KEPT,
   };
-};
+}
 
 /** Shows a page of the newer ones again; as many of the oldest are not shown any more. */
-export const movedNewer = <Item>(list: LiveList<Item>): LiveList<Item> => {
+export function movedNewer<Item>(list: LiveList<Item>): LiveList<Item> {
   const items = [...list.newer.slice(-PAGE), ...list.items];
   return {
     ...list,
@@ -77,17 +85,17 @@ export const movedNewer = <Item>(list: LiveList<Item>): LiveList<Item> => {
     newer: list.newer.slice(0, -PAGE),
     older: [...items.slice(MOST_SHOWN), ...list.older],
   };
-};
+}
 
 /**
  * New and changed items, newest first. What was read or waits already changes in its place; the rest enters at the top, or waits where
  * the reader is looking at something.
  */
-export const merged = <Item>(
+export function merged<Item>(
   list: LiveList<Item>,
   news: readonly Item[],
   { keyOf, isReading }: { keyOf: Keyed<Item>; isReading: boolean },
-): LiveList<Item> => {
+): LiveList<Item> {
   if (news.length === 0) return list;
   const latest = new Map(news.map((item) => [keyOf(item), item]));
   const next = changed(list, (item) => {
@@ -104,22 +112,22 @@ export const merged = <Item>(
       isCut: next.isCut || waiting.length > MOST_WAITING,
     };
   return released({ ...next, waiting });
-};
+}
 
 /** The newest page, read after a loss. Undefined where it does not reach what is kept, and nobody reads: the list begins anew. */
-export const caughtUp = <Item>(
+export function caughtUp<Item>(
   list: LiveList<Item>,
   page: readonly Item[],
   { keyOf, isReading }: { keyOf: Keyed<Item>; isReading: boolean },
-): LiveList<Item> | undefined => {
+): LiveList<Item> | undefined {
   const known = new Set([...list.waiting, ...list.newer, ...list.items].map(keyOf));
   if (page.some((item) => known.has(keyOf(item)))) return merged(list, page, { keyOf, isReading });
   if (!isReading && !isAway(list)) return undefined;
   return { ...list, waiting: page.slice(0, MOST_WAITING), isCut: true };
-};
+}
 
 /** Takes those that wait in, at the top. A list that is away from the newest is read anew instead. */
-export const released = <Item>(list: LiveList<Item>): LiveList<Item> => {
+export function released<Item>(list: LiveList<Item>): LiveList<Item> {
   if (list.waiting.length === 0) return list;
   const items = [...list.waiting, ...list.items];
   const isOver = items.length > MOST_SHOWN;
@@ -132,30 +140,32 @@ export const released = <Item>(list: LiveList<Item>): LiveList<Item> => {
     hasMore: list.hasMore || isOver,
     isTrimmed: list.isTrimmed || isOver,
   };
-};
+}
 
 /** The older page that begins behind the last shown one, out of a longer one; undefined where that one is not in it. */
-export const pageBehind = <Item>(
+export function pageBehind<Item>(
   list: LiveList<Item>,
   page: readonly Item[],
   keyOf: Keyed<Item>,
-): readonly Item[] | undefined => {
+): readonly Item[] | undefined {
   const last = list.items.at(-1);
   const at = last === undefined ? -1 : page.findIndex((item) => keyOf(item) === keyOf(last));
   return at < 0 ? undefined : page.slice(at + 1);
-};
+}
 
 /** Changes the items, in their places. */
-export const changed = <Item>(list: LiveList<Item>, change: (item: Item) => Item): LiveList<Item> => ({
-  ...list,
-  items: list.items.map(change),
-  newer: list.newer.map(change),
-  older: list.older.map(change),
-  waiting: list.waiting.map(change),
-});
+export function changed<Item>(list: LiveList<Item>, change: (item: Item) => Item): LiveList<Item> {
+  return {
+    ...list,
+    items: list.items.map(change),
+    newer: list.newer.map(change),
+    older: list.older.map(change),
+    waiting: list.waiting.map(change),
+  };
+}
 
 /** Takes items out. */
-export const without = <Item>(list: LiveList<Item>, isGone: (item: Item) => boolean): LiveList<Item> => {
+export function without<Item>(list: LiveList<Item>, isGone: (item: Item) => boolean): LiveList<Item> {
   const keep = (items: readonly Item[]) => items.filter((item) => !isGone(item));
   return {
     ...list,
@@ -164,4 +174,4 @@ export const without = <Item>(list: LiveList<Item>, isGone: (item: Item) => bool
     older: keep(list.older),
     waiting: keep(list.waiting),
   };
-};
+}

@@ -11,10 +11,14 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '"': "&quot;",
   "'": "&#39;",
 };
-const escaped = (text: string): string => text.replaceAll(/[&<>"']/g, (sign) => ESCAPES[sign] ?? sign);
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (sign) => ESCAPES[sign] ?? sign);
+}
 
 /** Says if a link may be followed: to a page or a mail address, and to nothing else. */
-export const isSafeLink = (href: string): boolean => /^(?:https?:\/\/|mailto:)[^\s]+$/i.test(href);
+export function isSafeLink(href: string): boolean {
+  return /^(?:https?:\/\/|mailto:)[^\s]+$/i.test(href);
+}
 
 /** Markup in the text stays text, a picture becomes a link, and a link that may not be followed is its words. */
 export const renderer = {

@@ -8,7 +8,7 @@ type Pace = { spanMs: number; perMinute: number; counts: readonly number[] };
  * How often something happened in the last hour. Where only the newest times are known (`hasMore`), the span begins with the oldest of
  * them, so that no part of it lacks any.
  */
-export const paceOf = (times: readonly number[], now: number, hasMore: boolean): Pace => {
+export function paceOf(times: readonly number[], now: number, hasMore: boolean): Pace {
   const oldest = Math.min(now, ...times);
   const spanMs = hasMore ? Math.min(HOUR_MS, Math.max(1, now - oldest)) : HOUR_MS;
   const counts = new Array<number>(PARTS).fill(0);
@@ -19,4 +19,4 @@ export const paceOf = (times: readonly number[], now: number, hasMore: boolean):
   }
   const total = counts.reduce((sum, one) => sum + one, 0);
   return { spanMs, counts, perMinute: total / (spanMs / 60_000) };
-};
+}

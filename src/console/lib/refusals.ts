@@ -4,7 +4,7 @@ type Refused = Pick<Delivery, "delivery_id" | "at" | "status" | "timeline">;
 type Reason = { reason: string; detail: string; count: number; latest: string; at: string };
 
 /** Refused requests by the error that they were answered and its words, the most frequent first. `latest` is the newest of each. */
-export const reasonsOf = (refused: readonly Refused[]): Reason[] => {
+export function reasonsOf(refused: readonly Refused[]): Reason[] {
   const reasons = new Map<string, Reason>();
   for (const { delivery_id, at, status, timeline } of refused) {
     const step = timeline.find(({ name }) => name === "request.refused");
@@ -18,4 +18,4 @@ export const reasonsOf = (refused: readonly Refused[]): Reason[] => {
     reasons.set(key, known);
   }
   return [...reasons.values()].sort((one, other) => other.count - one.count);
-};
+}

@@ -22,13 +22,14 @@ const LEFT_OUT = new Set([
 ]);
 
 /** Says if its sender proved itself by a signature, which is good for no other body and no later time. */
-export const isSigned = ({ timeline }: Pick<Delivery, "timeline">): boolean =>
-  timeline.some(({ name }) => name.startsWith("signature."));
+export function isSigned({ timeline }: Pick<Delivery, "timeline">): boolean {
+  return timeline.some(({ name }) => name.startsWith("signature."));
+}
 
 const SECRETS = { rest: "REST_API_KEY", rpc: "RPC_TOKEN", hooks: "WEBHOOK_TOKEN" } as const;
 
 /** The command that sends a recorded request again, from outside: its method, path, headers and body as they were recorded. */
-export const curlOfDelivery = (delivery: Delivery, origin: string): string => {
+export function curlOfDelivery(delivery: Delivery, origin: string): string {
   const { method, path, surface, body: text, body_encoding } = delivery;
   const sent = Object.entries(delivery.headers).filter(([name]) => !LEFT_OUT.has(name));
   const body = body_encoding === "base64" ? bytesOfBase64(text ?? "") : (text ?? "");
@@ -36,12 +37,14 @@ export const curlOfDelivery = (delivery: Delivery, origin: string): string => {
   const own = ["accept", "user-agent", ...(body.length > 0 ? ["content-type"] : [])];
   const headers = { ...Object.fromEntries(own.map((name) => [name, null])), ...Object.fromEntries(sent) };
   return curlOf({ method, origin, path, secret: SECRETS[surface], headers, body });
-};
+}
 
-const bytesOfBase64 = (text: string): Uint8Array => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+function bytesOfBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
 
 /** A sentence about the parts that a command cannot send as recorded; undefined if it sends all of them. */
-export const curlNote = (delivery: Delivery): string | undefined => {
+export function curlNote(delivery: Delivery): string | undefined {
   const notes = [
     ...(isSigned(delivery)
       ? ["The old signature would be refused: the command sends the webhook token in its place."]
@@ -52,32 +55,36 @@ export const curlNote = (delivery: Delivery): string | undefined => {
       : []),
   ];
   return notes.length === 0 ? undefined : notes.join(" ");
-};
+}
 
 /** The body of a request that was refused early was not even read, so its size is known from its headers only. */
-const isWithoutItsBody = ({ body, bytes, headers }: Delivery): boolean =>
-  body === null &&
-  (bytes > 0 || Number(headers["content-length"] ?? 0) > 0 || headers["transfer-encoding"] !== undefined);
+function isWithoutItsBody({ body, bytes, headers }: Delivery): boolean {
+  return (
+    body === null &&
+    (bytes > 0 || Number(headers["content-length"] ?? 0) > 0 || headers["transfer-encoding"] !== undefined)
+  );
+}
 
 /** The mapping that its path names, or an empty object for the shared path; undefined where no mapping is asked. */
-export const mappedBy = ({ operation, path }: Pick<Delivery, "operation" | "path">): { name?: string } | undefined => {
+export function mappedBy({ operation, path }: Pick<Delivery, "operation" | "path">): { name?: string } | undefined {
   if (operation === "hooks.mapped") return {};
   return operation === "hooks.mappedByName" ? { name: path.slice(path.lastIndexOf("/") + 1) } : undefined;
-};
+}
 
 /** A kept body in lines; undefined where none is kept, or it is no JSON. */
-export const prettyBody = ({ body, body_encoding }: Pick<Delivery, "body" | "body_encoding">): string | undefined => {
+export function prettyBody({ body, body_encoding }: Pick<Delivery, "body" | "body_encoding">): string | undefined {
   if (body === null || body_encoding === "base64") return undefined;
   try {
     return JSON.stringify(JSON.parse(body), null, 2);
   } catch {
     return undefined;
   }
-};
+}
 
 /** An integer of a JSON text that JavaScript would round, as it is written; undefined where it holds none. */
-export const roundedNumberOf = (json: string): string | undefined =>
-  json
+export function roundedNumberOf(json: string): string | undefined {
+  return json
     .replaceAll(/"(?:[^"\\]|\\.)*"/g, "")
     .match(/-?\d[\d.eE+-]*/g)
     ?.find((number) => /^-?\d+$/.test(number) && !Number.isSafeInteger(Number(number)));
+}

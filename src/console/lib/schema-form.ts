@@ -20,29 +20,32 @@ export type SchemaField = {
 /** From this length on a text has a field of several lines. */
 const LONG = 200;
 
-const isObject = (value: unknown): value is Schema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+function isObject(value: unknown): value is Schema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
 
 /** The schema's type where it has one beside null. */
-const typeOf = ({ type }: Schema): string | undefined => {
+function typeOf({ type }: Schema): string | undefined {
   const types = Array.isArray(type) ? type.filter((one) => one !== "null") : [type];
   return types.length === 1 ? textOf(types[0]) : undefined;
-};
+}
 
-const choicesOf = (schema: Schema): readonly unknown[] | undefined => {
+function choicesOf(schema: Schema): readonly unknown[] | undefined {
   if (Object.hasOwn(schema, "const")) return [schema.const];
   if (Array.isArray(schema.enum)) return schema.enum as unknown[];
   return typeOf(schema) === "boolean" ? [true, false] : undefined;
-};
+}
 
-const kindOf = (schema: Schema): SchemaField["kind"] => {
+function kindOf(schema: Schema): SchemaField["kind"] {
   const type = typeOf(schema);
   if (choicesOf(schema) !== undefined) return "choice";
   if (type === "number" || type === "integer") return type;
   if (type !== "string") return "json";
   return typeof schema.maxLength === "number" && schema.maxLength > LONG ? "long" : "text";
-};
+}
 
 const LIMITS = [
   ["minLength", "at least", " characters"],
@@ -53,20 +56,21 @@ const LIMITS = [
   ["maxItems", "at most", " items"],
 ] as const;
 
-const limitsOf = (schema: Schema): string =>
-  LIMITS.flatMap(([name, words, unit]) =>
+function limitsOf(schema: Schema): string {
+  return LIMITS.flatMap(([name, words, unit]) =>
     typeof schema[name] === "number" ? [`${words} ${schema[name]}${unit}`] : [],
   ).join(", ");
+}
 
 /** A value as its field shows it. */
-const shown = (kind: SchemaField["kind"], value: unknown): string => {
+function shown(kind: SchemaField["kind"], value: unknown): string {
   if (value === undefined) return "";
   if ((kind === "text" || kind === "long") && typeof value === "string") return value;
   return kind === "json" ? JSON.stringify(value, null, 2) : JSON.stringify(value);
-};
+}
 
 /** The fields of a schema of an object, those that are required first. */
-export const fieldsOf = (schema: Schema): SchemaField[] => {
+export function fieldsOf(schema: Schema): SchemaField[] {
   const properties = isObject(schema.properties) ? schema.properties : {};
   const required = new Set(Array.isArray(schema.required) ? (schema.required as unknown[]) : []);
   const fields = Object.entries(properties).map(([name, given]): SchemaField => {
@@ -85,18 +89,20 @@ export const fieldsOf = (schema: Schema): SchemaField[] => {
     };
   });
   return fields.sort((one, other) => Number(other.isRequired) - Number(one.isRequired));
-};
+}
 
 /** Says if a schema lets in fields that it does not name. */
-export const takesMore = (schema: Schema): boolean => schema.additionalProperties !== false;
+export function takesMore(schema: Schema): boolean {
+  return schema.additionalProperties !== false;
+}
 
 type FormValues = Readonly<Record<string, string>>;
 
 /** The typed values as params, or their faults by the field's name. An optional field that is empty is left out. */
-export const paramsOf = (
+export function paramsOf(
   fields: readonly SchemaField[],
   values: FormValues,
-): { params: Record<string, unknown> } | { faults: Record<string, string> } => {
+): { params: Record<string, unknown> } | { faults: Record<string, string> } {
   const params: Record<string, unknown> = {};
   const faults: Record<string, string> = {};
   for (const field of fields) {
@@ -108,12 +114,12 @@ export const paramsOf = (
     else Object.defineProperty(params, field.name, { value: read.value, enumerable: true });
   }
   return Object.keys(faults).length > 0 ? { faults } : { params };
-};
+}
 
-const typedValue = (
+function typedValue(
   { kind, isRequired }: SchemaField,
   typed: string,
-): { value: unknown } | { fault: string } | undefined => {
+): { value: unknown } | { fault: string } | undefined {
   const isText = kind === "text" || kind === "long";
   if (isText ? typed === "" : typed.trim() === "") return isRequired ? { fault: "It is required." } : undefined;
   if (isText) return { value: typed };
@@ -127,4 +133,4 @@ const typedValue = (
   } catch {
     return { fault: "This is not JSON yet." };
   }
-};
+}

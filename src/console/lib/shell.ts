@@ -12,7 +12,7 @@ const PRINTABLE = /^(?: |[^\p{C}\p{Z}])$/u;
 type Piece = { isPrintable: boolean; text: string };
 
 /** The printable characters of the bytes, and octal escapes for the other bytes. */
-const piecesOf = (bytes: Uint8Array): Piece[] => {
+function piecesOf(bytes: Uint8Array): Piece[] {
   let text: string | undefined;
   try {
     text = STRICT.decode(bytes);
@@ -25,28 +25,35 @@ const piecesOf = (bytes: Uint8Array): Piece[] => {
     const isPrintable = byte >= 0x20 && byte < 0x7f;
     return { isPrintable, text: isPrintable ? String.fromCharCode(byte) : octalOf([byte]) };
   });
-};
+}
 
-const octalOf = (bytes: Iterable<number>): string =>
-  Array.from(bytes, (byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+function octalOf(bytes: Iterable<number>): string {
+  return Array.from(bytes, (byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+}
 
-export const isPrintable = (bytes: Uint8Array): boolean => piecesOf(bytes).every((piece) => piece.isPrintable);
+export function isPrintable(bytes: Uint8Array): boolean {
+  return piecesOf(bytes).every((piece) => piece.isPrintable);
+}
 
 /**
  * A printable text as one word. It stands in single quotes, but for a quote, and for a backslash that fish would take for the start of an escape:
  * these stand in double quotes, where all shells read them alike.
  */
-const quoted = (text: string): string =>
-  text.replaceAll(/((?:[^\\']|\\(?=[^\\']))+)|[\\']+/g, (run, usual?: string) =>
-    usual === undefined ? `"${run.replaceAll("\\", "\\\\")}"` : `'${usual}'`,
-  ) || "''";
+function quoted(text: string): string {
+  return (
+    text.replaceAll(/((?:[^\\']|\\(?=[^\\']))+)|[\\']+/g, (run, usual?: string) =>
+      usual === undefined ? `"${run.replaceAll("\\", "\\\\")}"` : `'${usual}'`,
+    ) || "''"
+  );
+}
 
 /** Any bytes as one word of `sh`, without NUL, and without line feeds at their end. fish 3.6 misreads the quotes after such a substitution. */
-const wordOfSh = (bytes: Uint8Array): string =>
-  isPrintable(bytes) ? quoted(STRICT.decode(bytes)) : `"$(${printfOf(bytes.filter((byte) => byte !== 0))})"`;
+function wordOfSh(bytes: Uint8Array): string {
+  return isPrintable(bytes) ? quoted(STRICT.decode(bytes)) : `"$(${printfOf(bytes.filter((byte) => byte !== 0))})"`;
+}
 
 /** A command that writes the bytes to its standard output. A builtin writes them, so that their length has no limit. */
-export const printfOf = (bytes: Uint8Array): string => {
+export function printfOf(bytes: Uint8Array): string {
   const format = piecesOf(bytes)
     .map(({ isPrintable, text }) =>
       isPrintable ? text.replaceAll(/[%\\']/g, (one) => octalOf(UTF8.encode(one))) : text,
@@ -56,7 +63,7 @@ export const printfOf = (bytes: Uint8Array): string => {
     // Some shells take it for an option.
     .replace(/^-/, "\\055");
   return `printf '${format}'`;
-};
+}
 
 type Write = (word: (value: string | Uint8Array) => string, variable: string) => string;
 
@@ -64,11 +71,15 @@ type Write = (word: (value: string | Uint8Array) => string, variable: string) =>
  * A command with words for `sent`, and with the value of a variable. `write` puts it together; lines end in ` \`. Where a word is not printable, `sh`
  * runs the command, whatever the reader's shell.
  */
-export const commandOf = (sent: readonly Uint8Array[], variable: string | undefined, write: Write): string => {
+export function commandOf(sent: readonly Uint8Array[], variable: string | undefined, write: Write): string {
   if (sent.every(isPrintable)) return write((value) => quoted(textOf(value)), `$${variable}`);
   const command = write((value) => wordOfSh(bytesOf(value)), "$1").replaceAll(" \\\n  ", " ");
   return `sh -c ${quoted(command)}${variable === undefined ? "" : ` sh "$${variable}"`}`;
-};
+}
 
-const textOf = (value: string | Uint8Array): string => (typeof value === "string" ? value : STRICT.decode(value));
-const bytesOf = (value: string | Uint8Array): Uint8Array => (typeof value === "string" ? UTF8.encode(value) : value);
+function textOf(value: string | Uint8Array): string {
+  return typeof value === "string" ? value : STRICT.decode(value);
+}
+function bytesOf(value: string | Uint8Array): Uint8Array {
+  return typeof value === "string" ? UTF8.encode(value) : value;
+}

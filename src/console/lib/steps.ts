@@ -6,12 +6,15 @@ export type Step = { at: string; name: string; detail: Record<string, unknown> |
 export type StepTone = "done" | "running" | "waiting" | "failed" | "refused" | "replay" | "plain";
 type Told = { words: string; tone: StepTone; body?: string | undefined };
 
-const text = (value: unknown): string =>
-  value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
-const because = (value: unknown): string => (value ? `: ${text(value)}` : "");
+function text(value: unknown): string {
+  return value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
+}
+function because(value: unknown): string {
+  return value ? `: ${text(value)}` : "";
+}
 
 /** A step in plain words. A name that this page does not know is shown as it is. */
-export const stepWords = ({ name, detail }: Step): Told => {
+export function stepWords({ name, detail }: Step): Told {
   const d = detail ?? {};
   const number = (key: string): number => Number(d[key] ?? 0);
   switch (name) {
@@ -131,12 +134,12 @@ export const stepWords = ({ name, detail }: Step): Told => {
     default:
       return { words: name, tone: "plain" };
   }
-};
+}
 
-const usage = (value: unknown): string => {
+function usage(value: unknown): string {
   const { total } = (value ?? {}) as { total?: number };
   return total ? `, with ${plural(total, "token")}` : "";
-};
+}
 
 type Phase = { name: "let in" | "matched" | "waited" | "ran" | "answered"; ms: number; tone: StepTone };
 
@@ -186,7 +189,7 @@ const ENDS: readonly (readonly [Phase["name"], StepTone, readonly string[]])[] =
 ];
 
 /** How long each phase took. Each ends where its last step is, and the next begins there. */
-export const phasesOf = (steps: readonly Step[]): Phase[] => {
+export function phasesOf(steps: readonly Step[]): Phase[] {
   const first = steps[0];
   if (!first) return [];
   let from = new Date(first.at).getTime();
@@ -198,4 +201,4 @@ export const phasesOf = (steps: readonly Step[]): Phase[] => {
     from = to;
     return [{ name, tone, ms }];
   });
-};
+}

@@ -41,19 +41,19 @@ export type SessionPush = { method: string; params: Readonly<Record<string, unkn
 export const EMPTY: Transcript = { messages: [], turns: {}, isDeleted: false, missing: undefined, stale: 0 };
 
 /** Turns in the order of their first messages, and a turn's messages in theirs: a question that waits never parts another from its answer. */
-const inOrder = (messages: readonly TranscriptMessage[]): TranscriptMessage[] => {
+function inOrder(messages: readonly TranscriptMessage[]): TranscriptMessage[] {
   const first = new Map<string, number>();
   for (const { turnId, seq } of messages) first.set(turnId, Math.min(seq, first.get(turnId) ?? seq));
   const turnOf = ({ turnId }: TranscriptMessage) => first.get(turnId) ?? 0;
   return [...messages].sort((one, other) => turnOf(one) - turnOf(other) || one.seq - other.seq);
-};
+}
 
 /** With a page of stored messages. What is stored wins over what was pushed; nothing is doubled. */
-export const withPage = (transcript: Transcript, page: readonly Message[]): Transcript => {
+export function withPage(transcript: Transcript, page: readonly Message[]): Transcript {
   const stored = new Map(page.map((message) => [message.messageId, { ...message, isOpen: false, hasGap: false }]));
   const kept = transcript.messages.filter(({ messageId }) => !stored.has(messageId));
   return { ...transcript, messages: inOrder([...kept, ...stored.values()]) };
-};
+}
 
 /** A conversation that is followed for hours keeps this many messages; the older ones can be read again. */
 const MOST_FOLLOWED = 400;
@@ -62,40 +62,43 @@ const MOST_FOLLOWED = 400;
  * Whether only the newest page is kept: it does not reach what is shown, so that what lies between is not known, or the reader `follows` the end
  * of a conversation that has become long.
  */
-export const startsAnew = ({ messages }: Transcript, page: readonly Message[], follows: boolean): boolean => {
+export function startsAnew({ messages }: Transcript, page: readonly Message[], follows: boolean): boolean {
   if (follows && messages.length > MOST_FOLLOWED) return true;
   const shown = new Set(messages.map(({ messageId }) => messageId));
   return !page.some(({ messageId }) => shown.has(messageId));
-};
+}
 
 /** The newest page and the replies that are being written, with the turns of these and those that have not ended. */
-export const onlyNewest = (transcript: Transcript, page: readonly Message[]): Transcript => {
+export function onlyNewest(transcript: Transcript, page: readonly Message[]): Transcript {
   const newest = withPage({ ...transcript, messages: transcript.messages.filter(({ isOpen }) => isOpen) }, page);
   const shown = new Set(newest.messages.map(({ turnId }) => turnId));
   const turns = Object.entries(transcript.turns).filter(([turnId, turn]) => shown.has(turnId) || !hasEnded(turn));
   return { ...newest, turns: Object.fromEntries(turns) };
-};
+}
 
 const ENDED: ReadonlySet<TurnStatus> = new Set(["completed", "failed", "cancelled"]);
-export const hasEnded = ({ status }: { status: TurnStatus }): boolean => ENDED.has(status);
+export function hasEnded({ status }: { status: TurnStatus }): boolean {
+  return ENDED.has(status);
+}
 
 /** With a turn's state. One that has ended never goes back. */
-export const withTurn = (transcript: Transcript, turn: TranscriptTurn): Transcript => {
+export function withTurn(transcript: Transcript, turn: TranscriptTurn): Transcript {
   const before = transcript.turns[turn.turnId];
   if (before && hasEnded(before)) return transcript;
   if (before?.status === "running" && turn.status === "queued") return transcript;
   return { ...transcript, turns: { ...transcript.turns, [turn.turnId]: turn } };
-};
+}
 
 /** The turns that wait or run, in the order in which they came. */
-export const openTurns = ({ turns }: Transcript): TranscriptTurn[] =>
-  Object.values(turns).filter((turn) => !hasEnded(turn));
+export function openTurns({ turns }: Transcript): TranscriptTurn[] {
+  return Object.values(turns).filter((turn) => !hasEnded(turn));
+}
 
 /** Applies a push to a transcript. The same push twice changes nothing. */
-export const withPush = (transcript: Transcript, { method, params }: SessionPush): Transcript => {
+export function withPush(transcript: Transcript, { method, params }: SessionPush): Transcript {
   const change = CHANGES[method];
   return change ? change(transcript, params as Params) : transcript;
-};
+}
 
 type Params = {
   seq: number;
@@ -159,11 +162,13 @@ const completed: Change = (transcript, { messageId, turnId, seq, at, text, toolC
   };
 };
 
-const turnOf = ({ turnId, at, attempt, error, usage }: Params, status: TurnStatus): TranscriptTurn => ({
-  ...{ turnId, status, at: at ?? "", attempt: attempt ?? 1 },
-  ...(error && { error }),
-  ...(usage && { usage }),
-});
+function turnOf({ turnId, at, attempt, error, usage }: Params, status: TurnStatus): TranscriptTurn {
+  return {
+    ...{ turnId, status, at: at ?? "", attempt: attempt ?? 1 },
+    ...(error && { error }),
+    ...(usage && { usage }),
+  };
+}
 
 /** Another attempt writes the reply anew. */
 const started: Change = (transcript, params) =>
@@ -178,9 +183,8 @@ const started: Change = (transcript, params) =>
   );
 
 /** Nothing more is written of a turn that ended; an empty reply goes. */
-const ended =
-  (status: TurnStatus): Change =>
-  (transcript, params) => {
+function ended(status: TurnStatus): Change {
+  return (transcript, params) => {
     const messages = transcript.messages.flatMap((one) =>
       one.turnId !== params.turnId || !one.isOpen
         ? [one]
@@ -190,6 +194,7 @@ const ended =
     );
     return withTurn({ ...transcript, messages }, turnOf(params, status));
   };
+}
 
 const stale: Change = (transcript) => ({ ...transcript, stale: transcript.stale + 1 });
 

@@ -15,7 +15,7 @@ const NAMES: Readonly<Record<string, string>> = {
   eventLoop: "The event loop",
 };
 
-const partOf = ({ name, detail }: Health["parts"][number]): Wrong => {
+function partOf({ name, detail }: Health["parts"][number]): Wrong {
   const [kind = "", ...rest] = name.split(".");
   const which = rest.join(".");
   const words = detail ?? "It is degraded.";
@@ -28,20 +28,20 @@ const partOf = ({ name, detail }: Health["parts"][number]): Wrong => {
     detail: words,
     path: kind === "queue" ? "/activity?outcome=queued" : "/settings/configuration",
   };
-};
+}
 
 /** An agent that is paused is wrong only as far as something waits for it. */
-const waitOf = ({ agentName, queued, waitingEvents }: Agent): Wrong => {
+function waitOf({ agentName, queued, waitingEvents }: Agent): Wrong {
   const waiting = [queued > 0 && plural(queued, "turn"), waitingEvents > 0 && plural(waitingEvents, "event")];
   return {
     what: `The agent ${agentName} is paused`,
     detail: `${waiting.filter(Boolean).join(" and ")} ${queued + waitingEvents === 1 ? "waits" : "wait"} until it is resumed.`,
     path: `/agents/${encodeURIComponent(agentName)}`,
   };
-};
+}
 
 /** All that is wrong now, the gravest first: parts that are degraded, then those that only have something to say. */
-export const troublesOf = (health: Health | undefined, agents: readonly Agent[]): Wrong[] => {
+export function troublesOf(health: Health | undefined, agents: readonly Agent[]): Wrong[] {
   const degraded = (health?.parts ?? []).filter(({ status }) => status !== "ok").map(partOf);
   const told = new Set(degraded.map(({ what }) => what));
   const failing = agents
@@ -58,4 +58,4 @@ export const troublesOf = (health: Health | undefined, agents: readonly Agent[])
     .filter(({ name, status, detail }) => status === "ok" && detail !== null && !ofPaused.has(name))
     .map(partOf);
   return [...degraded, ...failing, ...waiting, ...warned];
-};
+}

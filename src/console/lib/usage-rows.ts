@@ -16,9 +16,11 @@ export type UsageRow = {
 };
 
 /** The text of the money column where models have prices. */
-const costOf = ({ tokens }: Counts): number | undefined => (tokens as { cost?: number }).cost;
+function costOf({ tokens }: Counts): number | undefined {
+  return (tokens as { cost?: number }).cost;
+}
 
-export const rowOf = (key: string, counts: Counts): UsageRow => {
+export function rowOf(key: string, counts: Counts): UsageRow {
   const { messages, turns, tokens, latencyMs } = counts;
   const { completed, failed, cancelled } = turns;
   const { input, output, total } = tokens;
@@ -27,25 +29,25 @@ export const rowOf = (key: string, counts: Counts): UsageRow => {
     cost: costOf(counts),
     latencyMs: latencyMs.mean,
   };
-};
+}
 
 /** The groups as rows, the largest first; days and hours in their order. */
-export const rowsOf = (groups: UsageStats["groups"], isByTime: boolean): UsageRow[] => {
+export function rowsOf(groups: UsageStats["groups"], isByTime: boolean): UsageRow[] {
   const rows = groups.map(({ key, counts }) => rowOf(key, counts));
   return isByTime ? rows : rows.sort((one, other) => other.total - one.total || other.messages - one.messages);
-};
+}
 
 const STEPS = { hour: 3_600_000, day: 86_400_000 } as const;
 
 /** Rows of days or hours without gaps: what had no use is a row of zeros. */
-export const withGaps = (rows: readonly UsageRow[], from: number, to: number, by: "hour" | "day"): UsageRow[] => {
+export function withGaps(rows: readonly UsageRow[], from: number, to: number, by: "hour" | "day"): UsageRow[] {
   const known = new Map(rows.map((row) => [new Date(row.key).getTime(), row]));
   const step = STEPS[by];
   const filled: UsageRow[] = [];
   for (let at = Math.floor(from / step) * step; at < to; at += step)
     filled.push(known.get(at) ?? { ...NONE, key: new Date(at).toISOString() });
   return filled;
-};
+}
 const NONE = {
   messages: 0,
   completed: 0,
@@ -72,15 +74,16 @@ const COLUMNS = [
 ] as const;
 
 /** A cell that a spreadsheet reads as a text, never as a formula. */
-const cellOf = (value: string | number | null | undefined): string => {
+function cellOf(value: string | number | null | undefined): string {
   const text = String(value ?? "");
   const safe = /^[=+\-@\t\r]/.test(text) && typeof value === "string" ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-};
+}
 
 /** The rows as a CSV file. */
-export const csvOf = (rows: readonly UsageRow[], keyName: string): string =>
-  [
+export function csvOf(rows: readonly UsageRow[], keyName: string): string {
+  return [
     [keyName, ...COLUMNS.slice(1)].join(","),
     ...rows.map((row) => COLUMNS.map((name) => cellOf(row[name])).join(",")),
   ].join("\r\n");
+}

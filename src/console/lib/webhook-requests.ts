@@ -6,7 +6,7 @@ import { commandOf } from "./shell.ts";
 export type HookRequest = { headers: Readonly<Record<string, string>>; body: unknown };
 
 /** Headers as they are typed: `name: value`, one a line. A line that is none is a fault. */
-export const headersOfLines = (text: string): { headers: Record<string, string> } | { fault: string } => {
+export function headersOfLines(text: string): { headers: Record<string, string> } | { fault: string } {
   const headers: Record<string, string> = {};
   for (const line of text.split("\n")) {
     if (line.trim() === "") continue;
@@ -16,15 +16,16 @@ export const headersOfLines = (text: string): { headers: Record<string, string> 
     headers[name.toLowerCase()] = value;
   }
   return { headers };
-};
+}
 
-export const linesOfHeaders = (headers: Readonly<Record<string, string>>): string =>
-  Object.entries(headers)
+export function linesOfHeaders(headers: Readonly<Record<string, string>>): string {
+  return Object.entries(headers)
     .map(([name, value]) => `${name}: ${value}`)
     .join("\n");
+}
 
 /** A payload as it is typed. The gateway's mappings take an object or a list. */
-export const payloadOf = (text: string): { body: Record<string, unknown> | unknown[] } | { fault: string } => {
+export function payloadOf(text: string): { body: Record<string, unknown> | unknown[] } | { fault: string } {
   if (text.trim() === "") return { body: {} };
   try {
     const body: unknown = JSON.parse(text);
@@ -33,10 +34,10 @@ export const payloadOf = (text: string): { body: Record<string, unknown> | unkno
   } catch (error) {
     return { fault: `This is not JSON yet: ${(error as Error).message}` };
   }
-};
+}
 
 /** The same request with a value at the path of a `match` pair. Where the path cannot be, the request stays as it is. */
-export const withPair = (request: HookRequest, path: string, value: string): HookRequest => {
+export function withPair(request: HookRequest, path: string, value: string): HookRequest {
   const dot = path.indexOf(".");
   const [root, rest] = [path.slice(0, dot), path.slice(dot + 1)];
   if (root === "headers") return { ...request, headers: { ...request.headers, [rest.toLowerCase()]: value } };
@@ -55,30 +56,31 @@ export const withPair = (request: HookRequest, path: string, value: string): Hoo
     return { ...object, [step]: put(Object.hasOwn(object, step) ? object[step] : undefined, at + 1) };
   };
   return { ...request, body: put(request.body, 0) };
-};
+}
 
 /** The value at the path of a pair, where the request has one. */
-const valueAt = ({ headers, body }: HookRequest, path: string): unknown => {
+function valueAt({ headers, body }: HookRequest, path: string): unknown {
   const [root, ...steps] = path.split(".");
   if (root === "headers") return headers[steps.join(".").toLowerCase()];
   return steps.reduce<unknown>(
     (node, step) => (typeof node === "object" && node !== null ? (node as Record<string, unknown>)[step] : undefined),
     body,
   );
-};
+}
 
 /** The same request with a value at each place that a template names and the request does not have: the name of the place. */
-export const withPlaces = (request: HookRequest, template: string): HookRequest => {
+export function withPlaces(request: HookRequest, template: string): HookRequest {
   const places = [...template.matchAll(/\{((?:body|headers)\.[^{}]+)\}/g)].map(([, place = ""]) => place);
   return places.reduce(
     (filled, place) =>
       valueAt(filled, place) === undefined ? withPair(filled, place, place.slice(place.lastIndexOf(".") + 1)) : filled,
     request,
   );
-};
+}
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 /**
  * The lines of a script of `sh` that sign, and the header with the result. The script gets the secret as `$secret` and the body as `$body`.
@@ -124,7 +126,7 @@ type Wanted = {
  * The command that sends a webhook: with the shared token, or signed as the mapping's `verify` wants it. The script that signs is the same text
  * for all requests; what is sent reaches it as arguments.
  */
-export const curlOfHook = ({ origin, path, verify, headers = {}, body }: Wanted): string => {
+export function curlOfHook({ origin, path, verify, headers = {}, body }: Wanted): string {
   const json = { "content-type": "application/json", ...headers };
   const request = { method: "POST", origin, path, headers: json, body };
   if (verify === null) return curlOf({ ...request, secret: "WEBHOOK_TOKEN" });
@@ -142,8 +144,9 @@ export const curlOfHook = ({ origin, path, verify, headers = {}, body }: Wanted)
       ...args.map(({ option, value }) => option + word(value)),
     ].join(" \\\n  "),
   );
-};
+}
 
 /** The variable that holds the secret in such a command. */
-export const secretVariable = (verify: SignatureScheme | null): string =>
-  verify === null ? "WEBHOOK_TOKEN" : SIGNING[verify].secret;
+export function secretVariable(verify: SignatureScheme | null): string {
+  return verify === null ? "WEBHOOK_TOKEN" : SIGNING[verify].secret;
+}

@@ -13,7 +13,7 @@ const WORDS = {
 } as const;
 
 /** Makes an agent handle its waiting events at once. */
-export const BeatNow = ({ agent, why, done }: { agent: string; why?: string | undefined; done?: () => void }) => {
+export function BeatNow({ agent, why, done }: { agent: string; why?: string | undefined; done?: () => void }) {
   const action = useAction(async () => {
     const { outcome } = await rest().agents.beat(agent);
     say(WORDS[outcome as keyof typeof WORDS] ?? outcome);
@@ -27,4 +27,4 @@ export const BeatNow = ({ agent, why, done }: { agent: string; why?: string | un
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
     </>
   );
-};
+}

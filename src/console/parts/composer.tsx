@@ -15,11 +15,12 @@ type Composed = {
   children?: ComponentChildren;
 };
 
-const newKey = (): string =>
-  `console-${Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("")}`;
+function newKey(): string {
+  return `console-${Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("")}`;
+}
 
 /** A field for a message. Enter sends it, Shift+Enter begins a line. */
-export const Composer = ({ label, send, why, children }: Composed) => {
+export function Composer({ label, send, why, children }: Composed) {
   const text = useSignal("");
   const field = useRef<HTMLTextAreaElement>(null);
   const kept = useRef({ text: "", key: "" });
@@ -75,4 +76,4 @@ export const Composer = ({ label, send, why, children }: Composed) => {
       </div>
     </form>
   );
-};
+}

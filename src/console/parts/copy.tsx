@@ -3,7 +3,7 @@ import { shortId } from "../lib/ids.ts";
 import { Icon } from "./icon.tsx";
 
 /** A button that copies a text. */
-export const CopyButton = ({
+export function CopyButton({
   text,
   what = "Copy",
   label,
@@ -11,25 +11,27 @@ export const CopyButton = ({
   text: string | (() => string);
   what?: string;
   label?: string;
-}) => (
-  <button
-    type="button"
-    class={label ? "button" : "icon-button copy"}
-    title={what}
-    aria-label={label ? undefined : what}
-    onClick={(event) => {
-      event.preventDefault();
-      event.stopPropagation();
-      void copyText(typeof text === "string" ? text : text());
-    }}
-  >
-    <Icon name="copy" size={14} />
-    {label}
-  </button>
-);
+}) {
+  return (
+    <button
+      type="button"
+      class={label ? "button" : "icon-button copy"}
+      title={what}
+      aria-label={label ? undefined : what}
+      onClick={(event) => {
+        event.preventDefault();
+        event.stopPropagation();
+        void copyText(typeof text === "string" ? text : text());
+      }}
+    >
+      <Icon name="copy" size={14} />
+      {label}
+    </button>
+  );
+}
 
 /** An id: short where room is short, whole for whoever points at it or copies it. A link where it leads somewhere. */
-export const Id = ({
+export function Id({
   id,
   href,
   most = 22,
@@ -37,7 +39,7 @@ export const Id = ({
   id: string | null | undefined;
   href?: string | undefined;
   most?: number;
-}) => {
+}) {
   if (!id) return <span class="faint">–</span>;
   const text = shortId(id, most);
   return (
@@ -54,14 +56,16 @@ export const Id = ({
       <CopyButton text={id} what={`Copy ${id}`} />
     </span>
   );
-};
+}
 
 /** A command to copy. */
-export const Command = ({ text }: { text: string }) => (
-  <div class="command">
-    <pre tabIndex={0}>
-      <code>{text}</code>
-    </pre>
-    <CopyButton text={text} what="Copy the command" />
-  </div>
-);
+export function Command({ text }: { text: string }) {
+  return (
+    <div class="command">
+      <pre tabIndex={0}>
+        <code>{text}</code>
+      </pre>
+      <CopyButton text={text} what="Copy the command" />
+    </div>
+  );
+}

@@ -4,7 +4,7 @@ import { TroubleNote } from "./trouble.tsx";
 import { useAction } from "./use.ts";
 
 /** A native dialog, open as long as it is there. Escape and the ground around it close it, but where it is `isFirm`. */
-export const Dialog = ({
+export function Dialog({
   title,
   close,
   size = "",
@@ -17,7 +17,7 @@ export const Dialog = ({
   isFirm?: boolean;
   size?: "" | "wide" | "huge" | "wide palette";
   children: ComponentChildren;
-}) => {
+}) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
@@ -42,7 +42,7 @@ export const Dialog = ({
       </div>
     </dialog>
   );
-};
+}
 
 type Confirmation = {
   title: string;
@@ -56,7 +56,7 @@ type Confirmation = {
 };
 
 /** Asks before something is done that cannot be undone, or that starts work. */
-export const Confirm = ({ title, children, act, run, close, isDanger = false }: Confirmation) => {
+export function Confirm({ title, children, act, run, close, isDanger = false }: Confirmation) {
   const action = useAction(async () => {
     await run();
     close();
@@ -82,4 +82,4 @@ export const Confirm = ({ title, children, act, run, close, isDanger = false }: 
       </div>
     </Dialog>
   );
-};
+}

@@ -5,7 +5,7 @@ import { State } from "./state.tsx";
 type Tried = DryRun["mappings"][number];
 
 /** For each mapping the message that it renders, or the pair that failed. */
-export const DryRunResult = ({ result: { starts, mappings } }: { result: DryRun }) => {
+export function DryRunResult({ result: { starts, mappings } }: { result: DryRun }) {
   const matching = mappings.filter(({ matched }) => matched);
   const failing = mappings.filter(({ matched }) => !matched);
   return (
@@ -32,64 +32,68 @@ export const DryRunResult = ({ result: { starts, mappings } }: { result: DryRun 
       {failing.length > 0 && <Failing tried={failing} />}
     </div>
   );
-};
+}
 
 /** A mapping that matches: its message, and where that would go. */
-const Match = ({ tried: { mapping, path, message, turn } }: { tried: Tried }) => (
-  <section class="dry-run-match" aria-label={`${mapping} matches`}>
-    <div class="line">
-      <State of="ok" word="matches" quiet />
-      <strong>{mapping}</strong>
-      <span class="mono faint">{path}</span>
-    </div>
-    {message !== null && message !== undefined && <pre class="step-text">{message}</pre>}
-    {turn && (
-      <Facts
-        of={[
-          ["Agent", turn.agent],
-          ["Session", turn.session_id ?? "a new one"],
-          turn.model !== null && ["Model", turn.model],
-          turn.announce_to !== null && ["Announced to", turn.announce_to],
-        ]}
-      />
-    )}
-  </section>
-);
+function Match({ tried: { mapping, path, message, turn } }: { tried: Tried }) {
+  return (
+    <section class="dry-run-match" aria-label={`${mapping} matches`}>
+      <div class="line">
+        <State of="ok" word="matches" quiet />
+        <strong>{mapping}</strong>
+        <span class="mono faint">{path}</span>
+      </div>
+      {message !== null && message !== undefined && <pre class="step-text">{message}</pre>}
+      {turn && (
+        <Facts
+          of={[
+            ["Agent", turn.agent],
+            ["Session", turn.session_id ?? "a new one"],
+            turn.model !== null && ["Model", turn.model],
+            turn.announce_to !== null && ["Announced to", turn.announce_to],
+          ]}
+        />
+      )}
+    </section>
+  );
+}
 
 /** The mappings that do not match, each with the first pair that failed. */
-const Failing = ({ tried }: { tried: readonly Tried[] }) => (
-  <div class="scroll-x">
-    <table class="tried" aria-label="Mappings that do not match">
-      <thead>
-        <tr>
-          <th scope="col">Does not match</th>
-          <th scope="col">Path</th>
-          <th scope="col">Expected</th>
-          <th scope="col">Found</th>
-        </tr>
-      </thead>
-      <tbody>
-        {tried.map(({ mapping, path, failed }) => (
-          <tr key={mapping}>
-            <td title={path} data-name="Mapping">
-              {mapping}
-            </td>
-            <td class="mono" data-name="Path">
-              {failed?.path}
-            </td>
-            <td class="mono" data-name="Expected">
-              {failed?.expected.map((one) => JSON.stringify(one)).join(" or ")}
-            </td>
-            <td class="mono" data-name="Found">
-              {failed?.found === null || failed?.found === undefined ? (
-                <span class="faint">nothing</span>
-              ) : (
-                JSON.stringify(failed.found)
-              )}
-            </td>
+function Failing({ tried }: { tried: readonly Tried[] }) {
+  return (
+    <div class="scroll-x">
+      <table class="tried" aria-label="Mappings that do not match">
+        <thead>
+          <tr>
+            <th scope="col">Does not match</th>
+            <th scope="col">Path</th>
+            <th scope="col">Expected</th>
+            <th scope="col">Found</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
-);
+        </thead>
+        <tbody>
+          {tried.map(({ mapping, path, failed }) => (
+            <tr key={mapping}>
+              <td title={path} data-name="Mapping">
+                {mapping}
+              </td>
+              <td class="mono" data-name="Path">
+                {failed?.path}
+              </td>
+              <td class="mono" data-name="Expected">
+                {failed?.expected.map((one) => JSON.stringify(one)).join(" or ")}
+              </td>
+              <td class="mono" data-name="Found">
+                {failed?.found === null || failed?.found === undefined ? (
+                  <span class="faint">nothing</span>
+                ) : (
+                  JSON.stringify(failed.found)
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

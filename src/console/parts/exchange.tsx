@@ -4,7 +4,7 @@ import { Body } from "./json.tsx";
 import { State } from "./state.tsx";
 
 /** The request's line and headers, and the answer, as they went over the wire. */
-export const Exchange = ({ of, isWhole = false }: { of: RawExchange; isWhole?: boolean }) => {
+export function Exchange({ of, isWhole = false }: { of: RawExchange; isWhole?: boolean }) {
   const { request, status, statusText, headers, text, ms, isOpen } = of;
   const isGood = status < 400;
   return (
@@ -36,7 +36,8 @@ export const Exchange = ({ of, isWhole = false }: { of: RawExchange; isWhole?: b
       )}
     </section>
   );
-};
+}
 
-const head = (first: string, headers: readonly (readonly [string, string])[]): string =>
-  [first, ...headers.map(([name, value]) => `${name}: ${value}`)].join("\n");
+function head(first: string, headers: readonly (readonly [string, string])[]): string {
+  return [first, ...headers.map(([name, value]) => `${name}: ${value}`)].join("\n");
+}

@@ -8,25 +8,27 @@ import { Prose } from "./prose.tsx";
 type Choice = { name: string; word: string; values: Choices };
 
 /** A filter that stands in the address. */
-export const FilterSelect = ({ name, word, values }: Choice) => (
-  <label class="filter">
-    <span>{word}</span>
-    <select
-      value={choiceOf(query.value, name, values) ?? ""}
-      onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
-    >
-      <option value="">Any</option>
-      {values.map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
-    </select>
-  </label>
-);
+export function FilterSelect({ name, word, values }: Choice) {
+  return (
+    <label class="filter">
+      <span>{word}</span>
+      <select
+        value={choiceOf(query.value, name, values) ?? ""}
+        onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
+      >
+        <option value="">Any</option>
+        {values.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
 
 /** A filter of free text, taken over when the reader stops typing. */
-export const FilterText = ({ name, word, placeholder = "" }: { name: string; word: string; placeholder?: string }) => {
+export function FilterText({ name, word, placeholder = "" }: { name: string; word: string; placeholder?: string }) {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const field = useRef<HTMLInputElement>(null);
   const current = query.value.get(name) ?? "";
@@ -48,10 +50,10 @@ export const FilterText = ({ name, word, placeholder = "" }: { name: string; wor
       />
     </label>
   );
-};
+}
 
 /** The row of filters of a list. `f` leads to the first of them. */
-export const Filters = ({ names, children }: { names: readonly string[]; children: ComponentChildren }) => {
+export function Filters({ names, children }: { names: readonly string[]; children: ComponentChildren }) {
   const row = useRef<HTMLDivElement>(null);
   useEffect(
     () =>
@@ -84,10 +86,10 @@ export const Filters = ({ names, children }: { names: readonly string[]; childre
       )}
     </div>
   );
-};
+}
 
 /** A named field of a form, with what it is for and what is wrong with it. */
-export const Field = ({
+export function Field({
   word,
   hint,
   error,
@@ -97,21 +99,23 @@ export const Field = ({
   hint?: ComponentChildren;
   error?: string | undefined;
   children: ComponentChildren;
-}) => (
-  <label class="field">
-    <span class="field-name">{word}</span>
-    {children}
-    {hint && <span class="hint">{hint}</span>}
-    {error && (
-      <span class="field-error" role="alert">
-        <Prose text={error} />
-      </span>
-    )}
-  </label>
-);
+}) {
+  return (
+    <label class="field">
+      <span class="field-name">{word}</span>
+      {children}
+      {hint && <span class="hint">{hint}</span>}
+      {error && (
+        <span class="field-error" role="alert">
+          <Prose text={error} />
+        </span>
+      )}
+    </label>
+  );
+}
 
 /** A button that does something. Where it may not be used, it says why. */
-export const ActionButton = ({
+export function ActionButton({
   children,
   onClick,
   why,
@@ -127,17 +131,19 @@ export const ActionButton = ({
   /** The key that does the same, printed on the button. */
   hotkey?: string;
   isRunning?: boolean;
-}) => (
-  <button
-    type="button"
-    class={`button ${kind}`}
-    aria-disabled={why !== undefined || isRunning}
-    aria-keyshortcuts={hotkey}
-    title={why}
-    onClick={() => why === undefined && !isRunning && onClick()}
-  >
-    {children}
-    {hotkey && <kbd aria-hidden="true">{hotkey}</kbd>}
-    {why !== undefined && <span class="sr-only">: {why}</span>}
-  </button>
-);
+}) {
+  return (
+    <button
+      type="button"
+      class={`button ${kind}`}
+      aria-disabled={why !== undefined || isRunning}
+      aria-keyshortcuts={hotkey}
+      title={why}
+      onClick={() => why === undefined && !isRunning && onClick()}
+    >
+      {children}
+      {hotkey && <kbd aria-hidden="true">{hotkey}</kbd>}
+      {why !== undefined && <span class="sr-only">: {why}</span>}
+    </button>
+  );
+}

@@ -2,19 +2,21 @@ import icons from "virtual:icons";
 import { h } from "preact";
 
 /** A drawing beside a word. It says nothing by itself, so screen readers pass it over. */
-export const Icon = ({ name, size = 16 }: { name: string; size?: number }) => (
-  <svg
-    class="icon"
-    width={size}
-    height={size}
-    viewBox="0 0 24 24"
-    fill="none"
-    stroke="currentColor"
-    stroke-width="1.75"
-    stroke-linecap="round"
-    stroke-linejoin="round"
-    aria-hidden="true"
-  >
-    {(icons[name] ?? []).map(([tag, attributes], n) => h(tag, { key: n, ...attributes }))}
-  </svg>
-);
+export function Icon({ name, size = 16 }: { name: string; size?: number }) {
+  return (
+    <svg
+      class="icon"
+      width={size}
+      height={size}
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      stroke-width="1.75"
+      stroke-linecap="round"
+      stroke-linejoin="round"
+      aria-hidden="true"
+    >
+      {(icons[name] ?? []).map(([tag, attributes], n) => h(tag, { key: n, ...attributes }))}
+    </svg>
+  );
+}

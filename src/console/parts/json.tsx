@@ -13,10 +13,13 @@ const ENTRIES = 50;
 const view = signal<"pretty" | "raw">("pretty");
 
 /** How a place in a payload is written in a template. */
-export const placeOf = (path: readonly (string | number)[]): string => `{${["body", ...path].join(".")}}`;
+export function placeOf(path: readonly (string | number)[]): string {
+  return `{${["body", ...path].join(".")}}`;
+}
 /** The same place with its value, as a line of `match`. */
-export const matchOf = (path: readonly (string | number)[], value: unknown): string =>
-  `"${["body", ...path].join(".")}": ${JSON.stringify(value)}`;
+export function matchOf(path: readonly (string | number)[], value: unknown): string {
+  return `"${["body", ...path].join(".")}": ${JSON.stringify(value)}`;
+}
 
 type Shown = {
   text: string;
@@ -27,7 +30,7 @@ type Shown = {
 };
 
 /** A body: pretty where it is JSON, or raw, which is the text as it was kept. */
-export const Body = ({ text, what, pick }: Shown) => {
+export function Body({ text, what, pick }: Shown) {
   const whole = useSignal(false);
   const filter = useSignal("");
   const isLong = text.length > FIRST;
@@ -71,20 +74,20 @@ export const Body = ({ text, what, pick }: Shown) => {
       )}
     </div>
   );
-};
+}
 
-const parse = (text: string): { value: unknown } | undefined => {
+function parse(text: string): { value: unknown } | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? { value } : undefined;
   } catch {
     return undefined;
   }
-};
+}
 
 type Node = { value: unknown; path: (string | number)[]; filter: string; pick: Shown["pick"]; name?: string | number };
 
-const Tree = ({ value, path, filter, pick, name }: Node) => {
+function Tree({ value, path, filter, pick, name }: Node) {
   const isList = Array.isArray(value);
   const entries = isList ? [...value.entries()] : isObject(value) ? Object.entries(value) : undefined;
   const open = useSignal(path.length < DEPTH && (entries?.length ?? 0) <= ENTRIES);
@@ -122,9 +125,9 @@ const Tree = ({ value, path, filter, pick, name }: Node) => {
       )}
     </div>
   );
-};
+}
 
-const Leaf = ({ value, path, pick, name }: Omit<Node, "filter">) => {
+function Leaf({ value, path, pick, name }: Omit<Node, "filter">) {
   const kind = value === null ? "null" : typeof value;
   const text = kind === "string" ? JSON.stringify(value) : String(value);
   const act = () =>
@@ -143,22 +146,27 @@ const Leaf = ({ value, path, pick, name }: Omit<Node, "filter">) => {
       </button>
     </div>
   );
-};
+}
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
-const keyHolds = (key: string | number, filter: string): boolean =>
-  filter !== "" && String(key).toLowerCase().includes(filter);
-const holds = (key: string | number, value: unknown, filter: string): boolean => {
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+function keyHolds(key: string | number, filter: string): boolean {
+  return filter !== "" && String(key).toLowerCase().includes(filter);
+}
+function holds(key: string | number, value: unknown, filter: string): boolean {
   if (keyHolds(key, filter)) return true;
   if (Array.isArray(value)) return value.some((inner, n) => holds(n, inner, filter));
   if (isObject(value)) return Object.entries(value).some(([name, inner]) => holds(name, inner, filter));
   return String(value).toLowerCase().includes(filter);
-};
+}
 
 /** Something small as JSON, folded behind a word. */
-export const RawJson = ({ value, word = "JSON" }: { value: unknown; word?: string }) => (
-  <details class="raw-json">
-    <summary>{word}</summary>
-    <pre tabIndex={0}>{JSON.stringify(value, null, 2)}</pre>
-  </details>
-);
+export function RawJson({ value, word = "JSON" }: { value: unknown; word?: string }) {
+  return (
+    <details class="raw-json">
+      <summary>{word}</summary>
+      <pre tabIndex={0}>{JSON.stringify(value, null, 2)}</pre>
+    </details>
+  );
+}

@@ -59,7 +59,7 @@ export type LiveRows<Item> = {
  * A list that follows what happens: pages by REST, news by pushes, and read anew after each loss of the stream. Few rows are shown at once
  * (`lib/live-list.ts`).
  */
-export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
+export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
   const list = useSignal<LiveList<Item>>(emptyList());
   const error = useSignal<unknown>(undefined);
   const isLoading = useSignal(true);
@@ -206,4 +206,4 @@ export const useLiveRows = <Item>(of: LiveRowsOf<Item>): LiveRows<Item> => {
       toTop();
     },
   };
-};
+}

@@ -12,13 +12,14 @@ type LiveTableOf<Row> = Omit<TableOf<Row>, "rows" | "more"> & {
 };
 
 /** The number of rows that a list shows, with their noun. */
-export const countOf = <Row,>(list: LiveList<Row>, noun: string, nouns?: string): string | undefined =>
-  list.items.length === 0
+export function countOf<Row>(list: LiveList<Row>, noun: string, nouns?: string): string | undefined {
+  return list.items.length === 0
     ? undefined
     : plural(list.items.length, noun, nouns) + (hasOlder(list) || isAway(list) ? " and more" : "");
+}
 
 /** New rows that wait, or the way back to them. It moves nothing by itself. */
-export const Pill = <Row,>({ rows }: { rows: LiveRows<Row> }) => {
+export function Pill<Row>({ rows }: { rows: LiveRows<Row> }) {
   const { waiting } = rows.list.value;
   useEffect(() => bindKeys([{ key: ".", does: "Jump to live", run: rows.release }]), []);
   if (waiting.length === 0 && !isAway(rows.list.value)) return null;
@@ -27,10 +28,10 @@ export const Pill = <Row,>({ rows }: { rows: LiveRows<Row> }) => {
       {waiting.length === 0 ? "Jump to live" : `${waiting.length > 100 ? "100+" : waiting.length} new`}
     </button>
   );
-};
+}
 
 /** The table of a list that is live: what waits, few of its rows at once, and the way to the others. */
-export const LiveTable = <Row,>({ rows, list = rows.list.value, ...table }: LiveTableOf<Row>) => {
+export function LiveTable<Row>({ rows, list = rows.list.value, ...table }: LiveTableOf<Row>) {
   const frame = useRef<HTMLDivElement>(null);
   const place = useRef<{ focus: boolean; rows: { row: HTMLTableRowElement; top: number }[] }>(undefined);
   // The first and the last row are looked at before the rows move: one of them stays, and stays where it is on the screen.
@@ -60,10 +61,10 @@ export const LiveTable = <Row,>({ rows, list = rows.list.value, ...table }: Live
       {hasOlder(list) && <More word="Show older" show={more("older")} isLoading={rows.isLoading.value} />}
     </div>
   );
-};
+}
 
 /** Shows more when it comes into sight, or when it is clicked. */
-const More = ({ word, show, isLoading }: { word: string; show: () => void; isLoading: boolean }) => {
+function More({ word, show, isLoading }: { word: string; show: () => void; isLoading: boolean }) {
   const button = useRef<HTMLButtonElement>(null);
   const latest = useRef(show);
   latest.current = show;
@@ -80,4 +81,4 @@ const More = ({ word, show, isLoading }: { word: string; show: () => void; isLoa
       {isLoading ? "Loading…" : word}
     </button>
   );
-};
+}

@@ -7,7 +7,7 @@ import "./markdown.css";
 const render = signal<((text: string) => unknown) | undefined>(undefined);
 let isLoading = false;
 
-const load = async (): Promise<void> => {
+async function load(): Promise<void> {
   if (isLoading || render.peek()) return;
   isLoading = true;
   try {
@@ -18,10 +18,10 @@ const load = async (): Promise<void> => {
   } finally {
     isLoading = false;
   }
-};
+}
 
 /** Text from outside, as Markdown. It never becomes markup of its own; until the libraries have come, it is shown as it is. */
-export const Markdown = ({ text }: { text: string }) => {
+export function Markdown({ text }: { text: string }) {
   const place = useRef<HTMLDivElement>(null);
   const isLong = text.length > MOST_MARKDOWN;
   const shown = isLong ? undefined : render.value;
@@ -32,11 +32,13 @@ export const Markdown = ({ text }: { text: string }) => {
     if (shown && place.current) place.current.innerHTML = shown(text) as string;
   }, [shown, text]);
   return shown ? <div class="markdown" dir="auto" ref={place} /> : <Plain text={text} />;
-};
+}
 
 /** Text from outside, exactly as it is. */
-export const Plain = ({ text }: { text: string }) => (
-  <div class="plain-text" dir="auto">
-    {text}
-  </div>
-);
+export function Plain({ text }: { text: string }) {
+  return (
+    <div class="plain-text" dir="auto">
+      {text}
+    </div>
+  );
+}

@@ -17,7 +17,7 @@ type Head = {
 };
 
 /** The head of a page: its name, how much there is, and what can be done. */
-export const PageHead = ({ title, count, children, updated, refresh }: Head) => {
+export function PageHead({ title, count, children, updated, refresh }: Head) {
   useEffect(() => {
     document.title = `${visibleLine(title)} · Agent Gateway`;
   }, [title]);
@@ -49,10 +49,10 @@ export const PageHead = ({ title, count, children, updated, refresh }: Head) => 
       </div>
     </header>
   );
-};
+}
 
 /** An empty page: one sentence, and one thing to do. Once that is done, whoever did it by the keyboard goes on at the page's start. */
-export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => {
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   useLayoutEffect(
     () => () => {
       if (document.activeElement?.closest(".empty")) document.getElementById("page")?.focus({ preventScroll: true });
@@ -67,32 +67,36 @@ export const Empty = ({ title, children }: { title: string; children?: Component
       {children}
     </div>
   );
-};
+}
 
 /** Grey bars where content will be: nothing jumps when it comes. */
-export const Skeleton = ({ rows = 6 }: { rows?: number }) => (
-  <div class="skeleton" role="status" aria-busy="true" aria-label="Loading">
-    {Array.from({ length: rows }, (_, n) => (
-      <div key={n} />
-    ))}
-  </div>
-);
+export function Skeleton({ rows = 6 }: { rows?: number }) {
+  return (
+    <div class="skeleton" role="status" aria-busy="true" aria-label="Loading">
+      {Array.from({ length: rows }, (_, n) => (
+        <div key={n} />
+      ))}
+    </div>
+  );
+}
 
 /** Names and values, one below the other. */
-export const Facts = ({
+export function Facts({
   of,
 }: {
   of: readonly (readonly [name: string, value: ComponentChildren] | undefined | false)[];
-}) => (
-  <dl class="facts">
-    {of.map(
-      (fact) =>
-        fact && (
-          <div key={fact[0]}>
-            <dt>{fact[0]}</dt>
-            <dd>{fact[1] ?? <span class="faint">–</span>}</dd>
-          </div>
-        ),
-    )}
-  </dl>
-);
+}) {
+  return (
+    <dl class="facts">
+      {of.map(
+        (fact) =>
+          fact && (
+            <div key={fact[0]}>
+              <dt>{fact[0]}</dt>
+              <dd>{fact[1] ?? <span class="faint">–</span>}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
+}

@@ -6,7 +6,7 @@ const KEY = "agent-gateway.split";
 const share = signal(Math.min(75, Math.max(30, Number(localStorage.getItem(KEY)) || 58)));
 
 /** A list with an inspector beside it. On a narrow screen the inspector takes the page, and the focus goes there. */
-export const Split = ({ list, inspector }: { list: ComponentChildren; inspector: ComponentChildren | undefined }) => {
+export function Split({ list, inspector }: { list: ComponentChildren; inspector: ComponentChildren | undefined }) {
   const frame = useRef<HTMLDivElement>(null);
   const details = useRef<HTMLElement>(null);
   const wasOpen = useRef(Boolean(inspector));
@@ -58,4 +58,4 @@ export const Split = ({ list, inspector }: { list: ComponentChildren; inspector:
       )}
     </div>
   );
-};
+}

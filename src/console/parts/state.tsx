@@ -25,18 +25,20 @@ const TONES: Readonly<Record<string, Tone>> = {
 };
 
 /** The state of a thing: a shape, a colour and always the word. */
-export const State = ({ of, word = of, quiet = false }: { of: string; word?: string; quiet?: boolean }) => {
+export function State({ of, word = of, quiet = false }: { of: string; word?: string; quiet?: boolean }) {
   const tone = TONES[of] ?? "waiting";
   return (
     <span class={`state ${quiet ? "quiet" : ""}`} data-tone={tone}>
       <span aria-hidden="true">{SHAPES[tone]}</span> {word}
     </span>
   );
-};
+}
 
 /** A sign that something was sent again. */
-export const ReplaySign = ({ children = "replay" }: { children?: string }) => (
-  <span class="state quiet" data-tone="replay">
-    <span aria-hidden="true">{SHAPES.replay}</span> {children}
-  </span>
-);
+export function ReplaySign({ children = "replay" }: { children?: string }) {
+  return (
+    <span class="state quiet" data-tone="replay">
+      <span aria-hidden="true">{SHAPES.replay}</span> {children}
+    </span>
+  );
+}

@@ -27,7 +27,7 @@ export type TableOf<Row> = {
 };
 
 /** A real table. `j` and `k` move through its rows, Enter opens one. */
-export const Table = <Row,>({ label, rows, columns, keyOf, hrefOf, selected, more }: TableOf<Row>) => {
+export function Table<Row>({ label, rows, columns, keyOf, hrefOf, selected, more }: TableOf<Row>) {
   const table = useRef<HTMLTableElement>(null);
   /** A step that waits for the rows it leads to. */
   const waits = useRef(0);
@@ -106,4 +106,4 @@ export const Table = <Row,>({ label, rows, columns, keyOf, hrefOf, selected, mor
       </tbody>
     </table>
   );
-};
+}

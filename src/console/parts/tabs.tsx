@@ -4,7 +4,7 @@ import { useId, useLayoutEffect, useRef } from "preact/hooks";
 type Tab = { id: string; name: string; count?: number | undefined; body: () => ComponentChildren };
 
 /** Tabs by the ARIA pattern: arrows move between them. Which one is open is the caller's to keep, in the address as a rule. */
-export const Tabs = ({
+export function Tabs({
   tabs,
   open,
   onOpen,
@@ -14,7 +14,7 @@ export const Tabs = ({
   open: string;
   onOpen: (id: string) => void;
   label: string;
-}) => {
+}) {
   const name = useId();
   const list = useRef<HTMLDivElement>(null);
   const shown = tabs.find(({ id }) => id === open) ?? tabs[0];
@@ -60,4 +60,4 @@ export const Tabs = ({
       </div>
     </>
   );
-};
+}

@@ -3,10 +3,12 @@ import { zone } from "../app/settings.ts";
 import { clockTime, duration, exact, relative } from "../lib/format.ts";
 
 type At = string | number | null | undefined;
-const msOf = (at: At): number | undefined => (at === null || at === undefined ? undefined : new Date(at).getTime());
+function msOf(at: At): number | undefined {
+  return at === null || at === undefined ? undefined : new Date(at).getTime();
+}
 
 /** A time as its age, with the exact one for whoever points at it. */
-export const Ago = ({ at }: { at: At }) => {
+export function Ago({ at }: { at: At }) {
   const ms = msOf(at);
   if (ms === undefined) return <span class="faint">never</span>;
   return (
@@ -14,10 +16,10 @@ export const Ago = ({ at }: { at: At }) => {
       {relative(ms, now.value)}
     </time>
   );
-};
+}
 
 /** The time of day, with the whole of it for whoever points at it. */
-export const ClockTime = ({ at }: { at: At }) => {
+export function ClockTime({ at }: { at: At }) {
   const ms = msOf(at);
   if (ms === undefined) return <span class="faint">–</span>;
   return (
@@ -25,17 +27,17 @@ export const ClockTime = ({ at }: { at: At }) => {
       {clockTime(ms, zone.value === "utc")}
     </time>
   );
-};
+}
 
 /** The exact time. */
-export const Exact = ({ at }: { at: At }) => {
+export function Exact({ at }: { at: At }) {
   const ms = msOf(at);
   if (ms === undefined) return <span class="faint">–</span>;
   return <time dateTime={new Date(ms).toISOString()}>{exact(ms, zone.value === "utc")}</time>;
-};
+}
 
 /** How long it takes until then; a word once it is over. */
-export const Countdown = ({ to, over = "due" }: { to: At; over?: string }) => {
+export function Countdown({ to, over = "due" }: { to: At; over?: string }) {
   const ms = msOf(to);
   if (ms === undefined) return <span class="faint">–</span>;
   const left = ms - now.value;
@@ -44,10 +46,10 @@ export const Countdown = ({ to, over = "due" }: { to: At; over?: string }) => {
       {left <= 0 ? over : `in ${duration(Math.ceil(left / 1_000) * 1_000)}`}
     </time>
   );
-};
+}
 
 /** How long something has been going on, still counting. */
-export const Running = ({ since }: { since: At }) => {
+export function Running({ since }: { since: At }) {
   const ms = msOf(since);
   return <span class="mono">{ms === undefined ? "–" : duration(Math.max(0, now.value - ms))}</span>;
-};
+}

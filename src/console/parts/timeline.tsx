@@ -8,7 +8,7 @@ import { ClockTime, Running } from "./time.tsx";
 const IDLE = 5;
 
 /** A bar of phases on top, the steps in words below, in order. `isOpen`: it still goes on. */
-export const Timeline = ({ steps, isOpen }: { steps: readonly Step[]; isOpen: boolean }) => {
+export function Timeline({ steps, isOpen }: { steps: readonly Step[]; isOpen: boolean }) {
   const first = steps[0];
   if (!first) return <p class="faint">Nothing was recorded of it.</p>;
   const began = new Date(first.at).getTime();
@@ -29,13 +29,13 @@ export const Timeline = ({ steps, isOpen }: { steps: readonly Step[]; isOpen: bo
       </ol>
     </div>
   );
-};
+}
 
 /**
  * Let in, matched, waited, ran, answered: how long each took, beside each other in true lengths, with their names below. A long wait is
  * cut short, and says so.
  */
-const PhaseBar = ({ steps }: { steps: readonly Step[] }) => {
+function PhaseBar({ steps }: { steps: readonly Step[] }) {
   const phases = phasesOf(steps).filter(({ ms }) => ms > 0);
   const all = phases.reduce((sum, { ms }) => sum + ms, 0);
   if (all === 0) return null;
@@ -68,11 +68,11 @@ const PhaseBar = ({ steps }: { steps: readonly Step[] }) => {
       </div>
     </div>
   );
-};
+}
 
 type Line = { step: Step; began: number; before: Step | undefined; isLast: boolean; isOpen: boolean };
 
-const StepLine = ({ step, began, before, isLast, isOpen }: Line) => {
+function StepLine({ step, began, before, isLast, isOpen }: Line) {
   const open = useSignal(false);
   const at = new Date(step.at).getTime();
   const gap = before ? at - new Date(before.at).getTime() : 0;
@@ -112,12 +112,12 @@ const StepLine = ({ step, began, before, isLast, isOpen }: Line) => {
       </div>
     </li>
   );
-};
+}
 
 type Trial = { mapping?: string; path?: string; expected?: unknown; found?: unknown };
 
 /** The mappings that did not match, each with the pair that failed. */
-const Tried = ({ detail }: { detail: Step["detail"] }) => {
+function Tried({ detail }: { detail: Step["detail"] }) {
   const { tried = [], untold = 0 } = (detail ?? {}) as { tried?: Trial[]; untold?: number };
   if (tried.length === 0) return null;
   return (
@@ -154,8 +154,13 @@ const Tried = ({ detail }: { detail: Step["detail"] }) => {
       {untold > 0 && <p class="faint">and {untold} more</p>}
     </div>
   );
-};
+}
 
 /** A value as it stands in the configuration or in the request; a list of values is any of them. */
-const textOf = (value: unknown): string =>
-  Array.isArray(value) ? value.map(textOf).join(" or ") : typeof value === "string" ? value : JSON.stringify(value);
+function textOf(value: unknown): string {
+  return Array.isArray(value)
+    ? value.map(textOf).join(" or ")
+    : typeof value === "string"
+      ? value
+      : JSON.stringify(value);
+}

@@ -11,15 +11,17 @@ import "./transcript.css";
 /** Markdown or plain text, for every conversation. */
 const view = signal<"markdown" | "plain">("markdown");
 
-export const ViewSwitch = () => (
-  <div class="segmented" role="group" aria-label="How messages are shown">
-    {(["markdown", "plain"] as const).map((one) => (
-      <button key={one} type="button" aria-pressed={view.value === one} onClick={() => (view.value = one)}>
-        {one === "markdown" ? "Markdown" : "Plain text"}
-      </button>
-    ))}
-  </div>
-);
+export function ViewSwitch() {
+  return (
+    <div class="segmented" role="group" aria-label="How messages are shown">
+      {(["markdown", "plain"] as const).map((one) => (
+        <button key={one} type="button" aria-pressed={view.value === one} onClick={() => (view.value = one)}>
+          {one === "markdown" ? "Markdown" : "Plain text"}
+        </button>
+      ))}
+    </div>
+  );
+}
 
 type Conversation = {
   messages: readonly TranscriptMessage[];
@@ -28,22 +30,24 @@ type Conversation = {
 };
 
 /** A conversation, oldest first. What a turn came to stands below its last message. */
-export const Messages = ({ messages, turns, agentName }: Conversation) => (
-  <ol class="chat" aria-label="Messages" aria-live="polite" aria-relevant="additions">
-    {messages.map((message, n) => (
-      <MessageLine
-        key={message.messageId}
-        message={message}
-        agentName={agentName}
-        turn={messages[n + 1]?.turnId === message.turnId ? undefined : turns[message.turnId]}
-      />
-    ))}
-  </ol>
-);
+export function Messages({ messages, turns, agentName }: Conversation) {
+  return (
+    <ol class="chat" aria-label="Messages" aria-live="polite" aria-relevant="additions">
+      {messages.map((message, n) => (
+        <MessageLine
+          key={message.messageId}
+          message={message}
+          agentName={agentName}
+          turn={messages[n + 1]?.turnId === message.turnId ? undefined : turns[message.turnId]}
+        />
+      ))}
+    </ol>
+  );
+}
 
 type Line = { message: TranscriptMessage; turn: TranscriptTurn | undefined; agentName: string };
 
-const MessageLine = ({ message, turn, agentName }: Line) => {
+function MessageLine({ message, turn, agentName }: Line) {
   const { role, createdAt, compacted, isOpen, hasGap, text, turnId, toolCalls } = message;
   const who = role === "assistant" ? agentName : { user: "User", system: "System", tool: "Tool" }[role];
   return (
@@ -76,10 +80,10 @@ const MessageLine = ({ message, turn, agentName }: Line) => {
       {turn && <TurnLine turn={turn} />}
     </li>
   );
-};
+}
 
 /** The tools that the agent called before it answered, folded. */
-const ToolCalls = ({ calls }: { calls: NonNullable<TranscriptMessage["toolCalls"]> }) => {
+function ToolCalls({ calls }: { calls: NonNullable<TranscriptMessage["toolCalls"]> }) {
   const failed = calls.filter(({ ok }) => !ok).length;
   return (
     <details class="tool-calls">
@@ -99,12 +103,12 @@ const ToolCalls = ({ calls }: { calls: NonNullable<TranscriptMessage["toolCalls"
       </ol>
     </details>
   );
-};
+}
 
 /** Longer texts are folded: most of them are logs. */
 const FOLDED = 8_000;
 
-const Text = ({ text }: { text: string }) => {
+function Text({ text }: { text: string }) {
   const whole = useSignal(false);
   const isFolded = text.length > FOLDED && !whole.value;
   const shown = isFolded ? text.slice(0, FOLDED) : text;
@@ -118,10 +122,10 @@ const Text = ({ text }: { text: string }) => {
       )}
     </>
   );
-};
+}
 
 /** The state of a turn, where its messages do not show it. */
-export const TurnLine = ({ turn }: { turn: TranscriptTurn }) => {
+export function TurnLine({ turn }: { turn: TranscriptTurn }) {
   const { status, error, attempt, at } = turn;
   if (status === "completed") return null;
   return (
@@ -137,4 +141,4 @@ export const TurnLine = ({ turn }: { turn: TranscriptTurn }) => {
       )}
     </p>
   );
-};
+}

@@ -18,7 +18,7 @@ type Trial = { result: DryRun | undefined; error: unknown; isStale: boolean };
  * Tries the mappings with the typed request, once typing pauses. A request that cannot be read leaves the last result, and without one
  * nothing is asked.
  */
-export const useTrial = (given: Given | undefined): Trial => {
+export function useTrial(given: Given | undefined): Trial {
   const { headers, payload, name } = given ?? {};
   const shown = useSignal<Trial>({ result: undefined, error: undefined, isStale: false });
   useEffect(() => {
@@ -48,17 +48,19 @@ export const useTrial = (given: Given | undefined): Trial => {
     };
   }, [headers, payload, name]);
   return shown.value;
-};
+}
 
-export const TrialResult = ({ trial: { result, error, isStale } }: { trial: Trial }) => (
-  <>
-    {error !== undefined ? (
-      <TroubleNote error={error} />
-    ) : result ? (
-      <DryRunResult result={result} />
-    ) : (
-      <Skeleton rows={6} />
-    )}
-    {isStale && <p class="hint">This is the result for the last payload that could be read.</p>}
-  </>
-);
+export function TrialResult({ trial: { result, error, isStale } }: { trial: Trial }) {
+  return (
+    <>
+      {error !== undefined ? (
+        <TroubleNote error={error} />
+      ) : result ? (
+        <DryRunResult result={result} />
+      ) : (
+        <Skeleton rows={6} />
+      )}
+      {isStale && <p class="hint">This is the result for the last payload that could be read.</p>}
+    </>
+  );
+}

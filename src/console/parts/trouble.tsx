@@ -15,7 +15,7 @@ type TroubleOf = {
 };
 
 /** An error: the cause, the remedy, and the request id to look it up by. */
-export const TroubleNote = ({ error, retry, repeat }: TroubleOf) => {
+export function TroubleNote({ error, retry, repeat }: TroubleOf) {
   const { name, title, detail, requestId }: Trouble = troubleOf(error);
   const isAway = name === "unreachable";
   const latest = useRef(retry);
@@ -53,18 +53,20 @@ export const TroubleNote = ({ error, retry, repeat }: TroubleOf) => {
       )}
     </div>
   );
-};
+}
 
 /** A word of warning, or of explanation. */
-export const Note = ({
+export function Note({
   tone = "info",
   children,
 }: {
   tone?: "info" | "warning" | "bad" | "ok";
   children: preact.ComponentChildren;
-}) => (
-  <div class={`note ${tone}`}>
-    <Icon name={tone === "ok" ? "check" : tone === "info" ? "book-open" : "triangle-alert"} />
-    <div>{children}</div>
-  </div>
-);
+}) {
+  return (
+    <div class={`note ${tone}`}>
+      <Icon name={tone === "ok" ? "check" : tone === "info" ? "book-open" : "triangle-alert"} />
+      <div>{children}</div>
+    </div>
+  );
+}

@@ -12,7 +12,7 @@ type Used = {
 const money = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 /** Tokens and what they cost, in one line. */
-export const UsageWords = ({ usage }: { usage: Used }) => {
+export function UsageWords({ usage }: { usage: Used }) {
   const { input, output, cached, reasoning, cost, unknown } = usage;
   if (unknown) return <span class="faint">not told by the agent's backend</span>;
   return (
@@ -23,4 +23,4 @@ export const UsageWords = ({ usage }: { usage: Used }) => {
       {cost !== undefined && <span> · costs {money.format(cost)}</span>}
     </span>
   );
-};
+}

@@ -11,10 +11,10 @@ export type Loaded<Value> = {
 };
 
 /** Reads something when the page opens, when `keys` change, and when asked again. An older answer never replaces a newer one. */
-export const useLoaded = <Value>(
+export function useLoaded<Value>(
   read: (signal: AbortSignal) => Promise<Value>,
   keys: readonly unknown[] = [],
-): Loaded<Value> => {
+): Loaded<Value> {
   const value = useSignal<Value | undefined>(undefined);
   const error = useSignal<unknown>(undefined);
   const isLoading = useSignal(true);
@@ -48,10 +48,10 @@ export const useLoaded = <Value>(
     return () => running.current?.abort();
   }, keys);
   return { value, error, isLoading, at, reload };
-};
+}
 
 /** Runs something that a person asked for, once at a time, and keeps its error. */
-export const useAction = <Arguments extends unknown[]>(act: (...given: Arguments) => Promise<unknown>) => {
+export function useAction<Arguments extends unknown[]>(act: (...given: Arguments) => Promise<unknown>) {
   const isRunning = useSignal(false);
   const error = useSignal<unknown>(undefined);
   const run = async (...given: Arguments): Promise<boolean> => {
@@ -75,9 +75,9 @@ export const useAction = <Arguments extends unknown[]>(act: (...given: Arguments
     clear: () => (error.value = undefined),
     failed: useComputed(() => error.value !== undefined),
   };
-};
+}
 
 /** Runs an effect whenever its keys change; the same as `useEffect`, for functions that give back how to end what they began. */
-export const useHeld = (begin: () => (() => void) | undefined, keys: readonly unknown[]): void => {
+export function useHeld(begin: () => (() => void) | undefined, keys: readonly unknown[]): void {
   useEffect(() => begin() ?? (() => {}), keys);
-};
+}

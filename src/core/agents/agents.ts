@@ -35,7 +35,7 @@ export type Agent = AgentSettings & {
 export type AgentTable = { agents: ReadonlyMap<string, Agent>; defaultAgent: string | undefined };
 
 /** The agents of the settings in force. Running turns keep the one they began with. */
-export const createAgents = (settings: () => AgentTable) => {
+export function createAgents(settings: () => AgentTable) {
   const find = (name: string): Agent | undefined => settings().agents.get(name);
   return {
     find,
@@ -50,45 +50,49 @@ export const createAgents = (settings: () => AgentTable) => {
     },
     list: (): readonly Agent[] => [...settings().agents.values()],
   };
-};
+}
 
 export type Agents = ReturnType<typeof createAgents>;
 
 /** The model that usage is counted under: the turn's own, the agent's, or what answers where nobody names one. */
-export const countedModel = (agent: Agent, model: string | undefined): string =>
-  model ?? agent.model ?? agent.backend.kind;
+export function countedModel(agent: Agent, model: string | undefined): string {
+  return model ?? agent.model ?? agent.backend.kind;
+}
 
 /** The model as metrics name it: one that the agent lists, or what answers. Callers and agents may call theirs anything else. */
-export const labelOfModel = ({ backend }: Pick<Agent, "backend">, model: string): string =>
-  backend.models?.includes(model) ? model : backend.kind;
+export function labelOfModel({ backend }: Pick<Agent, "backend">, model: string): string {
+  return backend.models?.includes(model) ? model : backend.kind;
+}
 
 /** The time for which an agent's backend is left alone, in milliseconds; 0: it is asked. */
-export const restMsOf = ({ backend, model: own }: Agent, model = own): number => backend.restMs?.(model) ?? 0;
+export function restMsOf({ backend, model: own }: Agent, model = own): number {
+  return backend.restMs?.(model) ?? 0;
+}
 
 /** Refuses a turn that somebody would wait for, while the agent's backend is left alone. */
-export const requireAwake = (agent: Agent, model: string | undefined): void => {
+export function requireAwake(agent: Agent, model: string | undefined): void {
   const retryAfterMs = restMsOf(agent, model);
   if (retryAfterMs === 0) return;
   const words = `The backend of the agent ${agent.name} has failed several times in a row, and is left alone for a while.`;
   throw new GatewayError("agent-unavailable", words, { retryAfterMs });
-};
+}
 
 /** Refuses a model that the agent does not take, naming those it does. */
-export const checkModel = (agent: Agent, model: string | undefined): void => {
+export function checkModel(agent: Agent, model: string | undefined): void {
   const known = agent.backend.models;
   if (model === undefined || known === undefined || known.includes(model)) return;
   throw new GatewayError("unknown-model", `The agent ${agent.name} takes ${known.join(", ") || "no model by name"}.`);
-};
+}
 
 type AgentParts = { store: Store; agents: Agents; skills: Skills; clock: Clock; events: Events };
 
 /** Pauses an agent, or resumes it; answers since when it is paused then. The store keeps what waits. Throws `agent-not-found`. */
-export const setPaused = async (
+export async function setPaused(
   { store, agents, clock, events }: AgentParts,
   name: string,
   paused: boolean,
   caller: string,
-): Promise<number | undefined> => {
+): Promise<number | undefined> {
   const { name: agent } = agents.get(name);
   const { pausedAt, isChanged } = await store.setPaused(agent, {
     paused,
@@ -98,17 +102,21 @@ export const setPaused = async (
   if (isChanged && paused) events.agentPaused({ agent, caller });
   if (isChanged && !paused) events.agentResumed({ agent, caller });
   return pausedAt;
-};
+}
 
 /** The agents as callers see them, in the order of the configuration. */
-export const agentList = (parts: AgentParts): AgentList => ({
-  agents: parts.agents.list().map((agent) => viewOf(parts, agent)),
-});
+export function agentList(parts: AgentParts): AgentList {
+  return {
+    agents: parts.agents.list().map((agent) => viewOf(parts, agent)),
+  };
+}
 
 /** Throws `agent-not-found`. */
-export const agentView = (parts: AgentParts, name: string): AgentView => viewOf(parts, parts.agents.get(name));
+export function agentView(parts: AgentParts, name: string): AgentView {
+  return viewOf(parts, parts.agents.get(name));
+}
 
-const viewOf = ({ store, skills }: AgentParts, agent: Agent): AgentView => {
+function viewOf({ store, skills }: AgentParts, agent: Agent): AgentView {
   const counts = store.agentCounts(agent.name);
   const { pausedAt } = counts;
   return {
@@ -129,14 +137,16 @@ const viewOf = ({ store, skills }: AgentParts, agent: Agent): AgentView => {
     },
     lastTurnAt: textOf(counts.lastEndedAt),
   };
-};
+}
 
-const stateOf = ({ running, failing }: AgentCounts): AgentView["state"] => {
+function stateOf({ running, failing }: AgentCounts): AgentView["state"] {
   if (running > 0) return "busy";
   return failing ? "failing" : "idle";
-};
+}
 
-const textOf = (time: number | undefined): string | null => (time === undefined ? null : new Date(time).toISOString());
+function textOf(time: number | undefined): string | null {
+  return time === undefined ? null : new Date(time).toISOString();
+}
 
 const SPANS = [
   [86_400_000, "d"],
@@ -146,8 +156,8 @@ const SPANS = [
 ] as const;
 
 /** A span as the configuration writes one, in the largest unit that has no rest. */
-const spanOf = (ms: number | undefined): string => {
+function spanOf(ms: number | undefined): string {
   if (ms === undefined) return "off";
   const [size, unit] = SPANS.find(([size]) => ms % size === 0) ?? [1, "ms"];
   return `${ms / size}${unit}`;
-};
+}

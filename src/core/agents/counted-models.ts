@@ -14,7 +14,7 @@ type Parts = { store: Store; clock: Clock; events: Events; settings: () => CoreS
  * an echo agent, and agents may report any: of these the first `limits.usageModels` of an agent have their own, and the others share one.
  * Names that the store has already counted come first; they are read with the first such model of an agent.
  */
-export const createCountedModels = ({ store, clock, events, settings }: Parts) => {
+export function createCountedModels({ store, clock, events, settings }: Parts) {
   const named = new Map<string, Set<string>>();
 
   const readCounted = async (agent: string, names: Set<string>): Promise<void> => {
@@ -39,6 +39,6 @@ export const createCountedModels = ({ store, clock, events, settings }: Parts) =
     names.add(name);
     return name;
   };
-};
+}
 
 export type CountedModels = ReturnType<typeof createCountedModels>;

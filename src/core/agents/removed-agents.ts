@@ -16,7 +16,7 @@ type RemovedParts = CoreParts & { systemEvents: SystemEvents };
  * Gives up the work of an agent that left the configuration: also if it left while no gateway ran, and also work that comes back
  * later, as events of a turn that failed. If several gateways share a store, an agent has left when none of them has it any more.
  */
-export const createRemovedAgents = ({ store, agents, systemEvents, clock, events }: RemovedParts) => {
+export function createRemovedAgents({ store, agents, systemEvents, clock, events }: RemovedParts) {
   const { shared } = store;
   let settledAt = clock.monotonic() + SETTLING_MS;
   let lookAt = 0;
@@ -81,4 +81,4 @@ export const createRemovedAgents = ({ store, agents, systemEvents, clock, events
       await ticking;
     },
   };
-};
+}

@@ -49,22 +49,24 @@ export type HeldBeat = {
   hasCompacted: boolean;
 };
 
-export const holdBeat = (claim: BeatClaim, began: number): HeldBeat => ({
-  ...{ claim, began, stop: new AbortController(), leave: new AbortController() },
-  ...{ events: 0, returned: 0, turnIds: [], isDone: false, delayedBy: undefined },
-  ...{ after: 0, tries: 0, lateTakers: 0, hasCompacted: false },
-});
+export function holdBeat(claim: BeatClaim, began: number): HeldBeat {
+  return {
+    ...{ claim, began, stop: new AbortController(), leave: new AbortController() },
+    ...{ events: 0, returned: 0, turnIds: [], isDone: false, delayedBy: undefined },
+    ...{ after: 0, tries: 0, lateTakers: 0, hasCompacted: false },
+  };
+}
 
-export const leaveBeat = ({ stop, leave }: HeldBeat): void => {
+export function leaveBeat({ stop, leave }: HeldBeat): void {
   stop.abort();
   leave.abort();
-};
+}
 
 /**
  * Hands over the events that were queued when the beat began, the oldest first, one turn after another. An event that cannot be
  * handed over now is tried again with growing pauses while this beat lasts. Left behind, it may wait for a beat that never comes.
  */
-export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
+export async function runBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   const { store, inBackground } = parts;
   const { agent, through } = beat.claim;
   while (!beat.stop.signal.aborted) {
@@ -83,10 +85,10 @@ export const runBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> =
       if (!(await mayGoOn(parts, beat, error))) return;
     }
   }
-};
+}
 
 /** Waits where time may put right what failed; false where the beat is over. Throws what nothing puts right. */
-const mayGoOn = async (parts: BeatParts, beat: HeldBeat, error: unknown): Promise<boolean> => {
+async function mayGoOn(parts: BeatParts, beat: HeldBeat, error: unknown): Promise<boolean> {
   const { store, clock, events } = parts;
   const { agent } = beat.claim;
   const reason = GatewayError.from(error).name;
@@ -107,7 +109,7 @@ const mayGoOn = async (parts: BeatParts, beat: HeldBeat, error: unknown): Promis
   events.beatDelayed({ agent, reason, delayMs });
   await rest(clock, delayMs, beat.stop.signal);
   return true;
-};
+}
 
 /** Refusals that time, or somebody, puts right. */
 const MAY_PASS: ReadonlySet<string> = new Set([
@@ -119,30 +121,28 @@ const MAY_PASS: ReadonlySet<string> = new Set([
   "store-unavailable",
 ]);
 
-const pauseOf = (tries: number): number =>
-  Math.round(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2));
+function pauseOf(tries: number): number {
+  return Math.round(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2));
+}
 
-const wishOf = (agent: string, batch: readonly SystemEvent[]): TurnWish => ({
-  place: { sessionId: mainSessionOf(agent), agent, channel: "heartbeat", userId: "heartbeat" },
-  surface: "heartbeat",
-  caller: "heartbeat",
-  text: textOfEvents(batch),
-  outside: true,
-  hops: hopsOfEvents(batch),
-  events: {
-    ids: batch.map(({ eventId }) => eventId),
-    maxAttempts: MAX_ATTEMPTS,
-    streamKeep: GATEWAY_KEPT_ENTRIES,
-  },
-});
+function wishOf(agent: string, batch: readonly SystemEvent[]): TurnWish {
+  return {
+    place: { sessionId: mainSessionOf(agent), agent, channel: "heartbeat", userId: "heartbeat" },
+    surface: "heartbeat",
+    caller: "heartbeat",
+    text: textOfEvents(batch),
+    outside: true,
+    hops: hopsOfEvents(batch),
+    events: {
+      ids: batch.map(({ eventId }) => eventId),
+      maxAttempts: MAX_ATTEMPTS,
+      streamKeep: GATEWAY_KEPT_ENTRIES,
+    },
+  };
+}
 
 /** Waits for the end of a batch's turn, and tells of events that it failed on. */
-const followBatch = async (
-  parts: BeatParts,
-  beat: HeldBeat,
-  batch: readonly SystemEvent[],
-  turn: Turn,
-): Promise<void> => {
+async function followBatch(parts: BeatParts, beat: HeldBeat, batch: readonly SystemEvent[], turn: Turn): Promise<void> {
   const { turnId } = turn;
   beat.turnIds.push(turnId);
   beat.events += batch.length;
@@ -156,10 +156,10 @@ const followBatch = async (
     parts.events.storeFailed({ operation: "getEvent", error });
     beat.returned++;
   }
-};
+}
 
 /** The turn as it ended, or as it is when the beat is left; undefined when it was erased. */
-const endOf = async ({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: Turn): Promise<Turn | undefined> => {
+async function endOf({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: Turn): Promise<Turn | undefined> {
   for (;;) {
     try {
       const now = await turns.wait(turn, LOOK_MS, () => beat.leave.signal);
@@ -171,24 +171,24 @@ const endOf = async ({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: 
       await rest(clock, RETRY_MS, beat.leave.signal);
     }
   }
-};
+}
 
-const tellReturned = async (
+async function tellReturned(
   { store, clock, events }: BeatParts,
   beat: HeldBeat,
   { eventId, agent, status, attempts, deliveryId, reason = "it was not told why" }: SystemEvent,
   turnId: string,
-): Promise<void> => {
+): Promise<void> {
   if (status === "dead") events.eventDead({ eventId, agent, attempts, turnId, reason });
   if (status !== "queued") return;
   beat.returned++;
   if (deliveryId === undefined) return;
   const detail = JSON.stringify({ turn_id: turnId, attempts, reason });
   await store.addDeliveryStep(deliveryId, { at: clock.now(), name: "event.returned", detail });
-};
+}
 
 /** The text of one turn's events for the agent: each event with its id, time, sender, text as it came, and metadata. */
-const textOfEvents = (events: readonly SystemEvent[]): string => {
+function textOfEvents(events: readonly SystemEvent[]): string {
   let text = events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`;
   let n = 0;
   for (const event of events) {
@@ -196,10 +196,10 @@ const textOfEvents = (events: readonly SystemEvent[]): string => {
     if (event.metadata !== undefined) text += `\nmetadata: ${event.metadata}`;
   }
   return text;
-};
+}
 
 /** The most hops of any of the events. No event with `MAX_HOPS` is taken, so a larger number is cut to the one below. */
-const hopsOfEvents = (events: readonly SystemEvent[]): number => {
+function hopsOfEvents(events: readonly SystemEvent[]): number {
   let most = 0;
   for (const { metadata } of events) {
     if (!metadata?.includes(HOPS_HEADER)) continue;
@@ -207,9 +207,9 @@ const hopsOfEvents = (events: readonly SystemEvent[]): number => {
     if (said !== undefined) most = Math.max(most, hopsOf(String(said)));
   }
   return Math.min(most, MAX_HOPS - 1);
-};
+}
 
-const headOf = ({ eventId, createdAt, caller, attempts }: SystemEvent): string => {
+function headOf({ eventId, createdAt, caller, attempts }: SystemEvent): string {
   const tried = attempts === 0 ? "" : `, tried ${attempts} ${attempts === 1 ? "time" : "times"} before`;
   return `${eventId}, ${new Date(createdAt).toISOString()}, from ${caller}${tried}`;
-};
+}

@@ -20,7 +20,7 @@ type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"
  * The beats of all agents: when one is due, whichever node claims it hands over the agent's events. No agent's beats overlap, and those
  * that were missed are one.
  */
-export const createHeartbeat = (parts: BeatParts) => {
+export function createHeartbeat(parts: BeatParts) {
   const { store, agents, clock, events, node, inBackground } = parts;
   const leaseMs = leaseMsOf(store);
   let isRunning = true;
@@ -134,22 +134,22 @@ export const createHeartbeat = (parts: BeatParts) => {
       await worker.drain({ ms: 0, lastMs: LAST_ENDS_MS });
     },
   };
-};
+}
 
 export type Heartbeat = ReturnType<typeof createHeartbeat>;
 
 /** Keeps a beat's end, and when the next one is due. Where the store could not, its lease ends, and it is due again then. */
-const endBeat = async (parts: BeatParts, beat: HeldBeat): Promise<void> => {
+async function endBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   const { store, agents, clock } = parts;
   const { events, turnIds, claim } = beat;
   const delayMs = delayAfter(beat, agents.find(claim.agent), store.agentCounts(claim.agent).waitingEvents);
   const ran = turnIds.length > 0 ? { events, turnIds } : undefined;
   const end = () => store.endBeat(claim, { now: clock.now(), delayMs, ran, streamKeep: GATEWAY_KEPT_ENTRIES });
   await keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => {});
-};
+}
 
 /** The time until the next beat of an agent; undefined if it beats only when it is told to. */
-const delayAfter = (beat: HeldBeat, agent: Agent | undefined, waitingEvents: number): number | undefined => {
+function delayAfter(beat: HeldBeat, agent: Agent | undefined, waitingEvents: number): number | undefined {
   if (!agent) return undefined;
   if (beat.stop.signal.aborted && !beat.isDone) return 0;
   // No backend is asked more often for it: events that fill turns need as many turns whenever they are handed over.
@@ -158,8 +158,9 @@ const delayAfter = (beat: HeldBeat, agent: Agent | undefined, waitingEvents: num
   const next = jittered(agent.heartbeatMs);
   const isStranded = !beat.isDone || (beat.returned > 0 && next === undefined);
   return isStranded ? Math.min(next ?? AGAIN_MS, AGAIN_MS) : next;
-};
+}
 
 /** Up to a tenth more, so that agents and nodes that began together do not beat together. */
-const jittered = (every: number | undefined): number | undefined =>
-  every === undefined ? undefined : Math.round(every * (1 + JITTER * Math.random()));
+function jittered(every: number | undefined): number | undefined {
+  return every === undefined ? undefined : Math.round(every * (1 + JITTER * Math.random()));
+}

@@ -23,7 +23,7 @@ type QueuedEvent = { event: SystemEvent; replayed: boolean };
 const GIVEN_UP = 100;
 
 /** The events that wait for an agent's heartbeat. */
-export const createSystemEvents = ({ store, agents, clock, events, settings, admit, inBackground }: CoreParts) => {
+export function createSystemEvents({ store, agents, clock, events, settings, admit, inBackground }: CoreParts) {
   let refused = 0;
 
   const queueNew = (wish: EventWish): Promise<QueuedEvent> => {
@@ -96,36 +96,36 @@ export const createSystemEvents = ({ store, agents, clock, events, settings, adm
     /** How many this process has refused for want of room. */
     refused: (): number => refused,
   };
-};
+}
 
 export type SystemEvents = ReturnType<typeof createSystemEvents>;
 
-const orderOf = (
-  wish: EventWish,
-  agent: string,
-  now: number,
-  { store, recorder }: CoreSettings["limits"],
-): EventOrder => ({
-  now,
-  eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId, now) : newId("evt", now),
-  agent,
-  text: wish.text,
-  metadata: wish.hops > 0 ? withHops(wish.metadata, wish.hops) : wish.metadata,
-  caller: wish.caller,
-  beatNow: wish.mode === "now",
-  idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
-  delivery: wish.delivery,
-  limits: store,
-  recorder,
-  streamKeep: GATEWAY_KEPT_ENTRIES,
-});
+function orderOf(wish: EventWish, agent: string, now: number, { store, recorder }: CoreSettings["limits"]): EventOrder {
+  return {
+    now,
+    eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId, now) : newId("evt", now),
+    agent,
+    text: wish.text,
+    metadata: wish.hops > 0 ? withHops(wish.metadata, wish.hops) : wish.metadata,
+    caller: wish.caller,
+    beatNow: wish.mode === "now",
+    idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
+    delivery: wish.delivery,
+    limits: store,
+    recorder,
+    streamKeep: GATEWAY_KEPT_ENTRIES,
+  };
+}
 
 /** An event has no place of its own for them: they stand beside what came with it. */
-const withHops = (metadata: string | undefined, hops: number): string =>
-  JSON.stringify({ ...(metadata === undefined ? {} : JSON.parse(metadata)), [HOPS_HEADER]: hops });
+function withHops(metadata: string | undefined, hops: number): string {
+  return JSON.stringify({ ...(metadata === undefined ? {} : JSON.parse(metadata)), [HOPS_HEADER]: hops });
+}
 
-const notFound = (eventId: string): GatewayError =>
-  new GatewayError("event-not-found", `No event has the id ${eventId}.`);
+function notFound(eventId: string): GatewayError {
+  return new GatewayError("event-not-found", `No event has the id ${eventId}.`);
+}
 
-const beatsNever = (agent: string): GatewayError =>
-  new GatewayError("heartbeat-off", `The agent ${agent} has no heartbeat; mode: now makes it beat.`);
+function beatsNever(agent: string): GatewayError {
+  return new GatewayError("heartbeat-off", `The agent ${agent} has no heartbeat; mode: now makes it beat.`);
+}

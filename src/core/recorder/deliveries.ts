@@ -18,7 +18,7 @@ import type {
 } from "#store/store.ts";
 
 /** The flight recorder, read and written: requests that came in, and their results. */
-export const createDeliveries = ({ store, events, settings }: CoreParts) => {
+export function createDeliveries({ store, events, settings }: CoreParts) {
   const read = async (deliveryId: string): Promise<RecordedDelivery> => {
     const delivery = await store.getDelivery(deliveryId);
     if (!delivery) throw new GatewayError("delivery-not-found", `The recorder has no delivery ${deliveryId}.`);
@@ -46,10 +46,10 @@ export const createDeliveries = ({ store, events, settings }: CoreParts) => {
     addStep: (deliveryId: string, step: DeliveryStep): Promise<void> =>
       keep("addDeliveryStep", () => store.addDeliveryStep(deliveryId, step)),
   };
-};
+}
 
 /** Why a delivery cannot be sent again; undefined when it can. */
-export const whyNotReplayable = ({ surface, answer, body, bytes, caller }: Delivery): string | undefined => {
+export function whyNotReplayable({ surface, answer, body, bytes, caller }: Delivery): string | undefined {
   if (surface !== "hooks") return "It came by an API, whose client can send it again; only webhooks are replayed.";
   if (answer === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
   if (body?.includes(HIDDEN)) return HELD_SECRET;
@@ -57,7 +57,7 @@ export const whyNotReplayable = ({ surface, answer, body, bytes, caller }: Deliv
   if (caller === "") return "Nobody was authenticated, so its body was not kept.";
   if (answer === "refused" && bytes === 0) return "It was refused before its body was read.";
   return "Its body is not kept: recorder.bodies was off, or its session was deleted.";
-};
+}
 
 const HELD_SECRET =
   "Its body held a secret of the configuration, which is not stored: [hidden] is in its place. Have the sender send it again.";
@@ -65,36 +65,39 @@ const HELD_SECRET =
 /** A delivery as lists and pushes show it. */
 export type ShownDelivery = Pushes["delivery.recorded"]["delivery"];
 
-export const showDelivery = (delivery: RecordedDelivery): ShownDelivery => ({
-  deliveryId: delivery.deliveryId,
-  at: new Date(delivery.at).toISOString(),
-  // Heartbeats begin in the gateway, and bring no request.
-  surface: delivery.surface as ShownDelivery["surface"],
-  operation: delivery.operation,
-  method: delivery.method,
-  path: delivery.path,
-  address: delivery.address,
-  requestId: delivery.requestId,
-  caller: delivery.caller === "" ? null : delivery.caller,
-  bytes: delivery.bytes,
-  outcome: delivery.outcome,
-  status: statusOf(delivery) ?? null,
-  mapping: delivery.mapping ?? null,
-  replayOf: delivery.replayOf ?? null,
-  senderId: delivery.senderId ?? null,
-  agent: delivery.agent ?? null,
-  messageId: delivery.messageId ?? null,
-  sessionId: delivery.sessionId ?? null,
-  turnId: delivery.turnId ?? null,
-  eventId: delivery.eventId ?? null,
-});
+export function showDelivery(delivery: RecordedDelivery): ShownDelivery {
+  return {
+    deliveryId: delivery.deliveryId,
+    at: new Date(delivery.at).toISOString(),
+    // Heartbeats begin in the gateway, and bring no request.
+    surface: delivery.surface as ShownDelivery["surface"],
+    operation: delivery.operation,
+    method: delivery.method,
+    path: delivery.path,
+    address: delivery.address,
+    requestId: delivery.requestId,
+    caller: delivery.caller === "" ? null : delivery.caller,
+    bytes: delivery.bytes,
+    outcome: delivery.outcome,
+    status: statusOf(delivery) ?? null,
+    mapping: delivery.mapping ?? null,
+    replayOf: delivery.replayOf ?? null,
+    senderId: delivery.senderId ?? null,
+    agent: delivery.agent ?? null,
+    messageId: delivery.messageId ?? null,
+    sessionId: delivery.sessionId ?? null,
+    turnId: delivery.turnId ?? null,
+    eventId: delivery.eventId ?? null,
+  };
+}
 
 /** The HTTP status of its answer. A webhook that was stored with its work is answered 200, right after it. */
-const statusOf = ({ surface, answer, status }: Delivery): number | undefined =>
-  status ?? (surface === "hooks" && answer === "accepted" ? 200 : undefined);
+function statusOf({ surface, answer, status }: Delivery): number | undefined {
+  return status ?? (surface === "hooks" && answer === "accepted" ? 200 : undefined);
+}
 
 /** The kept headers by their names. Repeated headers are joined, as Node does. */
-export const headersOf = ({ headers }: Pick<Delivery, "headers">): Record<string, string> => {
+export function headersOf({ headers }: Pick<Delivery, "headers">): Record<string, string> {
   const found = new Map<string, string>();
   for (const line of headers === "" ? [] : headers.split("\n")) {
     const colon = line.indexOf(": ");
@@ -103,7 +106,7 @@ export const headersOf = ({ headers }: Pick<Delivery, "headers">): Record<string
     found.set(name, before === undefined ? value : `${before}, ${value}`);
   }
   return Object.fromEntries(found);
-};
+}
 
 /** One thing that happened to a delivery. `detail` is data, as it is shown. */
 export type TimelineStep = { at: number; name: string; detail: Detail | undefined };
@@ -115,7 +118,7 @@ type TimelineStore = Pick<Store, "getTurn" | "getEvent" | "readEntries">;
  * The history of a delivery, in order: its own notes, and the journal's entries of its turn, or the record of its event. None of
  * this is kept twice, so nothing can disagree.
  */
-const readTimeline = async (store: TimelineStore, delivery: RecordedDelivery): Promise<TimelineStep[]> => {
+async function readTimeline(store: TimelineStore, delivery: RecordedDelivery): Promise<TimelineStep[]> {
   // The work that a repeat names was done for an earlier delivery, whose timeline has it.
   const { turnId, eventId } = delivery.answer === "accepted" ? delivery : NOTHING;
   const noted = delivery.steps.map(readStep);
@@ -125,33 +128,34 @@ const readTimeline = async (store: TimelineStore, delivery: RecordedDelivery): P
   const shown = turn && noted.some(isRendered) ? await withMessage(store, turn, noted) : noted;
   const untold = shown.filter((step) => !isReturn(step) || !told.some((other) => isSameReturn(step, other)));
   return inOrder([arrivalOf(delivery), ...untold], told);
-};
+}
 
 const NOTHING = { turnId: undefined, eventId: undefined };
 
-const readStep = ({ at, name, detail }: DeliveryStep): TimelineStep => {
+function readStep({ at, name, detail }: DeliveryStep): TimelineStep {
   return { at, name, detail: detail === undefined ? undefined : (JSON.parse(detail) as Detail) };
-};
+}
 
 /** How it came. Some of its steps were noted before it was put together. */
-const arrivalOf = ({ at, steps, replayOf, caller, address, bytes }: RecordedDelivery): TimelineStep => {
+function arrivalOf({ at, steps, replayOf, caller, address, bytes }: RecordedDelivery): TimelineStep {
   const came = Math.min(at, steps[0]?.at ?? at);
   return replayOf === undefined
     ? { at: came, name: "request.received", detail: { address, bytes } }
     : { at: came, name: "request.replayed", detail: { replay_of: replayOf, by: caller, address } };
-};
+}
 
 /** The journal tells when an attempt was given back; why was noted, where that is known. */
-const stepsOfTurn = async (store: TimelineStore, turn: Turn, noted: readonly TimelineStep[]): Promise<TimelineStep[]> =>
-  stepsOfEntries(turn, await readTurnEntries(store, turn)).map((step) => {
+async function stepsOfTurn(store: TimelineStore, turn: Turn, noted: readonly TimelineStep[]): Promise<TimelineStep[]> {
+  return stepsOfEntries(turn, await readTurnEntries(store, turn)).map((step) => {
     const why = noted.find((one) => isSameReturn(one, step));
     return why ? { ...step, detail: why.detail } : step;
   });
+}
 
 const PAGE = 200;
 
 /** The journal's entries of a turn, from its beginning to its end; between them lie those of the turns before it. */
-const readTurnEntries = async (store: TimelineStore, turn: Turn): Promise<Entry[]> => {
+async function readTurnEntries(store: TimelineStore, turn: Turn): Promise<Entry[]> {
   const found: Entry[] = [];
   for (let after = turn.seq - 1; ; ) {
     const entries = await store.readEntries(turn.sessionId, { after, limit: PAGE });
@@ -161,10 +165,10 @@ const readTurnEntries = async (store: TimelineStore, turn: Turn): Promise<Entry[
     after = last.seq;
     await nextTick();
   }
-};
+}
 
 /** The same as steps: how long it waited each time, each attempt, why and when it ended, and its usage. */
-const stepsOfEntries = (turn: Turn, entries: readonly Entry[]): TimelineStep[] => {
+function stepsOfEntries(turn: Turn, entries: readonly Entry[]): TimelineStep[] {
   const steps: TimelineStep[] = [];
   let queuedAt = turn.createdAt;
   let startedAt: number | undefined;
@@ -189,23 +193,26 @@ const stepsOfEntries = (turn: Turn, entries: readonly Entry[]): TimelineStep[] =
     }
   }
   return steps;
-};
+}
 
-const detailOfEnd = (entry: TurnEndEntry): object => {
+function detailOfEnd(entry: TurnEndEntry): object {
   if (entry.name === "turn.failed") return { error: entry.error.name, detail: entry.error.detail };
   return entry.name === "turn.cancelled" && entry.reply === "" ? {} : { reply: entry.reply };
-};
+}
 
-const isReturn = ({ name }: TimelineStep): boolean => name === "turn.returned";
-const isSameReturn = (one: TimelineStep, other: TimelineStep): boolean =>
-  isReturn(one) && isReturn(other) && one.detail?.attempt === other.detail?.attempt;
+function isReturn({ name }: TimelineStep): boolean {
+  return name === "turn.returned";
+}
+function isSameReturn(one: TimelineStep, other: TimelineStep): boolean {
+  return isReturn(one) && isReturn(other) && one.detail?.attempt === other.detail?.attempt;
+}
 
 /** An event with the last turn that took it; the notes of its returns tell of the earlier ones. */
-const stepsOfEvent = async (
+async function stepsOfEvent(
   store: TimelineStore,
   event: SystemEvent,
   noted: readonly TimelineStep[],
-): Promise<TimelineStep[]> => {
+): Promise<TimelineStep[]> {
   const { status, attempts, turnId: turn_id, reason, endedAt } = event;
   const steps: TimelineStep[] = [{ at: event.createdAt, name: "event.queued", detail: undefined }];
   const turn = turn_id === undefined ? undefined : await store.getTurn(turn_id);
@@ -223,32 +230,34 @@ const stepsOfEvent = async (
   else if (turn && isEnded(turn) && attempts > 0 && !isNoted)
     steps.push({ at: turn.endedAt ?? turn.createdAt, name: "event.returned", detail: { turn_id, attempts, reason } });
   return steps;
-};
+}
 
-const isRendered = ({ name }: TimelineStep): boolean => name === "message.rendered";
+function isRendered({ name }: TimelineStep): boolean {
+  return name === "message.rendered";
+}
 
 /** The rendered message is the turn's own, which the journal has, right before the turn was queued. */
-const withMessage = async (
+async function withMessage(
   store: TimelineStore,
   { turnId, sessionId, seq }: Turn,
   noted: readonly TimelineStep[],
-): Promise<readonly TimelineStep[]> => {
+): Promise<readonly TimelineStep[]> {
   const [entry] = await store.readEntries(sessionId, { after: seq - 2, limit: 1 });
   if (entry?.name !== "message.created" || entry.turnId !== turnId) return noted;
   const { text: message } = entry;
   return noted.map((step) => (isRendered(step) ? { ...step, detail: { ...step.detail, message } } : step));
-};
+}
 
 /** The order of steps in the same millisecond. */
 const RANKS = ["event.queued", "event.taken", "turn.", "event.", "announcement."];
-const rankOf = ({ name }: TimelineStep): number => {
+function rankOf({ name }: TimelineStep): number {
   const rank = RANKS.findIndex((start) => name.startsWith(start));
   return name === "request.received" || name === "request.replayed" ? -2 : rank;
-};
+}
 
 /** By time, but that each of these stays in the order in which it was told: a clock can be put back. */
-const inOrder = (...kinds: readonly (readonly TimelineStep[])[]): TimelineStep[] =>
-  kinds
+function inOrder(...kinds: readonly (readonly TimelineStep[])[]): TimelineStep[] {
+  return kinds
     .flatMap((steps) => {
       let latest = -Infinity;
       return steps.map((step) => {
@@ -258,3 +267,4 @@ const inOrder = (...kinds: readonly (readonly TimelineStep[])[]): TimelineStep[]
     })
     .sort((a, b) => a.at - b.at || rankOf(a.step) - rankOf(b.step))
     .map(({ step }) => step);
+}

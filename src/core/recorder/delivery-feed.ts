@@ -34,7 +34,7 @@ const LATE_LOOKS = 2;
  * Tells followers the deliveries of the flight recorder, and their results. It reads the recorder twice a second while somebody
  * follows: so recording costs nothing more, and the records of other gateways on the same store are told alike.
  */
-export const createDeliveryFeed = ({ store, clock, events }: Pick<CoreParts, "store" | "clock" | "events">) => {
+export function createDeliveryFeed({ store, clock, events }: Pick<CoreParts, "store" | "clock" | "events">) {
   const followers = new Set<DeliveryFollower>();
   /** Ids, oldest first, with the look that found them. */
   const known = new Map<string, number>();
@@ -159,20 +159,22 @@ export const createDeliveryFeed = ({ store, clock, events }: Pick<CoreParts, "st
       stop();
     },
   };
-};
+}
 
 export type DeliveryFeed = ReturnType<typeof createDeliveryFeed>;
 
-const isOpen = (outcome: DeliveryOutcome): boolean => outcome === "queued" || outcome === "running";
+function isOpen(outcome: DeliveryOutcome): boolean {
+  return outcome === "queued" || outcome === "running";
+}
 
-const outcomeOf = async (store: Store, { turnId, eventId }: RecordedDelivery): Promise<DeliveryOutcome> => {
+async function outcomeOf(store: Store, { turnId, eventId }: RecordedDelivery): Promise<DeliveryOutcome> {
   const work = eventId === undefined ? await store.getTurn(turnId ?? "") : await store.getEvent(eventId);
   return work?.status ?? "gone";
-};
+}
 
 /** Adds a value, and forgets the oldest where there are too many. */
-const keepNewest = <T>(map: Map<string, T>, most: number, key: string, value: T): void => {
+function keepNewest<T>(map: Map<string, T>, most: number, key: string, value: T): void {
   map.set(key, value);
   const [oldest] = map.keys();
   if (map.size > most && oldest !== undefined) map.delete(oldest);
-};
+}

@@ -12,19 +12,25 @@ export type TracedTurn = { turn: Turn; delivery: RecordedDelivery | undefined; t
 type TurnFacts = { provider: string | undefined; message: string | undefined };
 
 /** The caller's trace, which the turn's spans continue; undefined where the caller named none. */
-export const callerTraceOf = (delivery: RecordedDelivery | undefined): TraceContext | undefined =>
-  delivery && traceContextOf(headersOf(delivery).traceparent);
+export function callerTraceOf(delivery: RecordedDelivery | undefined): TraceContext | undefined {
+  return delivery && traceContextOf(headersOf(delivery).traceparent);
+}
 
 /** The trace of a turn. All gateways on a store, and each of their starts, find the same. */
-export const traceIdOfTurn = (turnId: string, caller: TraceContext | undefined): string =>
-  caller?.traceId ?? hashOf(turnId).slice(0, 32);
+export function traceIdOfTurn(turnId: string, caller: TraceContext | undefined): string {
+  return caller?.traceId ?? hashOf(turnId).slice(0, 32);
+}
 
-const spanIdOf = (turnId: string, part: string): string => hashOf(`${turnId} ${part}`).slice(0, 16);
-const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex");
+function spanIdOf(turnId: string, part: string): string {
+  return hashOf(`${turnId} ${part}`).slice(0, 16);
+}
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
 const ROOT = "request";
 
 /** The spans of a turn: its request, each wait in the queue, each attempt with its model and tools. They are read from its timeline. */
-export const spansOfTurn = (traced: TracedTurn, facts: TurnFacts): Span[] => {
+export function spansOfTurn(traced: TracedTurn, facts: TurnFacts): Span[] {
   const { turn } = traced;
   const caller = callerTraceOf(traced.delivery);
   const traceId = traceIdOfTurn(turn.turnId, caller);
@@ -49,7 +55,7 @@ export const spansOfTurn = (traced: TracedTurn, facts: TurnFacts): Span[] => {
       })),
     ]),
   ];
-};
+}
 
 type Body = Omit<Span, "traceId" | "spanId" | "parentId">;
 type ToolRun = { name: string; from: number; to: number; reason: string | undefined };
@@ -62,37 +68,41 @@ type Attempt = {
   tools: ToolRun[];
 };
 
-const requestOf = ({ turn, delivery }: TracedTurn): Body => ({
-  name: delivery?.operation ?? "heartbeat",
-  kind: delivery ? "server" : "internal",
-  from: delivery ? Math.min(delivery.at, delivery.steps[0]?.at ?? delivery.at) : turn.createdAt,
-  to: turn.createdAt,
-  attributes: {
-    [NAMES.surface]: turn.surface,
-    [NAMES.caller]: turn.caller,
-    [NAMES.turn]: turn.turnId,
-    [NAMES.conversation]: turn.sessionId,
-    ...(delivery && {
-      [NAMES.method]: delivery.method || undefined,
-      [NAMES.path]: delivery.path || undefined,
-      [NAMES.status]: delivery.status,
-      [NAMES.delivery]: delivery.deliveryId,
-      [NAMES.request]: delivery.requestId,
-    }),
-  },
-  failure: undefined,
-});
+function requestOf({ turn, delivery }: TracedTurn): Body {
+  return {
+    name: delivery?.operation ?? "heartbeat",
+    kind: delivery ? "server" : "internal",
+    from: delivery ? Math.min(delivery.at, delivery.steps[0]?.at ?? delivery.at) : turn.createdAt,
+    to: turn.createdAt,
+    attributes: {
+      [NAMES.surface]: turn.surface,
+      [NAMES.caller]: turn.caller,
+      [NAMES.turn]: turn.turnId,
+      [NAMES.conversation]: turn.sessionId,
+      ...(delivery && {
+        [NAMES.method]: delivery.method || undefined,
+        [NAMES.path]: delivery.path || undefined,
+        [NAMES.status]: delivery.status,
+        [NAMES.delivery]: delivery.deliveryId,
+        [NAMES.request]: delivery.requestId,
+      }),
+    },
+    failure: undefined,
+  };
+}
 
-const waitOf = ({ number, queuedAt, from }: Attempt): Body => ({
-  name: "queue",
-  kind: "internal",
-  from: queuedAt,
-  to: from,
-  attributes: { [NAMES.attempt]: number },
-  failure: undefined,
-});
+function waitOf({ number, queuedAt, from }: Attempt): Body {
+  return {
+    name: "queue",
+    kind: "internal",
+    from: queuedAt,
+    to: from,
+    attributes: { [NAMES.attempt]: number },
+    failure: undefined,
+  };
+}
 
-const invocationOf = (turn: Turn, attempt: Attempt, { provider, message }: TurnFacts): Body => {
+function invocationOf(turn: Turn, attempt: Attempt, { provider, message }: TurnFacts): Body {
   const { agent, usage, reply } = turn;
   const isLast = attempt.number === turn.attempt;
   return {
@@ -121,13 +131,14 @@ const invocationOf = (turn: Turn, attempt: Attempt, { provider, message }: TurnF
     },
     failure: attempt.failure,
   };
-};
+}
 
-const messagesOf = (role: string, content: string): string =>
-  JSON.stringify([{ role, parts: [{ type: "text", content }] }]);
+function messagesOf(role: string, content: string): string {
+  return JSON.stringify([{ role, parts: [{ type: "text", content }] }]);
+}
 
 /** The model's share of an attempt: the time in which no tool ran. */
-const chatsOf = ({ model, agent }: Turn, { from, to, tools, failure }: Attempt, { provider }: TurnFacts): Body[] => {
+function chatsOf({ model, agent }: Turn, { from, to, tools, failure }: Attempt, { provider }: TurnFacts): Body[] {
   if (provider === undefined) return [];
   const shares: { from: number; to: number }[] = [];
   let since = from;
@@ -151,23 +162,25 @@ const chatsOf = ({ model, agent }: Turn, { from, to, tools, failure }: Attempt, 
       failure: ending,
     };
   });
-};
+}
 
-const toolOf = ({ name, from, to, reason }: ToolRun): Body => ({
-  name: `${OPERATIONS.tool} ${name}`,
-  kind: "internal",
-  from,
-  to,
-  attributes: {
-    [NAMES.operation]: OPERATIONS.tool,
-    [NAMES.tool]: name,
-    [NAMES.error]: reason === undefined ? undefined : "tool_error",
-  },
-  failure: reason,
-});
+function toolOf({ name, from, to, reason }: ToolRun): Body {
+  return {
+    name: `${OPERATIONS.tool} ${name}`,
+    kind: "internal",
+    from,
+    to,
+    attributes: {
+      [NAMES.operation]: OPERATIONS.tool,
+      [NAMES.tool]: name,
+      [NAMES.error]: reason === undefined ? undefined : "tool_error",
+    },
+    failure: reason,
+  };
+}
 
 /** The attempts of a turn, from its timeline, or from its record where that is all there is. */
-const attemptsOf = ({ turn, timeline }: TracedTurn): Attempt[] => {
+function attemptsOf({ turn, timeline }: TracedTurn): Attempt[] {
   const attempts: Attempt[] = [];
   for (const { at, name, detail = {} } of timeline) {
     const last = attempts.at(-1);
@@ -201,17 +214,19 @@ const attemptsOf = ({ turn, timeline }: TracedTurn): Attempt[] => {
   const failure = turn.status === "completed" ? undefined : (turn.error?.name ?? turn.status);
   const to = turn.endedAt ?? turn.startedAt;
   return [{ number: turn.attempt, queuedAt: turn.createdAt, from: turn.startedAt, to, failure, tools: [] }];
-};
+}
 
 const ENDS: Readonly<Record<string, string>> = {
   "turn.completed": "completed",
   "turn.failed": "failed",
   "turn.cancelled": "cancelled",
 };
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
 
 /** The span of the latest attempt to announce a turn's reply; undefined where the timeline has none. */
-export const spanOfAnnouncement = ({ turn, delivery, timeline }: TracedTurn): Span | undefined => {
+export function spanOfAnnouncement({ turn, delivery, timeline }: TracedTurn): Span | undefined {
   const tried = timeline.filter(({ name }) => /^announcement\.(?:delivered|retried|failed)$/.test(name));
   const step = tried.at(-1);
   if (!step) return undefined;
@@ -234,4 +249,4 @@ export const spanOfAnnouncement = ({ turn, delivery, timeline }: TracedTurn): Sp
     },
     failure,
   };
-};
+}

@@ -55,7 +55,7 @@ const ITSELF: CompactionWish["payer"] = { surface: "heartbeat", caller: "compact
 type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
 
 /** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
-export const createCompactions = (parts: CoreParts) => {
+export function createCompactions(parts: CoreParts) {
   const { store, agents, clock, events, node, settings, inBackground } = parts;
   const lease = leaseOfClaims<Placed>(store);
   const queued = new Map<string, Queued>();
@@ -245,15 +245,15 @@ export const createCompactions = (parts: CoreParts) => {
       void worker.drain({ ms: 0 });
     },
   };
-};
+}
 
 /** Looks at a session whose queue the compaction is first of. `compact` is undefined if the session is short enough already. */
-const planCompaction = async (
+async function planCompaction(
   store: Store,
   backend: Backend,
   { claim: { sessionId }, seq }: CompactionPlace,
   wish: CompactionWish,
-): Promise<{ before: SessionSize; compact: Compact | undefined }> => {
+): Promise<{ before: SessionSize; compact: Compact | undefined }> {
   const count = (text: string) => backend.countTokens?.(text) ?? Math.ceil(text.length / 4);
   const countMessage = (message: Message) => toBackend(message).reduce((sum, { text }) => sum + count(text), 0);
   const [earlier, all] = await Promise.all([store.readSummary(sessionId), readContext(store, sessionId)]);
@@ -286,12 +286,13 @@ const planCompaction = async (
     };
   };
   return { before, compact };
-};
+}
 
-const bytesOf = (told: readonly { text: string }[]): number =>
-  told.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+function bytesOf(told: readonly { text: string }[]): number {
+  return told.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+}
 
-const keptOf = (messages: readonly Message[], wish: CompactionWish, count: (message: Message) => number): number => {
+function keptOf(messages: readonly Message[], wish: CompactionWish, count: (message: Message) => number): number {
   let left = wish.keepTokens ?? Infinity;
   let kept = 0;
   for (const message of messages.toReversed().slice(0, wish.keep)) {
@@ -300,12 +301,12 @@ const keptOf = (messages: readonly Message[], wish: CompactionWish, count: (mess
     kept++;
   }
   return kept;
-};
+}
 
-const summarise = async (
+async function summarise(
   write: (messages: readonly BackendMessage[]) => Promise<string>,
   messages: readonly BackendMessage[],
-): Promise<string> => {
+): Promise<string> {
   let part: BackendMessage[] = [];
   let characters = 0;
   for (const message of messages) {
@@ -318,15 +319,15 @@ const summarise = async (
     characters += message.text.length;
   }
   return await write(part);
-};
+}
 
 /** Asks for a summary, and leaves a backend behind that does not stop when `signal` says so. */
-const ask = async (
+async function ask(
   backend: Backend,
   messages: readonly BackendMessage[],
   signal: AbortSignal,
   used: TellUsed,
-): Promise<string> => {
+): Promise<string> {
   signal.throwIfAborted();
   const text: unknown = await orAborted(backend.summarise(messages, signal, used), signal).catch(async (error) => {
     // A backend that stops at the signal tells first what it used.
@@ -336,15 +337,20 @@ const ask = async (
   if (typeof text !== "string") throw new TypeError("the backend's summary is no text");
   if (text.length > SUMMARY_LIMIT) throw new TypeError("the backend's summary is longer than 4 MiB");
   return text;
-};
+}
 
-const shortWords = (messages: number, { keep }: CompactionWish): string =>
-  messages === 0
+function shortWords(messages: number, { keep }: CompactionWish): string {
+  return messages === 0
     ? "It has no messages that are not compacted."
     : `It has ${messages} ${messages === 1 ? "message" : "messages"}, and the last ${keep} are kept: say a smaller \`keep\`.`;
+}
 
-const shuttingDown = (): GatewayError => new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
-const notFound = (sessionId: string): GatewayError =>
-  new GatewayError("session-not-found", `No session has the id ${sessionId}.`);
-const lostPlace = (): GatewayError =>
-  new GatewayError("turn-failed", "The compaction lost its place in the session's queue: try again.");
+function shuttingDown(): GatewayError {
+  return new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
+}
+function notFound(sessionId: string): GatewayError {
+  return new GatewayError("session-not-found", `No session has the id ${sessionId}.`);
+}
+function lostPlace(): GatewayError {
+  return new GatewayError("turn-failed", "The compaction lost its place in the session's queue: try again.");
+}

@@ -13,7 +13,7 @@ const FIRST_TURN = 2;
 const HISTORY_CHARACTERS = 4 * 1024 * 1024;
 
 /** The conversation before a turn's message, oldest first: the summary of the compacted part, then each message and reply. */
-export const readHistory = async (store: Store, claimed: ClaimedTurn): Promise<readonly BackendMessage[]> => {
+export async function readHistory(store: Store, claimed: ClaimedTurn): Promise<readonly BackendMessage[]> {
   const { turn, replySeq, message } = claimed;
   if (turn.seq <= FIRST_TURN) return earlierOf(message);
   const [summary, messages] = await Promise.all([
@@ -26,42 +26,46 @@ export const readHistory = async (store: Store, claimed: ClaimedTurn): Promise<r
   if (summary) said.unshift(summaryMessage(summary));
   said.push(...earlierOf(message));
   return said;
-};
+}
 
 /** True if a message carries instructions from its caller: they take the place of the earlier ones. */
-const hasInstructions = (message: { context: string | undefined }): boolean =>
-  hasEarlier(message) && earlierOf(message).some(({ instructions }) => instructions);
+function hasInstructions(message: { context: string | undefined }): boolean {
+  return hasEarlier(message) && earlierOf(message).some(({ instructions }) => instructions);
+}
 
-const withoutInstructions = (told: BackendMessage[]): BackendMessage[] =>
-  told.length === 1 ? told : told.filter(({ instructions }) => !instructions);
+function withoutInstructions(told: BackendMessage[]): BackendMessage[] {
+  return told.length === 1 ? told : told.filter(({ instructions }) => !instructions);
+}
 
 /** The instructions of callers, beside the agent's own, as the newest messages of a session have them. */
-export const instructionsTold = async (store: Store, sessionId: string): Promise<Earlier[]> => {
+export async function instructionsTold(store: Store, sessionId: string): Promise<Earlier[]> {
   const newest = await store.readMessages(sessionId, { before: Infinity, limit: INSTRUCTED_WITHIN });
   const last = newest.find(hasInstructions);
   return last
     ? earlierOf(last).flatMap(({ instructions, text }) => (instructions ? [{ role: "system", text }] : []))
     : [];
-};
+}
 
 /** A message as backends get it; one that began a session comes with the messages from before it. */
-export const toBackend = (message: Message): BackendMessage[] => {
+export function toBackend(message: Message): BackendMessage[] {
   const { role, text, outside } = message;
   return [...earlierOf(message), { role, text, outside }];
-};
+}
 
-export const summaryMessage = ({ text, outside }: Summary): BackendMessage => ({
-  role: "system",
-  text,
-  outside,
-});
+export function summaryMessage({ text, outside }: Summary): BackendMessage {
+  return {
+    role: "system",
+    text,
+    outside,
+  };
+}
 
 /** The messages of a session that are not compacted, newest first. */
-export const readContext = async (
+export async function readContext(
   store: Store,
   sessionId: string,
   { before = Infinity, characters = Infinity }: { before?: number; characters?: number } = {},
-): Promise<Message[]> => {
+): Promise<Message[]> {
   const messages: Message[] = [];
   let left = characters;
   for (let next = before; ; ) {
@@ -77,19 +81,19 @@ export const readContext = async (
     if (page.length < PAGE && more > 0) return messages;
     await breathe();
   }
-};
+}
 
 /**
  * Oldest first, each message followed by its reply. The journal alone has another order: messages that were sent while a turn ran
  * stand before the reply of that turn. `place` is the same for all of a turn, and 0 for a reply whose message was compacted.
  */
-export const inTurnOrder = (messages: readonly Message[]): (Message & { place: number })[] => {
+export function inTurnOrder(messages: readonly Message[]): (Message & { place: number })[] {
   const placeOf = new Map<string, number>();
   for (const { role, turnId, seq } of messages) if (role !== "assistant") placeOf.set(turnId, seq);
   return messages
     .map((message) => Object.assign({}, message, { place: placeOf.get(message.turnId) ?? 0 }))
     .sort((a, b) => a.place - b.place || a.seq - b.seq);
-};
+}
 
 /** A message from before a session began, as the caller that began it knows it. */
 export type Earlier = { role: "system" | "user" | "assistant"; text: string };
@@ -100,19 +104,25 @@ type WithContext = { context: string | undefined };
  * The messages are kept as the context of the session's message that follows them. Others send an object as context; a list is
  * always this.
  */
-export const earlierAsContext = (earlier: readonly Earlier[]): string | undefined =>
-  earlier.length === 0 ? undefined : JSON.stringify(earlier);
+export function earlierAsContext(earlier: readonly Earlier[]): string | undefined {
+  return earlier.length === 0 ? undefined : JSON.stringify(earlier);
+}
 
-const hasEarlier = ({ context }: WithContext): boolean => context !== undefined && context.charCodeAt(0) === LIST;
+function hasEarlier({ context }: WithContext): boolean {
+  return context !== undefined && context.charCodeAt(0) === LIST;
+}
 const LIST = "[".charCodeAt(0);
 
 /** The messages from before a session's message; nearly always none. */
-export const earlierOf = (message: WithContext): readonly BackendMessage[] =>
-  hasEarlier(message) ? (JSON.parse(message.context as string) as Earlier[]).map(told) : NOTHING;
-const told = ({ role, text }: Earlier): BackendMessage =>
-  role === "system" ? { role, text, outside: false, instructions: true } : { role, text, outside: false };
+export function earlierOf(message: WithContext): readonly BackendMessage[] {
+  return hasEarlier(message) ? (JSON.parse(message.context as string) as Earlier[]).map(told) : NOTHING;
+}
+function told({ role, text }: Earlier): BackendMessage {
+  return role === "system" ? { role, text, outside: false, instructions: true } : { role, text, outside: false };
+}
 const NOTHING: readonly BackendMessage[] = [];
 
 /** A message without it, as backends are told it. */
-export const withoutEarlier = <M extends WithContext>(message: M): M =>
-  hasEarlier(message) ? { ...message, context: undefined } : message;
+export function withoutEarlier<M extends WithContext>(message: M): M {
+  return hasEarlier(message) ? { ...message, context: undefined } : message;
+}

@@ -12,7 +12,7 @@ type EndListener = (end: TurnEndEntry | "erased" | "unkept") => void;
 type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
 /** Fans the store's entries out to a session's followers, and wakes the waiters for the end of a turn. */
-export const createJournal = () => {
+export function createJournal() {
   const followers: Listeners<JournalListener> = new Map();
   const waiters: Listeners<{ turnId: string; end: EndListener }> = new Map();
   const tellEnd = ({ turnId, sessionId }: TurnPlace, end: Parameters<EndListener>[0]): void =>
@@ -42,9 +42,10 @@ export const createJournal = () => {
     wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
       followers.has(sessionId) || waiters.has(sessionId),
   };
-};
+}
 
 export type Journal = ReturnType<typeof createJournal>;
 
-export const isTurnEnd = (entry: Entry): entry is TurnEndEntry =>
-  entry.name === "turn.completed" || entry.name === "turn.failed" || entry.name === "turn.cancelled";
+export function isTurnEnd(entry: Entry): entry is TurnEndEntry {
+  return entry.name === "turn.completed" || entry.name === "turn.failed" || entry.name === "turn.cancelled";
+}

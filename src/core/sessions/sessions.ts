@@ -18,39 +18,45 @@ const ID_LIMIT = 256;
  * `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that no two places share an id. Where that is longer than an id
  * may be, a hash stands for the user, and then for the channel too.
  */
-export const placeOf = (wish: SessionWish, channelOfSurface: string, caller: string): SessionPlace => {
+export function placeOf(wish: SessionWish, channelOfSurface: string, caller: string): SessionPlace {
   const { agent, channel = channelOfSurface, userId = caller } = wish;
   return { sessionId: wish.sessionId ?? idOf(agent, channel, userId), agent, channel, userId };
-};
+}
 
-const idOf = (agent: string, channel: string, userId: string): string => {
+function idOf(agent: string, channel: string, userId: string): string {
   const ofChannel = `agent:${encode(agent)}:${encode(channel)}`;
   const id = `${ofChannel}:${encode(userId)}`;
   if (id.length <= ID_LIMIT) return id;
   const hashed = `${ofChannel}:${hash(userId)}`;
   return hashed.length <= ID_LIMIT ? hashed : `agent:${encode(agent)}:${hash(channel)}:${hash(userId)}`;
-};
+}
 
 /** A chat that names neither session nor user is a conversation of its own. */
-export const placeOfChat = (wish: SessionWish, caller: string, now: number): SessionPlace =>
-  wish.sessionId === undefined && wish.userId === undefined
+export function placeOfChat(wish: SessionWish, caller: string, now: number): SessionPlace {
+  return wish.sessionId === undefined && wish.userId === undefined
     ? { sessionId: `chat:${newBareId(now)}`, agent: wish.agent, channel: wish.channel ?? "rest", userId: caller }
     : placeOf(wish, "rest", caller);
+}
 
 /** Where heartbeats run. */
-export const mainSessionOf = (agent: string): string => `agent:${encode(agent)}:main`;
+export function mainSessionOf(agent: string): string {
+  return `agent:${encode(agent)}:main`;
+}
 
 // No encoded part begins with the tilde of a hash. toWellFormed: encodeURIComponent throws on half a surrogate pair.
-const encode = (part: string): string => encodeURIComponent(part.toWellFormed()).replace(/^~/, "%7E");
-const hash = (part: string): string => `~${createHash("sha256").update(part).digest("base64url")}`;
+function encode(part: string): string {
+  return encodeURIComponent(part.toWellFormed()).replace(/^~/, "%7E");
+}
+function hash(part: string): string {
+  return `~${createHash("sha256").update(part).digest("base64url")}`;
+}
 
 /**
  * Refuses names from a caller (of a session, a user, a model, a channel) that hold a secret of the configuration. They are stored as they are sent,
  * because calls find their work by them. `hide` returns a text without such secrets.
  */
-export const createNameCheck =
-  (hide: (text: string) => string) =>
-  (error: "invalid-request" | "invalid-params", names: Record<string, string | null | undefined>): void => {
+export function createNameCheck(hide: (text: string) => string) {
+  return (error: "invalid-request" | "invalid-params", names: Record<string, string | null | undefined>): void => {
     for (const field in names) {
       const name = names[field];
       if (name == null || hide(name) === name) continue;
@@ -61,3 +67,4 @@ export const createNameCheck =
       throw new GatewayError(error, `\`${field}\` ${message}. ${remedy}`, { errors });
     }
   };
+}

@@ -16,7 +16,7 @@ const JUMP_MS = 3_600_000;
 type SweepParts = Pick<CoreParts, "store" | "clock" | "events" | "settings">;
 
 /** Has the store put right what time has done, a slice at a time; the returned function ends it. */
-export const startSweeps = ({ store, clock, events, settings }: SweepParts): (() => void) => {
+export function startSweeps({ store, clock, events, settings }: SweepParts): () => void {
   let isStopped = false;
   let stopTimer = () => {};
   const isSteady = watchJumps(clock, events);
@@ -56,13 +56,13 @@ export const startSweeps = ({ store, clock, events, settings }: SweepParts): (()
     isStopped = true;
     stopTimer();
   };
-};
+}
 
 /**
  * Tells whether ages may be taken from the wall clock. They may not once it has jumped against the monotonic one, until it is back where
  * it was or has gone on evenly for an hour.
  */
-const watchJumps = (clock: Clock, events: Events): (() => boolean) => {
+function watchJumps(clock: Clock, events: Events): () => boolean {
   const offset = (): number => clock.now() - clock.monotonic();
   let trusted = offset();
   let last = trusted;
@@ -82,4 +82,4 @@ const watchJumps = (clock: Clock, events: Events): (() => boolean) => {
     trusted = present;
     return true;
   };
-};
+}

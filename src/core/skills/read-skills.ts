@@ -30,7 +30,7 @@ const COMPATIBILITY_LIMIT = 500;
 const FILE_LIMIT = 256 * 1024;
 
 /** Reads the skills of all folders; a folder that is no skill is left out, and told of. Not whole: a folder could not be read. */
-export const readSkills = async (dirs: readonly string[]) => {
+export async function readSkills(dirs: readonly string[]) {
   const found = new Map<string, Skill>();
   const invalid: InvalidSkill[] = [];
   let isWhole = true;
@@ -47,9 +47,9 @@ export const readSkills = async (dirs: readonly string[]) => {
     }
   }
   return { found, invalid, isWhole };
-};
+}
 
-const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[] | undefined> => {
+async function foldersOf(dir: string, invalid: InvalidSkill[]): Promise<string[] | undefined> {
   try {
     const entries = await readdir(dir, { withFileTypes: true });
     for (const entry of entries) {
@@ -65,10 +65,10 @@ const foldersOf = async (dir: string, invalid: InvalidSkill[]): Promise<string[]
     invalid.push({ dir, reason: `this folder of skills.dirs cannot be read (${code})` });
     return undefined;
   }
-};
+}
 
 /** The skill, why it is none, or undefined for a folder without a SKILL.md. */
-const readSkill = async (dir: string, folder: string): Promise<Skill | string | undefined> => {
+async function readSkill(dir: string, folder: string): Promise<Skill | string | undefined> {
   const text = await readPlainFile(join(dir, "SKILL.md"), FILE_LIMIT);
   if (text === undefined) return undefined;
   if (typeof text === "object") return `SKILL.md ${text.fault}`;
@@ -84,10 +84,10 @@ const readSkill = async (dir: string, folder: string): Promise<Skill | string | 
   if (typeof skill === "string") return skill;
   const params = await readSkillParams(dir);
   return typeof params === "string" ? params : { ...skill, params };
-};
+}
 
 /** Reads a front matter. Metadata are texts, as they are written: a version 1.0 is no number. Throws if it is not YAML. */
-const readMatter = async (text: string): Promise<unknown> => {
+async function readMatter(text: string): Promise<unknown> {
   const { isMap, isScalar, parseDocument } = await import("yaml");
   const document = parseDocument(text);
   if (document.errors[0]) throw document.errors[0];
@@ -99,9 +99,9 @@ const readMatter = async (text: string): Promise<unknown> => {
     isScalar(node) ? (node.source ?? "") : JSON.stringify((node as Node).toJS(document));
   const texts = metadata.items.map(({ key, value }) => [written(key), written(value)]);
   return { ...(matter as object), metadata: Object.fromEntries(texts) };
-};
+}
 
-const skillOf = (dir: string, folder: string, matter: unknown, body: string): Omit<Skill, "params"> | string => {
+function skillOf(dir: string, folder: string, matter: unknown, body: string): Omit<Skill, "params"> | string {
   if (!isObject(matter)) return "the front matter is not a map";
   const { name, description, license, compatibility, metadata = {}, "allowed-tools": tools } = matter;
   if (name === undefined) return "name is missing";
@@ -128,17 +128,18 @@ const skillOf = (dir: string, folder: string, matter: unknown, body: string): Om
     body,
     dir,
   };
-};
+}
 
 /** As the format counts characters: one outside of the first 65536 is one. */
-const isTextUpTo = (most: number, value: unknown): value is string =>
-  typeof value === "string" && value.trim() !== "" && [...value].length <= most;
+function isTextUpTo(most: number, value: unknown): value is string {
+  return typeof value === "string" && value.trim() !== "" && [...value].length <= most;
+}
 
 /**
  * The text of a file, where that is no link and no pipe, which would keep who opens it waiting: what is opened is looked at, whatever stood there a moment before. Undefined where
  * there is none; a fault is the rest of a sentence about the file.
  */
-export const readPlainFile = async (path: string, most: number): Promise<string | { fault: string } | undefined> => {
+export async function readPlainFile(path: string, most: number): Promise<string | { fault: string } | undefined> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     const stats = await file.stat();
@@ -150,7 +151,7 @@ export const readPlainFile = async (path: string, most: number): Promise<string 
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" ? undefined : { fault: `cannot be read (${code})` };
   }
-};
+}
 
 /** The parameters that a skill may be triggered with: their JSON Schema, and a check against it. */
 export type SkillParams = {
@@ -164,7 +165,7 @@ const FAULTS_TOLD = 20;
 const HINTED = 5;
 
 /** The schema beside a SKILL.md; undefined where there is none, and why it is none where it is no schema. */
-const readSkillParams = async (dir: string): Promise<SkillParams | string | undefined> => {
+async function readSkillParams(dir: string): Promise<SkillParams | string | undefined> {
   const text = await readPlainFile(join(dir, PARAMS_FILE), PARAMS_LIMIT);
   if (text === undefined) return undefined;
   if (typeof text === "object") return `${PARAMS_FILE} ${text.fault}`;
@@ -177,10 +178,10 @@ const readSkillParams = async (dir: string): Promise<SkillParams | string | unde
   if (!isObject(schema) || schema.type !== "object")
     return `${PARAMS_FILE} is no JSON Schema of an object ("type": "object")`;
   return await compile(schema);
-};
+}
 
 /** The compiler of schemas is loaded only if a skill has one. */
-const compile = async (schema: Record<string, unknown>): Promise<SkillParams | string> => {
+async function compile(schema: Record<string, unknown>): Promise<SkillParams | string> {
   const isOld = typeof schema.$schema === "string" && schema.$schema.includes("draft-07");
   const { Ajv } = isOld ? await import("ajv") : { Ajv: (await import("ajv/dist/2020.js")).Ajv2020 };
   const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true, verbose: true, logger: false });
@@ -197,7 +198,8 @@ const compile = async (schema: Record<string, unknown>): Promise<SkillParams | s
   } catch (error) {
     return `${PARAMS_FILE} is no JSON Schema: ${(error as Error).message.split("\n")[0]}`;
   }
-};
+}
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -9,7 +9,7 @@ import { hasSkill, type Skill, type Skills, skillsOf } from "./skills.ts";
  * The tools by which a model loads the skills of its agent, and reads the files in their folders. The operator put them there:
  * they are instructions.
  */
-export const skillTools = (skills: Skills, agent: Agent): readonly Tool[] => {
+export function skillTools(skills: Skills, agent: Agent): readonly Tool[] {
   if (!skills.list().some(({ skillId }) => hasSkill(agent, skillId))) return [];
   const find = (args: unknown): Skill => {
     const skillId = textOf(args, "skill_id");
@@ -41,22 +41,24 @@ export const skillTools = (skills: Skills, agent: Agent): readonly Tool[] => {
       call: async (args) => await readSkillFile(find(args).dir, textOf(args, "path")),
     },
   ];
-};
+}
 
-const parametersOf = (words: Record<string, string>): Tool["parameters"] => ({
-  type: "object",
-  additionalProperties: false,
-  required: Object.keys(words),
-  properties: Object.fromEntries(
-    Object.entries(words).map(([name, description]) => [name, { type: "string", description }]),
-  ),
-});
+function parametersOf(words: Record<string, string>): Tool["parameters"] {
+  return {
+    type: "object",
+    additionalProperties: false,
+    required: Object.keys(words),
+    properties: Object.fromEntries(
+      Object.entries(words).map(([name, description]) => [name, { type: "string", description }]),
+    ),
+  };
+}
 
-const textOf = (args: unknown, name: string): string => {
+function textOf(args: unknown, name: string): string {
   const value = (args as Record<string, unknown> | null | undefined)?.[name];
   if (typeof value !== "string") throw new ToolError(`${name} has to be a text.`);
   return value;
-};
+}
 
 const FILE_LIMIT = 256 * 1024;
 const FILES_LISTED = 200;
@@ -65,7 +67,7 @@ const READ = constants.O_RDONLY | constants.O_NONBLOCK;
 const DEPTH = 4;
 
 /** The files of a skill's folder beside its SKILL.md, by their paths in it. Links are passed over. */
-const listSkillFiles = async (dir: string): Promise<string[]> => {
+async function listSkillFiles(dir: string): Promise<string[]> {
   const found: string[] = [];
   const visit = async (folder: string, depth: number): Promise<void> => {
     const entries = await readdir(join(dir, folder), { withFileTypes: true }).catch(() => []);
@@ -78,13 +80,13 @@ const listSkillFiles = async (dir: string): Promise<string[]> => {
   };
   await visit("", 1);
   return found;
-};
+}
 
 /**
  * A text file of a skill. Neither `..` nor a link leads out of the folder: the file that was opened is looked at, not the path that was
  * asked for.
  */
-const readSkillFile = async (dir: string, path: string): Promise<string> => {
+async function readSkillFile(dir: string, path: string): Promise<string> {
   const wanted = resolve(dir, path);
   if (path.includes("\0") || !isBelow(dir, wanted)) throw new ToolError(`${path} is not in the skill's folder.`);
   const missing = new ToolError(`The skill has no file ${path}.`);
@@ -105,9 +107,9 @@ const readSkillFile = async (dir: string, path: string): Promise<string> => {
   } finally {
     await file.close();
   }
-};
+}
 
-const isBelow = (dir: string, path: string): boolean => {
+function isBelow(dir: string, path: string): boolean {
   const way = relative(dir, path);
   return way !== "" && way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
-};
+}

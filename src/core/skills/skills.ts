@@ -6,7 +6,7 @@ import { type InvalidSkill, readSkills, type Skill } from "./read-skills.ts";
 export type { InvalidSkill, Skill };
 
 /** The skills by id. A folder that is not valid is left out and told of; it never stops the others. */
-export const createSkills = () => {
+export function createSkills() {
   let skills = new Map<string, Skill>();
   let ids: readonly string[] = [];
   let leftOut: readonly LeftOutFolder[] = [];
@@ -47,52 +47,54 @@ export const createSkills = () => {
       return { invalid, take };
     },
   };
-};
+}
 
 /** A folder that holds no valid skill, without the way to it on this machine. `path` begins with the folder of `skills.dirs` that it is in. */
 type LeftOutFolder = { folder: string; path: string; reason: string };
 
-const leftOutFolderOf = ({ dir, reason }: InvalidSkill, dirs: readonly string[]): LeftOutFolder => {
+function leftOutFolderOf({ dir, reason }: InvalidSkill, dirs: readonly string[]): LeftOutFolder {
   const folder = basename(dir);
   return { folder, path: dirs.includes(dir) ? folder : `${basename(dirname(dir))}/${folder}`, reason };
-};
+}
 
 export type Skills = ReturnType<typeof createSkills>;
 
 /** The ids of those that came, went or are different. */
-export const changedSkills = (before: readonly Skill[], after: readonly Skill[]): string[] => {
+export function changedSkills(before: readonly Skill[], after: readonly Skill[]): string[] {
   const texts = (skills: readonly Skill[]) => new Map(skills.map((skill) => [skill.skillId, JSON.stringify(skill)]));
   const [old, now] = [texts(before), texts(after)];
   return [...new Set([...old.keys(), ...now.keys()])].filter((id) => old.get(id) !== now.get(id));
-};
+}
 
 /** Which agents list what: `*` is all. */
-export const hasSkill = (agent: { skills: readonly string[] }, skillId: string): boolean =>
-  agent.skills.includes("*") || agent.skills.includes(skillId);
+export function hasSkill(agent: { skills: readonly string[] }, skillId: string): boolean {
+  return agent.skills.includes("*") || agent.skills.includes(skillId);
+}
 
-export const skillsOf = (skills: Skills, agent: { skills: readonly string[] }): string[] =>
-  skills.ids().filter((id) => hasSkill(agent, id));
+export function skillsOf(skills: Skills, agent: { skills: readonly string[] }): string[] {
+  return skills.ids().filter((id) => hasSkill(agent, id));
+}
 
 /** Refuses a skill that the agent does not have, by its name, and names those that it has. */
-export const checkSkills = (
+export function checkSkills(
   skills: Skills,
   agent: { name: string; skills: readonly string[] },
   skillIds: readonly string[],
-): void => {
+): void {
   for (const skillId of skillIds) {
     if (skills.find(skillId) && hasSkill(agent, skillId)) continue;
     const its = skillsOf(skills, agent);
     const meant = its.length === 0 ? " It has no skills." : suggest(skillId, its);
     throw new GatewayError("skill-not-found", `The agent ${agent.name} has no skill ${quoted(skillId)}.${meant}`);
   }
-};
+}
 
 /** Refuses params that do not fit the skill's `params.schema.json`, where it has one. */
-export const checkParams = ({ params }: Skill, given: unknown): void => {
+export function checkParams({ params }: Skill, given: unknown): void {
   const faults = params?.check(given) ?? [];
   const first = foremost(faults);
   if (!first) return;
   const errors = faults.map(({ pointer, message }) => ({ pointer: `/params${pointer}`, message }));
   const name = `params${first.pointer.replaceAll("/", ".")}`;
   throw new GatewayError("invalid-request", `${name} ${first.message}.`, { errors });
-};
+}

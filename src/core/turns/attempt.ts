@@ -216,26 +216,26 @@ export class Attempt implements BackendTurn, RunListener {
 const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
 
 /** The end of an attempt could not be stored. After its lease the turn runs again, and the store may be back by then. */
-export const reportTrouble = (parts: CoreParts, turn: Turn, error: unknown): void => {
+export function reportTrouble(parts: CoreParts, turn: Turn, error: unknown): void {
   const { name } = GatewayError.from(error);
   if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
   else parts.events.unexpectedError({ error, where: "runner" });
   // A store that is away comes back, but an operator has to make room.
   if (name === "store-full") parts.journal.turnUnkept(turn);
-};
+}
 
 /** The wait before the next attempt; undefined after the last one, or if the backend asks for longer than the turn has left. */
-const backoffOf = ({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftMs: number): number | undefined => {
+function backoffOf({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftMs: number): number | undefined {
   if (status === "handed-back") return 0;
   if (status !== "retry" || attempt >= MAX_ATTEMPTS || retryAfterMs > leftMs || leftMs <= 0) return undefined;
   const backoff = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
   return Math.max(retryAfterMs, backoff * (0.5 + Math.random() / 2));
-};
+}
 
 /** With a call as its note tells it. The names and reasons may be somebody else's, of any length. */
-const withCall = (calls: ToolCall[] = [], { tool, ok, ms, reason }: Note["detail"]): ToolCall[] => {
+function withCall(calls: ToolCall[] = [], { tool, ok, ms, reason }: Note["detail"]): ToolCall[] {
   const call = { tool: String(tool).slice(0, 200), ok: ok === true, ms: Number(ms) };
   if (calls.length < MOST_TOOL_CALLS)
     calls.push(typeof reason === "string" ? { ...call, reason: reason.slice(0, 500) } : call);
   return calls;
-};
+}

@@ -30,7 +30,7 @@ const MOST_LOOSE = 1024;
  * Replies that are being written, by session: it runs one turn at a time. Readers pull what is past their offset, so that a slow one costs
  * no memory.
  */
-export const createLiveReplies = () => {
+export function createLiveReplies() {
   const replies = new Map<string, LiveReply>();
   const readers: Listeners<() => void> = new Map();
   return {
@@ -59,22 +59,22 @@ export const createLiveReplies = () => {
     /** Calls `found` when a reply comes up, or grows, that is being written in this session already; the returned function ends it. */
     seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,
   };
-};
+}
 
 /** All that is written in the session is written here, and was there from its beginning. */
-const doNothing = (): void => {};
+function doNothing(): void {}
 
 export type LiveReplies = ReturnType<typeof createLiveReplies>;
 
 /** The text past the first `offset` code units; empty if there is none. Searched from the end: readers are mostly near it. */
-export const readSince = ({ pieces, length }: LiveReply, offset: number): string => {
+export function readSince({ pieces, length }: LiveReply, offset: number): string {
   let first = pieces.length;
   let begin = length;
   while (begin > offset) begin -= (pieces[--first] as string).length;
   if (first === pieces.length) return "";
   const text = first === pieces.length - 1 ? (pieces[first] as string) : pieces.slice(first).join("");
   return begin < offset ? text.slice(offset - begin) : text;
-};
+}
 
 type Parts = { shared: SharedStore; clock: Clock; events: Pick<Events, "storeFailed"> };
 type ReplyParts = Parts & { live: LiveReplies };
@@ -83,7 +83,7 @@ type ReplyParts = Parts & { live: LiveReplies };
  * Replies that are being written, where several gateways share a store: a reader of another gateway's reply gets it from there,
  * in batches. As long as there is no such reader, no text travels.
  */
-export const createSharedReplies = (parts: Parts) => {
+export function createSharedReplies(parts: Parts) {
   const live = createLiveReplies();
   const elsewhere = createRepliesElsewhere({ ...parts, live });
   const forOthers = createRepliesForOthers({ ...parts, live });
@@ -111,7 +111,7 @@ export const createSharedReplies = (parts: Parts) => {
       forOthers.close();
     },
   };
-};
+}
 
 /** A turn that runs here opens its reply before that: then nobody else is asked. */
 const FIRST_ASK_MS = 50;
@@ -129,7 +129,7 @@ type Wanted = {
 };
 
 /** Copies of replies that other gateways are writing and that somebody reads here. */
-const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => {
+function createRepliesElsewhere({ shared, live, clock, events }: ReplyParts) {
   const wanted = new Map<string, Wanted>();
   const fresh = new Set<string>();
   const unread = new Set<string>();
@@ -240,7 +240,7 @@ const createRepliesElsewhere = ({ shared, live, clock, events }: ReplyParts) => 
       wanted.clear();
     },
   };
-};
+}
 
 /** The time that one question counts: a reader that goes on asks again. */
 const ASKED_MS = 10_000;
@@ -252,7 +252,7 @@ const MOST_ASKED = 10_000;
 type Asked = { until: number; reply: LiveReply | undefined; put: number };
 
 /** Puts replies that are being written here where other gateways read them, those of sessions that somebody there follows. */
-const createRepliesForOthers = ({ shared, live, clock, events }: ReplyParts) => {
+function createRepliesForOthers({ shared, live, clock, events }: ReplyParts) {
   const asked = new Map<string, Asked>();
   const closed = new AbortController();
   let isPutting = false;
@@ -308,4 +308,4 @@ const createRepliesForOthers = ({ shared, live, clock, events }: ReplyParts) => 
     },
     close: () => closed.abort(),
   };
-};
+}

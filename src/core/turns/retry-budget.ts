@@ -6,7 +6,7 @@ const EARNED = 0.2;
  * Bounds what retries add to the load of a backend that is down: past its budget an agent's turns fail with their first attempt, until
  * others have ended.
  */
-export const createRetryBudget = () => {
+export function createRetryBudget() {
   const left = new Map<string, number>();
   return {
     take(agent: string): boolean {
@@ -22,6 +22,6 @@ export const createRetryBudget = () => {
       else left.set(agent, now + EARNED);
     },
   };
-};
+}
 
 export type RetryBudget = ReturnType<typeof createRetryBudget>;

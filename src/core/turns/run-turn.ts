@@ -36,14 +36,15 @@ const REPLY_LIMIT = 4 * 1024 * 1024;
  * Runs a backend on a turn; answers how it ended. Never throws and never outlasts `signal`: a backend that ignores it is left behind, and what
  * it does later touches nothing.
  */
-export const runTurn = (
+export function runTurn(
   backend: Backend,
   turn: BackendTurn,
   signal: StopSignal,
   listener: RunListener,
-): Promise<Outcome> =>
+): Promise<Outcome> {
   // One promise for the whole turn. A race for each chunk would leave a reaction behind with every piece of the reply.
-  new Promise((resolve) => new BackendRun(backend, turn, signal, listener, resolve).begin());
+  return new Promise((resolve) => new BackendRun(backend, turn, signal, listener, resolve).begin());
+}
 
 /** A run from its beginning to its end, which comes from the backend or from the signal. */
 class BackendRun {
@@ -127,15 +128,15 @@ class BackendRun {
 }
 
 /** Ends an iterator, without waiting for it. */
-const leave = (iterator: AsyncIterator<unknown>): void => {
+function leave(iterator: AsyncIterator<unknown>): void {
   try {
     iterator.return?.().catch(() => {});
   } catch {
     // A backend's `return` that throws has nothing left to tell.
   }
-};
+}
 
-const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void => {
+function takeChunk(outcome: Outcome, chunk: Chunk, listener: RunListener): void {
   if ("note" in chunk && chunk.anew) listener.watch.anew();
   else listener.watch.alive();
   if ("text" in chunk && typeof chunk.text === "string") {
@@ -148,11 +149,14 @@ const takeChunk = (outcome: Outcome, chunk: Chunk, listener: RunListener): void 
   else if ("note" in chunk && typeof chunk.note?.name === "string") listener.note(chunk.note);
   else if ("model" in chunk && typeof chunk.model === "string") outcome.model = modelNamed(chunk.model);
   else if (!("alive" in chunk)) throw new TypeError("the backend yielded something that is no chunk");
-};
+}
 
-const isUsage = (used: Used | undefined): used is Used =>
-  used !== undefined && isCount(used.input) && isCount(used.output);
-const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+function isUsage(used: Used | undefined): used is Used {
+  return used !== undefined && isCount(used.input) && isCount(used.output);
+}
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
 
 const LATE: Partial<Record<StopReason, string>> = {
   timeout: "the turn passed its deadline",
@@ -160,14 +164,14 @@ const LATE: Partial<Record<StopReason, string>> = {
   silence: "the agent's backend fell silent in the middle of its reply",
 };
 
-const stopped = (outcome: Outcome, reason: StopReason): Outcome => {
+function stopped(outcome: Outcome, reason: StopReason): Outcome {
   const detail = LATE[reason];
   if (detail === undefined) return { ...outcome, status: reason as "cancelled" | "handed-back" };
   const isWorthIt = reason === "no-answer" && outcome.reply === "";
   return { ...outcome, status: isWorthIt ? "retry" : "failed", error: { name: "turn-timeout", detail } };
-};
+}
 
-const failed = (outcome: Outcome, thrown: unknown): Outcome => {
+function failed(outcome: Outcome, thrown: unknown): Outcome {
   const known = thrown instanceof BackendError ? thrown : undefined;
   const error: TurnError =
     thrown instanceof GatewayError
@@ -185,4 +189,4 @@ const failed = (outcome: Outcome, thrown: unknown): Outcome => {
     // Nothing is as bad as something, and has to be logged.
     thrown: thrown ?? new Error(`the backend threw ${thrown}`),
   };
-};
+}

@@ -18,7 +18,7 @@ type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
  * Claims turns and runs them: one at a time in a session (the store sees to that), at most `concurrency` in all and as many of an
  * agent as the agent says. A full agent makes only its own turns wait.
  */
-export const createRunner = (given: Omit<AttemptParts, "watches">) => {
+export function createRunner(given: Omit<AttemptParts, "watches">) {
   const parts: AttemptParts = { ...given, watches: new TurnWatches(given.clock) };
   const { store, agents, clock, node } = parts;
   const concurrency = () => parts.settings().concurrency;
@@ -118,17 +118,19 @@ export const createRunner = (given: Omit<AttemptParts, "watches">) => {
       return left;
     },
   };
-};
+}
 
 export type Runner = ReturnType<typeof createRunner>;
 
-const runOf = (claimed: ClaimedTurn): Run => ({ claimed, claim: claimed.claim, stop: new Stop() });
+function runOf(claimed: ClaimedTurn): Run {
+  return { claimed, claim: claimed.claim, stop: new Stop() };
+}
 
 /** The agent left the configuration after the claim. Turns that wait for it fail once no gateway has it any more. */
-const returnTurn = async (parts: AttemptParts, { claim, turn }: ClaimedTurn): Promise<void> => {
+async function returnTurn(parts: AttemptParts, { claim, turn }: ClaimedTurn): Promise<void> {
   try {
     await parts.store.releaseTurn(claim, { now: parts.clock.now(), delayMs: 0, usage: undefined });
   } catch (error) {
     reportTrouble(parts, turn, error);
   }
-};
+}

@@ -27,7 +27,7 @@ const PAGE = 200;
 const DONE = { done: true, value: undefined } as const;
 
 /** A generator whose reader may leave while it waits: `leave` has it go on, to its end. */
-export const leavable = <T>(steps: AsyncGenerator<T, undefined>, leave: () => void): TurnSteps<T> => {
+export function leavable<T>(steps: AsyncGenerator<T, undefined>, leave: () => void): TurnSteps<T> {
   const end = steps.return.bind(steps, undefined);
   return Object.assign(steps, {
     async return() {
@@ -36,18 +36,18 @@ export const leavable = <T>(steps: AsyncGenerator<T, undefined>, leave: () => vo
       return DONE;
     },
   });
-};
+}
 
 /**
  * The steps of a turn from `from` on, live until it ends. No entry is told twice or left out, and the pieces put together are the
  * reply, however often a reader comes back with the mark of the last step it saw. A slow reader gets larger pieces, not more of them.
  */
-export const createTurnSteps =
-  (parts: CoreParts): FollowTurn =>
-  (turn, from, show) => {
+export function createTurnSteps(parts: CoreParts): FollowTurn {
+  return (turn, from, show) => {
     const left = new Stop();
     return leavable(showSteps(readSteps(parts, turn, from, left), show), () => left.abort(undefined));
   };
+}
 
 async function* showSteps<T>(steps: AsyncGenerator<TurnStep, undefined>, show: Show<T>): AsyncGenerator<T, undefined> {
   for await (const step of steps) for (const event of show(step)) yield event;

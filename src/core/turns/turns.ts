@@ -40,7 +40,7 @@ const SIGNAL_AFTER_MS = 100;
 
 type TurnParts = CoreParts & { runner: Runner };
 
-export const createTurns = (parts: TurnParts) => {
+export function createTurns(parts: TurnParts) {
   const { store, clock } = parts;
   const get = async (turnId: string): Promise<Turn> => {
     const turn = await store.getTurn(turnId);
@@ -112,19 +112,19 @@ export const createTurns = (parts: TurnParts) => {
       return turn.status === "running" ? await wait(turn, CANCEL_WAIT_MS) : turn;
     },
   };
-};
+}
 
 export type Turns = ReturnType<typeof createTurns>;
 
 /** The agent that a turn is for, which may run it now. */
-const agentFor = ({ agents, skills, admit }: TurnParts, wish: TurnWish): Agent => {
+function agentFor({ agents, skills, admit }: TurnParts, wish: TurnWish): Agent {
   admit();
   const agent = agents.get(wish.place.agent);
   checkModel(agent, wish.model);
   if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
   if (isWaitedFor(wish)) requireAwake(agent, wish.model);
   return agent;
-};
+}
 
 /** A turn's end; `over`: the time was over, the caller had gone, or it will take too long; `erased`: it was deleted with its session. */
 type WaitEnd = TurnEndEntry | "over" | "erased";
@@ -172,7 +172,7 @@ class EndWait {
   }
 }
 
-const withEnd = (turn: Turn, entry: TurnEndEntry): Turn => {
+function withEnd(turn: Turn, entry: TurnEndEntry): Turn {
   // One copy: each costs as much as all else that is done here.
   const ended: Turn = { ...turn, endedAt: entry.at, usage: entry.usage, model: entry.model ?? turn.model };
   if (entry.name === "turn.completed") {
@@ -186,35 +186,41 @@ const withEnd = (turn: Turn, entry: TurnEndEntry): Turn => {
     ended.error = entry.error;
   }
   return ended;
-};
+}
 
-const isWaitedFor = ({ waitMs, streamed }: TurnWish): boolean => waitMs !== undefined || streamed === true;
+function isWaitedFor({ waitMs, streamed }: TurnWish): boolean {
+  return waitMs !== undefined || streamed === true;
+}
 
-export const isEnded = ({ status }: Pick<Turn, "status">): boolean => status !== "queued" && status !== "running";
+export function isEnded({ status }: Pick<Turn, "status">): boolean {
+  return status !== "queued" && status !== "running";
+}
 
-export const erased = (turnId: string): GatewayError =>
-  new GatewayError("turn-not-found", "The turn is not kept any more.", { turnId });
+export function erased(turnId: string): GatewayError {
+  return new GatewayError("turn-not-found", "The turn is not kept any more.", { turnId });
+}
 
 /** The error of a turn that did not complete, for a caller that waits for its reply. */
-export const failureOf = (
+export function failureOf(
   { turnId, status, error }: Pick<Turn, "turnId" | "status" | "error">,
   replayed: boolean,
-): GatewayError =>
-  status === "cancelled"
+): GatewayError {
+  return status === "cancelled"
     ? new GatewayError("turn-cancelled", undefined, { turnId, replayed })
     : new GatewayError(error?.name ?? "turn-failed", error?.detail, {
         turnId,
         replayed,
         ...(error?.name === "shutting-down" && { retryAfterMs: 1_000 }),
       });
+}
 
-const orderOf = (
+function orderOf(
   wish: TurnWish,
   counted: string,
   now: number,
   limits: CoreSettings["limits"],
   claim: TurnOrder["claim"],
-): TurnOrder => {
+): TurnOrder {
   const turnId = wish.delivery ? idLike("turn", wish.delivery.deliveryId, now) : newId("turn", now);
   return {
     now,
@@ -238,4 +244,4 @@ const orderOf = (
     recorder: limits.recorder,
     claim,
   };
-};
+}

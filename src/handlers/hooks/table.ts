@@ -7,66 +7,68 @@ import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 
 /** The body of every webhook. One that is missing does not compile. */
-export const hooksHandlers = (core: Core): HooksHandlers<HookContext> => ({
-  "hooks.wake": async ({ body: { text, metadata, agent, mode } }, ctx) => {
-    const { event, replayed } = await core.systemEvents.queue({
-      agent,
-      text,
-      metadata: metadata && JSON.stringify(metadata),
-      mode,
-      caller: ctx.caller.name,
-      hops: ctx.hops,
-      idempotency: ctx.idempotency,
-      delivery: ctx.delivery(),
-    });
-    // A repeat is told of the event that the first request queued.
-    const deliveryId = event.deliveryId ?? ctx.delivery().deliveryId;
-    const { eventId, agent: name } = event;
-    return {
-      as: "ok",
-      body: { status: 200, message: "event queued", eventId, deliveryId, agent: name, mode },
-      replayed,
-    };
-  },
-  "hooks.agent": async ({ body: { message: text, ...wish } }, ctx) => {
-    const { session, model, channel } = wish;
-    core.checkNames("invalid-request", { session, model, channel });
-    return { as: "ok", ...(await startHook(core, { text, ...wish }, ctx)) };
-  },
-  "hooks.mapped": async ({ body }, ctx) => {
-    const { chosen } = choose(core, body, ctx);
-    if (chosen) return startMapped(core, chosen, ctx);
-    ctx.answer = "unmatched";
-    throw new GatewayError("mapping-not-found", "No mapping matched the payload.");
-  },
-  "hooks.mappedByName": async ({ path, body }, ctx) => {
-    const { chosen } = choose(core, body, ctx, path.name);
-    if (chosen) return startMapped(core, chosen, ctx);
-    ctx.answer = "unmatched";
-    const { deliveryId } = ctx.delivery();
-    return { as: "ok", body: { status: 200, message: "no mapping matched", deliveryId }, replayed: false };
-  },
-});
+export function hooksHandlers(core: Core): HooksHandlers<HookContext> {
+  return {
+    "hooks.wake": async ({ body: { text, metadata, agent, mode } }, ctx) => {
+      const { event, replayed } = await core.systemEvents.queue({
+        agent,
+        text,
+        metadata: metadata && JSON.stringify(metadata),
+        mode,
+        caller: ctx.caller.name,
+        hops: ctx.hops,
+        idempotency: ctx.idempotency,
+        delivery: ctx.delivery(),
+      });
+      // A repeat is told of the event that the first request queued.
+      const deliveryId = event.deliveryId ?? ctx.delivery().deliveryId;
+      const { eventId, agent: name } = event;
+      return {
+        as: "ok",
+        body: { status: 200, message: "event queued", eventId, deliveryId, agent: name, mode },
+        replayed,
+      };
+    },
+    "hooks.agent": async ({ body: { message: text, ...wish } }, ctx) => {
+      const { session, model, channel } = wish;
+      core.checkNames("invalid-request", { session, model, channel });
+      return { as: "ok", ...(await startHook(core, { text, ...wish }, ctx)) };
+    },
+    "hooks.mapped": async ({ body }, ctx) => {
+      const { chosen } = choose(core, body, ctx);
+      if (chosen) return startMapped(core, chosen, ctx);
+      ctx.answer = "unmatched";
+      throw new GatewayError("mapping-not-found", "No mapping matched the payload.");
+    },
+    "hooks.mappedByName": async ({ path, body }, ctx) => {
+      const { chosen } = choose(core, body, ctx, path.name);
+      if (chosen) return startMapped(core, chosen, ctx);
+      ctx.answer = "unmatched";
+      const { deliveryId } = ctx.delivery();
+      return { as: "ok", body: { status: 200, message: "no mapping matched", deliveryId }, replayed: false };
+    },
+  };
+}
 
 /** The mapping that takes the request, and on the request's timeline why the others did not. */
-const choose = (core: Core, body: unknown, ctx: HookContext, name?: string): Choice => {
+function choose(core: Core, body: unknown, ctx: HookContext, name?: string): Choice {
   const { mappings } = core.settings();
   const choice = mappings.choose({ headers: ctx.headers, body }, name);
   ctx.note("mapping.tried", mappings.noteOf(choice));
   return choice;
-};
+}
 
-const startMapped = async (
+async function startMapped(
   core: Core,
   { mapping, message }: NonNullable<Choice["chosen"]>,
   ctx: HookContext,
-): Promise<HooksReplies["hooks.mapped"]> => {
+): Promise<HooksReplies["hooks.mapped"]> {
   const { name, agent, session, model, channel, delivery } = mapping;
   ctx.mapping = name;
   ctx.note("message.rendered", JSON.stringify({ mapping: name, characters: message.length }));
   const started = await startHook(core, { agent, session, model, channel, delivery, text: message }, ctx);
   return { as: "ok", body: { ...started.body, mapping: name }, replayed: started.replayed };
-};
+}
 
 /** The turn that a webhook asks for. */
 type HookTurn = {
@@ -84,7 +86,7 @@ type HookTurn = {
 type HookStarted = { body: AgentHookReply; replayed: boolean };
 
 /** Starts a turn apart from people's conversations. It is answered when it is stored. */
-const startHook = async (core: Core, wish: HookTurn, ctx: HookContext): Promise<HookStarted> => {
+async function startHook(core: Core, wish: HookTurn, ctx: HookContext): Promise<HookStarted> {
   const { session, model, channel, delivery, text, context } = wish;
   // A named agent may have left the configuration: a repeat is answered all the same, and turns.start refuses the rest.
   const agent = wish.agent ?? core.agents.get(undefined).name;
@@ -125,9 +127,9 @@ const startHook = async (core: Core, wish: HookTurn, ctx: HookContext): Promise<
     },
     replayed,
   };
-};
+}
 
-const unaddressed = (channel: string | undefined): string => {
+function unaddressed(channel: string | undefined): string {
   const named = channel === undefined ? "the request names no `channel`" : `\`${channel}\` is not among \`channels\``;
   return `No channel takes the announcement: ${named}, and gateway.announceTo is not set. Subscribers alone are told of the reply.`;
-};
+}

@@ -8,15 +8,20 @@ import { quoted, suggest } from "#kit/fault-words.ts";
 const SEPARATOR = "/";
 
 /** The names under which clients see an agent: its own, and one for each of its models where it has several. */
-const namesOf = ({ name, backend: { models = [] } }: Agent): string[] =>
-  models.length < 2 ? [name] : [name, ...models.map((model) => name + SEPARATOR + model)];
+function namesOf({ name, backend: { models = [] } }: Agent): string[] {
+  return models.length < 2 ? [name] : [name, ...models.map((model) => name + SEPARATOR + model)];
+}
 
-const present = (id: string): Model => ({ id, object: "model", created: 0, owned_by: "agent-gateway" });
+function present(id: string): Model {
+  return { id, object: "model", created: 0, owned_by: "agent-gateway" };
+}
 
-export const listModels = ({ agents }: Core): Model[] => agents.list().flatMap(namesOf).map(present);
+export function listModels({ agents }: Core): Model[] {
+  return agents.list().flatMap(namesOf).map(present);
+}
 
 /** The agent that a client means by the name of a model, and which of its models where it says so. */
-export const findAgent = ({ agents }: Core, asked: string): { agent: Agent; model: string | undefined } => {
+export function findAgent({ agents }: Core, asked: string): { agent: Agent; model: string | undefined } {
   const at = asked.indexOf(SEPARATOR);
   const [name, model] = at < 0 ? [asked, undefined] : [asked.slice(0, at), asked.slice(at + 1)];
   const agent = agents.find(name);
@@ -30,12 +35,13 @@ export const findAgent = ({ agents }: Core, asked: string): { agent: Agent; mode
   if (model !== undefined && known !== undefined && !known.includes(model))
     throw unknown(`The agent ${name} has no model ${model}; it takes ${known.join(", ") || "none by name"}.`);
   return { agent, model };
-};
+}
 
-export const findModel = (core: Core, asked: string): Model => {
+export function findModel(core: Core, asked: string): Model {
   findAgent(core, asked);
   return present(asked);
-};
+}
 
-const unknown = (detail: string): GatewayError =>
-  new GatewayError("agent-not-found", detail, { errors: [{ pointer: "/model", message: detail }] });
+function unknown(detail: string): GatewayError {
+  return new GatewayError("agent-not-found", detail, { errors: [{ pointer: "/model", message: detail }] });
+}

@@ -8,7 +8,7 @@ import type { Turn, Usage } from "#store/store.ts";
 type Choice = ChatCompletionChunk["choices"][number];
 
 /** A turn's steps as chunks. Throws where the turn fails, or where what was told cannot be taken back. */
-export const createChunks = (turn: Turn, model: string, includeUsage: boolean) => {
+export function createChunks(turn: Turn, model: string, includeUsage: boolean) {
   const [id, object, created] = [idOf(turn), "chat.completion.chunk" as const, secondsOf(turn)];
   const noUsage = includeUsage ? { usage: null } : {};
   const { turnId, sessionId } = turn;
@@ -55,14 +55,14 @@ export const createChunks = (turn: Turn, model: string, includeUsage: boolean) =
       }
     },
   };
-};
+}
 
 /** The chunk that begins a stream, then those of the steps. */
-export const chunksOf = (
+export function chunksOf(
   begin: ChatCompletionChunk,
   first: ReturnType<TurnSteps<ChatCompletionChunk>["next"]>,
   steps: TurnSteps<ChatCompletionChunk>,
-): TurnSteps<ChatCompletionChunk> => {
+): TurnSteps<ChatCompletionChunk> {
   async function* all(): AsyncGenerator<ChatCompletionChunk, undefined> {
     yield begin;
     const { done, value } = await first;
@@ -71,12 +71,16 @@ export const chunksOf = (
     yield* steps;
   }
   return leavable(all(), () => void steps.return());
-};
+}
 
-const idOf = ({ turnId }: Turn): string => `chatcmpl-${turnId}`;
-const secondsOf = ({ createdAt }: Turn): number => Math.floor(createdAt / 1_000);
+function idOf({ turnId }: Turn): string {
+  return `chatcmpl-${turnId}`;
+}
+function secondsOf({ createdAt }: Turn): number {
+  return Math.floor(createdAt / 1_000);
+}
 
-const usageOf = (usage: Usage): CompletionUsage => {
+function usageOf(usage: Usage): CompletionUsage {
   const { input, output, total, cached = 0, reasoning = 0, cost, unknown } = showCompleted(usage);
   const shown: CompletionUsage = {
     prompt_tokens: input,
@@ -88,23 +92,25 @@ const usageOf = (usage: Usage): CompletionUsage => {
   if (cost !== undefined) shown.cost = cost;
   if (unknown) shown.unknown = true;
   return shown;
-};
+}
 
 /** A turn that has completed. */
-export const completionOf = (turn: Turn, model: string): ChatCompletion => ({
-  id: idOf(turn),
-  object: "chat.completion",
-  created: secondsOf(turn),
-  model,
-  choices: [
-    {
-      index: 0,
-      message: { role: "assistant", content: turn.reply ?? "", refusal: null },
-      logprobs: null,
-      finish_reason: "stop",
-    },
-  ],
-  usage: usageOf(turn.usage ?? { input: 0, output: 0 }),
-  turn_id: turn.turnId,
-  session_id: turn.sessionId,
-});
+export function completionOf(turn: Turn, model: string): ChatCompletion {
+  return {
+    id: idOf(turn),
+    object: "chat.completion",
+    created: secondsOf(turn),
+    model,
+    choices: [
+      {
+        index: 0,
+        message: { role: "assistant", content: turn.reply ?? "", refusal: null },
+        logprobs: null,
+        finish_reason: "stop",
+      },
+    ],
+    usage: usageOf(turn.usage ?? { input: 0, output: 0 }),
+    turn_id: turn.turnId,
+    session_id: turn.sessionId,
+  };
+}

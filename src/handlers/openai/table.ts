@@ -5,9 +5,10 @@ import { findModel, listModels } from "./agent-models.ts";
 import { completions } from "./completions.ts";
 
 /** The body of every operation for clients of OpenAI. One that is missing does not compile. */
-export const openAiHandlers = (core: Core) =>
-  ({
+export function openAiHandlers(core: Core) {
+  return {
     ...completions(core),
     "models.list": async () => ({ object: "list", data: listModels(core) }),
     "models.get": async ({ path }) => findModel(core, path.model),
-  }) satisfies OpenAiHandlers<CallContext>;
+  } satisfies OpenAiHandlers<CallContext>;
+}

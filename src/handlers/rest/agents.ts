@@ -6,19 +6,23 @@ import { snakeCased, timeOrNull } from "./present.ts";
 
 type AgentOperation = "agents.beat" | "agents.pause" | "agents.resume";
 
-export const agents = (core: Core): Pick<RestHandlers<CallContext>, AgentOperation> => ({
-  "agents.beat": async ({ path: { agent_name } }) => ({
-    agent_name,
-    ...snakeCased(await core.heartbeat.beatNow(agent_name)),
-  }),
-  "agents.pause": async ({ path }, { caller }) =>
-    presentPause(path.agent_name, await setPaused(core, path.agent_name, true, caller.name)),
-  "agents.resume": async ({ path }, { caller }) =>
-    presentPause(path.agent_name, await setPaused(core, path.agent_name, false, caller.name)),
-});
+export function agents(core: Core): Pick<RestHandlers<CallContext>, AgentOperation> {
+  return {
+    "agents.beat": async ({ path: { agent_name } }) => ({
+      agent_name,
+      ...snakeCased(await core.heartbeat.beatNow(agent_name)),
+    }),
+    "agents.pause": async ({ path }, { caller }) =>
+      presentPause(path.agent_name, await setPaused(core, path.agent_name, true, caller.name)),
+    "agents.resume": async ({ path }, { caller }) =>
+      presentPause(path.agent_name, await setPaused(core, path.agent_name, false, caller.name)),
+  };
+}
 
-const presentPause = (agent_name: string, pausedAt: number | undefined): RestReplies["agents.pause"] => ({
-  agent_name,
-  paused: pausedAt !== undefined,
-  paused_at: timeOrNull(pausedAt),
-});
+function presentPause(agent_name: string, pausedAt: number | undefined): RestReplies["agents.pause"] {
+  return {
+    agent_name,
+    paused: pausedAt !== undefined,
+    paused_at: timeOrNull(pausedAt),
+  };
+}

@@ -9,22 +9,24 @@ import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 import type { Turn } from "#store/store.ts";
 import { eventsOf } from "./present.ts";
 
-export const chat = (core: Core): Pick<RestHandlers<CallContext>, "chat.send"> => ({
-  "chat.send": async ({ body }, ctx) => {
-    const agent = core.agents.get(body.agent).name;
-    const { session_id, user_id } = body;
-    core.checkNames("invalid-request", { session_id, user_id, model: body.model });
-    const wish = { agent, sessionId: session_id, userId: user_id };
-    const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
-    const { message: text, model, stream, wait, skill_ids: skillIds } = body;
-    return startAndAnswer(core, { place, text, model, skillIds, stream, wait }, ctx);
-  },
-});
+export function chat(core: Core): Pick<RestHandlers<CallContext>, "chat.send"> {
+  return {
+    "chat.send": async ({ body }, ctx) => {
+      const agent = core.agents.get(body.agent).name;
+      const { session_id, user_id } = body;
+      core.checkNames("invalid-request", { session_id, user_id, model: body.model });
+      const wish = { agent, sessionId: session_id, userId: user_id };
+      const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
+      const { message: text, model, stream, wait, skill_ids: skillIds } = body;
+      return startAndAnswer(core, { place, text, model, skillIds, stream, wait }, ctx);
+    },
+  };
+}
 
 type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: boolean; wait: boolean };
 
 /** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
-export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> => {
+export async function startAndAnswer(core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> {
   const { place, text, model, skillIds, stream, wait } = work;
   if (stream && !wait)
     throw new GatewayError("invalid-request", "`stream: true` and `wait: false` exclude each other. Send one of them.");
@@ -57,9 +59,9 @@ export const startAndAnswer = async (core: Core, work: Work, ctx: CallContext): 
     body: { message_id, session_id, turn_id, status: "completed", reply, usage },
     replayed,
   };
-};
+}
 
-export const turnEvents = ({ followTurn }: Core, turn: Turn, from: StepMark | undefined): TurnSteps<TurnEvent> => {
+export function turnEvents({ followTurn }: Core, turn: Turn, from: StepMark | undefined): TurnSteps<TurnEvent> {
   const ids = { turnId: turn.turnId, sessionId: turn.sessionId };
   return followTurn(turn, from, (step) => eventsOf(ids, step));
-};
+}

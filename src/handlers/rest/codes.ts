@@ -12,22 +12,24 @@ export type SignInParts = {
 
 type Bodies = Pick<RestHandlers<CallContext>, "codes.create" | "codes.redeem">;
 
-export const codes = (core: Core, { maySignIn }: SignInParts): Bodies => ({
-  "codes.create": async (_, { caller, bearer = "" }) => {
-    const isConsole = caller.surface === "rest" && caller.scopes.includes("console");
-    const { name } = caller;
-    const { code, expiresAt } = core.codes.create({ name, kind: isConsole ? "console" : "admin", token: bearer });
-    return { code, expires_at: timeOf(expiresAt) };
-  },
-  "codes.redeem": async (_, { bearer = "" }) => {
-    const signIn = core.codes.redeem(bearer);
-    // Another call has used the code since this one was authenticated.
-    if (!signIn) throw new GatewayError("unauthenticated", CODE_TAKES);
-    if (!maySignIn(signIn))
-      throw new GatewayError("unauthenticated", "The key or token that made this code is not valid any more.");
-    return signIn;
-  },
-});
+export function codes(core: Core, { maySignIn }: SignInParts): Bodies {
+  return {
+    "codes.create": async (_, { caller, bearer = "" }) => {
+      const isConsole = caller.surface === "rest" && caller.scopes.includes("console");
+      const { name } = caller;
+      const { code, expiresAt } = core.codes.create({ name, kind: isConsole ? "console" : "admin", token: bearer });
+      return { code, expires_at: timeOf(expiresAt) };
+    },
+    "codes.redeem": async (_, { bearer = "" }) => {
+      const signIn = core.codes.redeem(bearer);
+      // Another call has used the code since this one was authenticated.
+      if (!signIn) throw new GatewayError("unauthenticated", CODE_TAKES);
+      if (!maySignIn(signIn))
+        throw new GatewayError("unauthenticated", "The key or token that made this code is not valid any more.");
+      return signIn;
+    },
+  };
+}
 
 /** The error for an unknown code. */
 export const CODE_TAKES =

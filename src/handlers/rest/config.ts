@@ -16,22 +16,26 @@ export type ConfigState = {
 
 export type ConfigParts = { configState: () => ConfigState };
 
-export const config = ({ configState }: ConfigParts): Pick<RestHandlers<CallContext>, "config.get"> => ({
-  "config.get": async () => {
-    const { file, loadedAt, values, lastReload } = configState();
-    return {
-      file: nameOf(file),
-      loaded_at: timeOf(loadedAt),
-      values: values as Shown["values"],
-      last_reload: lastReload ? lastReloadOf(lastReload) : null,
-    };
-  },
-});
+export function config({ configState }: ConfigParts): Pick<RestHandlers<CallContext>, "config.get"> {
+  return {
+    "config.get": async () => {
+      const { file, loadedAt, values, lastReload } = configState();
+      return {
+        file: nameOf(file),
+        loaded_at: timeOf(loadedAt),
+        values: values as Shown["values"],
+        last_reload: lastReload ? lastReloadOf(lastReload) : null,
+      };
+    },
+  };
+}
 
-const lastReloadOf = ({ needsRestart, ...last }: NonNullable<ConfigState["lastReload"]>): Last => ({
-  ...last,
-  at: timeOf(last.at),
-  changed: [...last.changed],
-  needs_restart: [...needsRestart],
-  problems: last.problems.map((problem) => ({ ...problem, file: nameOf(problem.file) })),
-});
+function lastReloadOf({ needsRestart, ...last }: NonNullable<ConfigState["lastReload"]>): Last {
+  return {
+    ...last,
+    at: timeOf(last.at),
+    changed: [...last.changed],
+    needs_restart: [...needsRestart],
+    problems: last.problems.map((problem) => ({ ...problem, file: nameOf(problem.file) })),
+  };
+}

@@ -7,60 +7,68 @@ import { momentOf, timeOf, timeOrNull, unknownCursor } from "./present.ts";
 
 type KeyOperation = "keys.list" | "keys.create" | "keys.rotate" | "keys.revoke";
 
-export const keys = (core: Core): Pick<RestHandlers<CallContext>, KeyOperation> => ({
-  "keys.list": async ({ query: { limit, cursor } }) => {
-    const all = await core.keys.list();
-    const from = cursor === undefined ? 0 : indexAfter(all, cursor);
-    const page = all.slice(from, from + limit);
-    const last = page.at(-1);
-    return { keys: page.map(present), next_cursor: last && from + limit < all.length ? cursorOf(last) : null };
-  },
-  "keys.create": async ({ body: { expires_at, ...body } }, { caller }) => {
-    const { key, secret } = await core.keys.create({ ...body, expiresAt: momentOf("/expires_at", expires_at) });
-    core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name });
-    return presentMinted(key, secret);
-  },
-  "keys.rotate": async ({ path, body: { overlap_seconds, expires_at } }, { caller }) => {
-    const wish = { overlapMs: overlap_seconds * 1_000, expiresAt: momentOf("/expires_at", expires_at) };
-    const { key, secret, replacedEndsAt } = await core.keys.rotate(path.key_id, wish);
-    core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name, replaces: path.key_id });
-    return { ...presentMinted(key, secret), replaces: path.key_id, replaced_expires_at: timeOf(replacedEndsAt) };
-  },
-  "keys.revoke": async ({ path }, { caller }) => {
-    await core.keys.revoke(path.key_id);
-    core.events.keyRevoked({ keyId: path.key_id, caller: caller.name });
-  },
-});
+export function keys(core: Core): Pick<RestHandlers<CallContext>, KeyOperation> {
+  return {
+    "keys.list": async ({ query: { limit, cursor } }) => {
+      const all = await core.keys.list();
+      const from = cursor === undefined ? 0 : indexAfter(all, cursor);
+      const page = all.slice(from, from + limit);
+      const last = page.at(-1);
+      return { keys: page.map(present), next_cursor: last && from + limit < all.length ? cursorOf(last) : null };
+    },
+    "keys.create": async ({ body: { expires_at, ...body } }, { caller }) => {
+      const { key, secret } = await core.keys.create({ ...body, expiresAt: momentOf("/expires_at", expires_at) });
+      core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name });
+      return presentMinted(key, secret);
+    },
+    "keys.rotate": async ({ path, body: { overlap_seconds, expires_at } }, { caller }) => {
+      const wish = { overlapMs: overlap_seconds * 1_000, expiresAt: momentOf("/expires_at", expires_at) };
+      const { key, secret, replacedEndsAt } = await core.keys.rotate(path.key_id, wish);
+      core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name, replaces: path.key_id });
+      return { ...presentMinted(key, secret), replaces: path.key_id, replaced_expires_at: timeOf(replacedEndsAt) };
+    },
+    "keys.revoke": async ({ path }, { caller }) => {
+      await core.keys.revoke(path.key_id);
+      core.events.keyRevoked({ keyId: path.key_id, caller: caller.name });
+    },
+  };
+}
 
-const present = (key: KeyRecord): RestReplies["keys.list"]["keys"][number] => ({
-  key_id: key.keyId ?? null,
-  name: key.name,
-  prefix: key.prefix ?? null,
-  scopes: [...key.scopes],
-  created_at: timeOrNull(key.createdAt),
-  last_used_at: timeOrNull(key.lastUsedAt),
-  expires_at: timeOrNull(key.expiresAt),
-  replaced_by: key.replacedBy ?? null,
-  source: key.keyId === undefined ? "config" : "console",
-});
+function present(key: KeyRecord): RestReplies["keys.list"]["keys"][number] {
+  return {
+    key_id: key.keyId ?? null,
+    name: key.name,
+    prefix: key.prefix ?? null,
+    scopes: [...key.scopes],
+    created_at: timeOrNull(key.createdAt),
+    last_used_at: timeOrNull(key.lastUsedAt),
+    expires_at: timeOrNull(key.expiresAt),
+    replaced_by: key.replacedBy ?? null,
+    source: key.keyId === undefined ? "config" : "console",
+  };
+}
 
-const presentMinted = (key: ApiKey, secret: string): RestReplies["keys.create"] => ({
-  ...present(key),
-  key_id: key.keyId,
-  prefix: key.prefix,
-  created_at: timeOf(key.createdAt),
-  last_used_at: null,
-  replaced_by: null,
-  source: "console",
-  key: secret,
-  config_line: configLineOf(key),
-});
+function presentMinted(key: ApiKey, secret: string): RestReplies["keys.create"] {
+  return {
+    ...present(key),
+    key_id: key.keyId,
+    prefix: key.prefix,
+    created_at: timeOf(key.createdAt),
+    last_used_at: null,
+    replaced_by: null,
+    source: "console",
+    key: secret,
+    config_line: configLineOf(key),
+  };
+}
 
 // Names are unique among the configured keys, ids among the minted: either tells where a page ended.
-const cursorOf = ({ keyId, name }: KeyRecord): string => Buffer.from(keyId ?? `config:${name}`).toString("base64url");
+function cursorOf({ keyId, name }: KeyRecord): string {
+  return Buffer.from(keyId ?? `config:${name}`).toString("base64url");
+}
 
-const indexAfter = (keys: readonly KeyRecord[], cursor: string): number => {
+function indexAfter(keys: readonly KeyRecord[], cursor: string): number {
   const at = keys.findIndex((key) => cursorOf(key) === cursor);
   if (at < 0) throw unknownCursor();
   return at + 1;
-};
+}

@@ -19,50 +19,54 @@ export type MappingParts = { hooksUse: () => Promise<HooksUse> };
 
 type Bodies = Pick<RestHandlers<CallContext>, "mappings.list" | "mappings.dryRun">;
 
-export const mappings = (core: Core, { hooksUse }: MappingParts): Bodies => ({
-  "mappings.list": async () => {
-    const use = await hooksUse();
-    const now = core.clock.now();
-    return {
-      mappings: core
-        .settings()
-        .mappings.list()
-        .map((one) => ({
-          ...configuredOf(core, one),
-          rate_limit: rateLimitOf(use.mappings.get(one.name), now),
+export function mappings(core: Core, { hooksUse }: MappingParts): Bodies {
+  return {
+    "mappings.list": async () => {
+      const use = await hooksUse();
+      const now = core.clock.now();
+      return {
+        mappings: core
+          .settings()
+          .mappings.list()
+          .map((one) => ({
+            ...configuredOf(core, one),
+            rate_limit: rateLimitOf(use.mappings.get(one.name), now),
+          })),
+        tokens: use.tokens.map(({ name, since, rate }) => ({
+          name,
+          since: since ?? null,
+          age_days: (since === undefined ? undefined : daysSince(since, now)) ?? null,
+          max_age_days: OLD_DAYS,
+          rate_limit: rateLimitOf(rate, now),
         })),
-      tokens: use.tokens.map(({ name, since, rate }) => ({
-        name,
-        since: since ?? null,
-        age_days: (since === undefined ? undefined : daysSince(since, now)) ?? null,
-        max_age_days: OLD_DAYS,
-        rate_limit: rateLimitOf(rate, now),
-      })),
-      next_cursor: null,
-    };
-  },
-  "mappings.dryRun": async ({ body: { name, headers, body } }) => {
-    const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
-    const trials = core.settings().mappings.tryAll({ headers: sent, body }, name);
-    // By its own path a mapping is reached with its signature; by the path of all, only those without.
-    const takes = trials.find((trial) => "message" in trial && (name !== undefined || !trial.mapping.verify));
-    return { starts: takes?.mapping.name ?? null, mappings: trials.map((trial) => triedOf(core, trial)) };
-  },
-});
+        next_cursor: null,
+      };
+    },
+    "mappings.dryRun": async ({ body: { name, headers, body } }) => {
+      const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
+      const trials = core.settings().mappings.tryAll({ headers: sent, body }, name);
+      // By its own path a mapping is reached with its signature; by the path of all, only those without.
+      const takes = trials.find((trial) => "message" in trial && (name !== undefined || !trial.mapping.verify));
+      return { starts: takes?.mapping.name ?? null, mappings: trials.map((trial) => triedOf(core, trial)) };
+    },
+  };
+}
 
-const configuredOf = (core: Core, mapping: Mapping): Omit<Configured, "rate_limit"> => ({
-  name: mapping.name,
-  path: pathOf(core, mapping),
-  match: matchOf(mapping),
-  message: mapping.message,
-  ...targetOf(core, mapping),
-  session: mapping.session ?? null,
-  model: mapping.model ?? null,
-  verify: mapping.verify ?? null,
-});
+function configuredOf(core: Core, mapping: Mapping): Omit<Configured, "rate_limit"> {
+  return {
+    name: mapping.name,
+    path: pathOf(core, mapping),
+    match: matchOf(mapping),
+    message: mapping.message,
+    ...targetOf(core, mapping),
+    session: mapping.session ?? null,
+    model: mapping.model ?? null,
+    verify: mapping.verify ?? null,
+  };
+}
 
-const rateLimitOf = (rate: Rate, now: number): Configured["rate_limit"] =>
-  rate
+function rateLimitOf(rate: Rate, now: number): Configured["rate_limit"] {
+  return rate
     ? {
         limit: rate.maxRequests,
         window_ms: rate.windowMs,
@@ -70,29 +74,34 @@ const rateLimitOf = (rate: Rate, now: number): Configured["rate_limit"] =>
         resets_at: timeOrNull(rate.wholeInMs === undefined ? undefined : now + rate.wholeInMs),
       }
     : null;
+}
 
-const pathOf = (core: Core, { name }: Mapping): string => `${core.settings().mappings.path}/${name}`;
+function pathOf(core: Core, { name }: Mapping): string {
+  return `${core.settings().mappings.path}/${name}`;
+}
 
 /** The agent that a mapping starts, and where the reply goes. */
-const targetOf = (core: Core, { agent, delivery, channel }: Mapping) => ({
-  ...{ agent, delivery, channel: channel ?? null },
-  announce_to: announceOf(core.settings(), { delivery, channel, hops: 0 })?.channel ?? null,
-});
+function targetOf(core: Core, { agent, delivery, channel }: Mapping) {
+  return {
+    ...{ agent, delivery, channel: channel ?? null },
+    announce_to: announceOf(core.settings(), { delivery, channel, hops: 0 })?.channel ?? null,
+  };
+}
 
-const triedOf = (core: Core, trial: Trial): Tried => {
+function triedOf(core: Core, trial: Trial): Tried {
   const { mapping } = trial;
   const where = { mapping: mapping.name, path: pathOf(core, mapping), verify: mapping.verify ?? null };
   if ("message" in trial)
     return { ...where, matched: true, failed: null, message: trial.message, turn: plannedOf(core, mapping) };
   const { path, expected, found } = trial.miss;
   return { ...where, matched: false, failed: { path, expected: [...expected], found }, message: null, turn: null };
-};
+}
 
-const plannedOf = (core: Core, mapping: Mapping): Tried["turn"] => {
+function plannedOf(core: Core, mapping: Mapping): Tried["turn"] {
   const { agent, session, model } = mapping;
   return {
     ...targetOf(core, mapping),
     session_id: session ?? null,
     model: model ?? core.agents.find(agent)?.model ?? null,
   };
-};
+}

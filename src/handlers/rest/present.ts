@@ -6,27 +6,32 @@ import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Page, Turn } from "#store/store.ts";
 
 /** How REST writes the values of the core: snake_case, times as text, null for a missing value. */
-export const timeOf = (ms: number): string => new Date(ms).toISOString();
-export const timeOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : timeOf(ms));
+export function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
+export function timeOrNull(ms: number | undefined): string | null {
+  return ms === undefined ? null : timeOf(ms);
+}
 
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : Name;
 
 /** The same record with REST's names: `turnId` is `turn_id`. */
-export const snakeCased = <T extends object>(record: T) =>
-  Object.fromEntries(
+export function snakeCased<T extends object>(record: T) {
+  return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
       name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
       value,
     ]),
   ) as { [Name in keyof T & string as SnakeCase<Name>]: T[Name] };
+}
 
 /**
  * A time that a request names; the contract sees to its form. `Date` takes the 31st of February for the 3rd of March: a text that it writes
  * otherwise is no moment of the calendar.
  */
-export const momentOf = (pointer: string, text: string | null | undefined): number | undefined => {
+export function momentOf(pointer: string, text: string | null | undefined): number | undefined {
   if (!text) return undefined;
   const at = new Date(text);
   if (!Number.isNaN(at.getTime()) && at.toISOString() === text) return at.getTime();
@@ -34,37 +39,43 @@ export const momentOf = (pointer: string, text: string | null | undefined): numb
   throw new GatewayError("invalid-request", `${pointer.split(/[:/]/).at(-1)} ${message}.`, {
     errors: [{ pointer, message }],
   });
-};
+}
 
-export const turnOf = (turn: Turn): RestReplies["turns.get"] => ({ ...turnSummaryOf(turn), reply: turn.reply ?? null });
+export function turnOf(turn: Turn): RestReplies["turns.get"] {
+  return { ...turnSummaryOf(turn), reply: turn.reply ?? null };
+}
 
 /** A turn as a list shows it. */
-export const turnSummaryOf = (turn: Turn): RestReplies["turns.list"]["turns"][number] => ({
-  turn_id: turn.turnId,
-  session_id: turn.sessionId,
-  agent: turn.agent,
-  status: turn.status,
-  attempt: turn.attempt,
-  created_at: timeOf(turn.createdAt),
-  started_at: timeOrNull(turn.startedAt),
-  ended_at: timeOrNull(turn.endedAt),
-  model: turn.model ?? null,
-  error: turn.error ? errorOf(turn.error) : null,
-  usage:
-    turn.endedAt !== undefined && turn.usage
-      ? (turn.status === "completed" ? showCompleted : showUsage)(turn.usage)
-      : null,
-  delivery_id: turn.deliveryId ?? null,
-});
+export function turnSummaryOf(turn: Turn): RestReplies["turns.list"]["turns"][number] {
+  return {
+    turn_id: turn.turnId,
+    session_id: turn.sessionId,
+    agent: turn.agent,
+    status: turn.status,
+    attempt: turn.attempt,
+    created_at: timeOf(turn.createdAt),
+    started_at: timeOrNull(turn.startedAt),
+    ended_at: timeOrNull(turn.endedAt),
+    model: turn.model ?? null,
+    error: turn.error ? errorOf(turn.error) : null,
+    usage:
+      turn.endedAt !== undefined && turn.usage
+        ? (turn.status === "completed" ? showCompleted : showUsage)(turn.usage)
+        : null,
+    delivery_id: turn.deliveryId ?? null,
+  };
+}
 
-const errorOf = ({ name, detail }: NonNullable<Turn["error"]>) => ({
-  name,
-  title: errors[name].title,
-  ...(detail !== undefined && { detail }),
-});
+function errorOf({ name, detail }: NonNullable<Turn["error"]>) {
+  return {
+    name,
+    title: errors[name].title,
+    ...(detail !== undefined && { detail }),
+  };
+}
 
 /** A step as REST's stream tells it: as one event, or not at all. */
-export const eventsOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent[] => {
+export function eventsOf(turn: Pick<Turn, "turnId" | "sessionId">, step: TurnStep): TurnEvent[] {
   const turn_id = turn.turnId;
   const id = step.kind === "delta" ? `${step.mark.seq}.${step.mark.offset}` : String(step.mark.seq);
   if (step.kind === "delta") {
@@ -100,24 +111,24 @@ export const eventsOf = (turn: Pick<Turn, "turnId" | "sessionId">, step: TurnSte
     default:
       return [];
   }
-};
+}
 
 /** The place after the event of this id; undefined for one that no stream sent. */
-export const markOf = (eventId: string | undefined): { seq: number; offset: number } | undefined => {
+export function markOf(eventId: string | undefined): { seq: number; offset: number } | undefined {
   const parts = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(eventId ?? "");
   return parts ? { seq: Number(parts[1]), offset: Number(parts[2] ?? 0) } : undefined;
-};
+}
 
 /** A page of the store's; a cursor that it does not know is the request's fault. */
-export const pageOf = async <T>(reading: Promise<Page<T>>): Promise<Page<T>> => {
+export async function pageOf<T>(reading: Promise<Page<T>>): Promise<Page<T>> {
   try {
     return await reading;
   } catch (error) {
     throw error instanceof GatewayError && error.name === "invalid-params" ? unknownCursor() : error;
   }
-};
+}
 
-export const unknownCursor = (): GatewayError => {
+export function unknownCursor(): GatewayError {
   const errors = [{ pointer: "query:cursor", message: "is not one that a list gave; begin again without it" }];
   return new GatewayError("invalid-request", "The cursor is unknown.", { errors });
-};
+}

@@ -23,12 +23,12 @@ type Ordered = { given: RecordedDelivery; edited: object | undefined };
  * Sends a delivery's body, or the edited one in its place, through today's mappings and handlers. The caller is the one who
  * asked for it; signature, rate limit and idempotency key are not looked at.
  */
-export const replay = async (
+export async function replay(
   core: Core,
   { callHook, recordBodies }: ReplayParts,
   { given, edited }: Ordered,
   ctx: CallContext,
-): Promise<RestReplies["deliveries.replay"]> => {
+): Promise<RestReplies["deliveries.replay"]> {
   const why = whyNotReplayable(given);
   if (why !== undefined || given.body === undefined) throw new GatewayError("delivery-not-replayable", why);
   const kept = Buffer.from(given.body, "latin1");
@@ -46,52 +46,58 @@ export const replay = async (
     const detail = JSON.stringify({ delivery_id: again.delivery().deliveryId, by: ctx.caller.name });
     await core.deliveries.addStep(given.deliveryId, { at: core.clock.now(), name: "request.sent-again", detail });
   }
-};
+}
 
-const bytesOfEdited = (edited: object, kept: Buffer): Buffer =>
-  Buffer.from(JSON.stringify(withKeptSecrets(edited, jsonOf(kept))));
+function bytesOfEdited(edited: object, kept: Buffer): Buffer {
+  return Buffer.from(JSON.stringify(withKeptSecrets(edited, jsonOf(kept))));
+}
 
 /** Undefined for a body that is no JSON: no field of it was shown as hidden. */
-const jsonOf = (body: Buffer): unknown => {
+function jsonOf(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString("utf8"));
   } catch {
     return undefined;
   }
-};
+}
 
 /** Replies hide the secrets of a kept body, so an edited body has `[hidden]` in the same place. */
-const withKeptSecrets = (edited: unknown, kept: unknown): unknown => {
+function withKeptSecrets(edited: unknown, kept: unknown): unknown {
   if (edited === HIDDEN) return typeof kept === "string" ? kept : edited;
   if (!isCollection(edited) || !isCollection(kept)) return edited;
   if (Array.isArray(edited)) return edited.map((item, index) => withKeptSecrets(item, kept[index]));
   return Object.fromEntries(Object.entries(edited).map(([key, value]) => [key, withKeptSecrets(value, kept[key])]));
-};
+}
 
-const isCollection = (value: unknown): value is Readonly<Record<string | number, unknown>> =>
-  typeof value === "object" && value !== null;
+function isCollection(value: unknown): value is Readonly<Record<string | number, unknown>> {
+  return typeof value === "object" && value !== null;
+}
 
-const placeOf = ({ operation, path }: Delivery): Place => ({
-  operation: operation as HooksOperation,
-  name: operation === "hooks.mappedByName" ? path.slice(path.lastIndexOf("/") + 1) : undefined,
-});
+function placeOf({ operation, path }: Delivery): Place {
+  return {
+    operation: operation as HooksOperation,
+    name: operation === "hooks.mappedByName" ? path.slice(path.lastIndexOf("/") + 1) : undefined,
+  };
+}
 
 type Started = { message?: string; agent?: string; sessionId?: string; turnId?: string; eventId?: string };
 
-const replyOf = (given: RecordedDelivery, again: HookContext, body: Started): RestReplies["deliveries.replay"] => ({
-  delivery_id: again.delivery().deliveryId,
-  replay_of: given.deliveryId,
-  outcome: again.answer === "unmatched" ? "unmatched" : "queued",
-  message: body.message ?? "",
-  mapping: (again.answer === "unmatched" ? undefined : again.mapping) ?? null,
-  agent: body.agent ?? null,
-  session_id: body.sessionId ?? null,
-  turn_id: body.turnId ?? null,
-  event_id: body.eventId ?? null,
-});
+function replyOf(given: RecordedDelivery, again: HookContext, body: Started): RestReplies["deliveries.replay"] {
+  return {
+    delivery_id: again.delivery().deliveryId,
+    replay_of: given.deliveryId,
+    outcome: again.answer === "unmatched" ? "unmatched" : "queued",
+    message: body.message ?? "",
+    mapping: (again.answer === "unmatched" ? undefined : again.mapping) ?? null,
+    agent: body.agent ?? null,
+    session_id: body.sessionId ?? null,
+    turn_id: body.turnId ?? null,
+    event_id: body.eventId ?? null,
+  };
+}
 
 /** A webhook that came out of the flight recorder, with the details of its new delivery. */
-const contextOf = (core: Core, given: RecordedDelivery, ctx: CallContext, keepBody: boolean): HookContext => {
+function contextOf(core: Core, given: RecordedDelivery, ctx: CallContext, keepBody: boolean): HookContext {
   const { operation, method, path, body, bytes, senderId, deliveryId } = given;
   const headers = headersOf(given);
   const steps: DeliveryStep[] = [];
@@ -118,13 +124,13 @@ const contextOf = (core: Core, given: RecordedDelivery, ctx: CallContext, keepBo
       return delivery;
     },
   };
-};
+}
 
 /** Records that it was refused. */
-const recordRefusal = (core: Core, again: HookContext, thrown: unknown): Promise<void> => {
+function recordRefusal(core: Core, again: HookContext, thrown: unknown): Promise<void> {
   const { name: error, detail } = GatewayError.from(thrown);
   const { status } = errors[error];
   again.answer = "refused";
   again.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
   return core.deliveries.record({ ...again.delivery(), status });
-};
+}

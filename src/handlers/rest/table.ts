@@ -14,8 +14,8 @@ import { skills } from "./skills.ts";
 import { turns } from "./turns.ts";
 
 /** The body of every REST operation. One that is missing does not compile. */
-export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts & MappingParts & SignInParts) =>
-  ({
+export function restHandlers(core: Core, parts: ReplayParts & ConfigParts & MappingParts & SignInParts) {
+  return {
     ...chat(core),
     ...skills(core),
     ...turns(core),
@@ -26,4 +26,5 @@ export const restHandlers = (core: Core, parts: ReplayParts & ConfigParts & Mapp
     ...config(parts),
     ...keys(core),
     ...codes(core, parts),
-  }) satisfies RestHandlers<CallContext>;
+  } satisfies RestHandlers<CallContext>;
+}

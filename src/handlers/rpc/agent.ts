@@ -11,34 +11,36 @@ import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 
 type AgentMethods = "agent.list" | "agent.status" | "agent.reload" | "agent.sendMessage";
 
-export const agent = (core: Core, reloads: Reloads): Pick<RpcHandlers<CallContext>, AgentMethods> => ({
-  "agent.list": () => agentList(core),
-  "agent.status": ({ agentName }) => agentView(core, agentName),
-  "agent.reload": ({ agentName }) => reloads.agent(agentName),
-  "agent.sendMessage": async ({ agentName, channel, userId, sessionId, message, model, wait, stream, hops }, ctx) => {
-    const { follow, caller } = ctx;
-    if (stream && !follow) throw new GatewayError("invalid-params", "`stream` is taken over a WebSocket alone.");
-    core.checkNames("invalid-params", { sessionId, userId, model, channel });
-    const started = await core.turns.start({
-      place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
-      surface: "rpc",
-      caller: caller.name,
-      hops: hops === undefined ? ctx.hops : Math.max(hops, ctx.hops),
-      idempotency: ctx.idempotency,
-      delivery: ctx.delivery(),
-      text: message,
-      model,
-      waitMs: wait ? core.replyWaitMs : undefined,
-      streamed: stream,
-      follow: follow && ((turn, replySeq) => follow(turn, { stream, replySeq })),
-      gone: wait ? () => ctx.signal : undefined,
-    });
-    return sentOf(started, wait);
-  },
-});
+export function agent(core: Core, reloads: Reloads): Pick<RpcHandlers<CallContext>, AgentMethods> {
+  return {
+    "agent.list": () => agentList(core),
+    "agent.status": ({ agentName }) => agentView(core, agentName),
+    "agent.reload": ({ agentName }) => reloads.agent(agentName),
+    "agent.sendMessage": async ({ agentName, channel, userId, sessionId, message, model, wait, stream, hops }, ctx) => {
+      const { follow, caller } = ctx;
+      if (stream && !follow) throw new GatewayError("invalid-params", "`stream` is taken over a WebSocket alone.");
+      core.checkNames("invalid-params", { sessionId, userId, model, channel });
+      const started = await core.turns.start({
+        place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
+        surface: "rpc",
+        caller: caller.name,
+        hops: hops === undefined ? ctx.hops : Math.max(hops, ctx.hops),
+        idempotency: ctx.idempotency,
+        delivery: ctx.delivery(),
+        text: message,
+        model,
+        waitMs: wait ? core.replyWaitMs : undefined,
+        streamed: stream,
+        follow: follow && ((turn, replySeq) => follow(turn, { stream, replySeq })),
+        gone: wait ? () => ctx.signal : undefined,
+      });
+      return sentOf(started, wait);
+    },
+  };
+}
 
 /** The sent message, with its reply for a caller that waits. Throws the error of a turn that has ended without one. */
-const sentOf = ({ turn, replayed }: Started, wait: boolean): SentMessage => {
+function sentOf({ turn, replayed }: Started, wait: boolean): SentMessage {
   const { messageId, sessionId, turnId } = turn;
   const sent: SentMessage = { messageId, status: "delivered", sessionId, turnId };
   if (wait && isEnded(turn)) {
@@ -48,4 +50,4 @@ const sentOf = ({ turn, replayed }: Started, wait: boolean): SentMessage => {
   }
   if (replayed) sent.replayed = true;
   return sent;
-};
+}

@@ -17,14 +17,16 @@ type RpcParts = {
 };
 
 /** The body of every RPC method. One that is missing does not compile. */
-export const rpcHandlers = ({ core, reloads, info, version, uptimeMs }: RpcParts): RpcHandlers<CallContext> => ({
-  ...agent(core, reloads),
-  ...session(core),
-  "system.health": async () => {
-    const { status, parts, store, nodeId } = await core.health.read();
-    return { status, parts: [...parts], store, nodeId, uptimeMs: Math.round(uptimeMs()), version };
-  },
-  "system.info": () => info(),
-  "system.reload": () => reloads.system(),
-  "usage.stats": (params) => core.usageStats(params),
-});
+export function rpcHandlers({ core, reloads, info, version, uptimeMs }: RpcParts): RpcHandlers<CallContext> {
+  return {
+    ...agent(core, reloads),
+    ...session(core),
+    "system.health": async () => {
+      const { status, parts, store, nodeId } = await core.health.read();
+      return { status, parts: [...parts], store, nodeId, uptimeMs: Math.round(uptimeMs()), version };
+    },
+    "system.info": () => info(),
+    "system.reload": () => reloads.system(),
+    "usage.stats": (params) => core.usageStats(params),
+  };
+}

@@ -17,7 +17,7 @@ type Group = {
 };
 
 /** The group that a program has just begun. It does not outlive the gateway. */
-export const createGroup = (id: number, clock: Clock): Group => {
+export function createGroup(id: number, clock: Clock): Group {
   watchGroup(id);
   let gone = false;
   let stopping: Promise<void> | undefined;
@@ -60,7 +60,7 @@ export const createGroup = (id: number, clock: Clock): Group => {
       return stopping;
     },
   };
-};
+}
 
 /**
  * Waits for the end of its input, which is the end of the gateway however that came, and then ends the groups that it was told of.
@@ -83,17 +83,17 @@ const watched = new Set<number>();
 let guard: ChildProcess | undefined;
 
 /** From now on this group does not outlive the gateway, not even where that is killed. Needs a `/bin/sh`; without one nothing is promised. */
-const watchGroup = (id: number): void => {
+function watchGroup(id: number): void {
   watched.add(id);
   if (guard === undefined) startGuard();
   else tell(`+ ${id}\n`);
-};
+}
 
-const forgetGroup = (id: number): void => {
+function forgetGroup(id: number): void {
   if (watched.delete(id)) tell(`- ${id}\n`);
-};
+}
 
-const startGuard = (): void => {
+function startGuard(): void {
   const { PATH = "/usr/bin:/bin" } = process.env;
   const started = spawn("/bin/sh", ["-c", SCRIPT, "agent-gateway-guard"], {
     cwd: "/",
@@ -111,8 +111,8 @@ const startGuard = (): void => {
   input.on("error", () => {});
   input.unref?.();
   tell([...watched].map((id) => `+ ${id}\n`).join(""));
-};
+}
 
-const tell = (lines: string): void => {
+function tell(lines: string): void {
   if (guard?.stdin?.writable) guard.stdin.write(lines);
-};
+}

@@ -9,7 +9,7 @@ export class LineTooLong extends Error {
 }
 
 /** Cuts bytes into lines, wherever their borders are. Keeps no more than one line of at most `most` bytes, and throws LineTooLong past that. */
-export const createLineCutter = (most: number) => {
+export function createLineCutter(most: number) {
   const begun = new JoinedBytes(most);
   const take = (last: Buffer): Buffer => {
     if (begun.length === 0) return last;
@@ -34,4 +34,4 @@ export const createLineCutter = (most: number) => {
     /** The beginning of a line that has no end; undefined if there is none. */
     rest: (): Buffer | undefined => (begun.length === 0 ? undefined : begun.take()),
   };
-};
+}

@@ -8,15 +8,17 @@ export type Program = { run: readonly string[]; cwd: string; env: Readonly<Recor
 const HANDED_DOWN = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 /** The whole environment of a program. */
-export const environmentOf = ({ env }: Pick<Program, "env">, own: NodeJS.ProcessEnv = process.env) => ({
-  ...Object.fromEntries(HANDED_DOWN.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]]]))),
-  ...env,
-});
+export function environmentOf({ env }: Pick<Program, "env">, own: NodeJS.ProcessEnv = process.env) {
+  return {
+    ...Object.fromEntries(HANDED_DOWN.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]]]))),
+    ...env,
+  };
+}
 
 export type ProgramFlaw = { at: "run" | "cwd"; message: string };
 
 /** Why a program cannot be started, in the rest of a sentence about the key `at`; undefined where nothing speaks against it. */
-export const programFlaw = (program: Program): ProgramFlaw | undefined => {
+export function programFlaw(program: Program): ProgramFlaw | undefined {
   const { run, cwd } = program;
   const [name = ""] = run;
   if (!isFolder(cwd)) return { at: "cwd", message: `is not a folder: ${cwd}` };
@@ -29,23 +31,25 @@ export const programFlaw = (program: Program): ProgramFlaw | undefined => {
   if (found !== undefined) return { at: "run", message: `names a file that may not be run: ${found}` };
   const where = name.includes("/") ? places[0] : `in no folder of PATH`;
   return { at: "run", message: `names a program that is not there: ${name} (${where})` };
-};
+}
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
 
-const isFile = (path: string): boolean => {
+function isFile(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
   } catch {
     return false;
   }
-};
+}
 
-const isProgram = (path: string): boolean => {
+function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return isFile(path);
   } catch {
     return false;
   }
-};
+}

@@ -45,10 +45,10 @@ const GRACE_MS = 1_000;
 const LAST_WORDS_MS = 100;
 
 /** Starts a program. It gets no more of the gateway's environment than it cannot be without, and none of its files. */
-export const startProgram = async (
+export async function startProgram(
   program: Program,
   { say, clock = systemClock }: ProgramParts,
-): Promise<RunningProgram> => {
+): Promise<RunningProgram> {
   const child = await spawned(program);
   const pid = child.pid as number;
   const group = createGroup(pid, clock);
@@ -87,9 +87,9 @@ export const startProgram = async (
       tellGone();
     },
   };
-};
+}
 
-const spawned = async (program: Program): Promise<ChildProcessByStdio<Writable, Readable, Readable>> => {
+async function spawned(program: Program): Promise<ChildProcessByStdio<Writable, Readable, Readable>> {
   const [command = "", ...args] = program.run;
   let code: string | undefined;
   try {
@@ -107,4 +107,4 @@ const spawned = async (program: Program): Promise<ChildProcessByStdio<Writable, 
   }
   const flaw = programFlaw(program);
   throw new ProgramNotStarted(flaw ? `${flaw.at} ${flaw.message}` : `the system answers ${code}`, code);
-};
+}

@@ -14,7 +14,7 @@ export type StderrLine = { line: string; unheard?: number };
  * Reads what a program writes to standard error, always, so that it is never kept waiting, and hands its lines on: cleaned, cut, and no
  * more than a log can bear.
  */
-export const readStderr = (stream: Readable, clock: Clock, say: (line: StderrLine) => void) => {
+export function readStderr(stream: Readable, clock: Clock, say: (line: StderrLine) => void) {
   let begun = "";
   let last: string | undefined;
   let unheard = 0;
@@ -45,4 +45,4 @@ export const readStderr = (stream: Readable, clock: Clock, say: (line: StderrLin
     /** The last line of it that was heard. */
     last: (): string | undefined => (begun === "" ? last : cleanSentence(begun, LINE_CHARACTERS) || last),
   };
-};
+}

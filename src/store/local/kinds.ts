@@ -35,7 +35,7 @@ export type Shelves = { refused: Shelf; others: Shelf };
 /** The number of deliveries that are looked up together when the oldest are let go. */
 const ENDED_TOGETHER = 64;
 const COUNTERS_TOGETHER = 1_000;
-export const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] => {
+export function turnRecords(open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] {
   const { waited, unwaited, due } = OPEN_TURNS.orders;
   return {
     find: (turnId) => open.find(turnId) ?? ended.find(turnId),
@@ -63,9 +63,9 @@ export const turnRecords = (open: MemoryTable<OpenTurnRecord>, ended: RecordTabl
     nextDueAt: () => open.first(due)?.open.dueAt,
     leaseEnded: (time) => open.filter(({ open: { lease } }) => lease !== undefined && lease.endsAt <= time),
   };
-};
+}
 
-export const eventRecords = (table: RecordTable<EventRecord>): Records["events"] => {
+export function eventRecords(table: RecordTable<EventRecord>): Records["events"] {
   const { all, free, ended } = EVENTS.orders;
   return {
     ...kept(table),
@@ -73,14 +73,16 @@ export const eventRecords = (table: RecordTable<EventRecord>): Records["events"]
     before: newestFirst(table, all),
     endedBefore: (below, limit) => table.scan(ended, { below, limit }),
   };
-};
+}
 
-const isEnded = (record: DeliveryRecord | undefined): 0 | 1 => (record?.endedOrder === undefined ? 0 : 1);
+function isEnded(record: DeliveryRecord | undefined): 0 | 1 {
+  return record?.endedOrder === undefined ? 0 : 1;
+}
 
-export const deliveryRecords = (
+export function deliveryRecords(
   tableWith: (changed: Changed<DeliveryRecord>) => RecordTable<DeliveryRecord>,
   shelves: Shelves,
-): Records["deliveries"] => {
+): Records["deliveries"] {
   const shelfOf = (ofStrangers: boolean) => (ofStrangers ? shelves.refused : shelves.others);
   const table = tableWith((before, after) => {
     const record = after ?? before;
@@ -109,14 +111,16 @@ export const deliveryRecords = (
     },
     before: newestFirst(table, all),
   };
-};
+}
 
-export const keyRecords = (table: RecordTable<KeyRecord>): Records["keys"] => ({
-  ...kept(table),
-  endedBy: (upTo, limit) => table.scan(KEYS.orders.byEnd, { upTo, limit }),
-});
+export function keyRecords(table: RecordTable<KeyRecord>): Records["keys"] {
+  return {
+    ...kept(table),
+    endedBy: (upTo, limit) => table.scan(KEYS.orders.byEnd, { upTo, limit }),
+  };
+}
 
-export const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] => {
+export function usageRecords(table: RecordTable<UsageCount>): Records["usage"] {
   const { byHour } = USAGE.orders;
   return {
     // A counter is changed in its place: nobody has it but the table.
@@ -138,9 +142,9 @@ export const usageRecords = (table: RecordTable<UsageCount>): Records["usage"] =
       }
     },
   };
-};
+}
 
-export const announcementRecords = (table: MemoryTable<AnnouncementRecord>): Records["announcements"] => {
+export function announcementRecords(table: MemoryTable<AnnouncementRecord>): Records["announcements"] {
   const { ofSession, ready, due } = ANNOUNCEMENTS.orders;
   return {
     ...leased(table),
@@ -150,34 +154,41 @@ export const announcementRecords = (table: MemoryTable<AnnouncementRecord>): Rec
     dueBy: (time) => table.scan(due, { upTo: time }),
     nextDueAt: () => table.first(due)?.dueAt,
   };
-};
+}
 
-export const lateAttemptRecords = (table: MemoryTable<LateAttempt>): Records["lateAttempts"] => ({
-  ...kept(table),
-  find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
-  endedBy: (time) => table.filter(({ endsAt }) => endsAt <= time),
-});
+export function lateAttemptRecords(table: MemoryTable<LateAttempt>): Records["lateAttempts"] {
+  return {
+    ...kept(table),
+    find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
+    endedBy: (time) => table.filter(({ endsAt }) => endsAt <= time),
+  };
+}
 
-export const erasureRecords = (table: MemoryTable<{ ordinal: number }>): Records["erasures"] => ({
-  first: () => table.all()[0]?.ordinal,
-  add: (ordinal) => table.put({ ordinal }),
-  delete: (ordinal) => table.delete(ordinal),
-});
+export function erasureRecords(table: MemoryTable<{ ordinal: number }>): Records["erasures"] {
+  return {
+    first: () => table.all()[0]?.ordinal,
+    add: (ordinal) => table.put({ ordinal }),
+    delete: (ordinal) => table.delete(ordinal),
+  };
+}
 
 /** The questions that all records share. */
-export const kept = <R extends object>(table: RecordTable<R>) => ({
-  find: (key: string) => table.find(key),
-  put: (record: R) => table.put(record),
-  delete: (record: R) => table.delete(table.keyOf(record)),
-});
+export function kept<R extends object>(table: RecordTable<R>) {
+  return {
+    find: (key: string) => table.find(key),
+    put: (record: R) => table.put(record),
+    delete: (record: R) => table.delete(table.keyOf(record)),
+  };
+}
 
-const newestFirst =
-  <R extends object>(table: RecordTable<R>, order: Order) =>
-  (below: number, limit: number): R[] =>
-    table.scan(order, { below, limit, newestFirst: true });
+function newestFirst<R extends object>(table: RecordTable<R>, order: Order) {
+  return (below: number, limit: number): R[] => table.scan(order, { below, limit, newestFirst: true });
+}
 
 /** The questions that all records with a lease share. */
-export const leased = <R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) => ({
-  ...kept(table),
-  leaseEnded: (time: number) => table.filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
-});
+export function leased<R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) {
+  return {
+    ...kept(table),
+    leaseEnded: (time: number) => table.filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
+  };
+}

@@ -32,24 +32,27 @@ const KEY_BYTES = 200;
 const DELIVERY_BYTES = 500;
 const STEP_BYTES = 100;
 
-const textBytes = (text: string | undefined): number => (text === undefined ? 0 : Buffer.byteLength(text));
+function textBytes(text: string | undefined): number {
+  return text === undefined ? 0 : Buffer.byteLength(text);
+}
 
 /** The end of a turn names the reply that the entry before it holds. */
-export const weighEntry = (entry: Entry): number => {
+export function weighEntry(entry: Entry): number {
   if (entry.name === "message.created") return ENTRY_BYTES + textBytes(entry.text) + textBytes(entry.context);
   if (entry.name !== "message.completed") return ENTRY_BYTES;
   return ENTRY_BYTES + textBytes(entry.text) + textBytes(entry.toolCalls && JSON.stringify(entry.toolCalls));
-};
+}
 
 /** Its reply is an entry's text. */
-const weighTurn = ({ turn, open }: TurnRecord): number =>
-  TURN_BYTES + textBytes(turn.error?.detail) + (open ? OPEN_BYTES : 0);
+function weighTurn({ turn, open }: TurnRecord): number {
+  return TURN_BYTES + textBytes(turn.error?.detail) + (open ? OPEN_BYTES : 0);
+}
 
-export const weighDelivery = ({ delivery: { headers, path, body, steps } }: DeliveryRecord): number => {
+export function weighDelivery({ delivery: { headers, path, body, steps } }: DeliveryRecord): number {
   // Headers have characters of one byte each.
   const bytes = DELIVERY_BYTES + headers.length + textBytes(path) + (body?.length ?? 0);
   return steps.reduce((sum, { detail }) => sum + STEP_BYTES + textBytes(detail), bytes);
-};
+}
 
 // Tables with a great many records, which an engine may keep in a file.
 
@@ -127,13 +130,13 @@ type CounterOf = Parameters<Records["usage"]["add"]>[0];
 let last = { hour: Number.NaN, agent: "", model: "", surface: "", caller: "", key: "" };
 
 /** The key of a counter. Calls in a row mostly ask for the same one. */
-export const counterOf = ({ hour, agent, model, surface, caller }: CounterOf): string => {
+export function counterOf({ hour, agent, model, surface, caller }: CounterOf): string {
   const isLast = last.hour === hour && last.agent === agent && last.model === model;
   if (isLast && last.surface === surface && last.caller === caller) return last.key;
   const key = `${hour} ${JSON.stringify([agent, model, surface, caller])}`;
   last = { hour, agent, model, surface, caller, key };
   return key;
-};
+}
 
 export const USAGE = {
   table: "usage",
@@ -146,12 +149,15 @@ export const USAGE = {
 // Tables that are held in memory whole: unfinished work, and kinds with few records.
 
 /** A lease is held in memory: it is extended also while the disk is full, and ends with the process. */
-const isOnlyExtended = ({ turn, open }: OpenTurnRecord, after: OpenTurnRecord): boolean =>
-  turn === after.turn &&
-  open.lease?.node === after.open.lease?.node &&
-  (Object.keys(after.open) as (keyof typeof open)[]).every(
-    (name) => name === "lease" || open[name] === after.open[name],
+function isOnlyExtended({ turn, open }: OpenTurnRecord, after: OpenTurnRecord): boolean {
+  return (
+    turn === after.turn &&
+    open.lease?.node === after.open.lease?.node &&
+    (Object.keys(after.open) as (keyof typeof open)[]).every(
+      (name) => name === "lease" || open[name] === after.open[name],
+    )
   );
+}
 
 export const OPEN_TURNS = {
   table: "turn",
@@ -183,7 +189,9 @@ export const COMPACTIONS = {
   orders: { queue: { by: "place", of: "session" } },
 } satisfies Layout<CompactionRecord>;
 
-export const lateAttemptKey = (turnId: string, fence: number): string => `${turnId} ${fence}`;
+export function lateAttemptKey(turnId: string, fence: number): string {
+  return `${turnId} ${fence}`;
+}
 
 export const LATE_ATTEMPTS = {
   table: "late attempt",

@@ -53,13 +53,15 @@ export type State = {
   bookmarks: Bookmarks;
 };
 
-export const newState = (): State => ({
-  numbers: { session: 0, event: 0, place: 0, order: 0 },
-  sessions: 0,
-  bytes: 0,
-  shelves: { refused: { size: 0, bytes: 0, ended: 0 }, others: { size: 0, bytes: 0, ended: 0 } },
-  bookmarks: { isWaitedNext: true, sweptTo: 0, recorderBytes: Number.MAX_SAFE_INTEGER },
-});
+export function newState(): State {
+  return {
+    numbers: { session: 0, event: 0, place: 0, order: 0 },
+    sessions: 0,
+    bytes: 0,
+    shelves: { refused: { size: 0, bytes: 0, ended: 0 }, others: { size: 0, bytes: 0, ended: 0 } },
+    bookmarks: { isWaitedNext: true, sweptTo: 0, recorderBytes: Number.MAX_SAFE_INTEGER },
+  };
+}
 
 /** The parts of the records in which engines differ. */
 type Parts = {

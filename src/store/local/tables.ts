@@ -36,15 +36,16 @@ export interface RecordTable<R> {
   scan(order: Order, scan: Scan): R[];
 }
 
-const fieldOf = <R>({ columns }: Layout<R>, column: string): ((record: R) => Field) => {
+function fieldOf<R>({ columns }: Layout<R>, column: string): (record: R) => Field {
   const field = columns[column];
   if (!field) throw new Error(`There is no column ${column}.`);
   return field;
-};
+}
 
 /** Tells the key of a record. */
-export const keyField = <R>(layout: Layout<R>): ((record: R) => Key) =>
-  fieldOf(layout, layout.key) as (record: R) => Key;
+export function keyField<R>(layout: Layout<R>): (record: R) => Key {
+  return fieldOf(layout, layout.key) as (record: R) => Key;
+}
 
 /** Records in memory, in the order in which they were put first. */
 export class MemoryTable<R extends object> implements RecordTable<R> {

@@ -14,7 +14,7 @@ import { ArrayStream } from "./stream.ts";
  * The default engine and the reference for the others: everything in this process, gone with it. Each method runs its rule in one
  * synchronous step, which makes it a transaction. It lets nothing go that was acknowledged, but by retention.
  */
-export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
+export function createMemoryStore({ clock }: { clock: Clock }): Store {
   const records = new MemoryRecords();
   const watchers = new Set<StoreWatcher>();
   return {
@@ -32,7 +32,7 @@ export const createMemoryStore = ({ clock }: { clock: Clock }): Store => {
     openAgents: async () => records.agents.open(),
     [Symbol.asyncDispose]: async () => watchers.clear(),
   };
-};
+}
 
 /** The records of one memory store: all tables and streams are in memory. */
 class MemoryRecords extends LocalRecords {
@@ -66,11 +66,7 @@ class MemoryRecords extends LocalRecords {
 type Method = (one?: unknown, two?: unknown, three?: unknown) => Promise<unknown>;
 
 /** Each method runs its rule, and tells the watchers before it answers. */
-const methodsOf = (
-  clock: Clock,
-  records: MemoryRecords,
-  watchers: ReadonlySet<StoreWatcher>,
-): Pick<Store, RuleName> => {
+function methodsOf(clock: Clock, records: MemoryRecords, watchers: ReadonlySet<StoreWatcher>): Pick<Store, RuleName> {
   const methods: Record<string, Method> = {};
   for (const [name, rule] of Object.entries(rules)) {
     const run = rule as (records: MemoryRecords, ...args: unknown[]) => unknown;
@@ -86,12 +82,12 @@ const methodsOf = (
     };
   }
   return methods as Pick<Store, RuleName>;
-};
+}
 
 /** Runs work that only reads a piece at a time, so that others run between. */
-const runPieces = async <T>(pieces: Pieces<T>): Promise<T> => {
+async function runPieces<T>(pieces: Pieces<T>): Promise<T> {
   for (let next = pieces.next(); ; next = pieces.next()) {
     if (next.done) return next.value;
     await nextTick();
   }
-};
+}

@@ -109,9 +109,11 @@ export class Servers {
   }
 }
 
-const noneOf = (refused: readonly string[]) => unavailable(`The database does not answer (${refused.join("; ")}).`);
+function noneOf(refused: readonly string[]) {
+  return unavailable(`The database does not answer (${refused.join("; ")}).`);
+}
 
-const open = async (connectionString: string, patienceMs: number, isOneOfSeveral: boolean) => {
+async function open(connectionString: string, patienceMs: number, isOneOfSeveral: boolean) {
   const client = new pg.Client({
     connectionString,
     connectionTimeoutMillis: patienceMs,
@@ -129,16 +131,16 @@ const open = async (connectionString: string, patienceMs: number, isOneOfSeveral
     drop(client);
     throw error;
   }
-};
+}
 
-const settle = async (client: pg.Client): Promise<void> => {
+async function settle(client: pg.Client): Promise<void> {
   const { rows } = await client.query("select pg_is_in_recovery() as standby");
   if (rows[0]?.standby) throw new Error("is a standby");
   await client.query(SETTINGS);
-};
+}
 
 /** 0 where a server does not tell: then the order of the addresses has to do. */
-const timelineOf = async (client: pg.Client): Promise<number> => {
+async function timelineOf(client: pg.Client): Promise<number> {
   try {
     const { rows } = await client.query("select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline");
     return Number.parseInt(rows[0].timeline, 16);
@@ -146,29 +148,29 @@ const timelineOf = async (client: pg.Client): Promise<number> => {
     if (failureOf(error) === "lost") throw error;
     return 0;
   }
-};
+}
 
 /** Drops a connection that does not answer in time. */
-export const withPatience = async <T>(client: pg.Client, patienceMs: number, answer: Promise<T>): Promise<T> => {
+export async function withPatience<T>(client: pg.Client, patienceMs: number, answer: Promise<T>): Promise<T> {
   const patience = setTimeout(() => drop(client), patienceMs);
   try {
     return await answer;
   } finally {
     clearTimeout(patience);
   }
-};
+}
 
 /** Ends a connection without a word to a server that may not listen any more: the calls that wait on it fail at once. */
-export const drop = (client: pg.Client): void => {
+export function drop(client: pg.Client): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
-};
+}
 
 /** The place of a server, without the secrets of its URL, for a log. */
-const placeOf = (url: string): string => {
+function placeOf(url: string): string {
   try {
     const { host, pathname } = new URL(url);
     return `${host}${pathname}`;
   } catch {
     return "an address that cannot be read";
   }
-};
+}

@@ -19,13 +19,14 @@ const REFUSED = /^(53|57P03|25006|58)/;
 const LOST = /^(08|57P0[12]|0A000)/;
 const CLASH = /^(40001|40P01|55P03|25P03)$/;
 
-export const failureOf = (error: unknown): Failure => {
+export function failureOf(error: unknown): Failure {
   const code = (error as { code?: unknown } | undefined)?.code;
   if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return "lost";
   if (LOST.test(code)) return "lost";
   if (CLASH.test(code)) return "clash";
   return REFUSED.test(code) || code === "57014" ? "refused" : "broken";
-};
+}
 
-export const unavailable = (why: string, cause?: unknown): GatewayError =>
-  new GatewayError("store-unavailable", why, { retryAfterMs: RETRY_MS, cause });
+export function unavailable(why: string, cause?: unknown): GatewayError {
+  return new GatewayError("store-unavailable", why, { retryAfterMs: RETRY_MS, cause });
+}

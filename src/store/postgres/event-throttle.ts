@@ -19,7 +19,7 @@ type Parts = {
  * The time that new events are held back after a transaction that took some in. They share the database with the turns that hand
  * events over, and must not come faster than these go for long. The pause depends on the usual duration of transactions.
  */
-export const createEventThrottle = ({ waiting, isHandingOver, time }: Parts): ((tookMs: number) => number) => {
+export function createEventThrottle({ waiting, isHandingOver, time }: Parts): (tookMs: number) => number {
   let usualMs = 0;
   let handedAt = Number.NEGATIVE_INFINITY;
   return (tookMs) => {
@@ -29,4 +29,4 @@ export const createEventThrottle = ({ waiting, isHandingOver, time }: Parts): ((
     if (behind <= 0 || time() - handedAt > LATELY_MS) return 0;
     return Math.min(Math.min(tookMs, usualMs) * behind * behind, LONGEST_MS);
   };
-};
+}

@@ -21,12 +21,12 @@ const PAUSE_MS = 300;
  * Brings the schema of this connection up to date, each step in a transaction: a step that fails leaves the work of the
  * earlier ones. Answers the number of steps, and the name of the store.
  */
-export const migrate = async (
+export async function migrate(
   client: pg.Client,
   now: number,
   migrations: readonly Migration[] = MIGRATIONS,
   lockWaitMs = LOCK_WAIT_MS,
-): Promise<{ steps: number; epoch: string; channel: string }> => {
+): Promise<{ steps: number; epoch: string; channel: string }> {
   const { rows: where } = await client.query("select current_schema() as name");
   if (where[0]?.name === null) throw refusal("The database has no schema that this user may use.");
   await takeLock(client, lockWaitMs);
@@ -70,13 +70,13 @@ export const migrate = async (
     await client.query("reset client_min_messages").catch(() => {});
     await client.query("select pg_advisory_unlock($1, $2)", LOCK).catch(() => {});
   }
-};
+}
 
 const HOLDER = `select a.pid, a.usename, a.application_name, host(a.client_addr) as address, a.state
   from pg_locks l join pg_stat_activity a on a.pid = l.pid
   where l.locktype = 'advisory' and l.classid = $1 and l.objid = $2 and l.objsubid = 2 and l.granted and a.datname = current_database()`;
 
-const takeLock = async (client: pg.Client, waitMs: number): Promise<void> => {
+async function takeLock(client: pg.Client, waitMs: number): Promise<void> {
   try {
     await client.query(`set lock_timeout = ${waitMs}`);
     await client.query("select pg_advisory_lock($1, $2)", LOCK);
@@ -87,7 +87,7 @@ const takeLock = async (client: pg.Client, waitMs: number): Promise<void> => {
   } finally {
     await client.query("reset lock_timeout").catch(() => {});
   }
-};
+}
 
 type Holder = {
   pid: number;
@@ -97,7 +97,7 @@ type Holder = {
   state: string | null;
 };
 
-const heldBy = (holder: Holder | undefined, waitMs: number): string => {
+function heldBy(holder: Holder | undefined, waitMs: number): string {
   const waited = `The lock under which one gateway at a time brings the schema up to date was held by others for ${waitMs / 1_000} s`;
   if (!holder) return `${waited}, and is free now: start again.`;
   const { pid, usename, application_name: program, address, state } = holder;
@@ -107,9 +107,9 @@ const heldBy = (holder: Holder | undefined, waitMs: number): string => {
     `${waited}, now by process ${pid} of the server (${who.filter(Boolean).join(" ")}${now}). ` +
     `Start again once that has started; where nothing is behind it any more, end it first: select pg_terminate_backend(${pid})`
   );
-};
+}
 
-const inTransaction = async (client: pg.Client, from: number, to: number, work: () => Promise<void>): Promise<void> => {
+async function inTransaction(client: pg.Client, from: number, to: number, work: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       await client.query(`begin; set local lock_timeout = ${TABLE_WAIT_MS}`);
@@ -125,11 +125,14 @@ const inTransaction = async (client: pg.Client, from: number, to: number, work: 
       await pause(PAUSE_MS * (0.5 + Math.random()));
     }
   }
-};
+}
 
-const refusal = (detail: string) => new GatewayError("store-unavailable", detail);
+function refusal(detail: string) {
+  return new GatewayError("store-unavailable", detail);
+}
 
-const stuck = (from: number, to: number, error: unknown) =>
-  refusal(
+function stuck(from: number, to: number, error: unknown) {
+  return refusal(
     `The database's schema could not be brought from version ${from} to ${to} (${(error as Error).message}): it is as it was, of version ${from}.`,
   );
+}

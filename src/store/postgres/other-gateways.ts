@@ -258,7 +258,8 @@ type State = {
 /** Gateways tell each other by the database's clock that they are there. */
 const NOW = "(select extract(epoch from clock_timestamp())::double precision * 1000)";
 
-const stateOf = (node: string, time: Sql): Sql => sql`select
+function stateOf(node: string, time: Sql): Sql {
+  return sql`select
   (select count(*) from nodes where node <> ${quote(node)} and seen > ${NOW} - 10000) as nodes,
   (select last from gateway_place) as gateway,
   exists (select from turns t where t.ready_at <= ${time} and not exists (
@@ -270,6 +271,7 @@ const stateOf = (node: string, time: Sql): Sql => sql`select
     where not exists (select from turns where session = c.session and ended_at is null and seq <= c.place)
     and not exists (select from compactions o where o.session = c.session and (o.place, o.ordinal) < (c.place, c.ordinal))
   ) as compactions`;
+}
 
 /** Old rows go. */
 const CLEARING = [

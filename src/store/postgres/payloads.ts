@@ -20,7 +20,7 @@ export type Heard = { changes: readonly Change[]; notices: readonly Notice[] };
 const MOST_BYTES = 7_000;
 
 /** The news of a transaction for others. */
-export const toldOf = ({ news, areAgentsPaused, areKeysChanged }: Kept): Heard => {
+export function toldOf({ news, areAgentsPaused, areKeysChanged }: Kept): Heard {
   const changes: Change[] = [];
   const notices = new Map<string, Notice>();
   for (const of of news) {
@@ -50,25 +50,22 @@ export const toldOf = ({ news, areAgentsPaused, areKeysChanged }: Kept): Heard =
   if (areKeysChanged) notices.set("keys", ["keys", []]);
   if (areAgentsPaused) notices.set("paused", ["paused", []]);
   return { changes, notices: [...notices.values()] };
-};
+}
 
-const wordsOf = ({ ordinal, sessionId, agent, contextBytes }: SessionRef): Ref => [
-  ordinal,
-  keepText(sessionId),
-  agent,
-  contextBytes,
-];
+function wordsOf({ ordinal, sessionId, agent, contextBytes }: SessionRef): Ref {
+  return [ordinal, keepText(sessionId), agent, contextBytes];
+}
 
-export const refOf = ([, ordinal, sessionId, agent, contextBytes]: readonly [
+export function refOf([, ordinal, sessionId, agent, contextBytes]: readonly [
   "e" | "d",
   ...Ref,
   ...number[],
-]): SessionRef => {
+]): SessionRef {
   return { ordinal, sessionId: readText(sessionId), agent, contextBytes };
-};
+}
 
 /** As notifications, in pieces that each can hold. One that fits in none is found at the next look. */
-export const payloadsOf = (node: string, { changes, notices }: Heard): string[] => {
+export function payloadsOf(node: string, { changes, notices }: Heard): string[] {
   const count = changes.length + notices.length;
   const whole = JSON.stringify([node, [], changes, notices]);
   if (count > 0 && Buffer.byteLength(whole) <= MOST_BYTES) return [whole];
@@ -78,10 +75,10 @@ export const payloadsOf = (node: string, { changes, notices }: Heard): string[] 
     ...payloadsOf(node, { changes: changes.slice(0, change), notices: notices.slice(0, notice) }),
     ...payloadsOf(node, { changes: changes.slice(change), notices: notices.slice(notice) }),
   ];
-};
+}
 
 /** The news of another gateway; undefined for this gateway's own news, which come back, too. */
-export const readPayload = (payload: string, own: string): Heard | undefined => {
+export function readPayload(payload: string, own: string): Heard | undefined {
   const [node, , changes = [], notices = []] = JSON.parse(payload) as [string, unknown?, Change[]?, Notice[]?];
   return node === own ? undefined : { changes, notices };
-};
+}

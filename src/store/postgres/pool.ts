@@ -116,4 +116,6 @@ export class Pool {
   }
 }
 
-const away = () => unavailable("The database cannot be reached.");
+function away() {
+  return unavailable("The database cannot be reached.");
+}

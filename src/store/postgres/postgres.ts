@@ -40,12 +40,12 @@ const BYTES: Partial<Record<RuleName, (...args: never[]) => number>> = {
  * calls that come together share a transaction. The watchers learn of a call of this node before it resolves, and of the calls
  * of other nodes by notifications.
  */
-export const createPostgresStore = async ({
+export async function createPostgresStore({
   clock,
   url,
   notice = () => {},
   connections = CONNECTIONS,
-}: PostgresParts): Promise<Store> => {
+}: PostgresParts): Promise<Store> {
   const node = newBareId(clock.now());
   const servers = new Servers(url);
   const { epoch, channel, client } = await prepare(servers, clock.now(), notice);
@@ -128,11 +128,11 @@ export const createPostgresStore = async ({
       await pool.close();
     },
   };
-};
+}
 
 type Methods = Pick<Store, RuleName>;
 
-const methodsOf = (runnerOf: (name: string) => Runner) => {
+function methodsOf(runnerOf: (name: string) => Runner) {
   const methods: Record<string, (...args: never[]) => Promise<unknown>> = {};
   for (const [name, rule] of Object.entries(rules)) {
     const run = rule as (records: PostgresRecords, ...args: never[]) => unknown;
@@ -144,29 +144,31 @@ const methodsOf = (runnerOf: (name: string) => Runner) => {
   return methods as {
     [Name in keyof Methods]: (...args: Parameters<Methods[Name]>) => Promise<Awaited<ReturnType<Methods[Name]>>>;
   };
-};
+}
 
 /** The rule refuses a turn whose events are not loaded yet: the records that it needs after them are asked for before. */
-const startWithEvents = (records: PostgresRecords, order: TurnOrder): TurnStart => {
+function startWithEvents(records: PostgresRecords, order: TurnOrder): TurnStart {
   const { agent } = order.session;
   if (order.events && order.claim) {
     records.agents.find(agent);
     for (const waited of [true, false]) records.turns.firstReady(agent, waited);
   }
   return rules.startTurn(records, order);
-};
+}
 
 /** Between two pieces the database is asked for more. */
-const answerOf = (answer: unknown): unknown => {
+function answerOf(answer: unknown): unknown {
   for (;;) {
     if (!isPieces(answer)) return answer;
     const { done, value } = answer.next();
     if (done) return value;
   }
-};
+}
 
 /** Gateways in another schema of the database are none of ours: the number of this one is in the channel's name. */
-const lockOf = (channel: string): Sql => sql`select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})`;
+function lockOf(channel: string): Sql {
+  return sql`select pg_advisory_xact_lock(7, ${Number(/\d+$/.exec(channel)?.[0]) | 0})`;
+}
 
 /** Events that a turn works on are told of by their turn. */
 const OPEN_AGENTS = sql`with recursive waited_for as (
@@ -177,18 +179,19 @@ const OPEN_AGENTS = sql`with recursive waited_for as (
   )
   select agent from turns where ended_at is null union select agent from waited_for where agent is not null`;
 
-const openAgents = (records: PostgresRecords): string[] =>
-  records.transaction.read(OPEN_AGENTS).map(({ agent }) => agent as string);
+function openAgents(records: PostgresRecords): string[] {
+  return records.transaction.read(OPEN_AGENTS).map(({ agent }) => agent as string);
+}
 
 /** The agents that a gateway had are known for a while after it was closed. */
-const leave = ({ transaction }: PostgresRecords, node: string): void => {
+function leave({ transaction }: PostgresRecords, node: string): void {
   const closed = sql`least(seen, ${double(transaction.time)} - 10000)`;
   transaction.run(sql`update gateways set seen = ${closed} where node = ${quote(node)}`);
   transaction.run(sql`delete from nodes where node = ${quote(node)}`);
-};
+}
 
 /** A connection to a database whose schema is up to date. */
-const prepare = async (servers: Servers, now: number, notice: (notice: StoreNotice) => void) => {
+async function prepare(servers: Servers, now: number, notice: (notice: StoreNotice) => void) {
   const client = await servers.find();
   try {
     const { steps, epoch, channel } = await migrate(client, now);
@@ -203,10 +206,10 @@ const prepare = async (servers: Servers, now: number, notice: (notice: StoreNoti
     drop(client);
     return refuse(error);
   }
-};
+}
 
 /** A failure before the store is open, in a sentence. */
-const refuse = (error: unknown): never => {
+function refuse(error: unknown): never {
   if (error instanceof GatewayError) throw error;
   throw unavailable(`The database cannot be used: ${(error as Error).message}`, error);
-};
+}

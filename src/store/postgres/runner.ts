@@ -218,27 +218,27 @@ class Attempt {
   }
 }
 
-const settle = (outcomes: readonly Outcome[]): void => {
+function settle(outcomes: readonly Outcome[]): void {
   for (const { order, answer, error } of outcomes) {
     if (error === undefined) order.resolve(answer);
     else order.reject(error);
   }
-};
+}
 
-const outcomeOf = (order: Order, records: PostgresRecords): Outcome => {
+function outcomeOf(order: Order, records: PostgresRecords): Outcome {
   try {
     return { order, answer: order.rule(records) };
   } catch (error) {
     return { order, answer: undefined, error };
   }
-};
+}
 
 /** The names of the statements that each connection has planned, by their texts. */
 const plans = new WeakMap<pg.Client, Map<string, string>>();
 let planned = 0;
 
 /** The rows of each of several statements, which go together. */
-const query = async (client: pg.Client, statements: readonly Sql[]): Promise<Row[][]> => {
+async function query(client: pg.Client, statements: readonly Sql[]): Promise<Row[][]> {
   const known = plans.get(client) ?? new Map<string, string>();
   // It is unknown which statements of a query that fails are planned.
   plans.delete(client);
@@ -255,4 +255,4 @@ const query = async (client: pg.Client, statements: readonly Sql[]): Promise<Row
   plans.set(client, known);
   const answers = (Array.isArray(answer) ? answer : [answer]) as pg.QueryResult<Row>[];
   return answers.filter(({ command }) => command !== "PREPARE").map(({ rows }) => rows);
-};
+}

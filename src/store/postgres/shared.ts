@@ -14,7 +14,7 @@ const DAY = 86_400_000;
 /** Parts of a window in which requests are counted together. */
 const SLICES = 60;
 
-export const sharedStore = ({ node, reader, writer, others }: Parts): SharedStore => {
+export function sharedStore({ node, reader, writer, others }: Parts): SharedStore {
   /** Statements are made with the time in SQL. */
   const write = (make: (time: Sql) => Sql[]): Promise<void> =>
     writer.run(({ transaction }) => {
@@ -91,10 +91,10 @@ export const sharedStore = ({ node, reader, writer, others }: Parts): SharedStor
       ]);
     },
   };
-};
+}
 
 /** The requests that count now: their number in each part of a window, and the time until the part's end leaves the window. */
-const countedIn = (rate: Rate | undefined, windowMs: number, time: number) => {
+function countedIn(rate: Rate | undefined, windowMs: number, time: number) {
   const width = windowMs / SLICES;
   // A count of another window, as after a change of the limit, tells nothing.
   if (rate?.widthMs !== width) return [];
@@ -102,11 +102,13 @@ const countedIn = (rate: Rate | undefined, windowMs: number, time: number) => {
     return { slice, count: rate.counts[n] ?? 0, endsIn: (slice + 1) * width + windowMs - time };
   });
   return counted.filter(({ count, endsIn }) => count > 0 && endsIn > 0);
-};
+}
 
-const usedOf = (counted: ReturnType<typeof countedIn>): number => counted.reduce((sum, { count }) => sum + count, 0);
+function usedOf(counted: ReturnType<typeof countedIn>): number {
+  return counted.reduce((sum, { count }) => sum + count, 0);
+}
 
-const countRequest = (records: PostgresRecords, key: string, { maxRequests, windowMs }: Limit): RateCount => {
+function countRequest(records: PostgresRecords, key: string, { maxRequests, windowMs }: Limit): RateCount {
   const { time } = records.transaction;
   const counted = countedIn(records.rates.find(key), windowMs, time);
   const used = usedOf(counted);
@@ -124,15 +126,15 @@ const countRequest = (records: PostgresRecords, key: string, { maxRequests, wind
     endsAt: time + windowMs + widthMs,
   });
   return { left: maxRequests - used - 1 };
-};
+}
 
-const readRequests = (records: PostgresRecords, key: string, { maxRequests, windowMs }: Limit): RateLeft => {
+function readRequests(records: PostgresRecords, key: string, { maxRequests, windowMs }: Limit): RateLeft {
   const counted = countedIn(records.rates.find(key), windowMs, records.transaction.time);
   const last = counted.at(-1);
   return { left: Math.max(0, maxRequests - usedOf(counted)), wholeInMs: last && Math.ceil(last.endsIn) };
-};
+}
 
 /** One for each session, so that they can go in pieces. */
-const noticesOf = (name: "textsAsked" | "textsPut", sessionIds: readonly string[]): Heard => {
+function noticesOf(name: "textsAsked" | "textsPut", sessionIds: readonly string[]): Heard {
   return { changes: [], notices: sessionIds.map((sessionId) => [name, [sessionId]]) };
-};
+}

@@ -4,24 +4,29 @@ import { createHash } from "node:crypto";
 const MARK = "\u0001";
 
 /** The text as PostgreSQL holds it: that takes neither U+0000 nor half of a surrogate pair, and callers may send both. */
-export const keepText = (text: string): string =>
-  text.charCodeAt(0) === 1 || text.includes("\0") || !text.isWellFormed() ? MARK + JSON.stringify(text) : text;
+export function keepText(text: string): string {
+  return text.charCodeAt(0) === 1 || text.includes("\0") || !text.isWellFormed() ? MARK + JSON.stringify(text) : text;
+}
 
 /** The text that `keepText` was given. */
-export const readText = (kept: string): string =>
-  kept.charCodeAt(0) === 1 ? (JSON.parse(kept.slice(1)) as string) : kept;
+export function readText(kept: string): string {
+  return kept.charCodeAt(0) === 1 ? (JSON.parse(kept.slice(1)) as string) : kept;
+}
 
-export const keepOptional = (text: string | undefined): string | undefined =>
-  text === undefined ? undefined : keepText(text);
+export function keepOptional(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : keepText(text);
+}
 
-export const readOptional = (kept: string | null | undefined): string | undefined =>
-  kept === null || kept === undefined ? undefined : readText(kept);
+export function readOptional(kept: string | null | undefined): string | undefined {
+  return kept === null || kept === undefined ? undefined : readText(kept);
+}
 
 /** An index takes no longer ones. */
 const LONGEST_KEY = 300;
 
 /** An idempotency key as it is looked for: callers choose keys, of any length. */
-export const keepKey = (key: string): string =>
-  key.length <= LONGEST_KEY && key.isWellFormed() && !key.includes("\0")
+export function keepKey(key: string): string {
+  return key.length <= LONGEST_KEY && key.isWellFormed() && !key.includes("\0")
     ? key
     : `${MARK}${createHash("sha256").update(JSON.stringify(key)).digest("base64url")}`;
+}

@@ -2,32 +2,34 @@ import type { AgentCounts, Turn, TurnEnd } from "#store/store.ts";
 import { appendNews } from "./gateway.ts";
 import type { AgentRecord, Records, Rule } from "./records.ts";
 
-const agentOf = (records: Records, agent: string): AgentRecord =>
-  records.agents.find(agent) ?? { agent, lastEndedAt: undefined, failing: false, pausedAt: undefined };
+function agentOf(records: Records, agent: string): AgentRecord {
+  return records.agents.find(agent) ?? { agent, lastEndedAt: undefined, failing: false, pausedAt: undefined };
+}
 
-export const isPaused = (records: Records, agent: string): boolean =>
-  records.agents.find(agent)?.pausedAt !== undefined;
+export function isPaused(records: Records, agent: string): boolean {
+  return records.agents.find(agent)?.pausedAt !== undefined;
+}
 
-export const countsOf = (records: Records, agent: string): AgentCounts => {
+export function countsOf(records: Records, agent: string): AgentCounts {
   const { lastEndedAt, failing, pausedAt } = agentOf(records, agent);
   const nextBeatAt = records.beats.find(agent)?.nextAt;
   const { queued, running, waitingEvents } = records.agents.counts(agent);
   return { queued, running, waitingEvents, nextBeatAt, lastEndedAt, failing, pausedAt };
-};
+}
 
 /** Counts that a turn ends, which `turn` shows as it was before. */
-export const countEndOfTurn = (
+export function countEndOfTurn(
   records: Records,
   turn: Turn,
   { now, status, error }: Pick<TurnEnd, "now" | "status" | "error">,
-): void => {
+): void {
   const before = agentOf(records, turn.agent);
   const isRunning = turn.status === "running";
   const isBackendsFault = error?.name === "turn-failed" || error?.name === "turn-timeout";
   const failing = isRunning && (status === "completed" || isBackendsFault) ? status !== "completed" : before.failing;
   records.agents.put({ agent: before.agent, lastEndedAt: now, failing, pausedAt: before.pausedAt });
   records.agents.count(turn.agent, isRunning ? { running: -1 } : { queued: -1 });
-};
+}
 
 export const setPaused: Rule<"setPaused"> = (records, agent, { paused, now, streamKeep }) => {
   const before = agentOf(records, agent);

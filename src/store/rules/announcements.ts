@@ -4,7 +4,7 @@ import { firstOf, holds, leaseFor } from "./leases.ts";
 import type { OpenTurnRecord, Records, Rule } from "./records.ts";
 
 /** The turn has completed: its reply goes to the channel that its order named, if any. */
-export const announceReply = (records: Records, { turn, ordinal, open }: OpenTurnRecord, createdAt: number): void => {
+export function announceReply(records: Records, { turn, ordinal, open }: OpenTurnRecord, createdAt: number): void {
   if (open.announce?.channel === undefined) return;
   const { channel, hops } = open.announce;
   const { turnId, sessionId, agent, deliveryId } = turn;
@@ -17,7 +17,7 @@ export const announceReply = (records: Records, { turn, ordinal, open }: OpenTur
     lease: undefined,
   });
   records.notify({ kind: "announcement" });
-};
+}
 
 export const claimAnnouncements: Rule<"claimAnnouncements"> = (records, { node, leaseMs, limit, freeOf }) => {
   const { time } = records.moment;
@@ -58,8 +58,8 @@ export const endAnnouncement: Rule<"endAnnouncement"> = (records, claim, { retry
 };
 
 /** Announcements whose node has let their lease end can be claimed again. */
-export const freeLostAnnouncements = (records: Records): void => {
+export function freeLostAnnouncements(records: Records): void {
   const lost = records.announcements.leaseEnded(records.moment.time);
   for (const record of lost) records.announcements.put({ ...record, lease: undefined });
   if (lost.length > 0) records.notify({ kind: "announcement" });
-};
+}

@@ -60,7 +60,7 @@ export const endBeat: Rule<"endBeat"> = (records, claim, { now, delayMs, ran, st
 };
 
 /** An event came that wants the agent's next beat at once. */
-export const askForBeat = (records: Records, agent: string): void => {
+export function askForBeat(records: Records, agent: string): void {
   const record = findBeat(records, agent);
   if (record.isAsked) return;
   if (record.lease) {
@@ -69,34 +69,39 @@ export const askForBeat = (records: Records, agent: string): void => {
   }
   putBeat(records, { ...record, isAsked: true, dueAt: records.moment.time });
   records.notify({ kind: "beat" });
-};
+}
 
 /** Beats whose node has let their lease end are due again. */
-export const freeLostBeats = (records: Records): void => {
+export function freeLostBeats(records: Records): void {
   const { time } = records.moment;
   const lost = records.beats.leaseEnded(time);
   for (const record of lost) putBeat(records, { ...record, lease: undefined, dueAt: time });
   if (lost.length > 0) records.notify({ kind: "beat" });
-};
+}
 
-const findBeat = (records: Records, agent: string): BeatRecord =>
-  records.beats.find(agent) ?? {
-    agent,
-    dueAt: undefined,
-    nextAt: undefined,
-    isAsked: false,
-    fence: 0,
-    lease: undefined,
-  };
+function findBeat(records: Records, agent: string): BeatRecord {
+  return (
+    records.beats.find(agent) ?? {
+      agent,
+      dueAt: undefined,
+      nextAt: undefined,
+      isAsked: false,
+      fence: 0,
+      lease: undefined,
+    }
+  );
+}
 
-const putBeat = (records: Records, record: BeatRecord): void =>
+function putBeat(records: Records, record: BeatRecord): void {
   records.beats.put({ ...record, nextAt: record.lease ? record.nextAt : wallTimeOf(records, record.dueAt) });
+}
 
 /** The due time by the wall clock as it is now. A jump of that clock does not move the beat itself. */
-const wallTimeOf = ({ moment: { now, time } }: Records, dueAt: number | undefined): number | undefined =>
-  dueAt === undefined ? undefined : Math.round(now + dueAt - time);
+function wallTimeOf({ moment: { now, time } }: Records, dueAt: number | undefined): number | undefined {
+  return dueAt === undefined ? undefined : Math.round(now + dueAt - time);
+}
 
-const beatOfClaim = (records: Records, claim: BeatClaim): BeatRecord | undefined => {
+function beatOfClaim(records: Records, claim: BeatClaim): BeatRecord | undefined {
   const record = records.beats.find(claim.agent);
   return record && holds(claim, record.lease, record.fence) ? record : undefined;
-};
+}

@@ -35,7 +35,7 @@ export const endCompaction: Rule<"endCompaction"> = (records, claim, { now, comp
   return isFirst || compacted === undefined;
 };
 
-const keepSummary = (records: Records, before: SessionRecord, compacted: Compacted, now: number): void => {
+function keepSummary(records: Records, before: SessionRecord, compacted: Compacted, now: number): void {
   const { before: sizeBefore, after: sizeAfter, freedBytes, summary: text, outside, except } = compacted;
   const { ordinal, contextBytes } = before.session;
   const through = Math.max(compacted.through, records.summaries.find(ordinal)?.through ?? 0);
@@ -47,21 +47,21 @@ const keepSummary = (records: Records, before: SessionRecord, compacted: Compact
   };
   const entry = { seq: NO_SEQ, at: now, turnId: "", name: "session.compacted" } as const;
   appendEntries(records, record, now, [{ ...entry, before: sizeBefore, after: sizeAfter }]);
-};
+}
 
 export const readSummary: Rule<"readSummary"> = (records, sessionId) => {
   const found = records.sessions.find(sessionId);
   return found && records.summaries.find(found.session.ordinal)?.summary;
 };
 
-export const compactionOfClaim = (records: Records, claim: Claim): CompactionRecord | undefined => {
+export function compactionOfClaim(records: Records, claim: Claim): CompactionRecord | undefined {
   const record = records.compactions.find(claim.turnId);
   return record && holds(claim, record.lease, FENCE) ? record : undefined;
-};
+}
 
 /** Takes a compaction out of its session's queue, and lets the next begin. */
-export const dropCompaction = (records: Records, record: CompactionRecord): void => {
+export function dropCompaction(records: Records, record: CompactionRecord): void {
   const isFirst = records.firstInQueue(record.ordinal)?.place === record.place;
   records.compactions.delete(record);
   if (isFirst) passOn(records, record.ordinal);
-};
+}

@@ -18,13 +18,13 @@ const MOST_AT_ONCE = 100;
 const MOST_STEPS = 200;
 
 /** Keeps the delivery that began a turn or queued an event. It stays until that has ended. */
-export const keepDelivery = (
+export function keepDelivery(
   records: Records,
   delivery: Delivery,
   work: DeliveryWork,
   recorder: RecorderLimits,
   endedOrder?: number,
-): void => {
+): void {
   const { turnId, sessionId, messageId, eventId, agent } = work;
   const record = {
     delivery,
@@ -41,13 +41,13 @@ export const keepDelivery = (
   records.setBookmarks({ recorderBytes: recorder.bytes });
   if (isOfStranger(record)) letGo(records, true, recorder.refused, recorder.bytes / REFUSED_SHARE);
   else letGo(records, false, recorder.entries, recorder.bytes);
-};
+}
 
 export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, recorder, work = {}) =>
   keepDelivery(records, delivery, work, recorder, records.next("order"));
 
 /** Lets the oldest ended deliveries go, until the shelf is within its limits. */
-const letGo = ({ deliveries }: Records, ofStrangers: boolean, entries: number, bytes: number): void => {
+function letGo({ deliveries }: Records, ofStrangers: boolean, entries: number, bytes: number): void {
   for (let gone = 0; gone < MOST_AT_ONCE; gone++) {
     const shelf = deliveries.shelf(ofStrangers);
     if (shelf.size <= entries && shelf.bytes <= bytes) return;
@@ -55,15 +55,15 @@ const letGo = ({ deliveries }: Records, ofStrangers: boolean, entries: number, b
     if (!oldest) return;
     deliveries.delete(oldest);
   }
-};
+}
 
 /** The delivery's work has ended: from now on it may be let go. */
-export const endDelivery = (records: Records, deliveryId: string | undefined): void => {
+export function endDelivery(records: Records, deliveryId: string | undefined): void {
   const record = deliveryId === undefined ? undefined : records.deliveries.find(deliveryId);
   if (record && record.endedOrder === undefined) {
     records.deliveries.put({ ...record, endedOrder: records.next("order") });
   }
-};
+}
 
 export const addDeliveryStep: Rule<"addDeliveryStep"> = (records, deliveryId, step) => {
   const record = records.deliveries.find(deliveryId);
@@ -73,16 +73,18 @@ export const addDeliveryStep: Rule<"addDeliveryStep"> = (records, deliveryId, st
 };
 
 /** Erases its content, also from its steps: its turn was erased. */
-export const eraseContent = (records: Records, deliveryId: string | undefined): void => {
+export function eraseContent(records: Records, deliveryId: string | undefined): void {
   const record = deliveryId === undefined ? undefined : records.deliveries.find(deliveryId);
   if (record) records.deliveries.put({ ...record, delivery: withoutContent(record.delivery) });
-};
+}
 
-const withoutContent = (delivery: Delivery): Delivery => ({
-  ...delivery,
-  body: undefined,
-  steps: delivery.steps.map((step) => ({ ...step, detail: undefined })),
-});
+function withoutContent(delivery: Delivery): Delivery {
+  return {
+    ...delivery,
+    body: undefined,
+    steps: delivery.steps.map((step) => ({ ...step, detail: undefined })),
+  };
+}
 
 export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
   const record = records.deliveries.find(deliveryId);
@@ -92,16 +94,16 @@ export const getDelivery: Rule<"getDelivery"> = (records, deliveryId) => {
   return showDelivery(records, isErased ? { ...record, delivery: withoutContent(record.delivery) } : record);
 };
 
-const showDelivery = (records: Records, record: DeliveryRecord): RecordedDelivery => {
+function showDelivery(records: Records, record: DeliveryRecord): RecordedDelivery {
   const { delivery, turnId, eventId, sessionId, messageId, agent } = record;
   return { ...delivery, turnId, eventId, sessionId, messageId, agent, outcome: outcomeOf(records, record) };
-};
+}
 
-const outcomeOf = (records: Records, { delivery, turnId, eventId }: DeliveryRecord): DeliveryOutcome => {
+function outcomeOf(records: Records, { delivery, turnId, eventId }: DeliveryRecord): DeliveryOutcome {
   if (delivery.answer !== "accepted") return delivery.answer;
   if (eventId !== undefined) return records.events.find(eventId)?.event.status ?? "gone";
   return (turnId === undefined ? undefined : findTurn(records, turnId)?.turn.status) ?? "gone";
-};
+}
 
 export const listDeliveries: RuleInPieces<"listDeliveries"> = (records, query) =>
   scanBack({
@@ -114,7 +116,7 @@ export const listDeliveries: RuleInPieces<"listDeliveries"> = (records, query) =
     cursor: query.cursor,
   });
 
-const matchesDelivery = (records: Records, query: DeliveryQuery, record: DeliveryRecord): boolean => {
+function matchesDelivery(records: Records, query: DeliveryQuery, record: DeliveryRecord): boolean {
   const { surface, outcome, from = 0, to = Infinity, mapping, agent, sessionId, id } = query;
   const { delivery } = record;
   return (
@@ -127,13 +129,16 @@ const matchesDelivery = (records: Records, query: DeliveryQuery, record: Deliver
     (id === undefined || hasId(record, id)) &&
     (outcome === undefined || outcomeOf(records, record) === outcome)
   );
-};
+}
 
-const hasId = ({ delivery, turnId, eventId, sessionId, messageId }: DeliveryRecord, id: string): boolean =>
-  delivery.deliveryId === id ||
-  delivery.requestId === id ||
-  delivery.senderId === id ||
-  messageId === id ||
-  turnId === id ||
-  eventId === id ||
-  sessionId === id;
+function hasId({ delivery, turnId, eventId, sessionId, messageId }: DeliveryRecord, id: string): boolean {
+  return (
+    delivery.deliveryId === id ||
+    delivery.requestId === id ||
+    delivery.senderId === id ||
+    messageId === id ||
+    turnId === id ||
+    eventId === id ||
+    sessionId === id
+  );
+}

@@ -59,8 +59,9 @@ export const readQueuedEvents: Rule<"readQueuedEvents"> = (records, { agent, aft
 
 export const getEvent: Rule<"getEvent"> = (records, eventId) => records.events.find(eventId)?.event;
 
-const bytesOf = ({ text, metadata }: SystemEvent): number =>
-  Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
+function bytesOf({ text, metadata }: SystemEvent): number {
+  return Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
+}
 
 export const listEvents: RuleInPieces<"listEvents"> = ({ events }, { agent, status, limit, cursor }) =>
   scanBack({
@@ -99,29 +100,29 @@ export const failQueuedEvents: Rule<"failQueuedEvents"> = (records, agent, reaso
 };
 
 /** The events of an order, all of which must wait for the agent; nothing is kept yet. */
-export const findFreeEvents = (records: Records, agent: string, ids: readonly string[]): EventRecord[] => {
+export function findFreeEvents(records: Records, agent: string, ids: readonly string[]): EventRecord[] {
   const found = ids.flatMap((eventId) => records.events.find(eventId) ?? []);
   const free = found.filter(({ event, isTaken }) => event.status === "queued" && event.agent === agent && !isTaken);
   if (free.length < ids.length || new Set(ids).size < ids.length) {
     throw refuse("internal", "An event of the turn does not wait for its agent.");
   }
   return free;
-};
+}
 
 /** The turn works on these events from now on. */
-export const takeEvents = (records: Records, events: readonly EventRecord[], turnId: string): void => {
+export function takeEvents(records: Records, events: readonly EventRecord[], turnId: string): void {
   for (const { event } of events) {
     records.events.put({ event: { ...event, turnId }, isTaken: true });
     records.agents.count(event.agent, { waitingEvents: -1 });
   }
-};
+}
 
 /** Ends a turn's events with it: they are handled, or go back, or are dead after as many failed turns as they may have. */
-export const endEvents = (
+export function endEvents(
   records: Records,
   { turn, open }: OpenTurnRecord,
   { status, error, now }: Pick<TurnEnd, "status" | "error" | "now">,
-): void => {
+): void {
   if (!open.events) return;
   const { ids, maxAttempts, streamKeep } = open.events;
   const news: GatewayNews[] = [];
@@ -140,13 +141,14 @@ export const endEvents = (
     }
   }
   appendNews(records, news, now, streamKeep);
-};
+}
 
-const reasonOf = (status: TurnEnd["status"], error: TurnError | undefined): string =>
-  error === undefined ? `The turn was ${status}.` : (error.detail ?? error.name);
+function reasonOf(status: TurnEnd["status"], error: TurnError | undefined): string {
+  return error === undefined ? `The turn was ${status}.` : (error.detail ?? error.name);
+}
 
 /** Ends an event that is not counted as waiting. Answers the news for the gateway's stream. */
-const endEvent = (records: Records, event: SystemEvent, status: "handled" | "dead", now: number): GatewayNews => {
+function endEvent(records: Records, event: SystemEvent, status: "handled" | "dead", now: number): GatewayNews {
   const { eventId, agent: agentName, turnId = "", attempts, reason = "" } = event;
   records.events.put({ event: { ...event, status, endedAt: now }, isTaken: false });
   records.agents.count(agentName, status === "dead" ? { openEvents: -1, deadEvents: 1 } : { openEvents: -1 });
@@ -154,14 +156,14 @@ const endEvent = (records: Records, event: SystemEvent, status: "handled" | "dea
   return status === "handled"
     ? { name: "event.handled", eventId, agentName, turnId }
     : { name: "event.dead", eventId, agentName, attempts, reason };
-};
+}
 
 /** Lets go of the first `limit` events that ended before `time`. Answers their number. */
-export const forgetEventsBefore = (records: Records, time: number, limit: number): number => {
+export function forgetEventsBefore(records: Records, time: number, limit: number): number {
   const ended = records.events.endedBefore(time, limit);
   for (const record of ended) {
     records.events.delete(record);
     if (record.event.status === "dead") records.agents.count(record.event.agent, { deadEvents: -1 });
   }
   return ended.length;
-};
+}

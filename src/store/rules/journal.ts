@@ -15,13 +15,13 @@ type SessionChange = { messages?: number; bytes?: number; queued?: number; usage
  * Appends new entries to a session's journal and gives them their `seq`; keeps the session with its change, and tells the watchers. Answers
  * the session with its new `lastSeq`.
  */
-export const appendEntries = (
+export function appendEntries(
   records: Records,
   record: SessionRecord,
   at: number,
   entries: readonly Entry[],
   change: SessionChange = {},
-): Session => {
+): Session {
   const { session: before, compactedCount, headDueAt } = record;
   const { messages = 0, bytes = 0, queued = 0, usage = before.usage } = change;
   let { lastSeq } = before;
@@ -46,14 +46,16 @@ export const appendEntries = (
   records.journal(session.ordinal).append(entries);
   records.notify({ kind: "entries", session: refOf(session), entries });
   return session;
-};
+}
 
-export const refOf = ({ sessionId, agent, ordinal, contextBytes }: SessionRef): SessionRef => ({
-  sessionId,
-  agent,
-  ordinal,
-  contextBytes,
-});
+export function refOf({ sessionId, agent, ordinal, contextBytes }: SessionRef): SessionRef {
+  return {
+    sessionId,
+    agent,
+    ordinal,
+    contextBytes,
+  };
+}
 
 export const readEntries: Rule<"readEntries"> = (records, sessionId, { after, limit }) => {
   const found = records.sessions.find(sessionId);
@@ -85,17 +87,17 @@ export const readMessages: RuleInPieces<"readMessages"> = function* (records, se
 };
 
 /** Tells of a session's messages by their `seq` whether its summary stands for them; it does for all below `lowest`. */
-export const marksOf = (records: Records, ordinal: number): { isCompacted(seq: number): boolean; lowest: number } => {
+export function marksOf(records: Records, ordinal: number): { isCompacted(seq: number): boolean; lowest: number } {
   const record = records.summaries.find(ordinal);
   if (!record) return { isCompacted: () => false, lowest: 0 };
   const { through } = record;
   const except = new Set(record.except);
   const lowest = record.except.reduce((low, seq) => Math.min(low, seq), through + 1);
   return { isCompacted: (seq) => seq <= through && !except.has(seq), lowest };
-};
+}
 
 /** An entry that holds a message's whole text, as that message. */
-const messageOf = (entry: Entry, compacted: boolean): Message | undefined => {
+function messageOf(entry: Entry, compacted: boolean): Message | undefined {
   const { seq, at: createdAt, turnId } = entry;
   const of = { turnId, seq, createdAt, compacted };
   if (entry.name === "message.completed") {
@@ -105,4 +107,4 @@ const messageOf = (entry: Entry, compacted: boolean): Message | undefined => {
   if (entry.name !== "message.created" || entry.role === "assistant") return undefined;
   const { messageId, role, text, outside, context } = entry;
   return { messageId, role, text, ...of, outside, context };
-};
+}

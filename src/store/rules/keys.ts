@@ -3,12 +3,12 @@ import { refuse } from "./limits.ts";
 import type { Records, Rule } from "./records.ts";
 
 /** The turn or event of an idempotency key that has not ended. Another hash, or other work, is refused. */
-export const findKey = (
+export function findKey(
   records: Records,
   { key, hash }: { key: string; hash: string },
   now: number,
   work: "turnId" | "eventId",
-): string | undefined => {
+): string | undefined {
   const known = records.keys.find(key);
   if (!known || known.expiresAt <= now) return undefined;
   const id = known[work];
@@ -16,13 +16,15 @@ export const findKey = (
     throw refuse("idempotency-mismatch", "The key was used with another body.");
   }
   return id;
-};
+}
 
-export const keepKey = (
+export function keepKey(
   records: Records,
   { key, hash, expiresAt }: { key: string; hash: string; expiresAt: number },
   { turnId, eventId }: { turnId?: string; eventId?: string },
-): void => records.keys.put({ key, hash, expiresAt, turnId, eventId });
+): void {
+  records.keys.put({ key, hash, expiresAt, turnId, eventId });
+}
 
 export const listKeys: Rule<"listKeys"> = ({ apiKeys }) => apiKeys.all();
 

@@ -5,12 +5,13 @@ const BUSY_HINT_MS = 1_000;
 /** Refusals that go by, so that the caller may try again. */
 const PASSING: ReadonlySet<ErrorName> = new Set<ErrorName>(["session-busy", "gateway-busy", "store-full"]);
 
-export const refuse = (name: ErrorName, detail: string): GatewayError =>
-  new GatewayError(name, detail, PASSING.has(name) ? { retryAfterMs: BUSY_HINT_MS } : {});
+export function refuse(name: ErrorName, detail: string): GatewayError {
+  return new GatewayError(name, detail, PASSING.has(name) ? { retryAfterMs: BUSY_HINT_MS } : {});
+}
 
 /** Refuses a write when the store is full. The recorder's bytes count only past its own limit, when its work is unfinished. */
-export const checkBytes = ({ totals, bookmarks, deliveries }: Records, storeBytes: number): void => {
+export function checkBytes({ totals, bookmarks, deliveries }: Records, storeBytes: number): void {
   const unfinished = Math.max(0, deliveries.shelf(false).bytes - bookmarks.recorderBytes);
   const bytes = totals.bytes - totals.deliveryBytes + unfinished;
   if (bytes >= storeBytes) throw refuse("store-full", `The store holds ${bytes} bytes, limits.storeBytes.`);
-};
+}

@@ -75,7 +75,9 @@ export type OpenTurn = {
 /** A turn that has not ended. */
 export type OpenTurnRecord = TurnRecord & { readonly open: OpenTurn };
 
-export const isOpen = (record: TurnRecord): record is OpenTurnRecord => record.open !== undefined;
+export function isOpen(record: TurnRecord): record is OpenTurnRecord {
+  return record.open !== undefined;
+}
 
 /** A compaction's place in its session's queue. */
 export type CompactionRecord = {
@@ -129,8 +131,9 @@ export type DeliveryRecord = Readonly<WorkIds> & {
 };
 
 /** True if the delivery is on the shelf of refused strangers. */
-export const isOfStranger = ({ delivery, isOfCaller }: DeliveryRecord): boolean =>
-  delivery.answer === "refused" && !isOfCaller;
+export function isOfStranger({ delivery, isOfCaller }: DeliveryRecord): boolean {
+  return delivery.answer === "refused" && !isOfCaller;
+}
 
 export type KeyRecord = {
   readonly key: string;
@@ -194,14 +197,14 @@ export type News =
   | { kind: "work" | "beat" | "announcement" };
 
 /** Tells a watcher the news of a rule, once its changes are kept. */
-export const notifyWatcher = (watcher: StoreWatcher, news: News): void => {
+export function notifyWatcher(watcher: StoreWatcher, news: News): void {
   if (news.kind === "entries") watcher.entries(news.session, news.entries);
   else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);
   else if (news.kind === "gateway") watcher.gatewayEntries(news.entries);
   else if (news.kind === "cancel") watcher.cancel(news.turnId);
   else if (news.kind === "compaction") watcher.compaction(news.compactionId);
   else watcher[news.kind]();
-};
+}
 
 /** Records by their keys. */
 interface Kept<R, K = string> {
@@ -344,8 +347,9 @@ export interface Records {
 /** Work that an engine runs a piece of at a time, with other orders between the pieces. It only reads. */
 export type Pieces<T> = Generator<void, T, void>;
 
-export const isPieces = (answer: unknown): answer is Pieces<unknown> =>
-  typeof answer === "object" && answer !== null && Symbol.iterator in answer && "next" in answer;
+export function isPieces(answer: unknown): answer is Pieces<unknown> {
+  return typeof answer === "object" && answer !== null && Symbol.iterator in answer && "next" in answer;
+}
 
 /** The rule behind a method of the store: it has the same arguments and answer. */
 export type Rule<Name extends keyof Store> = Store[Name] extends (...args: infer Args) => infer Answer

@@ -94,4 +94,6 @@ export const rules = { ...reading, ...writing };
 
 export type RuleName = keyof typeof rules;
 
-export const isReading = (name: string): boolean => name in reading;
+export function isReading(name: string): boolean {
+  return name in reading;
+}

@@ -15,25 +15,27 @@ const ENTRIES_AT_ONCE = 100;
 const ERASED: TurnError = { name: "turn-failed", detail: "Its session was deleted." };
 
 /** A session that is about to get its first turn; nothing is kept yet. */
-export const newSession = (records: Records, { session, now }: TurnOrder): SessionRecord => ({
-  session: {
-    sessionId: session.sessionId,
-    agent: session.agent,
-    channel: session.channel,
-    userId: session.userId,
-    createdAt: now,
-    updatedAt: now,
-    lastSeq: 0,
-    firstSeq: 1,
-    messageCount: 0,
-    turnsQueued: 0,
-    usage: NO_USAGE,
-    ordinal: records.next("session"),
-    contextBytes: 0,
-  },
-  compactedCount: 0,
-  headDueAt: undefined,
-});
+export function newSession(records: Records, { session, now }: TurnOrder): SessionRecord {
+  return {
+    session: {
+      sessionId: session.sessionId,
+      agent: session.agent,
+      channel: session.channel,
+      userId: session.userId,
+      createdAt: now,
+      updatedAt: now,
+      lastSeq: 0,
+      firstSeq: 1,
+      messageCount: 0,
+      turnsQueued: 0,
+      usage: NO_USAGE,
+      ordinal: records.next("session"),
+      contextBytes: 0,
+    },
+    compactedCount: 0,
+    headDueAt: undefined,
+  };
+}
 
 export const getSession: Rule<"getSession"> = ({ sessions }, sessionId) => sessions.find(sessionId)?.session;
 
@@ -56,11 +58,11 @@ export const deleteSession: Rule<"deleteSession"> = (records, sessionId, now) =>
  * Erases a session and all it held: its queued turns are cancelled, and a running one finds its claim gone. Answers the number of
  * entries that it erased at once.
  */
-export const forgetSession = (
+export function forgetSession(
   records: Records,
   { session: { sessionId, ordinal } }: SessionRecord,
   now: number,
-): number => {
+): number {
   // From the end of the queue, so that nothing behind what ends is told to begin.
   for (const of of [...records.queue(ordinal)].reverse()) {
     if ("compactionId" in of) records.compactions.delete(of);
@@ -77,10 +79,10 @@ export const forgetSession = (
   if (running && "turn" in running) records.notify({ kind: "cancel", turnId: running.turn.turnId });
   records.notify({ kind: "deleted", session: refOf(last.session), end: { seq: last.session.lastSeq + 1, at: now } });
   return erased;
-};
+}
 
 /** Takes a running turn from its runner, which is told by nothing but its claim and the end of its session. */
-const abandonTurn = (records: Records, record: OpenTurnRecord, now: number): void => {
+function abandonTurn(records: Records, record: OpenTurnRecord, now: number): void {
   const { turn, open } = record;
   countEndOfTurn(records, turn, { now, status: "cancelled", error: undefined });
   countEnd(records, now, turn, open.countedModel, "cancelled");
@@ -88,10 +90,10 @@ const abandonTurn = (records: Records, record: OpenTurnRecord, now: number): voi
   records.turns.put({ ...record, turn: { ...turn, status: "cancelled", endedAt: now }, open: undefined });
   endDelivery(records, turn.deliveryId);
   endEvents(records, record, { now, status: "failed", error: ERASED });
-};
+}
 
 /** Erases the rest of a session that is gone, about `limit` entries of it. Answers the number of erased entries. */
-export const eraseJournal = (records: Records, ordinal: number, limit: number): number => {
+export function eraseJournal(records: Records, ordinal: number, limit: number): number {
   const journal = records.journal(ordinal);
   const entries = journal.after(0, limit);
   for (const entry of entries) {
@@ -101,10 +103,10 @@ export const eraseJournal = (records: Records, ordinal: number, limit: number): 
   journal.eraseBefore(entries.length < limit ? journal.last + 1 : (entries.at(-1)?.seq ?? 0) + 1);
   if (journal.first > journal.last) records.erasures.delete(ordinal);
   return entries.length;
-};
+}
 
 /** Nobody finds the turn any more, and its recorded content is erased. */
-export const eraseTurn = (records: Records, record: TurnRecord): void => {
+export function eraseTurn(records: Records, record: TurnRecord): void {
   records.turns.delete(record);
   eraseContent(records, record.turn.deliveryId);
-};
+}

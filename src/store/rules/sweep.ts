@@ -37,31 +37,31 @@ export const sweep: Rule<"sweep"> = (records, request) => {
 };
 
 /** Turns whose lease ended go back to their queue, or fail after as many attempts as they may have. */
-const giveLostTurnsBack = (records: Records, { now, maxAttempts, lost }: SweepRequest): void => {
+function giveLostTurnsBack(records: Records, { now, maxAttempts, lost }: SweepRequest): void {
   for (const record of records.turns.leaseEnded(records.moment.time).sort(bySession)) {
     keepLateAttempt(records, record);
     if (record.turn.attempt < maxAttempts || record.open.isCancelled) requeueTurn(records, record, now, 0);
     else finishTurn(records, record, { now, status: "failed", reply: "", error: lost, usage: undefined });
   }
-};
+}
 
 /** Goes on erasing sessions that are gone. Answers the number of erased entries. */
-const eraseMore = (records: Records, limit: number): number => {
+function eraseMore(records: Records, limit: number): number {
   let left = limit;
   for (let ordinal = records.erasures.first(); ordinal !== undefined && left > 0; ordinal = records.erasures.first()) {
     left -= Math.max(eraseJournal(records, ordinal, left), 1);
   }
   return limit - left;
-};
+}
 
-const forgetKeys = (records: Records, time: number, limit: number): number => {
+function forgetKeys(records: Records, time: number, limit: number): number {
   const ended = records.keys.endedBy(time, limit);
   for (const record of ended) records.keys.delete(record);
   return ended.length;
-};
+}
 
 /** Erases sessions past their retention, and the heads of journals that go on. Answers whether there is more. */
-const sweepSessions = (records: Records, request: SweepRequest, limit: number): boolean => {
+function sweepSessions(records: Records, request: SweepRequest, limit: number): boolean {
   const before = Math.max(request.sessionsBefore, request.webhookSessionsBefore);
   let left = limit;
   for (;;) {
@@ -82,14 +82,14 @@ const sweepSessions = (records: Records, request: SweepRequest, limit: number): 
   }
   records.setBookmarks({ sweptTo: 0 });
   return left <= 0;
-};
+}
 
-const sweepSession = (
+function sweepSession(
   records: Records,
   record: SessionRecord,
   { now, sessionsBefore, webhookSessionsBefore }: SweepRequest,
   left: number,
-): { steps: number; isDone: boolean } => {
+): { steps: number; isDone: boolean } {
   const { sessionId, ordinal, updatedAt } = record.session;
   const bound = sessionId.startsWith("webhook:") ? webhookSessionsBefore : sessionsBefore;
   const isUnfinished =
@@ -100,7 +100,7 @@ const sweepSession = (
   if (record.headDueAt === undefined || record.headDueAt > bound) return { steps: 1, isDone: true };
   const { looked, isDone } = ageHead(records, record, bound, Math.ceil(left) * ENTRIES_A_STEP);
   return { steps: 1 + looked / ENTRIES_A_STEP, isDone };
-};
+}
 
 /** It is looked at with each sweep: nothing tells when it may go. */
 const WITH_EACH_SWEEP = 0;
@@ -109,12 +109,12 @@ const WITH_EACH_SWEEP = 0;
  * Erases the entries of a journal's head that may go, looking at `limit` entries at most. Answers the number that it looked at,
  * and whether it came to the end of the entries that may go.
  */
-const ageHead = (
+function ageHead(
   records: Records,
   record: SessionRecord,
   bound: number,
   limit: number,
-): { looked: number; isDone: boolean } => {
+): { looked: number; isDone: boolean } {
   const { ordinal, firstSeq } = record.session;
   const journal = records.journal(ordinal);
   const entries = journal.after(firstSeq - 1, limit);
@@ -139,23 +139,25 @@ const ageHead = (
     headDueAt: isDone ? headDueAt : record.headDueAt,
   });
   return { looked: entries.length, isDone };
-};
+}
 
-const beginsTurn = (entry: Entry): boolean => entry.name === "message.created" && entry.role !== "assistant";
+function beginsTurn(entry: Entry): boolean {
+  return entry.name === "message.created" && entry.role !== "assistant";
+}
 
 /**
  * The bound from which on a turn may go that begins here; undefined: not before the next compaction. One that is not there went with an
  * earlier entry.
  */
-const keptUntil = (
+function keptUntil(
   records: Records,
   record: TurnRecord | undefined,
   bound: number,
   isCompacted: (seq: number) => boolean,
-): number | "gone" | undefined => {
+): number | "gone" | undefined {
   if (!record) return "gone";
   const { turn, open, replySeq } = record;
   if (open || records.announcements.find(turn.turnId)) return WITH_EACH_SWEEP;
   if (turn.endedAt !== undefined && turn.endedAt > bound) return turn.endedAt;
   return isCompacted(turn.seq - 1) && (replySeq === 0 || isCompacted(replySeq)) ? "gone" : undefined;
-};
+}

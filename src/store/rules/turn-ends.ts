@@ -8,12 +8,12 @@ import { appendEntries, NO_SEQ } from "./journal.ts";
 import type { OpenTurnRecord, Records, SessionRecord } from "./records.ts";
 import { countAttempt, countEnd } from "./usage.ts";
 
-export const cancelledAt = (now: number): TurnEnd => {
+export function cancelledAt(now: number): TurnEnd {
   return { now, status: "cancelled", reply: "", error: undefined, usage: undefined };
-};
+}
 
 /** Ends a queued or running turn, its events with it, and lets the next of its session begin. */
-export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEnd): Turn => {
+export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEnd): Turn {
   const { now, status, usage, error, model } = end;
   const { ordinal, turn, open, place } = before;
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
@@ -44,15 +44,15 @@ export const finishTurn = (records: Records, before: OpenTurnRecord, end: TurnEn
   if (status === "completed") announceReply(records, before, now);
   if (isFirst) passOn(records, ordinal);
   return ended;
-};
+}
 
 /** The entries that the end of a turn appends to the journal. `turn` is the ended one. */
-const endEntries = (
+function endEntries(
   { turnId, usage = NO_USAGE }: Turn,
   messageId: string,
   reply: string | undefined,
   end: TurnEnd,
-): Entry[] => {
+): Entry[] {
   const { now: at, status, model, toolCalls } = end;
   const ended: Entry =
     status === "failed"
@@ -60,30 +60,34 @@ const endEntries = (
       : { seq: NO_SEQ, at, turnId, name: `turn.${status}`, usage, model, reply: end.reply };
   if (reply === undefined) return [ended];
   return [{ seq: NO_SEQ, at, turnId, name: "message.completed", messageId, text: reply, toolCalls }, ended];
-};
+}
 
 /** Adds the usage of an attempt to its turn, its session and the counters. */
-export const addUsed = (records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord => {
+export function addUsed(records: Records, record: OpenTurnRecord, now: number, used: UsageRow): OpenTurnRecord {
   const after = usedTurn(record, used);
   records.turns.put(after);
   records.sessions.put(usedSession(records.sessions.at(record.ordinal, record.turn.sessionId) as SessionRecord, used));
   countAttempt(records, now, after.turn, used);
   return after;
-};
+}
 
-const usedTurn = (record: OpenTurnRecord, { usage, latencyMs }: UsageRow): OpenTurnRecord => ({
-  ...record,
-  turn: { ...record.turn, usage: addUsage(record.turn.usage, usage) },
-  open: { ...record.open, spentMs: record.open.spentMs + latencyMs },
-});
+function usedTurn(record: OpenTurnRecord, { usage, latencyMs }: UsageRow): OpenTurnRecord {
+  return {
+    ...record,
+    turn: { ...record.turn, usage: addUsage(record.turn.usage, usage) },
+    open: { ...record.open, spentMs: record.open.spentMs + latencyMs },
+  };
+}
 
-const usedSession = (record: SessionRecord, { usage }: UsageRow): SessionRecord => ({
-  ...record,
-  session: { ...record.session, usage: addUsage(record.session.usage, usage) },
-});
+function usedSession(record: SessionRecord, { usage }: UsageRow): SessionRecord {
+  return {
+    ...record,
+    session: { ...record.session, usage: addUsage(record.session.usage, usage) },
+  };
+}
 
 /** Gives a running turn back to the head of its session's queue; one that was to be cancelled ends as that. */
-export const requeueTurn = (records: Records, record: OpenTurnRecord, now: number, delayMs: number): void => {
+export function requeueTurn(records: Records, record: OpenTurnRecord, now: number, delayMs: number): void {
   const { turn, ordinal, open } = record;
   if (open.isCancelled) {
     finishTurn(records, record, cancelledAt(now));
@@ -105,10 +109,10 @@ export const requeueTurn = (records: Records, record: OpenTurnRecord, now: numbe
   });
   records.agents.count(turn.agent, { queued: 1, running: -1 });
   records.notify({ kind: "work" });
-};
+}
 
 /** Lets the first in a session's queue begin now. */
-export const passOn = (records: Records, ordinal: number): void => {
+export function passOn(records: Records, ordinal: number): void {
   const next = records.firstInQueue(ordinal);
   if (!next) return;
   if ("compactionId" in next) {
@@ -117,4 +121,4 @@ export const passOn = (records: Records, ordinal: number): void => {
   }
   records.turns.put({ ...next, open: { ...next.open, readyOrder: records.next("order") } });
   records.notify({ kind: "work" });
-};
+}

@@ -13,17 +13,17 @@ export const getTurn: Rule<"getTurn"> = (records, turnId) => {
 };
 
 /** The turn with its reply, which the journal has where the engine did not give it. */
-export const withReply = (records: Records, { turn, ordinal, replySeq }: TurnRecord): Turn => {
+export function withReply(records: Records, { turn, ordinal, replySeq }: TurnRecord): Turn {
   if (replySeq === 0 || turn.reply !== undefined) return turn;
   const [entry] = records.journal(ordinal).after(replySeq - 1, 1);
   return { ...turn, reply: entry?.name === "message.completed" ? entry.text : undefined };
-};
+}
 
 /** The turn, unless its session is gone: then it is about to be erased. */
-export const findTurn = (records: Records, turnId: string): TurnRecord | undefined => {
+export function findTurn(records: Records, turnId: string): TurnRecord | undefined {
   const record = records.turns.find(turnId);
   return record && records.sessions.at(record.ordinal, record.turn.sessionId) && record;
-};
+}
 
 export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
   const before = query.cursor === undefined ? undefined : decodePlace(query.cursor);
@@ -44,7 +44,7 @@ export const listTurns: RuleInPieces<"listTurns"> = function* (records, query) {
   return pageOf(items, through);
 };
 
-const listOpenTurns = (records: Records, query: TurnQuery, before: string | undefined): Page<Turn> => {
+function listOpenTurns(records: Records, query: TurnQuery, before: string | undefined): Page<Turn> {
   const turns = records.turns
     .open(query.agent)
     .map(({ turn }) => turn)
@@ -52,21 +52,24 @@ const listOpenTurns = (records: Records, query: TurnQuery, before: string | unde
   turns.sort((a, b) => (a.turnId < b.turnId ? 1 : -1));
   const items = turns.slice(0, query.limit);
   return pageOf(items, turns.length > query.limit ? items.at(-1)?.turnId : undefined);
-};
+}
 
-const matchesTurn = ({ status, agent, sessionId }: TurnQuery, turn: Turn): boolean =>
-  (status === undefined || turn.status === status) &&
-  (agent === undefined || turn.agent === agent) &&
-  (sessionId === undefined || turn.sessionId === sessionId);
+function matchesTurn({ status, agent, sessionId }: TurnQuery, turn: Turn): boolean {
+  return (
+    (status === undefined || turn.status === status) &&
+    (agent === undefined || turn.agent === agent) &&
+    (sessionId === undefined || turn.sessionId === sessionId)
+  );
+}
 
 const PREFIX = "turn_";
 
 /** `last`: the last turn of the page, or the last that was looked at. The cursor is its place in the order of ids. */
-const pageOf = (items: Turn[], last: string | undefined): Page<Turn> => {
+function pageOf(items: Turn[], last: string | undefined): Page<Turn> {
   return { items, next: last === undefined ? undefined : `t${last.slice(PREFIX.length)}` };
-};
+}
 
-const decodePlace = (cursor: string): string => {
+function decodePlace(cursor: string): string {
   if (!/^t[0-9A-Za-z]{1,40}$/.test(cursor)) throw invalidCursor();
   return PREFIX + cursor.slice(1);
-};
+}

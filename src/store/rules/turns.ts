@@ -65,7 +65,7 @@ export const findReplay: Rule<"findReplay"> = (records, key, now) => {
   return withReply(records, record);
 };
 
-const checkSession = (records: Records, known: SessionRecord | undefined, { session, limits }: TurnOrder): void => {
+function checkSession(records: Records, known: SessionRecord | undefined, { session, limits }: TurnOrder): void {
   if (known && known.session.agent !== session.agent) {
     throw refuse("session-conflict", `The session belongs to the agent ${known.session.agent}.`);
   }
@@ -73,12 +73,12 @@ const checkSession = (records: Records, known: SessionRecord | undefined, { sess
   const { turnsQueued } = records.totals;
   if (turnsQueued >= limits.turns) throw refuse("gateway-busy", `${turnsQueued} turns wait, limits.turns.`);
   checkBytes(records, limits.storeBytes);
-};
+}
 
-const checkRoom = (
+function checkRoom(
   { session: { turnsQueued, messageCount }, compactedCount }: SessionRecord,
   limits: StoreLimits,
-): void => {
+): void {
   if (turnsQueued >= limits.turnsPerSession) {
     throw refuse("session-busy", `${turnsQueued} turns wait in the session, limits.turnsPerSession.`);
   }
@@ -86,65 +86,69 @@ const checkRoom = (
   if (messages >= limits.messagesPerSession) {
     throw refuse("session-full", `The session holds ${messages} messages, limits.messagesPerSession.`);
   }
-};
+}
 
-const messageEntry = ({ now, turnId, messageId, text, outside, context }: TurnOrder): Entry => ({
-  seq: NO_SEQ,
-  at: now,
-  turnId,
-  name: "message.created",
-  messageId,
-  role: "user",
-  text,
-  outside,
-  context,
-});
+function messageEntry({ now, turnId, messageId, text, outside, context }: TurnOrder): Entry {
+  return {
+    seq: NO_SEQ,
+    at: now,
+    turnId,
+    name: "message.created",
+    messageId,
+    role: "user",
+    text,
+    outside,
+    context,
+  };
+}
 
 /** A turn that is claimed at once or queued, there as the first of its session or not. */
-const newTurn = (
+function newTurn(
   records: Records,
   order: TurnOrder,
   { session }: SessionRecord,
   claim: TurnOrder["claim"],
   isFirst: boolean,
-): OpenTurnRecord => ({
-  turn: {
-    turnId: order.turnId,
-    sessionId: session.sessionId,
-    agent: session.agent,
-    surface: order.surface,
-    caller: order.caller,
-    status: claim ? "running" : "queued",
-    attempt: claim ? 1 : 0,
-    createdAt: order.now,
-    startedAt: claim && order.now,
-    endedAt: undefined,
-    model: order.model,
-    skillIds: order.skillIds,
-    messageId: order.messageId,
-    // Its `turn.queued` entry comes after its message.
-    seq: session.lastSeq + 2,
-    reply: undefined,
-    error: undefined,
-    usage: undefined,
-    deliveryId: order.delivery?.deliveryId,
-  },
-  ordinal: session.ordinal,
-  place: records.next("place"),
-  replySeq: 0,
-  open: {
-    waited: order.waited,
-    countedModel: order.countedModel,
-    events: order.events,
-    announce: order.announce,
-    replyMessageId: claim?.replyMessageId ?? "",
-    spentMs: 0,
-    isCancelled: false,
-    readyOrder: isFirst && !claim ? records.next("order") : undefined,
-    dueAt: undefined,
-    lease: claim && leaseFor(records, claim.node, claim.leaseMs),
-  },
-});
+): OpenTurnRecord {
+  return {
+    turn: {
+      turnId: order.turnId,
+      sessionId: session.sessionId,
+      agent: session.agent,
+      surface: order.surface,
+      caller: order.caller,
+      status: claim ? "running" : "queued",
+      attempt: claim ? 1 : 0,
+      createdAt: order.now,
+      startedAt: claim && order.now,
+      endedAt: undefined,
+      model: order.model,
+      skillIds: order.skillIds,
+      messageId: order.messageId,
+      // Its `turn.queued` entry comes after its message.
+      seq: session.lastSeq + 2,
+      reply: undefined,
+      error: undefined,
+      usage: undefined,
+      deliveryId: order.delivery?.deliveryId,
+    },
+    ordinal: session.ordinal,
+    place: records.next("place"),
+    replySeq: 0,
+    open: {
+      waited: order.waited,
+      countedModel: order.countedModel,
+      events: order.events,
+      announce: order.announce,
+      replyMessageId: claim?.replyMessageId ?? "",
+      spentMs: 0,
+      isCancelled: false,
+      readyOrder: isFirst && !claim ? records.next("order") : undefined,
+      dueAt: undefined,
+      lease: claim && leaseFor(records, claim.node, claim.leaseMs),
+    },
+  };
+}
 
 export const claimTurns: Rule<"claimTurns"> = (records, request) => {
   const { free, freeOf } = request;
@@ -168,7 +172,7 @@ export const claimTurns: Rule<"claimTurns"> = (records, request) => {
 };
 
 /** Makes the turns ready whose delay is over. Answers the time until the next is over. */
-const wakeTurns = (records: Records): number | undefined => {
+function wakeTurns(records: Records): number | undefined {
   const { time } = records.moment;
   for (const record of records.turns.dueBy(time)) {
     const readyOrder = records.next("order");
@@ -176,16 +180,19 @@ const wakeTurns = (records: Records): number | undefined => {
   }
   const nextDueAt = records.turns.nextDueAt();
   return nextDueAt === undefined ? undefined : nextDueAt - time;
-};
+}
 
-const hasReady = (records: Records, agent: string): boolean =>
-  (records.turns.firstReady(agent, true) ?? records.turns.firstReady(agent, false)) !== undefined;
+function hasReady(records: Records, agent: string): boolean {
+  return (records.turns.firstReady(agent, true) ?? records.turns.firstReady(agent, false)) !== undefined;
+}
 
-const orderOf = ({ open }: OpenTurnRecord): number => open.readyOrder ?? Infinity;
+function orderOf({ open }: OpenTurnRecord): number {
+  return open.readyOrder ?? Infinity;
+}
 
 type ClaimBy = Omit<ClaimRequest, "replyMessageId">;
 
-const claimTurn = (records: Records, queued: OpenTurnRecord, by: ClaimBy, replyMessageId: string): ClaimedTurn => {
+function claimTurn(records: Records, queued: OpenTurnRecord, by: ClaimBy, replyMessageId: string): ClaimedTurn {
   const { ordinal } = queued;
   const { sessionId, agent, seq } = queued.turn;
   const record = begun(records, queued, by, replyMessageId);
@@ -195,58 +202,64 @@ const claimTurn = (records: Records, queued: OpenTurnRecord, by: ClaimBy, replyM
   records.turns.put(record);
   records.agents.count(agent, { queued: -1, running: 1 });
   return claimedTurn(record, by.node, messageBefore(records.journal(ordinal).after(seq - 2, 1)[0]), lastSeq);
-};
+}
 
 /** A queued turn as it is once a node has claimed it. */
-const begun = (
+function begun(
   records: Records,
   queued: OpenTurnRecord,
   { now, node, leaseMs }: ClaimBy,
   replyMessageId: string,
-): OpenTurnRecord => ({
-  ...queued,
-  turn: { ...queued.turn, status: "running", attempt: queued.turn.attempt + 1, startedAt: now },
-  open: { ...queued.open, replyMessageId, readyOrder: undefined, lease: leaseFor(records, node, leaseMs) },
-});
+): OpenTurnRecord {
+  return {
+    ...queued,
+    turn: { ...queued.turn, status: "running", attempt: queued.turn.attempt + 1, startedAt: now },
+    open: { ...queued.open, replyMessageId, readyOrder: undefined, lease: leaseFor(records, node, leaseMs) },
+  };
+}
 
-const startedEntry = ({ turn: { turnId, attempt, startedAt: at = 0 } }: OpenTurnRecord): Entry => {
+function startedEntry({ turn: { turnId, attempt, startedAt: at = 0 } }: OpenTurnRecord): Entry {
   return { seq: NO_SEQ, at, turnId, name: "turn.started", attempt };
-};
+}
 
 /** The place of the reply in the journal, before its text is there. */
-const replyEntry = ({ turn: { turnId, startedAt: at = 0 }, open: { replyMessageId } }: OpenTurnRecord): Entry => ({
-  seq: NO_SEQ,
-  at,
-  turnId,
-  name: "message.created",
-  messageId: replyMessageId,
-  role: "assistant",
-  text: "",
-  outside: false,
-  context: undefined,
-});
+function replyEntry({ turn: { turnId, startedAt: at = 0 }, open: { replyMessageId } }: OpenTurnRecord): Entry {
+  return {
+    seq: NO_SEQ,
+    at,
+    turnId,
+    name: "message.created",
+    messageId: replyMessageId,
+    role: "assistant",
+    text: "",
+    outside: false,
+    context: undefined,
+  };
+}
 
-const claimedTurn = (
+function claimedTurn(
   { turn, open }: OpenTurnRecord,
   node: string,
   { text, outside, context }: ClaimedTurn["message"],
   replySeq: number,
-): ClaimedTurn => ({
-  claim: { turnId: turn.turnId, sessionId: turn.sessionId, node, fence: turn.attempt },
-  turn,
-  message: { text, outside, context },
-  replyMessageId: open.replyMessageId,
-  replySeq,
-  spentMs: open.spentMs,
-  hops: open.announce?.hops ?? 0,
-});
+): ClaimedTurn {
+  return {
+    claim: { turnId: turn.turnId, sessionId: turn.sessionId, node, fence: turn.attempt },
+    turn,
+    message: { text, outside, context },
+    replyMessageId: open.replyMessageId,
+    replySeq,
+    spentMs: open.spentMs,
+    hops: open.announce?.hops ?? 0,
+  };
+}
 
 /** The message of the turn whose `turn.queued` entry comes next. */
-const messageBefore = (entry: Entry | undefined): ClaimedTurn["message"] => {
+function messageBefore(entry: Entry | undefined): ClaimedTurn["message"] {
   if (entry?.name !== "message.created") return { text: "", outside: false, context: undefined };
   const { text, outside, context } = entry;
   return { text, outside, context };
-};
+}
 
 export const extendClaims: Rule<"extendClaims"> = (records, claims, leaseMs) =>
   claims.filter((claim) => {
@@ -275,10 +288,10 @@ export const releaseTurn: Rule<"releaseTurn"> = (records, claim, { now, delayMs,
   return true;
 };
 
-const turnOfClaim = (records: Records, claim: Claim): OpenTurnRecord | undefined => {
+function turnOfClaim(records: Records, claim: Claim): OpenTurnRecord | undefined {
   const record = records.turns.find(claim.turnId);
   return record && isOpen(record) && holds(claim, record.open.lease, record.turn.attempt) ? record : undefined;
-};
+}
 
 export const cancelTurn: Rule<"cancelTurn"> = (records, turnId, now) => {
   const record = findTurn(records, turnId);
@@ -302,4 +315,6 @@ export const failQueuedTurns: Rule<"failQueuedTurns"> = (records, agent, error, 
 };
 
 /** Session by session as they were made, and in each in the order of its queue. */
-export const bySession = (a: TurnRecord, b: TurnRecord): number => a.ordinal - b.ordinal || a.place - b.place;
+export function bySession(a: TurnRecord, b: TurnRecord): number {
+  return a.ordinal - b.ordinal || a.place - b.place;
+}

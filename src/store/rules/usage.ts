@@ -7,63 +7,62 @@ const DAY = 24 * HOUR;
 /** Whom something is counted for. */
 type CountedFor = { agent: string; surface: Surface; caller: string };
 
-const counterOf = (at: number, { agent, surface, caller }: CountedFor, model: string) => ({
-  hour: at - (at % HOUR),
-  agent,
-  model,
-  surface,
-  caller,
-});
+function counterOf(at: number, { agent, surface, caller }: CountedFor, model: string) {
+  return {
+    hour: at - (at % HOUR),
+    agent,
+    model,
+    surface,
+    caller,
+  };
+}
 
 /** Counts a message that started a turn. */
-export const countMessage = (records: Records, at: number, of: CountedFor, model: string): void =>
+export function countMessage(records: Records, at: number, of: CountedFor, model: string): void {
   records.usage.add(counterOf(at, of, model), { messages: 1 });
+}
 
-export const countEnd = (
-  records: Records,
-  at: number,
-  of: CountedFor,
-  model: string,
-  status: TurnEnd["status"],
-): void => records.usage.add(counterOf(at, of, model), { [status]: 1 });
+export function countEnd(records: Records, at: number, of: CountedFor, model: string, status: TurnEnd["status"]): void {
+  records.usage.add(counterOf(at, of, model), { [status]: 1 });
+}
 
 /** Counts an attempt that reached a backend, and the end that its turn comes to with it. */
-export const countAttempt = (
+export function countAttempt(
   records: Records,
   at: number,
   of: CountedFor,
   { model, usage, latencyMs }: UsageRow,
   ended?: TurnEnd["status"],
-): void => {
+): void {
   const { input, output, more } = usage;
   const change: Partial<UsageCounts> = { attempts: 1, latencyMs, input, output };
   if (more) Object.assign(change, more);
   if (ended) change[ended] = 1;
   records.usage.add(counterOf(at, of, model), change);
-};
+}
 
 /** The time in which the runner of an attempt that lost its claim may still report the usage. */
 const KEPT_MS = 600_000;
 
 /** The running turn's claim is about to be lost: its session was deleted, or its lease ended. */
-export const keepLateAttempt = (records: Records, { turn, open }: OpenTurnRecord): void => {
+export function keepLateAttempt(records: Records, { turn, open }: OpenTurnRecord): void {
   if (!open.lease) return;
   const { turnId, attempt: fence, agent, surface, caller } = turn;
   const endsAt = records.moment.time + KEPT_MS;
   records.lateAttempts.put({ turnId, fence, node: open.lease.node, agent, surface, caller, endsAt });
-};
+}
 
 /** Counts the usage of such an attempt, once. There is nothing else to keep of it. */
-export const countLateAttempt = (
+export function countLateAttempt(
   records: Records,
   { turnId, fence, node }: Claim,
   { now, usage }: Pick<TurnEnd, "now" | "usage">,
-): void => {
+): void {
   const late = records.lateAttempts.find(turnId, fence);
   if (late?.node !== node) return;
   records.lateAttempts.delete(late);
   if (usage) countAttempt(records, now, late, usage);
-};
+}
 
 export const countUsage: Rule<"countUsage"> = (records, used) => countAttempt(records, used.now, used, used);
 

@@ -6,7 +6,7 @@ import { makeOwn, openDriver } from "./file.ts";
  * Copies the store in the file `from` to the new file `to`, as it is at one moment. A gateway that works with it goes on meanwhile. The
  * copy counts as another store: places in streams that were given out after it are not taken for ones of its own. Answers its size.
  */
-export const copyStore = async (from: string, to: string, now: number): Promise<number> => {
+export async function copyStore(from: string, to: string, now: number): Promise<number> {
   // Under another name until it is whole and on disk.
   const partial = `${to}.partial`;
   rmSync(partial, { force: true });
@@ -31,4 +31,4 @@ export const copyStore = async (from: string, to: string, now: number): Promise<
   } finally {
     for (const rest of ["", "-journal", "-wal", "-shm"]) rmSync(partial + rest, { force: true });
   }
-};
+}

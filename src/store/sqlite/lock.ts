@@ -9,7 +9,7 @@ type FileLock = {
 };
 
 /** The lock is on a file beside it. The database itself is left unlocked, so that it can be backed up meanwhile. */
-export const lockFile = (path: string): FileLock => {
+export function lockFile(path: string): FileLock {
   const lock = `${path}.lock`;
   let driver = take(path, lock);
   let held = identityOf(lock);
@@ -25,9 +25,9 @@ export const lockFile = (path: string): FileLock => {
     },
     release: () => driver.close(),
   };
-};
+}
 
-const take = (path: string, lock: string): Driver => {
+function take(path: string, lock: string): Driver {
   try {
     const driver = openDriver(lock);
     driver.exec("BEGIN EXCLUSIVE");
@@ -42,19 +42,19 @@ const take = (path: string, lock: string): Driver => {
     }
     throw error;
   }
-};
+}
 
 /** The identity of a file. Another file that gets its name later has another identity. */
-const identityOf = (file: string): string | undefined => {
+function identityOf(file: string): string | undefined {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev}:${found.ino}`;
-};
+}
 
 /** Closes the driver of a lock file, even if its disk is gone. */
-const close = (driver: Driver): void => {
+function close(driver: Driver): void {
   try {
     driver.close();
   } catch {
     // It holds nothing any more that somebody could want.
   }
-};
+}

@@ -15,7 +15,7 @@ const WORKER = new URL(
  * A file, for one process at a time. A thread of its own has the connection; calls that come together share a transaction, and are
  * answered when it is on disk. Rejects, in a sentence, when the file cannot be opened.
  */
-export const createSqliteStore = async ({
+export async function createSqliteStore({
   clock,
   path: named,
   notice = () => {},
@@ -26,7 +26,7 @@ export const createSqliteStore = async ({
   notice?: (notice: StoreNotice) => void;
   /** The thread's program, or a function that starts one. */
   worker?: URL | StartThread;
-}): Promise<Store> => {
+}): Promise<Store> {
   makeOwn(named);
   const path = behindLink(named);
   const lock = lockFile(path);
@@ -55,7 +55,7 @@ export const createSqliteStore = async ({
       lock.release();
     },
   };
-};
+}
 
 const NO_COUNTS: AgentCounts = {
   queued: 0,
@@ -67,34 +67,39 @@ const NO_COUNTS: AgentCounts = {
   pausedAt: undefined,
 };
 
-const isOpen = ({ queued, running, waitingEvents }: AgentCounts): boolean => queued + running + waitingEvents > 0;
+function isOpen({ queued, running, waitingEvents }: AgentCounts): boolean {
+  return queued + running + waitingEvents > 0;
+}
 
 /** Each method runs its rule in the worker. */
-const rulesOf = (link: WorkerLink): Pick<Store, RuleName> =>
-  Object.fromEntries(
+function rulesOf(link: WorkerLink): Pick<Store, RuleName> {
+  return Object.fromEntries(
     Object.keys(rules).map((name) => [name, (...args: unknown[]) => link.call(name, ...args)]),
   ) as unknown as Pick<Store, RuleName>;
+}
 
 /** A function cannot go to another thread: it is called here, for all that it may be asked about. */
-const callsWithFunctions = (link: WorkerLink): Pick<Store, "claimTurns" | "claimAnnouncements"> => ({
-  claimTurns: async ({ free, freeOf: freeOfAgent, newMessageId, ...request }) => {
-    const freeOf = new Map<string, number>();
-    let most = 0;
-    for (const [agent, { queued }] of link.agents) {
-      if (queued === 0) continue;
-      const count = freeOfAgent(agent);
-      freeOf.set(agent, count);
-      most += Math.min(count, queued);
-    }
-    // Turns that are queued meanwhile are told of, and claimed then.
-    if (freeOf.size === 0) return { turns: [], nextDueInMs: undefined };
-    const messageIds = Array.from({ length: Math.max(Math.min(most, free), 0) }, newMessageId);
-    return await link.call("claimTurns", { ...request, free, freeOf, messageIds });
-  },
-  claimAnnouncements: async ({ freeOf: freeOfChannel, ...request }) => {
-    if (link.totals.announcements === 0) return { announcements: [], nextDueInMs: undefined };
-    const channels = await link.call<string[]>("channels");
-    const freeOf = new Map(channels.map((channel) => [channel, freeOfChannel(channel)]));
-    return await link.call("claimAnnouncements", { ...request, freeOf });
-  },
-});
+function callsWithFunctions(link: WorkerLink): Pick<Store, "claimTurns" | "claimAnnouncements"> {
+  return {
+    claimTurns: async ({ free, freeOf: freeOfAgent, newMessageId, ...request }) => {
+      const freeOf = new Map<string, number>();
+      let most = 0;
+      for (const [agent, { queued }] of link.agents) {
+        if (queued === 0) continue;
+        const count = freeOfAgent(agent);
+        freeOf.set(agent, count);
+        most += Math.min(count, queued);
+      }
+      // Turns that are queued meanwhile are told of, and claimed then.
+      if (freeOf.size === 0) return { turns: [], nextDueInMs: undefined };
+      const messageIds = Array.from({ length: Math.max(Math.min(most, free), 0) }, newMessageId);
+      return await link.call("claimTurns", { ...request, free, freeOf, messageIds });
+    },
+    claimAnnouncements: async ({ freeOf: freeOfChannel, ...request }) => {
+      if (link.totals.announcements === 0) return { announcements: [], nextDueInMs: undefined };
+      const channels = await link.call<string[]>("channels");
+      const freeOf = new Map(channels.map((channel) => [channel, freeOfChannel(channel)]));
+      return await link.call("claimAnnouncements", { ...request, freeOf });
+    },
+  };
+}

@@ -216,5 +216,6 @@ export class WorkerLink {
   }
 }
 
-const unavailable = (detail: string): GatewayError =>
-  new GatewayError("store-unavailable", `The store does not answer: ${detail}`, { retryAfterMs: RETRY_MS });
+function unavailable(detail: string): GatewayError {
+  return new GatewayError("store-unavailable", `The store does not answer: ${detail}`, { retryAfterMs: RETRY_MS });
+}

@@ -30,7 +30,7 @@ type HttpReach = {
 };
 
 /** The protocol over streamable HTTP. */
-export const openHttpTransport = ({ url, headers, clock, longestMs, mayTell, refuse }: HttpReach) => {
+export function openHttpTransport({ url, headers, clock, longestMs, mayTell, refuse }: HttpReach) {
   const agent = openAgent(CONNECT_MS);
   const requireWithin = (message: string): void => {
     const passed = limitPassed(message, ANSWER_LIMITS);
@@ -70,24 +70,24 @@ export const openHttpTransport = ({ url, headers, clock, longestMs, mayTell, ref
     requestInit: { headers: { ...headers } },
   });
   return { transport, close: () => agent.destroy() };
-};
+}
 
 /** Statuses of answers that have no body. */
 const NO_BODY = new Set([204, 205]);
 
 /** The hops in the message of a tool call, for servers that look at headers. */
-const hopsOfMessage = (body: string | null): unknown => {
+function hopsOfMessage(body: string | null): unknown {
   if (!body?.includes(HOPS_KEY)) return undefined;
   const { params } = JSON.parse(body) as { params?: { _meta?: Record<string, unknown> } };
   return params?._meta?.[HOPS_KEY];
-};
+}
 
 /** The number of messages in an answer that is a list; 1 if it is none. */
-const messagesIn = (answer: string): number => {
+function messagesIn(answer: string): number {
   if (!answer.trimStart().startsWith("[")) return 1;
   try {
     return (JSON.parse(answer) as unknown[]).length;
   } catch {
     return 1;
   }
-};
+}

@@ -23,7 +23,7 @@ const REPORTED_CHARACTERS = 100;
  * Reads the tools of a server. A tool's definition goes to the model with every request: a large one is left out, and so is each
  * that exceeds the total.
  */
-export const listTools = async (client: Client, timeoutMs: number): Promise<Listed> => {
+export async function listTools(client: Client, timeoutMs: number): Promise<Listed> {
   const tools: ServerTool[] = [];
   const large: string[] = [];
   let left = ALL_CHARACTERS;
@@ -48,7 +48,7 @@ export const listTools = async (client: Client, timeoutMs: number): Promise<List
     if (cursor === undefined) break;
   }
   return { tools, large };
-};
+}
 
 const LONGEST_NAME = 64;
 const SUFFIX = 6;
@@ -57,32 +57,32 @@ const SUFFIX = 6;
  * A tool's name for models, 64 letters, digits, `_` and `-`: its server's name and its own. If that name is cut or changed, its
  * end distinguishes it from other names with the same result.
  */
-export const modelNameOf = (server: string, tool: string): string => {
+export function modelNameOf(server: string, tool: string): string {
   const whole = `${server}__${tool}`;
   const plain = whole.replace(/[^A-Za-z0-9_-]/g, "_");
   if (plain === whole && plain.length <= LONGEST_NAME) return plain;
   const told = createHash("sha256").update(whole).digest("hex").slice(0, SUFFIX);
   return `${plain.slice(0, LONGEST_NAME - SUFFIX - 1)}_${told}`;
-};
+}
 
 /**
  * The text of a tool's answer for a model: its texts, and a placeholder for any other content. No more than `most` characters.
  */
-export const textOfAnswer = ({ content = [], structuredContent }: CallToolResult, most: number): string => {
+export function textOfAnswer({ content = [], structuredContent }: CallToolResult, most: number): string {
   const text = content.map(textOf).join("\n");
   return cut(text === "" && structuredContent !== undefined ? JSON.stringify(structuredContent) : text, most);
-};
+}
 
-const textOf = (block: ContentBlock): string => {
+function textOf(block: ContentBlock): string {
   if (block.type === "text") return block.text;
   if (block.type === "resource_link") return `[${block.name}: ${block.uri}]`;
   if (block.type === "resource")
     return "text" in block.resource ? block.resource.text : `[${block.resource.uri}, which is no text]`;
   return `[${block.type}, ${block.mimeType}, not shown]`;
-};
+}
 
-const cut = (text: string, most: number): string => {
+function cut(text: string, most: number): string {
   if (text.length <= most) return text;
   const shown = text.slice(0, most).replace(/[\ud800-\udbff]$/, "");
   return `${shown}\n[cut here: ${text.length - shown.length} more characters]`;
-};
+}

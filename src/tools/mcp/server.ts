@@ -57,7 +57,7 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
 /** One server of tools. It is started at the first request for its tools, kept, and started again after it has ended. */
-export const createToolServer = (settings: ServerSettings, parts: ServerParts) => {
+export function createToolServer(settings: ServerSettings, parts: ServerParts) {
   const { name, callMs, outputCharacters } = settings;
   const { clock } = parts;
   let open: Promise<Connection> | undefined;
@@ -194,13 +194,13 @@ export const createToolServer = (settings: ServerSettings, parts: ServerParts) =
       await Promise.allSettled([...all].map(async (opening) => await (await opening).close()));
     },
   };
-};
+}
 
-const connect = async (
+async function connect(
   { reach, callMs, version }: ServerSettings,
   parts: ServerParts,
   { onGone, closing }: { onGone: () => void; closing: AbortSignal },
-): Promise<Connection> => {
+): Promise<Connection> {
   const requests = createCredit(parts.clock, REQUESTS);
   const messages = createCredit(parts.clock, MESSAGES);
   let excess: string | undefined;
@@ -262,13 +262,13 @@ const connect = async (
     stop();
     closing.removeEventListener("abort", giveUp);
   }
-};
+}
 
 /**
  * Passes on answers, and requests while the server may ask. The only notification that matters says that its tools have changed.
  * The client's work for any other one costs much more than sending it.
  */
-const filterMessages = (transport: Transport, hearing: { mayAsk: () => boolean; onChange: () => void }): void => {
+function filterMessages(transport: Transport, hearing: { mayAsk: () => boolean; onChange: () => void }): void {
   const hear = transport.onmessage;
   transport.onmessage = (message, extra) => {
     if (!("method" in message)) hear?.(message, extra);
@@ -276,10 +276,10 @@ const filterMessages = (transport: Transport, hearing: { mayAsk: () => boolean; 
       if (hearing.mayAsk()) hear?.(message, extra);
     } else if (message.method === "notifications/tools/list_changed") hearing.onChange();
   };
-};
+}
 
 /** Reads the tools again, once at a time, for any number of requests. */
-const refresher = (client: Client, connection: Connection) => {
+function refresher(client: Client, connection: Connection) {
   let isWanted = false;
   let isReading = false;
   return async (): Promise<void> => {
@@ -292,12 +292,12 @@ const refresher = (client: Client, connection: Connection) => {
     }
     isReading = false;
   };
-};
+}
 
-const openTransport = (
+function openTransport(
   { reach, callMs }: Pick<ServerSettings, "reach" | "callMs">,
   parts: ServerParts & { mayTell: () => boolean; refuse: (what: string) => void },
-): { transport: Transport; close: () => Promise<void> } => {
+): { transport: Transport; close: () => Promise<void> } {
   if (reach.type === "http") {
     const longestMs = Math.max(callMs, START_MS) + LATE_MS;
     const { transport, close } = openHttpTransport({ ...reach, ...parts, longestMs });
@@ -305,24 +305,32 @@ const openTransport = (
   }
   const transport = openStdioTransport(reach, parts);
   return { transport, close: () => transport.close() };
-};
+}
 
 /** Its session is over: the next call begins another. */
-const isExpired = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === 404;
+function isExpired(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 404;
+}
 
 /** Servers use the client's own error codes, too: the client's own errors are recognised by their words. */
-const isLate = (error: unknown): boolean => says(error, /^MCP error -32001: (Request timed out|Maximum total timeout)/);
-const hasEnded = (error: unknown): boolean => says(error, /^MCP error -32000: Connection closed$/);
+function isLate(error: unknown): boolean {
+  return says(error, /^MCP error -32001: (Request timed out|Maximum total timeout)/);
+}
+function hasEnded(error: unknown): boolean {
+  return says(error, /^MCP error -32000: Connection closed$/);
+}
 
-const says = (error: unknown, words: RegExp): boolean => error instanceof Error && words.test(error.message);
+function says(error: unknown, words: RegExp): boolean {
+  return error instanceof Error && words.test(error.message);
+}
 
 /** The text of an HTTP server's refusal, after the client's own words. */
-const bodyIn = (message: unknown): string => {
+function bodyIn(message: unknown): string {
   const [, body = ""] = /Error POSTing to endpoint: (.+)$/s.exec(String(message)) ?? [];
   return body === "" ? "" : `: ${body}`;
-};
+}
 
-const reasonOf = (error: unknown): string => {
+function reasonOf(error: unknown): string {
   if (error instanceof ToolError) return error.message;
   if (error instanceof ProgramNotStarted) return "its program cannot be started";
   const { code, message } = error as { code?: unknown; message?: unknown };
@@ -330,4 +338,4 @@ const reasonOf = (error: unknown): string => {
   if (isLate(error)) return "it did not answer in time";
   if (hasEnded(error)) return "it has ended";
   return cleanSentence(String(message ?? "it failed"), 200);
-};
+}

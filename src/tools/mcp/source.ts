@@ -19,7 +19,7 @@ type ToolParts = {
 };
 
 /** The tool servers of one agent, and the tools that it may call there. */
-export const openToolServers = ({ servers, wanted }: ToolSettings, { clock, say, failed }: ToolParts): ToolSource => {
+export function openToolServers({ servers, wanted }: ToolSettings, { clock, say, failed }: ToolParts): ToolSource {
   const opened = servers.map((settings) => {
     const { name } = settings;
     const own = { clock, say: (said: StderrLine) => say(name, said), failed: (why: string) => failed(name, why) };
@@ -40,4 +40,4 @@ export const openToolServers = ({ servers, wanted }: ToolSettings, { clock, say,
       await Promise.all(opened.map(({ close }) => close()));
     },
   };
-};
+}

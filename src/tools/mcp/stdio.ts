@@ -24,7 +24,7 @@ type StdioParts = {
 };
 
 /** The protocol over the standard input and output of a program. The transport starts the program and ends it. */
-export const openStdioTransport = (program: Program, { clock, say, mayTell, refuse }: StdioParts): Transport => {
+export function openStdioTransport(program: Program, { clock, say, mayTell, refuse }: StdioParts): Transport {
   let running: RunningProgram | undefined;
   let closing: Promise<void> | undefined;
 
@@ -70,14 +70,14 @@ export const openStdioTransport = (program: Program, { clock, say, mayTell, refu
     },
   };
   return transport;
-};
+}
 
 /** A message of the protocol; undefined for any other line, because programs often print other text. */
-const messageOf = (line: string): JSONRPCMessage | undefined => {
+function messageOf(line: string): JSONRPCMessage | undefined {
   try {
     const message = JSON.parse(line) as { jsonrpc?: unknown } | null;
     return message?.jsonrpc === "2.0" ? (message as JSONRPCMessage) : undefined;
   } catch {
     return undefined;
   }
-};
+}

@@ -27,7 +27,7 @@ export type Access = {
 const CONSOLE = "console";
 
 /** The callers that one configuration lets in. A reload makes another and puts it in this one's place. */
-export const createAccess = (settings: AccessSettings): Access => {
+export function createAccess(settings: AccessSettings): Access {
   const console = settings.consoleToken === undefined ? [] : [Buffer.from(settings.consoleToken, "hex")];
   const restCaller: RestCaller = { surface: "rest", tokenId: CONSOLE, name: CONSOLE, scopes: ["console"] };
   const rpcCaller: RpcCaller = { surface: "rpc", tokenId: CONSOLE, name: CONSOLE, permissions: ["*"] };
@@ -44,4 +44,4 @@ export const createAccess = (settings: AccessSettings): Access => {
     ]),
     hooks: createHooksAccess(settings.webhooks),
   };
-};
+}

@@ -3,7 +3,7 @@ import { BlockList, isIP, SocketAddress } from "node:net";
 import { GatewayError } from "#kit/errors.ts";
 
 /** A set of addresses and networks (`10.0.0.0/8`, `::1`). */
-export const createNetworks = (networks: readonly string[]) => {
+export function createNetworks(networks: readonly string[]) {
   const list = new BlockList();
   for (const network of networks) {
     const [address = "", bits] = network.split("/");
@@ -13,7 +13,7 @@ export const createNetworks = (networks: readonly string[]) => {
   }
   return (address: string): boolean =>
     networks.length > 0 && list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
-};
+}
 
 export type Peer = {
   /** The address of the client: the last hop that is not a trusted proxy. `unknown` if that hop is not an address; it is in no network. */
@@ -28,38 +28,42 @@ export type Peer = {
 
 const UNKNOWN = "unknown";
 
-const isLoopback = (address: string): boolean => address.startsWith("127.") || address === "::1";
+function isLoopback(address: string): boolean {
+  return address.startsWith("127.") || address === "::1";
+}
 
 /** An IPv4 address that came in through an IPv6 socket, as itself. */
-export const plain = (address: string): string => (address.startsWith("::ffff:") ? address.slice(7) : address);
+export function plain(address: string): string {
+  return address.startsWith("::ffff:") ? address.slice(7) : address;
+}
 
 const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
 /** Clients are counted by their IPv4 address, or by the /64 of their IPv6 address: one client can use every address of a /64. */
-export const networkOf = (address: string): string => {
+export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [before = [], after = []] = address.split("::").map((half) => (half === "" ? [] : half.split(":")));
   const groups = [...before, ...Array(GROUPS - before.length - after.length).fill("0"), ...after];
   return `${groups.slice(0, NETWORK_GROUPS).join(":")}::/64`;
-};
+}
 
 /** Any IPv6 address may be in brackets; only there can a port follow it. */
 const BRACKETED = /^\[([^\]]*:[^\]]*)\](?::\d{1,5})?$/;
 const WITH_PORT = /^([\d.]+):\d{1,5}$/;
 
 /** The address in a hop of X-Forwarded-For: bare, with a port, in brackets, in quotes. */
-const addressIn = (hop: string): string => {
+function addressIn(hop: string): string {
   const unquoted = hop.trim().replace(/^"(.*)"$/, "$1");
   const address = (BRACKETED.exec(unquoted) ?? WITH_PORT.exec(unquoted))?.[1] ?? unquoted;
   const version = isIP(address);
   if (version === 0) return UNKNOWN;
   // One address can be written in many ways in IPv6.
   return version === 4 ? address : plain(new SocketAddress({ address, family: "ipv6" }).address);
-};
+}
 
 /** Finds the origin of a request, as far as the proxies in front can be believed. */
-export const createPeerOf = (settings: { trustedProxies: readonly string[]; clearTextFrom: readonly string[] }) => {
+export function createPeerOf(settings: { trustedProxies: readonly string[]; clearTextFrom: readonly string[] }) {
   const isProxy = createNetworks(settings.trustedProxies);
   const isTrustedNetwork = createNetworks(settings.clearTextFrom);
 
@@ -83,20 +87,21 @@ export const createPeerOf = (settings: { trustedProxies: readonly string[]; clea
       tls,
     };
   };
-};
+}
 
-const lastOf = (list: string | string[] | undefined): string | undefined =>
-  String(list ?? "")
+function lastOf(list: string | string[] | undefined): string | undefined {
+  return String(list ?? "")
     .split(",")
     .at(-1)
     ?.trim();
+}
 
 /** Refuses a request that would show its token on the way. */
-export const requireTls = ({ safe }: Peer): void => {
+export function requireTls({ safe }: Peer): void {
   if (safe) return;
   const ways = "name the network in gateway.clearTextFrom, or the proxy that ends TLS in gateway.trustedProxies";
   throw new GatewayError(
     "tls-required",
     `The token came in clear text from another machine. Use TLS (https), or ${ways}.`,
   );
-};
+}

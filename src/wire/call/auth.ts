@@ -8,11 +8,11 @@ import type { CallParts, WireCall } from "./call.ts";
 import { createTally } from "./rate-limit.ts";
 
 /** The token of an Authorization header; undefined when there is none of the form `Bearer <token>`. */
-export const bearerOf = (req: IncomingMessage): string | undefined => {
+export function bearerOf(req: IncomingMessage): string | undefined {
   const header = req.headers.authorization;
   if (header === undefined || header.length < 8 || header.slice(0, 7).toLowerCase() !== "bearer ") return undefined;
   return header.slice(7).trim() || undefined;
-};
+}
 
 const MOST_TOKENS = 256;
 const MOST_CHARS = 256;
@@ -22,26 +22,26 @@ const hashes = new Map<string, Buffer>();
  * The hash of a token. The newest tokens are remembered, as callers send the same one with each request. A look-up tells nothing by its
  * time: it goes by a hash with a secret seed, and compares only where all of that is the same.
  */
-const rememberedHashOf = (token: string): Buffer => {
+function rememberedHashOf(token: string): Buffer {
   const known = hashes.get(token);
   if (known) return known;
   const hash = hashOf(token);
   if (hashes.size >= MOST_TOKENS) hashes.clear();
   if (token.length <= MOST_CHARS) hashes.set(token, hash);
   return hash;
-};
+}
 
 /** The hash of the token that a request carries; undefined when it carries none. */
-export const tokenHashOf = (req: IncomingMessage): Buffer | undefined => {
+export function tokenHashOf(req: IncomingMessage): Buffer | undefined {
   const token = bearerOf(req);
   return token === undefined ? undefined : rememberedHashOf(token);
-};
+}
 
 /** The hash of the token in `x-gateway-token`, for use behind a proxy that needs Authorization for itself. */
-export const gatewayTokenHashOf = ({ headers }: IncomingMessage): Buffer | undefined => {
+export function gatewayTokenHashOf({ headers }: IncomingMessage): Buffer | undefined {
   const token = headers["x-gateway-token"] as string | undefined;
   return token ? rememberedHashOf(token) : undefined;
-};
+}
 
 const WINDOW_MS = 60_000;
 const FREE_FAILURES = 20;
@@ -58,16 +58,16 @@ const NONE_VALID = "The request has none, or one that is not valid here.";
  * Names the token that a surface takes. A missing token, a wrong one and one of another surface get the same text. Facts that the sender can
  * see without a token are added: a header that this kind of door does not read, another scheme, no scheme.
  */
-export const adviceOf = (takes: string, { headers }: IncomingMessage): string => {
+export function adviceOf(takes: string, { headers }: IncomingMessage): string {
   const other = ELSEWHERE.find((name) => headers[name] !== undefined && !takes.includes(name));
   if (other !== undefined) return `${takes} You sent \`${other}\`, which this path does not read.`;
   const { authorization, "x-gateway-token": token } = headers;
   const isElsewhere = token !== undefined && takes.includes("x-gateway-token");
   const fault = authorization === undefined || isElsewhere ? undefined : schemeFault(authorization);
   return `${takes} ${fault ?? NONE_VALID}`;
-};
+}
 
-const schemeFault = (authorization: string): string | undefined => {
+function schemeFault(authorization: string): string | undefined {
   const [first = "", ...rest] = authorization.trim().split(/ +/);
   const scheme = first.toLowerCase();
   if (scheme === "bearer") return rest.length === 0 ? "You sent `Bearer` without a token." : undefined;
@@ -75,13 +75,13 @@ const schemeFault = (authorization: string): string | undefined => {
   return named === undefined
     ? "You sent an Authorization header that does not begin with `Bearer`."
     : `You sent the scheme \`${named}\`.`;
-};
+}
 
 /**
  * Counts failed authentications by network, logs them, and makes the refusal. Past 20 a minute the answer asks to wait and ends the connection; a
  * good token still passes.
  */
-export const createGuessGuard = (clock: Clock, events: Events): CallParts["guard"] => {
+export function createGuessGuard(clock: Clock, events: Events): CallParts["guard"] {
   const countFailure = createTally(clock, WINDOW_MS);
   return (call, advice, path, mapping) => {
     const { surface, requestId } = call;
@@ -93,21 +93,21 @@ export const createGuessGuard = (clock: Clock, events: Events): CallParts["guard
     call.endConnection();
     return new GatewayError("unauthenticated", advice, { retryAfterMs: since + WINDOW_MS - clock.monotonic() });
   };
-};
+}
 
 /**
  * The owner of a request's token, if nobody on the way could read it. `takes` is a sentence about the token of the door. `hashIn` finds the
  * hash of the token, which the call keeps.
  */
-export const authenticate = <Who>(
+export function authenticate<Who>(
   call: WireCall,
   identify: (hash: Buffer) => Who | undefined,
   takes: string,
   { shownPath = () => call.path, hashIn = tokenHashOf } = {},
-): Who => {
+): Who {
   requireTls(call.peer);
   call.keyHash = hashIn(call.req);
   const caller = call.keyHash && identify(call.keyHash);
   if (caller !== undefined) return caller;
   throw call.parts.guard(call, adviceOf(takes, call.req), shownPath());
-};
+}

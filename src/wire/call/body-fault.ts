@@ -5,15 +5,17 @@ import { ended, foremost, type ToldFault, faultOf as toldFault } from "#kit/faul
 export type { ToldFault as BodyFault };
 
 /** The fault that a generated validator found in a body, in our words. */
-export const faultOf = (fault: ValidationError | undefined, body?: unknown): ToldFault =>
-  toldFault(fault, fault?.params.known as string[] | undefined, body);
+export function faultOf(fault: ValidationError | undefined, body?: unknown): ToldFault {
+  return toldFault(fault, fault?.params.known as string[] | undefined, body);
+}
 
 /** The refusal of a request for its faults, of which the foremost is told in a sentence. */
-export const invalidRequest = (faults: readonly ToldFault[], nameOf = nameOfPlace): GatewayError => {
+export function invalidRequest(faults: readonly ToldFault[], nameOf = nameOfPlace): GatewayError {
   const { pointer, message } = foremost(faults) as ToldFault;
   return new GatewayError("invalid-request", ended(`${nameOf(pointer) || "The body"} ${message}`), { errors: faults });
-};
+}
 
 /** A pointer as people write the place: `skill_ids.0`, `query:limit`. */
-const nameOfPlace = (pointer: string): string =>
-  pointer.startsWith("/") ? pointer.slice(1).replaceAll("/", ".") : pointer;
+function nameOfPlace(pointer: string): string {
+  return pointer.startsWith("/") ? pointer.slice(1).replaceAll("/", ".") : pointer;
+}

@@ -14,7 +14,7 @@ type Exchange = { req: IncomingMessage; res: ServerResponse };
  * The whole body, up to `limit` bytes. Reading stops at the limit; a body that is announced as larger is not read at all. A
  * client that waits to be asked for its body is asked here, when it is known that somebody wants it.
  */
-export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer> => {
+export function readBody({ req, res }: Exchange, limit: number): Promise<Buffer> {
   const announced = Number(req.headers["content-length"] ?? 0);
   if (announced > limit) return Promise.reject(tooLarge(limit));
   if (announced === 0 && req.headers["transfer-encoding"] === undefined) return Promise.resolve(NOTHING);
@@ -43,82 +43,85 @@ export const readBody = ({ req, res }: Exchange, limit: number): Promise<Buffer>
       if (!req.complete) reject(new GatewayError("request-timeout", "The body did not arrive whole."));
     });
   });
-};
+}
 
 /** Copies `part` behind the first `size` bytes. To keep the parts would cost 400 MB for a body of 1 MiB that comes byte by byte. */
-const append = (body: Buffer, size: number, part: Buffer): Buffer => {
+function append(body: Buffer, size: number, part: Buffer): Buffer {
   const room = size + part.length;
   const all = body.length >= room ? body : Buffer.allocUnsafe(Math.max(room * 2, FIRST_ROOM));
   if (all !== body) body.copy(all, 0, 0, size);
   part.copy(all, size);
   return all;
-};
+}
 
 const FIRST_ROOM = 1024;
 
-const tooLarge = (limit: number): GatewayError =>
-  new GatewayError("too-large", `The body is larger than ${limit} bytes.`);
+function tooLarge(limit: number): GatewayError {
+  return new GatewayError("too-large", `The body is larger than ${limit} bytes.`);
+}
 
 /** The JSON value in a body. The body must be valid UTF-8 and keep to the limits of parseText. */
-export const parseJson = (body: Buffer): unknown => parseText(textOf(body));
+export function parseJson(body: Buffer): unknown {
+  return parseText(textOf(body));
+}
 
 /** The text of a body that is UTF-8 to the letter. A byte order mark stays in it, which is no JSON. */
-export const textOf = (body: Buffer): string => {
+export function textOf(body: Buffer): string {
   if (!isUtf8(body)) throw new GatewayError("parse-error", "The body is not UTF-8.");
   return textOfUtf8(body);
-};
+}
 
 /** A JSON value that is not nested deeper than anything we write back could be, and of which there is not too much. */
-export const parseText = (text: string): unknown => {
+export function parseText(text: string): unknown {
   requireWithin(text);
   return parse(text);
-};
+}
 
 /** The same of a large text, in stretches: others are heard in between. */
-export const parseLargeText = async (text: string): Promise<unknown> => {
+export async function parseLargeText(text: string): Promise<unknown> {
   await breathe();
   requireWithin(text);
   await breathe();
   const parsed = parse(text);
   await breathe();
   return parsed;
-};
+}
 
 /** To parse and check a body of more values would keep others waiting. */
 const MOST = { depth: 64, values: 10_000 };
 
-const requireWithin = (text: string): void => {
+function requireWithin(text: string): void {
   const passed = limitPassed(text, MOST);
   if (passed !== undefined) throw new GatewayError("invalid-request", `The body ${passed}.`);
-};
+}
 
-const parse = (text: string): unknown => {
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     throw new GatewayError("parse-error", text.trim() === "" ? "The body is empty." : notJson(text));
   }
-};
+}
 
 /** In a longer text the place is not looked for: others would wait. */
 const LOOKED_THROUGH = 64 * 1024;
 
 /** Names the place of the fault, and repeats nothing of the body. */
-const notJson = (text: string): string => {
+function notJson(text: string): string {
   const place = text.length > LOOKED_THROUGH ? undefined : placeOfFault(text);
   if (place === undefined) return "The body is not JSON.";
   const { line, column, isEnd } = place;
   return `The body is not JSON: ${isEnd ? "it ends too soon, at" : "look at"} line ${line}, column ${column}.`;
-};
+}
 
 /** Refuses a body that is not announced as JSON in UTF-8, or that is compressed. */
-export const requireJson = ({ headers }: Pick<IncomingMessage, "headers">): void => {
+export function requireJson({ headers }: Pick<IncomingMessage, "headers">): void {
   if (!isJson(headers["content-type"]) || !isPlain(headers["content-encoding"])) {
     throw new GatewayError("unsupported-media-type", "Send Content-Type: application/json, not compressed.");
   }
-};
+}
 
-const isJson = (type: string | undefined): boolean => {
+function isJson(type: string | undefined): boolean {
   if (type === "application/json") return true;
   if (type === undefined) return false;
   const [media = "", ...parameters] = type
@@ -126,7 +129,8 @@ const isJson = (type: string | undefined): boolean => {
     .split(";")
     .map((part) => part.trim());
   return media === "application/json" && parameters.every((part) => part === "" || /^charset="?utf-8"?$/.test(part));
-};
+}
 
-const isPlain = (encoding: string | undefined): boolean =>
-  encoding === undefined || encoding.toLowerCase() === "identity";
+function isPlain(encoding: string | undefined): boolean {
+  return encoding === undefined || encoding.toLowerCase() === "identity";
+}

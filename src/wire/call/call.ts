@@ -138,12 +138,13 @@ export class WireCall {
 const GONE = 499;
 
 /** The part of an unknown path that the access line shows. A segment as long as a secret may be one, so it is left out. */
-const shownPath = (path: string): string =>
-  path
+function shownPath(path: string): string {
+  return path
     .slice(0, PATH_CHARS)
     .split("/")
     .map((part) => (part.length < SECRET_CHARS ? part : "***"))
     .join("/");
+}
 const PATH_CHARS = 200;
 const SECRET_CHARS = 16;
 
@@ -160,7 +161,7 @@ export type SendLate = (res: ServerResponse, error: GatewayError) => unknown;
  * Answers with the problem, or in other words. An answer that has begun is cut off, or ended by `sendLate`. An unexpected error is logged
  * whole, and its answer says nothing of the cause.
  */
-export const failCall = (call: WireCall, thrown: unknown, wording?: Wording, sendLate: SendLate = cut): void => {
+export function failCall(call: WireCall, thrown: unknown, wording?: Wording, sendLate: SendLate = cut): void {
   const { req, res, requestId } = call;
   const error = GatewayError.from(thrown);
   call.error = error.name;
@@ -175,22 +176,23 @@ export const failCall = (call: WireCall, thrown: unknown, wording?: Wording, sen
   if (req.httpVersionMajor === 1 && hasUnreadBody(req)) call.endConnection();
   const { status, headers, body } = refusalOf(error, requestId, wording);
   sendBody(res, status, headers, call.parts.hideInJson(body));
-};
+}
 
-const hasUnreadBody = (req: IncomingMessage): boolean => {
+function hasUnreadBody(req: IncomingMessage): boolean {
   if (req.readableEnded || req.complete) return false;
   return req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > DISCARD_LIMIT;
-};
+}
 
-export const sendJson = (call: WireCall, status: number, body: unknown, headers?: Record<string, string>): void =>
+export function sendJson(call: WireCall, status: number, body: unknown, headers?: Record<string, string>): void {
   sendJsonText(call, status, JSON.stringify(body), headers);
+}
 
-export const sendJsonText = (
+export function sendJsonText(
   call: WireCall,
   status: number,
   body: string | Buffer,
   headers?: Record<string, string>,
-): void => {
+): void {
   const usual = { "content-type": "application/json", "x-request-id": call.requestId };
   sendBody(call.res, status, headers ? { ...usual, ...headers } : usual, body);
-};
+}

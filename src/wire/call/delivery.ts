@@ -8,12 +8,12 @@ const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
 type Given = { now: number; caller: string; body: Buffer | undefined; keepBody: boolean };
 
 /** A request as the flight recorder keeps it. To be made after authentication only, except for a refused request. */
-export const createDelivery = (
+export function createDelivery(
   call: WireCall,
   caller: string,
   body: Buffer | undefined,
   operation = call.operation,
-): Delivery => {
+): Delivery {
   const { req, requestId, path, parts } = call;
   const request = {
     requestId,
@@ -29,7 +29,7 @@ export const createDelivery = (
   const delivery = deliveryOf(request, given, call.isRecorded);
   call.isRecorded = true;
   return delivery;
-};
+}
 
 type Request = Pick<
   Delivery,
@@ -37,24 +37,26 @@ type Request = Pick<
 >;
 
 /** The delivery has the id of its request, unless another has it already. */
-export const deliveryOf = (request: Request, { now, caller, body, keepBody }: Given, isFurther: boolean): Delivery => ({
-  // Field by field: an object that grows from another one takes far longer to make.
-  deliveryId: isFurther ? newId("dlv", now) : idLike("dlv", request.requestId, now),
-  at: now,
-  surface: request.surface,
-  operation: request.operation,
-  method: request.method,
-  path: request.path,
-  address: request.address,
-  requestId: request.requestId,
-  caller,
-  headers: request.headers,
-  body: keepBody ? body?.toString("latin1") : undefined,
-  bytes: body?.length ?? 0,
-  answer: "accepted",
-  status: undefined,
-  mapping: undefined,
-  replayOf: undefined,
-  senderId: request.senderId,
-  steps: NO_STEPS,
-});
+export function deliveryOf(request: Request, { now, caller, body, keepBody }: Given, isFurther: boolean): Delivery {
+  return {
+    // Field by field: an object that grows from another one takes far longer to make.
+    deliveryId: isFurther ? newId("dlv", now) : idLike("dlv", request.requestId, now),
+    at: now,
+    surface: request.surface,
+    operation: request.operation,
+    method: request.method,
+    path: request.path,
+    address: request.address,
+    requestId: request.requestId,
+    caller,
+    headers: request.headers,
+    body: keepBody ? body?.toString("latin1") : undefined,
+    bytes: body?.length ?? 0,
+    answer: "accepted",
+    status: undefined,
+    mapping: undefined,
+    replayOf: undefined,
+    senderId: request.senderId,
+    steps: NO_STEPS,
+  };
+}

@@ -38,9 +38,8 @@ const URL_LIMIT = 8 * 1024;
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** The entry of every request: it finds the sender and the door, and answers every error behind the door. */
-export const createFront =
-  (parts: FrontParts) =>
-  (req: IncomingMessage, res: ServerResponse, upgrade?: WireCall["upgrade"]): void => {
+export function createFront(parts: FrontParts) {
+  return (req: IncomingMessage, res: ServerResponse, upgrade?: WireCall["upgrade"]): void => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
@@ -75,42 +74,48 @@ export const createFront =
       fail(found, call, error);
     }
   };
+}
 
-const doorAt = (doors: readonly DoorAt[], path: string, forSocket: boolean): DoorAt | undefined => {
+function doorAt(doors: readonly DoorAt[], path: string, forSocket: boolean): DoorAt | undefined {
   for (const door of doors) {
     const leadsHere = door.exact ? path === door.prefix : leadsTo(path, door.prefix);
     if (leadsHere && (door.sockets || !forSocket)) return door;
   }
   return undefined;
-};
+}
 
-const fail = (door: DoorAt | undefined, call: WireCall, error: unknown): void =>
-  door?.fail ? door.fail(call, error) : failCall(call, error);
+function fail(door: DoorAt | undefined, call: WireCall, error: unknown): void {
+  if (door?.fail) door.fail(call, error);
+  else failCall(call, error);
+}
 
 /** Half a year. If an operator turns TLS off, earlier browsers refuse clear text for that long. */
 const HSTS = "max-age=15768000";
 /** The name covers every port of the machine, and so every project on it. */
-const isThisMachine = (host = ""): boolean => /^(?:[^:]*\.)?localhost(?::\d+)?$/i.test(host);
+function isThisMachine(host = ""): boolean {
+  return /^(?:[^:]*\.)?localhost(?::\d+)?$/i.test(host);
+}
 
 /** The entry of a request that asks for a WebSocket. Node answers none of these, so that an answer is a refusal here, and ends the connection. */
-export const createUpgradeFront =
-  (onRequest: ReturnType<typeof createFront>) =>
-  (req: IncomingMessage, socket: Socket, head: Buffer): void => {
+export function createUpgradeFront(onRequest: ReturnType<typeof createFront>) {
+  return (req: IncomingMessage, socket: Socket, head: Buffer): void => {
     const res = new ServerResponse(req);
     res.shouldKeepAlive = false;
     res.assignSocket(socket);
     res.once("finish", () => endSlowly(socket));
     onRequest(req, res, { socket, head });
   };
+}
 
-const noSocket = (doors: readonly DoorAt[]): GatewayError | undefined => {
+function noSocket(doors: readonly DoorAt[]): GatewayError | undefined {
   const door = doors.find(({ sockets }) => sockets);
   return door && new GatewayError("not-found", `A WebSocket opens at ${door.prefix}, and nowhere else.`);
-};
+}
 
 /** As HTTP/1.1 would write it, whose parser has measured it already. */
-const headBytesOf = ({ rawHeaders }: IncomingMessage): number =>
-  rawHeaders.reduce((bytes, text) => bytes + text.length + SEPARATOR, 0);
+function headBytesOf({ rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((bytes, text) => bytes + text.length + SEPARATOR, 0);
+}
 /** `: ` or a line's end. */
 const SEPARATOR = 2;
 

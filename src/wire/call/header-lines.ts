@@ -6,10 +6,9 @@ import { hashOf } from "#kit/secrets.ts";
 const WORD = /[\w.~+/-]{6,}[\w~+/-]=*/g;
 
 /** Hides the tokens that let somebody in here, wherever they are in a text. The gateway knows them by their hashes alone. */
-export const createTokenHider =
-  (isKnown: (hash: Buffer) => boolean) =>
-  (text: string): string =>
-    text.replace(WORD, (word) => (isKnown(hashOf(word)) ? "[hidden]" : word));
+export function createTokenHider(isKnown: (hash: Buffer) => boolean) {
+  return (text: string): string => text.replace(WORD, (word) => (isKnown(hashOf(word)) ? "[hidden]" : word));
+}
 
 const REMEMBERED_MS = 1_000;
 const MOST_LINES = 1_000;
@@ -22,7 +21,7 @@ const ADDRESSES = new Set(["referer", "x-original-url", "x-original-uri", "x-rew
 export type HeaderLines = (rawHeaders: readonly string[]) => string;
 
 /** Each header is looked through once a second, as clients repeat most of them. */
-export const createHeaderLines = (hide: (line: string) => string, clock: Clock): HeaderLines => {
+export function createHeaderLines(hide: (line: string) => string, clock: Clock): HeaderLines {
   /** Lines by the header's name and value. */
   const known = new Map<string, Map<string, string>>();
   let lines = 0;
@@ -56,4 +55,4 @@ export const createHeaderLines = (hide: (line: string) => string, clock: Clock):
     }
     return shown.join("\n");
   };
-};
+}

@@ -1,11 +1,11 @@
 /** The place at which a text stops being JSON, for people: lines and columns begin at 1. Undefined for JSON. */
-export const placeOfFault = (text: string): { line: number; column: number; isEnd: boolean } | undefined => {
+export function placeOfFault(text: string): { line: number; column: number; isEnd: boolean } | undefined {
   const at = faultIn(text);
   if (at === undefined) return undefined;
   const before = text.slice(0, at);
   const lineStart = before.lastIndexOf("\n") + 1;
   return { line: before.split("\n").length, column: at - lineStart + 1, isEnd: at === text.length };
-};
+}
 
 const SPACE = /[ \t\n\r]*/y;
 /** A quote, and the characters that stand for themselves in a text. */
@@ -15,7 +15,7 @@ const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /** The first character that cannot stand where it does; the length of a text that ends too soon. */
-const faultIn = (text: string): number | undefined => {
+function faultIn(text: string): number | undefined {
   const open: ("{" | "[")[] = [];
   let at = 0;
   const skip = (token: RegExp): boolean => {
@@ -70,4 +70,4 @@ const faultIn = (text: string): number | undefined => {
       open.pop();
     }
   }
-};
+}

@@ -3,7 +3,7 @@ import { GatewayError } from "#kit/errors.ts";
 import type { WireCall } from "./call.ts";
 
 /** Refuses a request with two hosts or two Authorization headers: a proxy in front may have gone by the other one. */
-export const requireOneOfEach = ({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): void => {
+export function requireOneOfEach({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): void {
   let hosts = 0;
   let tokens = 0;
   for (let n = 0; n < rawHeaders.length; n += 2) {
@@ -13,9 +13,11 @@ export const requireOneOfEach = ({ rawHeaders }: Pick<IncomingMessage, "rawHeade
   }
   if (hosts > 1) throw new GatewayError("invalid-request", "The request has two hosts. Send one Host.");
   if (tokens > 1) throw new GatewayError("invalid-request", "The request has two Authorization headers. Send one.");
-};
+}
 
-const isNamed = (sent: string, name: string): boolean => sent.toLowerCase() === name;
+function isNamed(sent: string, name: string): boolean {
+  return sent.toLowerCase() === name;
+}
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
@@ -35,10 +37,10 @@ export type Origins = {
   isPage: (req: IncomingMessage) => boolean;
 };
 
-export const createOrigins = (
+export function createOrigins(
   allowedOrigins: readonly string[],
   { loopback, tls }: { loopback: boolean; tls: boolean },
-): Origins => {
+): Origins {
   const origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
   const hosts = new Set([...origins].map((origin) => origin.replace(/^https?:\/\//, "")));
   const isOwnHost = (host: string) => !loopback || LOOPBACK.test(host) || hosts.has(host.toLowerCase());
@@ -59,7 +61,7 @@ export const createOrigins = (
       return origins.has(given) && !isOwn(given, host);
     },
   };
-};
+}
 
 /** The headers of our answers that a page may not read by itself. */
 const EXPOSED =
@@ -72,21 +74,22 @@ const MAX_AGE_S = "7200";
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/;
 
 /** Lets a page of another origin read the answer, also if it is an error. Never with cookies: there are none. */
-export const showToPage = ({ req, res }: WireCall): void => {
+export function showToPage({ req, res }: WireCall): void {
   res.setHeader("access-control-allow-origin", req.headers.origin as string);
   res.setHeader("access-control-expose-headers", EXPOSED);
   res.setHeader("vary", "Origin");
-};
+}
 
 /** True if a browser asks, on behalf of a page, which requests the page may send. The browser sends no token with it. */
-export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
-  method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
+}
 
 /**
  * Lists the methods and headers that a page may send: the same at every path, and every header that it asks for. Clients bring
  * names of their own (`x-stainless-…` is OpenAI's), and a header that we do not know means nothing to us.
  */
-export const answerPreflight = (call: WireCall): void => {
+export function answerPreflight(call: WireCall): void {
   const { req, res, requestId } = call;
   call.operation = "preflight";
   res.setHeader("vary", VARY);
@@ -98,12 +101,12 @@ export const answerPreflight = (call: WireCall): void => {
     ...(req.headers["access-control-request-private-network"] === "true" && LOCAL),
   });
   res.end();
-};
+}
 
 /** The page is on the internet and the gateway is not: a configuration that allows the page's origin allows this, too. */
 const LOCAL = { "access-control-allow-private-network": "true" };
 
-const wantedOf = ({ headers }: IncomingMessage): string => {
+function wantedOf({ headers }: IncomingMessage): string {
   const wanted = headers["access-control-request-headers"];
   return typeof wanted === "string" && HEADER_NAMES.test(wanted) ? wanted : TAKEN;
-};
+}

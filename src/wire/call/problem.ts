@@ -7,11 +7,12 @@ import { endSoon } from "#wire/http/outbox.ts";
 const RETRY_MS = 1_000;
 
 /** The time after which the same request may succeed, in whole milliseconds; undefined where time does not help. */
-export const retryOf = ({ name, extra: { retryAfterMs } }: GatewayError): number | undefined =>
-  retryAfterMs === undefined ? (errors[name].retry ? RETRY_MS : undefined) : Math.ceil(retryAfterMs);
+export function retryOf({ name, extra: { retryAfterMs } }: GatewayError): number | undefined {
+  return retryAfterMs === undefined ? (errors[name].retry ? RETRY_MS : undefined) : Math.ceil(retryAfterMs);
+}
 
 /** An error as RFC 9457 writes it. An internal one says nothing of its cause. */
-const problemOf = (error: GatewayError, requestId: string) => {
+function problemOf(error: GatewayError, requestId: string) {
   const { status, title } = errors[error.name];
   const { errors: places, turnId } = error.extra;
   const retryAfterMs = retryOf(error);
@@ -25,12 +26,14 @@ const problemOf = (error: GatewayError, requestId: string) => {
     ...(retryAfterMs !== undefined && { retry_after_ms: retryAfterMs }),
     request_id: requestId,
   };
-};
+}
 
-const seconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
+function seconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000));
+}
 
 /** The headers that go with an error. */
-const headersOf = (error: GatewayError): Record<string, string> => {
+function headersOf(error: GatewayError): Record<string, string> {
   const { name, extra } = error;
   const retryAfterMs = retryOf(error);
   return {
@@ -45,7 +48,7 @@ const headersOf = (error: GatewayError): Record<string, string> => {
       "www-authenticate": 'Bearer realm="agent-gateway"',
     }),
   };
-};
+}
 
 /** An error as the callers of a door read it. */
 export type Wording = (
@@ -59,22 +62,22 @@ const asProblem: Wording = (error, requestId) => ({
 });
 
 /** The whole of an answer with an error. */
-export const refusalOf = (error: GatewayError, requestId: string, wording = asProblem) => {
+export function refusalOf(error: GatewayError, requestId: string, wording = asProblem) {
   const { type, body, headers } = wording(error, requestId);
   const all = { "content-type": type, "x-request-id": requestId, ...headers, ...headersOf(error) };
   return { status: errors[error.name].status, headers: all as Record<string, string>, body };
-};
+}
 
 /** Headers of every answer except files: caches do not store it, and browsers do not guess its type. */
 export const PRIVATE = { "cache-control": "no-store", "x-content-type-options": "nosniff" } as const;
 
 /** Sends an answer that is there as a whole. */
-export const sendBody = (
+export function sendBody(
   res: ServerResponse,
   status: number,
   headers: Readonly<Record<string, string>>,
   body: string | Buffer,
-): void => {
+): void {
   res.writeHead(status, {
     "content-length": Buffer.byteLength(body),
     "cache-control": PRIVATE["cache-control"],
@@ -82,9 +85,9 @@ export const sendBody = (
     ...headers,
   });
   endSoon(res, body);
-};
+}
 
 /** Sends an answer without a body. */
-export const sendNothing = (res: ServerResponse, status: number, requestId: string): void => {
+export function sendNothing(res: ServerResponse, status: number, requestId: string): void {
   res.writeHead(status, { "x-request-id": requestId, ...PRIVATE }).end();
-};
+}

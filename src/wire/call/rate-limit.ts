@@ -25,12 +25,12 @@ type Counts = {
 };
 
 /** The rate limit of one surface: in this process, or over all gateways that share its store. */
-export const rateLimitOf = (
+export function rateLimitOf(
   { shared }: Pick<Store, "shared">,
   surface: string,
   clock: Clock,
   limit: () => Limit | undefined,
-): { count: CountRequest; read: ReadRates } => {
+): { count: CountRequest; read: ReadRates } {
   const counts: Counts = shared ?? createCounts(clock);
   const keyOf = (key: string) => `${surface}\0${key}`;
   return {
@@ -47,14 +47,14 @@ export const rateLimitOf = (
       return uses.map((use) => ({ ...now, ...use }));
     },
   };
-};
+}
 
-const leftOf = (counted: Counted, { maxRequests, windowMs }: Limit): number => {
+function leftOf(counted: Counted, { maxRequests, windowMs }: Limit): number {
   if ("left" in counted) return counted.left;
   const words = `At most ${maxRequests} requests in ${windowMs} ms.`;
   const { waitMs: retryAfterMs } = counted;
   throw new GatewayError("rate-limited", words, { retryAfterMs, rateLimit: { maxRequests, windowMs } });
-};
+}
 
 /** The times of the last requests of a key, the oldest at `next`. */
 type Window = { times: Float64Array; next: number };
@@ -66,7 +66,7 @@ const KEYS = 10_000;
  * At most `maxRequests` of a key in any span of `windowMs`, wherever the span begins: the times of the last `maxRequests` are kept, and
  * a request passes when the oldest of them is out of the window.
  */
-const createCounts = (clock: Clock): Counts => {
+function createCounts(clock: Clock): Counts {
   const windows = new Map<string, Window>();
   const windowOf = (key: string, { maxRequests, windowMs }: Limit): Window => {
     const known = windows.get(key);
@@ -97,10 +97,10 @@ const createCounts = (clock: Clock): Counts => {
       });
     },
   };
-};
+}
 
 /** Counts keys in spans of `ms` that begin with a key's first. The table is bounded: the key that was added first is forgotten. */
-export const createTally = (clock: Clock, ms: number) => {
+export function createTally(clock: Clock, ms: number) {
   const spans = new Map<string, { since: number; count: number }>();
   return (key: string): { since: number; count: number } => {
     const now = clock.monotonic();
@@ -114,10 +114,10 @@ export const createTally = (clock: Clock, ms: number) => {
     span.count++;
     return span;
   };
-};
+}
 
 /** The number of a window's times that are not later than `before`. The times are in order, from the oldest at `next` on. */
-const freeIn = ({ times, next }: Window, before: number): number => {
+function freeIn({ times, next }: Window, before: number): number {
   let [low, high] = [0, times.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -125,8 +125,8 @@ const freeIn = ({ times, next }: Window, before: number): number => {
     else high = middle;
   }
   return low;
-};
+}
 
-const forgetIdle = (windows: Map<string, Window>, before: number): void => {
+function forgetIdle(windows: Map<string, Window>, before: number): void {
   for (const [key, { times, next }] of windows) if ((times.at(next - 1) as number) < before) windows.delete(key);
-};
+}

@@ -37,7 +37,7 @@ type RefusedSocketCall = { outcome: Failed; text: string; delivery(operation: st
  * table: at most 20 a minute are recorded for one network and error, 100 an hour for the strangers of one network, and 20 a second in all.
  * Authenticated callers have 20 a second of their own. The webhooks' door records its own, within the same bounds.
  */
-export const createRefusals = ({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) => {
+export function createRefusals({ record, clock }: { record: (delivery: Delivery) => unknown; clock: Clock }) {
   const countAlike = createTally(clock, ALIKE.ms);
   const countStrangers = createTally(clock, STRANGERS.ms);
   const [strangers, known] = [
@@ -87,7 +87,7 @@ export const createRefusals = ({ record, clock }: { record: (delivery: Delivery)
       keep(call.delivery(operation, call.text), error, reason, OK);
     },
   };
-};
+}
 
 export type Refusals = ReturnType<typeof createRefusals>;
 
@@ -102,18 +102,18 @@ const STARTING: ReadonlySet<string> = new Set([
   ...Object.entries(methods).flatMap(([name, { idempotent }]) => (idempotent ? [name] : [])),
 ]);
 
-const isTold = (error: string, operation: string): boolean => {
+function isTold(error: string, operation: string): boolean {
   if (error === "rate-limited" || STARTING.has(operation)) return true;
   const { status } = errors[error as ErrorName];
   return status === 401 || status === 403;
-};
+}
 
 /** Cuts the texts that a stranger chooses: enough is kept to tell one stranger from another. */
-export const curb = (delivery: Delivery): Delivery => {
+export function curb(delivery: Delivery): Delivery {
   const { method, headers, senderId } = delivery;
   const isLong = headers.length > HEADER_CHARS;
   delivery.method = method.slice(0, METHOD_CHARS);
   delivery.senderId = senderId?.slice(0, ID_CHARS);
   if (isLong) delivery.headers = headers.slice(0, Math.max(0, headers.lastIndexOf("\n", HEADER_CHARS)));
   return delivery;
-};
+}

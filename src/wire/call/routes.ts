@@ -9,7 +9,7 @@ export type Match = { route: Route; params: Record<string, string> };
 type Pattern = { parts: string[]; byMethod: Map<string, Route> };
 
 /** Finds the operation of a method and a path among the operations of some surfaces, as the contract lists them. */
-export const createMatcher = (...surfaces: readonly Surface[]) => {
+export function createMatcher(...surfaces: readonly Surface[]) {
   const patterns = new Map<string, Pattern>();
   for (const route of routes as readonly Route[]) {
     if (!surfaces.includes(route.surface)) continue;
@@ -30,34 +30,40 @@ export const createMatcher = (...surfaces: readonly Surface[]) => {
     }
     return { route, params: paramsOf(pattern.parts, given) };
   };
-};
+}
 
 const matchWithKey = createMatcher("rest", "openai");
 
 /** The place of the contract that a stranger asked for. Its own path could hold a token, so only the beginning of an unknown one is told. */
-export const placeOfStranger = (method = "", path = ""): { operation: string; path: string } => {
+export function placeOfStranger(method = "", path = ""): { operation: string; path: string } {
   try {
     const found = matchWithKey(method, path);
     if (found) return { operation: found.route.operation, path: found.route.path };
   } catch {}
   return { operation: "unknown", path: /^\/v1(\/|$)/.test(path) ? "/v1/*" : "/api/v1/*" };
-};
+}
 
-const isParam = (part: string): boolean => part.startsWith("{");
+function isParam(part: string): boolean {
+  return part.startsWith("{");
+}
 
-const fits = (parts: readonly string[], given: readonly string[]): boolean =>
-  given.length === parts.length && parts.every((part, n) => (isParam(part) ? given[n] !== "" : part === given[n]));
+function fits(parts: readonly string[], given: readonly string[]): boolean {
+  return (
+    given.length === parts.length && parts.every((part, n) => (isParam(part) ? given[n] !== "" : part === given[n]))
+  );
+}
 
-const paramsOf = (parts: readonly string[], given: readonly string[]): Record<string, string> =>
-  Object.fromEntries(
+function paramsOf(parts: readonly string[], given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
     parts.flatMap((part, n) => (isParam(part) ? [[part.slice(1, -1), decode(given[n] as string, part)]] : [])),
   );
+}
 
-const decode = (text: string, part: string): string => {
+function decode(text: string, part: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
     const errors = [{ pointer: `path:${part.slice(1, -1)}`, message: "is not percent-encoded UTF-8" }];
     throw new GatewayError("invalid-request", "The path is malformed.", { errors });
   }
-};
+}

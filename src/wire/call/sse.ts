@@ -27,13 +27,13 @@ const COMMENT_EVERY_MS = 15_000;
  * Sends events as a stream until they end. Events of one turn of the event loop share a write; a reader that is behind is waited for. To be
  * stopped when the caller has gone or must wait no longer; `fail` is called when the events cannot go on.
  */
-export const sendEvents = (
+export function sendEvents(
   res: ServerResponse,
   headers: Record<string, string>,
   events: AsyncIterable<unknown>,
   fail: (error: unknown) => void,
   framing = PLAIN,
-): { stop(): void } => {
+): { stop(): void } {
   const source = events[Symbol.asyncIterator]();
   let isCorked = true;
   let isOver = false;
@@ -89,10 +89,13 @@ export const sendEvents = (
       });
     },
   };
-};
+}
 
-const isFull = (res: ServerResponse): boolean => res.writableNeedDrain || res.socket?.writableNeedDrain === true;
+function isFull(res: ServerResponse): boolean {
+  return res.writableNeedDrain || res.socket?.writableNeedDrain === true;
+}
 
 /** Its socket may be full where the answer itself is not. */
-const drained = (res: ServerResponse): Promise<void> =>
-  new Promise((resolve) => (res.writableNeedDrain ? res : res.socket)?.once("drain", resolve));
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => (res.writableNeedDrain ? res : res.socket)?.once("drain", resolve));
+}

@@ -39,7 +39,7 @@ export type HooksAccess = {
 };
 
 /** The senders of webhooks that one configuration lets in. A reload makes another and puts it in this one's place. */
-export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSettings): HooksAccess => {
+export function createHooksAccess({ token, allowedIps, mappings }: HooksAccessSettings): HooksAccess {
   const signings = new Map(
     Object.entries(mappings).map(([name, { verify }]) => [name, verify && createSigning(name, verify)]),
   );
@@ -57,16 +57,20 @@ export const createHooksAccess = ({ token, allowedIps, mappings }: HooksAccessSe
     mappingNames: () => [...signings.keys()],
     signingOf: (name) => signings.get(name),
   };
-};
+}
 
 /** The key that counts the requests of a token's senders, or of the senders that sign for a mapping. */
-export const tokenRateKey = (hash: string): string => `token\0${hash}`;
-export const mappingRateKey = (name: string): string => `mapping\0${name}`;
+export function tokenRateKey(hash: string): string {
+  return `token\0${hash}`;
+}
+export function mappingRateKey(name: string): string {
+  return `mapping\0${name}`;
+}
 
-const createSigning = (
+function createSigning(
   name: string,
   { type, secret: secrets }: { type: SignatureType; secret: readonly string[] },
-): Signing => {
+): Signing {
   const scheme = schemes[type];
   const keyed = secrets.flatMap((secret, index) => {
     const which = secrets.length > 1 ? { type, secret: index + 1 } : { type };
@@ -74,11 +78,13 @@ const createSigning = (
     return scheme.keysOf(secret).map((key) => ({ key, sender }));
   });
   return { type, scheme, keys: keyed.map(({ key }) => key), senders: keyed.map(({ sender }) => sender) };
-};
+}
 
-const senderOf = (name: string, rateKey: string, owner: string, detail: object): Sender => ({
-  caller: { surface: "hooks", name },
-  rateKey,
-  owner,
-  detail: JSON.stringify(detail),
-});
+function senderOf(name: string, rateKey: string, owner: string, detail: object): Sender {
+  return {
+    caller: { surface: "hooks", name },
+    rateKey,
+    owner,
+    detail: JSON.stringify(detail),
+  };
+}

@@ -26,7 +26,7 @@ type Named = { turnId?: string; sessionId?: string; eventId?: string; agent?: st
 type Handler = (call: unknown, ctx: HookContext) => HookReply | Promise<HookReply>;
 
 /** Runs webhooks, and records each that starts no work: a handler that starts work stores the delivery with it. */
-export const createHookCalls = ({ handlers, record }: HookCallsParts): { run: RunHook; call: CallHook } => {
+export function createHookCalls({ handlers, record }: HookCallsParts): { run: RunHook; call: CallHook } {
   const noteRepeat = ({ turnId, sessionId, eventId, agent, deliveryId }: Named, ctx: HookContext): void => {
     ctx.answer = "repeated";
     ctx.note("request.repeated", JSON.stringify({ turn_id: turnId, event_id: eventId, delivery_id: deliveryId }));
@@ -49,18 +49,18 @@ export const createHookCalls = ({ handlers, record }: HookCallsParts): { run: Ru
   };
 
   return { run, call: async (place, raw, ctx) => await run(place, readHookBody(place.operation, raw), ctx) };
-};
+}
 
-const answered = (ctx: HookContext, status: number): Delivery => {
+function answered(ctx: HookContext, status: number): Delivery {
   const delivery = ctx.delivery();
   delivery.status = status;
   return delivery;
-};
+}
 
 /** The body of an operation, held to the contract, with its defaults filled in. */
-export const readHookBody = (operation: HooksOperation, raw: Buffer): unknown => {
+export function readHookBody(operation: HooksOperation, raw: Buffer): unknown {
   const body = parseJson(raw);
   const validate = bodies[operation];
   if (!validate(body)) throw invalidRequest([faultOf(validate.errors?.[0], body)]);
   return body;
-};
+}

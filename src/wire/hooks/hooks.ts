@@ -25,7 +25,7 @@ type HooksDoorParts = {
 };
 
 /** The door of webhooks: it answers permitted senders, and refuses the others with a problem that the recorder keeps. */
-export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
+export function createHooksDoor(parts: HooksDoorParts): DoorAt {
   const fail = (call: WireCall, hook: HookExchange, error: unknown): void => {
     keepRefusal(parts, hook, error);
     failCall(call, error);
@@ -41,17 +41,17 @@ export const createHooksDoor = (parts: HooksDoorParts): DoorAt => {
   };
   const failed = (call: WireCall, error: unknown) => fail(call, new HookExchange(call), error);
   return { prefix: parts.path, servers: true, door, fail: failed };
-};
+}
 
 const REPLAYED = { "idempotent-replayed": "true" };
 
-const send = (call: WireCall, { body, replayed }: HookReply): void => {
+function send(call: WireCall, { body, replayed }: HookReply): void {
   call.turnId = (body as { turnId?: string }).turnId;
   sendJson(call, 200, body, replayed ? REPLAYED : undefined);
-};
+}
 
 /** A stranger's body is never parsed, and it is read only to check a signature over it. */
-const answer = async (parts: HooksDoorParts, hook: HookExchange): Promise<HookReply> => {
+async function answer(parts: HooksDoorParts, hook: HookExchange): Promise<HookReply> {
   const { call } = hook;
   const access = parts.access();
   const place = requirePlace(parts, hook, access);
@@ -69,10 +69,10 @@ const answer = async (parts: HooksDoorParts, hook: HookExchange): Promise<HookRe
   hook.senderId = signing?.scheme.senderIdOf(hook.headers, body);
   const challenge = signing?.scheme.challengeOf?.(body);
   return challenge === undefined ? await parts.run(place, body, hook) : answerChallenge(parts, hook, challenge);
-};
+}
 
 /** The target of the request. Without a shared token, a name that no mapping has is refused at once. */
-const requirePlace = ({ path }: HooksDoorParts, hook: HookExchange, access: HooksAccess): HookPlace => {
+function requirePlace({ path }: HooksDoorParts, hook: HookExchange, access: HooksAccess): HookPlace {
   const { call } = hook;
   const place = placeIn(path, call.path);
   if (place === undefined) throw call.nothingThere();
@@ -88,10 +88,10 @@ const requirePlace = ({ path }: HooksDoorParts, hook: HookExchange, access: Hook
   if (name !== undefined && access.hasMapping(name)) hook.mapping = name;
   else if (name !== undefined && !access.hasToken) throw noMapping(name);
   return place;
-};
+}
 
 /** Notes the sender, and counts the request. Where other gateways count too, its body is read meanwhile. */
-const accept = (parts: HooksDoorParts, hook: HookExchange, sender: Sender, step: string): void => {
+function accept(parts: HooksDoorParts, hook: HookExchange, sender: Sender, step: string): void {
   hook.sender = sender;
   hook.call.caller = sender.caller.name;
   hook.note(step, sender.detail);
@@ -105,9 +105,9 @@ const accept = (parts: HooksDoorParts, hook: HookExchange, sender: Sender, step:
     hook.counting.catch(() => {}); // The code that awaits it gets the error.
   } else noteRate(counted);
   requireJson(hook.call.req);
-};
+}
 
-const requireToken = (parts: HooksDoorParts, hook: HookExchange, access: HooksAccess): Sender => {
+function requireToken(parts: HooksDoorParts, hook: HookExchange, access: HooksAccess): Sender {
   const { req } = hook.call;
   const hashes = [tokenHashOf(req), gatewayTokenHashOf(req)].filter((hash) => hash !== undefined);
   for (const hash of hashes) {
@@ -117,48 +117,50 @@ const requireToken = (parts: HooksDoorParts, hook: HookExchange, access: HooksAc
   hook.note("token.refused", JSON.stringify({ reason: hashes.length > 0 ? "wrong" : "missing" }));
   const ways = "`Authorization: Bearer <token>` or `x-gateway-token: <token>`";
   throw unauthenticated(parts, hook, adviceOf(`\`${parts.path}\` takes the webhook token: ${ways}.`, req));
-};
+}
 
 /** Checks the claim in the headers before the body is read. */
-const requireClaim = (parts: HooksDoorParts, hook: HookExchange, { scheme }: Signing): void => {
+function requireClaim(parts: HooksDoorParts, hook: HookExchange, { scheme }: Signing): void {
   const fault = claimFault(scheme.claimOf(hook.headers), hook.call.parts.clock.now());
   if (fault !== undefined) throw signatureRefused(parts, hook, fault);
-};
+}
 
-const requireSignature = (
+function requireSignature(
   parts: HooksDoorParts,
   hook: HookExchange,
   { scheme, keys, senders }: Signing,
   raw: Buffer,
-): Sender => {
+): Sender {
   const claim = scheme.claimOf(hook.headers);
   const index = claim && signedWith(keys, claim, raw, scheme.encoding);
   const sender = index === undefined ? undefined : senders[index];
   if (sender === undefined) throw signatureRefused(parts, hook, "wrong");
   return sender;
-};
+}
 
-const signatureRefused = (parts: HooksDoorParts, hook: HookExchange, reason: SignatureFault): GatewayError => {
+function signatureRefused(parts: HooksDoorParts, hook: HookExchange, reason: SignatureFault): GatewayError {
   hook.note("signature.refused", JSON.stringify({ type: hook.signing?.type, reason }));
   return unauthenticated(parts, hook, "The signature is missing, wrong, or too old.");
-};
+}
 
-const unauthenticated = (parts: HooksDoorParts, hook: HookExchange, advice: string): GatewayError =>
-  hook.call.parts.guard(hook.call, advice, shownPath(parts, hook), hook.mapping);
+function unauthenticated(parts: HooksDoorParts, hook: HookExchange, advice: string): GatewayError {
+  return hook.call.parts.guard(hook.call, advice, shownPath(parts, hook), hook.mapping);
+}
 
 /** A name that no mapping has may be anything, a token too. */
-const shownPath = ({ path, access }: HooksDoorParts, { place, call }: HookExchange): string =>
-  place?.name !== undefined && !access().hasMapping(place.name) ? `${path}/{name}` : call.path;
+function shownPath({ path, access }: HooksDoorParts, { place, call }: HookExchange): string {
+  return place?.name !== undefined && !access().hasMapping(place.name) ? `${path}/{name}` : call.path;
+}
 
-const answerChallenge = ({ record }: HooksDoorParts, hook: HookExchange, challenge: string): HookReply => {
+function answerChallenge({ record }: HooksDoorParts, hook: HookExchange, challenge: string): HookReply {
   hook.answer = "challenge";
   hook.note("challenge.answered");
   void record({ ...hook.delivery(), status: 200 });
   return { body: { challenge }, replayed: false };
-};
+}
 
 /** Keeps a refusal, so that "nothing arrived" can be told from "it was refused". A flood of them is only counted. */
-const keepRefusal = (parts: HooksDoorParts, hook: HookExchange, thrown: unknown): void => {
+function keepRefusal(parts: HooksDoorParts, hook: HookExchange, thrown: unknown): void {
   const { call } = hook;
   const place = placeIn(parts.path, call.path);
   call.surface = "hooks";
@@ -174,15 +176,16 @@ const keepRefusal = (parts: HooksDoorParts, hook: HookExchange, thrown: unknown)
   const delivery = { ...hook.delivery(), status };
   if (hook.sender === undefined) Object.assign(curb(delivery), { path: shownPath(parts, hook) });
   void parts.record(delivery);
-};
+}
 
-const placeIn = (prefix: string, path: string): HookPlace | undefined => {
+function placeIn(prefix: string, path: string): HookPlace | undefined {
   if (path === prefix) return { operation: "hooks.mapped", name: undefined };
   const name = path.startsWith(`${prefix}/`) ? path.slice(prefix.length + 1) : "";
   if (name === "wake" || name === "agent") return { operation: `hooks.${name}`, name: undefined };
   return name === "" || name.includes("/") ? undefined : { operation: "hooks.mappedByName", name };
-};
+}
 
 /** The names that there are, for callers that are known. */
-const noMapping = (name: string, known: readonly string[] = []): GatewayError =>
-  new GatewayError("mapping-not-found", `No mapping is named ${quoted(name)}.${suggest(name, known)}`);
+function noMapping(name: string, known: readonly string[] = []): GatewayError {
+  return new GatewayError("mapping-not-found", `No mapping is named ${quoted(name)}.${suggest(name, known)}`);
+}

@@ -31,46 +31,50 @@ export type SignatureFault = "missing" | "too-old" | "too-new" | "wrong";
 const TOLERANCE_MS = 5 * 60_000;
 
 /** The fault of a claim, before its signature is checked. */
-export const claimFault = (claim: Claim | undefined, now: number): SignatureFault | undefined => {
+export function claimFault(claim: Claim | undefined, now: number): SignatureFault | undefined {
   if (claim === undefined) return "missing";
   if (claim.seconds === undefined) return undefined;
   const age = now - claim.seconds * 1_000;
   return age > TOLERANCE_MS ? "too-old" : age < -TOLERANCE_MS ? "too-new" : undefined;
-};
+}
 
 /**
  * The index of the key that has signed the body; undefined when none has. Compared in constant time, and as text: several texts of
  * base64 stand for the same bytes, and all but one of them were never sent by a sender.
  */
-export const signedWith = (
+export function signedWith(
   keys: readonly Buffer[],
   { prefix, signatures }: Claim,
   raw: Buffer,
   encoding: Scheme["encoding"],
-): number | undefined => {
+): number | undefined {
   const given = signatures.map((signature) => Buffer.from(signature, "latin1"));
   const index = keys.findIndex((key) => {
     const expected = Buffer.from(createHmac("sha256", key).update(prefix, "latin1").update(raw).digest(encoding));
     return given.some((one) => one.length === expected.length && timingSafeEqual(one, expected));
   });
   return index < 0 ? undefined : index;
-};
+}
 
-const keyOfText = (secret: string): readonly Buffer[] => [Buffer.from(secret)];
+function keyOfText(secret: string): readonly Buffer[] {
+  return [Buffer.from(secret)];
+}
 
-const secondsOf = (text: string | undefined): number | undefined =>
-  text !== undefined && /^\d{1,12}$/.test(text) ? Number(text) : undefined;
+function secondsOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,12}$/.test(text) ? Number(text) : undefined;
+}
 
 /** The text at a name of a body, which may be anything. */
-const textAt = (body: unknown, name: string): string | undefined => {
+function textAt(body: unknown, name: string): string | undefined {
   if (typeof body !== "object" || body === null || !Object.hasOwn(body, name)) return undefined;
   const value = (body as Record<string, unknown>)[name];
   return typeof value === "string" && value !== "" ? value : undefined;
-};
+}
 
 /** The value of a header; undefined where there is none, or an empty one. */
-const headerOf = (headers: IncomingHttpHeaders, name: string): string | undefined =>
-  (headers[name] as string | undefined) || undefined;
+function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+  return (headers[name] as string | undefined) || undefined;
+}
 
 const SECRET_PREFIX = "whsec_";
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;

@@ -16,7 +16,7 @@ type ConnectionLimitParts = {
 const REPORT_EVERY_MS = 10_000;
 
 /** Counts the connections of each address, over all listeners and before anything is read. True if one more may stay. */
-export const createConnectionLimit = ({ limit, isProxy, events, clock }: ConnectionLimitParts) => {
+export function createConnectionLimit({ limit, isProxy, events, clock }: ConnectionLimitParts) {
   const held = new Map<string, number>();
   let reportedAt = -Infinity;
 
@@ -46,7 +46,7 @@ export const createConnectionLimit = ({ limit, isProxy, events, clock }: Connect
     socket.once("close", () => giveBack(network));
     return true;
   };
-};
+}
 
 /** Kept free for files, the store's and the backends' connections. */
 const RESERVE = 24;
@@ -55,7 +55,7 @@ const RESERVE = 24;
  * The number of connections that each listener can take before the system has no descriptor left for anything else; undefined
  * where the system does not say.
  */
-export const connectionsThatFit = (listeners: number): number | undefined => {
+export function connectionsThatFit(listeners: number): number | undefined {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
     if (limit === undefined) return undefined;
@@ -64,4 +64,4 @@ export const connectionsThatFit = (listeners: number): number | undefined => {
   } catch {
     return undefined;
   }
-};
+}

@@ -67,7 +67,7 @@ const ENHANCE_YOUR_CALM = 11;
 const ANY_STREAM = 2 ** 31 - 1;
 
 /** The connections of one listener that speak HTTP/2. Each request on them is answered as one over HTTP/1.1 would be. */
-export const createHttp2 = (parts: Http2Parts) => {
+export function createHttp2(parts: Http2Parts) {
   const connections = new Set<Connection>();
   let drainingSince: number | undefined;
   return {
@@ -98,7 +98,7 @@ export const createHttp2 = (parts: Http2Parts) => {
       for (const connection of connections) connection.destroy();
     },
   };
-};
+}
 
 /** A stream whose head has come. */
 type Arrived = [stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, raw: readonly string[]];
@@ -239,13 +239,13 @@ class Connection {
   }
 }
 
-const ignore = (): void => {};
+function ignore(): void {}
 
-const bytesOf = (raw: readonly string[]): number => {
+function bytesOf(raw: readonly string[]): number {
   let bytes = 0;
   for (const text of raw) bytes += text.length;
   return bytes;
-};
+}
 
 /** A request of HTTP/2, with the head that it would have over HTTP/1.1. */
 export class Http2Request extends Http2ServerRequest {
@@ -267,7 +267,7 @@ export class Http2Request extends Http2ServerRequest {
   }
 }
 
-const rawHeadersOf = (raw: readonly string[], host: string | undefined): string[] => {
+function rawHeadersOf(raw: readonly string[], host: string | undefined): string[] {
   const named = host === undefined ? [] : ["host", host];
   let isRepeated = false;
   for (let n = 0; n < raw.length; n += 2) {
@@ -278,7 +278,7 @@ const rawHeadersOf = (raw: readonly string[], host: string | undefined): string[
     else named.push(name, value);
   }
   return named;
-};
+}
 
 /** The reply to it, with the parts of ServerResponse that Node's own lacks. */
 export class Http2Response extends Http2ServerResponse {

@@ -64,7 +64,7 @@ const LAST_ACCEPTS_MS = 500;
  * Opens one address, for HTTP/1.1 and HTTP/2: over TLS the client chooses by ALPN, in clear text by its first bytes. Throws the
  * system's error, in words, if it cannot open the address.
  */
-export const listen = async (options: ListenOptions): Promise<Listening> => {
+export async function listen(options: ListenOptions): Promise<Listening> {
   const { tls, events, clock, requestMs = REQUEST_MS, stuckMs = STUCK_MS, admits } = options;
   const onRequest = options.onRequest as RequestListener;
   const pipelined = createPipelined(onRequest);
@@ -160,10 +160,10 @@ export const listen = async (options: ListenOptions): Promise<Listening> => {
       await closed;
     },
   };
-};
+}
 
 /** TLS 1.3 as Node has it. TLS 1.2 with a key of its own for each connection and authenticated encryption only; no renegotiation. */
-const tlsOptions = async () => {
+async function tlsOptions() {
   const [{ DEFAULT_CIPHERS }, { constants }] = await Promise.all([import("node:tls"), import("node:crypto")]);
   const ofTls13 = DEFAULT_CIPHERS.split(":").filter((suite) => suite.startsWith("TLS_"));
   return {
@@ -171,7 +171,7 @@ const tlsOptions = async () => {
     ciphers: [...ofTls13, ...TLS12_CIPHERS].join(":"),
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   } as const;
-};
+}
 const TLS12_CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"].flatMap((cipher) => [
   `ECDHE-ECDSA-${cipher}`,
   `ECDHE-RSA-${cipher}`,
@@ -181,7 +181,7 @@ const TLS12_CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1
  * Checks connections every `ms` until the returned function is called, after the data that has arrived on them was read. When the process has stood still its timers
  * run first, and would take a connection for idle that has sent a request meanwhile.
  */
-const everyMs = (clock: Clock, ms: number, check: () => void): (() => void) => {
+function everyMs(clock: Clock, ms: number, check: () => void): () => void {
   const next = () =>
     clock.after(ms, () => {
       stop = next();
@@ -189,10 +189,10 @@ const everyMs = (clock: Clock, ms: number, check: () => void): (() => void) => {
     });
   let stop = next();
   return () => stop();
-};
+}
 
 /** Sees a connection before the server's own listener, and before its TLS costs anything. Returns the open connections. */
-const takeFirst = (server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> => {
+function takeFirst(server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> {
   const open = new Set<Socket>();
   const [take] = server.listeners("connection") as [(socket: Socket) => void];
   server.removeAllListeners("connection");
@@ -206,10 +206,10 @@ const takeFirst = (server: NetServer, admits: (socket: Socket) => boolean = () =
     open.delete(this);
   }
   return open;
-};
+}
 
-const openPort = (server: Server | TlsServer, { host, port }: ListenOptions): Promise<number> =>
-  new Promise((resolve, reject) => {
+function openPort(server: Server | TlsServer, { host, port }: ListenOptions): Promise<number> {
+  return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) =>
       reject(new Error(wordsFor(error, host, port), { cause: error })),
     );
@@ -218,9 +218,10 @@ const openPort = (server: Server | TlsServer, { host, port }: ListenOptions): Pr
       resolve((server.address() as AddressInfo).port);
     });
   });
+}
 
 /** Takes the connections that wait at the system's door, one in each turn of the loop: closing it would cut them. */
-const takeWaiting = async (server: NetServer): Promise<void> => {
+async function takeWaiting(server: NetServer): Promise<void> {
   let taken = 0;
   const count = () => taken++;
   server.on("connection", count);
@@ -230,9 +231,9 @@ const takeWaiting = async (server: NetServer): Promise<void> => {
     if (taken === before) break;
   }
   server.off("connection", count);
-};
+}
 
-const wordsFor = ({ code, message }: NodeJS.ErrnoException, host: string, port: number): string => {
+function wordsFor({ code, message }: NodeJS.ErrnoException, host: string, port: number): string {
   if (code === "EADDRINUSE")
     return `Port ${port} of ${host} is in use. Stop what listens there, or choose another with --port.`;
   if (code === "EACCES")
@@ -240,12 +241,12 @@ const wordsFor = ({ code, message }: NodeJS.ErrnoException, host: string, port: 
   if (code === "EADDRNOTAVAIL") return `${host} is no address of this machine. Choose another with --host.`;
   if (code === "ENOTFOUND") return `${host} is not known. Give an address with --host.`;
   return `${host}:${port} cannot be listened on: ${message}`;
-};
+}
 
 const REPORT_EVERY_MS = 10_000;
 
 /** Tells once, not for each connection, that none are taken; and once that they are again. */
-const createPauseReport = (events: Events) => {
+function createPauseReport(events: Events) {
   let since: number | undefined;
   let quiet: NodeJS.Timeout | undefined;
   return (reason: string): void => {
@@ -259,17 +260,17 @@ const createPauseReport = (events: Events) => {
       since = undefined;
     }, REPORT_EVERY_MS).unref();
   };
-};
+}
 
 /**
  * Hands on a request that asks for a WebSocket. Any other upgrade may be ignored, and is: such a request is read once more
  * without the wish, as Node lets nobody answer it otherwise.
  */
-const takeUpgrade = (
+function takeUpgrade(
   { req, socket, head }: { req: IncomingMessage; socket: Socket; head: Buffer },
   onUpgrade: OnUpgrade,
   http1: (socket: Socket) => void,
-): void => {
+): void {
   if (tokensOf(req.headers.upgrade).includes("websocket")) {
     socket.on("error", () => {});
     onUpgrade(req, socket, head);
@@ -277,14 +278,15 @@ const takeUpgrade = (
     http1(socket);
     socket.emit("data", Buffer.concat([Buffer.from(headWithout(req), "latin1"), head]));
   }
-};
+}
 
-const tokensOf = (header: string | undefined): string[] =>
-  (header ?? "").split(",").map((token) => token.trim().toLowerCase());
+function tokensOf(header: string | undefined): string[] {
+  return (header ?? "").split(",").map((token) => token.trim().toLowerCase());
+}
 
 const WISHES = new Set(["upgrade", "http2-settings"]);
 
-const headWithout = ({ method, url, httpVersion, rawHeaders }: IncomingMessage): string => {
+function headWithout({ method, url, httpVersion, rawHeaders }: IncomingMessage): string {
   let head = `${method} ${url} HTTP/${httpVersion}\r\n`;
   for (let n = 0; n < rawHeaders.length; n += 2) {
     const [name, value] = [rawHeaders[n] as string, rawHeaders[n + 1] as string];
@@ -293,4 +295,4 @@ const headWithout = ({ method, url, httpVersion, rawHeaders }: IncomingMessage):
     if (kept.length > 0 && !WISHES.has(name.toLowerCase())) head += `${name}: ${kept.join(", ")}\r\n`;
   }
   return `${head}\r\n`;
-};
+}

@@ -12,22 +12,22 @@ type Answer = { res: ServerResponse; body: string | Buffer };
 let waiting: Answer[] = [];
 
 /** Ends an answer within this turn of the event loop, together with the others of the turn. */
-export const endSoon = (res: ServerResponse, body: string | Buffer): void => {
+export function endSoon(res: ServerResponse, body: string | Buffer): void {
   if (waiting.length === 0) setImmediate(endAll, waiting);
   waiting.push({ res, body });
   if (waiting.length >= AT_ONCE) endAll(waiting);
-};
+}
 
-const endAll = (ending: Answer[]): void => {
+function endAll(ending: Answer[]): void {
   if (ending === waiting) waiting = [];
   for (const answer of ending.splice(0)) endOne(answer);
-};
+}
 
 /** One that cannot be ended is cut off: it must not take the others with it, nor the process. */
-const endOne = ({ res, body }: Answer): void => {
+function endOne({ res, body }: Answer): void {
   try {
     res.end(body);
   } catch {
     res.destroy();
   }
-};
+}

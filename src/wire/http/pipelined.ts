@@ -9,16 +9,22 @@ type Asked = { req: IncomingMessage; res: ServerResponse };
 /** The requests of each connection of HTTP/1.1, in their order: the first was begun, the others wait for its answer. */
 const lines = new WeakMap<Socket, Asked[]>();
 
-const isOpen = ({ res }: Asked): boolean => !res.writableFinished && !res.destroyed;
+function isOpen({ res }: Asked): boolean {
+  return !res.writableFinished && !res.destroyed;
+}
 
 /** The answer whose turn it is on this connection; undefined where all are out. */
-export const answeringOn = (socket: Socket): ServerResponse | undefined => lines.get(socket)?.find(isOpen)?.res;
+export function answeringOn(socket: Socket): ServerResponse | undefined {
+  return lines.get(socket)?.find(isOpen)?.res;
+}
 
 /** The request that came last on this connection. */
-export const lastRequestOn = (socket: Socket): IncomingMessage | undefined => lines.get(socket)?.at(-1)?.req;
+export function lastRequestOn(socket: Socket): IncomingMessage | undefined {
+  return lines.get(socket)?.at(-1)?.req;
+}
 
 /** Goes on after the answers to all earlier requests of this connection; not at all if the connection ends with them. */
-export const afterAnswers = (socket: Socket, goOn: () => void): void => {
+export function afterAnswers(socket: Socket, goOn: () => void): void {
   const last = lines.get(socket)?.at(-1)?.res;
   if (!last || last.closed) return void goOn();
   socket.on("error", () => {});
@@ -28,7 +34,7 @@ export const afterAnswers = (socket: Socket, goOn: () => void): void => {
     socket.off("drain", cutBlocked);
     if (socket.writable) goOn();
   });
-};
+}
 
 function cutBlocked(this: Socket): void {
   if (answeringOn(this)?.writableNeedDrain) this.destroy();
@@ -38,9 +44,8 @@ function cutBlocked(this: Socket): void {
  * Begins a request that was sent ahead of its predecessor's answer after this answer. Node begins all that come in one read, and holds
  * their answers until it is their turn: 64 KiB of requests would cost hundreds of MiB of answers that nobody takes.
  */
-export const createPipelined =
-  (onRequest: RequestListener): RequestListener =>
-  (req, res) => {
+export function createPipelined(onRequest: RequestListener): RequestListener {
+  return (req, res) => {
     const { socket } = req;
     const line = lines.get(socket);
     if (!line?.some(isOpen)) {
@@ -58,3 +63,4 @@ export const createPipelined =
     };
     if (line.length === 2) line[0]?.res.once("close", next);
   };
+}

@@ -10,7 +10,7 @@ type Takers = {
 };
 
 /** Tells HTTP/1.1 from HTTP/2 in clear text by the first bytes of a connection. Costs a connection something, a request nothing. */
-export const createPrefaceReader = ({ http1, http2 }: Takers) => {
+export function createPrefaceReader({ http1, http2 }: Takers) {
   const waiting = new Map<Socket, number>();
 
   const read = (socket: Socket): void => {
@@ -48,9 +48,9 @@ export const createPrefaceReader = ({ http1, http2 }: Takers) => {
       }
     },
   };
-};
+}
 
-const startsAlike = (seen: Buffer): boolean => {
+function startsAlike(seen: Buffer): boolean {
   const length = Math.min(seen.length, PREFACE.length);
   return PREFACE.compare(seen, 0, length, 0, length) === 0;
-};
+}

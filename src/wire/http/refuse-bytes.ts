@@ -28,7 +28,7 @@ const LONG_TARGET: [ErrorName, string] = ["uri-too-long", `The request target is
  * Answers bytes that are no HTTP request, as far as the socket still can be answered. A request that came whole before them gets its
  * answer first: theirs would be taken for it, or for a part of it.
  */
-export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () => string; events: Events }) => {
+export function createByteRefusal({ newRequestId, events }: { newRequestId: () => string; events: Events }) {
   const ending = new WeakSet<Socket>();
 
   const refuse = (bytes: UnreadBytes, socket: Socket): void => {
@@ -74,39 +74,39 @@ export const createByteRefusal = ({ newRequestId, events }: { newRequestId: () =
   };
 
   return refuse;
-};
+}
 
 /** Answers on a connection that Node does not answer on, and ends it. */
-const endWithRefusal = (socket: Socket, error: GatewayError, requestId: string): void => {
+function endWithRefusal(socket: Socket, error: GatewayError, requestId: string): void {
   const { status, headers, body } = refusalOf(error, requestId);
   const all = { ...PRIVATE, ...headers, "content-length": Buffer.byteLength(body), connection: "close" };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.on("error", () => {});
   endSlowly(socket, `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`);
-};
+}
 
 /** Ends a connection that Node has let go of. It is read for a moment: unread data could make it lose the answer. */
-export const endSlowly = (socket: Socket, last = ""): void => {
+export function endSlowly(socket: Socket, last = ""): void {
   socket.end(last);
   socket.resume();
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
-};
+}
 
-const reasonOf = (bytes: UnreadBytes): [ErrorName, string] => {
+function reasonOf(bytes: UnreadBytes): [ErrorName, string] {
   if (bytes.code === "HPE_HEADER_OVERFLOW" && endsInTarget(bytes)) return LONG_TARGET;
   return BY_CODE[bytes.code ?? ""] ?? NO_REQUEST;
-};
+}
 
 const LINE_FEED = 10;
 /** The longest method, a space, and a first character. */
 const LINE_BEGIN = 32;
 
 /** True if the parser was in a request's first line. Only the last read is at hand: a line from before it ends in a version. */
-const endsInTarget = ({ rawPacket, bytesParsed }: UnreadBytes): boolean => {
+function endsInTarget({ rawPacket, bytesParsed }: UnreadBytes): boolean {
   if (!rawPacket || bytesParsed === undefined) return false;
   const begin = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf(LINE_FEED, bytesParsed - 1) + 1;
   return (
     /^[A-Z-]+ /.test(rawPacket.toString("latin1", begin, begin + LINE_BEGIN)) ||
     (begin === 0 && rawPacket.toString("latin1", bytesParsed, bytesParsed + 8) === " HTTP/1.")
   );
-};
+}

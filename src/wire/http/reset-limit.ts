@@ -20,7 +20,7 @@ const SWEEP_MS = 1_000;
  * Counts the requests that each network takes back over HTTP/2, on all of its connections together: they cost their sender nothing, and a
  * new connection does not start the count anew.
  */
-export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
+export function createResetLimit({ clock, keyOf }: ResetLimitParts) {
   /** The time at which all resets of an address are forgotten. */
   const forgottenAt = new Map<string | Socket, number>();
   let sweptAt = clock.monotonic();
@@ -49,6 +49,6 @@ export const createResetLimit = ({ clock, keyOf }: ResetLimitParts) => {
     /** The number of addresses that are counted. */
     size: () => forgottenAt.size,
   };
-};
+}
 
 export type ResetLimit = ReturnType<typeof createResetLimit>;

@@ -7,7 +7,7 @@ export const LEAST_TAKEN = 16 * 1024;
  * Cuts the connections of HTTP/1.1 whose answers wait in our memory while their readers take next to nothing: Node would hold them for
  * ever. One that reads little by little is no better than one that does not read.
  */
-export const createSlowReaders = (stuckMs: number) => {
+export function createSlowReaders(stuckMs: number) {
   const open = new Set<Socket>();
   const behind = new Map<Socket, { taken: number; since: number }>();
   function forget(this: Socket): void {
@@ -42,14 +42,14 @@ export const createSlowReaders = (stuckMs: number) => {
       }
     },
   };
-};
+}
 
 type Handle = { bytesWritten: number; writeQueueSize: number; _parent?: Handle | null };
 
 /** The bytes that the system has taken. Node also counts bytes as written that it has only offered to the system. */
-const takenFrom = (socket: Socket): number => {
+function takenFrom(socket: Socket): number {
   const { _handle: handle } = socket as unknown as { _handle: Handle | null };
   // TLS stands on the one that counts.
   const own = handle?._parent ?? handle;
   return own ? own.bytesWritten - own.writeQueueSize : 0;
-};
+}

@@ -10,7 +10,7 @@ type Call = {
 };
 
 /** The calls that have begun and are not answered yet. */
-export const createUnderWay = () => {
+export function createUnderWay() {
   // In no order. A Set would leave a table behind for every few calls, and these keep calls that have ended alive.
   const calls: Call[] = [];
   let closing = false;
@@ -53,6 +53,6 @@ export const createUnderWay = () => {
       for (const call of [...calls]) call.endWait();
     },
   };
-};
+}
 
 export type UnderWay = ReturnType<typeof createUnderWay>;

@@ -17,7 +17,7 @@ const CODES: Partial<Record<ErrorName, string>> = {
 };
 
 /** An error as clients of OpenAI read it. An internal one says nothing of its cause. */
-const openAiErrorOf = ({ name, detail, extra }: GatewayError): OpenAiError => {
+function openAiErrorOf({ name, detail, extra }: GatewayError): OpenAiError {
   const { status, title } = errors[name];
   const pointer = extra.errors?.[0]?.pointer;
   return {
@@ -29,21 +29,22 @@ const openAiErrorOf = ({ name, detail, extra }: GatewayError): OpenAiError => {
       ...(extra.turnId !== undefined && { turn_id: extra.turnId }),
     },
   };
-};
+}
 
-const typeOf = (status: number): OpenAiError["error"]["type"] => {
+function typeOf(status: number): OpenAiError["error"]["type"] {
   if (status >= 500) return "server_error";
   if (status === 401) return "authentication_error";
   if (status === 403) return "permission_error";
   return status === 429 ? "rate_limit_error" : "invalid_request_error";
-};
+}
 
 /** `/messages/0/content` as OpenAI writes it: `messages[0].content`. A place outside the body is given by its name alone. */
-const paramOf = (pointer: string): string =>
-  pointer
+function paramOf(pointer: string): string {
+  return pointer
     .replace(/^(\/|\w+:)/, "")
     .replaceAll(/\/(\d+)(?=\/|$)/g, "[$1]")
     .replaceAll("/", ".");
+}
 
 export const asOpenAiError: Wording = (error) => ({
   type: "application/json",
@@ -53,10 +54,13 @@ export const asOpenAiError: Wording = (error) => ({
 });
 
 /** Tells of it in a stream that is under way. */
-export const endWithOpenAiError = (res: ServerResponse, error: GatewayError): unknown =>
-  res.end(frameOf(openAiErrorOf(error)));
+export function endWithOpenAiError(res: ServerResponse, error: GatewayError): unknown {
+  return res.end(frameOf(openAiErrorOf(error)));
+}
 
-const frameOf = (event: unknown): string => `data: ${JSON.stringify(event)}\n\n`;
+function frameOf(event: unknown): string {
+  return `data: ${JSON.stringify(event)}\n\n`;
+}
 
 const STOPPED = new GatewayError("shutting-down", "The stream ends here, as the gateway stops; its turn is kept.");
 
@@ -75,12 +79,12 @@ export const validateOpenAi: ValidateRequest = async (_asked, body, { operation 
 };
 
 /** The one fault that is told. A missing text comes last: a part of another type has none, and its type is the real fault. */
-const toldOf = (found: readonly ValidationError[]): BodyFault => {
+function toldOf(found: readonly ValidationError[]): BodyFault {
   const fault = faultOf(found.find(({ keyword }) => keyword !== "required") ?? found[0]);
   const [, field = ""] = fault.pointer.split("/");
   const instead = INSTEAD[field];
   return instead === undefined ? fault : { pointer: `/${field}`, message: `is not taken: ${instead}` };
-};
+}
 
 /** The fields that are not supported, with the behaviour that there is instead. */
 const INSTEAD: Readonly<Record<string, string>> = {

@@ -27,7 +27,7 @@ const POLICY = [
  * Serves the console's pages from `folder`: its assets by their names, and at every other path below `/console` the one page, which reads
  * the address itself.
  */
-export const createConsoleDoor = (folder: string): Door => {
+export function createConsoleDoor(folder: string): Door {
   const send = async (call: WireCall, name: string, cache: string): Promise<void> => {
     if (await sendFile(call, join(folder, name), { policy: POLICY, cache })) return;
     if (name !== "index.html") throw call.nothingThere();
@@ -42,4 +42,4 @@ export const createConsoleDoor = (folder: string): Door => {
     if (!/^\w[\w.-]*\.(?:js|css|svg)$/.test(name)) throw call.nothingThere();
     return send(call, join("assets", name), FOR_EVER);
   };
-};
+}

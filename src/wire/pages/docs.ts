@@ -26,9 +26,8 @@ const FILE = /^(?:images\/)?\w[\w.-]*\.(?:html|js|css|md|txt|svg|webp)$/;
  * Serves the documentation from `folder`: its overview at `/docs` itself, and every file by its name below. A page is also found without its
  * file extension. For an unknown address a browser gets a page with the list of all pages.
  */
-export const createDocsDoor =
-  (folder: string): Door =>
-  async (call) => {
+export function createDocsDoor(folder: string): Door {
+  return async (call) => {
     call.operation = call.path === PREFIX ? "ops.docs" : "docs";
     requireGet(call);
     const name = call.path.slice(PREFIX.length + 1);
@@ -42,20 +41,22 @@ export const createDocsDoor =
     if (wantsPage(call.req.headers.accept)) return await sendMissing(call, folder, name);
     throw await nothingAt(call, folder, name);
   };
+}
 
-const exists = (file: string): Promise<boolean> =>
-  access(file).then(
+function exists(file: string): Promise<boolean> {
+  return access(file).then(
     () => true,
     () => false,
   );
+}
 
 /** `to` is relative: a proxy may serve the documentation below a path of its own. */
-const redirect = ({ res, requestId }: WireCall, to: string): void => {
+function redirect({ res, requestId }: WireCall, to: string): void {
   res.writeHead(302, { location: to, "content-length": 0, "x-request-id": requestId, ...PRIVATE }).end();
-};
+}
 
 /** The page's links lead into the folder of the documentation, however deep the address is. */
-const sendMissing = async (call: WireCall, folder: string, name: string): Promise<void> => {
+async function sendMissing(call: WireCall, folder: string, name: string): Promise<void> {
   const html = await readFile(join(folder, "404.html"), "utf8");
   const base = "../".repeat(name.split("/").length - 1) || "./";
   call.error = "not-found";
@@ -67,9 +68,9 @@ const sendMissing = async (call: WireCall, folder: string, name: string): Promis
     vary: "Accept",
   };
   sendBody(call.res, 404, headers, html.replace("<head>", `<head>\n<base href="${base}">`));
-};
+}
 
-const nothingAt = async ({ path }: WireCall, folder: string, name: string): Promise<GatewayError> => {
+async function nothingAt({ path }: WireCall, folder: string, name: string): Promise<GatewayError> {
   const pages = (await readdir(folder)).filter((file) => file.endsWith(".html") && !HIDDEN.includes(file));
   const meant = nearest(
     name.replace(/\.html$/, "").toLowerCase(),
@@ -77,7 +78,7 @@ const nothingAt = async ({ path }: WireCall, folder: string, name: string): Prom
   );
   const words = meant === undefined ? `The overview is at ${PREFIX}.` : `Did you mean ${PREFIX}/${meant}.html?`;
   return new GatewayError("not-found", `There is nothing at ${path.slice(0, PATH_LIMIT)}. ${words}`);
-};
+}
 /** Pages that have no address of their own. */
 const HIDDEN = ["root.html", "404.html"];
 /** The longest path that an error repeats. */

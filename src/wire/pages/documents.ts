@@ -5,29 +5,35 @@ const DEFAULT_PATH = "/hooks";
 /** Stands for the address in a text that is made once. */
 const ADDRESS = "{{address}}";
 
-export const serveDocuments = (documents: { openapi: object; openrpc: object }, webhookPath: string): Documents => {
+export function serveDocuments(documents: { openapi: object; openrpc: object }, webhookPath: string): Documents {
   const openapi = once(() => withAddress(moved(documents.openapi, webhookPath), { description: "This gateway." }));
   const openrpc = once(() => withAddress(documents.openrpc, { name: "gateway" }));
   return {
     openapi: latest((url) => openapi().join(inText(url))),
     openrpc: latest((url) => openrpc().join(inText(`${url}/rpc`))),
   };
-};
+}
 
 /** The document as text, in the parts that stand around its address. */
-const withAddress = (document: object, server: object): string[] =>
-  JSON.stringify({ ...document, servers: [{ url: ADDRESS, ...server }] }).split(ADDRESS);
+function withAddress(document: object, server: object): string[] {
+  return JSON.stringify({ ...document, servers: [{ url: ADDRESS, ...server }] }).split(ADDRESS);
+}
 
-const inText = (url: string): string => JSON.stringify(url).slice(1, -1);
+function inText(url: string): string {
+  return JSON.stringify(url).slice(1, -1);
+}
 
-const moved = (document: object, webhookPath: string): object => {
+function moved(document: object, webhookPath: string): object {
   const { paths } = document as { paths: Record<string, unknown> };
   const entries = Object.entries(paths).map(([path, item]) => [movePath(path, webhookPath), item] as const);
   return { ...document, paths: Object.fromEntries(entries) };
-};
+}
 
-export const movePath = (path: string, webhookPath: string): string =>
-  path === DEFAULT_PATH || path.startsWith(`${DEFAULT_PATH}/`) ? webhookPath + path.slice(DEFAULT_PATH.length) : path;
+export function movePath(path: string, webhookPath: string): string {
+  return path === DEFAULT_PATH || path.startsWith(`${DEFAULT_PATH}/`)
+    ? webhookPath + path.slice(DEFAULT_PATH.length)
+    : path;
+}
 
 type Operations = Record<string, { responses?: unknown; description?: unknown }>;
 type Components = Record<string, Record<string, unknown>>;
@@ -37,16 +43,16 @@ type Components = Record<string, Record<string, unknown>>;
  * these name. All else is left out: it is most of the document, nothing here looks at it, and each schema that is there is
  * compiled.
  */
-export const restPart = (document: object): object => {
+export function restPart(document: object): object {
   const all = document as { paths: Record<string, Operations>; components: Components } & Record<string, unknown>;
   const requests = Object.entries(all.paths).filter(([path]) => path.startsWith("/api/"));
   const paths = Object.fromEntries(requests.map(([path, operations]) => [path, requestsOf(operations)]));
   const { openapi, info, servers } = all;
   return { openapi, info, servers, paths, components: namedIn(paths, all.components) };
-};
+}
 
 /** The components that a value refers to, directly or through other components. */
-const namedIn = (value: unknown, components: Components): Components => {
+function namedIn(value: unknown, components: Components): Components {
   const named: Components = {};
   const look = (text: string) => {
     for (const [, kind = "", name = ""] of text.matchAll(/"#\/components\/(\w+)\/([^/"]+)"/g)) {
@@ -58,25 +64,26 @@ const namedIn = (value: unknown, components: Components): Components => {
   };
   look(JSON.stringify(value));
   return named;
-};
+}
 
-const requestsOf = (operations: Operations): object =>
-  Object.fromEntries(
+function requestsOf(operations: Operations): object {
+  return Object.fromEntries(
     Object.entries(operations).map(([method, operation]) => {
       return [method, { ...operation, security: [], responses: { default: { description: "Not looked at here." } } }];
     }),
   );
+}
 
 /** Most callers come by the same address. All of them get the same bytes, so that a thousand slow readers hold them once. */
-const latest = (make: (url: string) => string): ((url: string) => Buffer) => {
+function latest(make: (url: string) => string): (url: string) => Buffer {
   let last: { url: string; bytes: Buffer } | undefined;
   return (url) => {
     if (last?.url !== url) last = { url, bytes: Buffer.from(make(url)) };
     return last.bytes;
   };
-};
+}
 
-const once = <T>(make: () => T): (() => T) => {
+function once<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());
-};
+}

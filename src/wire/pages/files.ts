@@ -17,11 +17,11 @@ const TYPES: Readonly<Record<string, string>> = {
  * Sends a built file, in the smallest form that the client takes; false where there is none. Nothing is read before somebody asks, and
  * nothing is kept in memory.
  */
-export const sendFile = async (
+export async function sendFile(
   call: WireCall,
   file: string,
   rules: { policy: string; cache: string },
-): Promise<boolean> => {
+): Promise<boolean> {
   const found = await readEncoded(file, String(call.req.headers["accept-encoding"] ?? ""));
   if (!found) return false;
   const etag = `"${createHash("sha256").update(found.bytes).digest("base64url").slice(0, 22)}"`;
@@ -47,18 +47,18 @@ export const sendFile = async (
   };
   call.res.writeHead(200, { ...headers, ...about }).end(found.bytes);
   return true;
-};
+}
 
 /** Refuses a call that does not read. */
-export const requireGet = ({ req }: WireCall): void => {
+export function requireGet({ req }: WireCall): void {
   if (req.method !== "GET" && req.method !== "HEAD")
     throw new GatewayError("method-not-allowed", "This path takes GET.", { allow: "GET, HEAD" });
-};
+}
 
-const readEncoded = async (
+async function readEncoded(
   file: string,
   accepted: string,
-): Promise<{ bytes: Buffer; encoding?: "br" | "gzip" } | undefined> => {
+): Promise<{ bytes: Buffer; encoding?: "br" | "gzip" } | undefined> {
   for (const [encoding, suffix] of [["br", ".br"] as const, ["gzip", ".gz"] as const]) {
     if (!new RegExp(`(?:^|[,\\s])${encoding}(?!\\s*;\\s*q=0(?:\\.0*)?(?:,|$))(?:[;,\\s]|$)`, "i").test(accepted))
       continue;
@@ -67,4 +67,4 @@ const readEncoded = async (
   }
   const bytes = await readFile(file).catch(() => undefined);
   return bytes && { bytes };
-};
+}

@@ -9,19 +9,23 @@ type Place = ReturnType<typeof servedPlaces>[number];
 const DESCRIPTION = "A gateway in front of conversational agents.";
 
 /** The places of a listener, as JSON. */
-export const indexOf = (served: Served): Index => ({
-  name: "agent-gateway",
-  description: DESCRIPTION,
-  paths: placesOf(served).map(({ prefix: path, description }) => ({ path, description })),
-});
+export function indexOf(served: Served): Index {
+  return {
+    name: "agent-gateway",
+    description: DESCRIPTION,
+    paths: placesOf(served).map(({ prefix: path, description }) => ({ path, description })),
+  };
+}
 
-const placesOf = ({ surfaces, openai, webhookPath }: Served): Place[] =>
-  servedPlaces(webhookPath).filter(({ surface }) =>
+function placesOf({ surfaces, openai, webhookPath }: Served): Place[] {
+  return servedPlaces(webhookPath).filter(({ surface }) =>
     surface === "openai" ? openai : surface === "always" || surfaces.includes(surface),
   );
+}
 
 /** The same as a page. */
-export const indexPageOf = (served: Served): string => `<!doctype html>
+export function indexPageOf(served: Served): string {
+  return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
@@ -39,15 +43,17 @@ ${placesOf(served).map(rowOf).join("\n")}
 </dl>
 </html>
 `;
+}
 
-const rowOf = ({ prefix, description, isLink }: Place): string => {
+function rowOf({ prefix, description, isLink }: Place): string {
   const shown = prefix.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
   return `<dt>${isLink ? `<a href="${shown}">${shown}</a>` : shown}</dt><dd>${description}</dd>`;
-};
+}
 
 /** True if a client asks for a page: it names HTML, and does not rule it out. A client that takes anything gets JSON. */
-export const wantsPage = (accept = ""): boolean =>
-  accept.split(",").some((range) => {
+export function wantsPage(accept = ""): boolean {
+  return accept.split(",").some((range) => {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
     return type === "text/html" && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
   });
+}

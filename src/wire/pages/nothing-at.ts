@@ -10,7 +10,7 @@ export type Place = { prefix: string; paths: readonly string[]; closed: string |
 const PATH_LIMIT = 200;
 
 /** The refusal of a path that leads nowhere: it gives the reason, or a path that was probably meant. Both are public. */
-export const nothingAt = (path: string, places: readonly Place[]): GatewayError => {
+export function nothingAt(path: string, places: readonly Place[]): GatewayError {
   const words = `There is nothing at ${path.slice(0, PATH_LIMIT)}`;
   const closed = places.find((place) => place.closed !== undefined && leadsTo(path, place.prefix))?.closed;
   if (closed !== undefined) return new GatewayError("not-found", `${words}: ${closed}.`);
@@ -20,25 +20,26 @@ export const nothingAt = (path: string, places: readonly Place[]): GatewayError 
     "not-found",
     `${words}.${meant === undefined ? whatThereIs(path, places) : ` Did you mean ${meant}?`}`,
   );
-};
+}
 
 /** A sentence with the few paths of a place, or with the path that lists all. */
-const whatThereIs = (path: string, places: readonly Place[]): string => {
+function whatThereIs(path: string, places: readonly Place[]): string {
   const { paths = [] } = places.find(({ prefix }) => leadsTo(path, prefix)) ?? {};
   return paths.length > 1 && paths.length <= FEW ? ` There are ${paths.join(", ")}.` : " GET / lists what there is.";
-};
+}
 const FEW = 5;
 
 /** A path is a prefix or below it. */
-export const leadsTo = (path: string, prefix: string): boolean =>
-  path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH);
+export function leadsTo(path: string, prefix: string): boolean {
+  return path.startsWith(prefix) && (path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH);
+}
 const SLASH = 47;
 
 /**
  * The served path that differs only by slashes, has the given path at its end, or one part more; or else the one whose parts are all the
  * same or misspelt.
  */
-const meantBy = (path: string, served: readonly string[]): string | undefined => {
+function meantBy(path: string, served: readonly string[]): string | undefined {
   const plain = path.replaceAll(/\/+/g, "/").replace(/\/$/, "");
   const parts = plain.split("/");
   const filled = served.map((one) => fillIn(one, parts));
@@ -46,44 +47,52 @@ const meantBy = (path: string, served: readonly string[]): string | undefined =>
   const isLonger = (one: string) => parts.length > 2 && lacksOne(parts, one.split("/"));
   const near = filled.filter((one) => isMisspelt(parts, one.split("/")));
   return filled.find((one) => one === plain) ?? filled.find(isEnd) ?? filled.find(isLonger) ?? nearest(plain, near);
-};
+}
 
 /** True if `whole` has one part more, and else the same parts. */
-const lacksOne = (parts: readonly string[], whole: readonly string[]): boolean => {
+function lacksOne(parts: readonly string[], whole: readonly string[]): boolean {
   if (whole.length !== parts.length + 1) return false;
   const differs = parts.findIndex((part, n) => part !== whole[n]);
   return differs >= 0 && parts.slice(differs).every((part, n) => part === whole[differs + 1 + n]);
-};
+}
 
-const isMisspelt = (parts: readonly string[], others: readonly string[]): boolean =>
-  parts.length === others.length &&
-  parts.every((part, n) => part === others[n] || nearest(part, [others[n] as string]) !== undefined);
+function isMisspelt(parts: readonly string[], others: readonly string[]): boolean {
+  return (
+    parts.length === others.length &&
+    parts.every((part, n) => part === others[n] || nearest(part, [others[n] as string]) !== undefined)
+  );
+}
 
 /** A path of the contract with the parts that vary as they were sent. */
-const fillIn = (path: string, given: readonly string[]): string =>
-  path.includes("{")
+function fillIn(path: string, given: readonly string[]): string {
+  return path.includes("{")
     ? path
         .split("/")
         .map((part, n) => (part.startsWith("{") ? (given[n] ?? part) : part))
         .join("/")
     : path;
+}
 
-const pathsOf = (is: (route: (typeof routes)[number]) => boolean): string[] => [
-  ...new Set(routes.filter(is).map(({ path }) => path)),
-];
-const below = (prefix: string) => pathsOf(({ path }) => path === prefix || path.startsWith(`${prefix}/`));
+function pathsOf(is: (route: (typeof routes)[number]) => boolean): string[] {
+  return [...new Set(routes.filter(is).map(({ path }) => path))];
+}
+function below(prefix: string) {
+  return pathsOf(({ path }) => path === prefix || path.startsWith(`${prefix}/`));
+}
 
-const placeOf = (surface: string, prefix: string, description: string, paths = [prefix]) => ({
-  surface,
-  prefix,
-  paths,
-  description,
-  /** It answers a browser that has no token. */
-  isLink: surface === "console" || surface === "docs" || surface === "always",
-});
+function placeOf(surface: string, prefix: string, description: string, paths = [prefix]) {
+  return {
+    surface,
+    prefix,
+    paths,
+    description,
+    /** It answers a browser that has no token. */
+    isLink: surface === "console" || surface === "docs" || surface === "always",
+  };
+}
 
 /** The places of the surfaces, with their paths as the contract lists them. */
-export const servedPlaces = (webhookPath: string) => {
+export function servedPlaces(webhookPath: string) {
   const hooks = below("/hooks").map((path) => movePath(path, webhookPath));
   return [
     placeOf("rest", "/api/v1", "REST, with a REST key: messages, skills, turns.", below("/api/v1")),
@@ -99,4 +108,4 @@ export const servedPlaces = (webhookPath: string) => {
     placeOf("always", "/healthz", "Whether the process lives."),
     placeOf("always", "/readyz", "Whether the gateway takes work."),
   ];
-};
+}

@@ -29,12 +29,13 @@ const METRICS_TAKES =
   "`/metrics` takes an RPC token with the permission `system.health`: `Authorization: Bearer <token>`.";
 
 /** The doors for operators and tools: life, readiness, figures, and the contract itself. */
-export const createOpsDoors = (
-  parts: OpsParts,
-): Record<"healthz" | "readyz" | "metrics" | "openapi" | "openrpc", Door> & {
+export function createOpsDoors(parts: OpsParts): Record<
+  "healthz" | "readyz" | "metrics" | "openapi" | "openrpc",
+  Door
+> & {
   /** The door of a listener that serves this. */
   index: (served: Served) => Door;
-} => {
+} {
   return {
     index: (served) =>
       get("ops.index", (call) => {
@@ -66,22 +67,22 @@ export const createOpsDoors = (
       sendText(call, "application/json", openrpc(parts.servedAt(call, "rpc")));
     }),
   };
-};
+}
 
-const get =
-  (operation: string, door: Door): Door =>
-  (call) => {
+function get(operation: string, door: Door): Door {
+  return (call) => {
     call.operation = operation;
     requireGet(call);
     return door(call);
   };
+}
 
-const sendText = ({ res, requestId }: WireCall, type: string, text: string | Buffer): void => {
+function sendText({ res, requestId }: WireCall, type: string, text: string | Buffer): void {
   sendBody(res, 200, { "content-type": type, "x-request-id": requestId }, text);
-};
+}
 
 /** A page that runs nothing, loads nothing, and stands in no other page's frame: its own style is all it may use. */
-const sendPage = (call: WireCall, html: string): void => {
+function sendPage(call: WireCall, html: string): void {
   const style = /<style>([\s\S]*?)<\/style>/.exec(html)?.[1] ?? "";
   const rules = [
     "default-src 'none'",
@@ -93,11 +94,11 @@ const sendPage = (call: WireCall, html: string): void => {
   call.res.setHeader("content-security-policy", rules.join("; "));
   call.res.setHeader("referrer-policy", "no-referrer");
   sendText(call, "text/html; charset=utf-8", html);
-};
+}
 
-const requireHealthPermission = (parts: OpsParts, call: WireCall): void => {
+function requireHealthPermission(parts: OpsParts, call: WireCall): void {
   const { name, permissions } = authenticate(call, parts.identifyRpc, METRICS_TAKES);
   call.caller = name;
   if (!permissions.includes("*") && !permissions.includes("system.health"))
     throw new GatewayError("forbidden", "The token lacks the permission system.health.");
-};
+}

@@ -13,9 +13,14 @@ type Asked = Pick<WireCall, "peer"> & { req: Pick<WireCall["req"], "headers" | "
  * (0.0.0.0, behind a proxy, in a container) may mean nothing to it. If that cannot be known, as the Host is malformed or foreign,
  * the configured address.
  */
-export const createServedAt =
-  ({ places, isOwnHost }: { places: () => readonly Place[]; isOwnHost: (host: string, place: number) => boolean }) =>
-  (asked: Asked | undefined, surface: string): string => {
+export function createServedAt({
+  places,
+  isOwnHost,
+}: {
+  places: () => readonly Place[];
+  isOwnHost: (host: string, place: number) => boolean;
+}) {
+  return (asked: Asked | undefined, surface: string): string => {
     const all = places();
     const place = all.find(({ surfaces }) => surfaces.includes(surface)) ?? all[0];
     if (asked === undefined) return place ? reachable(place) : "/";
@@ -29,15 +34,19 @@ export const createServedAt =
     // On another port, which no proxy's Host tells of: only a listener of all addresses is there by any name.
     return isGood && isAny(place.host) ? withHost(place.url, new URL(used).hostname) : reachable(place);
   };
+}
 
 /** Listens on every address of the machine, and names none that a caller could use. */
-const isAny = (host: string): boolean => host === "0.0.0.0" || host === "::";
+function isAny(host: string): boolean {
+  return host === "0.0.0.0" || host === "::";
+}
 
 /** An address of the listener that works on this machine at least. */
-export const reachable = ({ url, host }: Pick<Place, "url" | "host">): string =>
-  isAny(host) ? withHost(url, host === "::" ? "[::1]" : "127.0.0.1") : url;
+export function reachable({ url, host }: Pick<Place, "url" | "host">): string {
+  return isAny(host) ? withHost(url, host === "::" ? "[::1]" : "127.0.0.1") : url;
+}
 
-const withHost = (url: string, host: string): string => {
+function withHost(url: string, host: string): string {
   const { protocol, port } = new URL(url);
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
-};
+}

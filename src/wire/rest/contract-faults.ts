@@ -14,7 +14,7 @@ const HINTED = 5;
 const NAME_LIMIT = 100;
 
 /** The faults in our words. Hints end after a few: many unknown fields are no misspellings. */
-export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[] => {
+export function toldOf(found: readonly Found[], fieldsOf: FieldsOf): BodyFault[] {
   return found.slice(0, MOST_TOLD).map((fault, n) => {
     const pointer = pointerOf(fault.path);
     if (fault.errorCode?.startsWith("required.")) {
@@ -25,38 +25,41 @@ export const toldOf = (found: readonly Found[], fieldsOf: FieldsOf): BodyFault[]
     if (n >= HINTED) return { pointer, message: "is unknown" };
     return { pointer, message: `is unknown${hintOf(nameIn(fault.path), fieldsOfFault(fault.path, fieldsOf))}` };
   });
-};
+}
 
-const nameIn = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+function nameIn(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
 
 /** The unknown fields in the object that lacks a field. */
-const unknownBeside = ({ path }: Found, found: readonly Found[]): object => {
+function unknownBeside({ path }: Found, found: readonly Found[]): object {
   const parent = path.slice(0, path.lastIndexOf("/") + 1);
   const names = found.slice(0, MOST_TOLD).flatMap((fault) => {
     const name = fault.path.slice(parent.length);
     return isTooMany(fault) && fault.path.startsWith(parent) && !name.includes("/") ? [name] : [];
   });
   return Object.fromEntries(names.map((name) => [name, true]));
-};
+}
 
-const isTooMany = ({ errorCode, message }: Found): boolean =>
-  errorCode?.startsWith("additionalProperties.") === true || message.startsWith("Unknown query");
+function isTooMany({ errorCode, message }: Found): boolean {
+  return errorCode?.startsWith("additionalProperties.") === true || message.startsWith("Unknown query");
+}
 
-const fieldsOfFault = (path: string, fieldsOf: FieldsOf): readonly string[] => {
+function fieldsOfFault(path: string, fieldsOf: FieldsOf): readonly string[] {
   const [, where, ...way] = path.split("/");
   return fieldsOf(where === "body" ? "body" : "query", way.slice(0, -1));
-};
+}
 
-const pointerOf = (path: string): string => {
+function pointerOf(path: string): string {
   const [, where, ...rest] = path.split("/");
   const name = rest.join("/").slice(0, NAME_LIMIT);
   if (where === "body") return rest.length === 0 ? "" : `/${name}`;
   const kind = where === "params" ? "path" : where === "headers" ? "header" : "query";
   return `${kind}:${name}`;
-};
+}
 
 /** Ajv's params are lost, but its message has the same facts. */
-const inWords = ({ message, errorCode = "" }: Found): string => {
+function inWords({ message, errorCode = "" }: Found): string {
   const [keyword = ""] = errorCode.split(".");
   const [, type = ""] = /^must be ([\w,]+)$/.exec(message) ?? [];
   const [, pattern] = /^must match pattern "(.*)"$/s.exec(message) ?? [];
@@ -67,7 +70,7 @@ const inWords = ({ message, errorCode = "" }: Found): string => {
   const demand =
     hasWords && keyword !== "const" && keyword !== "multipleOf" ? demandOf({ keyword, params }) : undefined;
   return demand === undefined ? message : `must ${demand}`;
-};
+}
 
 /** The part of a schema that is looked at. */
 type Schema = {
@@ -91,7 +94,7 @@ type Document = {
 };
 
 /** Looks up in a contract which fields an operation's request may have. */
-export const fieldsIn = (document: object, place: Place): FieldsOf => {
+export function fieldsIn(document: object, place: Place): FieldsOf {
   const named = namedIn(document);
   const { parameters = [] } = operationAt(document, place);
   return (where, way) => {
@@ -107,56 +110,59 @@ export const fieldsIn = (document: object, place: Place): FieldsOf => {
     }
     return Object.keys(schema?.properties ?? {});
   };
-};
+}
 
 type Place = { path: string; method: string };
 
-const operationAt = (document: object, { path, method }: Place): Operation =>
-  (document as Document).paths[path]?.[method.toLowerCase()] ?? {};
+function operationAt(document: object, { path, method }: Place): Operation {
+  return (document as Document).paths[path]?.[method.toLowerCase()] ?? {};
+}
 
-export const bodySchemaIn = (document: object, place: Place): Schema | undefined =>
-  operationAt(document, place).requestBody?.content?.["application/json"]?.schema;
+export function bodySchemaIn(document: object, place: Place): Schema | undefined {
+  return operationAt(document, place).requestBody?.content?.["application/json"]?.schema;
+}
 
 /** Looks up the component that a part of the contract names. */
-export const namedIn =
-  (document: object) =>
-  <T extends { $ref?: string }>(part: T | undefined): T | undefined => {
+export function namedIn(document: object) {
+  return <T extends { $ref?: string }>(part: T | undefined): T | undefined => {
     const [, kind = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(part?.$ref ?? "") ?? [];
     return kind === "" ? part : ((document as Document).components?.[kind]?.[name] as T | undefined);
   };
+}
 
 /**
  * Shortens a body that the contract refuses: to find each of ten thousand faults would delay every other caller, and a hundred
  * are told. Only parts beyond the contract are cut, and enough of them stays for the body to be refused. A body that keeps to the
  * contract stays as it is.
  */
-export const cutDown = (body: unknown, schema: Schema | undefined, named: NamedSchema): unknown => {
+export function cutDown(body: unknown, schema: Schema | undefined, named: NamedSchema): unknown {
   const of = named(schema);
   if (of === undefined) return body;
   if (typeof body === "string") return cutText(body, of);
   if (Array.isArray(body)) cutList(body, of, named);
   else if (typeof body === "object" && body !== null) cutFields(body as Record<string, unknown>, of, named);
   return body;
-};
+}
 
 /** A character is two units at most. */
-const cutText = (text: string, { maxLength = Infinity }: Schema): string =>
-  text.length > maxLength * 2 + 2 ? text.slice(0, maxLength * 2 + 2) : text;
+function cutText(text: string, { maxLength = Infinity }: Schema): string {
+  return text.length > maxLength * 2 + 2 ? text.slice(0, maxLength * 2 + 2) : text;
+}
 
-const cutList = (list: unknown[], { maxItems = Infinity, items }: Schema, named: NamedSchema): void => {
+function cutList(list: unknown[], { maxItems = Infinity, items }: Schema, named: NamedSchema): void {
   const most = Math.max(maxItems + 1, MOST_TOLD);
   if (list.length > most) list.length = most;
   if (items) for (const [n, one] of list.entries()) list[n] = cutDown(one, items, named);
-};
+}
 
-const cutFields = (
+function cutFields(
   fields: Record<string, unknown>,
   { properties = {}, additionalProperties }: Schema,
   named: NamedSchema,
-): void => {
+): void {
   for (const [name, schema] of Object.entries(properties))
     if (Object.hasOwn(fields, name)) fields[name] = cutDown(fields[name], schema, named);
   if (additionalProperties !== false) return;
   const unknown = Object.keys(fields).filter((name) => !Object.hasOwn(properties, name));
   for (const name of unknown.slice(MOST_TOLD)) delete fields[name];
-};
+}

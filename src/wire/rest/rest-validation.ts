@@ -23,21 +23,21 @@ export type ValidateRequest = (asked: Asked, body: unknown, route: Route) => Pro
  * Checks the bodies of frequent operations with validators that were compiled ahead, as the way through Express costs a short
  * turn more than all the rest. They only accept: `validate` decides on a request that they do not take or do not check.
  */
-export const holdHot =
-  (validate: ValidateRequest): ValidateRequest =>
-  (asked, body, route) => {
+export function holdHot(validate: ValidateRequest): ValidateRequest {
+  return (asked, body, route) => {
     const isTaken = bodies[route.operation as keyof typeof bodies];
     return isTaken && isPlain(asked) && isTaken(body)
       ? Promise.resolve({ body, query: {} })
       : validate(asked, body, route);
   };
+}
 
 /** True if the request has no query, and no idempotency key or a valid one. */
-const isPlain = ({ url = "", headers }: Asked): boolean => {
+function isPlain({ url = "", headers }: Asked): boolean {
   if (url.includes("?")) return false;
   const key = headers["idempotency-key"];
   return key === undefined || (typeof key === "string" && isIdempotencyKey(key));
-};
+}
 
 const SETTLE = Symbol("settle");
 type Settled = IncomingMessage & {
@@ -50,7 +50,7 @@ type Settled = IncomingMessage & {
  * Loads Express and express-openapi-validator with the contract, which takes some 200 milliseconds: the other doors open first, and other
  * callers are served between its parts. The schema of an operation is compiled for its first request, in 3 to 20 milliseconds.
  */
-export const createRequestValidation = async (document: object): Promise<ValidateRequest> => {
+export async function createRequestValidation(document: object): Promise<ValidateRequest> {
   // As the CommonJS that they are: imported at once, Node 20 has at times handed out one that had not been run yet, empty.
   const require = createRequire(import.meta.url);
   await breathe();
@@ -99,7 +99,7 @@ export const createRequestValidation = async (document: object): Promise<Validat
     });
 
   return validate;
-};
+}
 
 /**
  * In place of its own, which compiles the schema of all OpenAPI documents also where none is held to it: a third of the time that the
@@ -112,19 +112,19 @@ class NoDocumentValidator {
 }
 
 /** Nobody would answer the request if this threw. */
-const translated = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
+function translated(error: unknown, fieldsOf: () => FieldsOf): unknown {
   try {
     return translate(error, fieldsOf);
   } catch (fault) {
     return fault;
   }
-};
+}
 
 /** An error of express-openapi-validator, in our words. */
-const translate = (error: unknown, fieldsOf: () => FieldsOf): unknown => {
+function translate(error: unknown, fieldsOf: () => FieldsOf): unknown {
   const { status, errors, message } = error as { status?: number; errors?: Found[]; message?: string };
   if (status === 400 && errors) return invalidRequest(toldOf(errors, fieldsOf()));
   if (status === 415) return new GatewayError("unsupported-media-type");
   if (status === 404) return new GatewayError("not-found", message);
   return error;
-};
+}

@@ -41,7 +41,7 @@ export type RestDoorParts = {
 };
 
 /** The door of REST, or another that takes its keys: authentication, then scope, then the body, then the contract, then the handler. */
-export const createRestDoor = (parts: RestDoorParts) => {
+export function createRestDoor(parts: RestDoorParts) {
   const { surface, hold, identify, rateLimit, bodyLimit } = parts;
   const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
   const match = createMatcher(surface);
@@ -79,53 +79,55 @@ export const createRestDoor = (parts: RestDoorParts) => {
     const sending = answer(call, matched, reply, parts.style);
     if (sending) await sending;
   };
-};
+}
 
 type Handler = (call: unknown, ctx: CallContext) => Promise<unknown>;
 
 const BELOW = { rest: "/api/v1", openai: "/v1" } as const;
 
-const requireScope = ({ scope }: Route, { scopes }: RestCaller): void => {
+function requireScope({ scope }: Route, { scopes }: RestCaller): void {
   if (scopes.includes("console")) return;
   if (scope === "console")
     throw new GatewayError("forbidden", "Keys are made and revoked with the console token alone.");
   if (scope === "admin" && !scopes.includes("admin"))
     throw new GatewayError("forbidden", "The key lacks the scope admin.");
-};
+}
 
 /** The body of the request, undefined where it has none. An operation that takes none refuses one. */
-const readRaw = (call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> => {
+function readRaw(call: WireCall, route: Route, limit: number): Promise<Buffer | undefined> {
   if (route.bodyLimit === null) return readNothing(call, route);
   if (!route.needsBody) return readIfThere(call, limit);
   requireJson(call.req);
   return readBody(call, limit);
-};
+}
 
-const bodyOfNone = ({ bodyLimit }: Route): object | undefined => (bodyLimit === null ? undefined : {});
+function bodyOfNone({ bodyLimit }: Route): object | undefined {
+  return bodyLimit === null ? undefined : {};
+}
 
-const readIfThere = async (call: WireCall, limit: number): Promise<Buffer | undefined> => {
+async function readIfThere(call: WireCall, limit: number): Promise<Buffer | undefined> {
   const raw = await readBody(call, limit);
   if (raw.length <= NOTHING_LIMIT && NOTHING.test(raw.toString("latin1"))) return undefined;
   requireJson(call.req);
   return raw;
-};
+}
 
 /** Many clients send an empty object with each POST: it says nothing, and is taken as nothing. */
-const readNothing = async (call: WireCall, { method }: Route): Promise<undefined> => {
+async function readNothing(call: WireCall, { method }: Route): Promise<undefined> {
   const raw = await readBody(call, method === "POST" ? NOTHING_LIMIT : 0).catch(refuseBody);
   if (!NOTHING.test(raw.toString("latin1"))) throw noBodyTaken();
-};
+}
 const NOTHING = /^\s*(\{\s*\})?\s*$/;
 const NOTHING_LIMIT = 64;
 
-const refuseBody = (error: GatewayError): never => {
+function refuseBody(error: GatewayError): never {
   throw error.name === "too-large" ? noBodyTaken() : error;
-};
+}
 
-const noBodyTaken = (): GatewayError => {
+function noBodyTaken(): GatewayError {
   const errors = [{ pointer: "", message: "is not taken" }];
   return new GatewayError("invalid-request", "This call takes no body.", { errors });
-};
+}
 
 /** The context of one call. A class, as a literal with a getter would be a dictionary. */
 class RestCall implements CallContext {
@@ -162,7 +164,9 @@ class RestCall implements CallContext {
   }
 }
 
-const hashOfBody = (raw: Buffer | undefined): string => hashOf(raw ?? "").toString("base64url");
+function hashOfBody(raw: Buffer | undefined): string {
+  return hashOf(raw ?? "").toString("base64url");
+}
 
 type Tagged = { as: string; body: unknown; replayed?: boolean };
 
@@ -177,7 +181,7 @@ const CONTENT: ReadonlySet<string> = new Set([
 
 /** Sends a handler's answer, with the status from the contract. */
 /** Answers at once; resolves later only for an answer so large that its bytes are made in pieces. */
-const answer = (call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> | undefined => {
+function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> | undefined {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
   call.turnId ??= turnId;
@@ -199,13 +203,14 @@ const answer = (call: WireCall, { route }: Match, reply: unknown, style?: Style)
     return utf8InStretches(text).then((bytes) => sendJsonText(call, status, bytes, headers));
   sendJsonText(call, status, text, headers);
   return undefined;
-};
+}
 
 /** The reply of the contract that a handler chose: by its name, or the only one there is. */
-const replyOf = ({ replies }: Route, as: string | undefined): { status: number } => {
+function replyOf({ replies }: Route, as: string | undefined): { status: number } {
   const named = as === undefined ? undefined : replies[as];
   return named ?? (Object.values(replies)[0] as { status: number });
-};
+}
 
-const isTagged = (reply: unknown): reply is Tagged =>
-  typeof reply === "object" && reply !== null && "as" in reply && "body" in reply;
+function isTagged(reply: unknown): reply is Tagged {
+  return typeof reply === "object" && reply !== null && "as" in reply && "body" in reply;
+}

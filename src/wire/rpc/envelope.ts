@@ -27,10 +27,12 @@ export type Envelope = { method: string; params?: object | null };
 /** The number of characters of an unknown name that are repeated: a stranger chooses these names. */
 const NAME_LIMIT = 100;
 
-export const shortened = (name: string): string => name.slice(0, NAME_LIMIT);
+export function shortened(name: string): string {
+  return name.slice(0, NAME_LIMIT);
+}
 
 /** The reason that a value is not a call; undefined when it is one. */
-export const envelopeFault = (message: unknown): string | undefined => {
+export function envelopeFault(message: unknown): string | undefined {
   if (typeof message !== "object" || message === null || Array.isArray(message)) return "A call is an object.";
   const { jsonrpc, method, params, id } = message as Record<string, unknown>;
   if (jsonrpc !== "2.0") return '`jsonrpc` must be "2.0".';
@@ -42,36 +44,43 @@ export const envelopeFault = (message: unknown): string | undefined => {
       return `\`${shortened(member)}\` is no member of a call.`;
   }
   return undefined;
-};
+}
 
-const isId = (id: unknown): boolean => typeof id === "string" || typeof id === "number" || id === null;
+function isId(id: unknown): boolean {
+  return typeof id === "string" || typeof id === "number" || id === null;
+}
 
 /** The id of a call as JSON, exactly as it was sent; undefined where there is none that could be echoed. `index` is its place in a batch, or -1. */
-export const idOf = (message: unknown, text: CallText, index: number): string | undefined => {
+export function idOf(message: unknown, text: CallText, index: number): string | undefined {
   if (typeof message !== "object" || message === null) return undefined;
   const { id } = message as { id?: unknown };
   if (typeof id === "string") return JSON.stringify(id);
   // A number that JavaScript cannot hold would come back as another, and nobody would find its call.
   if (typeof id === "number") return Number.isSafeInteger(id) ? String(id) : idIn(text.entry(index));
   return id === null ? "null" : undefined;
-};
+}
 
 /** The text of a call's id. If two members have the same name, the later counts, as it does for JSON.parse. */
-const idIn = (call: string): string =>
-  partsOf(call)
-    .map(memberOf)
-    .findLast(({ name }) => name === "id")?.value ?? "null";
+function idIn(call: string): string {
+  return (
+    partsOf(call)
+      .map(memberOf)
+      .findLast(({ name }) => name === "id")?.value ?? "null"
+  );
+}
 
 /** The success response; `id` is JSON already. A method without a result has null for one, as the protocol wants a value. */
-export const resultText = (result: unknown, id: string): string =>
-  `{"jsonrpc":"2.0","result":${JSON.stringify(result) ?? "null"},"id":${id}}`;
+export function resultText(result: unknown, id: string): string {
+  return `{"jsonrpc":"2.0","result":${JSON.stringify(result) ?? "null"},"id":${id}}`;
+}
 
 /** The error response; `id` is JSON already. */
-export const failureText = (error: GatewayError, requestId: string, id: string): string =>
-  `{"jsonrpc":"2.0","error":${JSON.stringify(errorOf(error, requestId))},"id":${id}}`;
+export function failureText(error: GatewayError, requestId: string, id: string): string {
+  return `{"jsonrpc":"2.0","error":${JSON.stringify(errorOf(error, requestId))},"id":${id}}`;
+}
 
 /** The error object. An internal one says nothing of its cause. */
-const errorOf = (error: GatewayError, requestId: string) => {
+function errorOf(error: GatewayError, requestId: string) {
   const { name, detail, extra } = error;
   const { code, title } = errors[name];
   const retryAfterMs = retryOf(error);
@@ -87,10 +96,10 @@ const errorOf = (error: GatewayError, requestId: string) => {
       ...(extra.turnId !== undefined && { turnId: extra.turnId }),
     },
   };
-};
+}
 
 /** The answers of a batch, in the order of its calls; undefined when all were notifications. */
-export const batchText = (answers: readonly (string | undefined)[]): string | undefined => {
+export function batchText(answers: readonly (string | undefined)[]): string | undefined {
   const texts = answers.filter((answer) => answer !== undefined);
   return texts.length === 0 ? undefined : `[${texts.join(",")}]`;
-};
+}

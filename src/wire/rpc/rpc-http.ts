@@ -25,7 +25,7 @@ const TAKES = "`/rpc` takes an RPC token: `Authorization: Bearer <token>`.";
 const STRANGER_LIMIT = 4096;
 
 /** `POST /rpc`: authentication, then the body, then the dispatcher. The door's own refusals are JSON-RPC errors too. */
-export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
+export function createRpcHttpDoor(parts: RpcHttpParts): DoorAt {
   const { dispatch, bodyLimit, identify } = parts;
 
   const door = async (call: WireCall): Promise<void> => {
@@ -55,21 +55,21 @@ export const createRpcHttpDoor = (parts: RpcHttpParts): DoorAt => {
   };
 
   return { prefix: PATH, door, fail: failRpc };
-};
+}
 
-export const failRpc = (call: WireCall, error: unknown): void => {
+export function failRpc(call: WireCall, error: unknown): void {
   call.surface = "rpc";
   failCall(call, error, asFailure("null"));
-};
+}
 
-const requirePost = (call: WireCall): void => {
+function requirePost(call: WireCall): void {
   if (call.path !== PATH) throw call.nothingThere();
   if (call.req.method !== "POST")
     throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
-};
+}
 
 /** The id of a call that is not let in, as JSON; null where it cannot be told from a small body that is there already. */
-const idOfStranger = async (call: WireCall): Promise<string> => {
+async function idOfStranger(call: WireCall): Promise<string> {
   // A caller that waits to be asked for the body is not asked.
   if (call.req.headers.expect !== undefined) return "null";
   try {
@@ -78,11 +78,11 @@ const idOfStranger = async (call: WireCall): Promise<string> => {
   } catch {
     return "null";
   }
-};
+}
 
-const asFailure =
-  (id: string): Wording =>
-  (error, requestId) => ({ type: "application/json", body: failureText(error, requestId, id) });
+function asFailure(id: string): Wording {
+  return (error, requestId) => ({ type: "application/json", body: failureText(error, requestId, id) });
+}
 
 /** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
 class HttpExchange implements RpcExchange {

@@ -18,10 +18,10 @@ const CHANGING = new Set<string>([
 ] satisfies RpcMethod[]);
 
 /** The methods of the contract with their bodies, and `rpc.discover`, as every transport serves them. */
-export const createRpcMethods = (
+export function createRpcMethods(
   handlers: RpcHandlers<CallContext>,
   discover: (call: MethodCall) => unknown,
-): RpcMethods => {
+): RpcMethods {
   const rows = new Map<string, RpcMethodRow>();
   for (const [name, { permission, required, idempotent }] of Object.entries(methods)) {
     const validate = params[name as RpcMethod];
@@ -46,12 +46,12 @@ export const createRpcMethods = (
     run: (_params, call) => discover(call),
   });
   return rows;
-};
+}
 
 /** The fault that the last call of the validator found in the params, as a sentence. */
-export const paramFault = (method: string, { errors }: Validate): string => {
+export function paramFault(method: string, { errors }: Validate): string {
   const { pointer, message } = faultOf(errors?.[0]);
   const place = shortened(pointer.slice(1).replaceAll("/", "."));
   const subject = place === "" ? "The params object" : `\`${place}\``;
   return `${subject} ${message.replace(/^is unknown/, `is no param of ${method}`)}.`;
-};
+}

@@ -93,14 +93,15 @@ export const BATCH_LIMIT = 50;
 const BEGUN_AT_ONCE = 8;
 const MOST_MS = 5;
 
-export const mayCall = ({ permissions }: RpcCaller, permission: string | null): boolean =>
-  permission === null || permissions.includes("*") || permissions.includes(permission);
+export function mayCall({ permissions }: RpcCaller, permission: string | null): boolean {
+  return permission === null || permissions.includes("*") || permissions.includes(permission);
+}
 
 /** JSON-RPC 2.0, text in and text out. It knows no socket, and only the methods that it is given. */
-export const createRpcDispatch = (
+export function createRpcDispatch(
   methods: RpcMethods,
   { events, rateLimit, hideInJson }: RpcDispatchParts,
-): RpcDispatch => {
+): RpcDispatch {
   const fail = (thrown: unknown, { outcome, requestId }: RpcExchange, id: string | undefined): string | undefined => {
     const error = GatewayError.from(thrown);
     if (outcome.error === undefined) outcome.reason = error.detail;
@@ -188,21 +189,21 @@ export const createRpcDispatch = (
     }
     return answer(message, exchange, text, began);
   };
-};
+}
 
-const batchFault = (length: number): string | undefined => {
+function batchFault(length: number): string | undefined {
   if (length === 0) return "A batch holds a call at least.";
   return length > BATCH_LIMIT ? `A batch holds at most ${BATCH_LIMIT} calls.` : undefined;
-};
+}
 
-const unknownMethod = (method: string, methods: RpcMethods): GatewayError => {
+function unknownMethod(method: string, methods: RpcMethods): GatewayError {
   if (method === "rpc.subscribe" || method === "rpc.unsubscribe")
     return new GatewayError("method-not-found", `\`${method}\` works only over the WebSocket at /rpc/ws.`);
   const hint = didYouMean(method, [...methods.keys()]) || " rpc.discover lists them.";
   return new GatewayError("method-not-found", `No method is named \`${shortened(method)}\`.${hint}`);
-};
+}
 
-const checkParams = (row: RpcMethodRow, params: object): void => {
+function checkParams(row: RpcMethodRow, params: object): void {
   if (Array.isArray(params) && row.positional !== true)
     throw new GatewayError("invalid-params", "The params go by name, in an object.");
   for (const name of row.required) {
@@ -211,7 +212,7 @@ const checkParams = (row: RpcMethodRow, params: object): void => {
   }
   const fault = row.check(params);
   if (fault !== undefined) throw new GatewayError("invalid-params", fault);
-};
+}
 
 /** The context of one call. A class, as a literal with a getter would be a dictionary. */
 export class MethodCall implements CallContext {
@@ -265,16 +266,16 @@ export class MethodCall implements CallContext {
   }
 }
 
-const checkHeader = (inHeader: string, key: string): void => {
+function checkHeader(inHeader: string, key: string): void {
   if (!isIdempotencyKey(inHeader))
     throw new GatewayError("invalid-params", "The header Idempotency-Key has 1 to 255 printable ASCII characters.");
   if (inHeader !== key)
     throw new GatewayError("invalid-params", "`idempotencyKey` is not the key of the header Idempotency-Key.");
-};
+}
 
 /** The same for the same params, in whatever order and with whatever key they came. */
-const hashOfParams = (params: object): string => {
+function hashOfParams(params: object): string {
   const pairs = Object.entries(params).filter(([name]) => name !== "idempotencyKey");
   pairs.sort(([a], [b]) => (a < b ? -1 : 1));
   return hashOf(JSON.stringify(pairs)).toString("base64url");
-};
+}

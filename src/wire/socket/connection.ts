@@ -271,7 +271,9 @@ export class Connection implements Subscribing {
 }
 
 /** The code that `ws` closes with by itself, by the fault that it names; 0 for an error that is no fault of a frame. */
-const codeOfFault = (fault = ""): number => CODES[fault] ?? (fault.startsWith("WS_ERR_") ? BROKEN_FRAME : 0);
+function codeOfFault(fault = ""): number {
+  return CODES[fault] ?? (fault.startsWith("WS_ERR_") ? BROKEN_FRAME : 0);
+}
 
 const BROKEN_FRAME = 1002;
 const CODES: Record<string, number> = {

@@ -13,12 +13,12 @@ export type DeliveryReader = { start(isReset: boolean): void; stop(): void };
  * the connection's place in the gateway's stream: a cursor of a newer place would pass over entries that it was not sent. Nothing is pushed
  * before `start`, so that the answer to the call comes first. With `isReset` a `stream.reset` is the first.
  */
-export const pushDeliveries = async (
+export async function pushDeliveries(
   feed: Pick<DeliveryFeed, "follow">,
   frames: PushFrames,
   sink: PushSink,
   placeOf: () => number,
-): Promise<DeliveryReader> => {
+): Promise<DeliveryReader> {
   let isStarted = false;
   let isMissing = false;
   const push = async (news: readonly DeliveryNews[]): Promise<void> => {
@@ -52,4 +52,4 @@ export const pushDeliveries = async (
       unfollow();
     },
   };
-};
+}

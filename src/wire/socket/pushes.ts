@@ -9,14 +9,12 @@ type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
 
 type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
 
-const frameOf = <Name extends PushName>(method: Name, params: Pushes[Name]): string =>
-  JSON.stringify({ jsonrpc: "2.0", method, params });
+function frameOf<Name extends PushName>(method: Name, params: Pushes[Name]): string {
+  return JSON.stringify({ jsonrpc: "2.0", method, params });
+}
 
 /** The text frames that push journal entries. Those about the gateway and its deliveries hold no secret of the configuration. The epochs name the memory that the streams belong to. */
-export const createPushFrames = (
-  epochs: { sessions: string; gateway: string },
-  hideInJson: (json: string) => string,
-) => {
+export function createPushFrames(epochs: { sessions: string; gateway: string }, hideInJson: (json: string) => string) {
   const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
   const gatewayCursor = (seq: number) => cursorOf("gateway", epochs.gateway, 0, seq);
 
@@ -86,11 +84,13 @@ export const createPushFrames = (
     reset: (cursor: string, sessionId: string | undefined): string =>
       frameOf("stream.reset", sessionId === undefined ? { cursor } : { cursor, sessionId }),
   };
-};
+}
 
 export type PushFrames = ReturnType<typeof createPushFrames>;
 
-const timeOf = (ms: number): string => new Date(ms).toISOString();
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
 
 /**
  * A place in a stream, and which stream: a session's by its ordinal, which no other session ever gets, the gateway's by 0. The epoch names
@@ -101,13 +101,14 @@ export type StreamPlace = { kind: "session" | "gateway"; epoch: string; ordinal:
 const FORM = /^([sg])\.([\w-]{1,40})\.(\d{1,16})\.(\d{1,16})$/;
 
 /** The place as clients keep it: base64url, opaque to them. */
-const cursorOf = (kind: StreamPlace["kind"], epoch: string, ordinal: number, seq: number): string =>
-  Buffer.from(`${kind === "session" ? "s" : "g"}.${epoch}.${ordinal}.${seq}`).toString("base64url");
+function cursorOf(kind: StreamPlace["kind"], epoch: string, ordinal: number, seq: number): string {
+  return Buffer.from(`${kind === "session" ? "s" : "g"}.${epoch}.${ordinal}.${seq}`).toString("base64url");
+}
 
 /** Undefined for a cursor that we never gave. */
-export const placeOfCursor = (cursor: string): StreamPlace | undefined => {
+export function placeOfCursor(cursor: string): StreamPlace | undefined {
   const found = FORM.exec(Buffer.from(cursor, "base64url").toString("latin1"));
   if (!found) return undefined;
   const [, kind, epoch = "", ordinal, seq] = found;
   return { kind: kind === "s" ? "session" : "gateway", epoch, ordinal: Number(ordinal), seq: Number(seq) };
-};
+}

@@ -49,13 +49,15 @@ const CLOSE_MS = 5_000;
 const RETRY_MS = { least: 500, most: 5_000 };
 
 /** Another moment for each: clients that were sent away together shall not come back together. */
-const someTime = (): number => Math.round(RETRY_MS.least + Math.random() * (RETRY_MS.most - RETRY_MS.least));
+function someTime(): number {
+  return Math.round(RETRY_MS.least + Math.random() * (RETRY_MS.most - RETRY_MS.least));
+}
 
 // Loaded as CommonJS: Node would first read an imported package through for its names, which takes five times as long.
 const { WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
 
 /** The WebSocket door: it decides on each request to open one, and keeps it open. The dispatcher handles the calls. */
-export const createRpcSocketDoor = (parts: SocketDoorParts) => {
+export function createRpcSocketDoor(parts: SocketDoorParts) {
   const { clock, events } = parts;
   const server = new WebSocketServer({
     noServer: true,
@@ -134,21 +136,21 @@ export const createRpcSocketDoor = (parts: SocketDoorParts) => {
       connections.closeAll(ms, () => `the gateway restarts; retry-after-ms=${someTime()}`),
     count: connections.count,
   };
-};
+}
 
-const fail = (call: WireCall, thrown: unknown): void => {
+function fail(call: WireCall, thrown: unknown): void {
   call.operation = OPERATION;
   if (GatewayError.from(thrown).name === "invalid-request") call.res.setHeader("sec-websocket-version", "13");
   failRpc(call, thrown);
-};
+}
 
 /** The permission that a connection needs for its subscriptions and has lost. */
-const lostPermission = ({ subscriber }: Connection, caller: RpcCaller): string | undefined => {
+function lostPermission({ subscriber }: Connection, caller: RpcCaller): string | undefined {
   if (!subscriber) return undefined;
   if (subscriber.hasSessions && !mayCall(caller, SESSION_PERMISSION)) return SESSION_PERMISSION;
   if (subscriber.deliveries && !mayCall(caller, DELIVERIES_PERMISSION)) return DELIVERIES_PERMISSION;
   return subscriber.gateway && !mayCall(caller, GATEWAY_PERMISSION) ? GATEWAY_PERMISSION : undefined;
-};
+}
 
 const PING_MS = 30_000;
 const STUCK_MS = 30_000;
@@ -158,7 +160,7 @@ const LOOKS = 30;
 const LAST_MS = 1_000;
 
 /** All connections, with one timer for all of them. */
-const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS }: SocketTimes) => {
+function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS }: SocketTimes) {
   const all = new Set<Connection>();
   const byNetwork = new Map<string, number>();
   let stopTimer: (() => void) | undefined;
@@ -222,18 +224,19 @@ const createConnections = (clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
       stopTimer?.();
     },
   };
-};
+}
 
 /** The hash of the token of a request to upgrade: in Authorization or, from a browser, as a subprotocol. */
-const hashIn = (req: IncomingMessage): Buffer | undefined => {
+function hashIn(req: IncomingMessage): Buffer | undefined {
   const protocols = (req.headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
   const offered = protocols.find((protocol) => protocol.startsWith(BEARER)) ?? BEARER;
   const token = bearerOf(req) ?? Buffer.from(offered.slice(BEARER.length), "base64url").toString();
   return token === "" ? undefined : hashOf(token);
-};
+}
 
 /** The headers of a connection that identify its client and its cause: no secret, and nothing of the handshake. */
 const TELLING = new Set(["host", "origin", "user-agent", "x-forwarded-for", "traceparent", HOPS_HEADER]);
 
-const tellingHeaders = ({ rawHeaders: raw }: IncomingMessage): string[] =>
-  raw.filter((_, n) => TELLING.has((raw[n - (n % 2)] as string).toLowerCase()));
+function tellingHeaders({ rawHeaders: raw }: IncomingMessage): string[] {
+  return raw.filter((_, n) => TELLING.has((raw[n - (n % 2)] as string).toLowerCase()));
+}

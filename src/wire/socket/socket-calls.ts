@@ -27,8 +27,9 @@ const socketRows: readonly RpcMethodRow[] = [
   }),
 ];
 
-export const withSocketCalls = (methods: RpcMethods): RpcMethods =>
-  new Map([...methods, ...socketRows.map((one) => [one.name, one] as const)]);
+export function withSocketCalls(methods: RpcMethods): RpcMethods {
+  return new Map([...methods, ...socketRows.map((one) => [one.name, one] as const)]);
+}
 
 function row<Params>(
   name: "rpc.subscribe" | "rpc.unsubscribe",

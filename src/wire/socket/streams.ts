@@ -200,5 +200,6 @@ export class Reader<Of extends Stream = Stream> {
   }
 }
 
-export const isTurnEnd = ({ name }: Pick<Told, "name">): boolean =>
-  name === "turn.completed" || name === "turn.failed" || name === "turn.cancelled";
+export function isTurnEnd({ name }: Pick<Told, "name">): boolean {
+  return name === "turn.completed" || name === "turn.failed" || name === "turn.cancelled";
+}

@@ -339,9 +339,11 @@ export class Subscriber implements ReaderOwner {
   }
 }
 
-const hasEnded = ({ status }: Turn): boolean => status !== "queued" && status !== "running";
+function hasEnded({ status }: Turn): boolean {
+  return status !== "queued" && status !== "running";
+}
 
-const checkCursor = (cursor: string | null, kind: "session" | "gateway", name: string): void => {
+function checkCursor(cursor: string | null, kind: "session" | "gateway", name: string): void {
   if (cursor !== null && placeOfCursor(cursor)?.kind !== kind)
     throw new GatewayError("invalid-params", `\`${name}\` is no cursor of such a stream.`);
-};
+}

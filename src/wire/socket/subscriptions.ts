@@ -16,7 +16,7 @@ export type SubscriptionsParts = Omit<SubscriberParts, "frames" | "sessions" | "
 };
 
 /** Entries of the store go to the subscribers of their session or its agent, and to the sender of the message. */
-export const createSubscriptions = (given: SubscriptionsParts) => {
+export function createSubscriptions(given: SubscriptionsParts) {
   const { store, gatewayStream } = given;
   const frames = createPushFrames({ sessions: store.epoch, gateway: gatewayStream.epoch }, given.hideInJson);
   const sessions = new Map<string, SessionStream>();
@@ -75,6 +75,6 @@ export const createSubscriptions = (given: SubscriptionsParts) => {
       subscriberOf(connection).follow(call, turn, options);
     },
   };
-};
+}
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>;

@@ -23,25 +23,27 @@ export type A2aForm = { binding: "JSONRPC" | "HTTP+JSON"; streaming: boolean; pa
 type Sent = { messageId: string; contextId?: string; taskId?: string; parts: { text?: string }[] };
 
 const CARD = "/.well-known/agent-card.json";
-const cardOf = (url: string, { binding, streaming }: A2aForm) => ({
-  name: "stand-in",
-  description: "Says what it is told to say.",
-  version: "1.0.0",
-  supportedInterfaces: [
-    { url: "https://grpc.example.com", protocolBinding: "GRPC", protocolVersion: "1.0" },
-    { url: `${url}/a2a`, protocolBinding: binding, protocolVersion: "1.0" },
-  ],
-  capabilities: { streaming },
-  defaultInputModes: ["text/plain"],
-  defaultOutputModes: ["text/plain"],
-  skills: [],
-});
+function cardOf(url: string, { binding, streaming }: A2aForm) {
+  return {
+    name: "stand-in",
+    description: "Says what it is told to say.",
+    version: "1.0.0",
+    supportedInterfaces: [
+      { url: "https://grpc.example.com", protocolBinding: "GRPC", protocolVersion: "1.0" },
+      { url: `${url}/a2a`, protocolBinding: binding, protocolVersion: "1.0" },
+    ],
+    capabilities: { streaming },
+    defaultInputModes: ["text/plain"],
+    defaultOutputModes: ["text/plain"],
+    skills: [],
+  };
+}
 
 /** A remote agent that speaks A2A 1.0, byte for byte. `plan` says how it answers a message. */
-export const startA2aAgent = async (
+export async function startA2aAgent(
   form: A2aForm,
   plan: (text: string) => Plan = (text) => ({ says: ["You said: ", text, " That is all."] }),
-) => {
+) {
   let card: object = {};
   let count = 0;
   const tasks = new Map<string, { contextId: string; plan: Plan; polls: number }>();
@@ -156,4 +158,4 @@ export const startA2aAgent = async (
         return message ? [message] : [];
       }),
   };
-};
+}

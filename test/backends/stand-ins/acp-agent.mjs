@@ -3,9 +3,15 @@
 import { spawn } from "node:child_process";
 
 const [begin = "well"] = process.argv.slice(2);
-const write = (text) => new Promise((resolve) => process.stdout.write(text, resolve));
-const send = (message) => write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+function write(text) {
+  return new Promise((resolve) => process.stdout.write(text, resolve));
+}
+function send(message) {
+  return write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+}
+function sleep(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
 const told = { cancels: 0 };
 const sessionId = "session-1";
 const waiting = new Map();
@@ -13,21 +19,26 @@ let asked = 0;
 let cancelled = false;
 let model = "small";
 
-const ask = (method, params) =>
-  new Promise((resolve) => {
+function ask(method, params) {
+  return new Promise((resolve) => {
     waiting.set(++asked, resolve);
     void send({ id: asked, method, params });
   });
-const update = (update) => send({ method: "session/update", params: { sessionId, update } });
-const say = (text, messageId) =>
-  update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text }, messageId });
-const useTool = (status, more = {}) =>
-  update({
+}
+function update(update) {
+  return send({ method: "session/update", params: { sessionId, update } });
+}
+function say(text, messageId) {
+  return update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text }, messageId });
+}
+function useTool(status, more = {}) {
+  return update({
     sessionUpdate: status === "pending" ? "tool_call" : "tool_call_update",
     toolCallId: "call-1",
     status,
     ...more,
   });
+}
 
 const DEEDS = {
   tell: () => say(JSON.stringify({ ...told, model, env: process.env })),
@@ -153,7 +164,7 @@ const DEEDS = {
   },
 };
 
-const prompt = async (id, text) => {
+async function prompt(id, text) {
   told.prompt = text;
   cancelled = false;
   const [, what = "echo", more] = /do: (\w+)(?: (\w+))?\s*(?:<\/outside-\w+>)?$/.exec(text) ?? [];
@@ -179,7 +190,7 @@ const prompt = async (id, text) => {
   await send({ id, result: { stopReason: stopReason ?? "end_turn", usage } });
   if (what === "late") await say("too late");
   if (what === "bye") process.exit(0);
-};
+}
 
 const modelOption = {
   ...{ id: "model", name: "Model", category: "model", type: "select", currentValue: "small" },

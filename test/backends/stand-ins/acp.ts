@@ -4,10 +4,12 @@ import { type AcpSettings, createAcpBackend } from "#backends/acp/acp.ts";
 import { systemClock } from "#kit/clock.ts";
 
 const folder = import.meta.dirname;
-export const agentProgram = (begin = "well"): string[] => [process.execPath, join(folder, "acp-agent.mjs"), begin];
+export function agentProgram(begin = "well"): string[] {
+  return [process.execPath, join(folder, "acp-agent.mjs"), begin];
+}
 
 /** A backend of the stand-in, closed after the test. */
-export const acpOf = (begin = "well", settings: Partial<AcpSettings> = {}) => {
+export function acpOf(begin = "well", settings: Partial<AcpSettings> = {}) {
   const said: string[] = [];
   const backend = createAcpBackend({
     ...{
@@ -25,4 +27,4 @@ export const acpOf = (begin = "well", settings: Partial<AcpSettings> = {}) => {
   });
   onTestFinished(async () => await backend.close?.());
   return { ...backend, said };
-};
+}

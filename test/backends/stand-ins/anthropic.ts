@@ -2,8 +2,8 @@ import { RAW } from "./faults.ts";
 import { eventStream, type ModelAnswer, startModelStandIn, USAGE } from "./model-answers.ts";
 
 /** Anthropic's messages, as `POST /v1/messages` streams them. */
-export const startAnthropic = (usual?: ModelAnswer) =>
-  startModelStandIn((answer) => {
+export function startAnthropic(usual?: ModelAnswer) {
+  return startModelStandIn((answer) => {
     const error = {
       type: "error",
       error: { details: null, type: "overloaded_error", message: RAW },
@@ -11,10 +11,13 @@ export const startAnthropic = (usual?: ModelAnswer) =>
     };
     return eventStream(events(answer), answer, `event: error\ndata: ${JSON.stringify(error)}\n\n`);
   }, usual);
+}
 
-const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+function event(data: { type: string }) {
+  return `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+}
 
-const events = ({ thought, text = [], calls = [], finish = "stop", usage = USAGE }: ModelAnswer): string[] => {
+function events({ thought, text = [], calls = [], finish = "stop", usage = USAGE }: ModelAnswer): string[] {
   const blocks: { block: object; deltas: object[] }[] = [];
   if (thought !== undefined)
     blocks.push({
@@ -68,4 +71,4 @@ const events = ({ thought, text = [], calls = [], finish = "stop", usage = USAGE
     } as { type: string }),
     event({ type: "message_stop" }),
   ];
-};
+}

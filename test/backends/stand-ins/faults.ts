@@ -25,66 +25,65 @@ const HUGE_BYTES = 100 * MIB;
 
 type Misbehaviour = (answer: Answer, req: IncomingMessage, res: ServerResponse) => Promise<void> | void;
 
-const half = ({ body }: Answer) => Math.max(1, Math.floor(body.length / 2));
+function half({ body }: Answer) {
+  return Math.max(1, Math.floor(body.length / 2));
+}
 
-const head = (answer: Answer, res: ServerResponse, more: Record<string, string> = {}): void => {
+function head(answer: Answer, res: ServerResponse, more: Record<string, string> = {}): void {
   res.writeHead(answer.status ?? 200, { ...answer.headers, ...more });
   res.flushHeaders();
-};
+}
 
 /** Resolves false when the caller has left. */
-const write = (res: ServerResponse, piece: string | Buffer): Promise<boolean> =>
-  new Promise((resolve) => {
+function write(res: ServerResponse, piece: string | Buffer): Promise<boolean> {
+  return new Promise((resolve) => {
     if (res.destroyed || res.socket?.destroyed !== false) return resolve(false);
     res.write(piece, (error) => resolve(!error));
   });
+}
 
-const pieces = async (
+async function pieces(
   res: ServerResponse,
   { body, paceMs = 0, onPiece }: Answer,
   count = body.length,
-): Promise<boolean> => {
+): Promise<boolean> {
   for (const [n, piece] of body.slice(0, count).entries()) {
     if (n > 0 && paceMs > 0) await sleep(paceMs);
     if (!(await write(res, piece))) return false;
     onPiece?.(n);
   }
   return true;
-};
+}
 
-const forever = async (
-  res: ServerResponse,
-  piece: string | Buffer,
-  bytes = Number.POSITIVE_INFINITY,
-): Promise<void> => {
+async function forever(res: ServerResponse, piece: string | Buffer, bytes = Number.POSITIVE_INFINITY): Promise<void> {
   const size = Buffer.byteLength(piece);
   for (let sent = 0; sent < bytes; sent += size) {
     if (!(await write(res, piece))) return;
     // The caller's side runs in the same process.
     await new Promise((resolve) => setImmediate(resolve));
   }
-};
+}
 
-const status =
-  (code: number, headers: Record<string, string> = {}): Misbehaviour =>
-  (_answer, _req, res) => {
+function status(code: number, headers: Record<string, string> = {}): Misbehaviour {
+  return (_answer, _req, res) => {
     res.writeHead(code, { "content-type": "application/json", ...headers });
     res.end(JSON.stringify({ type: "error", error: { message: RAW, type: "some_error", code: "some_code" } }));
   };
+}
 
-const whole =
-  (type: string, body: string | Buffer): Misbehaviour =>
-  (_answer, _req, res) => {
+function whole(type: string, body: string | Buffer): Misbehaviour {
+  return (_answer, _req, res) => {
     res.writeHead(200, { "content-type": type });
     res.end(body);
   };
+}
 
 let bomb: Buffer | undefined;
 /** A gigabyte in a megabyte: members of gzip, one after another. */
-const bombOf = (): Buffer => {
+function bombOf(): Buffer {
   bomb ??= gzipSync(Buffer.alloc(16 * MIB, "data: {}\n\n"));
   return bomb;
-};
+}
 
 /** How a remote may go wrong over HTTP, whatever it speaks. */
 export const FAULTS = {
@@ -210,13 +209,13 @@ export type Fault = keyof typeof FAULTS;
 export const HANGING: readonly Fault[] = ["hang before the first byte", "hang after the head", "hang in the middle"];
 
 /** Answers a request as it should be answered, or as `fault` says. */
-export const giveAnswer = async (
+export async function giveAnswer(
   answer: Answer,
   fault: Fault | undefined,
   req: IncomingMessage,
   res: ServerResponse,
-): Promise<void> => {
+): Promise<void> {
   if (fault) return await (FAULTS[fault] as Misbehaviour)(answer, req, res);
   head(answer, res);
   if ((await pieces(res, answer)) && !answer.staysOpen) res.end();
-};
+}

@@ -2,13 +2,14 @@ import { RAW } from "./faults.ts";
 import { eventStream, type ModelAnswer, startModelStandIn, USAGE } from "./model-answers.ts";
 
 /** Google's Gemini, as `POST /v1beta/models/…:streamGenerateContent?alt=sse` streams it. */
-export const startGoogle = (usual?: ModelAnswer) =>
-  startModelStandIn((answer) => {
+export function startGoogle(usual?: ModelAnswer) {
+  return startModelStandIn((answer) => {
     const error = { error: { code: 503, message: RAW, status: "UNAVAILABLE" } };
     return eventStream(events(answer), answer, `data: ${JSON.stringify(error)}\r\n\r\n`);
   }, usual);
+}
 
-const events = ({ thought, text = [], calls = [], finish = "stop", usage = USAGE }: ModelAnswer): string[] => {
+function events({ thought, text = [], calls = [], finish = "stop", usage = USAGE }: ModelAnswer): string[] {
   const parts = [
     ...(thought === undefined ? [] : [{ text: thought, thought: true }]),
     ...text.map((piece) => ({ text: piece })),
@@ -33,4 +34,4 @@ const events = ({ thought, text = [], calls = [], finish = "stop", usage = USAGE
     return `data: ${JSON.stringify({ candidates: [candidate], ...more })}\r\n\r\n`;
   };
   return parts.length === 0 ? [event({ text: "" }, true)] : parts.map((part, n) => event(part, n === parts.length - 1));
-};
+}

@@ -4,10 +4,12 @@ import { type Seen, startHttpStandIn } from "./http-stand-in.ts";
 const EVENTS = { "content-type": "text/event-stream" };
 const JSON_TYPE = { "content-type": "application/json" };
 
-export const eventOf = (name: string, data: unknown): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+export function eventOf(name: string, data: unknown): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
 
 /** A reply as a stream: two or more pieces, what it used, its end. */
-export const streamed = (text: string, paceMs = 0): Answer => {
+export function streamed(text: string, paceMs = 0): Answer {
   const words = text.match(/\S+\s*|\s+/g) ?? [text];
   return {
     headers: EVENTS,
@@ -20,22 +22,25 @@ export const streamed = (text: string, paceMs = 0): Answer => {
     paceMs,
     errorInside: eventOf("error", { error: { message: "the lamp went out", retryable: true, retryAfterMs: 20 } }),
   };
-};
+}
 
-export const whole = (document: object): Answer => ({
-  headers: JSON_TYPE,
-  body: [JSON.stringify(document)],
-  errorInside: JSON.stringify({ error: { message: "the lamp went out" } }),
-});
+export function whole(document: object): Answer {
+  return {
+    headers: JSON_TYPE,
+    body: [JSON.stringify(document)],
+    errorInside: JSON.stringify({ error: { message: "the lamp went out" } }),
+  };
+}
 
 type Document = { kind: string; message: { text: string }; history: { text: string }[] };
 
 /** What it says to a message: the words of it, backwards. */
-export const replyTo = (text: string): string => `You said: ${text} That is all.`;
+export function replyTo(text: string): string {
+  return `You said: ${text} That is all.`;
+}
 
-const answerOf =
-  (form: "stream" | "json" | "text", paceMs: number, before: (seen: Seen) => Promise<void>) =>
-  async (seen: Seen): Promise<Answer> => {
+function answerOf(form: "stream" | "json" | "text", paceMs: number, before: (seen: Seen) => Promise<void>) {
+  return async (seen: Seen): Promise<Answer> => {
     await before(seen);
     const { kind, message, history } = seen.json as unknown as Document;
     if (kind === "summarise") return whole({ summary: `${history.length} messages`, usage: { input: 3, output: 2 } });
@@ -44,10 +49,13 @@ const answerOf =
     if (form === "json") return whole({ usage: { input: 7, output: 4 }, reply });
     return { headers: { "content-type": "text/plain; charset=utf-8" }, body: [reply] };
   };
+}
 
 /** A web service that is an agent, as specs/agent-http.yaml has it. */
-export const startHttpAgent = (
+export function startHttpAgent(
   form: "stream" | "json" | "text" = "stream",
   paceMs = 0,
   before: (seen: Seen) => Promise<void> = async () => {},
-) => startHttpStandIn(answerOf(form, paceMs, before));
+) {
+  return startHttpStandIn(answerOf(form, paceMs, before));
+}

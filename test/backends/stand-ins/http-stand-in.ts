@@ -18,7 +18,7 @@ export type Seen = {
 };
 
 /** A server of somebody else's, on a free port of this machine. It answers as it should until it is told of a fault. */
-export const startHttpStandIn = async (answer: (seen: Seen) => Answer | Promise<Answer>) => {
+export async function startHttpStandIn(answer: (seen: Seen) => Answer | Promise<Answer>) {
   const seen: Seen[] = [];
   const waiting: ((one: Seen) => void)[] = [];
   let taken = 0;
@@ -91,6 +91,6 @@ export const startHttpStandIn = async (answer: (seen: Seen) => Answer | Promise<
       await new Promise((resolve) => server.close(resolve));
     },
   };
-};
+}
 
 export type HttpStandIn = Awaited<ReturnType<typeof startHttpStandIn>>;

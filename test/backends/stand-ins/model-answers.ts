@@ -26,10 +26,10 @@ export type ModelStandIn = HttpStandIn & {
 };
 
 /** A provider's server: `write` puts an answer into its wire format. */
-export const startModelStandIn = async (
+export async function startModelStandIn(
   write: (answer: ModelAnswer, seen: Seen) => Answer,
   usual: ModelAnswer = DEFAULT_ANSWER,
-): Promise<ModelStandIn> => {
+): Promise<ModelStandIn> {
   let answers: ModelAnswer[] = [];
   const standIn = await startHttpStandIn((seen) => {
     const { paceMs, ...answer } = write(answers.shift() ?? usual, seen);
@@ -46,17 +46,15 @@ export const startModelStandIn = async (
       standIn.reset();
     },
   };
-};
+}
 
 /** Server-sent events as an answer of a model. */
-export const eventStream = (
-  events: readonly string[],
-  { paceMs, onPiece }: ModelAnswer,
-  errorInside: string,
-): Answer => ({
-  headers: { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" },
-  body: events,
-  errorInside,
-  ...(paceMs !== undefined && { paceMs }),
-  ...(onPiece && { onPiece }),
-});
+export function eventStream(events: readonly string[], { paceMs, onPiece }: ModelAnswer, errorInside: string): Answer {
+  return {
+    headers: { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" },
+    body: events,
+    errorInside,
+    ...(paceMs !== undefined && { paceMs }),
+    ...(onPiece && { onPiece }),
+  };
+}

@@ -2,15 +2,16 @@ import { RAW } from "./faults.ts";
 import { eventStream, type ModelAnswer, startModelStandIn, USAGE } from "./model-answers.ts";
 
 /** OpenAI's chat completions, as `POST /v1/chat/completions` streams them. */
-export const startChatCompletions = (usual?: ModelAnswer) =>
-  startModelStandIn(
+export function startChatCompletions(usual?: ModelAnswer) {
+  return startModelStandIn(
     (answer) => eventStream(chatEvents(answer), answer, `data: ${JSON.stringify(chatError)}\n\n`),
     usual,
   );
+}
 
 const chatError = { error: { message: RAW, type: "server_error", param: null, code: null } };
 
-const chatEvents = ({ thought, text = [], calls = [], finish = "stop", usage = USAGE }: ModelAnswer): string[] => {
+function chatEvents({ thought, text = [], calls = [], finish = "stop", usage = USAGE }: ModelAnswer): string[] {
   const chunk = (choices: unknown[], used: unknown = null) =>
     `data: ${JSON.stringify({
       id: "chatcmpl-CgPxyz0123456789",
@@ -44,16 +45,17 @@ const chatEvents = ({ thought, text = [], calls = [], finish = "stop", usage = U
     }),
     "data: [DONE]\n\n",
   ];
-};
+}
 
 /** OpenAI's responses, as `POST /v1/responses` streams them. */
-export const startResponses = (usual?: ModelAnswer) =>
-  startModelStandIn((answer) => {
+export function startResponses(usual?: ModelAnswer) {
+  return startModelStandIn((answer) => {
     const error = { type: "error", code: "server_error", message: RAW, param: null, sequence_number: 9 };
     return eventStream(responseEvents(answer), answer, `event: error\ndata: ${JSON.stringify(error)}\n\n`);
   }, usual);
+}
 
-const responseEvents = ({ thought, text = [], calls = [], finish = "stop", usage = USAGE }: ModelAnswer): string[] => {
+function responseEvents({ thought, text = [], calls = [], finish = "stop", usage = USAGE }: ModelAnswer): string[] {
   let sequence = 0;
   const event = (type: string, more: object) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...more })}\n\n`;
@@ -128,4 +130,4 @@ const responseEvents = ({ thought, text = [], calls = [], finish = "stop", usage
   const [type, status] = incomplete ? ["response.incomplete", "incomplete"] : ["response.completed", "completed"];
   events.push(event(type as string, response(status as string, { usage: used, incomplete_details: incomplete })));
   return events;
-};
+}

@@ -16,45 +16,54 @@ type CommandOptions = {
 };
 
 /** A command backend for a program, and what it wrote to standard error. */
-export const commandOf = (
+export function commandOf(
   run: readonly string[],
   { output = "text", cwd = folder, env = {}, said = [] }: CommandOptions = {},
-) =>
-  createCommandBackend({
+) {
+  return createCommandBackend({
     ...{ run, cwd, env, output, agent: "main", models: [], clock: systemClock },
     events: { programSaid: (line) => void said.push(line) },
   });
+}
 
 /** A program of a few words for the shell. */
-export const shell = (script: string, options?: CommandOptions) => commandOf(["sh", "-c", script], options);
+export function shell(script: string, options?: CommandOptions) {
+  return commandOf(["sh", "-c", script], options);
+}
 
-export const sh = (name: string, ...args: string[]): string[] => ["sh", join(folder, name), ...args];
+export function sh(name: string, ...args: string[]): string[] {
+  return ["sh", join(folder, name), ...args];
+}
 
 type Runs = Pick<ReturnType<typeof commandOf>, "run">;
 
-export const replyOf = async (backend: Runs, text = "Hello", signal = new AbortController().signal): Promise<string> =>
-  textOf(await collect(backend.run(turnOf({ message: { text, outside: false, context: undefined } }), signal)));
+export async function replyOf(backend: Runs, text = "Hello", signal = new AbortController().signal): Promise<string> {
+  return textOf(await collect(backend.run(turnOf({ message: { text, outside: false, context: undefined } }), signal)));
+}
 
-export const failureOf = (running: Promise<unknown>): Promise<BackendError> =>
-  running.then(
+export function failureOf(running: Promise<unknown>): Promise<BackendError> {
+  return running.then(
     () => Promise.reject(new Error("it did not fail")),
     (error: BackendError) => error,
   );
+}
 
 /** Whether a process is there and no zombie. */
-export const isAlive = (pid: number): boolean => {
+export function isAlive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
   } catch {
     return false;
   }
-};
+}
 
 /** Resolves when these are no more. */
-export const untilGone = async (pids: readonly number[]): Promise<void> => {
+export async function untilGone(pids: readonly number[]): Promise<void> {
   // Not by `expect.poll`, which knows no tests that run side by side.
   await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { interval: 5, timeout: 10_000 });
-};
+}
 
 /** The numbers that a program tells in its reply, and the reply of it so far. */
-export const pidsIn = (text: string): number[] => (text.match(/\d+/g) ?? []).map(Number);
+export function pidsIn(text: string): number[] {
+  return (text.match(/\d+/g) ?? []).map(Number);
+}

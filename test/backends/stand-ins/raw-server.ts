@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 
 /** A server that answers each request with bytes as they are; `end` closes behind them. */
 type Say = { bytes: string; end?: boolean };
-export const startRaw = async () => {
+export async function startRaw() {
   let next: Say = { bytes: "" };
   const sockets: Socket[] = [];
   const heard: string[] = [];
@@ -30,4 +30,4 @@ export const startRaw = async () => {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-};
+}

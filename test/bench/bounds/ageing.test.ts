@@ -39,14 +39,15 @@ it("looks at what it cannot erase once, and not with every sweep", async () => {
   expect(long).toBeLessThan(1);
 });
 
-const sweepOnce = ({ store, clock }: World, sessionsBefore: number) =>
-  store.sweep(sweepOrder(clock.now(), { sessionsBefore }));
+function sweepOnce({ store, clock }: World, sessionsBefore: number) {
+  return store.sweep(sweepOrder(clock.now(), { sessionsBefore }));
+}
 
 /** Ends so many turns of one session. What was told of them is more than the store keeps: it is not kept here. */
-const fill = async ({ store, clock, told, newId }: World, count: number): Promise<void> => {
+async function fill({ store, clock, told, newId }: World, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     await endTurn(store, clock.now(), { turnId: newId("turn"), messageId: newId("msg"), text: `hello ${n}` });
     if (n % 1_000 === 0) told.length = 0;
   }
   told.length = 0;
-};
+}

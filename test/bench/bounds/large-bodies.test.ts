@@ -19,14 +19,14 @@ const gateway = await shareGateway({
 });
 const watch = watchFromApart(gateway.url);
 
-const longestStretch = (path: string, token: string, body: string | Buffer, more: Record<string, string> = {}) => {
+function longestStretch(path: string, token: string, body: string | Buffer, more: Record<string, string> = {}) {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", ...more };
   return leastOf(10, MOST_MS, async () => {
     const { longest, reply } = await watch({ method: "POST", path }, headers, Buffer.from(body));
     expect(reply.status).toBeLessThan(500);
     return longest;
   });
-};
+}
 
 describe(`F13: no body keeps the event loop for more than ${MOST_MS} ms`, () => {
   test.each(LARGE_REST_BODIES)("REST: %s", async (_, body, path) => {

@@ -8,19 +8,21 @@ import { queueOrder } from "#test/stores/inbound.ts";
 import { deliveryOf, endTurn, RECORDER, sweepOrder } from "#test/stores/world.ts";
 
 const MANY = 100_000;
-const openStore = () => {
+function openStore() {
   const clock = createManualClock();
   return { clock, store: createMemoryStore({ clock }) };
-};
+}
 
-const queue = async (store: Store, now: number, wish: { agent?: string; text?: string } = {}): Promise<string> => {
+async function queue(store: Store, now: number, wish: { agent?: string; text?: string } = {}): Promise<string> {
   const order = queueOrder(now, { limits: { events: 1e9, storeBytes: 1e15 }, streamKeep: 100, ...wish });
   await store.queueEvent(order);
   return order.eventId;
-};
+}
 
 /** The longest stretch of work while `act` runs: of a few times, as the first compiles and any may collect garbage. */
-const worstOf = (act: () => Promise<unknown>, under: number) => leastOf(5, under, () => stretchOf(act));
+function worstOf(act: () => Promise<unknown>, under: number) {
+  return leastOf(5, under, () => stretchOf(act));
+}
 
 it("reads a hundred events of 100 000 that wait in a moment, also when nearly all have ended", async () => {
   const { clock, store } = openStore();

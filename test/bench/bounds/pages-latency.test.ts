@@ -11,7 +11,7 @@ const SECONDS_A_PIECE = 2;
 
 const connections = new Agent({ keepAlive: true });
 
-const call = ({ url }: { url: string }): Promise<number> => {
+function call({ url }: { url: string }): Promise<number> {
   const begun = performance.now();
   const params = { agentName: "main", message: "Hello", channel: "load", userId: `user-${Math.random()}` };
   const headers = { authorization: `Bearer ${TOKENS.rpc}`, "content-type": "application/json" };
@@ -25,10 +25,10 @@ const call = ({ url }: { url: string }): Promise<number> => {
       .on("error", reject)
       .end(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.sendMessage", params }));
   });
-};
+}
 
 /** The milliseconds that calls take, which are begun at a steady rate. */
-const callSteadily = async (gateway: { url: string }, seconds: number): Promise<number[]> => {
+async function callSteadily(gateway: { url: string }, seconds: number): Promise<number[]> {
   const calls: Promise<number>[] = [];
   const begun = performance.now();
   for (let n = 0; n < PER_SECOND * seconds; n++) {
@@ -36,9 +36,11 @@ const callSteadily = async (gateway: { url: string }, seconds: number): Promise<
     calls.push(call(gateway));
   }
   return await Promise.all(calls);
-};
+}
 
-const p99Of = (times: number[]): number => times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)] as number;
+function p99Of(times: number[]): number {
+  return times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)] as number;
+}
 
 browserTests(({ open }) => {
   it("keeps the p99 of /rpc within 1.5 x while a tab follows 200 requests a second", { timeout: 600_000 }, async () => {
@@ -65,12 +67,12 @@ browserTests(({ open }) => {
 });
 
 /** Only the second core's idle time is for the process: its drawing delays neither the gateway nor the caller. */
-const letRunWhenIdle = (pid: number): void => {
+function letRunWhenIdle(pid: number): void {
   execFileSync("taskset", ["-a", "-c", "-p", "1", String(pid)]);
   execFileSync("chrt", ["-a", "-i", "-p", "0", String(pid)]);
-};
+}
 
-const browsersBelow = (pid: number): number[] => {
+function browsersBelow(pid: number): number[] {
   const lines = execFileSync("ps", ["-eo", "pid=,ppid=,comm="], { encoding: "utf8" }).trim().split("\n");
   const all = lines
     .map((line) => line.trim().split(/\s+/))
@@ -80,4 +82,4 @@ const browsersBelow = (pid: number): number[] => {
   return below(pid)
     .filter(({ name }) => name?.startsWith("chrom"))
     .map(({ id }) => id);
-};
+}

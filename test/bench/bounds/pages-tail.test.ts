@@ -11,16 +11,18 @@ const SECONDS = Number(process.env.TAIL_SECONDS ?? 20);
 const SLACK = 524_288;
 
 /** The bytes that the page's objects take once those that nothing refers to are gone. */
-const heapOf = async (page: Page): Promise<number> => {
+async function heapOf(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable");
   for (let n = 0; n < 2; n++) await session.send("HeapProfiler.collectGarbage");
   const { metrics } = await session.send("Performance.getMetrics");
   await session.detach();
   return metrics.find(({ name }) => name === "JSHeapUsedSize")?.value ?? Number.NaN;
-};
+}
 
-const rowsOf = (page: Page): Promise<number> => page.locator("table.rows tbody tr").count();
+function rowsOf(page: Page): Promise<number> {
+  return page.locator("table.rows tbody tr").count();
+}
 
 browserTests(({ open }) => {
   describe("a page that follows 200 requests a second", () => {

@@ -6,11 +6,11 @@ import { leastOf } from "#test/harness/loop.ts";
 import { postgresTests, startPostgres } from "#test/harness/postgres.ts";
 import { startProcess } from "#test/harness/process.ts";
 
-const timeOf = async (act: () => Promise<unknown>): Promise<number> => {
+async function timeOf(act: () => Promise<unknown>): Promise<number> {
   const began = performance.now();
   await act();
   return performance.now() - began;
-};
+}
 const agents = { slow: { backend: "echo", heartbeat: { every: "1h" }, echo: { delayMs: 2_000, chunks: 4 } } };
 
 test("F09: a cancelled turn reaches its program within 100 ms", async () => {

@@ -10,23 +10,26 @@ import { DAY, deliveryOf, endTurn, sweepOrder } from "#test/stores/world.ts";
 const KINDS = 50_000;
 const RECORDER = { entries: KINDS, bytes: 1e12, refused: 10 };
 
-const breathe = () => new Promise((resolve) => setImmediate(resolve));
+function breathe() {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 /** Ends a turn in a session of its own, with its recorded request and its idempotency key. */
-const endOne = (store: Store, now: number): Promise<void> =>
-  endTurn(store, now, {
+function endOne(store: Store, now: number): Promise<void> {
+  return endTurn(store, now, {
     session: `webhook:${newId("msg", now)}`,
     key: newId("req", now),
     delivery: { ...deliveryOf(newId("dlv", now)), requestId: newId("req", now) },
     recorder: RECORDER,
   });
+}
 
-const queueEvent = async (store: Store, now: number): Promise<void> => {
+async function queueEvent(store: Store, now: number): Promise<void> {
   await store.queueEvent(queueOrder(now, { recorder: RECORDER, streamKeep: 9 }));
-};
+}
 
 /** Ages out fifty thousand of each kind. Answers the longest stretch of work meanwhile. */
-const ageOut = async (): Promise<number> => {
+async function ageOut(): Promise<number> {
   await using store = createMemoryStore({ clock: systemClock });
   const now = systemClock.now();
   for (let n = 1; n <= KINDS; n++) {
@@ -60,7 +63,7 @@ const ageOut = async (): Promise<number> => {
   expect(store.stats()).toMatchObject({ sessions: 0, eventsDead: 0, deliveries: 1 });
   expect(store.stats().bytes).toBeLessThan(bytes / 100);
   return worst;
-};
+}
 
 it("ages out 200 000 records (sessions, events, deliveries, idempotency keys) and never works for 20 ms at a stretch", {
   timeout: 180_000,

@@ -7,15 +7,17 @@ import { newPath, openSqlite } from "#test/stores/sqlite-engine.ts";
 const KEYS = 1_500;
 const MIB = 1_048_576;
 
-const keyOf = (n: number) => ({
-  keyId: newId("key", n),
-  name: `key ${n} ${"x".repeat(8_000)}`,
-  prefix: "gw_",
-  hash: String(n),
-  scopes: ["chat" as const],
-  createdAt: n,
-  lastUsedAt: undefined,
-});
+function keyOf(n: number) {
+  return {
+    keyId: newId("key", n),
+    name: `key ${n} ${"x".repeat(8_000)}`,
+    prefix: "gw_",
+    hash: String(n),
+    scopes: ["chat" as const],
+    createdAt: n,
+    lastUsedAt: undefined,
+  };
+}
 
 it("keeps the log short while one commit follows another, and all that was kept is in the file", {
   timeout: 30_000,

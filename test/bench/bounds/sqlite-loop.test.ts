@@ -12,8 +12,8 @@ const RECORDER = { entries: 10_000, bytes: 64e6, refused: 10 };
 /** A tenth of all turns is in one session. */
 const LONG = "chat:long";
 
-const orderOf = (n: number, now: number): TurnOrder =>
-  turnOrder(now, {
+function orderOf(n: number, now: number): TurnOrder {
+  return turnOrder(now, {
     session: n % 10 === 0 ? LONG : `chat:${n % 50_000}`,
     text: "a message of about a hundred bytes, as people write them to an agent that answers them with another",
     key: newId("req", now),
@@ -21,9 +21,10 @@ const orderOf = (n: number, now: number): TurnOrder =>
     recorder: RECORDER,
     claim: { now, node: "node_a", leaseMs: DAY, replyMessageId: newId("msg", now) },
   });
+}
 
 /** Two messages, when nothing else of the session is before them. */
-const talk = async (store: Store, n: number): Promise<void> => {
+async function talk(store: Store, n: number): Promise<void> {
   const now = systemClock.now();
   const order = orderOf(n, now);
   const { claimed } = await store.startTurn(order);
@@ -33,17 +34,17 @@ const talk = async (store: Store, n: number): Promise<void> => {
   } else {
     await store.cancelTurn(order.turnId, now);
   }
-};
+}
 
-const fill = async (store: Store, turns: number): Promise<void> => {
+async function fill(store: Store, turns: number): Promise<void> {
   let next = 0;
   const work = async () => {
     while (next < turns) await talk(store, next++);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
-};
+}
 
-const use = async (store: Store): Promise<void> => {
+async function use(store: Store): Promise<void> {
   const now = systemClock.now();
   for (let n = 0; n < 20; n++) {
     await Promise.all([
@@ -59,7 +60,7 @@ const use = async (store: Store): Promise<void> => {
   for (let slices = 0; slices < 200; slices++) {
     await store.sweep(sweepOrder(now + 2 * DAY, { sessionsBefore: now }));
   }
-};
+}
 
 it(`never keeps the event loop for 20 ms with ${MESSAGES} messages`, { timeout: 1_800_000 }, async () => {
   await using store = await openSqlite(systemClock, newPath());

@@ -10,12 +10,13 @@ const HEADS = 200;
 const FRAME = 16_000;
 
 /** The frames of a head: the first, and those that continue it. */
-const framesOf = (stream: number, head: Buffer): Buffer[] =>
-  Array.from({ length: Math.ceil(head.length / FRAME) }, (_, n) => {
+function framesOf(stream: number, head: Buffer): Buffer[] {
+  return Array.from({ length: Math.ceil(head.length / FRAME) }, (_, n) => {
     const isLast = (n + 1) * FRAME >= head.length;
     const flags = (n === 0 ? FLAG.endStream : 0) | (isLast ? FLAG.endHeaders : 0);
     return frame(n === 0 ? TYPE.headers : TYPE.continuation, flags, stream, head.subarray(n * FRAME, (n + 1) * FRAME));
   });
+}
 
 test.each([7_000, 15_000, 60_000])(
   "F36: 4 000 heads of %i bytes from one address hold little memory outside of the heap",

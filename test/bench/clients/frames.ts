@@ -4,7 +4,7 @@ const SHORT = 125;
 const LONG = 0xffff;
 
 /** A client's text frame: masked, as the protocol has it. */
-export const maskedFrame = (text: string): Buffer => {
+export function maskedFrame(text: string): Buffer {
   const payload = Buffer.from(text);
   const { length } = payload;
   if (length > LONG) throw new Error("a frame of the bench has at most 65 535 bytes");
@@ -12,7 +12,7 @@ export const maskedFrame = (text: string): Buffer => {
   const mask = randomBytes(4);
   for (let at = 0; at < length; at++) payload[at] = (payload[at] as number) ^ (mask[at & 3] as number);
   return Buffer.concat([Buffer.from(head), mask, payload]);
-};
+}
 
 /** The kinds of answers, by the only byte that is looked at: `{"jsonrpc":"2.0","result…` or `"error…`. */
 type Counts = { answers: number; errors: number; closed: boolean };
@@ -53,13 +53,14 @@ export class FrameCounter {
 }
 
 /** Where the frame at `at` ends; past all where that cannot be told yet. */
-const frameEnd = (all: Buffer, at: number): number => {
+function frameEnd(all: Buffer, at: number): number {
   if (at + 4 > all.length) return shortEnd(all, at);
   const length = all[at + 1] as number;
   if (length > 126) throw new Error("a frame of more than 65 535 bytes, or a masked one, is none of the bench's");
   return length === 126 ? at + 4 + all.readUInt16BE(at + 2) : at + 2 + length;
-};
+}
 
 /** A frame of fewer than four bytes may be whole. */
-const shortEnd = (all: Buffer, at: number): number =>
-  at + 2 <= all.length && (all[at + 1] as number) <= SHORT ? at + 2 + (all[at + 1] as number) : Infinity;
+function shortEnd(all: Buffer, at: number): number {
+  return at + 2 <= all.length && (all[at + 1] as number) <= SHORT ? at + 2 + (all[at + 1] as number) : Infinity;
+}

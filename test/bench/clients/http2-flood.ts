@@ -26,16 +26,16 @@ const REQUEST = requestBlock("GET", "/healthz");
 const FIRST = Buffer.concat([REQUEST, Buffer.from([0x40, 1, 120, 1, 121])]);
 const HEAD = Buffer.concat([REQUEST, Buffer.alloc(pairs, 0x80 | 62)]);
 
-const requestOf = (n: number): Buffer => {
+function requestOf(n: number): Buffer {
   const stream = n * 2 + 1;
   const head = frame(TYPE.headers, ENDS, stream, n === 0 ? FIRST : HEAD);
   return isReset ? Buffer.concat([head, reset(stream)]) : head;
-};
+}
 
 const RESETS = isReset ? Buffer.concat(Array.from({ length: STREAMS_OF_A_RESET }, (_, n) => requestOf(n))) : undefined;
 
 /** Opens a connection, and another as soon as that is closed. */
-const flood = (): void => {
+function flood(): void {
   const socket = connect({ host: hostname, port: Number(port), localAddress: "127.0.0.2", noDelay: true });
   let sent = 0;
   const send = () => {
@@ -59,7 +59,7 @@ const flood = (): void => {
     setTimeout(flood, 1);
   });
   socket.resume();
-};
+}
 
 for (let n = 0; n < connections; n++) flood();
 process.on("disconnect", () => process.exit());

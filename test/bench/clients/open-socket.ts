@@ -4,8 +4,8 @@ import { connect, type OnReadOpts, type Socket } from "node:net";
 const END = "\r\n\r\n";
 
 /** Opens a WebSocket as raw bytes; what comes after the handshake goes to `onBytes`, which must not keep it. */
-export const openSocket = (url: string, token: string, onBytes: (bytes: Buffer) => void): Promise<Socket> =>
-  new Promise((resolve, reject) => {
+export function openSocket(url: string, token: string, onBytes: (bytes: Buffer) => void): Promise<Socket> {
+  return new Promise((resolve, reject) => {
     const { hostname, port, host } = new URL(url);
     let head = "";
     let isOpen = false;
@@ -34,12 +34,13 @@ export const openSocket = (url: string, token: string, onBytes: (bytes: Buffer) 
     socket.once("close", () => reject(new Error("the connection was closed before the upgrade was answered")));
     socket.once("connect", () => socket.write(handshake(host, token)));
   });
+}
 
 /** One for all: nobody keeps what is read. */
 const scratch = Buffer.allocUnsafe(256 * 1024);
 
-const handshake = (host: string, token: string): string =>
-  [
+function handshake(host: string, token: string): string {
+  return [
     "GET /rpc/ws HTTP/1.1",
     `Host: ${host}`,
     "Connection: Upgrade",
@@ -48,3 +49,4 @@ const handshake = (host: string, token: string): string =>
     `Sec-WebSocket-Key: ${randomBytes(16).toString("base64")}`,
     `Authorization: Bearer ${token}${END}`,
   ].join("\r\n");
+}

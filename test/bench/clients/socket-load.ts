@@ -74,10 +74,14 @@ class Caller {
 const callers = Array.from({ length: connections }, () => new Caller());
 for (const caller of callers) await caller.open();
 
-const sum = (pick: (caller: Caller) => number): number => callers.reduce((all, caller) => all + pick(caller), 0);
-const middleTime = (): number => (times.sort((a, b) => a - b)[times.length >> 1] ?? 0) * 1_000;
+function sum(pick: (caller: Caller) => number): number {
+  return callers.reduce((all, caller) => all + pick(caller), 0);
+}
+function middleTime(): number {
+  return (times.sort((a, b) => a - b)[times.length >> 1] ?? 0) * 1_000;
+}
 
-const run = async ({ seconds }: SocketRun): Promise<SocketReport> => {
+async function run({ seconds }: SocketRun): Promise<SocketReport> {
   [ended, times] = [0, []];
   const errorsBefore = sum(({ counter }) => counter.counts.errors);
   const began = performance.now();
@@ -91,7 +95,7 @@ const run = async ({ seconds }: SocketRun): Promise<SocketReport> => {
   const errors = sum(({ counter }) => counter.counts.errors) - errorsBefore;
   const lost = sum(({ waiting, counter }) => (counter.counts.closed ? 1 : 0) + waiting);
   return { requests, micros, errors, lost, p50: middleTime() };
-};
+}
 
 process.on("message", async (word: SocketRun) => process.send?.(await run(word)));
 process.on("disconnect", () => process.exit());

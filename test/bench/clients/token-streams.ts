@@ -44,8 +44,8 @@ const firsts: number[] = [];
 let [pieces, events, wrong] = [0, 0, 0];
 
 /** Reads one stream to its end, whatever that is. */
-const read = (name: string): Promise<void> =>
-  new Promise((resolve) => {
+function read(name: string): Promise<void> {
+  return new Promise((resolve) => {
     const expected = piecesOf(wish.isNamed ? name : undefined, expectedPieces).join("");
     const began = performance.now();
     let [rest, got] = ["", 0];
@@ -78,11 +78,12 @@ const read = (name: string): Promise<void> =>
     });
     call.end(wish.body.replace("{stream}", name));
   });
+}
 
-const readAll = async (n: number): Promise<void> => {
+async function readAll(n: number): Promise<void> {
   await pause((n * rampMs) / streams);
   for (let turn = 0; turn < turns; turn++) await read(String(n).padStart(4, "0"));
-};
+}
 
 process.once("message", async () => {
   await Promise.all(Array.from({ length: streams }, (_, n) => readAll(n)));

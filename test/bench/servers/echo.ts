@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-const answer = (res: ServerResponse, value: unknown): void => {
+function answer(res: ServerResponse, value: unknown): void {
   const text = JSON.stringify(value);
   res.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(text) }).end(text);
-};
+}
 
 /** Begins a stream and says no more. */
-const stream = (res: ServerResponse): void => {
+function stream(res: ServerResponse): void {
   res.writeHead(200, { "content-type": "text/event-stream" }).write(":\n\n");
-};
+}
 
 /** Reads a body, parses it, writes it back. */
-export const echo = (req: IncomingMessage, res: ServerResponse): void => {
+export function echo(req: IncomingMessage, res: ServerResponse): void {
   const parts: Buffer[] = [];
   req.on("data", (part: Buffer) => parts.push(part));
   req.on("end", () => {
@@ -19,4 +19,4 @@ export const echo = (req: IncomingMessage, res: ServerResponse): void => {
     if (req.url === "/stream") stream(res);
     else answer(res, value);
   });
-};
+}

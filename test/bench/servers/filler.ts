@@ -4,16 +4,20 @@ import { queueOrder } from "#test/stores/inbound.ts";
 import { deliveryOf, endTurn } from "#test/stores/world.ts";
 
 /** A text of its own of 100 bytes, as one that came over the wire: flat, and shared with nothing. */
-const textOf = (n: number): string => {
+function textOf(n: number): string {
   const buffer = Buffer.alloc(100, "The quick brown fox jumps over the lazy dog. ");
   buffer.write(`${n} `, "latin1");
   return buffer.toString("latin1");
-};
+}
 
 /** The name that the load gives to a session (see load.lua). */
-export const loadSessionId = (n: number): string => `bench:${String(n).padStart(7, "0")}`;
+export function loadSessionId(n: number): string {
+  return `bench:${String(n).padStart(7, "0")}`;
+}
 /** The name that the gateway gives to a chat. */
-export const chatSessionId = (): string => `chat:${newBareId(Date.now())}`;
+export function chatSessionId(): string {
+  return `chat:${newBareId(Date.now())}`;
+}
 
 const RECORDER = { entries: 10_000, bytes: 64 * 2 ** 20, refused: 1_000 };
 const YIELD_EVERY = 2_000;
@@ -25,10 +29,10 @@ const AT_ONCE = 512;
  * Puts whole turns in a store, each a message and its reply, in the two transactions that the core makes of them. The sessions take
  * turns, so that their journals grow side by side as in life.
  */
-export const fillStore = async (
+export async function fillStore(
   store: Store,
   { turns, sessionIds }: { turns: number; sessionIds: readonly string[] },
-): Promise<void> => {
+): Promise<void> {
   const atOnce = store.kind === "memory" ? 1 : Math.min(AT_ONCE, sessionIds.length);
   for (let n = 0; n < turns; n += atOnce) {
     const some = Array.from({ length: Math.min(atOnce, turns - n) }, (_, at) => {
@@ -38,16 +42,16 @@ export const fillStore = async (
     await Promise.all(some);
     if (n % YIELD_EVERY === 0) await new Promise(setImmediate);
   }
-};
+}
 
-const fillTurn = (store: Store, n: number, session: string): Promise<void> => {
+function fillTurn(store: Store, n: number, session: string): Promise<void> {
   const usage = { model: "echo", usage: { input: 25, output: 25 }, latencyMs: 0.1 };
   const wish = { session, text: textOf(2 * n), waited: true, recorder: RECORDER };
   return endTurn(store, Date.now(), wish, { reply: textOf(2 * n + 1), usage });
-};
+}
 
 /** Queues system events, each with the recorded request that brought it, as `/hooks/wake` does. */
-export const fillEvents = async (store: Store, count: number, { beatNow = false } = {}): Promise<void> => {
+export async function fillEvents(store: Store, count: number, { beatNow = false } = {}): Promise<void> {
   const body = JSON.stringify({ text: textOf(0), metadata: { source: "bench" } });
   for (let n = 0; n < count; n++) {
     const now = Date.now();
@@ -71,4 +75,4 @@ export const fillEvents = async (store: Store, count: number, { beatNow = false 
     );
     if (n % YIELD_EVERY === 0) await new Promise(setImmediate);
   }
-};
+}

@@ -55,7 +55,9 @@ const collections = new PerformanceObserver((list) => {
 });
 
 // Each record is the time from one beat to the next: any excess is delay.
-const ms = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS);
+function ms(nanoseconds: number) {
+  return Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS);
+}
 
 const answers: Record<string, () => unknown> = {
   watch: () => {

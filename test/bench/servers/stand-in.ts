@@ -10,8 +10,8 @@ const { pieces, perSecond } = wish;
 const CREATED = 1_764_000_000;
 const END_OF_HEAD = "\r\n\r\n";
 
-const chunkOf = (choices: object[], usage: object | null = null): string =>
-  `data: ${JSON.stringify({
+function chunkOf(choices: object[], usage: object | null = null): string {
+  return `data: ${JSON.stringify({
     id: "chatcmpl-CgPxyz0123456789",
     object: "chat.completion.chunk",
     created: CREATED,
@@ -20,9 +20,10 @@ const chunkOf = (choices: object[], usage: object | null = null): string =>
     choices,
     usage,
   })}\n\n`;
-const choiceOf = (delta: object, reason: string | null = null) => [
-  { index: 0, delta, logprobs: null, finish_reason: reason },
-];
+}
+function choiceOf(delta: object, reason: string | null = null) {
+  return [{ index: 0, delta, logprobs: null, finish_reason: reason }];
+}
 const USED = { prompt_tokens: 40, completion_tokens: pieces, total_tokens: 40 + pieces };
 
 // A stream's parts. What lies between `BEFORE` and `AFTER` is a piece's text.
@@ -31,16 +32,20 @@ const [BEFORE, AFTER] = chunkOf(choiceOf({ content: "\0" })).split("\\u0000") as
 const LAST = `${chunkOf(choiceOf({}, "stop"))}${chunkOf([], USED)}data: [DONE]\n\n`;
 
 /** A part of a chunked body. All is ASCII. */
-const framed = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+function framed(text: string): string {
+  return `${text.length.toString(16)}\r\n${text}\r\n`;
+}
 const STREAM_HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
-const pieceOf = (text: string): string => framed(BEFORE + text + AFTER);
+function pieceOf(text: string): string {
+  return framed(BEFORE + text + AFTER);
+}
 
-const wholeOf = (document: object): Buffer => {
+function wholeOf(document: object): Buffer {
   const body = JSON.stringify(document);
   return Buffer.from(
     `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   );
-};
+}
 const REPLY = piecesOf(undefined, pieces).join("");
 const message = { role: "assistant", content: REPLY, refusal: null };
 const WHOLE = {
@@ -62,13 +67,13 @@ type Paced = { socket: Socket; texts: readonly string[]; next: number; due: numb
 const EVERY_MS = perSecond === undefined ? 0 : 1_000 / perSecond;
 let paced: Paced[] = [];
 
-const begin = (socket: Socket, texts: readonly string[]): void => {
+function begin(socket: Socket, texts: readonly string[]): void {
   socket.write(STREAM_HEAD + framed(FIRST) + pieceOf(texts[0] as string), "latin1");
   paced.push({ socket, texts, next: 1, due: performance.now() + EVERY_MS });
-};
+}
 
 /** Writes the next piece of each stream that is due: one, however late it is. */
-const tick = (): void => {
+function tick(): void {
   const now = performance.now();
   let isOver = false;
   for (const stream of paced) {
@@ -82,15 +87,15 @@ const tick = (): void => {
     isOver ||= stream.due === Number.POSITIVE_INFINITY;
   }
   if (isOver) paced = paced.filter(({ due }) => due !== Number.POSITIVE_INFINITY);
-};
+}
 if (perSecond !== undefined) setInterval(tick, 1);
 
-const answer = (socket: Socket, head: string, body: string): void => {
+function answer(socket: Socket, head: string, body: string): void {
   if (!head.includes("/chat/completions ")) socket.write(WHOLE.agent);
   else if (!body.includes('"stream":true')) socket.write(WHOLE.chat);
   else if (perSecond === undefined || body.includes(AT_ONCE_WORD)) socket.write(AT_ONCE);
   else begin(socket, piecesOf(/#(\d{4})/.exec(body)?.[1], pieces));
-};
+}
 
 const server = createServer({ noDelay: true }, (socket) => {
   let text = "";

@@ -8,7 +8,7 @@ export type Weight = { bytes: number; counted: number };
 
 const { turns, sessions } = JSON.parse(process.argv[2] ?? "{}") as { turns: number; sessions: number };
 
-const weigh = async (): Promise<number> => {
+async function weigh(): Promise<number> {
   for (let times = 0; times < 3; times++) {
     (globalThis as { gc?: () => void }).gc?.();
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -16,7 +16,7 @@ const weigh = async (): Promise<number> => {
   // No other figure has the shared part.
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
-};
+}
 
 const store = createMemoryStore({ clock: systemClock });
 // The code that the first turns compile is not part of their weight.

@@ -3,7 +3,7 @@ import { age, compact, endCompaction, isKept, queueCompaction, SESSION, seqs, ta
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, refusal } from "../world.ts";
 
-export const ageingTests = (engine: Engine): void => {
+export function ageingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("the head of a journal", () => {
     it("is erased when it is compacted and past its time, and the rest stays as it is", async ({ world }) => {
@@ -247,4 +247,4 @@ export const ageingTests = (engine: Engine): void => {
       expect(await texts(world, true)).toEqual(["re later", "later"]);
     });
   });
-};
+}

@@ -6,28 +6,31 @@ import { deliveryOf, type Engine, LEASE_MS, type Wish, type World } from "../wor
 const STEP: DeliveryStep = { at: 5, name: "announcement.delivered", detail: "{}" };
 
 /** Has a turn complete whose reply is to go to a channel. */
-const announce = async (world: World, wish: Wish = {}): Promise<string> => {
+async function announce(world: World, wish: Wish = {}): Promise<string> {
   const { turnId } = await world.start({ announce: { channel: "ops", hops: 0 }, ...wish });
   await world.end(await world.claimNext());
   return turnId;
-};
+}
 
-const claim = (world: World, wish: { limit?: number; node?: string; freeOf?: (channel: string) => number } = {}) =>
-  world.store.claimAnnouncements({ node: "node_a", leaseMs: LEASE_MS, limit: 100, freeOf: () => 100, ...wish });
+function claim(world: World, wish: { limit?: number; node?: string; freeOf?: (channel: string) => number } = {}) {
+  return world.store.claimAnnouncements({ node: "node_a", leaseMs: LEASE_MS, limit: 100, freeOf: () => 100, ...wish });
+}
 
-const claimed = async (world: World, wish?: Parameters<typeof claim>[1]): Promise<string[]> =>
-  (await claim(world, wish)).announcements.map(({ announcement }) => announcement.turnId);
+async function claimed(world: World, wish?: Parameters<typeof claim>[1]): Promise<string[]> {
+  return (await claim(world, wish)).announcements.map(({ announcement }) => announcement.turnId);
+}
 
-const claimNext = async (world: World): Promise<ClaimedAnnouncement> => {
+async function claimNext(world: World): Promise<ClaimedAnnouncement> {
   const { announcements } = await claim(world, { limit: 1 });
   if (!announcements[0]) throw new Error("no announcement can be claimed");
   return announcements[0];
-};
+}
 
-const end = (world: World, of: ClaimedAnnouncement, retryInMs?: number) =>
-  world.store.endAnnouncement(of.claim, { retryInMs, step: STEP });
+function end(world: World, of: ClaimedAnnouncement, retryInMs?: number) {
+  return world.store.endAnnouncement(of.claim, { retryInMs, step: STEP });
+}
 
-export const announcingTests = (engine: Engine): void => {
+export function announcingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("announcing replies", () => {
     it("leaves an announcement when a turn completes that asked for it, and tells who watches", async ({ world }) => {
@@ -165,4 +168,4 @@ export const announcingTests = (engine: Engine): void => {
       expect(await world.store.getSession("chat:a")).toBeUndefined();
     });
   });
-};
+}

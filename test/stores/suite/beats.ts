@@ -4,30 +4,35 @@ import { failEvent, news, queueEvent, STREAM_KEEP } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, type World } from "../world.ts";
 
-const plan = (world: World, delayMs: number | undefined, soonest = false, agent = "main") =>
-  world.store.planBeat(agent, { now: world.clock.now(), delayMs, soonest });
+function plan(world: World, delayMs: number | undefined, soonest = false, agent = "main") {
+  return world.store.planBeat(agent, { now: world.clock.now(), delayMs, soonest });
+}
 
-const claim = (world: World, agents: readonly string[] = ["main"], node = "node_a") =>
-  world.store.claimBeats({ now: world.clock.now(), node, leaseMs: LEASE_MS, agents });
+function claim(world: World, agents: readonly string[] = ["main"], node = "node_a") {
+  return world.store.claimBeats({ now: world.clock.now(), node, leaseMs: LEASE_MS, agents });
+}
 
-const claimOne = async (world: World): Promise<BeatClaim> => {
+async function claimOne(world: World): Promise<BeatClaim> {
   const { beats } = await claim(world);
   if (!beats[0]) throw new Error("no beat is due");
   return beats[0];
-};
+}
 
-const end = (world: World, held: BeatClaim, delayMs = 60_000, ran?: { events: number; turnIds: readonly string[] }) =>
-  world.store.endBeat(held, { now: world.clock.now(), delayMs, ran, streamKeep: STREAM_KEEP });
+function end(world: World, held: BeatClaim, delayMs = 60_000, ran?: { events: number; turnIds: readonly string[] }) {
+  return world.store.endBeat(held, { now: world.clock.now(), delayMs, ran, streamKeep: STREAM_KEEP });
+}
 
 /** How long until the agent's next beat is due, as `claimBeats` says it; 0 when it is due now. */
-const dueIn = async (world: World): Promise<number | undefined> => {
+async function dueIn(world: World): Promise<number | undefined> {
   const { nextAt } = await world.store.readBeat("main");
   return nextAt === undefined ? undefined : nextAt - world.clock.now();
-};
+}
 
-const isToldOfBeat = (world: World): boolean => world.told.some(({ kind }) => kind === "beat");
+function isToldOfBeat(world: World): boolean {
+  return world.told.some(({ kind }) => kind === "beat");
+}
 
-export const beatsTests = (engine: Engine): void => {
+export function beatsTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("beats", () => {
     it("is due when the time is over that it was planned for, and not before", async ({ world }) => {
@@ -240,4 +245,4 @@ export const beatsTests = (engine: Engine): void => {
       expect(await world.store.extendBeat(held, LEASE_MS)).toBe(true);
     });
   });
-};
+}

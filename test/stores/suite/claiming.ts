@@ -2,13 +2,13 @@ import { describe, expect } from "vitest";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, used, type World } from "../world.ts";
 
-const claimOneByOne = async (world: World, count: number): Promise<string[]> => {
+async function claimOneByOne(world: World, count: number): Promise<string[]> {
   const turnIds: string[] = [];
   for (let n = 0; n < count; n++) turnIds.push((await world.claimNext()).turn.turnId);
   return turnIds;
-};
+}
 
-export const claimingTests = (engine: Engine): void => {
+export function claimingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("claiming turns", () => {
     it("hands out a turn with its message, as running, with the entries that say so", async ({ world }) => {
@@ -243,13 +243,13 @@ export const claimingTests = (engine: Engine): void => {
       expect((await world.claim()).turns).toEqual([]);
     });
   });
-};
+}
 
-const startBothKinds = async (world: World): Promise<Map<string, boolean>> => {
+async function startBothKinds(world: World): Promise<Map<string, boolean>> {
   const isWaited = new Map<string, boolean>();
   for (const [n, waited] of [false, false, false, true, true, true].entries()) {
     isWaited.set((await world.start({ waited, session: `chat:${n}` })).turnId, waited);
     await world.clock.advance(1);
   }
   return isWaited;
-};
+}

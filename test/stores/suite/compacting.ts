@@ -3,11 +3,11 @@ import type { Compacted } from "#store/store.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, refusal, type Wish, type World } from "../world.ts";
 
-const queue = (
+function queue(
   world: World,
   { session = "chat:a", node = "node_a", limits }: { session?: string; node?: string; limits?: Wish["limits"] } = {},
-) =>
-  world.store.queueCompaction({
+) {
+  return world.store.queueCompaction({
     now: world.clock.now(),
     compactionId: world.newId("cmp"),
     sessionId: session,
@@ -15,35 +15,41 @@ const queue = (
     leaseMs: LEASE_MS,
     limits: world.order({ limits }).limits,
   });
+}
 
 /** A compaction's outcome that stands for everything up to a `seq`. */
-const through = (seq: number, rest: Partial<Compacted> = {}): Compacted => ({
-  summary: "in short",
-  outside: false,
-  through: seq,
-  except: [],
-  before: { messages: 4, tokens: 40 },
-  after: { messages: 0, tokens: 2 },
-  freedBytes: 0,
-  ...rest,
-});
+function through(seq: number, rest: Partial<Compacted> = {}): Compacted {
+  return {
+    summary: "in short",
+    outside: false,
+    through: seq,
+    except: [],
+    before: { messages: 4, tokens: 40 },
+    after: { messages: 0, tokens: 2 },
+    freedBytes: 0,
+    ...rest,
+  };
+}
 
-const talk = async (world: World, texts: readonly string[], session = "chat:a") => {
+async function talk(world: World, texts: readonly string[], session = "chat:a") {
   for (const text of texts) {
     await world.start({ text, session });
     await world.end(await world.claimNext(), { reply: `re ${text}` });
   }
-};
-const texts = async (world: World, query: { before?: number; limit?: number; includeCompacted?: boolean } = {}) =>
-  (await world.store.readMessages("chat:a", { limit: 100, ...query })).map(({ text }) => text);
+}
+async function texts(world: World, query: { before?: number; limit?: number; includeCompacted?: boolean } = {}) {
+  return (await world.store.readMessages("chat:a", { limit: 100, ...query })).map(({ text }) => text);
+}
 
 type Place = Awaited<ReturnType<typeof queue>>;
-const end = (world: World, { claim }: Place, compacted?: Compacted) =>
-  world.store.endCompaction(claim, { now: world.clock.now(), compacted });
-const mayBegin = (world: World, { claim }: Place) =>
-  world.told.some((what) => what.kind === "compaction" && what.compactionId === claim.turnId);
+function end(world: World, { claim }: Place, compacted?: Compacted) {
+  return world.store.endCompaction(claim, { now: world.clock.now(), compacted });
+}
+function mayBegin(world: World, { claim }: Place) {
+  return world.told.some((what) => what.kind === "compaction" && what.compactionId === claim.turnId);
+}
 
-export const compactingTests = (engine: Engine): void => {
+export function compactingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("a compaction's place in the queue", () => {
     it("is the first where nothing waits, with the agent and the last seq", async ({ world }) => {
@@ -259,4 +265,4 @@ export const compactingTests = (engine: Engine): void => {
       expect(await world.store.readSummary("chat:unknown")).toBeUndefined();
     });
   });
-};
+}

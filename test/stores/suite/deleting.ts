@@ -2,7 +2,7 @@ import { describe, expect } from "vitest";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, used, usedMore } from "../world.ts";
 
-export const deletingTests = (engine: Engine): void => {
+export function deletingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("deleting a session", () => {
     it("erases its record, its turns, its entries and its messages, and answers how many turns it ended", async ({
@@ -138,4 +138,4 @@ export const deletingTests = (engine: Engine): void => {
       });
     });
   });
-};
+}

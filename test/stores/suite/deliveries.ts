@@ -5,22 +5,24 @@ import { failEvent, queueEvent, takeEvents } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, RECORDER, refusal, type World } from "../world.ts";
 
-const outcomeOf = async (world: World, deliveryId: string): Promise<DeliveryOutcome | undefined> =>
-  (await world.store.getDelivery(deliveryId))?.outcome;
+async function outcomeOf(world: World, deliveryId: string): Promise<DeliveryOutcome | undefined> {
+  return (await world.store.getDelivery(deliveryId))?.outcome;
+}
 
 const STRANGER = { answer: "refused", caller: "" } as const;
 
 /** Starts a turn with a delivery in a ring of three, in a session of its own. */
-const recordTurn = (world: World, n: number, recorder = { entries: 3, bytes: 1e9, refused: 3 }, body?: string) =>
-  world.start({ session: `chat:${n}`, delivery: deliveryOf(`dlv_${n}`, body), recorder });
+function recordTurn(world: World, n: number, recorder = { entries: 3, bytes: 1e9, refused: 3 }, body?: string) {
+  return world.start({ session: `chat:${n}`, delivery: deliveryOf(`dlv_${n}`, body), recorder });
+}
 
-const kept = async (world: World, count: number): Promise<number[]> => {
+async function kept(world: World, count: number): Promise<number[]> {
   const found: number[] = [];
   for (let n = 0; n < count; n++) if (await world.store.getDelivery(`dlv_${n}`)) found.push(n);
   return found;
-};
+}
 
-export const deliveriesTests = (engine: Engine): void => {
+export function deliveriesTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("recorded requests", () => {
     it.for(["repeated", "unmatched", "refused", "challenge"] as const)(
@@ -285,4 +287,4 @@ export const deliveriesTests = (engine: Engine): void => {
       expect(await kept(world, 5)).toEqual([3, 4]);
     });
   });
-};
+}

@@ -4,7 +4,7 @@ import { type Engine, NO_USAGE, refusal, used } from "../world.ts";
 
 const REMOVED = { name: "agent-removed", detail: "gone" } as const;
 
-export const endingTests = (engine: Engine): void => {
+export function endingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("ending a turn", () => {
     it("keeps the reply, the usage and the entries of a completed turn", async ({ world }) => {
@@ -163,4 +163,4 @@ export const endingTests = (engine: Engine): void => {
       expect(await world.store.getTurn(turnId)).toMatchObject({ status: "failed" });
     });
   });
-};
+}

@@ -21,14 +21,18 @@ const NEWS: GatewayNews[] = [
   },
 ];
 
-const append = (world: World, n = 0, keep = 1_000) =>
-  world.store.appendGatewayEntry(NEWS[n % NEWS.length] as GatewayNews, { now: world.clock.now(), keep });
+function append(world: World, n = 0, keep = 1_000) {
+  return world.store.appendGatewayEntry(NEWS[n % NEWS.length] as GatewayNews, { now: world.clock.now(), keep });
+}
 
-const read = (world: World, after = 0, limit = 1_000) => world.store.readGatewayEntries({ after, limit });
-const seqs = async (world: World, after?: number, limit?: number) =>
-  (await read(world, after, limit)).entries.map(({ seq }) => seq);
+function read(world: World, after = 0, limit = 1_000) {
+  return world.store.readGatewayEntries({ after, limit });
+}
+async function seqs(world: World, after?: number, limit?: number) {
+  return (await read(world, after, limit)).entries.map(({ seq }) => seq);
+}
 
-export const gatewayStreamTests = (engine: Engine): void => {
+export function gatewayStreamTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("the gateway's stream", () => {
     it("keeps every kind of entry as it came, with a seq that grows by one and its time", async ({ world }) => {
@@ -91,4 +95,4 @@ export const gatewayStreamTests = (engine: Engine): void => {
       expect(other.store.epoch).not.toBe(world.store.epoch);
     });
   });
-};
+}

@@ -4,20 +4,23 @@ import { failEvent, news, queueEvent, STREAM_KEEP, takeEvents, toldNews, waiting
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, LEASE_MS, LOST, refusal, type World } from "../world.ts";
 
-const ofEvent = async (world: World, eventId: string): Promise<GatewayNews[]> =>
-  (await news(world)).filter((one) => "eventId" in one && one.eventId === eventId);
+async function ofEvent(world: World, eventId: string): Promise<GatewayNews[]> {
+  return (await news(world)).filter((one) => "eventId" in one && one.eventId === eventId);
+}
 
-const requeue = (world: World, eventId: string, beatNow = false) =>
-  world.store.requeueEvent(eventId, { now: world.clock.now(), beatNow, streamKeep: STREAM_KEEP });
+function requeue(world: World, eventId: string, beatNow = false) {
+  return world.store.requeueEvent(eventId, { now: world.clock.now(), beatNow, streamKeep: STREAM_KEEP });
+}
 
-const giveUp = (world: World, agent: string, limit = 100) =>
-  world.store.failQueuedEvents(agent, "The agent is gone.", {
+function giveUp(world: World, agent: string, limit = 100) {
+  return world.store.failQueuedEvents(agent, "The agent is gone.", {
     now: world.clock.now(),
     streamKeep: STREAM_KEEP,
     limit,
   });
+}
 
-export const handlingEventsTests = (engine: Engine): void => {
+export function handlingEventsTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("handling events", () => {
     it("binds events to the turn that takes them, so that no other turn can", async ({ world }) => {
@@ -333,4 +336,4 @@ export const handlingEventsTests = (engine: Engine): void => {
       }
     });
   });
-};
+}

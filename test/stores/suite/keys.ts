@@ -3,19 +3,21 @@ import type { ApiKey } from "#store/store.ts";
 import { testsOn } from "../tests-on.ts";
 import type { Engine } from "../world.ts";
 
-const keyOf = (n: number): ApiKey => ({
-  keyId: `key_${n}`,
-  name: `key ${n}`,
-  prefix: `gw_${n}`,
-  hash: String(n).repeat(64),
-  scopes: n % 2 ? ["chat"] : ["chat", "admin"],
-  createdAt: n,
-  lastUsedAt: undefined,
-  expiresAt: n % 2 ? undefined : 9_000 + n,
-  replacedBy: undefined,
-});
+function keyOf(n: number): ApiKey {
+  return {
+    keyId: `key_${n}`,
+    name: `key ${n}`,
+    prefix: `gw_${n}`,
+    hash: String(n).repeat(64),
+    scopes: n % 2 ? ["chat"] : ["chat", "admin"],
+    createdAt: n,
+    lastUsedAt: undefined,
+    expiresAt: n % 2 ? undefined : 9_000 + n,
+    replacedBy: undefined,
+  };
+}
 
-export const keysTests = (engine: Engine): void => {
+export function keysTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("keeping keys", () => {
     it("lists keys in the order of their making", async ({ world }) => {
@@ -58,4 +60,4 @@ export const keysTests = (engine: Engine): void => {
       expect((await world.store.listKeys()).map(({ lastUsedAt }) => lastUsedAt)).toEqual([5_000, undefined]);
     });
   });
-};
+}

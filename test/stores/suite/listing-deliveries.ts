@@ -6,7 +6,7 @@ import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, RECORDER, refusal, type World } from "../world.ts";
 
 /** All that a list gives, page by page. */
-const pages = async (world: World, query: DeliveryQuery): Promise<string[]> => {
+async function pages(world: World, query: DeliveryQuery): Promise<string[]> {
   const ids: string[] = [];
   for (let cursor: string | undefined; ; ) {
     const page = await world.store.listDeliveries({ ...query, ...(cursor !== undefined && { cursor }) });
@@ -15,9 +15,9 @@ const pages = async (world: World, query: DeliveryQuery): Promise<string[]> => {
     expect(page.items).toHaveLength(query.limit);
     cursor = page.next;
   }
-};
+}
 
-export const listingDeliveriesTests = (engine: Engine): void => {
+export function listingDeliveriesTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("listing recorded requests", () => {
     it("gives the newest first, without their headers, bodies and steps", async ({ world }) => {
@@ -148,4 +148,4 @@ export const listingDeliveriesTests = (engine: Engine): void => {
       }
     });
   });
-};
+}

@@ -4,7 +4,7 @@ import type { Turn, TurnQuery } from "#store/store.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, refusal, times, type World } from "../world.ts";
 
-const pagesOf = async ({ store }: World, query: TurnQuery): Promise<Turn[][]> => {
+async function pagesOf({ store }: World, query: TurnQuery): Promise<Turn[][]> {
   const pages: Turn[][] = [];
   for (let cursor: string | undefined; ; ) {
     const page = await store.listTurns({ ...query, cursor });
@@ -12,14 +12,19 @@ const pagesOf = async ({ store }: World, query: TurnQuery): Promise<Turn[][]> =>
     cursor = page.next;
     if (cursor === undefined) return pages;
   }
-};
-const idsOf = (turns: readonly Turn[]): string[] => turns.map(({ turnId }) => turnId);
-const list = async (world: World, query: Partial<TurnQuery> = {}) =>
-  idsOf((await world.store.listTurns({ limit: 100, ...query })).items);
-const without = (turn: Turn | undefined) => turn && { ...turn, reply: undefined };
+}
+function idsOf(turns: readonly Turn[]): string[] {
+  return turns.map(({ turnId }) => turnId);
+}
+async function list(world: World, query: Partial<TurnQuery> = {}) {
+  return idsOf((await world.store.listTurns({ limit: 100, ...query })).items);
+}
+function without(turn: Turn | undefined) {
+  return turn && { ...turn, reply: undefined };
+}
 
 /** One turn of each state, in sessions of two agents; the oldest first. */
-const oneOfEach = async (world: World) => {
+async function oneOfEach(world: World) {
   const completed = await world.start({ session: "chat:a", text: "1" });
   await world.end(await world.claimNext(), { reply: "a reply" });
   const failed = await world.start({ session: "chat:b", agent: "other", text: "2" });
@@ -32,9 +37,9 @@ const oneOfEach = async (world: World) => {
   const queued = await world.start({ session: "chat:a", text: "5" });
   const { turnId } = queued;
   return { completed, failed, running, cancelled, queued: { ...queued, turnId } };
-};
+}
 
-export const listingTurnsTests = (engine: Engine): void => {
+export function listingTurnsTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("listing turns", () => {
     it("has them newest first, as getTurn answers them but for the reply", async ({ world }) => {
@@ -129,4 +134,4 @@ export const listingTurnsTests = (engine: Engine): void => {
       },
     );
   });
-};
+}

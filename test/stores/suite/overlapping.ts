@@ -4,7 +4,7 @@ import { eventOrder, queueEvent, takeEvents, waiting } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, LEASE_MS, refusal, times, type World } from "../world.ts";
 
-export const overlappingTests = (engine: Engine): void => {
+export function overlappingTests(engine: Engine): void {
   const it = testsOn(engine);
   const expectStats = async ({ store }: World, stats: Partial<ReturnType<Store["stats"]>>): Promise<void> => {
     if (engine.countsLater) await expect.poll(() => store.stats()).toMatchObject(stats);
@@ -137,4 +137,4 @@ export const overlappingTests = (engine: Engine): void => {
       expect(claimed.sort()).toEqual(started.map(({ turnId }) => turnId).sort());
     });
   });
-};
+}

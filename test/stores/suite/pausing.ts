@@ -3,27 +3,37 @@ import { queueEvent, STREAM_KEEP, toldNews } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, type World } from "../world.ts";
 
-const set = (world: World, paused: boolean, agent = "main") =>
-  world.store.setPaused(agent, { paused, now: world.clock.now(), streamKeep: STREAM_KEEP });
-const pause = (world: World, agent?: string) => set(world, true, agent);
-const resume = (world: World, agent?: string) => set(world, false, agent);
+function set(world: World, paused: boolean, agent = "main") {
+  return world.store.setPaused(agent, { paused, now: world.clock.now(), streamKeep: STREAM_KEEP });
+}
+function pause(world: World, agent?: string) {
+  return set(world, true, agent);
+}
+function resume(world: World, agent?: string) {
+  return set(world, false, agent);
+}
 
-const claimAtOnce = (world: World) =>
-  ({ now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, replyMessageId: world.newId("msg") }) as const;
-const startAtOnce = async (world: World, wish: Parameters<World["order"]>[0] = {}) =>
-  (await world.store.startTurn(world.order({ claim: claimAtOnce(world), ...wish }))).claimed;
+function claimAtOnce(world: World) {
+  return { now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, replyMessageId: world.newId("msg") } as const;
+}
+async function startAtOnce(world: World, wish: Parameters<World["order"]>[0] = {}) {
+  return (await world.store.startTurn(world.order({ claim: claimAtOnce(world), ...wish }))).claimed;
+}
 
-const claimedIds = async (world: World): Promise<string[]> =>
-  (await world.claim()).turns.map(({ turn }) => turn.turnId);
+async function claimedIds(world: World): Promise<string[]> {
+  return (await world.claim()).turns.map(({ turn }) => turn.turnId);
+}
 
-const claimBeats = (world: World, agents: readonly string[] = ["main"]) =>
-  world.store.claimBeats({ now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, agents });
-const planBeat = (world: World, delayMs: number) =>
-  world.store.planBeat("main", { now: world.clock.now(), delayMs, soonest: false });
+function claimBeats(world: World, agents: readonly string[] = ["main"]) {
+  return world.store.claimBeats({ now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, agents });
+}
+function planBeat(world: World, delayMs: number) {
+  return world.store.planBeat("main", { now: world.clock.now(), delayMs, soonest: false });
+}
 
 const FAILED = { status: "failed" } as const;
 
-export const pausingTests = (engine: Engine): void => {
+export function pausingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("pausing an agent", () => {
     it("is told since when, and once on the gateway's stream; a second pause keeps the time of the first", async ({
@@ -275,4 +285,4 @@ export const pausingTests = (engine: Engine): void => {
       expect(world.store.agentCounts("main").failing).toBe(false);
     });
   });
-};
+}

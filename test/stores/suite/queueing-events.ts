@@ -6,15 +6,17 @@ import { DAY, deliveryOf, type Engine, refusal, type World } from "../world.ts";
 
 const TEXTS = ["", "it happened", "ü 漢 🙂", "a\ud800b", "\u0000\r\n", "x".repeat(100_000)];
 
-const queueMany = async (world: World, count: number, agent = "main"): Promise<SystemEvent[]> => {
+async function queueMany(world: World, count: number, agent = "main"): Promise<SystemEvent[]> {
   const events: SystemEvent[] = [];
   for (let n = 0; n < count; n++) events.push(await queueEvent(world, { agent, text: `${n}` }));
   return events;
-};
-const idsOf = (events: readonly SystemEvent[]): string[] => events.map(({ eventId }) => eventId);
+}
+function idsOf(events: readonly SystemEvent[]): string[] {
+  return events.map(({ eventId }) => eventId);
+}
 
 /** All ids that a list gives, page by page. */
-const listed = async (world: World, query: Omit<Parameters<World["store"]["listEvents"]>[0], "cursor">) => {
+async function listed(world: World, query: Omit<Parameters<World["store"]["listEvents"]>[0], "cursor">) {
   const ids: string[] = [];
   for (let cursor: string | undefined; ; ) {
     const page = await world.store.listEvents({ ...query, ...(cursor !== undefined && { cursor }) });
@@ -23,9 +25,9 @@ const listed = async (world: World, query: Omit<Parameters<World["store"]["listE
     if (page.next === undefined) return ids;
     cursor = page.next;
   }
-};
+}
 
-export const queueingEventsTests = (engine: Engine): void => {
+export function queueingEventsTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("queueing events", () => {
     it("keeps all of an event as it came, waiting, and answers it", async ({ world }) => {
@@ -273,4 +275,4 @@ export const queueingEventsTests = (engine: Engine): void => {
       expect(counts()).toEqual([0, 0, 0]);
     });
   });
-};
+}

@@ -4,14 +4,14 @@ import { testsOn } from "../tests-on.ts";
 import { type Engine, refusal, type World } from "../world.ts";
 
 /** A session with `turns` ended turns: six entries each. */
-const fill = async (world: World, turns: number, session = "chat:a"): Promise<void> => {
+async function fill(world: World, turns: number, session = "chat:a"): Promise<void> {
   for (let n = 0; n < turns; n++) {
     await world.start({ session, text: `question ${n}` });
     await world.end(await world.claimNext(), { reply: `answer ${n}` });
   }
-};
+}
 
-const pagesOf = async (world: World, limit: number, agent?: string): Promise<Session[][]> => {
+async function pagesOf(world: World, limit: number, agent?: string): Promise<Session[][]> {
   const pages: Session[][] = [];
   for (let cursor: string | undefined; ; ) {
     const page = await world.store.listSessions({ agent, limit, cursor });
@@ -19,7 +19,7 @@ const pagesOf = async (world: World, limit: number, agent?: string): Promise<Ses
     cursor = page.next;
     if (cursor === undefined) return pages;
   }
-};
+}
 const TEXTS = {
   "nothing at all": "",
   "control characters": "\u0000\u0001\u001f\r\n\t\u007f\u2028",
@@ -28,9 +28,11 @@ const TEXTS = {
   "a text of 300 KiB": "x".repeat(300 * 1024),
   "a text of 100 000 wide characters": "漢".repeat(100_000),
 };
-const idsOf = (sessions: readonly Session[]) => sessions.map(({ sessionId }) => sessionId);
+function idsOf(sessions: readonly Session[]) {
+  return sessions.map(({ sessionId }) => sessionId);
+}
 
-export const readingTests = (engine: Engine): void => {
+export function readingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("reading", () => {
     it("answers nothing for what is not there", async ({ world }) => {
@@ -196,4 +198,4 @@ export const readingTests = (engine: Engine): void => {
       expect(world.store.stats().bytes).toBeGreaterThanOrEqual(bytes + 10_000);
     });
   });
-};
+}

@@ -5,7 +5,7 @@ import { testsOn } from "../tests-on.ts";
 import { deliveryOf, type Engine, LEASE_MS, usedMore } from "../world.ts";
 
 /** For durable engines alone. */
-export const reopeningTests = (engine: Engine): void => {
+export function reopeningTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("opening again", () => {
     it("keeps all that was acknowledged", async ({ world }) => {
@@ -92,4 +92,4 @@ export const reopeningTests = (engine: Engine): void => {
       expect((await world.start()).seq).toBe(6);
     });
   });
-};
+}

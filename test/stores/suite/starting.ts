@@ -36,7 +36,7 @@ const CASES: { name: string; why: string; prepare?: (world: World) => Promise<un
   },
 ];
 
-export const startingTests = (engine: Engine): void => {
+export function startingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("starting a turn", () => {
     it("keeps the turn, its session, its message, its entries and its delivery", async ({ world }) => {
@@ -294,4 +294,4 @@ export const startingTests = (engine: Engine): void => {
       expect(await refusal(world.store.startTurn(world.order({ key: "k" })))).toBe("turn-not-found");
     });
   });
-};
+}

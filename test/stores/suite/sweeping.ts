@@ -2,15 +2,16 @@ import { describe, expect } from "vitest";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, LOST, type World } from "../world.ts";
 
-const sessionsOf = async (world: World): Promise<string[]> =>
-  (await world.store.listSessions({ limit: 100 })).items.map(({ sessionId }) => sessionId).sort();
+async function sessionsOf(world: World): Promise<string[]> {
+  return (await world.store.listSessions({ limit: 100 })).items.map(({ sessionId }) => sessionId).sort();
+}
 
-const endOne = async (world: World, session: string): Promise<void> => {
+async function endOne(world: World, session: string): Promise<void> {
   await world.start({ session });
   await world.end(await world.claimNext());
-};
+}
 
-export const sweepingTests = (engine: Engine): void => {
+export function sweepingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("sweeping", () => {
     it("gives a turn back when its lease has ended, and shuts out the one that ran it", async ({ world }) => {
@@ -142,4 +143,4 @@ export const sweepingTests = (engine: Engine): void => {
       expect(await world.sweep({ sessionsBefore: world.clock.now() })).toBe(1);
     });
   });
-};
+}

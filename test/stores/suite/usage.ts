@@ -5,21 +5,21 @@ import { type Engine, LEASE_MS, used, usedMore, type Wish, type World } from "..
 
 const HOUR = 3_600_000;
 
-const run = async (
+async function run(
   world: World,
   wish: Wish,
   usage = used(1, 1),
   how: "completed" | "failed" | "cancelled" = "completed",
-) => {
+) {
   await world.start(wish);
   await world.end(await world.claimNext(), { status: how, usage });
-};
+}
 
 const NO_MORE = { cached: 0, reasoning: 0, cost: 0 };
 
 const NOTHING = { input: 0, output: 0 };
 
-export const usageTests = (engine: Engine): void => {
+export function usageTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("counting usage", () => {
     it("counts by hour, agent, model, surface and caller", async ({ world }) => {
@@ -321,4 +321,4 @@ export const usageTests = (engine: Engine): void => {
       expect(sums.find(({ key }) => key === "slow")?.counts).toMatchObject({ completed: 1, messages: 0 });
     });
   });
-};
+}

@@ -4,20 +4,23 @@ import type { Entry, SessionRef } from "#store/store.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, silent, type World } from "../world.ts";
 
-const toldOf = (world: World, sessionId: string): Entry[] =>
-  world.told.flatMap((what) => (what.kind === "entries" && what.sessionId === sessionId ? what.entries : []));
+function toldOf(world: World, sessionId: string): Entry[] {
+  return world.told.flatMap((what) => (what.kind === "entries" && what.sessionId === sessionId ? what.entries : []));
+}
 
 /** Does what may make a turn claimable and waits until the watcher is told that one is. */
-const expectWork = async (world: World, act: () => Promise<unknown>): Promise<void> => {
+async function expectWork(world: World, act: () => Promise<unknown>): Promise<void> {
   world.told.length = 0;
   await act();
   await world.hears(({ kind }) => kind === "work");
-};
+}
 
 /** A field that is undefined may be missing. */
-const withoutGaps = (entry: Entry | undefined): unknown => JSON.parse(JSON.stringify(entry));
+function withoutGaps(entry: Entry | undefined): unknown {
+  return JSON.parse(JSON.stringify(entry));
+}
 
-export const watchingTests = (engine: Engine): void => {
+export function watchingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("watching", () => {
     it("tells of each entry once, in order, in every session", async ({ world }) => {
@@ -129,4 +132,4 @@ export const watchingTests = (engine: Engine): void => {
       expect(heard).toEqual(["chat:a"]);
     });
   });
-};
+}

@@ -24,7 +24,7 @@ const nextVersion: Plugin = {
 let built: Promise<string> | undefined;
 
 /** The gateway of a version that does not exist yet: this one, with a migration more for each store. */
-const buildNext = (): Promise<string> => {
+function buildNext(): Promise<string> {
   built ??= (async () => {
     const how = {
       bundle: true,
@@ -51,10 +51,10 @@ const buildNext = (): Promise<string> => {
     return join(OUT, "main.js");
   })();
   return built;
-};
+}
 
 /** Begins a process of that version; it may be refused. */
-export const startNext = async (options: Omit<ProcessOptions, "command">): Promise<GatewayProcess> => {
+export async function startNext(options: Omit<ProcessOptions, "command">): Promise<GatewayProcess> {
   const next = await buildNext();
   return new GatewayProcess({ ...options, command: (usual) => usual.map((word) => (word === main ? next : word)) });
-};
+}

@@ -16,23 +16,23 @@ import { answerOf, chat, serving } from "./talk.ts";
 const VERSION = newestOf(migrations);
 
 /** Reads the version and the contents of a file. */
-const contentOf = (path: string) => {
+function contentOf(path: string) {
   const db = openDatabase(path);
   const tables = db.query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all<[string]>([]);
   const rows = tables.map(([name]) => [name, db.query(`SELECT * FROM ${name}`).all([])]);
   const [version] = db.query("PRAGMA user_version").get<[number]>([]) ?? [0];
   db.close();
   return { version, rows };
-};
+}
 
 /** A file with something of everything in it, as this version writes it. */
-const filled = async (): Promise<string> => {
+async function filled(): Promise<string> {
   const path = newPath();
   await using world = await openWorld({ name: "sqlite", open: (clock) => openSqlite(clock, path) });
   for (let n = 0; n < 5; n++) await world.start({ session: `chat:${n}`, key: `key ${n}` });
   await world.end(await world.claimNext());
   return path;
-};
+}
 
 describe("a SQLite file that a newer version opens", () => {
   it("is brought up to date by one of two that open it at once, and then refused to the older version", async () => {

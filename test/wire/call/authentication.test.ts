@@ -16,14 +16,18 @@ const authorization = `Bearer ${SECRETS.key}`;
 type Headers = Record<string, string>;
 let addresses = 0;
 /** The headers of a request from an address of its own, so that no test uses up the patience for another. */
-const elsewhere = (): Headers => ({ "x-forwarded-for": `198.51.100.${++addresses}`, "x-forwarded-proto": "https" });
+function elsewhere(): Headers {
+  return { "x-forwarded-for": `198.51.100.${++addresses}`, "x-forwarded-proto": "https" };
+}
 
 /** A reply as its bytes are, but for what is new each time. */
-const bareOf = ({ status, headers, text }: Reply) => ({
-  status,
-  headers: [...headers].filter(([name]) => name !== "x-request-id" && name !== "date"),
-  text: text.replace(/req_[0-9A-Z]{26}/, "req"),
-});
+function bareOf({ status, headers, text }: Reply) {
+  return {
+    status,
+    headers: [...headers].filter(([name]) => name !== "x-request-id" && name !== "date"),
+    text: text.replace(/req_[0-9A-Z]{26}/, "req"),
+  };
+}
 
 const { key, rpcToken, webhookToken, consoleToken } = SECRETS;
 const call = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "agent.list" });

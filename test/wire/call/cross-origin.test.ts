@@ -20,19 +20,21 @@ const said = JSON.stringify({ message: "hi" });
 const asked = JSON.stringify({ model: "main", messages: [{ role: "user", content: "hi" }] });
 const listed = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.list", params: {} });
 
-const shownTo = (headers: Headers) => ({
-  origin: headers.get("access-control-allow-origin"),
-  vary: headers.get("vary"),
-});
+function shownTo(headers: Headers) {
+  return {
+    origin: headers.get("access-control-allow-origin"),
+    vary: headers.get("vary"),
+  };
+}
 const toPage = { origin: PAGE, vary: "Origin" };
 const toNobody = { origin: null, vary: null };
 
-const preflight = async (path: string, headers: Record<string, string> = {}, url = gateway.url) => {
+async function preflight(path: string, headers: Record<string, string> = {}, url = gateway.url) {
   const asking = { origin: PAGE, "access-control-request-method": "POST", ...headers };
   const response = await fetch(url + path, { method: "OPTIONS", headers: asking });
   noteChecked(response.headers.get("x-request-id") ?? "");
   return { status: response.status, headers: response.headers, text: await response.text() };
-};
+}
 
 type Sent = [string, typeof CHAT, Record<string, string>, string | undefined, number];
 const REPLIES: Sent[] = [

@@ -27,18 +27,18 @@ const doors: Door[] = [
 ];
 
 /** One request over HTTP/1.1 with these lines more. */
-const send = async ([method, path, token, body]: Door, lines: readonly string[]) => {
+async function send([method, path, token, body]: Door, lines: readonly string[]) {
   await using connection = await openConnection(gateway.url);
   const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
   const text = requestText({ method, path }, headers, body).toString();
   connection.write(text.replace("\r\n\r\n", `\r\n${lines.map((line) => `${line}\r\n`).join("")}\r\n`));
   return await connection.reply({ method, path });
-};
+}
 
-const detailOf = ({ json }: { json: Record<string, unknown> }): unknown => {
+function detailOf({ json }: { json: Record<string, unknown> }): unknown {
   const { error, detail } = json as { error?: { message?: string; data?: { detail?: string } }; detail?: string };
   return detail ?? error?.data?.detail ?? error?.message;
-};
+}
 
 describe.each(doors)("over HTTP/1.1, %s %s", (...door) => {
   const [method, path, token, body] = door;

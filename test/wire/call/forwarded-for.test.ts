@@ -9,11 +9,11 @@ const LIST = { method: "GET", path: "/api/v1/skills/list" };
 const WAKE = { method: "POST", path: "/hooks/wake" };
 const gateway = await shareGateway({ config: { gateway: PROXY } });
 
-const addressOf = async (forwarded: string): Promise<string> => {
+async function addressOf(forwarded: string): Promise<string> {
   const headers = { ...OVER_TLS, "x-forwarded-for": forwarded };
   const { json } = await gateway.hooks.wake({ text: "hi" }, { headers });
   return (await recorderOf(gateway).get(String(json.deliveryId))).address;
-};
+}
 
 describe("X-Forwarded-For of a trusted proxy", () => {
   test.each([

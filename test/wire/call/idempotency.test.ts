@@ -20,14 +20,19 @@ const gateway = await shareGateway({ config });
 
 type Headers = Record<string, string>;
 let keys = 0;
-const freshKey = () => ({ "idempotency-key": `key number ${++keys}` });
-const resultOf = ({ json }: Reply) => (json.result ?? json) as Record<string, unknown>;
-const idOf = (reply: Reply) => {
+function freshKey() {
+  return { "idempotency-key": `key number ${++keys}` };
+}
+function resultOf({ json }: Reply) {
+  return (json.result ?? json) as Record<string, unknown>;
+}
+function idOf(reply: Reply) {
   const { turn_id, turnId, eventId } = resultOf(reply);
   return turn_id ?? turnId ?? eventId;
-};
-const isRepeat = (reply: Reply) =>
-  reply.headers.get("idempotent-replayed") === "true" || resultOf(reply).replayed === true;
+}
+function isRepeat(reply: Reply) {
+  return reply.headers.get("idempotent-replayed") === "true" || resultOf(reply).replayed === true;
+}
 
 /** Every operation that starts work, with one of two bodies. */
 const WAYS: [string, (to: TestGateway, text: "hi" | "ho", headers: Headers) => Promise<Reply>][] = [

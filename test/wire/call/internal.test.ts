@@ -52,14 +52,15 @@ const bodies: Record<string, unknown> = {
   "hooks.mapped": {},
   "hooks.mappedByName": {},
 };
-const keyOf = ({ surface, operation }: Route): string =>
-  operation === "codes.redeem"
+function keyOf({ surface, operation }: Route): string {
+  return operation === "codes.redeem"
     ? gateway.gateway.signInCode(gateway.consoleToken)
     : surface === "hooks"
       ? gateway.webhookToken
       : surface === "public"
         ? gateway.rpcToken
         : gateway.consoleToken;
+}
 
 describe.each(routes as readonly Route[])("$operation, when its handler throws", (route) => {
   const { operation, surface, method, path } = route;

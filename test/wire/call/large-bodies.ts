@@ -3,9 +3,8 @@ const KIB = 1024;
 const MIB = KIB * KIB;
 
 /** A body of as many pieces as fit between head and tail, and of `most` at the most. */
-const filler =
-  (bytes: number) =>
-  (head: string, piece: (n: number) => string, tail: string, most = Number.POSITIVE_INFINITY): Buffer => {
+function filler(bytes: number) {
+  return (head: string, piece: (n: number) => string, tail: string, most = Number.POSITIVE_INFINITY): Buffer => {
     const pieces = [];
     let size = head.length + tail.length;
     for (let n = 0; n < most; n++) {
@@ -16,13 +15,16 @@ const filler =
     }
     return Buffer.from(head + pieces.join("") + tail);
   };
+}
 
 /** A body may hold 10 000 values: about as many pieces, and no more. */
 const READ = 9_980;
 const X90 = "x".repeat(90);
-const integerKey = (n: number) => `,"${(n * 429_496) % 4294967291}":1`;
+function integerKey(n: number) {
+  return `,"${(n * 429_496) % 4294967291}":1`;
+}
 
-const restBodies = (): [name: string, body: Buffer, path: string][] => {
+function restBodies(): [name: string, body: Buffer, path: string][] {
   const CHAT = "/api/v1/chat/send";
   const TRIGGER = "/api/v1/skills/trigger";
   const COMPLETIONS = "/v1/chat/completions";
@@ -68,9 +70,9 @@ const restBodies = (): [name: string, body: Buffer, path: string][] => {
     ],
     ["a message in pairs, for OpenAI", asks(ASKS, () => "😀", '"}]}'), COMPLETIONS],
   ];
-};
+}
 
-const rpcBodies = (): [name: string, body: string | Buffer][] => {
+function rpcBodies(): [name: string, body: string | Buffer][] {
   const fill = filler(MIB);
   const big = "x".repeat(20_000);
   const callOf = (n: number) => `,{"id":0.${n}1,"jsonrpc":"2.0","method":"agent.`;
@@ -99,10 +101,10 @@ const rpcBodies = (): [name: string, body: string | Buffer][] => {
     ["other names for what is required", fill(`${SEND}"a":1`, (n) => `,"agentN${n}":1`, "}}", READ)],
     ["long names in place of what is required", fill(`${SEND}"a":1`, longKey, "}}", READ)],
   ];
-};
+}
 
 /** The parser is that of the other doors; these are long in what a webhook does beside it. */
-const hookBodies = (): [name: string, path: string, body: Buffer][] => {
+function hookBodies(): [name: string, path: string, body: Buffer][] {
   const MOST = 256 * KIB;
   const fill = filler(MOST);
   const field = (n: number) => `,"k${n}":"${"x".repeat(10)}"`;
@@ -121,7 +123,7 @@ const hookBodies = (): [name: string, path: string, body: Buffer][] => {
     ["what is signed", "/hooks/signed", Buffer.alloc(MOST, "[")],
     ["as much metadata as is read", "/hooks/wake", fill('{"text":"x","metadata":{"a":1', metadata, "}}", READ)],
   ];
-};
+}
 
 export const LARGE_REST_BODIES = restBodies();
 export const LARGE_RPC_BODIES = rpcBodies();

@@ -33,7 +33,7 @@ export const agents = {
 } as const;
 
 /** Gateways by their names, each started when a case first needs it. */
-export const createGateways = (configOf: (config: SomeConfig) => SomeConfig) => {
+export function createGateways(configOf: (config: SomeConfig) => SomeConfig) {
   const started = new Map<string, Promise<TestGateway>>();
   return {
     gatewayFor(name: string, { config = {}, ...options }: Start = {}): Promise<TestGateway> {
@@ -47,15 +47,15 @@ export const createGateways = (configOf: (config: SomeConfig) => SomeConfig) => 
       started.clear();
     },
   };
-};
+}
 
 let storeError: Error | undefined;
 /**
  * A store that fails when `whileStoreFails` says so, as an engine that lost its disk or its database does. What an
  * engine answers from memory is answered even then, unless told.
  */
-export const failingStore = (store: Store, { memoryToo = false } = {}): Store =>
-  new Proxy(store, {
+export function failingStore(store: Store, { memoryToo = false } = {}): Store {
+  return new Proxy(store, {
     get: (own, name) => {
       const method = own[name as keyof Store];
       if (typeof method !== "function" || name === "watch" || name === Symbol.asyncDispose) return method;
@@ -67,27 +67,30 @@ export const failingStore = (store: Store, { memoryToo = false } = {}): Store =>
       return async (...args: never[]) => await call(...args);
     },
   });
-export const whileStoreFails = async <T>(error: Error, act: () => Promise<T>): Promise<T> => {
+}
+export async function whileStoreFails<T>(error: Error, act: () => Promise<T>): Promise<T> {
   storeError = error;
   try {
     return await act();
   } finally {
     storeError = undefined;
   }
-};
-export const failIfStoreFails = (): void => {
+}
+export function failIfStoreFails(): void {
   if (storeError) throw storeError;
-};
+}
 
 let sessions = 0;
-export const newSession = (): string => `provoked-${++sessions}`;
+export function newSession(): string {
+  return `provoked-${++sessions}`;
+}
 
 /** The turn that is the n-th in a session, once it is there. */
-export const turnOf = async ({ gateway }: TestGateway, sessionId: string, nth = 1): Promise<string> => {
+export async function turnOf({ gateway }: TestGateway, sessionId: string, nth = 1): Promise<string> {
   for (;;) {
     const entries = await gateway.store.readEntries(sessionId, { after: 0, limit: 100 });
     const queued = entries.filter(({ name }) => name === "turn.queued")[nth - 1];
     if (queued) return queued.turnId;
     await new Promise(setImmediate);
   }
-};
+}

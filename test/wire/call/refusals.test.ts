@@ -7,21 +7,22 @@ import { createRefusals } from "#wire/call/refusals.ts";
 
 const clock = createManualClock();
 const parts = { clock, headerLines: createHeaderLines((line) => line, clock), recordBodies: () => false };
-const call = ({ address = "192.0.2.1", ...more }: { address?: string; [field: string]: unknown } = {}) =>
-  ({
+function call({ address = "192.0.2.1", ...more }: { address?: string; [field: string]: unknown } = {}) {
+  return {
     ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1" },
     ...{ error: "unauthenticated", reason: "Send a token.", req: { method: "POST", headers: {}, rawHeaders: [] } },
     peer: { address, network: address, safe: true, tls: false },
     parts,
     ...more,
-  }) as unknown as WireCall;
+  } as unknown as WireCall;
+}
 
-const start = () => {
+function start() {
   const clock = createManualClock();
   const recorded: Delivery[] = [];
   const refusals = createRefusals({ record: (delivery) => recorded.push(delivery), clock });
   return { clock, recorded, refusals, note: (more?: Parameters<typeof call>[0]) => refusals.note(call(more), 401) };
-};
+}
 
 describe("a flood of refusals", () => {
   test("from one address is recorded 20 times a minute, and each of its errors by itself", async () => {

@@ -11,11 +11,11 @@ const gateway = await shareGateway({
   },
 });
 let clients = 0;
-const send = async (method: string, path: string, headers: Record<string, string> = {}) => {
+async function send(method: string, path: string, headers: Record<string, string> = {}) {
   const from = { "x-forwarded-for": `198.51.100.${++clients}`, "x-forwarded-proto": "https", ...headers };
   const reply = await exchange(gateway.url, { method, path }, from, method === "POST" ? "{}" : undefined);
   return { ...reply, address: from["x-forwarded-for"] };
-};
+}
 
 const REST = "takes a REST key: `Authorization: Bearer <key>`.";
 const RPC = "takes an RPC token: `Authorization: Bearer <token>`.";

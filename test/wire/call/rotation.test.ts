@@ -3,11 +3,13 @@ import { SECRETS, type SomeConfig, startGateway, type TestGateway } from "#test/
 import { createRpc, transports, type Way } from "#test/harness/rpc.ts";
 
 const LIST = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "agent.list" });
-const tokenAt = (n: number) => `rotated-token-number-${n}`;
-const rpcTokens = (...numbers: number[]): SomeConfig => {
+function tokenAt(n: number) {
+  return `rotated-token-number-${n}`;
+}
+function rpcTokens(...numbers: number[]): SomeConfig {
   const tokens = numbers.map((n) => ({ name: `t${n}`, token: tokenAt(n), permissions: ["*"] as "*"[] }));
   return { gateway: { rpc: { auth: { tokens } } } };
-};
+}
 
 type Door = {
   configOf(...numbers: number[]): SomeConfig;

@@ -13,9 +13,9 @@ afterEach(() => {
 });
 
 /** A server that sends these events to whoever comes, and the first reader's end of it. */
-const serve = async (
+async function serve(
   events: () => AsyncIterable<SseEvent>,
-): Promise<{ reader: IncomingMessage; ended: Promise<void> }> => {
+): Promise<{ reader: IncomingMessage; ended: Promise<void> }> {
   let end = () => {};
   const ended = new Promise<void>((resolve) => {
     end = resolve;
@@ -35,15 +35,17 @@ const serve = async (
   });
   const [reader] = await once(get({ port: (server.address() as AddressInfo).port, agent: false }), "response");
   return { reader, ended };
-};
-const read = async (reader: IncomingMessage): Promise<string> => String((await once(reader, "data"))[0]);
-const createSignal = () => {
+}
+async function read(reader: IncomingMessage): Promise<string> {
+  return String((await once(reader, "data"))[0]);
+}
+function createSignal() {
   let give = () => {};
   const given = new Promise<void>((resolve) => {
     give = resolve;
   });
   return { give, given };
-};
+}
 
 test("a comment goes out for every 15 s of silence, and none while something is said", async () => {
   const [more, over] = [createSignal(), createSignal()];

@@ -8,14 +8,18 @@ const PROXY = { trustedProxies: ["127.0.0.1"] };
 const GITHUB = senders.github.makeSecret("first");
 const mappings = { signed: { match: {}, message: "hi", verify: { type: "github", secret: GITHUB } } } as const;
 const gateway = await shareGateway({ config: { gateway: PROXY, webhooks: { mappings } } });
-const wake = (headers: Record<string, string | null>, at = gateway.hooks) => at.wake({ text: "hi" }, { headers });
+function wake(headers: Record<string, string | null>, at = gateway.hooks) {
+  return at.wake({ text: "hi" }, { headers });
+}
 
 /** A reply as its bytes are, but for what is new each time. */
-const bareOf = ({ status, headers, text }: Reply) => ({
-  status,
-  headers: [...headers].filter(([name]) => name !== "x-request-id" && name !== "date"),
-  text: text.replace(/req_[0-9A-Z]{26}/, "req"),
-});
+function bareOf({ status, headers, text }: Reply) {
+  return {
+    status,
+    headers: [...headers].filter(([name]) => name !== "x-request-id" && name !== "date"),
+    text: text.replace(/req_[0-9A-Z]{26}/, "req"),
+  };
+}
 
 describe("a webhook in clear text", () => {
   const clear = { "x-forwarded-for": "203.0.113.7" };

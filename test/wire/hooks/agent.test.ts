@@ -11,14 +11,14 @@ const gateway = await startGateway(played);
 afterAll(() => gateway[Symbol.asyncDispose]());
 
 /** Sends it, lets the turn reply, and tells what the backend was given. */
-const sent = async (body: object, at: TestGateway = gateway): Promise<{ turn: BackendTurn; reply: Reply }> => {
+async function sent(body: object, at: TestGateway = gateway): Promise<{ turn: BackendTurn; reply: Reply }> {
   const reply = await at.hooks.agent(body);
   expect(reply.status).toBe(200);
   const one = await next();
   one.say("done");
   one.end();
   return { turn: one.turn, reply };
-};
+}
 
 describe("what /hooks/agent asks for reaches the agent", () => {
   test("the message, exactly as it was sent, marked as something from outside", async () => {

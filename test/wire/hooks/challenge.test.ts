@@ -3,14 +3,20 @@ import { shareGateway } from "#test/harness/gateway.ts";
 import { senders } from "#test/harness/senders.ts";
 import type { SignatureType } from "#wire/hooks/signatures.ts";
 
-const secretOf = (type: SignatureType): string => senders[type].makeSecret("first");
-const mappingOf = <Type extends SignatureType>(type: Type) => ({
-  match: { "body.kind": "known" },
-  message: "hi",
-  verify: { type, secret: secretOf(type) },
-});
+function secretOf(type: SignatureType): string {
+  return senders[type].makeSecret("first");
+}
+function mappingOf<Type extends SignatureType>(type: Type) {
+  return {
+    match: { "body.kind": "known" },
+    message: "hi",
+    verify: { type, secret: secretOf(type) },
+  };
+}
 const mappings = { slack: mappingOf("slack"), github: mappingOf("github") };
-const signedAs = (type: SignatureType, body: string) => senders[type].sign(secretOf(type), body);
+function signedAs(type: SignatureType, body: string) {
+  return senders[type].sign(secretOf(type), body);
+}
 
 describe("Slack's url_verification", async () => {
   const gateway = await shareGateway({ config: { webhooks: { mappings } } });

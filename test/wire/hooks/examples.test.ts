@@ -38,24 +38,26 @@ const config: SomeConfig = {
   },
 };
 
-const exampleOf = (operation: string, name: string): object =>
-  requests.find((one) => one.operation === operation && one.name === name)?.value as object;
+function exampleOf(operation: string, name: string): object {
+  return requests.find((one) => one.operation === operation && one.name === name)?.value as object;
+}
 
-const push = (client: HookClient, value: unknown, event = "push") =>
-  client.named("github-push", value, { headers: { "x-github-event": event } });
-const challenge = async (client: HookClient, value: unknown) => {
+function push(client: HookClient, value: unknown, event = "push") {
+  return client.named("github-push", value, { headers: { "x-github-event": event } });
+}
+async function challenge(client: HookClient, value: unknown) {
   const body = JSON.stringify(value);
   const sending: HookSending = { token: null, headers: await senders.slack.sign(slackSecret, body) };
   return client.named("slack", body, sending);
-};
+}
 
 /** How each example of a request is sent. */
-const sendExample = ({ operation, name, value }: Example, client: HookClient): Promise<Reply> => {
+function sendExample({ operation, name, value }: Example, client: HookClient): Promise<Reply> {
   if (operation === "hooks.wake") return client.wake(value);
   if (operation === "hooks.agent") return client.agent(value);
   if (operation === "hooks.mapped") return client.mapped(value);
   return name === "challenge" ? challenge(client, value) : push(client, value);
-};
+}
 
 /** How each example of a reply comes about. */
 const producers: Record<string, (client: HookClient) => Promise<Reply>> = {

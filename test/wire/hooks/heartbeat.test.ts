@@ -8,23 +8,25 @@ import { createRpc } from "#test/harness/rpc.ts";
 import { readExposition, readSeries } from "#test/process/exposition.ts";
 import { openSocket } from "#test/wire/ws/socket.ts";
 
-const follow = async (gateway: TestGateway) => {
+async function follow(gateway: TestGateway) {
   const socket = await openSocket(gateway);
   await socket.call("rpc.subscribe", { gateway: null });
   return socket;
-};
+}
 
-const eventOf = async ({ console }: TestGateway, eventId: unknown) =>
-  (await console.call("events.get", { path: { event_id: String(eventId) } })).json;
-const metricOf = async ({ url, rpcToken }: TestGateway, name: string, labels?: Record<string, string>) => {
+async function eventOf({ console }: TestGateway, eventId: unknown) {
+  return (await console.call("events.get", { path: { event_id: String(eventId) } })).json;
+}
+async function metricOf({ url, rpcToken }: TestGateway, name: string, labels?: Record<string, string>) {
   const { text } = await createRest(url, rpcToken).call("ops.metrics");
   return readSeries(readExposition(text), name, labels);
-};
-const isOf =
-  (eventId: unknown) =>
-  (push: { eventId: string }): boolean =>
-    push.eventId === eventId;
-const agentsWith = (every: string): SomeConfig => ({ agents: { main: { backend: "echo", heartbeat: { every } } } });
+}
+function isOf(eventId: unknown) {
+  return (push: { eventId: string }): boolean => push.eventId === eventId;
+}
+function agentsWith(every: string): SomeConfig {
+  return { agents: { main: { backend: "echo", heartbeat: { every } } } };
+}
 
 describe("a wake", () => {
   it("is handled at the agent's next heartbeat, and can be followed all the way", async () => {
@@ -140,14 +142,16 @@ describe("a gateway that stops while a beat runs", () => {
 });
 
 /** Repeats what it is told, unless it is told to fail. */
-const backendThat = (fails: () => boolean, hear: (text: string) => void = () => {}): Backend => ({
-  kind: "told",
-  models: undefined,
-  async *run({ message: { text } }) {
-    await new Promise((resolve) => setTimeout(resolve, 3));
-    if (fails()) throw new BackendError("told to fail");
-    hear(text);
-    yield { text };
-  },
-  summarise: async () => "a summary",
-});
+function backendThat(fails: () => boolean, hear: (text: string) => void = () => {}): Backend {
+  return {
+    kind: "told",
+    models: undefined,
+    async *run({ message: { text } }) {
+      await new Promise((resolve) => setTimeout(resolve, 3));
+      if (fails()) throw new BackendError("told to fail");
+      hear(text);
+      yield { text };
+    },
+    summarise: async () => "a summary",
+  };
+}

@@ -12,7 +12,9 @@ const mappings = {
   any: { match: {}, message: "got {body.it} {body.toString.name} {headers.valueOf}" },
 } as const;
 const gateway = await shareGateway({ config: { webhooks: { mappings } } });
-const ownKeys = () => [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
+function ownKeys() {
+  return [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
+}
 const before = ownKeys();
 afterAll(() => expect(ownKeys()).toEqual(before));
 
@@ -21,12 +23,13 @@ const headers = { authorization: `Bearer ${SECRETS.webhookToken}`, "content-type
 const KIB = 1024;
 const MOST = 256 * KIB;
 
-const metadataOf = (json: string | Buffer) =>
-  Buffer.concat([Buffer.from('{"text":"x","metadata":{"it":'), Buffer.from(json), Buffer.from("}}")]);
-const kept = async (eventId: unknown) => {
+function metadataOf(json: string | Buffer) {
+  return Buffer.concat([Buffer.from('{"text":"x","metadata":{"it":'), Buffer.from(json), Buffer.from("}}")]);
+}
+async function kept(eventId: unknown) {
   const { json } = await gateway.console.call("events.get", { path: { event_id: String(eventId) } });
   return (json.metadata as { it: unknown }).it;
-};
+}
 
 describe("F13: JSON that is well formed", () => {
   const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;

@@ -6,23 +6,26 @@ import type { Reply } from "#test/harness/rest.ts";
 import { skillsFolder, skillText } from "#test/harness/skills.ts";
 
 type Mappings = NonNullable<NonNullable<SomeConfig["webhooks"]>["mappings"]>;
-const withMappings = (mappings: Mappings, more: SomeConfig = {}): SomeConfig => ({
-  ...more,
-  webhooks: { mappings, ...more.webhooks },
-});
+function withMappings(mappings: Mappings, more: SomeConfig = {}): SomeConfig {
+  return {
+    ...more,
+    webhooks: { mappings, ...more.webhooks },
+  };
+}
 
-const ended = async ({ rest }: TestGateway, { json }: Reply) => {
+async function ended({ rest }: TestGateway, { json }: Reply) {
   const events = await (await rest.stream("turns.events", { path: { turn_id: String(json.turnId) } })).all();
   return events.at(-1)?.data.reply;
-};
+}
 
 type Step = { name: string; detail: Record<string, unknown> | null };
-const deliveryOf = async ({ console }: TestGateway, deliveryId: unknown) => {
+async function deliveryOf({ console }: TestGateway, deliveryId: unknown) {
   const { json } = await console.call("deliveries.get", { path: { delivery_id: String(deliveryId) } });
   return json as { outcome: string; status: number | null; mapping: string | null; timeline: Step[] };
-};
-const stepOf = ({ timeline }: { timeline: Step[] }, name: string) =>
-  timeline.find((step) => step.name === name)?.detail;
+}
+function stepOf({ timeline }: { timeline: Step[] }, name: string) {
+  return timeline.find((step) => step.name === name)?.detail;
+}
 
 const AGENTS = { main: { backend: "echo" }, other: { backend: "echo", model: "fast" } } as const;
 

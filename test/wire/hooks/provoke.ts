@@ -32,7 +32,7 @@ type Change = HookSending & {
 };
 
 /** Makes each webhook answer with each of its errors, for real, over one kind of connection. */
-export const createProvocations = (way: keyof typeof hookTransports) => {
+export function createProvocations(way: keyof typeof hookTransports) {
   const { open, config: ofWay } = hookTransports[way] as (typeof hookTransports)[string];
   const wholeOf = (config: SomeConfig): SomeConfig => ({
     agents,
@@ -184,19 +184,21 @@ export const createProvocations = (way: keyof typeof hookTransports) => {
       await gateways.close();
     },
   };
-};
+}
 
-const isMapped = ({ operation }: Route): boolean => operation.startsWith("hooks.mapped");
+function isMapped({ operation }: Route): boolean {
+  return operation.startsWith("hooks.mapped");
+}
 
 /** The same request in other words. */
-const otherwise = ({ operation }: Route): Change => {
+function otherwise({ operation }: Route): Change {
   if (operation === "hooks.wake") return { fields: { text: "ho" } };
   return { fields: operation === "hooks.agent" ? { message: "ho" } : { more: true } };
-};
+}
 
 /** Ages an event out as soon as it was handled. */
-const forget = async (store: Store, eventId: string): Promise<void> => {
+async function forget(store: Store, eventId: string): Promise<void> {
   while ((await store.getEvent(eventId))?.status === "queued") await new Promise(setImmediate);
   const now = Date.now();
   while (await store.sweep(sweepOrder(now, { eventsBefore: now + 1_000 })));
-};
+}

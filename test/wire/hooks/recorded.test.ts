@@ -11,8 +11,9 @@ const mappings = {
   signed: { match: { "body.kind": "known" }, message: "signed", verify: { type: "github", secret } },
 } as const;
 const PROXY = { trustedProxies: ["127.0.0.1"] };
-const start = (config: SomeConfig = {}) =>
-  startGateway({ config: { gateway: PROXY, ...config, webhooks: { mappings, ...config.webhooks } } });
+function start(config: SomeConfig = {}) {
+  return startGateway({ config: { gateway: PROXY, ...config, webhooks: { mappings, ...config.webhooks } } });
+}
 
 type Recorded = {
   delivery_id: string;
@@ -30,15 +31,16 @@ type Recorded = {
 };
 
 /** The delivery of a request, by the id that its answer names. */
-const deliveryOf = async ({ console }: TestGateway, { requestId }: Reply): Promise<Recorded | undefined> => {
+async function deliveryOf({ console }: TestGateway, { requestId }: Reply): Promise<Recorded | undefined> {
   const { json } = await console.call("deliveries.list", { query: { id: requestId } });
   const [found] = json.deliveries as { delivery_id: string }[];
   if (!found) return undefined;
   const got = await console.call("deliveries.get", { path: { delivery_id: found.delivery_id } });
   return got.json as unknown as Recorded;
-};
-const stepsOf = (delivery: Recorded | undefined) =>
-  delivery?.timeline.filter(({ name }) => !/^(request\.received|turn\.|event\.)/.test(name));
+}
+function stepsOf(delivery: Recorded | undefined) {
+  return delivery?.timeline.filter(({ name }) => !/^(request\.received|turn\.|event\.)/.test(name));
+}
 
 describe("a webhook that is let in is recorded", () => {
   test("with what the door noted on its way, in order", async () => {

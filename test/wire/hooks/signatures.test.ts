@@ -4,13 +4,13 @@ import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
 import { claimFault, type SignatureType, schemes, signedWith } from "#wire/hooks/signatures.ts";
 
 /** Answers the index of the secret that is good, or the reason why none is. */
-const judge = (
+function judge(
   type: SignatureType,
   secrets: readonly string[],
   body: string | Buffer,
   headers: Signed,
   at = Date.now(),
-) => {
+) {
   const scheme = schemes[type];
   const claim = scheme.claimOf(headers);
   const fault = claimFault(claim, at);
@@ -23,7 +23,7 @@ const judge = (
     scheme.encoding,
   );
   return found === undefined ? "wrong" : keys[found]?.index;
-};
+}
 
 const BODIES = [
   "{}",

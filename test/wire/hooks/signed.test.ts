@@ -5,7 +5,9 @@ import type { Reply } from "#test/harness/rest.ts";
 import { type Signed, senders, senderTypes } from "#test/harness/senders.ts";
 import type { SignatureType } from "#wire/hooks/signatures.ts";
 
-const secretOf = (type: SignatureType): string => senders[type].makeSecret("first");
+function secretOf(type: SignatureType): string {
+  return senders[type].makeSecret("first");
+}
 const NEXT = "next";
 
 const mappings = Object.fromEntries(
@@ -20,23 +22,26 @@ const mappings = Object.fromEntries(
 );
 
 /** A body as that sender sends it, with the id that tells this delivery from others where that is in the body. */
-const bodyOf = (id: string, more: object = {}) =>
-  JSON.stringify({ id: `evt_${id}`, event_id: `Ev_${id}`, kind: "known", from: id, ...more });
+function bodyOf(id: string, more: object = {}) {
+  return JSON.stringify({ id: `evt_${id}`, event_id: `Ev_${id}`, kind: "known", from: id, ...more });
+}
 
 let ids = 0;
-const freshId = (): string => `delivery-${++ids}`;
-const signedAs = async (type: SignatureType, body: string, id: string, secret = secretOf(type)): Promise<Signed> => {
+function freshId(): string {
+  return `delivery-${++ids}`;
+}
+async function signedAs(type: SignatureType, body: string, id: string, secret = secretOf(type)): Promise<Signed> {
   const { sign, accepts } = senders[type];
   const headers = await sign(secret, body, { id });
   expect(await accepts(secret, body, headers)).toBe(true);
   return headers;
-};
+}
 
 /** How many sessions, turns and deliveries there are. */
-const countAll = ({ gateway }: TestGateway) => {
+function countAll({ gateway }: TestGateway) {
   const { sessions, turnsQueued, turnsRunning, eventsQueued } = gateway.store.stats();
   return { sessions, turnsQueued, turnsRunning, eventsQueued };
-};
+}
 
 describe.each(Object.entries(hookTransports))("over %s", async (_way, { open, config }) => {
   const trusting = { ...config?.gateway, trustedProxies: ["127.0.0.1"] };

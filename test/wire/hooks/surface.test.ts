@@ -6,7 +6,9 @@ import { senders } from "#test/harness/senders.ts";
 
 const EVENT = { text: "hi" };
 const NOWHERE = { nowhere: true } as const;
-const start = (config: SomeConfig) => startGateway({ config });
+function start(config: SomeConfig) {
+  return startGateway({ config });
+}
 
 describe("webhooks.path", () => {
   test.each(["/in", "/a/b/c", "/web.hooks_of~us", "/hooksy"])("is where they are received: %s", async (path) => {

@@ -9,26 +9,26 @@ import { noteChecked } from "#test/harness/ledger.ts";
 import { createConnectionLimit } from "#wire/http/connection-limit.ts";
 
 /** A connection from an address of this machine: all of 127/8 are. */
-const open = async (url: string, from = "127.0.0.1"): Promise<Socket> => {
+async function open(url: string, from = "127.0.0.1"): Promise<Socket> {
   const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", localAddress: from });
   socket.on("error", () => {});
   onTestFinished(() => void socket.destroy());
   await once(socket, "connect");
   return socket;
-};
+}
 /** It may stay, and is answered. */
-const expectAnswer = async (socket: Socket): Promise<void> => {
+async function expectAnswer(socket: Socket): Promise<void> {
   socket.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const [data] = await once(socket, "data");
   const [, status, requestId = ""] = /^HTTP\/1.1 (\d+) .*?x-request-id: (\S+)/is.exec(String(data)) ?? [];
   expect(status).toBe("200");
   noteChecked(requestId);
-};
+}
 /** It is closed, and nothing is said on it. */
-const expectEnd = async (socket: Socket): Promise<void> => {
+async function expectEnd(socket: Socket): Promise<void> {
   await once(socket.resume(), "close");
   expect(socket.bytesRead).toBe(0);
-};
+}
 
 describe("an address that holds gateway.connectionsPerAddress connections", () => {
   const config = { gateway: { connectionsPerAddress: 2 } };

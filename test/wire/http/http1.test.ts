@@ -4,7 +4,9 @@ import type { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { echo, listenHere, open, post } from "./listener.ts";
 
-const untilClosed = (socket: Socket | undefined) => socket?.closed || once(socket as Socket, "close");
+function untilClosed(socket: Socket | undefined) {
+  return socket?.closed || once(socket as Socket, "close");
+}
 
 test("a request behind an answer that ends its connection is not begun, as nobody could be told how it ended", async () => {
   const { port, bodies, accepted } = await listenHere((req, res, body) => {

@@ -18,8 +18,9 @@ import { echo, listenHere, open } from "./listener.ts";
 const OFTEN = { stuckMs: 100 };
 const ERROR = Buffer.from([0, 0, 0, 0, 0, 0, 0, 2]);
 
-const untilClosed = (socket: Socket | undefined) =>
-  new Promise<void>((resolve) => (socket?.closed ? resolve() : socket?.once("close", () => resolve())));
+function untilClosed(socket: Socket | undefined) {
+  return new Promise<void>((resolve) => (socket?.closed ? resolve() : socket?.once("close", () => resolve())));
+}
 let aged = 0;
 beforeEach(() => {
   const now = performance.now.bind(performance);
@@ -28,9 +29,9 @@ beforeEach(() => {
 });
 afterEach(() => vi.restoreAllMocks());
 /** `ms` pass at once, but no timer hears of it. */
-const age = (ms: number): void => {
+function age(ms: number): void {
   aged += ms;
-};
+}
 
 test.each([
   ["says that it goes, for an error", frame(TYPE.goaway, FLAG.none, 0, ERROR)],

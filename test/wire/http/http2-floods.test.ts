@@ -6,8 +6,9 @@ import { createResetLimit } from "#wire/http/reset-limit.ts";
 import { listenHere } from "./listener.ts";
 
 const ENDS = FLAG.endStream | FLAG.endHeaders;
-const requests = (count: number): Buffer[] =>
-  Array.from({ length: count }, (_, n) => frame(TYPE.headers, ENDS, n * 2 + 1, requestBlock("GET", `/${n}`)));
+function requests(count: number): Buffer[] {
+  return Array.from({ length: count }, (_, n) => frame(TYPE.headers, ENDS, n * 2 + 1, requestBlock("GET", `/${n}`)));
+}
 
 test("F36: of the requests of a connection at most four are begun in one turn of the event loop, in their order", async () => {
   const begun: { turn: number; url: string | undefined }[] = [];

@@ -26,9 +26,13 @@ const json = { authorization: `Bearer ${SECRETS.key}`, "content-type": "applicat
 const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM, NGHTTP2_NO_ERROR } = constants;
 
 const gateway = await shareGateway();
-const started = () => gateway.gateway.store.stats().sessions;
+function started() {
+  return gateway.gateway.store.stats().sessions;
+}
 const ping = frame(TYPE.ping, FLAG.none, 0, Buffer.alloc(8));
-const isPong = ({ type, flags }: Frame) => type === TYPE.ping && flags === FLAG.ack;
+function isPong({ type, flags }: Frame) {
+  return type === TYPE.ping && flags === FLAG.ack;
+}
 const get = requestBlock("GET", "/healthz");
 
 describe("the beginning of a connection", () => {

@@ -12,7 +12,9 @@ const HEALTH = { method: "GET", path: "/healthz" };
 const authorization = `Bearer ${SECRETS.key}`;
 const json = { authorization, "content-type": "application/json" };
 const MIB = 1024 * 1024;
-const say = (message: string, fields: object = {}) => JSON.stringify({ message, ...fields });
+function say(message: string, fields: object = {}) {
+  return JSON.stringify({ message, ...fields });
+}
 
 const TRANSPORTS: [string, Start][] = [
   ["in clear text by prior knowledge", {}],
@@ -122,7 +124,7 @@ describe.each(TRANSPORTS)("HTTP/2 %s", async (_, start) => {
   });
 });
 
-const overHttp1 = async (url: string): Promise<string> => {
+async function overHttp1(url: string): Promise<string> {
   if (url.startsWith("http:")) return (await exchange(url, HEALTH)).text;
   const [response] = (await once(request(`${url}/healthz`, { ca: CERTIFICATE }).end(), "response")) as [
     IncomingMessage,
@@ -131,4 +133,4 @@ const overHttp1 = async (url: string): Promise<string> => {
   const headers = new Headers(response.headers as Record<string, string>);
   const text = Buffer.concat(await response.toArray()).toString();
   return checkReply(HEALTH, response.statusCode ?? 0, headers, text).text;
-};
+}

@@ -18,10 +18,14 @@ const json = { authorization: `Bearer ${SECRETS.key}`, "content-type": "applicat
 const ONLY = FLAG.endStream | FLAG.endHeaders;
 
 /** A listener that answers every request with its version and target. */
-const listenHere = (options: Partial<ListenOptions> = {}) =>
-  listenAnd(() => {}, { onRequest: (req, res) => res.writeHead(200).end(`${req.httpVersion} ${req.url}`), ...options });
+function listenHere(options: Partial<ListenOptions> = {}) {
+  return listenAnd(() => {}, {
+    onRequest: (req, res) => res.writeHead(200).end(`${req.httpVersion} ${req.url}`),
+    ...options,
+  });
+}
 
-const ask = async (url: string, bytes: string, until: string): Promise<{ text: string; socket: Socket }> => {
+async function ask(url: string, bytes: string, until: string): Promise<{ text: string; socket: Socket }> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
   onTestFinished(() => void socket.destroy());
   socket.setEncoding("latin1").write(bytes);
@@ -31,10 +35,11 @@ const ask = async (url: string, bytes: string, until: string): Promise<{ text: s
     if (text.includes(until)) break;
   }
   return { text, socket };
-};
+}
 
-const upgrade = (protocol: string, more = "") =>
-  `GET /there HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n${more}`;
+function upgrade(protocol: string, more = "") {
+  return `GET /there HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocol}\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n${more}`;
+}
 
 describe("a request to upgrade", () => {
   test("is answered as if it had no such wish where nobody takes it", async () => {

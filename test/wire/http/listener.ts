@@ -16,7 +16,7 @@ type Answer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
 export const BY_CONNECTION = createResetLimit({ clock: systemClock, keyOf: (socket) => socket });
 
 /** A listener that answers as it is told, and keeps the bodies that it got. */
-export const listenHere = async (answer: Answer, options: Partial<ListenOptions> = {}) => {
+export async function listenHere(answer: Answer, options: Partial<ListenOptions> = {}) {
   const bodies: string[] = [];
   /** The listener's ends of the connections. */
   const accepted: Socket[] = [];
@@ -41,12 +41,12 @@ export const listenHere = async (answer: Answer, options: Partial<ListenOptions>
   });
   onTestFinished(() => listening.close());
   return { ...listening, bodies, accepted };
-};
+}
 
-export const open = async (
+export async function open(
   port: number,
   options: { allowHalfOpen?: boolean } = {},
-): Promise<{ socket: Socket; until(text: string): Promise<string>; read: () => string }> => {
+): Promise<{ socket: Socket; until(text: string): Promise<string>; read: () => string }> {
   const socket = connect({ port, host: "127.0.0.1", ...options }).on("error", () => {});
   onTestFinished(() => void socket.destroy());
   await once(socket, "connect");
@@ -63,10 +63,11 @@ export const open = async (
     return text;
   };
   return { socket, until, read: () => text };
-};
+}
 
-export const post = (body: string, more = ""): string =>
-  `POST /say HTTP/1.1\r\nHost: localhost\r\n${more}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+export function post(body: string, more = ""): string {
+  return `POST /say HTTP/1.1\r\nHost: localhost\r\n${more}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
 export const echo: Answer = (_req, res, body) => {
   const text = `<${body}>`;
   res.writeHead(200, { "content-type": "text/plain", "content-length": Buffer.byteLength(text) }).end(text);

@@ -10,7 +10,9 @@ const HEALTH = { method: "GET", path: "/healthz" };
 const headers = { authorization: `Bearer ${SECRETS.key}`, "content-type": "application/json" };
 const MIB = 1024 * 1024;
 const good = '{"message":"hi"}';
-const messageOf = (bytes: number) => `{"message":"${"x".repeat(bytes - '{"message":""}'.length)}"}`;
+function messageOf(bytes: number) {
+  return `{"message":"${"x".repeat(bytes - '{"message":""}'.length)}"}`;
+}
 
 describe("F12: a body", () => {
   test("at the limit is taken, and one byte more is not", async () => {

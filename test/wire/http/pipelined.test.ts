@@ -8,7 +8,7 @@ import { listenHere, open } from "./listener.ts";
 type Begun = { url: string; res: ServerResponse };
 
 /** A server whose answers the test gives, and a connection to it. */
-const serve = async () => {
+async function serve() {
   const begun: Begun[] = [];
   const server = createServer(createPipelined(({ url = "" }, res) => void begun.push({ url, res })));
   server.listen(0, "127.0.0.1");
@@ -28,9 +28,13 @@ const serve = async () => {
     socket.write(all.join(""));
   };
   return { begun, socket, ask, bodies: () => text.match(/(?<=<)\d+(?=>)/g)?.map(Number) ?? [] };
-};
-const answer = ({ url, res }: Begun) => res.end(`<${url.slice(1)}>`);
-const upTo = (count: number) => Array.from({ length: count }, (_, n) => n);
+}
+function answer({ url, res }: Begun) {
+  return res.end(`<${url.slice(1)}>`);
+}
+function upTo(count: number) {
+  return Array.from({ length: count }, (_, n) => n);
+}
 
 test("F12: a request that is sent ahead is begun when the one before it is answered", async () => {
   const { begun, ask, bodies } = await serve();

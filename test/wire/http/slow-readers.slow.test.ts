@@ -20,8 +20,9 @@ const READERS = 50;
 const FLOOD_BYTES = 16 * MIB;
 const stuckMs = 1_000;
 
-const untilClosed = (sockets: readonly Socket[]) =>
-  Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
+function untilClosed(sockets: readonly Socket[]) {
+  return Promise.all(sockets.map((socket) => socket.closed || once(socket, "close")));
+}
 
 describe.each([
   ["in clear text", undefined],

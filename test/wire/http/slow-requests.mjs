@@ -14,8 +14,8 @@ const IS_SLOW = kind === "head" || kind === "body";
 
 const closedAfter = [];
 const answers = [];
-const open = () =>
-  new Promise((resolve) => {
+function open() {
+  return new Promise((resolve) => {
     const socket = connect(Number(port), "127.0.0.1");
     let slow;
     const began = performance.now();
@@ -38,6 +38,7 @@ const open = () =>
       process.exit(0);
     });
   });
+}
 
 for (let left = Number(count); left > 0; left -= AT_ONCE) {
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, left) }, open));

@@ -36,7 +36,7 @@ test(`F11: slow heads and bodies end in time; beside them and ${wish.idle} idle 
 
 type End = { first: number; closed: number; answers: { status: number; requestId: string }[] };
 
-const begin = async ({ url, rpcToken }: TestGateway, kind: string, count: number) => {
+async function begin({ url, rpcToken }: TestGateway, kind: string, count: number) {
   const script = join(root, "test/wire/http/slow-requests.mjs");
   const args = [new URL(url).port, rpcToken, kind, String(count), String(wish.everyMs)];
   const child: ChildProcess = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] });
@@ -51,4 +51,4 @@ const begin = async ({ url, rpcToken }: TestGateway, kind: string, count: number
   // Asked for at once: it may end before the others are looked at.
   const end = kind === "idle" ? undefined : next();
   return { child, told: () => end ?? next() };
-};
+}

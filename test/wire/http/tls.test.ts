@@ -4,24 +4,26 @@ import { type ConnectionOptions, connect, DEFAULT_CIPHERS, type TLSSocket } from
 import { describe, expect, onTestFinished, test } from "vitest";
 import { listenHere } from "./listener.ts";
 
-const pair = (name: string) => {
+function pair(name: string) {
   const [cert, key] = ["cert", "key"].map((part) => readFileSync(`test/config/tls/${name}${part}.pem`, "utf8"));
   return { cert, key, hsts: true } as { cert: string; key: string; hsts: boolean };
-};
+}
 const KINDS = [
   ["an RSA key", "rsa-", "ECDHE-RSA"],
   ["an elliptic key", "", "ECDHE-ECDSA"],
 ] as const;
 
 /** A handshake with the listener; rejects where that refuses it. */
-const shake = async (port: number, options: ConnectionOptions): Promise<TLSSocket> => {
+async function shake(port: number, options: ConnectionOptions): Promise<TLSSocket> {
   const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false, ...options });
   onTestFinished(() => void socket.destroy());
   await once(socket, "secureConnect");
   return socket.on("error", () => {});
-};
+}
 /** `@SECLEVEL=0` lets the client offer all that OpenSSL still has. */
-const only = (suite: string): ConnectionOptions => ({ maxVersion: "TLSv1.2", ciphers: `${suite}:@SECLEVEL=0` });
+function only(suite: string): ConnectionOptions {
+  return { maxVersion: "TLSv1.2", ciphers: `${suite}:@SECLEVEL=0` };
+}
 
 const WEAK = ["AES128-GCM-SHA256", "AES256-SHA", "AES128-SHA256", "DHE-RSA-AES128-GCM-SHA256", "AES128-CCM"];
 const CBC = ["AES128-SHA", "AES256-SHA", "AES128-SHA256", "AES256-SHA384"];

@@ -18,7 +18,7 @@ const gateway = await shareGateway({ config: { gateway: OPEN }, makeBackend: () 
 const { completions } = openClient(gateway.url).chat;
 
 type Message = { role: "system" | "developer" | "user" | "assistant"; content: string };
-const ask = async (messages: Message[], user?: string) => {
+async function ask(messages: Message[], user?: string) {
   const asked = { model: "main", messages: messages as never, ...(user !== undefined && { user }) };
   const answer = await completions.create(asked);
   const { session_id } = answer as unknown as { session_id: string };
@@ -27,12 +27,12 @@ const ask = async (messages: Message[], user?: string) => {
     message: object;
   };
   return { history, message, earlier, reply, session_id, usage: answer.usage };
-};
+}
 type Told = { role: string; text: string; outside: boolean };
-const told = (role: string, text: string) => {
+function told(role: string, text: string) {
   const message = { role, text, outside: false };
   return role === "system" ? { ...message, instructions: true } : message;
-};
+}
 
 const CONVERSATION: Message[] = [
   { role: "system", content: "Be brief." },

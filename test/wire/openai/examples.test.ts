@@ -20,8 +20,9 @@ const operations = operationsAt("/v1");
 const requests = requestsOf(operations);
 const conversation = requests.find(({ name }) => name === "conversation")?.value as object;
 
-const complete = async (url: string, body: unknown): Promise<string> =>
-  (await openClient(url).post("/chat/completions", { body }).asResponse()).text();
+async function complete(url: string, body: unknown): Promise<string> {
+  return (await openClient(url).post("/chat/completions", { body }).asResponse()).text();
+}
 
 test.each(requests)("$operation: the request $name is answered", async ({ value }) => {
   const { stream } = value as { stream?: boolean };
@@ -29,13 +30,14 @@ test.each(requests)("$operation: the request $name is answered", async ({ value 
 });
 
 type Event = { choices?: { delta: { content?: string } }[]; usage?: unknown; error?: { message: string } };
-const eventsIn = (stream: unknown): Event[] =>
-  String(stream)
+function eventsIn(stream: unknown): Event[] {
+  return String(stream)
     .split("\n\n")
     .flatMap((event) => (/^data: \{/.test(event) ? [JSON.parse(event.slice(6)) as Event] : []));
+}
 
 /** Plays the backend so that the stream becomes that of the example. */
-const playStream = async ({ value }: Example): Promise<Event[]> => {
+async function playStream({ value }: Example): Promise<Event[]> {
   const wanted = eventsIn(value);
   const options = wanted.at(-1)?.usage ? { stream_options: { include_usage: true } } : {};
   await played.gateway.store.deleteSession("agent:main:openai:ada", Date.now());
@@ -50,7 +52,7 @@ const playStream = async ({ value }: Example): Promise<Event[]> => {
   turn.use({ input: 8, output: 8 });
   turn.end();
   return eventsIn(await text);
-};
+}
 
 /** How each example of a reply comes about. */
 const producers: Record<string, (example: Example) => Promise<unknown>> = {
@@ -60,8 +62,9 @@ const producers: Record<string, (example: Example) => Promise<unknown>> = {
   "models.list 200 application/json two": async () => (await client.models.list().asResponse()).json(),
   "models.get 200 application/json one": async () => (await client.models.retrieve("main").asResponse()).json(),
 };
-const timeless = (value: unknown): unknown =>
-  JSON.parse(JSON.stringify(plain(value)).replaceAll(/"created":\d+/g, '"created":0'));
+function timeless(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(plain(value)).replaceAll(/"created":\d+/g, '"created":0'));
+}
 
 describe("the examples of replies", () => {
   test.each(repliesOf(operations))("$operation $status $type: $name", async (example) => {

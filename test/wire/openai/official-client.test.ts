@@ -23,7 +23,9 @@ const gateway = await shareGateway({
 });
 const client = openClient(gateway.url);
 const { completions } = client.chat;
-const turnOf = async (turn_id: string) => (await gateway.rest.call("turns.get", { path: { turn_id } })).json;
+async function turnOf(turn_id: string) {
+  return (await gateway.rest.call("turns.get", { path: { turn_id } })).json;
+}
 
 describe("a whole reply", () => {
   test("has the text, the reason why it ended, and the tokens", async () => {

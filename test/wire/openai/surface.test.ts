@@ -5,7 +5,9 @@ import { createHooks } from "#test/harness/hooks.ts";
 import { createRest } from "#test/harness/rest.ts";
 import { hello, OPEN, openClient, refusalOf } from "./clients.ts";
 
-const askClosed = (url: string) => createRest(url, SECRETS.key).call("models.list");
+function askClosed(url: string) {
+  return createRest(url, SECRETS.key).call("models.list");
+}
 
 const CLOSED =
   "404 Not found: The door for clients of OpenAI is closed here: gateway.openai.enabled in the configuration opens it, on the listeners that serve REST.";

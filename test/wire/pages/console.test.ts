@@ -5,12 +5,15 @@ import { describe, expect, it } from "vitest";
 import { shareGateway } from "#test/harness/gateway.ts";
 
 const FOLDER = new URL("../../../dist/console/", import.meta.url);
-const asset = (suffix: string) =>
-  readdirSync(new URL("assets/", FOLDER)).find((name) => name.startsWith("main-") && name.endsWith(suffix)) as string;
+function asset(suffix: string) {
+  return readdirSync(new URL("assets/", FOLDER)).find(
+    (name) => name.startsWith("main-") && name.endsWith(suffix),
+  ) as string;
+}
 
 /** The answer as it came: `fetch` unpacks bodies and tidies paths. */
-const callRaw = (url: string, path: string, headers: Record<string, string> = {}) =>
-  new Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
+function callRaw(url: string, path: string, headers: Record<string, string> = {}) {
+  return new Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
     const { hostname, port } = new URL(url);
     const sent = request({ hostname, port, path, headers }, async (answer) => {
       const parts: Buffer[] = [];
@@ -19,6 +22,7 @@ const callRaw = (url: string, path: string, headers: Record<string, string> = {}
     });
     sent.on("error", reject).end();
   });
+}
 
 describe("the console's files", async () => {
   const gateway = await shareGateway();

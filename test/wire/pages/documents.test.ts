@@ -8,9 +8,11 @@ const everywhere = await shareGateway({ config: { gateway: { host: "0.0.0.0" } }
 const behindProxy = await shareGateway({ config: { gateway: { host: "0.0.0.0", ...proxied } } });
 const local = await shareGateway({ config: { gateway: { allowedOrigins: ["https://gateway.example"] } } });
 
-const portOf = ({ url }: TestGateway) => new URL(url).port;
+function portOf({ url }: TestGateway) {
+  return new URL(url).port;
+}
 /** Where the served documents say that the gateway is, to somebody who asked it by this Host. */
-const addressesFor = async (gateway: TestGateway, host: string, headers: Record<string, string> = {}) => {
+async function addressesFor(gateway: TestGateway, host: string, headers: Record<string, string> = {}) {
   const url = `http://127.0.0.1:${portOf(gateway)}`;
   const read = async (path: string) => {
     const { text } = await exchange(url, { method: "GET", path }, { host, ...headers });
@@ -18,7 +20,7 @@ const addressesFor = async (gateway: TestGateway, host: string, headers: Record<
   };
   const [openapi, openrpc] = [await read("/openapi.json"), await read("/openrpc.json")];
   return { openapi, openrpc };
-};
+}
 
 describe("the served documents", () => {
   test.each(["gateway.internal:8080", "192.0.2.7", "[2001:db8::1]:443", "localhost"])(

@@ -8,10 +8,10 @@ const gateway = await shareGateway();
 const ROOT = { method: "GET", path: "/" };
 const BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-const pathsAt = async (url: string): Promise<string[]> => {
+async function pathsAt(url: string): Promise<string[]> {
   const { text } = await exchange(url, ROOT);
   return (JSON.parse(text) as Index).paths.map(({ path }) => path);
-};
+}
 
 test("GET / says what this is and where things are, to anybody", async () => {
   const { status, headers, text } = await exchange(gateway.url, ROOT);

@@ -6,20 +6,20 @@ const gateway = await shareGateway();
 const { key, consoleToken } = gateway;
 
 /** No operation answers here, so there is no contract to hold the answer to. */
-const ask = async (url: string, request: RequestInit = {}): Promise<Response> => {
+async function ask(url: string, request: RequestInit = {}): Promise<Response> {
   const answer = await fetch(url, request);
   noteChecked(answer.headers.get("x-request-id") as string);
   return answer;
-};
+}
 
 type Ask = { url?: string; method?: string; token?: string };
-const detailOf = async (path: string, { url = gateway.url, method = "GET", token = "" }: Ask = {}) => {
+async function detailOf(path: string, { url = gateway.url, method = "GET", token = "" }: Ask = {}) {
   const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
   const answer = await ask(url + path, { method, headers });
   expect(answer.status).toBe(404);
   const body = (await answer.json()) as { detail?: string; error?: { data: { detail: string } } };
   return body.detail ?? body.error?.data.detail;
-};
+}
 
 test.each([
   ["/api/v1/chat/snd", "/api/v1/chat/send"],

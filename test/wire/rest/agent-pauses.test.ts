@@ -3,14 +3,24 @@ import { createPuppet } from "#test/harness/backends.ts";
 import { startGateway, type TestGateway } from "#test/harness/gateway.ts";
 
 const EVENT = { text: "The build is green." };
-const call = ({ console }: TestGateway, operation: "agents.pause" | "agents.resume", agent_name = "main") =>
-  console.call(operation, { path: { agent_name } });
-const pause = (gateway: TestGateway, agent?: string) => call(gateway, "agents.pause", agent);
-const resume = (gateway: TestGateway, agent?: string) => call(gateway, "agents.resume", agent);
-const send = ({ rest }: TestGateway, message: string, session_id?: string) =>
-  rest.call("chat.send", { body: { message, ...(session_id !== undefined && { session_id }) } });
-const counts = ({ gateway: { store } }: TestGateway) => store.agentCounts("main");
-const queued = (gateway: TestGateway, count: number) => expect.poll(() => counts(gateway).queued).toBe(count);
+function call({ console }: TestGateway, operation: "agents.pause" | "agents.resume", agent_name = "main") {
+  return console.call(operation, { path: { agent_name } });
+}
+function pause(gateway: TestGateway, agent?: string) {
+  return call(gateway, "agents.pause", agent);
+}
+function resume(gateway: TestGateway, agent?: string) {
+  return call(gateway, "agents.resume", agent);
+}
+function send({ rest }: TestGateway, message: string, session_id?: string) {
+  return rest.call("chat.send", { body: { message, ...(session_id !== undefined && { session_id }) } });
+}
+function counts({ gateway: { store } }: TestGateway) {
+  return store.agentCounts("main");
+}
+function queued(gateway: TestGateway, count: number) {
+  return expect.poll(() => counts(gateway).queued).toBe(count);
+}
 
 describe("agents.pause", () => {
   test("answers since when, and the same again", async () => {

@@ -3,7 +3,9 @@ import { createPuppet } from "#test/harness/backends.ts";
 import { startGateway, type TestGateway } from "#test/harness/gateway.ts";
 
 const EVENT = { text: "The build is green." };
-const beat = ({ console }: TestGateway, agent_name = "main") => console.call("agents.beat", { path: { agent_name } });
+function beat({ console }: TestGateway, agent_name = "main") {
+  return console.call("agents.beat", { path: { agent_name } });
+}
 
 describe("agents.beat", () => {
   test("begins a beat that hands over what waits, long before it is due", async () => {

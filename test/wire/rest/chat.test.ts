@@ -19,8 +19,9 @@ const puppet = createPuppet();
 const played = await shareGateway({ makeBackend: () => puppet.backend, replyWaitMs: 30 });
 const patientPuppet = createPuppet();
 const patient = await shareGateway({ makeBackend: () => patientPuppet.backend });
-const turnAt = (gateway: typeof echo, turnId: unknown) =>
-  gateway.rest.call("turns.get", { path: { turn_id: String(turnId) } });
+function turnAt(gateway: typeof echo, turnId: unknown) {
+  return gateway.rest.call("turns.get", { path: { turn_id: String(turnId) } });
+}
 
 describe("a message that is answered whole", () => {
   test.each([

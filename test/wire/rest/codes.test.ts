@@ -3,10 +3,12 @@ import { CODE_MS, createCodes, MOST_CODES } from "#core/codes.ts";
 import { hashOf } from "#kit/secrets.ts";
 import { SECRETS, shareGateway, startGateway, type TestGateway } from "#test/harness/gateway.ts";
 
-const redeem = ({ rest }: Pick<TestGateway, "rest">, key: string, headers?: Record<string, string>) =>
-  rest.send("POST", "/api/v1/console/codes/redeem", { key, ...(headers && { headers }) });
-const codeOf = async ({ rest }: Pick<TestGateway, "rest">, key: string): Promise<string> =>
-  String((await rest.call("codes.create", { key })).json.code);
+function redeem({ rest }: Pick<TestGateway, "rest">, key: string, headers?: Record<string, string>) {
+  return rest.send("POST", "/api/v1/console/codes/redeem", { key, ...(headers && { headers }) });
+}
+async function codeOf({ rest }: Pick<TestGateway, "rest">, key: string): Promise<string> {
+  return String((await rest.call("codes.create", { key })).json.code);
+}
 
 describe("a sign-in code", async () => {
   const gateway = await shareGateway();

@@ -6,9 +6,12 @@ import { bodySchemaIn, cutDown, MOST_TOLD, namedIn } from "#wire/rest/contract-f
 
 const gateway = await shareGateway({});
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
-const cut = (body: unknown, place = CHAT) =>
-  cutDown(structuredClone(body), bodySchemaIn(openapi, place), namedIn(openapi)) as Record<string, unknown>;
-const unknown = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]));
+function cut(body: unknown, place = CHAT) {
+  return cutDown(structuredClone(body), bodySchemaIn(openapi, place), namedIn(openapi)) as Record<string, unknown>;
+}
+function unknown(count: number) {
+  return Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]));
+}
 
 describe("a body that is cut down", () => {
   test.each([

@@ -5,8 +5,10 @@ import type { Reply } from "#test/harness/rest.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 import { recorderOf } from "./recorder.ts";
 
-const idOf = ({ json }: Reply): string => String(json.deliveryId);
-const startWith = async (recorder: SomeConfig["recorder"], more: Parameters<typeof startGateway>[0] = {}) => {
+function idOf({ json }: Reply): string {
+  return String(json.deliveryId);
+}
+async function startWith(recorder: SomeConfig["recorder"], more: Parameters<typeof startGateway>[0] = {}) {
   const gateway = await startGateway({ ...more, config: { ...more.config, recorder } });
   const recorded = recorderOf(gateway);
   return Object.assign(gateway, {
@@ -19,7 +21,7 @@ const startWith = async (recorder: SomeConfig["recorder"], more: Parameters<type
     },
     keptIds: async () => (await recorded.list({ limit: "500" })).map(({ delivery_id }) => delivery_id),
   });
-};
+}
 
 describe("without bodies (recorder.bodies: false)", () => {
   const mappings = { push: { match: { "body.ref": "main" }, message: "{body.by} pushed" } };

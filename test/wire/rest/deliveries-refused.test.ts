@@ -32,7 +32,7 @@ test("records no request whose method is not an HTTP method", async () => {
 });
 
 /** The one delivery of a request that was refused. It is recorded as the request ends, right after its line. */
-const refusedAs = async (requestId: string, of: Pick<TestGateway, "logged" | "console"> = gateway) => {
+async function refusedAs(requestId: string, of: Pick<TestGateway, "logged" | "console"> = gateway) {
   await of.logged("request", { requestId });
   const found = await recorderOf(of).list({ id: requestId });
   expect(found).toHaveLength(1);
@@ -46,12 +46,12 @@ const refusedAs = async (requestId: string, of: Pick<TestGateway, "logged" | "co
   expect(name).toBe("request.refused");
   const { surface, operation, caller, status, path } = delivery;
   return { surface, operation, caller, status, path, body, error: detail?.error };
-};
+}
 
-const none = async (requestId: string): Promise<void> => {
+async function none(requestId: string): Promise<void> {
   await gateway.logged("request", { requestId });
   expect(await recorder.list({ id: requestId })).toEqual([]);
-};
+}
 
 describe("a refusal over REST is recorded", () => {
   const chat = { surface: "rest", operation: "chat.send", path: SEND.path };

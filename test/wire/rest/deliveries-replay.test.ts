@@ -10,16 +10,21 @@ const SECRET = senders.github.makeSecret("replayed");
 const GITHUB = { "x-github-event": "push" };
 type Mappings = NonNullable<NonNullable<SomeConfig["webhooks"]>["mappings"]>;
 const push = { match: { "headers.x-github-event": "push", "body.ref": "main" }, message: "{body.by} pushed" };
-const configWith = (mappings: Mappings, more: SomeConfig = {}): SomeConfig => ({ ...more, webhooks: { mappings } });
+function configWith(mappings: Mappings, more: SomeConfig = {}): SomeConfig {
+  return { ...more, webhooks: { mappings } };
+}
 
 const gateway = await shareGateway({
   config: configWith({ push, signed: { ...push, verify: { type: "github", secret: SECRET } } }),
 });
 const { hooks, console } = gateway;
 const recorder = recorderOf(gateway);
-const idOf = ({ json }: Reply): string => String(json.deliveryId);
-const turnOf = async (turn_id: unknown) =>
-  (await gateway.rest.call("turns.get", { path: { turn_id: String(turn_id) } })).json;
+function idOf({ json }: Reply): string {
+  return String(json.deliveryId);
+}
+async function turnOf(turn_id: unknown) {
+  return (await gateway.rest.call("turns.get", { path: { turn_id: String(turn_id) } })).json;
+}
 
 describe("deliveries.replay", () => {
   test("for a wake queues its event again, as a delivery that names the first one and the caller", async () => {

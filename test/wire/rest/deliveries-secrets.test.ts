@@ -9,7 +9,9 @@ import { openSocket } from "#test/wire/ws/socket.ts";
 import { recorderOf } from "./recorder.ts";
 
 /** Texts that nobody may find again, each named for where it was sent. */
-const hidden = (place: string): string => `hide-me-${place}-4f1c9a`;
+function hidden(place: string): string {
+  return `hide-me-${place}-4f1c9a`;
+}
 
 const HEADERS: Record<string, string> = {
   cookie: `session=${hidden("cookie")}`,
@@ -32,13 +34,13 @@ const BODY_SECRETS = {
 };
 
 /** Everything that the recorder shows, and everything that it holds but for bodies, which a replay has to send as they came. */
-const allOf = async (gateway: TestGateway): Promise<string> => {
+async function allOf(gateway: TestGateway): Promise<string> {
   const recorder = recorderOf(gateway);
   const listed = await recorder.list({ limit: "500" });
   const shown = await Promise.all(listed.map(({ delivery_id }) => recorder.get(delivery_id)));
   const kept = await Promise.all(listed.map(({ delivery_id }) => gateway.gateway.store.getDelivery(delivery_id)));
   return JSON.stringify([listed, shown, kept.map((delivery) => ({ ...delivery, body: undefined }))]);
-};
+}
 
 const SECRET = senders.github.makeSecret(hidden("github"));
 const config = {

@@ -19,8 +19,12 @@ const { hooks, rest } = gateway;
 const rpc = createRpc(gateway.url);
 const recorder = recorderOf(gateway);
 
-const idsOf = (deliveries: readonly Summary[]): string[] => deliveries.map(({ delivery_id }) => delivery_id);
-const idOf = ({ json }: { json: Record<string, unknown> }): string => String(json.deliveryId);
+function idsOf(deliveries: readonly Summary[]): string[] {
+  return deliveries.map(({ delivery_id }) => delivery_id);
+}
+function idOf({ json }: { json: Record<string, unknown> }): string {
+  return String(json.deliveryId);
+}
 
 describe("deliveries.list", () => {
   test("has what came in at every door, newest first, with what came of it", async () => {

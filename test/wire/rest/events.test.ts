@@ -9,11 +9,15 @@ import { recorderOf } from "./recorder.ts";
 type Event = RestReplies["events.get"];
 const gateway = await shareGateway();
 const { hooks, console } = gateway;
-const get = async (event_id: unknown, { console } = gateway): Promise<Event> =>
-  (await console.call("events.get", { path: { event_id: String(event_id) } })).json as unknown as Event;
-const list = async (query: Record<string, string> = {}, { console } = gateway) =>
-  (await console.call("events.list", { query })).json as unknown as RestReplies["events.list"];
-const idOf = ({ json }: Reply): string => String(json.eventId);
+async function get(event_id: unknown, { console } = gateway): Promise<Event> {
+  return (await console.call("events.get", { path: { event_id: String(event_id) } })).json as unknown as Event;
+}
+async function list(query: Record<string, string> = {}, { console } = gateway) {
+  return (await console.call("events.list", { query })).json as unknown as RestReplies["events.list"];
+}
+function idOf({ json }: Reply): string {
+  return String(json.eventId);
+}
 
 describe("events.get", () => {
   test("shows an event that a wake queued, as it was sent", async () => {

@@ -14,18 +14,24 @@ const gateway = await shareGateway({
 const CHAT = { method: "POST", path: "/api/v1/chat/send" };
 const TRIGGER = { method: "POST", path: "/api/v1/skills/trigger" };
 const headers = { authorization: `Bearer ${SECRETS.key}`, "content-type": "application/json" };
-const ownKeys = () => [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
+function ownKeys() {
+  return [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
+}
 const before = ownKeys();
 afterAll(() => expect(ownKeys()).toEqual(before));
 
-const send = async (body: string | Uint8Array, place = CHAT) => {
+async function send(body: string | Uint8Array, place = CHAT) {
   await using connection = await openConnection(gateway.url);
   connection.write(requestText(place, headers, body));
   return await connection.reply(place);
-};
-const paramsOf = (json: string) => `{"skill_id":"tell","params":{"it":${json}}}`;
+}
+function paramsOf(json: string) {
+  return `{"skill_id":"tell","params":{"it":${json}}}`;
+}
 /** Reads the params that the agent was given: the message is `/tell <params as JSON>`. */
-const givenIn = (reply: unknown) => (JSON.parse(String(reply).slice("/tell ".length)) as { it: unknown }).it;
+function givenIn(reply: unknown) {
+  return (JSON.parse(String(reply).slice("/tell ".length)) as { it: unknown }).it;
+}
 
 describe("F13: JSONTestSuite", () => {
   const named = (prefix: string) => parsing.filter(({ name }) => name.startsWith(prefix));

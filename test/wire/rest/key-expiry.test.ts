@@ -3,7 +3,9 @@ import { startGateway } from "#test/harness/gateway.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 
 const DAY_MS = 86_400_000;
-const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
+function inMs(ms: number) {
+  return new Date(Date.now() + ms).toISOString();
+}
 
 describe("a key that expires", () => {
   it("MUST work until then, and answer key-expired afterwards, with its name and what to do", async () => {

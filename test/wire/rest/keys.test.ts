@@ -3,10 +3,15 @@ import { SECRETS, shareGateway, startGateway } from "#test/harness/gateway.ts";
 
 const gateway = await shareGateway();
 type Key = { key_id: string; name: string; key: string; prefix: string; last_used_at: string | null; source: string };
-const mint = async (name: string, scopes?: string[]): Promise<Key> =>
-  (await gateway.console.call("keys.create", { body: { name, ...(scopes && { scopes }) } })).json as Key;
-const listed = async (): Promise<Key[]> => (await gateway.console.call("keys.list")).json.keys as Key[];
-const chat = (key: string) => gateway.rest.call("chat.send", { key, body: { message: "hi" } });
+async function mint(name: string, scopes?: string[]): Promise<Key> {
+  return (await gateway.console.call("keys.create", { body: { name, ...(scopes && { scopes }) } })).json as Key;
+}
+async function listed(): Promise<Key[]> {
+  return (await gateway.console.call("keys.list")).json.keys as Key[];
+}
+function chat(key: string) {
+  return gateway.rest.call("chat.send", { key, body: { message: "hi" } });
+}
 
 describe("keys", () => {
   test("that are minted work at once, are shown once, and are listed without their secret", async () => {

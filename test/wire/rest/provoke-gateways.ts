@@ -20,7 +20,9 @@ export const { gatewayFor, close: closeGateways } = createGateways((config) => (
   gateway: { defaultAgent: "main", trustedProxies: ["127.0.0.1"], openai: { enabled: true }, ...config.gateway },
 }));
 
-export const usual = () => gatewayFor("usual");
+export function usual() {
+  return gatewayFor("usual");
+}
 
 /** It counts requests for several gateways, too, of which there is one. */
 const shared: SharedStore = {
@@ -40,12 +42,12 @@ const shared: SharedStore = {
   readTexts: async () => [],
   dropTexts: async () => {},
 };
-export const withFailingStore = async (error: GatewayError, route: Route): Promise<Reply> => {
+export async function withFailingStore(error: GatewayError, route: Route): Promise<Reply> {
   const config = { gateway: { rest: { rateLimit: { maxRequests: 1_000, windowMs: 60_000 } } } };
   const wrapStore = (store: Store): Store => Object.assign(Object.create(failingStore(store)) as Store, { shared });
   const gateway = await gatewayFor("failing store", { config, wrapStore });
   return whileStoreFails(error, () => call(gateway, route));
-};
+}
 
 export const BODIES: Partial<Record<string, Record<string, unknown>>> = {
   "chat.send": { message: "hi" },
@@ -67,10 +69,10 @@ export const IDS = {
   model: "main",
 };
 
-export const keyFor = ({ scope, operation }: Route): string => {
+export function keyFor({ scope, operation }: Route): string {
   if (operation === "ops.metrics") return SECRETS.rpcToken;
   return scope === "console" ? SECRETS.consoleToken : scope === "admin" ? SECRETS.adminKey : SECRETS.key;
-};
+}
 
 type Change = {
   method?: string;
@@ -84,27 +86,28 @@ type Change = {
 };
 
 /** A code is good for one call, and only for the method that takes it. */
-const goodFor = ({ gateway }: TestGateway, route: Route, method: string): string =>
-  route.operation === "codes.redeem" && method === route.method
+function goodFor({ gateway }: TestGateway, route: Route, method: string): string {
+  return route.operation === "codes.redeem" && method === route.method
     ? gateway.signInCode(SECRETS.consoleToken)
     : keyFor(route);
+}
 
 /** Calls an operation as it is usually called, but for the change. */
-export const call = async (gateway: TestGateway, route: Route, change: Change = {}): Promise<Reply> => {
+export async function call(gateway: TestGateway, route: Route, change: Change = {}): Promise<Reply> {
   const { method = route.method, path = IDS, target = targetOf(route.path, { path }), headers, fields } = change;
   const usualBody = BODIES[route.operation];
   const body = "body" in change ? change.body : usualBody && { ...usualBody, ...fields };
   const key = change.key === undefined ? goodFor(gateway, route, method) : change.key;
   return gateway.rest.send(method, target, { key, body, ...(headers && { headers }) });
-};
+}
 
 /** The same over a socket of its own, with headers that `fetch` keeps to itself. */
-export const callRaw = async (
+export async function callRaw(
   gateway: TestGateway,
   route: Route,
   headers: Record<string, string>,
   query = "",
-): Promise<Reply> => {
+): Promise<Reply> {
   const place = { method: route.method, path: targetOf(route.path, { path: IDS }) + query };
   const body = BODIES[route.operation] && JSON.stringify(BODIES[route.operation]);
   const type: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
@@ -114,14 +117,14 @@ export const callRaw = async (
     { authorization: `Bearer ${goodFor(gateway, route, route.method)}`, ...type, ...headers },
     body,
   );
-};
+}
 
 /** Starts a turn that goes on until somebody ends it, and calls again while it runs. */
-export const beginStuck = async (gateway: TestGateway, fields: Record<string, unknown>): Promise<string> => {
+export async function beginStuck(gateway: TestGateway, fields: Record<string, unknown>): Promise<string> {
   const { headers, events } = await gateway.rest.stream("chat.send", {
     body: { message: "hi", agent: "stuck", ...fields },
   });
   const first = await events.next();
   await events.return(undefined);
   return first.value?.data.turn_id ?? headers.get("x-request-id");
-};
+}

@@ -6,44 +6,49 @@ import { agents, newSession } from "#test/wire/call/provoked.ts";
 import { call, gatewayFor, keyFor, type Provoke, usual } from "./provoke-gateways.ts";
 
 /** Finds a delivery by its request: a refusal does not name its delivery. */
-const deliveryOf = async (gateway: TestGateway, requestId: string): Promise<string> => {
+async function deliveryOf(gateway: TestGateway, requestId: string): Promise<string> {
   const { json } = await gateway.console.call("deliveries.list", { query: { id: requestId } });
   return String((json.deliveries as { delivery_id: string }[])[0]?.delivery_id);
-};
+}
 
 type Sent = [below: string, body: unknown];
 type Then = (gateway: TestGateway, sent: Sent) => Promise<unknown>;
 
 /** Sends a webhook, lets something happen, and replays it. */
-const replayOf = async (gateway: TestGateway, sent: Sent, route: Parameters<Provoke>[0], then?: Then) => {
+async function replayOf(gateway: TestGateway, sent: Sent, route: Parameters<Provoke>[0], then?: Then) {
   const { requestId } = await gateway.hooks.send(...sent);
   const delivery_id = await deliveryOf(gateway, requestId);
   await then?.(gateway, sent);
   return call(gateway, route, { path: { delivery_id } });
-};
-const replaying =
-  (sent: Sent): Provoke =>
-  async (route) =>
-    replayOf(await recording(), sent, route);
+}
+function replaying(sent: Sent): Provoke {
+  return async (route) => replayOf(await recording(), sent, route);
+}
 /** Where nobody else is refused: only so many refusals of a second are recorded. */
-const recording = () => gatewayFor("replay, as usual");
+function recording() {
+  return gatewayFor("replay, as usual");
+}
 
 /** The same on a gateway of its own, which is called `name`. */
-const replayingOn =
-  (name: string, config: SomeConfig, sentTo: (session: string) => Sent, then?: Then): Provoke =>
-  async (route) =>
+function replayingOn(name: string, config: SomeConfig, sentTo: (session: string) => Sent, then?: Then): Provoke {
+  return async (route) =>
     replayOf(await gatewayFor(`replay, ${name}`, { config }), sentTo(`webhook:${newSession()}`), route, then);
+}
 
-const stuckIn = (session: string): Sent => ["/agent", { message: "hi", agent: "stuck", session }];
+function stuckIn(session: string): Sent {
+  return ["/agent", { message: "hi", agent: "stuck", session }];
+}
 const sendAgain: Then = ({ hooks }, sent) => hooks.send(...sent);
 const gateway = { defaultAgent: "main" };
 const { other: _, ...others } = agents;
 const leave: Then = ({ reload }) => reload({ agents: others, gateway });
-const withAlert = (message: string): SomeConfig => ({
-  agents,
-  gateway,
-  webhooks: { mappings: { alert: { match: {}, message } } },
-});
+function withAlert(message: string): SomeConfig {
+  return {
+    agents,
+    gateway,
+    webhooks: { mappings: { alert: { match: {}, message } } },
+  };
+}
 
 /** How errors come about on a replay, where it has a way of its own. */
 const replay: Partial<Record<ErrorName, Provoke>> = {
@@ -98,10 +103,10 @@ const noAgent: Provoke = async (route) => call(await usual(), route, { path: { a
 const unknown: Provoke = async (route) => call(await usual(), route);
 
 /** An event, once it is so. */
-const eventIn = async ({ gateway: { store } }: TestGateway, event_id: string, status: string) => {
+async function eventIn({ gateway: { store } }: TestGateway, event_id: string, status: string) {
   while ((await store.getEvent(event_id))?.status !== status) await new Promise(setImmediate);
   return { event_id };
-};
+}
 
 /** Adds the errors that only the flight recorder, agents and lists of turns have. */
 export const recorderProvocations: Record<string, Partial<Record<ErrorName, Provoke>>> = {

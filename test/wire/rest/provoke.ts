@@ -21,23 +21,25 @@ import {
 
 type Wish = { agent?: string; session?: string };
 /** The fields for an agent and a session, by the names that the operation has for them. */
-const fieldsFor = ({ surface }: Route, { agent, session }: Wish) =>
-  surface === "openai" ? { ...(agent && { model: agent }), user: session } : { agent, session_id: session };
+function fieldsFor({ surface }: Route, { agent, session }: Wish) {
+  return surface === "openai" ? { ...(agent && { model: agent }), user: session } : { agent, session_id: session };
+}
 /** The session that a request for them comes to. */
-const sessionIdOf = ({ surface }: Route, agent: string, session: string): string =>
-  surface === "openai" ? `agent:${agent}:openai:${session}` : session;
+function sessionIdOf({ surface }: Route, agent: string, session: string): string {
+  return surface === "openai" ? `agent:${agent}:openai:${session}` : session;
+}
 /** Has a turn of the session go on, and one wait behind it. */
-const queueStuck = async (gateway: TestGateway, session_id: string): Promise<void> => {
+async function queueStuck(gateway: TestGateway, session_id: string): Promise<void> {
   await beginStuck(gateway, { session_id });
   const queued = await gateway.rest.stream("chat.send", { body: { message: "hi", agent: "stuck", session_id } });
   await queued.events.return(undefined);
-};
+}
 
-const callTwoHosts = async ({ url }: TestGateway, route: Route): Promise<Reply> => {
+async function callTwoHosts({ url }: TestGateway, route: Route): Promise<Reply> {
   await using connection = await openConnection(url);
   connection.write(requestText(route, { host: "127.0.0.1\r\nHost: 127.0.0.1" }));
   return await connection.reply(route);
-};
+}
 
 /** How each error comes about, on any operation that lists it. */
 export const provocations: Partial<Record<ErrorName, Provoke>> = {

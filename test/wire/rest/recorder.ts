@@ -5,7 +5,7 @@ export type Summary = RestReplies["deliveries.list"]["deliveries"][number];
 type Full = RestReplies["deliveries.get"];
 
 /** Reads a gateway's flight recorder as the console does. All of it is held to the contract. */
-export const recorderOf = ({ console }: Pick<TestGateway, "console">) => {
+export function recorderOf({ console }: Pick<TestGateway, "console">) {
   const page = async (query: Record<string, string> = {}) =>
     (await console.call("deliveries.list", { query })).json as unknown as RestReplies["deliveries.list"];
   const list = async (query: Record<string, string> = {}): Promise<Summary[]> => (await page(query)).deliveries;
@@ -27,4 +27,4 @@ export const recorderOf = ({ console }: Pick<TestGateway, "console">) => {
     replay: (delivery_id: string, key?: string) =>
       console.call("deliveries.replay", { path: { delivery_id }, ...(key !== undefined && { key }) }),
   };
-};
+}

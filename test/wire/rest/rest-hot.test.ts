@@ -21,19 +21,21 @@ const ahead: ValidateRequest = holdHot(() => Promise.reject(ASKED));
 type Request = { text: string; query?: string; headers?: Record<string, string> };
 type Verdict = { body: unknown; query: unknown } | "refused";
 
-const judge = async (
+async function judge(
   hold: ValidateRequest,
   route: Route,
   { text, query = "", headers = {} }: Request,
-): Promise<Verdict> => {
+): Promise<Verdict> {
   try {
     return await hold({ method: route.method, url: route.path + query, headers }, JSON.parse(text), route);
   } catch {
     return "refused";
   }
-};
+}
 
-const long = (length: number): string => "x".repeat(length);
+function long(length: number): string {
+  return "x".repeat(length);
+}
 const VALUES: unknown[] = [
   ...[null, true, false, 0, -1, 1.5, 1e300, [], [1], [""], ["x"], ["x", "x"], {}, { a: 1 }, [[]], [null]],
   ...[

@@ -3,7 +3,7 @@ import { createPuppet } from "#test/harness/backends.ts";
 import { SECRETS, type SomeConfig, startGateway } from "#test/harness/gateway.ts";
 import { openConnection, requestText } from "#test/harness/raw.ts";
 
-const start = async (config: SomeConfig = {}) => {
+async function start(config: SomeConfig = {}) {
   const puppet = createPuppet();
   const gateway = await startGateway({ config, makeBackend: () => puppet.backend });
   const place = { method: "POST", path: "/api/v1/chat/send" };
@@ -24,13 +24,15 @@ const start = async (config: SomeConfig = {}) => {
     return { turn, turnId: turn.turn.turnId, rest };
   };
   return { gateway, follow };
-};
+}
 
 const LAST_CHUNK = "0\r\n\r\n";
 const SPARE = "another-key-of-the-tests";
-const keysOf = (...keys: readonly string[]): SomeConfig => ({
-  gateway: { rest: { auth: { keys: keys.map((key, n) => ({ name: `k${n}`, key })) } } },
-});
+function keysOf(...keys: readonly string[]): SomeConfig {
+  return {
+    gateway: { rest: { auth: { keys: keys.map((key, n) => ({ name: `k${n}`, key })) } } },
+  };
+}
 
 describe("a stream of events ends", () => {
   test("when its key expires", async () => {

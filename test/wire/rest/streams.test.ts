@@ -18,19 +18,21 @@ const echo = await shareGateway({
 const puppet = createPuppet();
 const played = await shareGateway({ makeBackend: () => puppet.backend });
 
-const namesOf = (events: readonly StreamEvent[]) => events.map(({ event }) => event);
-const textOf = (events: readonly { event: string; data: object }[]) =>
-  events.flatMap(({ event, data }) => (event === "message.delta" && "text" in data ? [data.text] : [])).join("");
-const follow = (gateway: typeof echo, turnId: string, lastEventId?: string) =>
-  gateway.rest.stream("turns.events", {
+function namesOf(events: readonly StreamEvent[]) {
+  return events.map(({ event }) => event);
+}
+function textOf(events: readonly { event: string; data: object }[]) {
+  return events.flatMap(({ event, data }) => (event === "message.delta" && "text" in data ? [data.text] : [])).join("");
+}
+function follow(gateway: typeof echo, turnId: string, lastEventId?: string) {
+  return gateway.rest.stream("turns.events", {
     path: { turn_id: turnId },
     ...(lastEventId !== undefined && { headers: { "last-event-id": lastEventId } }),
   });
+}
 
 /** A turn that has said these pieces, and the events that its reader got of them. */
-const playPieces = async (
-  pieces: readonly string[],
-): Promise<{ turn: Played; told: StreamEvent[]; turnId: string }> => {
+async function playPieces(pieces: readonly string[]): Promise<{ turn: Played; told: StreamEvent[]; turnId: string }> {
   const stream = await played.rest.stream("chat.send", { body: { message: "hi" } });
   const turn = await puppet.next();
   const told = [(await stream.events.next()).value as StreamEvent];
@@ -40,17 +42,17 @@ const playPieces = async (
   }
   await stream.events.return(undefined);
   return { turn, told, turnId: turn.turn.turnId };
-};
+}
 
 /** A streamed message over a socket of its own, its head read. */
-const openStream = async () => {
+async function openStream() {
   const connection = await openConnection(played.url);
   const place = { method: "POST", path: "/api/v1/chat/send" };
   const headers = { authorization: `Bearer ${played.key}`, "content-type": "application/json" };
   connection.write(requestText(place, headers, JSON.stringify({ message: "hi", stream: true })));
   await connection.head(place);
   return connection;
-};
+}
 
 describe("a reply as it is written", () => {
   test("is begun, written piece by piece, whole, and ended", async () => {

@@ -6,11 +6,15 @@ import { createRpc } from "#test/harness/rpc.ts";
 
 const puppet = createPuppet();
 const { console, rest } = await shareGateway({ makeBackend: () => puppet.backend, replyWaitMs: 1 });
-const list = async (query: Record<string, string> = {}) =>
-  (await console.call("turns.list", { query })).json as unknown as RestReplies["turns.list"];
-const send = async (session_id: string) =>
-  String((await rest.call("chat.send", { body: { message: "hi", session_id } })).json.turn_id);
-const idsOf = ({ turns }: RestReplies["turns.list"]) => turns.map(({ turn_id }) => turn_id);
+async function list(query: Record<string, string> = {}) {
+  return (await console.call("turns.list", { query })).json as unknown as RestReplies["turns.list"];
+}
+async function send(session_id: string) {
+  return String((await rest.call("chat.send", { body: { message: "hi", session_id } })).json.turn_id);
+}
+function idsOf({ turns }: RestReplies["turns.list"]) {
+  return turns.map(({ turn_id }) => turn_id);
+}
 
 describe("turns.list", () => {
   test("shows what runs and what waits, and each as turns.get does but for the reply", async () => {

@@ -4,19 +4,24 @@ import { createRpcDispatch, type RpcExchange } from "#wire/rpc/rpc.ts";
 
 // The dispatcher by itself: text in, text out, and no transport around it.
 
-const exchange = (given: Partial<RpcExchange> = {}): RpcExchange => ({
-  caller: { surface: "rpc", tokenId: "config:ops", name: "ops", permissions: ["*"] },
-  requestId: "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
-  signal: () => AbortSignal.abort(),
-  idempotencyKey: undefined,
-  delivery: () => expect.unreachable(),
-  outcome: { operation: "unknown", error: undefined, reason: undefined, turnId: undefined, changes: false },
-  ...given,
-});
-const hideInJson = (json: string) => json;
+function exchange(given: Partial<RpcExchange> = {}): RpcExchange {
+  return {
+    caller: { surface: "rpc", tokenId: "config:ops", name: "ops", permissions: ["*"] },
+    requestId: "req_01M7YN2C7DT5V3D1HM9SE7C4WP",
+    signal: () => AbortSignal.abort(),
+    idempotencyKey: undefined,
+    delivery: () => expect.unreachable(),
+    outcome: { operation: "unknown", error: undefined, reason: undefined, turnId: undefined, changes: false },
+    ...given,
+  };
+}
+function hideInJson(json: string) {
+  return json;
+}
 const events = { unexpectedError: () => {} };
-const call = (method: string, params: unknown = {}, id: unknown = 1) =>
-  JSON.stringify({ jsonrpc: "2.0", id, method, params });
+function call(method: string, params: unknown = {}, id: unknown = 1) {
+  return JSON.stringify({ jsonrpc: "2.0", id, method, params });
+}
 
 describe("the dispatcher", () => {
   const dispatch = createRpcDispatch(exampleMethods, { events, hideInJson });

@@ -26,8 +26,9 @@ const main = { backend: "echo", description: "Repeats each message." } as const;
 const support = { backend: "echo", description: "Answers what customers ask." } as const;
 
 /** The conversation that the contract's examples are about. */
-const converse = (rpc: Rpc) =>
-  rpc.call("agent.sendMessage", { agentName: "main", message: "Good morning", wait: true });
+function converse(rpc: Rpc) {
+  return rpc.call("agent.sendMessage", { agentName: "main", message: "Good morning", wait: true });
+}
 
 /** Stands in for reading the configuration again, as the files of the examples do not exist here. */
 const reloads: Record<string, Start["readConfig"]> = {
@@ -45,8 +46,8 @@ const reloads: Record<string, Start["readConfig"]> = {
 };
 
 /** Makes ids, times and facts of the build the same. */
-const plain = (value: unknown): unknown =>
-  JSON.parse(
+function plain(value: unknown): unknown {
+  return JSON.parse(
     JSON.stringify(value)
       .replaceAll(/\b(msg|turn|req|node)_[0-9A-HJKMNP-TV-Z]{26}/g, "$1_id")
       .replaceAll(/"nextAt":("[^"]+"|null)/g, '"nextAt":"a time or null"')
@@ -55,13 +56,14 @@ const plain = (value: unknown): unknown =>
       .replaceAll(/"(version|runtime)":"[^"]+"/g, '"$1":"of this build"')
       .replaceAll(/"enabled":(true|false)/g, '"enabled":"as configured"'),
   );
+}
 
 /** The same params, of today. */
-const today = (params: Params): Params => {
+function today(params: Params): Params {
   const day = new Date().toISOString().slice(0, 10);
   const dates = { from: `${day}T00:00:00.000Z`, to: `${day}T23:59:59.999Z` };
   return { ...params, ...("from" in params && dates) };
-};
+}
 
 describe("the examples of results", () => {
   test.each(examples)("$method: $example.name", async ({ method, example }) => {

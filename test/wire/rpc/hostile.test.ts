@@ -10,10 +10,18 @@ import { LARGE_RPC_BODIES } from "#test/wire/call/large-bodies.ts";
 // F12 and F13 on RPC: what somebody made to hurt. What has no answer of its own is answered in the protocol's words.
 
 const MIB = 1024 * 1024;
-const named = (prefix: string) => parsing.filter(({ name }) => name.startsWith(prefix));
-const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
-const callWith = (params: string, id = "1") => `{"jsonrpc":"2.0","id":${id},"method":"agent.list","params":${params}}`;
-const ownKeys = () => [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
+function named(prefix: string) {
+  return parsing.filter(({ name }) => name.startsWith(prefix));
+}
+function nested(depth: number) {
+  return `${"[".repeat(depth)}${"]".repeat(depth)}`;
+}
+function callWith(params: string, id = "1") {
+  return `{"jsonrpc":"2.0","id":${id},"method":"agent.list","params":${params}}`;
+}
+function ownKeys() {
+  return [Object, Array, String, Function].flatMap(({ prototype }) => Reflect.ownKeys(prototype));
+}
 const before = ownKeys();
 afterAll(() => expect(ownKeys()).toEqual(before));
 

@@ -8,7 +8,9 @@ const rpc = createRpc(gateway.url);
 const LIST = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "agent.list" });
 const good = { authorization: `Bearer ${SECRETS.rpcToken}`, "content-type": "application/json" };
 let addresses = 0;
-const elsewhere = () => ({ "x-forwarded-for": `198.51.100.${++addresses}`, "x-forwarded-proto": "https" });
+function elsewhere() {
+  return { "x-forwarded-for": `198.51.100.${++addresses}`, "x-forwarded-proto": "https" };
+}
 
 describe("POST /rpc", () => {
   test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])("is not %s: 405 with Allow", async (method) => {

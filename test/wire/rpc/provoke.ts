@@ -16,14 +16,14 @@ type Stage = {
 type Provoke = (stage: Stage) => Promise<RpcAnswer>;
 
 /** Gateways of one transport, by their names. */
-export const createStage = (way: Way) => {
+export function createStage(way: Way) {
   const trusting = { defaultAgent: "main", trustedProxies: ["127.0.0.1", "::1"], ...way.config?.gateway };
   const gateways = createGateways((config) => {
     const rpc = { ...config.gateway?.rpc, auth: { tokens: TOKENS } };
     return { agents, ...config, gateway: { ...trusting, rpc } };
   });
   return { open: way.open, ...gateways };
-};
+}
 
 const TOKENS = [
   { name: "ops", token: SECRETS.rpcToken, permissions: ["*"] },
@@ -41,45 +41,50 @@ const USUAL: Partial<Record<RpcMethod, Params>> = {
   "session.delete": { sessionId: "chat:gone" },
 };
 
-const proxied = (address: string): Record<string, string> => ({
-  "x-forwarded-for": address,
-  "x-forwarded-proto": "http",
-});
+function proxied(address: string): Record<string, string> {
+  return {
+    "x-forwarded-for": address,
+    "x-forwarded-proto": "http",
+  };
+}
 
-const ask = async (transport: Transport, method: RpcMethod, params: Params): Promise<RpcAnswer> => {
+async function ask(transport: Transport, method: RpcMethod, params: Params): Promise<RpcAnswer> {
   const { text } = await transport.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
   return JSON.parse(String(text));
-};
+}
 
 type Change = { token?: string; headers?: Record<string, string>; params?: Params };
 
 /** Calls the method as it is usually called, but for the change. */
-const call = async ({ open, method }: Stage, gateway: TestGateway, change: Change = {}): Promise<RpcAnswer> => {
+async function call({ open, method }: Stage, gateway: TestGateway, change: Change = {}): Promise<RpcAnswer> {
   const { token = SECRETS.rpcToken, headers, params } = change;
   await using transport = await open(gateway, token, headers);
   return await ask(transport, method, { ...USUAL[method], ...params });
-};
+}
 
-const send = (stage: Stage, gateway: TestGateway, params: Params): Promise<RpcAnswer> =>
-  call({ ...stage, method: "agent.sendMessage" }, gateway, { params });
+function send(stage: Stage, gateway: TestGateway, params: Params): Promise<RpcAnswer> {
+  return call({ ...stage, method: "agent.sendMessage" }, gateway, { params });
+}
 
-const usual = ({ gatewayFor }: Stage) => gatewayFor("usual");
+function usual({ gatewayFor }: Stage) {
+  return gatewayFor("usual");
+}
 
-const withFailingStore = async (error: Error, stage: Stage): Promise<RpcAnswer> => {
+async function withFailingStore(error: Error, stage: Stage): Promise<RpcAnswer> {
   // Each has a gateway of its own, as a gateway looks at its health at most four times a second.
   const gateway = await stage.gatewayFor(`failing store, ${stage.method}`, {
     wrapStore: (store) => failingStore(store, { memoryToo: true }),
   });
   await using transport = await stage.open(gateway, SECRETS.rpcToken);
   return await whileStoreFails(error, () => ask(transport, stage.method, USUAL[stage.method] ?? {}));
-};
+}
 
 /** A session whose one turn runs until somebody ends it, and another waits behind it. */
-const fillQueue = async (stage: Stage, gateway: TestGateway): Promise<string> => {
+async function fillQueue(stage: Stage, gateway: TestGateway): Promise<string> {
   const sessionId = newSession();
   for (const _ of [1, 2]) await send(stage, gateway, { agentName: "stuck", sessionId });
   return sessionId;
-};
+}
 
 /** How each error comes about, on any method that lists it. */
 export const provocations: Partial<Record<ErrorName, Provoke>> = {

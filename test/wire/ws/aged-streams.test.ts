@@ -21,15 +21,15 @@ const gateway = await shareGateway({
   },
 });
 
-const place = async (socket: TestSocket, sessionId: string): Promise<string> => {
+async function place(socket: TestSocket, sessionId: string): Promise<string> {
   const { sessions } = await socket.call<{ sessions: Record<string, string> }>("rpc.subscribe", {
     sessions: { [sessionId]: null },
   });
   return sessions[sessionId] as string;
-};
+}
 
 /** Talks, and answers where the stream was after each message. */
-const talk = async (socket: TestSocket, sessionId: string, texts: readonly string[]): Promise<string[]> => {
+async function talk(socket: TestSocket, sessionId: string, texts: readonly string[]): Promise<string[]> {
   const cursors: string[] = [];
   for (const text of texts) {
     await send(socket, sessionId, text, { wait: true });
@@ -37,16 +37,16 @@ const talk = async (socket: TestSocket, sessionId: string, texts: readonly strin
     cursors.push(await place(other, sessionId));
   }
   return cursors;
-};
+}
 
 /** Compacts all but the last message with its reply, and has what is compacted aged out, though the session goes on. */
-const age = async (socket: TestSocket, sessionId: string): Promise<void> => {
+async function age(socket: TestSocket, sessionId: string): Promise<void> {
   await socket.call("session.compact", { sessionId, keep: 2 });
   const sessionsBefore = (await store.getSession(sessionId))?.updatedAt ?? 0;
   while (Date.now() <= sessionsBefore) await new Promise((resolve) => setTimeout(resolve, 1));
   await send(socket, sessionId, "later", { wait: true });
   while (await store.sweep(sweepOrder(Date.now(), { sessionsBefore })));
-};
+}
 
 describe("a stream whose beginning has aged out", () => {
   test("is told from what is kept on to whom has its last entry before that", async () => {

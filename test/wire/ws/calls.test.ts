@@ -15,7 +15,9 @@ const gateway = await shareGateway({
   makeBackend: (name, agent) => (name === "live" ? puppet.backend : createEchoBackend(agent.echo)),
 });
 
-const request = (id: unknown, method = "agent.list", params: object = {}) => ({ jsonrpc: "2.0", method, params, id });
+function request(id: unknown, method = "agent.list", params: object = {}) {
+  return { jsonrpc: "2.0", method, params, id };
+}
 
 describe("calls", () => {
   test("of one connection are answered as they end, not as they came", async () => {

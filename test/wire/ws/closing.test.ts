@@ -4,16 +4,20 @@ import { startGateway } from "#test/harness/gateway.ts";
 import { clientFrame, closeCode, upgrade } from "./raw-socket.ts";
 import { createCuttable, createSocketClient, openSocket } from "./socket.ts";
 
-const tokens = (...names: string[]) => ({
-  gateway: {
-    rpc: {
-      auth: {
-        tokens: names.map((name) => ({ name, token: `${name}-token-of-these-tests`, permissions: "*" as const })),
+function tokens(...names: string[]) {
+  return {
+    gateway: {
+      rpc: {
+        auth: {
+          tokens: names.map((name) => ({ name, token: `${name}-token-of-these-tests`, permissions: "*" as const })),
+        },
       },
     },
-  },
-});
-const token = (name: string) => ({ token: `${name}-token-of-these-tests` });
+  };
+}
+function token(name: string) {
+  return { token: `${name}-token-of-these-tests` };
+}
 
 describe("a token", () => {
   test("that a reload takes away loses its sockets, and no other does (F16)", async () => {

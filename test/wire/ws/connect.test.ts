@@ -10,10 +10,12 @@ import { openSocket, socketUrl } from "./socket.ts";
 const gateway = await shareGateway();
 const { port } = new URL(gateway.url);
 const bearer = { authorization: `Bearer ${gateway.rpcToken}` };
-const inProtocol = (token: string) => `bearer.${Buffer.from(token).toString("base64url")}`;
+function inProtocol(token: string) {
+  return `bearer.${Buffer.from(token).toString("base64url")}`;
+}
 
 /** Asks to upgrade and must be refused, in the words of RPC. */
-const refused = async (request: Upgrade, { url } = gateway) => {
+async function refused(request: Upgrade, { url } = gateway) {
   const answer = await upgrade(url, request);
   answer.socket.destroy();
   noteChecked(answer.headers["x-request-id"] ?? "");
@@ -24,7 +26,7 @@ const refused = async (request: Upgrade, { url } = gateway) => {
   expect(id).toBeNull();
   expect(rpcErrorShape(error), JSON.stringify(rpcErrorShape.errors)).toBe(true);
   return { ...answer, code: error.code as number, name: error.data.name as string };
-};
+}
 
 describe("a request to upgrade", () => {
   test("without a good token is 401, as RPC says it, with id null; missing and wrong look alike", async () => {
@@ -250,8 +252,8 @@ test("a client that speaks no subprotocol of ours gets none selected", async () 
   expect(error.message).toBe("Server sent no subprotocol");
 });
 
-const metric = async ({ url, rpcToken }: { url: string; rpcToken: string }, name: string) => {
+async function metric({ url, rpcToken }: { url: string; rpcToken: string }, name: string) {
   const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${rpcToken}` } });
   noteChecked(answer.headers.get("x-request-id") ?? "");
   return new RegExp(`^${name} (\\S+)$`, "m").exec(await answer.text())?.[1];
-};
+}

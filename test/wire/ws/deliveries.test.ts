@@ -16,7 +16,7 @@ import { openSocket, type TestSocket } from "./socket.ts";
 type Pushed = Pushes["delivery.recorded"]["delivery"];
 const WISH = { gateway: null, deliveries: true };
 
-const startRecorded = async (store: object) => {
+async function startRecorded(store: object) {
   const puppet = createPuppet();
   const gateway = await startGateway({
     config: {
@@ -41,28 +41,32 @@ const startRecorded = async (store: object) => {
     makeBackend: (name, agent) => (name === "live" ? puppet.backend : createEchoBackend(agent.echo)),
   });
   return Object.assign(gateway, { next: puppet.next });
-};
+}
 
 /** What a page that merges by id would show of a delivery; resolves as soon as it has come to that outcome. */
-const shown = (socket: TestSocket, is: (delivery: Pushed) => boolean): Promise<Pushed> =>
-  socket.until(() =>
+function shown(socket: TestSocket, is: (delivery: Pushed) => boolean): Promise<Pushed> {
+  return socket.until(() =>
     [...socket.pushesOf("delivery.recorded"), ...socket.pushesOf("delivery.changed")]
       .map(({ delivery }) => delivery)
       .find(is),
   );
+}
 
-const folderOf = async (): Promise<string> => {
+async function folderOf(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "gateway-deliveries-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   return folder;
-};
+}
 
-const withoutSession = ({ sessionId: _, ...rest }: Pushed) => rest;
+function withoutSession({ sessionId: _, ...rest }: Pushed) {
+  return rest;
+}
 
-const camel = (summary: object): object =>
-  Object.fromEntries(
+function camel(summary: object): object {
+  return Object.fromEntries(
     Object.entries(summary).map(([key, value]) => [key.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
   );
+}
 
 describe.each([
   ["memory", () => ({})],

@@ -9,9 +9,11 @@ import { openSocket } from "./socket.ts";
 const LIMIT = 64 * 1024;
 const gateway = await shareGateway({ config: { limits: { rpcBody: LIMIT } } });
 
-const open = () => upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });
+function open() {
+  return upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });
+}
 /** What the gateway closes with after these bytes, sent as they are. */
-const codeAfter = async (...bytes: (Buffer | string)[]): Promise<number | undefined> => {
+async function codeAfter(...bytes: (Buffer | string)[]): Promise<number | undefined> {
   const { socket, rest } = await open();
   const code = closeCode(socket, rest);
   for (const chunk of bytes) {
@@ -21,7 +23,7 @@ const codeAfter = async (...bytes: (Buffer | string)[]): Promise<number | undefi
   const closed = await code;
   socket.destroy();
   return closed;
-};
+}
 const call = JSON.stringify({ jsonrpc: "2.0", method: "agent.list", id: 1 });
 const bomb = deflateRawSync(Buffer.alloc(10 * 1024 * 1024));
 

@@ -4,7 +4,7 @@ import { shareGateway } from "#test/harness/gateway.ts";
 import type { TestSocket } from "./socket.ts";
 
 /** A gateway for a file's tests of pushes: agents that answer, one that fails, one that a test plays (`live`), and a token for each permission. */
-export const shareLiveGateway = async () => {
+export async function shareLiveGateway() {
   const puppet = createPuppet();
   const gateway = await shareGateway({
     config: {
@@ -31,12 +31,13 @@ export const shareLiveGateway = async () => {
     makeBackend: (name, agent) => (name === "live" ? puppet.backend : createEchoBackend(agent.echo)),
   });
   return { puppet, gateway };
-};
+}
 
-export const send = (socket: TestSocket, sessionId: string, message = "Good morning", more: object = {}) =>
-  socket.call<{ turnId: string; messageId: string }>("agent.sendMessage", {
+export function send(socket: TestSocket, sessionId: string, message = "Good morning", more: object = {}) {
+  return socket.call<{ turnId: string; messageId: string }>("agent.sendMessage", {
     agentName: "main",
     sessionId,
     message,
     ...more,
   });
+}

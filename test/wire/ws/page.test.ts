@@ -17,7 +17,7 @@ const spec = readFileSync(join(root, "specs/pushes.yaml"), "utf8");
 const OWN = new Set(["cursor", "messageId", "turnId", "at", "desk", "gateway"]);
 
 /** Holds what came to what the page shows, and notes which value of its own stands for which of the page's. */
-const compare = (shown: unknown, came: unknown, names: Map<unknown, unknown>, key = ""): void => {
+function compare(shown: unknown, came: unknown, names: Map<unknown, unknown>, key = ""): void {
   if (typeof shown === "object" && shown !== null) {
     expect(Object.keys(came as object)).toEqual(Object.keys(shown));
     for (const [name, value] of Object.entries(shown))
@@ -27,7 +27,7 @@ const compare = (shown: unknown, came: unknown, names: Map<unknown, unknown>, ke
     if (key !== "at") expect(came).toBe(names.get(shown) ?? came);
     names.set(shown, came);
   } else expect(came).toEqual(shown);
-};
+}
 
 test("the page's exchanges take place as it shows them, line by line", async () => {
   await using gateway = await startGateway();

@@ -259,8 +259,9 @@ test("a session's stream pushes every name that it can", async () => {
   );
 });
 
-const tellGateway = (agentName: string) =>
-  gateway.gateway.store.appendGatewayEntry(
+function tellGateway(agentName: string) {
+  return gateway.gateway.store.appendGatewayEntry(
     { name: "event.queued", eventId: "evt_01M7YN1B2AZD4Q9RXC5HT7N3MA", agentName },
     { now: Date.now(), keep: 10_000 },
   );
+}

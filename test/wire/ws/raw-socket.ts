@@ -15,11 +15,11 @@ type UpgradeAnswer = {
 const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /** Asks to upgrade, byte by byte, and reads the whole answer. */
-export const upgrade = (
+export function upgrade(
   url: string,
   { path = "/rpc/ws", headers = {}, method = "GET" }: Upgrade = {},
-): Promise<UpgradeAnswer> =>
-  new Promise((resolve, reject) => {
+): Promise<UpgradeAnswer> {
+  return new Promise((resolve, reject) => {
     const { hostname, port, host } = new URL(url);
     const socket = connect({ host: hostname, port: Number(port) });
     const all = {
@@ -58,14 +58,15 @@ export const upgrade = (
     socket.on("data", onData);
     socket.on("error", reject);
   });
+}
 
 type FrameOptions = { opcode?: number; fin?: boolean; rsv?: number; mask?: boolean; length?: number };
 
 /** A client's frame, as wrong as a test wants it. */
-export const clientFrame = (
+export function clientFrame(
   payload: string | Buffer,
   { opcode = 1, fin = true, rsv = 0, mask = true, length }: FrameOptions = {},
-): Buffer => {
+): Buffer {
   const data = Buffer.from(payload as Buffer);
   const said = length ?? data.length;
   const first = (fin ? 0x80 : 0) | rsv | opcode;
@@ -79,17 +80,17 @@ export const clientFrame = (
   if (!mask) return Buffer.concat([head, data]);
   const key = randomBytes(4);
   return Buffer.concat([head, key, data.map((byte, n) => byte ^ (key[n & 3] as number))]);
-};
+}
 
-const bigEndian = (value: number): Buffer => {
+function bigEndian(value: number): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(BigInt(value));
   return bytes;
-};
+}
 
 /** The code of the close frame that comes, behind whatever else comes; undefined when the connection ends without one. */
-export const closeCode = (socket: Socket, rest: Buffer = Buffer.alloc(0)): Promise<number | undefined> =>
-  new Promise((resolve) => {
+export function closeCode(socket: Socket, rest: Buffer = Buffer.alloc(0)): Promise<number | undefined> {
+  return new Promise((resolve) => {
     let read = rest;
     const look = () => {
       for (;;) {
@@ -112,3 +113,4 @@ export const closeCode = (socket: Socket, rest: Buffer = Buffer.alloc(0)): Promi
     socket.resume();
     look();
   });
+}

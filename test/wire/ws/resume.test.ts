@@ -158,12 +158,12 @@ test("a client that lost its connection before anything was pushed goes on where
   expect(value).toMatchObject({ method: "message.created", params: { seq: 7, text: "y" } });
 });
 
-const answer = (played: Played): void => {
+function answer(played: Played): void {
   played.say(`the reply to ${played.turn.message.text}`);
   played.end();
-};
+}
 
-const firstEntry = async (sessionId: string): Promise<{ cursor: string }> => {
+async function firstEntry(sessionId: string): Promise<{ cursor: string }> {
   using reader = await openSocket(gateway);
   const begun = await reader.call<{ sessions: Record<string, string> }>("rpc.subscribe", {
     sessions: { [sessionId]: null },
@@ -173,4 +173,4 @@ const firstEntry = async (sessionId: string): Promise<{ cursor: string }> => {
     sessions: { [sessionId]: Buffer.from(here.replace(/\d+$/, "0")).toString("base64url") },
   });
   return reader.pushed("message.created", ({ seq }) => seq === 1);
-};
+}

@@ -7,10 +7,12 @@ import type { SomeConfig } from "#test/harness/gateway.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
-const configOn = (store: SomeConfig["store"]): SomeConfig => ({
-  agents: { main: { backend: "echo", echo: { chunks: 6, delayMs: 1 } } },
-  store,
-});
+function configOn(store: SomeConfig["store"]): SomeConfig {
+  return {
+    agents: { main: { backend: "echo", echo: { chunks: 6, delayMs: 1 } } },
+    store,
+  };
+}
 const RUNS = 40;
 const TEXT = "one two three four five six";
 
@@ -37,10 +39,12 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ ...place, do: fc.constant("awaitPiece" as const) }) },
 );
 
-const isEnd = (method: string): boolean => method === "turn.completed";
+function isEnd(method: string): boolean {
+  return method === "turn.completed";
+}
 
 /** Sends a command without waiting for its answer, unless it is to settle. */
-const run = async (world: World, one: Command): Promise<void> => {
+async function run(world: World, one: Command): Promise<void> {
   const socket = world.sockets[one.socket] as TestSocket;
   const sessionId = world.sessions[one.session] as string;
   let answer: Promise<unknown>;
@@ -74,13 +78,15 @@ const run = async (world: World, one: Command): Promise<void> => {
   }
   world.calls.push(answer);
   if (one.settle && !(one.do === "send" && one.wait)) await answer;
-};
+}
 
-const ended = ({ socket, turnId }: Sent) => socket.pushed("turn.completed", (push) => push.turnId === turnId);
+function ended({ socket, turnId }: Sent) {
+  return socket.pushed("turn.completed", (push) => push.turnId === turnId);
+}
 
 let runs = 0;
 
-const playOn = async (gateway: { url: string; rpcToken: string }, commands: Command[]): Promise<void> => {
+async function playOn(gateway: { url: string; rpcToken: string }, commands: Command[]): Promise<void> {
   using first = await openSocket(gateway);
   using second = await openSocket(gateway);
   const id = ++runs;
@@ -110,7 +116,7 @@ const playOn = async (gateway: { url: string; rpcToken: string }, commands: Comm
     const entries = pushes.filter(({ method }) => method !== "message.delta").map(({ params }) => params.cursor);
     expect(new Set(entries).size).toBe(entries.length);
   }
-};
+}
 type Piece = { offset: number; text: string };
 
 describe("a sender gets every piece of its reply once and in order, then the end of the turn once", () => {

@@ -16,42 +16,44 @@ const READERS = process.env.RUN_LONG === undefined ? 250 : 1_000;
 /** Of a megabyte each: far more than what the network holds. */
 const CALLS = 256;
 
-const floods = (makeBackend: NonNullable<Start["makeBackend"]>): Start => ({
-  makeBackend,
-  config: {
-    agents: { main: { backend: "echo" }, flood: { backend: "echo" } },
-    gateway: { defaultAgent: "main" },
-    sessions: { compactAt: 0 },
-  },
-});
+function floods(makeBackend: NonNullable<Start["makeBackend"]>): Start {
+  return {
+    makeBackend,
+    config: {
+      agents: { main: { backend: "echo" }, flood: { backend: "echo" } },
+      gateway: { defaultAgent: "main" },
+      sessions: { compactAt: 0 },
+    },
+  };
+}
 
 /** A socket that asks to be told and then reads nothing any more. */
-const openStopped = async ({ url, rpcToken }: { url: string; rpcToken: string }, wish: object) => {
+async function openStopped({ url, rpcToken }: { url: string; rpcToken: string }, wish: object) {
   const { socket } = await upgrade(url, { headers: { authorization: `Bearer ${rpcToken}` } });
   socket.write(clientFrame(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "rpc.subscribe", params: wish })));
   await new Promise((resolve) => socket.once("readable", resolve));
   socket.read();
   return socket;
-};
+}
 
-const startTurn = async (
+async function startTurn(
   socket: TestSocket,
   next: () => Promise<Played>,
   sessionId: string,
   agentName = "flood",
-): Promise<Played> => {
+): Promise<Played> {
   await socket.call("agent.sendMessage", { agentName, sessionId, message: "x" });
   return next();
-};
+}
 /** Lets a reply grow to so much, in pieces that each are a push of their own. */
-const flood = async (played: Played[], bytes: number, look?: () => void): Promise<void> => {
+async function flood(played: Played[], bytes: number, look?: () => void): Promise<void> {
   for (let said = 0; said < bytes; said += CHUNK.length * played.length) {
     for (const one of played) one.say(CHUNK);
     await nextTurn();
     await nextTurn();
     look?.();
   }
-};
+}
 
 test("a reader that stops is cut with 1013; no more than 1 MiB is held for it, and 50 others are told all meanwhile", async () => {
   const puppet = createPuppet();

@@ -24,7 +24,7 @@ type Response = {
 type Closed = { code: number; reason: string };
 
 /** Holds one message of the gateway to the contract; throws what is wrong with it. */
-export const checkMessage = (message: Response | Push): void => {
+export function checkMessage(message: Response | Push): void {
   if ("method" in message) {
     const validate = pushShapes().get(message.method);
     if (!validate) throw new Error(`a push of an unknown name: ${JSON.stringify(message)}`);
@@ -34,7 +34,7 @@ export const checkMessage = (message: Response | Push): void => {
       throw new Error(`${JSON.stringify(rpcErrorShape.errors)}: ${JSON.stringify(message)}`);
     if (message.error.data.requestId) noteChecked(message.error.data.requestId);
   }
-};
+}
 
 /** A socket that a test plays by hand: everything that comes is kept, and was held to the contract. */
 export class TestSocket {
@@ -131,12 +131,14 @@ export class TestSocket {
   }
 }
 
-export const socketUrl = (url: string): string => `${url.replace(/^http/, "ws")}/rpc/ws`;
+export function socketUrl(url: string): string {
+  return `${url.replace(/^http/, "ws")}/rpc/ws`;
+}
 
-export const openSocket = async (
+export async function openSocket(
   { url, rpcToken }: { url: string; rpcToken: string },
   { token = rpcToken, ...options }: ClientOptions & { token?: string } = {},
-): Promise<TestSocket> => {
+): Promise<TestSocket> {
   const ws = new WebSocket(socketUrl(url), {
     perMessageDeflate: false,
     ...options,
@@ -145,7 +147,7 @@ export const openSocket = async (
   const socket = new TestSocket(ws);
   await once(ws, "open");
   return socket;
-};
+}
 
 /** The WebSocket of the generated client, which holds what comes to the contract. */
 class CheckedWebSocket extends WebSocket {
@@ -159,7 +161,7 @@ class CheckedWebSocket extends WebSocket {
 }
 
 /** Sockets of a client that a test can cut, as a network does. */
-export const createCuttable = () => {
+export function createCuttable() {
   const open = new Set<WebSocket>();
   class CutWebSocket extends CheckedWebSocket {
     constructor(url: string, protocols: string[]) {
@@ -169,13 +171,13 @@ export const createCuttable = () => {
     }
   }
   return { open, WebSocket: CutWebSocket };
-};
+}
 
-export const createSocketClient = (
+export function createSocketClient(
   { url, rpcToken }: { url: string; rpcToken: string },
   options: GatewayOptions = {},
-): RpcSocket =>
-  new RpcClient({
+): RpcSocket {
+  return new RpcClient({
     url,
     rpcToken,
     maxRetries: 0,
@@ -183,3 +185,4 @@ export const createSocketClient = (
     reconnect: { minMs: 1, maxMs: 20, attempts: 50 },
     ...options,
   }).connect();
+}

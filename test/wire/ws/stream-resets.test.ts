@@ -104,7 +104,7 @@ describe("a stream that began anew", () => {
 });
 
 /** Makes the session, if it is not there, and says where it is now. */
-const begun = async (socket: TestSocket, sessionId: string) => {
+async function begun(socket: TestSocket, sessionId: string) {
   await socket.call("agent.sendMessage", { agentName: "main", sessionId, message: "0", wait: true });
   return socket.call<{ sessions: Record<string, string> }>("rpc.subscribe", { sessions: { [sessionId]: null } });
-};
+}

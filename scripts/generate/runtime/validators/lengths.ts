@@ -1,10 +1,12 @@
 /** Tells if a text has more than `limit` characters. A text whose length alone decides is not walked through. */
-export const isLonger = (text: string, limit: number): boolean =>
-  text.length > limit && (text.length > limit * 2 || lengthOf(text) > limit);
+export function isLonger(text: string, limit: number): boolean {
+  return text.length > limit && (text.length > limit * 2 || lengthOf(text) > limit);
+}
 
 /** The same for less. */
-export const isShorter = (text: string, limit: number): boolean =>
-  text.length < limit || (text.length < limit * 2 && lengthOf(text) < limit);
+export function isShorter(text: string, limit: number): boolean {
+  return text.length < limit || (text.length < limit * 2 && lengthOf(text) < limit);
+}
 
 /** The length of a text in characters, as JSON Schema counts them: a surrogate pair is one. */
 function lengthOf(text: string): number {

@@ -18,7 +18,7 @@ import { EditAndReplay } from "./edit-replay.tsx";
 type Asked = "replay" | "edit" | "dry-run";
 
 /** The buttons of a request, each with its key. A button that cannot be used says why. */
-export const Actions = ({ delivery }: { delivery: Delivery }) => {
+export function Actions({ delivery }: { delivery: Delivery }) {
   const asking = useSignal<Asked | undefined>(undefined);
   const whyNot: Record<Asked, string | undefined> = {
     replay: whyNoReplay(delivery),
@@ -95,16 +95,16 @@ export const Actions = ({ delivery }: { delivery: Delivery }) => {
       {asking.value === "dry-run" && <DryRun delivery={delivery} close={close} />}
     </>
   );
-};
+}
 
 /** The effect of a replay, with the agent that it sets to work. */
-const Effect = ({ of }: { of: Delivery }) => {
+function Effect({ of }: { of: Delivery }) {
   const asked = mappedBy(of);
   return asked ? <MappedEffect of={of} name={asked.name} /> : <DirectEffect of={of} />;
-};
+}
 
 /** Today's mappings say which of them takes the kept body, and whose turn that is. */
-const MappedEffect = ({ of, name }: { of: Delivery; name: string | undefined }) => {
+function MappedEffect({ of, name }: { of: Delivery; name: string | undefined }) {
   const payload = prettyBody(of) ?? "";
   const { result } = useTrial({ headers: linesOfHeaders(of.headers), payload, name });
   if (payload === "" || !result) return <>{effectOf(of)}</>;
@@ -117,10 +117,10 @@ const MappedEffect = ({ of, name }: { of: Delivery; name: string | undefined }) 
   ) : (
     <>No mapping matches it today: it is recorded, and starts nothing.</>
   );
-};
+}
 
 /** The agent of the turn, or of the event, that it led to. */
-const DirectEffect = ({ of }: { of: Delivery }) => {
+function DirectEffect({ of }: { of: Delivery }) {
   const { turn_id, event_id, session_id, operation } = of;
   const agent = useLoaded(async (signal) => {
     if (event_id !== null) return (await rest().events.get(event_id, { signal })).agent;
@@ -134,34 +134,34 @@ const DirectEffect = ({ of }: { of: Delivery }) => {
       {session_id !== null && operation !== "hooks.wake" ? ` in the session ${session_id}` : ""}.
     </>
   );
-};
+}
 
 /** The effect of a replay, as far as it is known before anything is asked. */
-const effectOf = ({ operation, mapping, session_id }: Delivery): string => {
+function effectOf({ operation, mapping, session_id }: Delivery): string {
   if (operation === "hooks.wake") return "This queues a new system event for the agent.";
   const where = session_id ? ` in the session ${session_id}` : "";
   return mapping
     ? `This starts a new turn by the mapping ${mapping}${where}.`
     : `This starts a new turn${where}, if a mapping matches it today.`;
-};
+}
 
-const whyNoReplay = ({ replayable, surface, caller, outcome }: Delivery): string | undefined => {
+function whyNoReplay({ replayable, surface, caller, outcome }: Delivery): string | undefined {
   if (replayable) return undefined;
   if (surface !== "hooks") return "It came by an API, whose client can send it again. Copy it as curl.";
   if (outcome === "challenge") return "A sender asked whether the address is ours; there is nothing to do again.";
   if (caller === null) return "Nobody was authenticated, so its body was not kept.";
   return "Its body is not kept.";
-};
+}
 
-const whyNoEdit = (delivery: Delivery): string | undefined => {
+function whyNoEdit(delivery: Delivery): string | undefined {
   const reason = whyNoReplay(delivery);
   if (reason) return reason;
   if (prettyBody(delivery) === undefined) return "Its body is not JSON.";
   const rounded = roundedNumberOf(delivery.body ?? "");
   return rounded && `Its body holds ${rounded}, which an edit would round. A replay sends it as it came.`;
-};
+}
 
-const whyNoDryRun = (delivery: Delivery): string | undefined => {
+function whyNoDryRun(delivery: Delivery): string | undefined {
   if (!mappedBy(delivery)) return `It came to ${delivery.path}, where no mapping is asked.`;
   return delivery.body === null ? "Its body is not kept." : undefined;
-};
+}

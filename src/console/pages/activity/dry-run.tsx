@@ -6,7 +6,7 @@ import { Note } from "#console/parts/trouble.tsx";
 import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 
 /** The result of today's mappings for a kept request. */
-export const DryRun = ({ delivery, close }: { delivery: Delivery; close: () => void }) => {
+export function DryRun({ delivery, close }: { delivery: Delivery; close: () => void }) {
   const payload = prettyBody(delivery);
   return (
     <Dialog title="Dry run" close={close} size="wide">
@@ -23,9 +23,9 @@ export const DryRun = ({ delivery, close }: { delivery: Delivery; close: () => v
       </div>
     </Dialog>
   );
-};
+}
 
-const Tried = ({ delivery, payload }: { delivery: Delivery; payload: string }) => {
+function Tried({ delivery, payload }: { delivery: Delivery; payload: string }) {
   const headers = linesOfHeaders(delivery.headers);
   return <TrialResult trial={useTrial({ headers, payload, name: mappedBy(delivery)?.name })} />;
-};
+}

@@ -17,7 +17,7 @@ type Edited = {
 };
 
 /** The kept body to edit on one side, the result of its dry run on the other. */
-export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
+export function EditAndReplay({ delivery, effect, send, close }: Edited) {
   const kept = prettyBody(delivery) ?? "{}";
   const payload = useSignal(kept);
   const read = payloadOf(payload.value);
@@ -75,4 +75,4 @@ export const EditAndReplay = ({ delivery, effect, send, close }: Edited) => {
       </div>
     </Dialog>
   );
-};
+}

@@ -10,7 +10,7 @@ import { useAction } from "#console/parts/use.ts";
 type First = { title?: string; isLive: boolean; onSent: () => void; children?: ComponentChildren };
 
 /** A page before the first request: one command, and a button that does the same. */
-export const FirstRequest = ({ title = "No request has come in yet.", isLive, onSent, children }: First) => {
+export function FirstRequest({ title = "No request has come in yet.", isLive, onSent, children }: First) {
   const action = useAction(async () => {
     await rest().chat.send({ message: "Hello from the console" });
     onSent();
@@ -28,4 +28,4 @@ export const FirstRequest = ({ title = "No request has come in yet.", isLive, on
       </p>
     </Empty>
   );
-};
+}

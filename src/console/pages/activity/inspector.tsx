@@ -30,7 +30,7 @@ type InspectorOf = {
 };
 
 /** One request: what came in, what the gateway made of it, and how to do it again. */
-export const Inspector = ({ id, back, row }: InspectorOf) => {
+export function Inspector({ id, back, row }: InspectorOf) {
   const loaded = useLoaded((signal) => rest().deliveries.get(id, { signal }), [id]);
   const delivery = loaded.value.value;
   // The list follows what happens: once its row has changed, there is more to tell.
@@ -47,10 +47,10 @@ export const Inspector = ({ id, back, row }: InspectorOf) => {
     return <Gone id={id} error={loaded.error.value} back={back} retry={loaded.reload} />;
   if (!delivery) return <Skeleton rows={10} />;
   return <Shown delivery={delivery} back={back} isOpen={isOpen} />;
-};
+}
 
-const Gone = ({ id, error, back, retry }: { id: string; error: unknown; back: () => void; retry: () => void }) =>
-  troubleOf(error).name === "delivery-not-found" ? (
+function Gone({ id, error, back, retry }: { id: string; error: unknown; back: () => void; retry: () => void }) {
+  return troubleOf(error).name === "delivery-not-found" ? (
     <>
       <BackLink back={back} />
       <Note tone="warning">
@@ -65,16 +65,19 @@ const Gone = ({ id, error, back, retry }: { id: string; error: unknown; back: ()
   ) : (
     <TroubleNote error={error} retry={retry} />
   );
+}
 
-const BackLink = ({ back }: { back: () => void }) => (
-  <button type="button" class="link back" onClick={back}>
-    <Icon name="arrow-left" size={14} /> All deliveries
-  </button>
-);
+function BackLink({ back }: { back: () => void }) {
+  return (
+    <button type="button" class="link back" onClick={back}>
+      <Icon name="arrow-left" size={14} /> All deliveries
+    </button>
+  );
+}
 
 type ShownOf = Pick<InspectorOf, "back"> & { delivery: Delivery; isOpen: boolean };
 
-const Shown = ({ delivery, back, isOpen }: ShownOf) => {
+function Shown({ delivery, back, isOpen }: ShownOf) {
   const steps = delivery.timeline as Step[];
   const attempts = steps.filter(({ name }) => name === "turn.started").length;
   return (
@@ -115,19 +118,21 @@ const Shown = ({ delivery, back, isOpen }: ShownOf) => {
       />
     </article>
   );
-};
+}
 
-const ReplayLink = ({ word, id }: { word: string; id: string }) => (
-  <span>
-    <ReplaySign>{word}</ReplaySign>{" "}
-    <a class="mono" href={hrefOf(`/d/${id}`)}>
-      {id}
-    </a>
-  </span>
-);
+function ReplayLink({ word, id }: { word: string; id: string }) {
+  return (
+    <span>
+      <ReplaySign>{word}</ReplaySign>{" "}
+      <a class="mono" href={hrefOf(`/d/${id}`)}>
+        {id}
+      </a>
+    </span>
+  );
+}
 
 /** Why it was refused, or why nothing came of it: first of all, in words. */
-const Why = ({ steps }: { steps: readonly Step[] }) => {
+function Why({ steps }: { steps: readonly Step[] }) {
   const refusal = steps.find(({ name }) => name === "request.refused");
   const failure = steps.findLast(({ name }) => name === "turn.failed" || name === "event.dead");
   const step = refusal ?? failure;
@@ -147,7 +152,7 @@ const Why = ({ steps }: { steps: readonly Step[] }) => {
       {refusal && advice && <p class="muted">{advice}</p>}
     </Note>
   );
-};
+}
 
 /** The next step, for the refusals that senders meet most. */
 const ADVICE: Readonly<Record<string, string>> = {
@@ -163,7 +168,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     "webhooks.allowedIps does not have the sender's address. Behind a proxy, gateway.trustedProxies must name it.",
 };
 
-const RequestTab = ({ delivery }: { delivery: Delivery }) => {
+function RequestTab({ delivery }: { delivery: Delivery }) {
   const { headers, body, body_encoding } = delivery;
   return (
     <div class="section">
@@ -222,15 +227,15 @@ const RequestTab = ({ delivery }: { delivery: Delivery }) => {
       </section>
     </div>
   );
-};
+}
 
 /** A place in a payload, copied as a template has it; the toast says how `match` has it. */
-const copyPlace = (path: (string | number)[], value: unknown) => {
+function copyPlace(path: (string | number)[], value: unknown) {
   const place = `{${["body", ...path].join(".")}}`;
   void copyText(place, `Copied ${place}. As a match line: "${["body", ...path].join(".")}": ${JSON.stringify(value)}`);
-};
+}
 
-const ReplyTab = ({ delivery, steps }: { delivery: Delivery; steps: readonly Step[] }) => {
+function ReplyTab({ delivery, steps }: { delivery: Delivery; steps: readonly Step[] }) {
   const end = steps.findLast(({ name }) => ["turn.completed", "turn.failed", "turn.cancelled"].includes(name));
   const { reply, usage } = (end?.detail ?? {}) as {
     reply?: string;
@@ -277,9 +282,9 @@ const ReplyTab = ({ delivery, steps }: { delivery: Delivery; steps: readonly Ste
       )}
     </div>
   );
-};
+}
 
-const AttemptsTab = ({ steps }: { steps: readonly Step[] }) => {
+function AttemptsTab({ steps }: { steps: readonly Step[] }) {
   const from = steps.findIndex(({ name }) => name === "turn.started");
   if (from < 0) return <p class="muted">No turn has run for it.</p>;
   return (
@@ -291,4 +296,4 @@ const AttemptsTab = ({ steps }: { steps: readonly Step[] }) => {
       <RawJson value={steps} word="All steps as JSON" />
     </div>
   );
-};
+}

@@ -38,7 +38,7 @@ const HOURS = [
 const FILTERS = ["surface", "outcome", "mapping", "agent", "session", "hours", "id"] as const;
 
 /** The address's filters, as a query of the gateway. */
-const askedOf = (given: URLSearchParams) => {
+function askedOf(given: URLSearchParams) {
   const surface = choiceOf(given, "surface", SURFACES);
   const outcome = choiceOf(given, "outcome", OUTCOMES);
   const hours = Number(choiceOf(given, "hours", HOURS) ?? 0);
@@ -52,10 +52,10 @@ const askedOf = (given: URLSearchParams) => {
     ...(id && { id }),
     ...(hours > 0 && { from: new Date(Date.now() - hours * 3_600_000).toISOString() }),
   };
-};
+}
 
 /** Says if a pushed row passes the filters. */
-const isWanted = (row: Row, given: URLSearchParams): boolean => {
+function isWanted(row: Row, given: URLSearchParams): boolean {
   const { surface, outcome, mapping, agent, session_id, id } = askedOf(given);
   return (
     (surface === undefined || row.surface === surface) &&
@@ -65,16 +65,16 @@ const isWanted = (row: Row, given: URLSearchParams): boolean => {
     (session_id === undefined || row.session_id === session_id) &&
     (id === undefined || idsOf(row).includes(id))
   );
-};
+}
 
-const idsOf = ({ delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id }: Row) => [
-  ...[delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id],
-];
+function idsOf({ delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id }: Row) {
+  return [...[delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id]];
+}
 
-const rowOf = ({ method, params }: AnyPush): Row | undefined => {
+function rowOf({ method, params }: AnyPush): Row | undefined {
   if (method !== "delivery.recorded" && method !== "delivery.changed") return undefined;
   return camelToSnake((params as { delivery: object }).delivery) as Row;
-};
+}
 
 const COLUMNS: readonly Column<Row>[] = [
   {
@@ -102,7 +102,7 @@ const COLUMNS: readonly Column<Row>[] = [
 ];
 
 /** The flight recorder: every inbound request, and its outcome. */
-const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
+function Page({ params: { delivery } }: { params: Record<string, string> }) {
   const given = query.value;
   const filters = FILTERS.map((name) => given.get(name) ?? "").join("\n");
   const rows = useLiveRows<Row>({
@@ -186,6 +186,6 @@ const Page = ({ params: { delivery } }: { params: Record<string, string> }) => {
       />
     </>
   );
-};
+}
 
 export default Page;

@@ -11,7 +11,7 @@ import type { Reload } from "./reloaded.tsx";
 type Controlled = { agent: Agent; reread: () => Promise<void>; onReload: (result: Reload) => void };
 
 /** The buttons of an agent. */
-export const Controls = ({ agent, reread, onReload }: Controlled) => {
+export function Controls({ agent, reread, onReload }: Controlled) {
   const { agentName, waitingEvents, paused } = agent;
   const reload = useAction(async () => {
     onReload(await rpc().agent.reload({ agentName }));
@@ -33,4 +33,4 @@ export const Controls = ({ agent, reread, onReload }: Controlled) => {
       {reload.error.value !== undefined && <TroubleNote error={reload.error.value} />}
     </>
   );
-};
+}

@@ -18,7 +18,7 @@ import { TryAgent } from "./try-agent.tsx";
 type Shown = { agent: Agent; back: () => void; reread: () => Promise<void> };
 
 /** One agent: what it is, how it does, and a message to it. */
-export const Inspector = ({ agent, back, reread }: Shown) => {
+export function Inspector({ agent, back, reread }: Shown) {
   const reload = useSignal<Reload | undefined>(undefined);
   const { agentName, description, backend, model, state, paused, heartbeat, skills, lastTurnAt } = agent;
   const named = encodeURIComponent(agentName);
@@ -116,10 +116,10 @@ export const Inspector = ({ agent, back, reread }: Shown) => {
       <TryAgent agentName={agentName} />
     </article>
   );
-};
+}
 
 /** The words of the gateway's health about a failing agent. */
-const Fault = ({ agentName, state }: Pick<Agent, "agentName" | "state">) => {
+function Fault({ agentName, state }: Pick<Agent, "agentName" | "state">) {
   const health = useLoaded((signal) => rpc().system.health({}, { signal }), [state]);
   const part = health.value.value?.parts.find(({ name }) => name === `agents.${agentName}`);
   if (state !== "failing" && (part === undefined || part.status === "ok")) return null;
@@ -137,4 +137,4 @@ const Fault = ({ agentName, state }: Pick<Agent, "agentName" | "state">) => {
       )}
     </Note>
   );
-};
+}

@@ -20,12 +20,14 @@ import type { Agent } from "./pause.tsx";
 const REREAD_MS = 1_000;
 
 /** A number that is worth a look; a zero is not. */
-const Amount = ({ value, word }: { value: number; word: string }) => (
-  <span class={value === 0 ? "faint" : ""}>
-    {count(value)}
-    <span class="narrow-word"> {word}</span>
-  </span>
-);
+function Amount({ value, word }: { value: number; word: string }) {
+  return (
+    <span class={value === 0 ? "faint" : ""}>
+      {count(value)}
+      <span class="narrow-word"> {word}</span>
+    </span>
+  );
+}
 
 const COLUMNS: readonly Column<Agent>[] = [
   { name: "Agent", narrow: "first", cell: ({ agentName }) => <strong>{agentName}</strong> },
@@ -68,8 +70,8 @@ const COLUMNS: readonly Column<Agent>[] = [
 const SHORT = COLUMNS.filter(({ name }) => !["Backend", "Events", "Next beat"].includes(name));
 
 /** The agents: what each is doing, and each of them to talk to and to control. */
-const Page = ({ params: { agent } }: { params: Record<string, string> }) =>
-  isConsole.value ? (
+function Page({ params: { agent } }: { params: Record<string, string> }) {
+  return isConsole.value ? (
     <Agents selected={agent} />
   ) : (
     <>
@@ -77,10 +79,13 @@ const Page = ({ params: { agent } }: { params: Record<string, string> }) =>
       <Note tone="warning">{RPC_REASON}</Note>
     </>
   );
+}
 
-const toList = () => go("/agents");
+function toList() {
+  return go("/agents");
+}
 
-const Agents = ({ selected }: { selected: string | undefined }) => {
+function Agents({ selected }: { selected: string | undefined }) {
   const loaded = useLoaded((signal) => rpc().agent.list({}, { signal }));
   const agents = loaded.value.value?.agents;
   useAgentPushes(agents, loaded.reload);
@@ -122,22 +127,24 @@ const Agents = ({ selected }: { selected: string | undefined }) => {
       )}
     </>
   );
-};
+}
 
-const NoAgent = ({ name }: { name: string }) => (
-  <Note tone="warning">
-    <strong>
-      There is no agent <span class="mono">{name}</span>.
-    </strong>
-    <p>
-      Agents stand below <code>agents</code> in the configuration. Sessions of one that was taken out are{" "}
-      <a href={hrefOf(`/sessions?agent=${encodeURIComponent(name)}`)}>still listed</a>.
-    </p>
-  </Note>
-);
+function NoAgent({ name }: { name: string }) {
+  return (
+    <Note tone="warning">
+      <strong>
+        There is no agent <span class="mono">{name}</span>.
+      </strong>
+      <p>
+        Agents stand below <code>agents</code> in the configuration. Sessions of one that was taken out are{" "}
+        <a href={hrefOf(`/sessions?agent=${encodeURIComponent(name)}`)}>still listed</a>.
+      </p>
+    </Note>
+  );
+}
 
 /** Reads the agents again when something happens to one of them. */
-const useAgentPushes = (agents: readonly Agent[] | undefined, reread: () => Promise<void>): void => {
+function useAgentPushes(agents: readonly Agent[] | undefined, reread: () => Promise<void>): void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const names = agents?.map(({ agentName }) => agentName) ?? [];
   useEffect(() => {
@@ -159,6 +166,6 @@ const useAgentPushes = (agents: readonly Agent[] | undefined, reread: () => Prom
       timer.current = undefined;
     };
   }, [names.join("\n")]);
-};
+}
 
 export default Page;

@@ -15,10 +15,11 @@ export type Agent = RpcMethods["agent.status"]["result"];
 type Paused = { agent: Agent; reread: () => Promise<void> };
 
 /** Has the agent start nothing, or go on. To go on needs no question: it does what was asked for already. */
-export const PauseOrResume = ({ agent, reread }: Paused) =>
-  agent.paused ? <Resume agent={agent} reread={reread} /> : <Pause agent={agent} reread={reread} />;
+export function PauseOrResume({ agent, reread }: Paused) {
+  return agent.paused ? <Resume agent={agent} reread={reread} /> : <Pause agent={agent} reread={reread} />;
+}
 
-const Pause = ({ agent: { agentName }, reread }: Paused) => {
+function Pause({ agent: { agentName }, reread }: Paused) {
   const isAsking = useSignal(false);
   return (
     <>
@@ -40,9 +41,9 @@ const Pause = ({ agent: { agentName }, reread }: Paused) => {
       )}
     </>
   );
-};
+}
 
-const Resume = ({ agent: { agentName }, reread }: Paused) => {
+function Resume({ agent: { agentName }, reread }: Paused) {
   const action = useAction(async () => {
     await rest().agents.resume(agentName);
     say("Resumed: what waited starts now.");
@@ -56,11 +57,11 @@ const Resume = ({ agent: { agentName }, reread }: Paused) => {
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
     </>
   );
-};
+}
 
 /** Why the agent does nothing. */
-export const PausedNote = ({ agent: { paused, pausedAt, queued, waitingEvents } }: { agent: Agent }) =>
-  paused ? (
+export function PausedNote({ agent: { paused, pausedAt, queued, waitingEvents } }: { agent: Agent }) {
+  return paused ? (
     <Note tone="warning">
       <strong>
         Paused <Ago at={pausedAt} />.
@@ -68,3 +69,4 @@ export const PausedNote = ({ agent: { paused, pausedAt, queued, waitingEvents } 
       {plural(queued, "turn")} and {plural(waitingEvents, "event")} wait until it is resumed.
     </Note>
   ) : null;
+}

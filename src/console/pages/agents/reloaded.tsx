@@ -5,7 +5,7 @@ import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 export type Reload = RpcMethods["agent.reload"]["result"];
 
 /** The result of reading an agent's configuration and skills again. */
-export const Reloaded = ({ result, close }: { result: Reload; close: () => void }) => {
+export function Reloaded({ result, close }: { result: Reload; close: () => void }) {
   const { reloaded, changed, problems, skills } = result;
   return (
     <div role="status">
@@ -51,10 +51,10 @@ export const Reloaded = ({ result, close }: { result: Reload; close: () => void 
       </Note>
     </div>
   );
-};
+}
 
-const titleOf = ({ reloaded, changed, skills }: Reload): string => {
+function titleOf({ reloaded, changed, skills }: Reload): string {
   if (!reloaded) return "The configuration is not valid. The last good one goes on.";
   const has = skills.loaded.length > 0 ? `The agent has ${plural(skills.loaded.length, "skill")}.` : "";
   return changed.length === 0 ? `Reloaded. Nothing is different. ${has}` : `Reloaded. These are different now. ${has}`;
-};
+}

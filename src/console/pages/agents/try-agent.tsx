@@ -27,10 +27,12 @@ type Sent = { at: number; sessionId: string; turnId: string };
 /** Pushes that came before the answer to the call, which names their turn. */
 const MOST_EARLY = 500;
 
-const newSession = (): string => `console:${Date.now().toString(36)}`;
+function newSession(): string {
+  return `console:${Date.now().toString(36)}`;
+}
 
 /** A message to an agent, and its reply as it is written. The page is subscribed to the agent already. */
-export const TryAgent = ({ agentName }: { agentName: string }) => {
+export function TryAgent({ agentName }: { agentName: string }) {
   const transcript = useSignal<Transcript>(EMPTY);
   const sent = useSignal<Sent | undefined>(undefined);
   const isFresh = useSignal(false);
@@ -103,40 +105,42 @@ export const TryAgent = ({ agentName }: { agentName: string }) => {
       {messages.length > 0 && <Messages messages={messages} turns={{}} agentName={agentName} />}
     </section>
   );
-};
+}
 
 type Told = { sent: Sent; turn: Transcript["turns"][string] | undefined };
 
 /** Where the message went, and what its turn is at. */
-const Outcome = ({ sent: { at, sessionId, turnId }, turn }: Told) => (
-  <Facts
-    of={[
-      [
-        "Turn",
-        <span key="turn" class="try-turn">
-          <State of={turn?.status ?? "queued"} />
-          <Id id={turnId} href={hrefOf(`/t/${turnId}`)} most={26} />
-        </span>,
-      ],
-      ["Session", <Id key="session" id={sessionId} href={hrefOf(`/s/${encodeURIComponent(sessionId)}`)} most={40} />],
-      turn?.error && [
-        "Error",
-        <span key="error">
-          {turn.error.title}
-          {turn.error.detail && `: ${turn.error.detail}`}
-        </span>,
-      ],
-      turn?.usage && ["Tokens", <UsageWords key="usage" usage={turn.usage} />],
-      [
-        "Time",
-        turn && hasEnded(turn) ? (
-          <span key="time" class="mono">
-            {duration(Math.max(0, Date.parse(turn.at) - at))}
-          </span>
-        ) : (
-          <Running key="time" since={new Date(at).toISOString()} />
-        ),
-      ],
-    ]}
-  />
-);
+function Outcome({ sent: { at, sessionId, turnId }, turn }: Told) {
+  return (
+    <Facts
+      of={[
+        [
+          "Turn",
+          <span key="turn" class="try-turn">
+            <State of={turn?.status ?? "queued"} />
+            <Id id={turnId} href={hrefOf(`/t/${turnId}`)} most={26} />
+          </span>,
+        ],
+        ["Session", <Id key="session" id={sessionId} href={hrefOf(`/s/${encodeURIComponent(sessionId)}`)} most={40} />],
+        turn?.error && [
+          "Error",
+          <span key="error">
+            {turn.error.title}
+            {turn.error.detail && `: ${turn.error.detail}`}
+          </span>,
+        ],
+        turn?.usage && ["Tokens", <UsageWords key="usage" usage={turn.usage} />],
+        [
+          "Time",
+          turn && hasEnded(turn) ? (
+            <span key="time" class="mono">
+              {duration(Math.max(0, Date.parse(turn.at) - at))}
+            </span>
+          ) : (
+            <Running key="time" since={new Date(at).toISOString()} />
+          ),
+        ],
+      ]}
+    />
+  );
+}

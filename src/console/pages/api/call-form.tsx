@@ -21,7 +21,7 @@ import { Markdown } from "#console/parts/markdown.tsx";
 import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 
 /** One call: its form, filled with the spec's example, and what came of sending it. */
-export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) => {
+export function CallForm({ call, back }: { call: ApiCall; back: () => void }) {
   const values = useSignal<Record<string, string>>({});
   const body = useSignal(call.bodies[0]?.text ?? "");
   const isAsking = useSignal(false);
@@ -134,18 +134,18 @@ export const CallForm = ({ call, back }: { call: ApiCall; back: () => void }) =>
       )}
     </article>
   );
-};
+}
 
 /** The variable of the token that a call takes. */
-const secretOf = ({ identities, surface }: ApiCall): SecretVariable | undefined => {
+function secretOf({ identities, surface }: ApiCall): SecretVariable | undefined {
   if (identities.length === 0) return undefined;
   if (identities.includes("signInCode")) return "SIGN_IN_CODE";
   if (surface === "rpc" || identities.includes("rpcToken")) return "RPC_TOKEN";
   return identities.includes("webhookBearer") ? "WEBHOOK_TOKEN" : "REST_API_KEY";
-};
+}
 
 /** The request with the token that is signed in, and the same with the token's variable in its place. */
-const rawOf = (
+function rawOf(
   call: ApiCall,
   {
     method,
@@ -154,16 +154,16 @@ const rawOf = (
     body,
   }: { method: string; path: string; headers: Record<string, string>; body: string | undefined },
   token: string,
-): RawRequest => {
+): RawRequest {
   const secret = secretOf(call);
   return {
     ...{ method, path, body },
     headers: secret === undefined ? headers : { authorization: `Bearer ${token}`, ...headers },
     shownHeaders: secret === undefined ? headers : { authorization: `Bearer $${secret}`, ...headers },
   };
-};
+}
 
-const ParamField = ({ param, value, set }: { param: ApiParam; value: string; set: (value: string) => void }) => {
+function ParamField({ param, value, set }: { param: ApiParam; value: string; set: (value: string) => void }) {
   const { name, in: place, isRequired, description, example, values } = param;
   const word = `${name}${isRequired ? " (required)" : ""}`;
   const hint = place === "header" ? `A header. ${description}` : description;
@@ -188,49 +188,51 @@ const ParamField = ({ param, value, set }: { param: ApiParam; value: string; set
       )}
     </Field>
   );
-};
+}
 
-const BodyField = ({ call, body, set }: { call: ApiCall; body: string; set: (text: string) => void }) => (
-  <>
-    {call.bodies.length > 1 && (
-      <Field word="Example">
-        <select
-          value={String(call.bodies.findIndex(({ text }) => text === body))}
-          onChange={({ currentTarget }) => set(call.bodies[Number(currentTarget.value)]?.text ?? body)}
-        >
-          <option value="-1" disabled>
-            Your own
-          </option>
-          {call.bodies.map(({ name }, n) => (
-            <option key={name} value={String(n)}>
-              {name}
+function BodyField({ call, body, set }: { call: ApiCall; body: string; set: (text: string) => void }) {
+  return (
+    <>
+      {call.bodies.length > 1 && (
+        <Field word="Example">
+          <select
+            value={String(call.bodies.findIndex(({ text }) => text === body))}
+            onChange={({ currentTarget }) => set(call.bodies[Number(currentTarget.value)]?.text ?? body)}
+          >
+            <option value="-1" disabled>
+              Your own
             </option>
-          ))}
-        </select>
+            {call.bodies.map(({ name }, n) => (
+              <option key={name} value={String(n)}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </Field>
+      )}
+      <Field word="Body" hint={isJson(body) ? undefined : "This is not JSON: the gateway will refuse it."}>
+        <textarea
+          class="code"
+          rows={Math.min(18, Math.max(4, body.split("\n").length))}
+          spellcheck={false}
+          value={body}
+          onInput={({ currentTarget }) => set(currentTarget.value)}
+        />
       </Field>
-    )}
-    <Field word="Body" hint={isJson(body) ? undefined : "This is not JSON: the gateway will refuse it."}>
-      <textarea
-        class="code"
-        rows={Math.min(18, Math.max(4, body.split("\n").length))}
-        spellcheck={false}
-        value={body}
-        onInput={({ currentTarget }) => set(currentTarget.value)}
-      />
-    </Field>
-  </>
-);
+    </>
+  );
+}
 
 /** A line of a spec: what stands between backticks is code. */
-const Ticks = ({ text }: { text: string }) => (
-  <>{text.split("`").map((part, n) => (n % 2 === 1 ? <code key={`${n} ${part}`}>{part}</code> : part))}</>
-);
+function Ticks({ text }: { text: string }) {
+  return <>{text.split("`").map((part, n) => (n % 2 === 1 ? <code key={`${n} ${part}`}>{part}</code> : part))}</>;
+}
 
-const isJson = (text: string): boolean => {
+function isJson(text: string): boolean {
   try {
     JSON.parse(text);
     return true;
   } catch {
     return false;
   }
-};
+}

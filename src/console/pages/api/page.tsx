@@ -14,17 +14,17 @@ import { useLoaded } from "#console/parts/use.ts";
 import { CallForm } from "./call-form.tsx";
 import "./api.css";
 
-const readSpec = async (path: string, signal: AbortSignal): Promise<Record<string, unknown>> => {
+async function readSpec(path: string, signal: AbortSignal): Promise<Record<string, unknown>> {
   const response = await rawFetch(path, { signal });
   if (!response.ok) throw new Error(`The gateway answered ${response.status} at ${path}.`);
   return (await response.json()) as Record<string, unknown>;
-};
+}
 
 /** The calls of both specs, as this gateway serves them. */
-const readCalls = async (signal: AbortSignal): Promise<ApiCall[]> => {
+async function readCalls(signal: AbortSignal): Promise<ApiCall[]> {
   const [rest, rpc] = await Promise.all([readSpec("/openapi.json", signal), readSpec("/openrpc.json", signal)]);
   return [...restCalls(rest), ...rpcCalls(rpc)];
-};
+}
 
 const SURFACES = [
   ["rest", "REST"],
@@ -55,17 +55,18 @@ const COLUMNS: readonly Column<ApiCall>[] = [
   },
 ];
 
-const addressOf = (id: string): string => {
+function addressOf(id: string): string {
   const next = new URLSearchParams(query.value);
   next.set("call", id);
   return hrefOf(`/api?${next}`);
-};
+}
 
-const holds = ({ id, path, summary, group }: ApiCall, text: string): boolean =>
-  `${id} ${path} ${summary} ${group}`.toLowerCase().includes(text.toLowerCase());
+function holds({ id, path, summary, group }: ApiCall, text: string): boolean {
+  return `${id} ${path} ${summary} ${group}`.toLowerCase().includes(text.toLowerCase());
+}
 
 /** Every call of the gateway, to try with the signed-in identity. */
-const Page = () => {
+function Page() {
   const loaded = useLoaded(readCalls);
   const [chosen, text] = ["call", "q"].map((name) => query.value.get(name) ?? "");
   const surface = choiceOf(query.value, "surface", SURFACES);
@@ -136,6 +137,6 @@ const Page = () => {
       />
     </>
   );
-};
+}
 
 export default Page;

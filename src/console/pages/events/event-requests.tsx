@@ -7,7 +7,7 @@ import { TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 
 /** The recorded requests that brought an event. */
-export const EventRequests = ({ id }: { id: string }) => {
+export function EventRequests({ id }: { id: string }) {
   const loaded = useLoaded((signal) => rest().deliveries.list({ id, limit: 20 }, { signal }), [id]);
   const deliveries = loaded.value.value?.deliveries;
   return (
@@ -33,4 +33,4 @@ export const EventRequests = ({ id }: { id: string }) => {
       </ul>
     </section>
   );
-};
+}

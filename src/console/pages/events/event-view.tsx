@@ -24,7 +24,7 @@ export type Beats = ReadonlyMap<string, string | null>;
 type Shown = { id: string; beats: Beats; back: () => void; changed: () => void };
 
 /** One system event: what it says, what became of it, and how to queue it again. */
-export const EventView = ({ id, beats, back, changed }: Shown) => {
+export function EventView({ id, beats, back, changed }: Shown) {
   const loaded = useLoaded((signal) => rest().events.get(id, { signal }), [id]);
   const isAsking = useSignal(false);
   useEffect(
@@ -128,11 +128,12 @@ export const EventView = ({ id, beats, back, changed }: Shown) => {
       )}
     </article>
   );
-};
+}
 
-const Beat = ({ at }: { at: string | null | undefined }) =>
-  at === null ? (
+function Beat({ at }: { at: string | null | undefined }) {
+  return at === null ? (
     <>The agent has no heartbeat, so nothing takes the event. Set its heartbeat.every.</>
   ) : (
     <Countdown to={at} over="now" />
   );
+}

@@ -28,37 +28,40 @@ const TABS: readonly (readonly [status: EventStatus, word: string, none: string]
 const NO_BEATS: Beats = new Map();
 
 /** When each agent beats next, by its name. Without the console token nobody can ask. */
-const readBeats = async (): Promise<Beats> => {
+async function readBeats(): Promise<Beats> {
   if (!isConsole.peek()) return new Map();
   const { agents } = await rpc().agent.list();
   return new Map(agents.map(({ agentName, heartbeat }) => [agentName, heartbeat.nextAt]));
-};
+}
 
 /** When an agent takes what waits; undefined where nobody can ask, null where it never does. */
-const NextBeat = ({ at }: { at: string | null | undefined }) =>
-  at === null ? <span class="muted">no heartbeat</span> : <Countdown to={at} over="now" />;
+function NextBeat({ at }: { at: string | null | undefined }) {
+  return at === null ? <span class="muted">no heartbeat</span> : <Countdown to={at} over="now" />;
+}
 
-const columnsOf = (status: EventStatus, beats: Beats): Column<SystemEvent>[] => [
-  {
-    name: "Event",
-    narrow: "first",
-    cell: ({ text, reason }) => (
-      <>
-        {text}
-        {status === "dead" && reason !== null && <span class="event-reason"> {reason}</span>}
-      </>
-    ),
-  },
-  { name: "Agent", width: "110px", narrow: "second", cell: ({ agent }) => agent },
-  status === "queued"
-    ? { name: "Next beat", width: "130px", cell: ({ agent }) => <NextBeat at={beats.get(agent)} /> }
-    : { name: "Ended", width: "100px", cell: ({ ended_at }) => <Ago at={ended_at} /> },
-  { name: "Attempts", width: "80px", align: "end", narrow: "none", cell: ({ attempts }) => String(attempts) },
-  { name: "Queued", width: "88px", align: "end", cell: ({ created_at }) => <Ago at={created_at} /> },
-];
+function columnsOf(status: EventStatus, beats: Beats): Column<SystemEvent>[] {
+  return [
+    {
+      name: "Event",
+      narrow: "first",
+      cell: ({ text, reason }) => (
+        <>
+          {text}
+          {status === "dead" && reason !== null && <span class="event-reason"> {reason}</span>}
+        </>
+      ),
+    },
+    { name: "Agent", width: "110px", narrow: "second", cell: ({ agent }) => agent },
+    status === "queued"
+      ? { name: "Next beat", width: "130px", cell: ({ agent }) => <NextBeat at={beats.get(agent)} /> }
+      : { name: "Ended", width: "100px", cell: ({ ended_at }) => <Ago at={ended_at} /> },
+    { name: "Attempts", width: "80px", align: "end", narrow: "none", cell: ({ attempts }) => String(attempts) },
+    { name: "Queued", width: "88px", align: "end", cell: ({ created_at }) => <Ago at={created_at} /> },
+  ];
+}
 
 /** System events: what waits for a beat, what was handled, and what was given up. */
-const Page = ({ params: { event } }: { params: Record<string, string> }) => {
+function Page({ params: { event } }: { params: Record<string, string> }) {
   const asked = query.value.get("status");
   const [status, , none] = TABS.find(([one]) => one === asked) ?? TABS[0] ?? ["queued", "", ""];
   const beats = useLoaded(readBeats);
@@ -143,10 +146,10 @@ const Page = ({ params: { event } }: { params: Record<string, string> }) => {
       />
     </>
   );
-};
+}
 
 /** The command that queues an event, at the path where this gateway takes webhooks. */
-const FirstEvent = () => {
+function FirstEvent() {
   const index = useLoaded((signal) => rest().ops.index({ signal }));
   const path = index.value.value?.paths.find(({ description }) => description.startsWith("Webhooks"))?.path;
   if (path === undefined) return null;
@@ -157,6 +160,6 @@ const FirstEvent = () => {
       <Command text={curlOfHook({ origin: location.origin, path: `${path}/wake`, verify: null, body })} />
     </>
   );
-};
+}
 
 export default Page;

@@ -27,17 +27,17 @@ import "./live.css";
 const SHOWN = 40;
 
 /** All that this page asks of RPC at once. */
-const readNow = async () => {
+async function readNow() {
   if (!isConsole.peek()) return undefined;
   const [health, { agents }] = await Promise.all([rpc().system.health(), rpc().agent.list()]);
   return { health, agents };
-};
+}
 
 /** As many are counted; with more of them, the oldest is not known. */
 const COUNTED = 100;
 
 /** The turns and events that wait, and if an event was given up. */
-const readWaiting = async (signal: AbortSignal) => {
+async function readWaiting(signal: AbortSignal) {
   const queued = { status: "queued", limit: COUNTED } as const;
   const [{ turns, next_cursor: moreTurns }, { events, next_cursor: moreEvents }, dead] = await Promise.all([
     rest().turns.list(queued, { signal }),
@@ -49,15 +49,17 @@ const readWaiting = async (signal: AbortSignal) => {
     events: { total: events.length, hasMore: moreEvents !== null, oldest: events.at(-1)?.created_at },
     hasDead: dead.events.length > 0,
   };
-};
+}
 
 /** The newest turns. Their pushes do not name the agent, so that they are read. */
-const readTurns = async (signal: AbortSignal) => (await rest().turns.list({ limit: SHOWN }, { signal })).turns;
+async function readTurns(signal: AbortSignal) {
+  return (await rest().turns.list({ limit: SHOWN }, { signal })).turns;
+}
 
 type Turn = Awaited<ReturnType<typeof readTurns>>[number];
 
 /** The gateway as it is now: troubles on top, the agents, and the requests and turns as they come. */
-const Page = () => {
+function Page() {
   const current = useLoaded(readNow);
   const waiting = useLoaded(readWaiting);
   const turns = useLoaded(readTurns);
@@ -167,7 +169,7 @@ const Page = () => {
       </section>
     </>
   );
-};
+}
 
 const COLUMNS: readonly Column<StreamRow<Row, Turn>>[] = [
   {
@@ -214,71 +216,75 @@ const COLUMNS: readonly Column<StreamRow<Row, Turn>>[] = [
 ];
 
 /** The troubles, each with a link to its place. Nothing is shown where there are none. */
-const Troubles = ({ wrong, hasDead }: { wrong: readonly Wrong[]; hasDead: boolean }) => (
-  <>
-    {notReady.value?.word === "Draining" && (
-      <Note tone="warning">
-        <strong>The gateway takes no new work.</strong> {notReady.value.detail}
-      </Note>
-    )}
-    {wrong.map(({ what, detail, path }) => (
-      <Note key={what} tone="warning">
-        <strong>{what}</strong>: {detail} <a href={hrefOf(path)}>Look there</a>
-      </Note>
-    ))}
-    {hasDead && (
-      <Note tone="warning">
-        <strong>Some system events were given up.</strong>{" "}
-        <a href={hrefOf("/events?status=dead")}>See why, and queue them again</a>
-      </Note>
-    )}
-  </>
-);
+function Troubles({ wrong, hasDead }: { wrong: readonly Wrong[]; hasDead: boolean }) {
+  return (
+    <>
+      {notReady.value?.word === "Draining" && (
+        <Note tone="warning">
+          <strong>The gateway takes no new work.</strong> {notReady.value.detail}
+        </Note>
+      )}
+      {wrong.map(({ what, detail, path }) => (
+        <Note key={what} tone="warning">
+          <strong>{what}</strong>: {detail} <a href={hrefOf(path)}>Look there</a>
+        </Note>
+      ))}
+      {hasDead && (
+        <Note tone="warning">
+          <strong>Some system events were given up.</strong>{" "}
+          <a href={hrefOf("/events?status=dead")}>See why, and queue them again</a>
+        </Note>
+      )}
+    </>
+  );
+}
 
 type Agents = NonNullable<Awaited<ReturnType<typeof readNow>>>["agents"];
 
-const AgentsNow = ({ agents, error }: { agents: Agents | undefined; error: unknown }) => (
-  <section class="section" aria-labelledby="live-agents">
-    <h2 id="live-agents">Agents</h2>
-    {error !== undefined && <TroubleNote error={error} />}
-    {!agents && error === undefined && <Skeleton rows={2} />}
-    {agents && (
-      <ul class="agent-cards">
-        {agents.map(({ agentName, state, paused, running, queued, waitingEvents, heartbeat }) => (
-          <li key={agentName}>
-            <div class="line">
-              <a href={hrefOf(`/agents/${encodeURIComponent(agentName)}`)}>
-                <strong>{agentName}</strong>
-              </a>
-              <State of={paused ? "paused" : state} quiet />
-            </div>
-            <p class="muted">
-              {[
-                running > 0 && `${count(running)} running`,
-                queued > 0 && `${count(queued)} queued`,
-                waitingEvents > 0 && plural(waitingEvents, "event"),
-              ]
-                .filter(Boolean)
-                .join(", ") || "Nothing to do"}
-              {heartbeat.nextAt !== null && (
-                <>
-                  {" · beat "}
-                  <Countdown to={heartbeat.nextAt} over="now" />
-                </>
-              )}
-            </p>
-          </li>
-        ))}
-      </ul>
-    )}
-  </section>
-);
+function AgentsNow({ agents, error }: { agents: Agents | undefined; error: unknown }) {
+  return (
+    <section class="section" aria-labelledby="live-agents">
+      <h2 id="live-agents">Agents</h2>
+      {error !== undefined && <TroubleNote error={error} />}
+      {!agents && error === undefined && <Skeleton rows={2} />}
+      {agents && (
+        <ul class="agent-cards">
+          {agents.map(({ agentName, state, paused, running, queued, waitingEvents, heartbeat }) => (
+            <li key={agentName}>
+              <div class="line">
+                <a href={hrefOf(`/agents/${encodeURIComponent(agentName)}`)}>
+                  <strong>{agentName}</strong>
+                </a>
+                <State of={paused ? "paused" : state} quiet />
+              </div>
+              <p class="muted">
+                {[
+                  running > 0 && `${count(running)} running`,
+                  queued > 0 && `${count(queued)} queued`,
+                  waitingEvents > 0 && plural(waitingEvents, "event"),
+                ]
+                  .filter(Boolean)
+                  .join(", ") || "Nothing to do"}
+                {heartbeat.nextAt !== null && (
+                  <>
+                    {" · beat "}
+                    <Countdown to={heartbeat.nextAt} over="now" />
+                  </>
+                )}
+              </p>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
 
 type Queue = { noun: string; href: string; total: number; hasMore: boolean; oldest: string | undefined };
 
 /** How many wait, and since when. Nothing where none does. */
-const Waiting = ({ noun, href, total, hasMore, oldest }: Queue) =>
-  total === 0 ? null : (
+function Waiting({ noun, href, total, hasMore, oldest }: Queue) {
+  return total === 0 ? null : (
     <p>
       <a href={href}>
         <State of="queued" word={`${plural(total, noun)}${hasMore ? " and more" : ""} waiting`} />
@@ -290,5 +296,6 @@ const Waiting = ({ noun, href, total, hasMore, oldest }: Queue) =>
       )}
     </p>
   );
+}
 
 export default Page;

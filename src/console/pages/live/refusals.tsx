@@ -12,7 +12,7 @@ const READ = 12;
 const HOUR_MS = 3_600_000;
 
 /** The refusals of the last hour, the newest with their reasons. */
-export const readRefusals = async (signal: AbortSignal) => {
+export async function readRefusals(signal: AbortSignal) {
   const from = new Date(Date.now() - HOUR_MS).toISOString();
   const query = { outcome: "refused", from, limit: COUNTED } as const;
   const { deliveries, next_cursor } = await rest().deliveries.list(query, { signal });
@@ -20,10 +20,10 @@ export const readRefusals = async (signal: AbortSignal) => {
     deliveries.slice(0, READ).map(({ delivery_id }) => rest().deliveries.get(delivery_id, { signal })),
   );
   return { refused, total: deliveries.length, hasMore: next_cursor !== null };
-};
+}
 
 /** The refusals by reason. Nothing at all where there are none. */
-export const Refusals = ({ refused, total, hasMore }: Awaited<ReturnType<typeof readRefusals>>) => {
+export function Refusals({ refused, total, hasMore }: Awaited<ReturnType<typeof readRefusals>>) {
   if (refused.length === 0) return null;
   return (
     <section class="section" aria-labelledby="live-refusals">
@@ -53,4 +53,4 @@ export const Refusals = ({ refused, total, hasMore }: Awaited<ReturnType<typeof 
       </ul>
     </section>
   );
-};
+}

@@ -2,7 +2,7 @@ const HEIGHT = 40;
 const BAR = 6;
 
 /** A small plot of bars. Its words are for those who do not see it. */
-export const Spark = ({ counts }: { counts: readonly number[] }) => {
+export function Spark({ counts }: { counts: readonly number[] }) {
   const most = Math.max(1, ...counts);
   const last = counts.at(-1) ?? 0;
   const total = counts.reduce((sum, one) => sum + one, 0);
@@ -22,4 +22,4 @@ export const Spark = ({ counts }: { counts: readonly number[] }) => {
       })}
     </svg>
   );
-};
+}

@@ -13,7 +13,7 @@ type Result = RpcMethods["session.compact"]["result"];
 type Compacted = { session: Details["session"]; close: () => void; done: () => void };
 
 /** Asks before a session is compacted, and shows what came of it. */
-export const Compact = ({ session: { sessionId, agentName }, close, done }: Compacted) => {
+export function Compact({ session: { sessionId, agentName }, close, done }: Compacted) {
   const keep = useSignal("20");
   const result = useSignal<Result | undefined>(undefined);
   const action = useAction(async () => {
@@ -61,22 +61,27 @@ export const Compact = ({ session: { sessionId, agentName }, close, done }: Comp
       </div>
     </Dialog>
   );
-};
+}
 
-const sizeOf = ({ messages, tokens }: Result["before"]): string =>
-  `${plural(messages, "message")}, ${plural(tokens, "token")}`;
+function sizeOf({ messages, tokens }: Result["before"]): string {
+  return `${plural(messages, "message")}, ${plural(tokens, "token")}`;
+}
 
 /** The history that the agent reads with its next turn, before and after. */
-const Outcome = ({ result: { compacted, reason, before, after } }: { result: Result }) => (
-  <div role="status" class="section">
-    <p>
-      {compacted ? "A summary stands for the older messages now." : (reason ?? "The session was short enough already.")}
-    </p>
-    <Facts
-      of={[
-        ["Before", sizeOf(before)],
-        ["After", compacted ? `${sizeOf(after)}, with the summary` : "the same"],
-      ]}
-    />
-  </div>
-);
+function Outcome({ result: { compacted, reason, before, after } }: { result: Result }) {
+  return (
+    <div role="status" class="section">
+      <p>
+        {compacted
+          ? "A summary stands for the older messages now."
+          : (reason ?? "The session was short enough already.")}
+      </p>
+      <Facts
+        of={[
+          ["Before", sizeOf(before)],
+          ["After", compacted ? `${sizeOf(after)}, with the summary` : "the same"],
+        ]}
+      />
+    </div>
+  );
+}

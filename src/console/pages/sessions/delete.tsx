@@ -9,7 +9,7 @@ import type { Details } from "./use-transcript.ts";
 type Deleted = { session: Details["session"]; open: readonly TranscriptTurn[]; close: () => void };
 
 /** Asks before a session is deleted, and names what goes with it. */
-export const Delete = ({ session: { sessionId, messageCount, turnsQueued }, open, close }: Deleted) => {
+export function Delete({ session: { sessionId, messageCount, turnsQueued }, open, close }: Deleted) {
   const turns = Math.max(open.length, turnsQueued);
   return (
     <Confirm
@@ -38,4 +38,4 @@ export const Delete = ({ session: { sessionId, messageCount, turnsQueued }, open
       <p class="muted">This cannot be undone.</p>
     </Confirm>
   );
-};
+}

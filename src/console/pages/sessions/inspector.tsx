@@ -23,7 +23,7 @@ import { Delete } from "./delete.tsx";
 import { type Details, useTranscript } from "./use-transcript.ts";
 
 /** One conversation: what was said, what is being said, and how to go on. */
-export const Inspector = ({ id, back }: { id: string; back: () => void }) => {
+export function Inspector({ id, back }: { id: string; back: () => void }) {
   const isAtEnd = useRef(true);
   const conversation = useTranscript(id, () => isAtEnd.current);
   const { transcript, loaded } = conversation;
@@ -34,45 +34,41 @@ export const Inspector = ({ id, back }: { id: string; back: () => void }) => {
     return <TroubleNote error={loaded.error.value} retry={() => void loaded.reload()} />;
   if (!details) return <Skeleton rows={10} />;
   return <Shown details={details} back={back} isAtEnd={isAtEnd} {...conversation} />;
-};
+}
 
-const isGone = (error: unknown): boolean => troubleOf(error).name === "session-not-found";
+function isGone(error: unknown): boolean {
+  return troubleOf(error).name === "session-not-found";
+}
 
-export const BackLink = ({ back }: { back: () => void }) => (
-  <button type="button" class="link back" onClick={back}>
-    <Icon name="arrow-left" size={14} /> All sessions
-  </button>
-);
+export function BackLink({ back }: { back: () => void }) {
+  return (
+    <button type="button" class="link back" onClick={back}>
+      <Icon name="arrow-left" size={14} /> All sessions
+    </button>
+  );
+}
 
-const Gone = ({ id, back, wasDeleted }: { id: string; back: () => void; wasDeleted: boolean }) => (
-  <div class="inspector-head">
-    <BackLink back={back} />
-    <Note tone="warning">
-      <strong>{wasDeleted ? "This session was deleted." : "This session is not kept, or never was."}</strong>
-      <p class="mono">{id}</p>
-      {!wasDeleted && (
-        <p>
-          A session is kept for <code>sessions.retention</code> after its last message, and one of a webhook for{" "}
-          <code>sessions.webhookRetention</code>. Set them to keep more.
-        </p>
-      )}
-    </Note>
-  </div>
-);
+function Gone({ id, back, wasDeleted }: { id: string; back: () => void; wasDeleted: boolean }) {
+  return (
+    <div class="inspector-head">
+      <BackLink back={back} />
+      <Note tone="warning">
+        <strong>{wasDeleted ? "This session was deleted." : "This session is not kept, or never was."}</strong>
+        <p class="mono">{id}</p>
+        {!wasDeleted && (
+          <p>
+            A session is kept for <code>sessions.retention</code> after its last message, and one of a webhook for{" "}
+            <code>sessions.webhookRetention</code>. Set them to keep more.
+          </p>
+        )}
+      </Note>
+    </div>
+  );
+}
 
 type ShownOf = ReturnType<typeof useTranscript> & { details: Details; back: () => void; isAtEnd: RefObject<boolean> };
 
-const Shown = ({
-  details,
-  back,
-  isAtEnd,
-  transcript,
-  loaded,
-  older,
-  isLoadingOlder,
-  olderError,
-  readOlder,
-}: ShownOf) => {
+function Shown({ details, back, isAtEnd, transcript, loaded, older, isLoadingOlder, olderError, readOlder }: ShownOf) {
   const { session, summary } = details;
   const asking = useSignal<"compact" | "delete" | undefined>(undefined);
   const close = () => (asking.value = undefined);
@@ -161,28 +157,28 @@ const Shown = ({
       {asking.value === "delete" && <Delete session={session} open={open} close={close} />}
     </article>
   );
-};
+}
 
 /** The element that scrolls around another: the inspector on a wide screen, the page on a narrow one. */
-const scrollerOf = (element: Element | null): Element => {
+function scrollerOf(element: Element | null): Element {
   const inspector = element?.closest(".split-inspector");
   return inspector && getComputedStyle(inspector).overflowY === "auto"
     ? inspector
     : (document.scrollingElement ?? document.documentElement);
-};
+}
 
 /** Messages that come in above leave what is being read where it is. */
-const keepPlace = async (read: () => Promise<void>): Promise<void> => {
+async function keepPlace(read: () => Promise<void>): Promise<void> {
   const scroller = scrollerOf(document.querySelector(".session"));
   const below = scroller.scrollHeight - scroller.scrollTop;
   await read();
   requestAnimationFrame(() => {
     scroller.scrollTop = scroller.scrollHeight - below;
   });
-};
+}
 
 /** The end of the conversation. Whoever reads there stays there while it grows; whoever reads above is not moved. */
-const Tail = ({ transcript, isAtEnd }: { transcript: Transcript; isAtEnd: RefObject<boolean> }) => {
+function Tail({ transcript, isAtEnd }: { transcript: Transcript; isAtEnd: RefObject<boolean> }) {
   const end = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const scroller = scrollerOf(end.current);
@@ -199,4 +195,4 @@ const Tail = ({ transcript, isAtEnd }: { transcript: Transcript; isAtEnd: RefObj
     scroller.scrollTop = scroller.scrollHeight;
   }, [transcript]);
   return <div ref={end} />;
-};
+}

@@ -56,7 +56,7 @@ const BESIDE = COLUMNS.filter(({ name }) => ["Session", "Agent", "Last active"].
 
 type Listed = ReturnType<typeof useSessions> & { selected: string | undefined };
 
-export const SessionList = ({ rows, names, shown, agentsError, selected }: Listed) => {
+export function SessionList({ rows, names, shown, agentsError, selected }: Listed) {
   const { items } = shown;
   const agent = query.value.get("agent");
   const agents = agent && !names.includes(agent) ? [...names, agent] : names;
@@ -90,9 +90,9 @@ export const SessionList = ({ rows, names, shown, agentsError, selected }: Liste
       )}
     </>
   );
-};
+}
 
-const FirstSession = ({ agent }: { agent: string | undefined }) => {
+function FirstSession({ agent }: { agent: string | undefined }) {
   const action = useAction(async () => {
     const { sessionId } = await rpc().agent.sendMessage({
       agentName: agent ?? "",
@@ -116,4 +116,4 @@ const FirstSession = ({ agent }: { agent: string | undefined }) => {
       {action.error.value !== undefined && <TroubleNote error={action.error.value} />}
     </Empty>
   );
-};
+}

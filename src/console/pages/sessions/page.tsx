@@ -12,10 +12,12 @@ import { TurnInspector } from "./turn.tsx";
 import { useSessions } from "./use-sessions.ts";
 import "./sessions.css";
 
-const toList = () => go(`/sessions${location.search}`);
+function toList() {
+  return go(`/sessions${location.search}`);
+}
 
 /** The conversations that are kept, and each of them to read, to continue, to compact and to delete. */
-const Page = ({ params: { session, turn } }: { params: Record<string, string> }) => {
+function Page({ params: { session, turn } }: { params: Record<string, string> }) {
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: toList }]), []);
   const inspector = turn ? (
     <TurnInspector key={turn} id={turn} back={toList} />
@@ -30,9 +32,9 @@ const Page = ({ params: { session, turn } }: { params: Record<string, string> })
       </>
     );
   return <Live session={session} inspector={inspector} />;
-};
+}
 
-const Live = ({ session, inspector }: { session: string | undefined; inspector: preact.ComponentChildren }) => {
+function Live({ session, inspector }: { session: string | undefined; inspector: preact.ComponentChildren }) {
   const sessions = useSessions(inspector !== undefined);
   return (
     <>
@@ -45,6 +47,6 @@ const Live = ({ session, inspector }: { session: string | undefined; inspector: 
       <Split list={<SessionList {...sessions} selected={session} />} inspector={inspector} />
     </>
   );
-};
+}
 
 export default Page;

@@ -24,7 +24,7 @@ import { BackLink } from "./inspector.tsx";
 const REREAD_MS = 2_000;
 
 /** One run of an agent: its state, and what came of it. */
-export const TurnInspector = ({ id, back }: { id: string; back: () => void }) => {
+export function TurnInspector({ id, back }: { id: string; back: () => void }) {
   const loaded = useLoaded((signal) => rest().turns.get(id, { signal }), [id]);
   const turn = loaded.value.value;
   const isOpen = turn?.status === "queued" || turn?.status === "running";
@@ -50,12 +50,12 @@ export const TurnInspector = ({ id, back }: { id: string; back: () => void }) =>
     return <Gone id={id} error={loaded.error.value} back={back} retry={loaded.reload} />;
   if (!turn) return <Skeleton rows={8} />;
   return <Shown turn={turn} isOpen={isOpen} back={back} reload={loaded.reload} />;
-};
+}
 
 type Missing = { id: string; error: unknown; back: () => void; retry: () => void };
 
-const Gone = ({ id, error, back, retry }: Missing) =>
-  troubleOf(error).name === "turn-not-found" ? (
+function Gone({ id, error, back, retry }: Missing) {
+  return troubleOf(error).name === "turn-not-found" ? (
     <div class="inspector-head">
       <BackLink back={back} />
       <Note tone="warning">
@@ -70,10 +70,11 @@ const Gone = ({ id, error, back, retry }: Missing) =>
   ) : (
     <TroubleNote error={error} retry={retry} />
   );
+}
 
 type ShownOf = { turn: Turn; isOpen: boolean; back: () => void; reload: () => Promise<void> };
 
-const Shown = ({ turn, isOpen, back, reload }: ShownOf) => {
+function Shown({ turn, isOpen, back, reload }: ShownOf) {
   const asking = useSignal(false);
   const { turn_id, session_id, agent, status, attempt, created_at, started_at, ended_at, model, reply, error } = turn;
   const ran = started_at && ended_at ? Date.parse(ended_at) - Date.parse(started_at) : undefined;
@@ -181,4 +182,4 @@ const Shown = ({ turn, isOpen, back, reload }: ShownOf) => {
       )}
     </article>
   );
-};
+}

@@ -10,13 +10,15 @@ import type { RpcMethods } from "#generated/clients/typescript/src/rpc.ts";
 
 /** A session, and what it is doing as far as that was seen. */
 export type Row = RpcMethods["session.list"]["result"]["sessions"][number] & { isRunning?: boolean };
-const keyOf = ({ sessionId }: Row) => sessionId;
+function keyOf({ sessionId }: Row) {
+  return sessionId;
+}
 
 /** At most so many sessions are read by themselves at once; for more, its newest page is read. */
 const MOST_READ = 12;
 
 /** The sessions, newest first. One in which something happens changes in its place; a new one enters at the top. */
-export const useSessions = (isReading: boolean) => {
+export function useSessions(isReading: boolean) {
   const agents = useLoaded(() => rpc().agent.list());
   const names = agents.value.value?.agents.map(({ agentName }) => agentName) ?? [];
   const agent = query.value.get("agent") ?? "";
@@ -76,4 +78,4 @@ export const useSessions = (isReading: boolean) => {
 
   const shown = changed(rows.list.value, (row) => ({ ...row, isRunning: running.value.has(row.sessionId) }));
   return { rows, names, shown, agentsError: agents.error };
-};
+}

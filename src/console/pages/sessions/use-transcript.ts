@@ -21,7 +21,7 @@ export type Details = RpcMethods["session.get"]["result"];
 const MOST_ASKED = 20;
 
 /** A session's conversation: its newest page, older ones on demand, and what is said from now on. `isAtEnd`: the reader follows its end. */
-export const useTranscript = (sessionId: string, isAtEnd: () => boolean) => {
+export function useTranscript(sessionId: string, isAtEnd: () => boolean) {
   const transcript = useSignal<Transcript>(EMPTY);
   const older = useSignal<string | null>(null);
   const isLoadingOlder = useSignal(false);
@@ -86,10 +86,10 @@ export const useTranscript = (sessionId: string, isAtEnd: () => boolean) => {
     }
   };
   return { transcript, loaded, older, isLoadingOlder, olderError, readOlder };
-};
+}
 
 /** The turns whose questions have no answer: they wait, run, or failed. */
-const askTurns = async (transcript: Signal<Transcript>, { messages }: Details): Promise<void> => {
+async function askTurns(transcript: Signal<Transcript>, { messages }: Details): Promise<void> {
   const answered = new Set(messages.flatMap(({ role, turnId }) => (role === "assistant" ? [turnId] : [])));
   const { turns } = transcript.peek();
   const silent = messages.map(({ turnId }) => turnId).filter((turnId) => !answered.has(turnId) && !turns[turnId]);
@@ -108,4 +108,4 @@ const askTurns = async (transcript: Signal<Transcript>, { messages }: Details): 
       ...(error && { error }),
     });
   }
-};
+}

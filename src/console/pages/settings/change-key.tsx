@@ -19,7 +19,7 @@ const OVERLAPS = [
 ] as const;
 
 /** Makes a key in the place of another, which goes on for a while. */
-export const Rotate = ({
+export function Rotate({
   rotated: { key_id, name },
   close,
   done,
@@ -27,7 +27,7 @@ export const Rotate = ({
   rotated: Key;
   close: () => void;
   done: (key: MintedKey) => void;
-}) => {
+}) {
   const overlap = useSignal("86400");
   const days = useSignal("90");
   return (
@@ -61,10 +61,10 @@ export const Rotate = ({
       <Expiry days={days.value} choose={(next) => (days.value = next)} />
     </Confirm>
   );
-};
+}
 
 /** Ends a key at once. */
-export const Revoke = ({
+export function Revoke({
   revoked: { key_id, name, last_used_at },
   close,
   done,
@@ -72,25 +72,27 @@ export const Revoke = ({
   revoked: Key;
   close: () => void;
   done: () => void;
-}) => (
-  <Confirm
-    title={`Revoke the key ${name}?`}
-    act="Revoke the key"
-    isDanger
-    close={close}
-    run={async () => {
-      await rest().keys.revoke(key_id ?? "");
-      say(`The key ${name} is revoked.`);
-      done();
-    }}
-  >
-    <p>
-      From now on every call with it is refused, and its streams end. Turns that it started go on.{" "}
-      <strong>
-        {last_used_at === null
-          ? "It was never used."
-          : `It was last used ${relative(new Date(last_used_at).getTime(), Date.now())}.`}
-      </strong>
-    </p>
-  </Confirm>
-);
+}) {
+  return (
+    <Confirm
+      title={`Revoke the key ${name}?`}
+      act="Revoke the key"
+      isDanger
+      close={close}
+      run={async () => {
+        await rest().keys.revoke(key_id ?? "");
+        say(`The key ${name} is revoked.`);
+        done();
+      }}
+    >
+      <p>
+        From now on every call with it is refused, and its streams end. Turns that it started go on.{" "}
+        <strong>
+          {last_used_at === null
+            ? "It was never used."
+            : `It was last used ${relative(new Date(last_used_at).getTime(), Date.now())}.`}
+        </strong>
+      </p>
+    </Confirm>
+  );
+}

@@ -29,7 +29,7 @@ const ORIGINS = [
 ] as const;
 
 /** The configuration in force with the origin of each value, and a button that reads the file again. */
-export const ConfigTab = ({ read }: { read: Signal<ReadState | undefined> }) => {
+export function ConfigTab({ read }: { read: Signal<ReadState | undefined> }) {
   const config = useLoaded(readConfig);
   const info = useLoaded(() => (isConsole.peek() ? rpc().system.info() : Promise.resolve(undefined)));
   useReadState(read, [config, info]);
@@ -70,13 +70,13 @@ export const ConfigTab = ({ read }: { read: Signal<ReadState | undefined> }) => 
       {shown ? <Values config={shown} /> : config.error.value === undefined && <Skeleton rows={8} />}
     </section>
   );
-};
+}
 
 const CAUSES = { file: "a file changed", signal: "SIGHUP came", rpc: "somebody asked for it" } as const;
 
 /** The result of the last reload of the configuration. */
-const LastReload = ({ of: last }: { of: ConfigReply["last_reload"] }) =>
-  last === null ? (
+function LastReload({ of: last }: { of: ConfigReply["last_reload"] }) {
+  return last === null ? (
     <p class="muted">It was not read again since the gateway started.</p>
   ) : (
     <>
@@ -88,6 +88,7 @@ const LastReload = ({ of: last }: { of: ConfigReply["last_reload"] }) =>
       </div>
     </>
   );
+}
 
 const COLUMNS: readonly Column<ConfigValue>[] = [
   { name: "Setting", width: "38%", narrow: "first", cell: ({ path }) => <span class="mono break">{path}</span> },
@@ -100,7 +101,7 @@ const COLUMNS: readonly Column<ConfigValue>[] = [
 ];
 
 /** Every value, by section. */
-const Values = ({ config: { values } }: { config: ConfigReply }) => {
+function Values({ config: { values } }: { config: ConfigReply }) {
   const sections = sectionsOf(values, query.value.get("find") ?? "", choiceOf(query.value, "origin", ORIGINS));
   return (
     <>
@@ -117,36 +118,38 @@ const Values = ({ config: { values } }: { config: ConfigReply }) => {
       ))}
     </>
   );
-};
+}
 
-const InfoShown = ({ info: { version, node, startedAt, surfaces, methods } }: { info: Info }) => (
-  <Facts
-    of={[
-      [
-        "Version",
-        <span key="v">
-          <span class="mono">{version}</span> on {node.runtime}
-        </span>,
-      ],
-      [
-        "Node",
-        <span key="n" class="mono">
-          {node.id}
-        </span>,
-      ],
-      ["Started", <Ago key="s" at={startedAt} />],
-      [
-        "Surfaces",
-        <span key="f" class="surfaces">
-          {surfaces.map(({ name, enabled, path }) => (
-            <span key={name}>
-              <State of={enabled ? "ok" : "gone"} word={enabled ? name : `${name} is off`} quiet />{" "}
-              <span class="mono faint">{path}</span>
-            </span>
-          ))}
-        </span>,
-      ],
-      ["RPC", plural(methods.length, "method")],
-    ]}
-  />
-);
+function InfoShown({ info: { version, node, startedAt, surfaces, methods } }: { info: Info }) {
+  return (
+    <Facts
+      of={[
+        [
+          "Version",
+          <span key="v">
+            <span class="mono">{version}</span> on {node.runtime}
+          </span>,
+        ],
+        [
+          "Node",
+          <span key="n" class="mono">
+            {node.id}
+          </span>,
+        ],
+        ["Started", <Ago key="s" at={startedAt} />],
+        [
+          "Surfaces",
+          <span key="f" class="surfaces">
+            {surfaces.map(({ name, enabled, path }) => (
+              <span key={name}>
+                <State of={enabled ? "ok" : "gone"} word={enabled ? name : `${name} is off`} quiet />{" "}
+                <span class="mono faint">{path}</span>
+              </span>
+            ))}
+          </span>,
+        ],
+        ["RPC", plural(methods.length, "method")],
+      ]}
+    />
+  );
+}

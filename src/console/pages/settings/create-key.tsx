@@ -19,7 +19,7 @@ const SCOPES = [
 ] as const;
 
 /** Asks what a key is for and what it may do, and makes it. */
-export const CreateKey = ({ close, created }: { close: () => void; created: (key: MintedKey) => void }) => {
+export function CreateKey({ close, created }: { close: () => void; created: (key: MintedKey) => void }) {
   const name = useSignal("");
   const scope = useSignal<"chat" | "admin">("chat");
   const days = useSignal("90");
@@ -82,10 +82,10 @@ export const CreateKey = ({ close, created }: { close: () => void; created: (key
       </form>
     </Dialog>
   );
-};
+}
 
 /** How long a key is good for, with the date that it comes to. */
-export const Expiry = ({ days, choose }: { days: string; choose: (days: string) => void }) => {
+export function Expiry({ days, choose }: { days: string; choose: (days: string) => void }) {
   const at = expiryOf(days, now.value);
   return (
     <Field word="Expires" hint={at === null ? "The key works until somebody revokes it." : <Exact at={at} />}>
@@ -98,4 +98,4 @@ export const Expiry = ({ days, choose }: { days: string; choose: (days: string) 
       </select>
     </Field>
   );
-};
+}

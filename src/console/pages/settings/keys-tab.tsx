@@ -21,7 +21,7 @@ import { type ReadState, useReadState } from "./read-state.ts";
 type Key = KeyList["keys"][number];
 
 /** All pages of the list: there are few keys. */
-const readKeys = async (signal: AbortSignal): Promise<Key[]> => {
+async function readKeys(signal: AbortSignal): Promise<Key[]> {
   const keys: Key[] = [];
   for (let cursor: string | null = ""; cursor !== null; ) {
     const query = { limit: 200, ...(cursor !== "" && { cursor }) };
@@ -30,10 +30,10 @@ const readKeys = async (signal: AbortSignal): Promise<Key[]> => {
     cursor = page.next_cursor;
   }
   return keys;
-};
+}
 
 /** REST keys: who has one, and how to make and revoke one. */
-export const KeysTab = ({ read }: { read: Signal<ReadState | undefined> }) => {
+export function KeysTab({ read }: { read: Signal<ReadState | undefined> }) {
   const loaded = useLoaded((signal) => (isConsole.peek() ? readKeys(signal) : Promise.resolve([])));
   useReadState(read, [loaded]);
   const isCreating = useSignal(false);
@@ -139,14 +139,14 @@ export const KeysTab = ({ read }: { read: Signal<ReadState | undefined> }) => {
       )}
     </section>
   );
-};
+}
 
 const IN_FILE = "This key stands in the configuration. Change gateway.rest.auth.keys in the file.";
 
 const STATE_WORDS = { active: "", expiring: "expires soon", expired: "expired", replaced: "replaced" } as const;
 
 /** Until when a key works, and the key that took its place. */
-const Expires = ({ of: { expires_at, replaced_by }, keys }: { of: Key; keys: readonly Key[] }) => {
+function Expires({ of: { expires_at, replaced_by }, keys }: { of: Key; keys: readonly Key[] }) {
   const state = keyState({ expires_at, replaced_by }, now.value);
   return (
     <>
@@ -163,59 +163,61 @@ const Expires = ({ of: { expires_at, replaced_by }, keys }: { of: Key; keys: rea
       )}
     </>
   );
-};
+}
 
-const columnsOf = (
+function columnsOf(
   keys: readonly Key[],
   { rotate, revoke }: Record<"rotate" | "revoke", (key: Key) => unknown>,
-): Column<Key>[] => [
-  { name: "Name", narrow: "first", cell: ({ name }) => <strong>{name}</strong> },
-  {
-    name: "Prefix",
-    width: "104px",
-    narrow: "first",
-    cell: ({ prefix }) => (prefix ? <span class="mono">{prefix}…</span> : <span class="faint">not known</span>),
-  },
-  { name: "Scopes", width: "100px", cell: ({ scopes }) => scopes.join(", ") },
-  {
-    name: "Created",
-    width: "84px",
-    narrow: "none",
-    cell: ({ created_at }) => (created_at === null ? <span class="faint">–</span> : <Ago at={created_at} />),
-  },
-  {
-    name: "Last used",
-    width: "84px",
-    cell: ({ last_used_at }) => (
-      <>
-        <span class="narrow-word">used </span>
-        <Ago at={last_used_at} />
-      </>
-    ),
-  },
-  { name: "Expires", width: "232px", cell: (key) => <Expires of={key} keys={keys} /> },
-  {
-    name: "Source",
-    width: "116px",
-    narrow: "none",
-    cell: ({ source }) => (source === "config" ? "Configuration" : "Console"),
-  },
-  {
-    name: "Actions",
-    width: "170px",
-    align: "end",
-    cell: (key) => {
-      const why = key.key_id === null ? IN_FILE : undefined;
-      return (
-        <span class="key-actions">
-          <ActionButton why={why} onClick={() => rotate(key)}>
-            Rotate
-          </ActionButton>
-          <ActionButton kind="danger" why={why} onClick={() => revoke(key)}>
-            Revoke
-          </ActionButton>
-        </span>
-      );
+): Column<Key>[] {
+  return [
+    { name: "Name", narrow: "first", cell: ({ name }) => <strong>{name}</strong> },
+    {
+      name: "Prefix",
+      width: "104px",
+      narrow: "first",
+      cell: ({ prefix }) => (prefix ? <span class="mono">{prefix}…</span> : <span class="faint">not known</span>),
     },
-  },
-];
+    { name: "Scopes", width: "100px", cell: ({ scopes }) => scopes.join(", ") },
+    {
+      name: "Created",
+      width: "84px",
+      narrow: "none",
+      cell: ({ created_at }) => (created_at === null ? <span class="faint">–</span> : <Ago at={created_at} />),
+    },
+    {
+      name: "Last used",
+      width: "84px",
+      cell: ({ last_used_at }) => (
+        <>
+          <span class="narrow-word">used </span>
+          <Ago at={last_used_at} />
+        </>
+      ),
+    },
+    { name: "Expires", width: "232px", cell: (key) => <Expires of={key} keys={keys} /> },
+    {
+      name: "Source",
+      width: "116px",
+      narrow: "none",
+      cell: ({ source }) => (source === "config" ? "Configuration" : "Console"),
+    },
+    {
+      name: "Actions",
+      width: "170px",
+      align: "end",
+      cell: (key) => {
+        const why = key.key_id === null ? IN_FILE : undefined;
+        return (
+          <span class="key-actions">
+            <ActionButton why={why} onClick={() => rotate(key)}>
+              Rotate
+            </ActionButton>
+            <ActionButton kind="danger" why={why} onClick={() => revoke(key)}>
+              Revoke
+            </ActionButton>
+          </span>
+        );
+      },
+    },
+  ];
+}

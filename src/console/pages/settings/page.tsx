@@ -10,7 +10,7 @@ import { TokensTab } from "./tokens-tab.tsx";
 import "./settings.css";
 
 /** Keys, what the gateway runs with, and what this browser has chosen. */
-const Page = ({ params: { tab = "keys" } }: { params: Record<string, string> }) => {
+function Page({ params: { tab = "keys" } }: { params: Record<string, string> }) {
   const read = useSignal<ReadState | undefined>(undefined);
   return (
     <>
@@ -28,6 +28,6 @@ const Page = ({ params: { tab = "keys" } }: { params: Record<string, string> }) 
       />
     </>
   );
-};
+}
 
 export default Page;

@@ -6,7 +6,7 @@ import { useHeld } from "#console/parts/use.ts";
 export type ReadState = { at: Loaded<unknown>["at"]; reload: () => void };
 
 /** Tells the head of the page about what this tab reads, as long as the tab is open. */
-export const useReadState = (head: Signal<ReadState | undefined>, all: readonly Loaded<unknown>[]): void =>
+export function useReadState(head: Signal<ReadState | undefined>, all: readonly Loaded<unknown>[]): void {
   useHeld(() => {
     const [first] = all;
     if (!first) return undefined;
@@ -16,3 +16,4 @@ export const useReadState = (head: Signal<ReadState | undefined>, all: readonly 
       if (head.peek() === own) head.value = undefined;
     };
   }, []);
+}

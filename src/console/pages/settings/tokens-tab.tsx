@@ -12,14 +12,14 @@ import { readConfig } from "./read-config.ts";
 import { type ReadState, useReadState } from "./read-state.ts";
 
 /** All that is asked for: the methods, the surface, and the tokens where the configuration is told. */
-const readTokens = async (signal: AbortSignal) => {
+async function readTokens(signal: AbortSignal) {
   if (!isConsole.peek()) return undefined;
   const [info, config] = await Promise.all([rpc().system.info(), readConfig(signal)]);
   return { info, tokens: config && tokensOf(config.values) };
-};
+}
 
 /** RPC tokens: what each may call. They are made in the configuration alone. */
-export const TokensTab = ({ read }: { read: Signal<ReadState | undefined> }) => {
+export function TokensTab({ read }: { read: Signal<ReadState | undefined> }) {
   const loaded = useLoaded(readTokens);
   useReadState(read, [loaded]);
   const found = loaded.value.value;
@@ -67,44 +67,46 @@ export const TokensTab = ({ read }: { read: Signal<ReadState | undefined> }) => 
       )}
     </section>
   );
-};
+}
 
 const FIRST_TOKEN = `gateway: {
   rpc: { auth: { tokens: [{ name: "ops", token: "\${RPC_TOKEN}", permissions: "*" }] } },
 }`;
 
 /** Which token may call which method. */
-const Grid = ({ tokens, methods }: { tokens: readonly RpcToken[]; methods: readonly string[] }) => (
-  <div class="scroll-x" tabIndex={0} role="group" aria-label="Permissions">
-    <table class="grid">
-      <thead>
-        <tr>
-          <th scope="col">Method</th>
-          {tokens.map(({ index, name }) => (
-            <th key={index} scope="col">
-              {name}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {methods.map((method) => (
-          <tr key={method}>
-            <th scope="row" class="mono">
-              {method}
-            </th>
-            {tokens.map((token) => (
-              <td key={token.index}>
-                {isAllowed(token, method) ? (
-                  <State of="ok" word="may call" quiet />
-                ) : (
-                  <span class="faint">may not</span>
-                )}
-              </td>
+function Grid({ tokens, methods }: { tokens: readonly RpcToken[]; methods: readonly string[] }) {
+  return (
+    <div class="scroll-x" tabIndex={0} role="group" aria-label="Permissions">
+      <table class="grid">
+        <thead>
+          <tr>
+            <th scope="col">Method</th>
+            {tokens.map(({ index, name }) => (
+              <th key={index} scope="col">
+                {name}
+              </th>
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
-);
+        </thead>
+        <tbody>
+          {methods.map((method) => (
+            <tr key={method}>
+              <th scope="row" class="mono">
+                {method}
+              </th>
+              {tokens.map((token) => (
+                <td key={token.index}>
+                  {isAllowed(token, method) ? (
+                    <State of="ok" word="may call" quiet />
+                  ) : (
+                    <span class="faint">may not</span>
+                  )}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

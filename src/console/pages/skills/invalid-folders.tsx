@@ -5,8 +5,8 @@ import type { SkillList } from "#generated/clients/typescript/src/rest.ts";
 export type InvalidFolder = SkillList["invalid"][number];
 
 /** The folders that hold no valid skill, and why. */
-export const InvalidFolders = ({ invalid }: { invalid: readonly InvalidFolder[] }) =>
-  invalid.length === 0 ? null : (
+export function InvalidFolders({ invalid }: { invalid: readonly InvalidFolder[] }) {
+  return invalid.length === 0 ? null : (
     <section class="section invalid-skills" aria-labelledby="invalid-skills">
       <header>
         <h2 id="invalid-skills">Not valid</h2>
@@ -25,3 +25,4 @@ export const InvalidFolders = ({ invalid }: { invalid: readonly InvalidFolder[] 
       <p class="hint">Mend the folder, then read the folders again.</p>
     </section>
   );
+}

@@ -48,7 +48,7 @@ const COLUMNS: readonly Column<Skill>[] = [
 ];
 
 /** The skills of the agents, each with a form that triggers it. */
-const Page = ({ params: { skill: chosen } }: { params: Record<string, string> }) => {
+function Page({ params: { skill: chosen } }: { params: Record<string, string> }) {
   const loaded = useLoaded(async (signal) => rest().skills.list({ signal }));
   const isAsking = useSignal(false);
   const back = () => go(`/skills${location.search}`);
@@ -115,9 +115,9 @@ const Page = ({ params: { skill: chosen } }: { params: Record<string, string> })
       )}
     </>
   );
-};
+}
 
-const NoSkill = ({ id, invalid }: { id: string; invalid: readonly InvalidFolder[] }) => {
+function NoSkill({ id, invalid }: { id: string; invalid: readonly InvalidFolder[] }) {
   const reason = invalid.find(({ folder }) => folder === id)?.reason;
   return (
     <Note tone="warning">
@@ -132,7 +132,7 @@ const NoSkill = ({ id, invalid }: { id: string; invalid: readonly InvalidFolder[
       </p>
     </Note>
   );
-};
+}
 
 const FIRST_SKILL = `mkdir -p skills/summarise
 cat > skills/summarise/SKILL.md <<'EOF'
@@ -143,15 +143,17 @@ description: Summarises a conversation in three lines.
 Read the whole conversation, then write three lines.
 EOF`;
 
-const NoSkills = () => (
-  <Empty title="There is no skill yet. A skill is a folder with a SKILL.md that tells an agent how to do something.">
-    <Command text={FIRST_SKILL} />
-    <p class="muted">
-      Run this beside the configuration, then read the folders again. The gateway looks into <code>./skills</code>, or
-      into the folders that <code>skills.dirs</code> names, and every agent has what it finds there, unless its{" "}
-      <code>skills</code> names some.
-    </p>
-  </Empty>
-);
+function NoSkills() {
+  return (
+    <Empty title="There is no skill yet. A skill is a folder with a SKILL.md that tells an agent how to do something.">
+      <Command text={FIRST_SKILL} />
+      <p class="muted">
+        Run this beside the configuration, then read the folders again. The gateway looks into <code>./skills</code>, or
+        into the folders that <code>skills.dirs</code> names, and every agent has what it finds there, unless its{" "}
+        <code>skills</code> names some.
+      </p>
+    </Empty>
+  );
+}
 
 export default Page;

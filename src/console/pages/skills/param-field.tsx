@@ -4,7 +4,7 @@ import { Field } from "#console/parts/fields.tsx";
 type Of = { field: SchemaField; value: string; set: (value: string) => void; error: string | undefined };
 
 /** The field of one param. */
-export const ParamField = ({ field, value, set, error }: Of) => {
+export function ParamField({ field, value, set, error }: Of) {
   const { word, isRequired, description, limits, kind } = field;
   const hint = [description, limits && `${limits[0]?.toUpperCase()}${limits.slice(1)}.`, kind === "json" && "As JSON."]
     .filter(Boolean)
@@ -14,9 +14,9 @@ export const ParamField = ({ field, value, set, error }: Of) => {
       <Control field={field} value={value} set={set} />
     </Field>
   );
-};
+}
 
-const Control = ({ field: { kind, options, isRequired, placeholder }, value, set }: Omit<Of, "error">) => {
+function Control({ field: { kind, options, isRequired, placeholder }, value, set }: Omit<Of, "error">) {
   if (kind === "choice")
     return (
       <select value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
@@ -48,10 +48,10 @@ const Control = ({ field: { kind, options, isRequired, placeholder }, value, set
       onInput={({ currentTarget }) => set(currentTarget.value)}
     />
   );
-};
+}
 
 /** A value of a choice without the quotes of JSON. */
-const wordOf = (option: string): string => {
+function wordOf(option: string): string {
   const value: unknown = JSON.parse(option);
   return typeof value === "string" ? value : value === true ? "Yes" : value === false ? "No" : option;
-};
+}

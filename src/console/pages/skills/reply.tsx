@@ -7,37 +7,39 @@ import { TroubleNote } from "#console/parts/trouble.tsx";
 import type { Triggered } from "./use-trigger.ts";
 
 /** The agent's reply, with a link to its turn. */
-export const Reply = ({ of: { status, text, turnId, sessionId, error } }: { of: Triggered }) => (
-  <section class="section" aria-label="Reply">
-    <header>
-      <h3>Reply</h3>
-      <span role="status">
-        <State
-          of={status === "unfollowed" ? "running" : status}
-          word={status === "unfollowed" ? "not followed" : status}
+export function Reply({ of: { status, text, turnId, sessionId, error } }: { of: Triggered }) {
+  return (
+    <section class="section" aria-label="Reply">
+      <header>
+        <h3>Reply</h3>
+        <span role="status">
+          <State
+            of={status === "unfollowed" ? "running" : status}
+            word={status === "unfollowed" ? "not followed" : status}
+          />
+        </span>
+      </header>
+      {error !== undefined && <TroubleNote error={error} />}
+      {/* Markdown that is still written would jump: it is plain until it is whole. */}
+      {text !== "" &&
+        (status === "running" ? (
+          <p class="plain-text caret" aria-live="polite">
+            {text}
+          </p>
+        ) : (
+          <Markdown text={text} />
+        ))}
+      {turnId !== undefined && (
+        <Facts
+          of={[
+            ["Turn", <Id id={turnId} href={hrefOf(`/t/${turnId}`)} most={40} />],
+            sessionId !== undefined && [
+              "Session",
+              <Id id={sessionId} href={hrefOf(`/s/${encodeURIComponent(sessionId)}`)} most={48} />,
+            ],
+          ]}
         />
-      </span>
-    </header>
-    {error !== undefined && <TroubleNote error={error} />}
-    {/* Markdown that is still written would jump: it is plain until it is whole. */}
-    {text !== "" &&
-      (status === "running" ? (
-        <p class="plain-text caret" aria-live="polite">
-          {text}
-        </p>
-      ) : (
-        <Markdown text={text} />
-      ))}
-    {turnId !== undefined && (
-      <Facts
-        of={[
-          ["Turn", <Id id={turnId} href={hrefOf(`/t/${turnId}`)} most={40} />],
-          sessionId !== undefined && [
-            "Session",
-            <Id id={sessionId} href={hrefOf(`/s/${encodeURIComponent(sessionId)}`)} most={48} />,
-          ],
-        ]}
-      />
-    )}
-  </section>
-);
+      )}
+    </section>
+  );
+}

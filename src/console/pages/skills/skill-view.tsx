@@ -11,31 +11,33 @@ import type { Skill } from "./trigger-form.tsx";
 import { TriggerForm } from "./trigger-form.tsx";
 
 /** One skill: a form that triggers it, and what its front matter says. */
-export const SkillView = ({ skill, back }: { skill: Skill; back: () => void }) => (
-  <article aria-label={`Skill ${skill.skill_id}`}>
-    <header class="inspector-head">
-      <button type="button" class="link back" onClick={back}>
-        <Icon name="arrow-left" size={14} /> All skills
-      </button>
-      <div class="line">
-        <strong class="mono">{skill.skill_id}</strong>
-      </div>
-      <p class="plain-text">{skill.description}</p>
-    </header>
-    <Tabs
-      label="Parts of the skill"
-      open={query.value.get("tab") ?? "trigger"}
-      onOpen={(id) => setQuery({ tab: id === "trigger" ? undefined : id })}
-      tabs={[
-        { id: "trigger", name: "Trigger", body: () => <TriggerForm skill={skill} /> },
-        { id: "text", name: "SKILL.md", body: () => <Instructions id={skill.skill_id} /> },
-        { id: "about", name: "About", body: () => <About skill={skill} /> },
-      ]}
-    />
-  </article>
-);
+export function SkillView({ skill, back }: { skill: Skill; back: () => void }) {
+  return (
+    <article aria-label={`Skill ${skill.skill_id}`}>
+      <header class="inspector-head">
+        <button type="button" class="link back" onClick={back}>
+          <Icon name="arrow-left" size={14} /> All skills
+        </button>
+        <div class="line">
+          <strong class="mono">{skill.skill_id}</strong>
+        </div>
+        <p class="plain-text">{skill.description}</p>
+      </header>
+      <Tabs
+        label="Parts of the skill"
+        open={query.value.get("tab") ?? "trigger"}
+        onOpen={(id) => setQuery({ tab: id === "trigger" ? undefined : id })}
+        tabs={[
+          { id: "trigger", name: "Trigger", body: () => <TriggerForm skill={skill} /> },
+          { id: "text", name: "SKILL.md", body: () => <Instructions id={skill.skill_id} /> },
+          { id: "about", name: "About", body: () => <About skill={skill} /> },
+        ]}
+      />
+    </article>
+  );
+}
 
-const About = ({ skill }: { skill: Skill }) => {
+function About({ skill }: { skill: Skill }) {
   const { agents, license, compatibility, allowed_tools, metadata, params_schema } = skill;
   return (
     <div class="section">
@@ -52,10 +54,10 @@ const About = ({ skill }: { skill: Skill }) => {
       {params_schema && <RawJson value={params_schema} word="The schema of its params" />}
     </div>
   );
-};
+}
 
 /** The text of the SKILL.md, as a model reads it, set as Markdown. */
-const Instructions = ({ id }: { id: string }) => {
+function Instructions({ id }: { id: string }) {
   const loaded = useLoaded(async (signal) => (await rest().skills.get(id, { signal })).instructions, [id]);
   const text = loaded.value.value;
   if (loaded.error.value !== undefined) return <TroubleNote error={loaded.error.value} retry={loaded.reload} />;
@@ -68,14 +70,16 @@ const Instructions = ({ id }: { id: string }) => {
       </p>
     </section>
   );
-};
+}
 
-const AgentLinks = ({ agents }: { agents: readonly string[] }) => (
-  <span class="agent-links">
-    {agents.map((agent) => (
-      <a key={agent} href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
-        {agent}
-      </a>
-    ))}
-  </span>
-);
+function AgentLinks({ agents }: { agents: readonly string[] }) {
+  return (
+    <span class="agent-links">
+      {agents.map((agent) => (
+        <a key={agent} href={hrefOf(`/agents/${encodeURIComponent(agent)}`)}>
+          {agent}
+        </a>
+      ))}
+    </span>
+  );
+}

@@ -16,7 +16,7 @@ export type Skill = SkillList["skills"][number];
 const MORE = "\0more";
 
 /** A form of the skill's params, and the reply as the agent writes it. */
-export const TriggerForm = ({ skill }: { skill: Skill }) => {
+export function TriggerForm({ skill }: { skill: Skill }) {
   const { skill_id, agents, params_schema } = skill;
   const schema = params_schema ?? {};
   const fields = fieldsOf(schema);
@@ -123,12 +123,12 @@ export const TriggerForm = ({ skill }: { skill: Skill }) => {
       {state.value && <Reply of={state.value} />}
     </>
   );
-};
+}
 
 type Read = ReturnType<typeof paramsOf>;
 
 /** The params of all fields, and of the JSON beside them. */
-const readForm = (fields: ReturnType<typeof fieldsOf>, values: Record<string, string>, hasMore: boolean): Read => {
+function readForm(fields: ReturnType<typeof fieldsOf>, values: Record<string, string>, hasMore: boolean): Read {
   const read = paramsOf(fields, values);
   const text = values[MORE] ?? "";
   if (!hasMore || text.trim() === "") return read;
@@ -141,4 +141,4 @@ const readForm = (fields: ReturnType<typeof fieldsOf>, values: Record<string, st
   } catch {
     return { faults: { ...faults, [MORE]: "This is not JSON yet." } };
   }
-};
+}

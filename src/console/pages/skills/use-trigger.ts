@@ -14,11 +14,11 @@ export type Triggered = {
 };
 
 /** Triggers a skill, and follows the reply while it is written. */
-export const useTrigger = (): {
+export function useTrigger(): {
   run: (body: SkillRequest) => Promise<void>;
   stop: () => void;
   state: Signal<Triggered | undefined>;
-} => {
+} {
   const state = useSignal<Triggered | undefined>(undefined);
   const running = useRef<AbortController>(undefined);
   const stop = () => running.current?.abort();
@@ -54,4 +54,4 @@ export const useTrigger = (): {
     }
   };
   return { run, stop, state };
-};
+}

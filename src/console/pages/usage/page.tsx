@@ -32,7 +32,7 @@ const GROUPS = [
 ] as const;
 
 /** Usage by day, and by agent, model, caller or surface. */
-const Page = () => {
+function Page() {
   const days = Number(choiceOf(query.value, "days", DAYS) ?? 7);
   const by: GroupBy = choiceOf(query.value, "by", GROUPS) ?? "agent";
   const step = days <= 1 ? "hour" : "day";
@@ -120,49 +120,53 @@ const Page = () => {
       )}
     </>
   );
-};
+}
 
 type Choosing = { name: string; word: string; value: string; values: Choices };
 
 /** A choice that always has a value, kept in the address. */
-const Choice = ({ name, word, value, values }: Choosing) => (
-  <label class="usage-choice">
-    <span>{word}</span>
-    <select value={value} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
-      {values.map(([one, text]) => (
-        <option key={one} value={one}>
-          {text}
-        </option>
-      ))}
-    </select>
-  </label>
-);
+function Choice({ name, word, value, values }: Choosing) {
+  return (
+    <label class="usage-choice">
+      <span>{word}</span>
+      <select value={value} onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}>
+        {values.map(([one, text]) => (
+          <option key={one} value={one}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
 
-const Totals = ({ total: { messages, completed, failed, input, output, cost, latencyMs } }: { total: UsageRow }) => (
-  <dl class="totals">
-    {(
-      [
-        ["Messages", count(messages)],
-        ["Turns completed", count(completed)],
-        failed > 0 && ["Turns failed", count(failed)],
-        ["Tokens in", count(input)],
-        ["Tokens out", count(output)],
-        cost !== undefined && ["Cost", money(cost)],
-        latencyMs !== null && ["Mean time", duration(latencyMs)],
-      ] as const
-    ).map(
-      (fact) =>
-        fact && (
-          <div key={fact[0]}>
-            <dt>{fact[0]}</dt>
-            <dd>{fact[1]}</dd>
-          </div>
-        ),
-    )}
-  </dl>
-);
+function Totals({ total: { messages, completed, failed, input, output, cost, latencyMs } }: { total: UsageRow }) {
+  return (
+    <dl class="totals">
+      {(
+        [
+          ["Messages", count(messages)],
+          ["Turns completed", count(completed)],
+          failed > 0 && ["Turns failed", count(failed)],
+          ["Tokens in", count(input)],
+          ["Tokens out", count(output)],
+          cost !== undefined && ["Cost", money(cost)],
+          latencyMs !== null && ["Mean time", duration(latencyMs)],
+        ] as const
+      ).map(
+        (fact) =>
+          fact && (
+            <div key={fact[0]}>
+              <dt>{fact[0]}</dt>
+              <dd>{fact[1]}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
+}
 
-const columnsOf = (word: string, rows: readonly UsageRow[]): Column<UsageRow>[] => {
+function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] {
   const isTime = word === "Day" || word === "Hour";
   const has = (name: "failed" | "cancelled" | "cost") => rows.some((row) => (row[name] ?? 0) > 0);
   const number = (
@@ -217,14 +221,14 @@ const columnsOf = (word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
       cell: ({ latencyMs }) => (latencyMs === null ? "–" : duration(latencyMs)),
     },
   ];
-};
+}
 
-const download = (text: string, name: string): void => {
+function download(text: string, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text.split("\r\n").map(visible).join("\r\n")], { type: "text/csv" }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-};
+}
 
 export default Page;

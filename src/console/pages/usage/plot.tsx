@@ -9,7 +9,7 @@ const HEIGHT = 200;
 const DAY_STEPS = [1, 2, 7, 14, 28].map((days) => days * 86_400);
 
 /** Tokens in and out over time, as stacked bars. The table beside it says the same. */
-export const Plot = ({ rows, step }: { rows: readonly UsageRow[]; step: "hour" | "day" }) => {
+export function Plot({ rows, step }: { rows: readonly UsageRow[]; step: "hour" | "day" }) {
   const place = useRef<HTMLDivElement>(null);
   const chosen = theme.value;
   useEffect(() => {
@@ -75,4 +75,4 @@ export const Plot = ({ rows, step }: { rows: readonly UsageRow[]; step: "hour" |
       </figcaption>
     </figure>
   );
-};
+}

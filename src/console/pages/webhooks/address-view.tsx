@@ -12,7 +12,7 @@ import { useLoaded } from "#console/parts/use.ts";
 import { exampleFor, type HookAddress, secretWords, variableOf } from "./addresses.ts";
 
 /** One address: how to send to it, and what came in there last. */
-export const AddressView = ({ address, back }: { address: HookAddress; back: () => void }) => {
+export function AddressView({ address, back }: { address: HookAddress; back: () => void }) {
   const { kind, key, name, path, verify, does, rule } = address;
   const example = useLoaded((signal) => exampleFor(address, signal), [key]);
   const url = location.origin + path;
@@ -77,10 +77,10 @@ export const AddressView = ({ address, back }: { address: HookAddress; back: () 
       {kind === "mapping" && <Recent mapping={name} />}
     </article>
   );
-};
+}
 
 /** The last requests that this mapping got. */
-const Recent = ({ mapping }: { mapping: string }) => {
+function Recent({ mapping }: { mapping: string }) {
   const loaded = useLoaded(
     (signal) => rest().deliveries.list({ surface: "hooks", mapping, limit: 5 }, { signal }),
     [mapping, query.value.get("send")],
@@ -111,4 +111,4 @@ const Recent = ({ mapping }: { mapping: string }) => {
       </ul>
     </section>
   );
-};
+}

@@ -24,7 +24,7 @@ type HookAddresses = Pick<MappingList, "mappings" | "tokens"> & {
 };
 
 /** Where this gateway takes webhooks. */
-export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses> => {
+export async function readAddresses(signal: AbortSignal): Promise<HookAddresses> {
   const [{ mappings, tokens }, { paths }] = await Promise.all([
     rest().mappings.list({ signal }),
     rest().ops.index({ signal }),
@@ -53,11 +53,12 @@ export const readAddresses = async (signal: AbortSignal): Promise<HookAddresses>
     ),
   ];
   return { addresses, mappings, tokens, isServedHere: served !== undefined };
-};
+}
 
 /** The conditions under which a mapping matches, in words. */
-const conditionsOf = ({ match }: Pick<Rule, "match">): string[] =>
-  Object.entries(match).map(([place, values]) => `${place} is ${values.join(" or ")}`);
+function conditionsOf({ match }: Pick<Rule, "match">): string[] {
+  return Object.entries(match).map(([place, values]) => `${place} is ${values.join(" or ")}`);
+}
 
 export const SIGNED_AS: Readonly<Record<SignatureScheme, string>> = {
   github: "GitHub",
@@ -66,10 +67,13 @@ export const SIGNED_AS: Readonly<Record<SignatureScheme, string>> = {
   "standard-webhooks": "Standard Webhooks",
 };
 
-export const secretWords = ({ verify }: HookAddress): string =>
-  verify === null ? "The shared token" : `A signature as ${SIGNED_AS[verify]} makes it`;
+export function secretWords({ verify }: HookAddress): string {
+  return verify === null ? "The shared token" : `A signature as ${SIGNED_AS[verify]} makes it`;
+}
 
-export const variableOf = ({ verify }: HookAddress): string => `$${secretVariable(verify)}`;
+export function variableOf({ verify }: HookAddress): string {
+  return `$${secretVariable(verify)}`;
+}
 
 const EXAMPLES = {
   wake: { text: "The nightly build is green.", metadata: { source: "ci" } },
@@ -79,7 +83,7 @@ const EXAMPLES = {
 const MOST_PAIRS = 12;
 
 /** A request that the address takes: for a mapping, one that has every pair of its `match`, found by trying. */
-export const exampleFor = async ({ kind, name, rule }: HookAddress, signal?: AbortSignal): Promise<HookRequest> => {
+export async function exampleFor({ kind, name, rule }: HookAddress, signal?: AbortSignal): Promise<HookRequest> {
   let request: HookRequest = { headers: {}, body: {} };
   if (kind === "wake" || kind === "agent") return { ...request, body: EXAMPLES[kind] };
   for (let n = 0; n < MOST_PAIRS; n++) {
@@ -92,4 +96,4 @@ export const exampleFor = async ({ kind, name, rule }: HookAddress, signal?: Abo
     request = withPair(request, failed.path, failed.expected[0] ?? "");
   }
   return rule ? withPlaces(request, rule.message) : request;
-};
+}

@@ -13,9 +13,11 @@ const EXAMPLE = `webhooks: {
 }`;
 
 /** The tester's place before there is a mapping. */
-export const NoMappings = () => (
-  <Empty title="There is no mapping yet. A mapping turns a sender's payload into a message for an agent.">
-    <Command text={EXAMPLE} />
-    <p class="muted">Put this into the configuration's file. The gateway takes the change over by itself.</p>
-  </Empty>
-);
+export function NoMappings() {
+  return (
+    <Empty title="There is no mapping yet. A mapping turns a sender's payload into a message for an agent.">
+      <Command text={EXAMPLE} />
+      <p class="muted">Put this into the configuration's file. The gateway takes the change over by itself.</p>
+    </Empty>
+  );
+}

@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<HookAddress>[] = [
 ];
 
 /** Where webhooks come in, what each would start, and a place to try payloads. */
-const Page = ({ params: { mapping: chosen } }: { params: Record<string, string> }) => {
+function Page({ params: { mapping: chosen } }: { params: Record<string, string> }) {
   const loaded = useLoaded(readAddresses);
   const back = () => go(`/webhooks${location.search}`);
   useEffect(() => bindKeys([{ key: "Escape", does: "Back to the list", run: back }]), []);
@@ -121,6 +121,6 @@ const Page = ({ params: { mapping: chosen } }: { params: Record<string, string> 
       )}
     </>
   );
-};
+}
 
 export default Page;

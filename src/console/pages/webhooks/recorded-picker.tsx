@@ -8,11 +8,11 @@ import { Note, TroubleNote } from "#console/parts/trouble.tsx";
 import { useLoaded } from "#console/parts/use.ts";
 
 /** Chooses a webhook that was recorded. Which one stands in the address. */
-export const RecordedPicker = ({
+export function RecordedPicker({
   take,
 }: {
   take: (request: { headers: Record<string, string>; text: string }) => void;
-}) => {
+}) {
   const list = useLoaded((signal) => rest().deliveries.list({ surface: "hooks", limit: 50 }, { signal }));
   const why = useSignal<string | undefined>(undefined);
   const chosen = query.value.get("delivery") ?? "";
@@ -58,12 +58,12 @@ export const RecordedPicker = ({
       {one.error.value !== undefined && <TroubleNote error={one.error.value} />}
     </>
   );
-};
+}
 
-const pretty = (text: string): string => {
+function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
     return text;
   }
-};
+}

@@ -16,7 +16,7 @@ import { exampleFor, type HookAddress, SIGNED_AS, variableOf } from "./addresses
 type Of = { addresses: readonly HookAddress[]; address: HookAddress; close: () => void };
 
 /** Sends a webhook as its sender would: from the browser, with the shared token or a signature. */
-export const SendTest = ({ addresses, address, close }: Of) => {
+export function SendTest({ addresses, address, close }: Of) {
   const { kind, path, verify } = address;
   const payload = useSignal("");
   const headers = useSignal("");
@@ -104,34 +104,34 @@ export const SendTest = ({ addresses, address, close }: Of) => {
       {exchange.value && !exchange.value.isOpen && <Sent exchange={exchange.value} />}
     </Dialog>
   );
-};
+}
 
-const effectOf = ({ kind, name }: HookAddress): string => {
+function effectOf({ kind, name }: HookAddress): string {
   if (kind === "wake") return "This queues a real system event.";
   if (kind === "agent") return "This starts a real turn.";
   return kind === "shared"
     ? "This starts a real turn, if a mapping matches."
     : `This starts a real turn by ${name}, if it matches.`;
-};
+}
 
 type Asked = { verify: HookAddress["verify"]; secret: string; isReadable: boolean };
-const whyNot = ({ verify, secret, isReadable }: Asked): string | undefined => {
+function whyNot({ verify, secret, isReadable }: Asked): string | undefined {
   if (!isReadable) return "The payload or the headers cannot be read.";
   if (secret === "") return verify === null ? "Type the webhook token first." : "Type the secret first.";
   // Browsers sign on secure pages alone.
   if (verify !== null && !globalThis.isSecureContext)
     return "The browser signs on https or localhost alone. Use the curl command.";
   return undefined;
-};
+}
 
 /** The headers that prove to the gateway that the sender knows the secret. */
-const proofOf = async ({ verify }: HookAddress, secret: string, body: string): Promise<Record<string, string>> => {
+async function proofOf({ verify }: HookAddress, secret: string, body: string): Promise<Record<string, string>> {
   if (verify === null) return { authorization: `Bearer ${secret}` };
   return await sign(body, secret, { scheme: verify });
-};
+}
 
 /** The answer, and the delivery that it made. */
-const Sent = ({ exchange }: { exchange: RawExchange }) => {
+function Sent({ exchange }: { exchange: RawExchange }) {
   const requestId = exchange.headers.find(([name]) => name === "x-request-id")?.[1];
   const found = useLoaded(
     async (signal) =>
@@ -158,4 +158,4 @@ const Sent = ({ exchange }: { exchange: RawExchange }) => {
       <Exchange of={exchange} />
     </div>
   );
-};
+}

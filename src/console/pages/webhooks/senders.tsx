@@ -11,10 +11,12 @@ type WebhookToken = MappingList["tokens"][number];
 type RateLimitUse = WebhookToken["rate_limit"];
 type Sender = { key: string; name: string; secret: string; token?: WebhookToken; rate: RateLimitUse };
 
-const isOld = ({ age_days, max_age_days }: WebhookToken): boolean => (age_days ?? 0) >= max_age_days;
+function isOld({ age_days, max_age_days }: WebhookToken): boolean {
+  return (age_days ?? 0) >= max_age_days;
+}
 
 /** Asks for another token where one is in use for too long. */
-export const OldTokens = ({ tokens }: { tokens: readonly WebhookToken[] }) => {
+export function OldTokens({ tokens }: { tokens: readonly WebhookToken[] }) {
   const old = tokens.filter(isOld);
   if (old.length === 0) return null;
   return (
@@ -28,7 +30,7 @@ export const OldTokens = ({ tokens }: { tokens: readonly WebhookToken[] }) => {
       </p>
     </Note>
   );
-};
+}
 
 const COLUMNS: readonly Column<Sender>[] = [
   {
@@ -46,7 +48,7 @@ const COLUMNS: readonly Column<Sender>[] = [
 ];
 
 /** Whose requests are counted together, how many more may come, and how old the secret is. */
-export const Senders = ({ tokens, mappings }: Pick<MappingList, "tokens" | "mappings">) => {
+export function Senders({ tokens, mappings }: Pick<MappingList, "tokens" | "mappings">) {
   const senders: Sender[] = [
     ...tokens.map((token, n) => ({
       ...{ key: `token ${n}`, name: token.name, secret: "token" },
@@ -65,9 +67,9 @@ export const Senders = ({ tokens, mappings }: Pick<MappingList, "tokens" | "mapp
       <Table label="Senders, their rate limits and ages" rows={senders} columns={COLUMNS} keyOf={({ key }) => key} />
     </section>
   );
-};
+}
 
-const Age = ({ token }: { token: WebhookToken }) => {
+function Age({ token }: { token: WebhookToken }) {
   const { age_days, max_age_days } = token;
   if (age_days === null)
     return (
@@ -77,9 +79,9 @@ const Age = ({ token }: { token: WebhookToken }) => {
     );
   const words = `${count(age_days)} of ${plural(max_age_days, "day")}`;
   return isOld(token) ? <State of="degraded" word={words} quiet /> : <span>{words}</span>;
-};
+}
 
-const RateLimit = ({ of, rate }: { of: string; rate: RateLimitUse }) => {
+function RateLimit({ of, rate }: { of: string; rate: RateLimitUse }) {
   if (!rate) return <span class="faint">no limit</span>;
   const resets = rate.resets_at === null ? 0 : Date.parse(rate.resets_at);
   const isFree = resets <= now.value;
@@ -97,4 +99,4 @@ const RateLimit = ({ of, rate }: { of: string; rate: RateLimitUse }) => {
       )}
     </span>
   );
-};
+}

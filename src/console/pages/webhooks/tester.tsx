@@ -13,7 +13,7 @@ import { exampleFor, type HookAddress } from "./addresses.ts";
 import { RecordedPicker } from "./recorded-picker.tsx";
 
 /** A payload with its headers on one side, what each mapping makes of it on the other, while it is typed. */
-export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
+export function Tester({ mappings }: { mappings: readonly HookAddress[] }) {
   const headers = useSignal("");
   const payload = useSignal("");
   const view = useSignal<"edit" | "pick">("edit");
@@ -119,10 +119,10 @@ export const Tester = ({ mappings }: { mappings: readonly HookAddress[] }) => {
       </div>
     </section>
   );
-};
+}
 
 /** Leads from a signed mapping that matches to its own path. */
-const SignedOnly = ({ result }: { result: DryRun }) => {
+function SignedOnly({ result }: { result: DryRun }) {
   const match = result.mappings.find(({ matched }) => matched);
   if (!match) return null;
   return (
@@ -130,10 +130,10 @@ const SignedOnly = ({ result }: { result: DryRun }) => {
       <ActionButton onClick={() => setQuery({ target: match.mapping })}>Try it at {match.path}</ActionButton>
     </div>
   );
-};
+}
 
 /** The payload as a tree. A click copies where a value stands, as a template or as `match` has it. */
-const Pick = ({ text }: { text: string }) => {
+function Pick({ text }: { text: string }) {
   const copies = useSignal<"place" | "match">("place");
   const pick = (path: (string | number)[], value: unknown) => {
     if (path.some((step) => String(step).includes(".") || step === ""))
@@ -157,4 +157,4 @@ const Pick = ({ text }: { text: string }) => {
       <Body text={text} what="the payload" pick={pick} />
     </>
   );
-};
+}

@@ -34,7 +34,7 @@ const BEATS = layout<BeatRow>({
 });
 
 /** A time by the wall clock is told from where the clocks are now. */
-export const readBeat = (row: Row, moment: Moment): BeatRow => {
+export function readBeat(row: Row, moment: Moment): BeatRow {
   const noted = optional(row.noted);
   return {
     agent: row.agent as string,
@@ -47,7 +47,7 @@ export const readBeat = (row: Row, moment: Moment): BeatRow => {
     pausedAt: optional(row.paused_at),
     version: number(row.version),
   };
-};
+}
 
 /** Gateways of the version before keep a row each. */
 export const ENDS = `(select agent, max(ended_at) as ended_at,
@@ -70,11 +70,13 @@ const AGENT_ENDS = layout<EndRow>({
   read: (row) => readEnd(row),
 });
 
-export const readEnd = (row: Row): EndRow => ({
-  agent: row.agent as string,
-  lastEndedAt: optional(row.ended_at),
-  failing: row.failing === true,
-});
+export function readEnd(row: Row): EndRow {
+  return {
+    agent: row.agent as string,
+    lastEndedAt: optional(row.ended_at),
+    failing: row.failing === true,
+  };
+}
 
 /** The counters that a change of an agent's counts adds to. */
 const COUNTERS: Readonly<Record<keyof CountChange, (agent: string) => readonly string[]>> = {

@@ -42,7 +42,7 @@ const ANNOUNCEMENTS = layout<AnnouncementRecord>({
   }),
 });
 
-export const announcementRecords = (transaction: Transaction): Records["announcements"] => {
+export function announcementRecords(transaction: Transaction): Records["announcements"] {
   const table = new Table(transaction, ANNOUNCEMENTS, (before, after) => {
     const change = (after ? 1 : 0) - (before ? 1 : 0);
     transaction.count("announcements", change);
@@ -67,4 +67,4 @@ export const announcementRecords = (transaction: Transaction): Records["announce
     },
     leaseEnded: (upTo) => table.scan({ where: { is_claimed: true, lease_ends: { upTo } }, by: "place" }),
   };
-};
+}

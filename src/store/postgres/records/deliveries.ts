@@ -26,16 +26,17 @@ type Texts = { readonly record: string; readonly steps: string | undefined; read
 const TEXT = "t";
 const BASE64 = "b";
 
-const keepBody = (bytes: string): string => {
+function keepBody(bytes: string): string {
   const body = Buffer.from(bytes, "latin1");
   return isUtf8(body) && !body.includes(0) ? TEXT + body.toString() : BASE64 + body.toString("base64");
-};
+}
 
-const readBody = (kept: string): string =>
-  Buffer.from(kept.slice(1), kept.startsWith(TEXT) ? "utf8" : "base64").toString("latin1");
+function readBody(kept: string): string {
+  return Buffer.from(kept.slice(1), kept.startsWith(TEXT) ? "utf8" : "base64").toString("latin1");
+}
 
 /** A body that is there already stays as it is, or goes. */
-const rowOf = (record: DeliveryRecord, before: DeliveryRow | undefined): DeliveryRow => {
+function rowOf(record: DeliveryRecord, before: DeliveryRow | undefined): DeliveryRow {
   const { delivery, agent, messageId, isOfCaller } = record;
   if (before?.delivery === delivery) return { ...before, ...record };
   const { operation, method, path, address, caller, headers, bytes, status, replayOf } = delivery;
@@ -50,13 +51,13 @@ const rowOf = (record: DeliveryRecord, before: DeliveryRow | undefined): Deliver
   const weight = ROW_BYTES + texts.record.length + (texts.steps?.length ?? 0) + bodyWeight;
   // A record that was read is a row, whose own texts are older.
   return Object.assign({}, record, { texts, bodyWeight, weight });
-};
+}
 
-const keptAs = ({ delivery: { answer }, turnId, eventId }: DeliveryRecord): string => {
+function keptAs({ delivery: { answer }, turnId, eventId }: DeliveryRecord): string {
   if (answer !== "accepted") return answer;
   if (turnId !== undefined) return "turn";
   return eventId === undefined ? "gone" : "event";
-};
+}
 
 const FIXED = "at, surface, kept, request_id, turn_id, session_id, event_id, mapping, sender_id, record, body".split(
   ", ",
@@ -72,8 +73,8 @@ const WORK = fields<Pick<DeliveryRecord, "turnId" | "sessionId" | "eventId">>({
   kept: ["sessionId"],
 });
 
-const layoutOf = (select: string, from?: string) =>
-  layout<DeliveryRow>({
+function layoutOf(select: string, from?: string) {
+  return layout<DeliveryRow>({
     table: "deliveries",
     key: ["delivery_id"],
     keyOf: ({ delivery }) => delivery.deliveryId,
@@ -98,10 +99,11 @@ const layoutOf = (select: string, from?: string) =>
     },
     read: (row) => readDelivery(row),
   });
+}
 
 const ANSWERS: readonly string[] = ["repeated", "unmatched", "refused", "challenge"] satisfies DeliveryAnswer[];
 
-const readDelivery = (row: Row): DeliveryRow => {
+function readDelivery(row: Row): DeliveryRow {
   const { agent, messageId, isOfCaller, ...rest } = JSON.parse(row.record as string) as Rest;
   const kept = row.kept as string;
   return {
@@ -123,12 +125,13 @@ const readDelivery = (row: Row): DeliveryRow => {
     weight: number(row.bytes),
     bodyWeight: number(row.body_weight ?? 0),
   };
-};
+}
 
-const readSteps = (steps: string): DeliveryStep[] =>
-  (JSON.parse(steps) as { at: number; name: string; detail?: string }[]).map(({ at, name, detail }) => {
+function readSteps(steps: string): DeliveryStep[] {
+  return (JSON.parse(steps) as { at: number; name: string; detail?: string }[]).map(({ at, name, detail }) => {
     return { at, name, detail };
   });
+}
 
 const NAMES = `t.ordinal, t.delivery_id, t.at, t.surface, t.kept, t.request_id, t.turn_id, t.session_id, t.event_id, t.mapping,
   t.sender_id, t.bytes`;
@@ -157,7 +160,9 @@ const CHANGED = layoutOf(CHANGING);
 const IN_LISTS = layoutOf(LISTED);
 const WITH_ENDS = layoutOf(ENDED, FINISHED);
 
-const byEnd = (a: DeliveryRow, b: DeliveryRow): number => (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
+function byEnd(a: DeliveryRow, b: DeliveryRow): number {
+  return (a.endedOrder ?? 0) - (b.endedOrder ?? 0);
+}
 
 /** The recorder's deliveries. */
 export class Deliveries implements Part {

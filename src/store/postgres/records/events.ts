@@ -10,8 +10,9 @@ const EVENT_BYTES = 350;
 /** The row of a turn's events tells that the turn works on them. */
 const BATCHES = "(select turn_id as taken_by, unnest(ordinals) as ordinal from event_batches) as b";
 
-const sizeOf = ({ event: { text, metadata } }: EventRecord): number =>
-  Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
+function sizeOf({ event: { text, metadata } }: EventRecord): number {
+  return Buffer.byteLength(text) + Buffer.byteLength(metadata ?? "");
+}
 
 const EVENT = fields<SystemEvent>(
   {

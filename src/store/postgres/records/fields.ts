@@ -12,10 +12,12 @@ type Kinds<T> = Partial<
   >
 >;
 
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
 
 /** Fields that are columns of their names, except the fields in `renamed`. An undefined field is null. */
-export const fields = <T extends object>(kinds: Kinds<T>, renamed: { readonly [Name in keyof T]?: string } = {}) => {
+export function fields<T extends object>(kinds: Kinds<T>, renamed: { readonly [Name in keyof T]?: string } = {}) {
   const list = Object.entries<readonly (keyof T & string)[] | undefined>(kinds).flatMap(([kind, names = []]) =>
     names.map((name) => ({ name, kind, column: renamed[name] ?? snakeCase(name) })),
   );
@@ -34,24 +36,29 @@ export const fields = <T extends object>(kinds: Kinds<T>, renamed: { readonly [N
       return record as T;
     },
   };
-};
+}
 
-export const leaseColumns = <R>(of: (record: R) => Lease | undefined): Column<R>[] => [
-  ["node", "text", (record) => of(record)?.node],
-  ["lease_ends", "double precision", (record) => of(record)?.endsAt],
-];
+export function leaseColumns<R>(of: (record: R) => Lease | undefined): Column<R>[] {
+  return [
+    ["node", "text", (record) => of(record)?.node],
+    ["lease_ends", "double precision", (record) => of(record)?.endsAt],
+  ];
+}
 
-export const readLease = (row: Row): Lease => ({ node: row.node as string, endsAt: number(row.lease_ends) });
+export function readLease(row: Row): Lease {
+  return { node: row.node as string, endsAt: number(row.lease_ends) };
+}
 
 /** Cached tokens, reasoning tokens, and the cost. */
 type More = readonly [cached: number, reasoning: number, cost: number];
 
-export const moreOf = (usage: Usage | undefined): More | undefined =>
-  usage?.more && [usage.more.cached, usage.more.reasoning, usage.more.cost];
+export function moreOf(usage: Usage | undefined): More | undefined {
+  return usage?.more && [usage.more.cached, usage.more.reasoning, usage.more.cost];
+}
 
-export const usageOf = (input: unknown, output: unknown, more: unknown): Usage => {
+export function usageOf(input: unknown, output: unknown, more: unknown): Usage {
   const usage = { input: number(input), output: optional(output) ?? 0 };
   if (!more) return usage;
   const [cached, reasoning, cost] = more as More;
   return { ...usage, more: { cached, reasoning, cost } };
-};
+}

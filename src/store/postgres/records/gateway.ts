@@ -8,13 +8,15 @@ import type { Part, Transaction } from "./transaction.ts";
 type Told = { first: number; last: number; at: number; news: GatewayNews[] };
 
 /** The one text in it that came from elsewhere is kept as the database takes it. */
-const withReason = (news: GatewayNews, change: (text: string) => string): GatewayNews =>
-  news.name === "event.dead" ? { ...news, reason: change(news.reason) } : news;
+function withReason(news: GatewayNews, change: (text: string) => string): GatewayNews {
+  return news.name === "event.dead" ? { ...news, reason: change(news.reason) } : news;
+}
 
-const readTold = (row: Row): GatewayEntry[] =>
-  (JSON.parse(row.news as string) as GatewayNews[]).map((news, n) => {
+function readTold(row: Row): GatewayEntry[] {
+  return (JSON.parse(row.news as string) as GatewayNews[]).map((news, n) => {
     return { seq: number(row.first) + n, at: number(row.at), ...withReason(news, readText) };
   });
+}
 
 /** The gateway's stream. */
 export class GatewayStream implements Stream<GatewayEntry>, Part {

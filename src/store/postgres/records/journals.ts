@@ -49,19 +49,25 @@ const COLUMNS: readonly (readonly [name: string, type: string, value: (written: 
 const NAMES = COLUMNS.map(([name]) => name).join(", ");
 
 /** The message that holds the reply which the end of a turn tells. */
-const replyOf = (entry: Entry, previous: Entry | undefined): string | undefined =>
-  "reply" in entry && previous?.name === "message.completed" ? previous.messageId : undefined;
+function replyOf(entry: Entry, previous: Entry | undefined): string | undefined {
+  return "reply" in entry && previous?.name === "message.completed" ? previous.messageId : undefined;
+}
 
-const usedOf = (more: unknown, model: string | undefined): unknown =>
-  more || model !== undefined ? [more ?? null, model ?? null] : undefined;
+function usedOf(more: unknown, model: string | undefined): unknown {
+  return more || model !== undefined ? [more ?? null, model ?? null] : undefined;
+}
 
-const keepCalls = (calls: ToolCall[] | undefined) => calls && JSON.stringify(calls);
-const readCalls = (calls: string | undefined) => (calls === undefined ? undefined : (JSON.parse(calls) as ToolCall[]));
+function keepCalls(calls: ToolCall[] | undefined) {
+  return calls && JSON.stringify(calls);
+}
+function readCalls(calls: string | undefined) {
+  return calls === undefined ? undefined : (JSON.parse(calls) as ToolCall[]);
+}
 
 const NOTHING: SessionSize = { messages: 0, tokens: 0 };
 
 /** The reply that the end of a turn tells is the text of the entry `before`, where there is one. */
-const readEntry = (row: Row, before: Row | undefined): Entry => {
+function readEntry(row: Row, before: Row | undefined): Entry {
   const name = row.name as Entry["name"];
   const of = { seq: number(row.seq), at: number(row.at), turnId: row.turn_id as string };
   const message = { messageId: row.message_id as string, text: text(row.text ?? "") };
@@ -91,15 +97,15 @@ const readEntry = (row: Row, before: Row | undefined): Entry => {
     default:
       return { name, ...of, usage, model, reply: text((row.message_id === null ? row : before)?.text ?? "") };
   }
-};
+}
 
-const weigh = (entry: Entry): number => {
+function weigh(entry: Entry): number {
   if (entry.name === "message.created") {
     return ENTRY_BYTES + Buffer.byteLength(entry.text) + Buffer.byteLength(entry.context ?? "");
   }
   if (entry.name !== "message.completed") return ENTRY_BYTES;
   return ENTRY_BYTES + Buffer.byteLength(entry.text) + Buffer.byteLength(keepCalls(entry.toolCalls) ?? "");
-};
+}
 
 /** The journals of sessions. */
 export class Journals implements Part {

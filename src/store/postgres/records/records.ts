@@ -18,9 +18,11 @@ export type Memory = {
   bookmarks: Bookmarks;
 };
 
-export const newMemory = (): Memory => ({
-  bookmarks: { isWaitedNext: true, sweptTo: 0, recorderBytes: Infinity },
-});
+export function newMemory(): Memory {
+  return {
+    bookmarks: { isWaitedNext: true, sweptTo: 0, recorderBytes: Infinity },
+  };
+}
 
 /** The names of counters. */
 const TOTALS = {
@@ -37,13 +39,13 @@ const TOTALS = {
 const REFUSED = ["refused", "refusedBytes"] as const;
 type Total = (typeof TOTALS)[keyof Totals] | (typeof REFUSED)[number];
 
-export const totalsOf = (counted: (name: Total) => number): Totals => {
+export function totalsOf(counted: (name: Total) => number): Totals {
   const totals = Object.fromEntries(
     Object.entries(TOTALS).map(([name, counter]) => [name, counted(counter)]),
   ) as Totals;
   totals.bytes += totals.deliveryBytes;
   return totals;
-};
+}
 
 /** The one lane is `all`; a database from before version 6 may have others. */
 const COUNTED = sql`select name, sum(value)::bigint as value from counts
@@ -77,7 +79,7 @@ class Counters {
   }
 }
 
-export const openRecords = (transaction: Transaction, memory: Memory): PostgresRecords => {
+export function openRecords(transaction: Transaction, memory: Memory): PostgresRecords {
   let { bookmarks } = memory;
   transaction.add({
     reset: () => {
@@ -151,7 +153,7 @@ export const openRecords = (transaction: Transaction, memory: Memory): PostgresR
     apiKeys,
     rates: rateRecords(transaction),
   };
-};
+}
 
 /** The changes of a transaction. */
 export type Kept = {

@@ -69,12 +69,14 @@ const SESSIONS = layout<SessionRow>({
   }),
 });
 
-const summaryOf = (row: Row): SummaryRecord => ({
-  ordinal: number(row.ordinal),
-  summary: { text: text(row.summary), outside: row.summary_outside === true },
-  through: number(row.summary_through),
-  except: row.summary_except as number[],
-});
+function summaryOf(row: Row): SummaryRecord {
+  return {
+    ordinal: number(row.ordinal),
+    summary: { text: text(row.summary), outside: row.summary_outside === true },
+    through: number(row.summary_through),
+    except: row.summary_except as number[],
+  };
+}
 
 const COMPACTIONS = layout<CompactionRow>({
   table: "compactions",
@@ -107,7 +109,9 @@ const ERASURES = layout<number>({
   read: ({ session }) => number(session),
 });
 
-const weightOf = (row: SessionRow | undefined): number => (row ? row.bytes + SESSION_BYTES : 0);
+function weightOf(row: SessionRow | undefined): number {
+  return row ? row.bytes + SESSION_BYTES : 0;
+}
 
 /** Sessions with their queues, summaries and compactions. A rule that asks for one gets all of it, and holds it. */
 export class Sessions implements Part {

@@ -19,7 +19,7 @@ const KEYS = layout<KeyRecord>({
 });
 
 /** A key is kept as one that an index takes. */
-export const keyRecords = (transaction: Transaction): Records["keys"] => {
+export function keyRecords(transaction: Transaction): Records["keys"] {
   const wanted = new Set<string>();
   // Two that look for one key at once do so one after another, gateways of the version before among them.
   const locks: Part = {
@@ -45,7 +45,7 @@ export const keyRecords = (transaction: Transaction): Records["keys"] => {
     },
     endedBy: (upTo, limit) => table.scan({ where: { expires_at: { upTo } }, by: "expires_at", limit }),
   };
-};
+}
 
 const LATE_ATTEMPT = fields<LateAttempt>(
   {
@@ -65,14 +65,14 @@ const LATE_ATTEMPTS = layout<LateAttempt>({
   read: LATE_ATTEMPT.read,
 });
 
-export const lateAttemptRecords = (transaction: Transaction): Records["lateAttempts"] => {
+export function lateAttemptRecords(transaction: Transaction): Records["lateAttempts"] {
   const table = new Table(transaction, LATE_ATTEMPTS);
   return {
     ...kept(table),
     find: (turnId, fence) => table.find(`${turnId} ${fence}`),
     endedBy: (upTo) => table.scan({ where: { until: { upTo } }, by: "until" }),
   };
-};
+}
 
 const API_KEY = fields<ApiKey>({
   text: ["keyId", "prefix", "hash", "replacedBy"],
@@ -90,7 +90,7 @@ const API_KEYS = layout<ApiKey>({
 });
 
 /** `areChanged` tells whether this pass has made, ended or used some. */
-export const apiKeyRecords = (transaction: Transaction): Records["apiKeys"] & { areChanged(): boolean } => {
+export function apiKeyRecords(transaction: Transaction): Records["apiKeys"] & { areChanged(): boolean } {
   const table = new Table(transaction, API_KEYS);
   return {
     // In the order of the table: it is not asked for in a transaction that makes some.
@@ -103,7 +103,7 @@ export const apiKeyRecords = (transaction: Transaction): Records["apiKeys"] & { 
     },
     areChanged: () => [...table.changes()].length > 0,
   };
-};
+}
 
 /** The requests of a key: their number in each of the parts of a window, which the ends of all are a width apart. */
 export type Rate = {
@@ -130,4 +130,6 @@ const RATES = layout<Rate>({
   read: (row) => ({ ...RATE.read(row), slices: (row.slices as string[]).map(Number), counts: row.counts as number[] }),
 });
 
-export const rateRecords = (transaction: Transaction): Table<Rate> => new Table(transaction, RATES);
+export function rateRecords(transaction: Transaction): Table<Rate> {
+  return new Table(transaction, RATES);
+}

@@ -47,7 +47,7 @@ type Layout<R> = Required<Pick<Definition<R>, "keySql">> &
     insert: readonly string[];
   };
 
-export const layout = <R>(definition: Definition<R>): Layout<R> => {
+export function layout<R>(definition: Definition<R>): Layout<R> {
   const { table, key, columns, computed = {}, fixed = [], falling } = definition;
   const own = columns.map(([name, , value]): [string, Computed<R>] => [name, [() => `t.${name}`, value]]);
   const keys = columns.filter(([name]) => key.includes(name));
@@ -72,7 +72,7 @@ export const layout = <R>(definition: Definition<R>): Layout<R> => {
       `) as of (${typesOf(columns)}) on conflict (${key.join(", ")}) do ${changes.length > 0 ? `update set ${set("excluded", table)}` : "nothing"}`,
     ],
   };
-};
+}
 
 type Range = { above?: Key | undefined; below?: Key | undefined; upTo?: Key };
 /**
@@ -305,15 +305,20 @@ export class Table<R> implements Part {
   }
 }
 
-const isWithin = (value: Key | undefined, { above, below, upTo }: Range): boolean =>
-  value !== undefined &&
-  (above === undefined || value > above) &&
-  (below === undefined || value < below) &&
-  (upTo === undefined || value <= upTo);
+function isWithin(value: Key | undefined, { above, below, upTo }: Range): boolean {
+  return (
+    value !== undefined &&
+    (above === undefined || value > above) &&
+    (below === undefined || value < below) &&
+    (upTo === undefined || value <= upTo)
+  );
+}
 
 /** The questions that all records share. */
-export const kept = <R>(table: Table<R>) => ({
-  find: (key: Key) => table.find(key),
-  put: (record: R) => table.put(record),
-  delete: (record: R) => table.delete(record),
-});
+export function kept<R>(table: Table<R>) {
+  return {
+    find: (key: Key) => table.find(key),
+    put: (record: R) => table.put(record),
+    delete: (record: R) => table.delete(record),
+  };
+}

@@ -49,8 +49,8 @@ const ENDED: OpenFields = {
   readyOrder: undefined,
 };
 
-const layoutOf = (select: string) =>
-  layout<TurnRecord>({
+function layoutOf(select: string) {
+  return layout<TurnRecord>({
     table: "turns",
     key: ["turn_id"],
     keyOf: ({ turn }) => turn.turnId,
@@ -98,8 +98,9 @@ const layoutOf = (select: string) =>
       open: row.ended_at === null ? openOf(row, moment) : undefined,
     }),
   });
+}
 
-const openOf = (row: Row, { time }: Moment): OpenTurn => {
+function openOf(row: Row, { time }: Moment): OpenTurn {
   const batch = row.batch as Batch | null;
   const readyAt = optional(row.ready_at);
   const open = OPEN.read(row);
@@ -113,13 +114,14 @@ const openOf = (row: Row, { time }: Moment): OpenTurn => {
     dueAt: isReady ? undefined : readyAt,
     lease: row.status === "running" ? readLease(row) : undefined,
   };
-};
+}
 
 const WHOLE_TURNS = layoutOf(WHOLE);
 const LISTED_TURNS = layoutOf(LISTED);
 
 /** The agents of turns that can be claimed: each is found by the one before it. */
-const readyAgents = (now: Sql): Sql => sql`with recursive agents as (
+function readyAgents(now: Sql): Sql {
+  return sql`with recursive agents as (
     (select agent from turns where ready_at is not null order by agent limit 1)
     union all
     select (select t.agent from turns t where t.ready_at is not null and t.agent > a.agent order by t.agent limit 1)
@@ -127,6 +129,7 @@ const readyAgents = (now: Sql): Sql => sql`with recursive agents as (
   )
   select agent from agents where exists (
     select from turns t where t.agent = agents.agent and t.ready_at <= ${now} and t.ready_order is not null)`;
+}
 
 export class Turns implements Part, OpenTurns {
   readonly #transaction: Transaction;

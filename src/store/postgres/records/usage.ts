@@ -8,8 +8,12 @@ import type { Part, Transaction } from "./transaction.ts";
 type Counted = Omit<UsageCount, keyof UsageCounts>;
 
 const KEYS = ["hour", "agent", "model", "surface", "caller"];
-const columnOf = (name: string): string => (name === "latencyMs" ? "latency_ms" : name);
-const typeOf = (name: string): string => `${name} ${name === "latency_ms" ? "double precision" : "bigint"}`;
+function columnOf(name: string): string {
+  return name === "latencyMs" ? "latency_ms" : name;
+}
+function typeOf(name: string): string {
+  return `${name} ${name === "latency_ms" ? "double precision" : "bigint"}`;
+}
 const COLUMNS = COUNT_NAMES.map(columnOf);
 const TYPES = [...KEYS.map((name) => `${name} ${name === "hour" ? "bigint" : "text"}`), ...COLUMNS.map(typeOf)];
 const DAY = 24 * HOUR;
@@ -22,9 +26,9 @@ const HOURS = sql`with recursive hours as (
   select hour from hours where hour is not null`;
 const SUMS = COLUMNS.map((name) => `sum(${name})::double precision as ${name}`).join(", ");
 
-const rowOf = ({ hour, agent, model, surface, caller }: Counted) => {
+function rowOf({ hour, agent, model, surface, caller }: Counted) {
   return { hour, agent, model: keepText(model), surface, caller: keepText(caller) };
-};
+}
 
 /** Counters of usage, to which a transaction only adds. */
 export class UsageTable implements Part {
@@ -94,8 +98,8 @@ export class UsageTable implements Part {
   }
 }
 
-const readCount = (row: Row): UsageCount => {
+function readCount(row: Row): UsageCount {
   const of = { hour: number(row.hour), agent: row.agent as string, model: text(row.model), caller: text(row.caller) };
   const counts = Object.fromEntries(COUNT_NAMES.map((name) => [name, number(row[columnOf(name)])])) as UsageCounts;
   return { surface: row.surface as UsageCount["surface"], ...of, ...counts };
-};
+}

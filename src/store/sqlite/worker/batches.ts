@@ -21,12 +21,13 @@ const BATCHES_A_CHECKPOINT = 128;
 /** The bounds of a probe for free room: more bytes than a row, and at most as many as were refused. */
 const LEAST_PROBE = 32 * 1024;
 const MOST_PROBE = 16 * 1024 * 1024;
-const probeOf = (bytes: number): string =>
-  `INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', zeroblob(${bytes}))`;
+function probeOf(bytes: number): string {
+  return `INSERT OR REPLACE INTO meta (name, value) VALUES ('probe', zeroblob(${bytes}))`;
+}
 
-const refusal = (name: Refusal["name"], detail: string): Refusal => {
+function refusal(name: Refusal["name"], detail: string): Refusal {
   return { name, detail, extra: { retryAfterMs: RETRY_MS } };
-};
+}
 const ROLLED_BACK = refusal("store-unavailable", "A write beside this call failed.");
 const REFUSALS = {
   full: refusal("store-full", "The disk that the store is on is full."),
@@ -221,10 +222,10 @@ export class Batches {
   }
 }
 
-const refusalOf = (error: unknown, call: string): Refusal => {
+function refusalOf(error: unknown, call: string): Refusal {
   if (error instanceof GatewayError) return { name: error.name, detail: error.detail, extra: error.extra };
   const kind = kindOf(error);
   if (kind !== "unexpected" && kind !== "lost") return REFUSALS[kind];
   const cause = error instanceof Error ? error.message : String(error);
   return { name: "internal", detail: undefined, extra: { cause: `${call}: ${cause}` } };
-};
+}

@@ -120,14 +120,14 @@ export class Database {
   }
 }
 
-const withTexts = <Row>(row: unknown): Row => {
+function withTexts<Row>(row: unknown): Row {
   if (!Array.isArray(row)) return row as Row;
   for (let at = 0; at < row.length; at++) if (Buffer.isBuffer(row[at])) row[at] = fromBytes(row[at]);
   return row as Row;
-};
+}
 
 /** The log that the first commit has made, when its folder names it on disk. */
-const openLog = (path: string): number => {
+function openLog(path: string): number {
   const folder = openSync(dirname(path), "r");
   try {
     fsyncSync(folder);
@@ -135,13 +135,13 @@ const openLog = (path: string): number => {
     closeSync(folder);
   }
   return openSync(`${path}-wal`, "r");
-};
+}
 
 /** Opens the file, which is made when it is not there. */
-export const openDatabase = (path: string): Database => {
+export function openDatabase(path: string): Database {
   try {
     return new Database(openDriver(path), path);
   } catch (error) {
     throw failureOf(error, path);
   }
-};
+}

@@ -13,17 +13,17 @@ type FailureKind = "full" | "busy" | "lost" | "damaged" | "unexpected";
 /** Refuses to open a file, in a sentence for the person who starts the gateway. */
 export class OpenFailure extends Error {}
 
-export const kindOf = (error: unknown): FailureKind => {
+export function kindOf(error: unknown): FailureKind {
   const code = codeOf(error);
   if (code === "SQLITE_FULL") return "full";
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return "busy";
   if (/^SQLITE_(IOERR|CORRUPT|NOTADB|READONLY|CANTOPEN|PROTOCOL|NOMEM)/.test(code)) return "lost";
   if (isDamage(error)) return "damaged";
   return "unexpected";
-};
+}
 
 /** The reason why a file cannot be opened, in words. */
-export const failureOf = (error: unknown, path: string): unknown => {
+export function failureOf(error: unknown, path: string): unknown {
   if (error instanceof OpenFailure) return error;
   const code = codeOf(error);
   const said = error instanceof Error ? error.message : String(error);
@@ -39,9 +39,9 @@ export const failureOf = (error: unknown, path: string): unknown => {
     return of("cannot be opened: its folder is missing, or it may not be read and written here.");
   }
   return error;
-};
+}
 
-const codeOf = (error: unknown): string => {
+function codeOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" ? code : "";
-};
+}

@@ -141,24 +141,26 @@ export class Journals {
 }
 
 /** The end of a turn repeats its reply, which mostly is the text of the entry before it: that is kept once. */
-const encode = (entries: readonly AnyEntry[]): string =>
-  JSON.stringify(
+function encode(entries: readonly AnyEntry[]): string {
+  return JSON.stringify(
     entries.map((entry, n) =>
       "reply" in entry && entry.reply === textOf(entries[n - 1]) ? { ...entry, reply: undefined } : entry,
     ),
   );
+}
 
-const decode = (body: string): AnyEntry[] => {
+function decode(body: string): AnyEntry[] {
   const entries = JSON.parse(body) as AnyEntry[];
   for (const [n, entry] of entries.entries()) {
     if (entry.name === "turn.completed" || entry.name === "turn.cancelled")
       entry.reply ??= textOf(entries[n - 1]) ?? "";
   }
   return entries;
-};
+}
 
-const textOf = (entry: AnyEntry | undefined): string | undefined =>
-  entry?.name === "message.completed" ? entry.text : undefined;
+function textOf(entry: AnyEntry | undefined): string | undefined {
+  return entry?.name === "message.completed" ? entry.text : undefined;
+}
 
 /** The number of dropped entries that may still be in the file before their rows are deleted. */
 const GONE_TOGETHER = 1_000;
@@ -167,7 +169,7 @@ const GONE_TOGETHER = 1_000;
 export type GatewayEnds = { first: number; last: number };
 
 /** The gateway's stream, whose oldest entries go with nearly each that comes: their rows are deleted many at a time. */
-export const gatewayStream = (journals: Journals, ends: GatewayEnds): Stream<GatewayEntry> => {
+export function gatewayStream(journals: Journals, ends: GatewayEnds): Stream<GatewayEntry> {
   const rows = journals.of<GatewayEntry>(GATEWAY);
   return {
     get first() {
@@ -189,4 +191,4 @@ export const gatewayStream = (journals: Journals, ends: GatewayEnds): Stream<Gat
       if (isRound || ends.first > ends.last) journals.dropRows(GATEWAY, ends.first);
     },
   };
-};
+}

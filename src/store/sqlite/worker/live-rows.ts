@@ -6,7 +6,7 @@ import type { Database } from "./database.ts";
  * The rows of the tables that are held in memory whole: unfinished work, and kinds with few records. They are read at the start
  * alone, in the order in which they were put first. `tell` is told of each record that is loaded or changed.
  */
-export const liveRows = (db: Database, tell: (kind: string, id: string) => void) => {
+export function liveRows(db: Database, tell: (kind: string, id: string) => void) {
   const read = db.query(`SELECT ${freeBytesOf("id")}, ${bytesOf("body")} FROM live WHERE kind = ? ORDER BY place`);
   const inPlace = "ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body";
   const put = db.run(`INSERT INTO live (kind, id, body) VALUES (?, ?, ?) ${inPlace}`);
@@ -42,4 +42,4 @@ export const liveRows = (db: Database, tell: (kind: string, id: string) => void)
   };
 
   return { table, flush };
-};
+}

@@ -4,7 +4,9 @@ import type { SqliteRecords } from "./records.ts";
 type Method = (records: SqliteRecords, ...args: unknown[]) => unknown;
 
 /** True for methods that need room on the disk. Extended leases are in memory. */
-export const writes = (name: string): boolean => !isReading(name) && name !== "extendClaims" && name in rules;
+export function writes(name: string): boolean {
+  return !isReading(name) && name !== "extendClaims" && name in rules;
+}
 
 type Claiming = { free: number; freeOf: ReadonlyMap<string, number>; messageIds: string[] };
 

@@ -9,13 +9,15 @@ export const APPLICATION_ID = 0x41674777;
 const PAGE_BYTES = 8_192;
 
 /** The version that all migrations lead to. */
-export const newestOf = (all: readonly Migration[]): number => start.version + all.length;
+export function newestOf(all: readonly Migration[]): number {
+  return start.version + all.length;
+}
 
 /**
  * Brings the file to the newest version, each migration in a transaction: a failure leaves the file with the earlier migrations.
  * The caller holds the lock. Answers the version that the file had; 0 for a new file.
  */
-export const migrate = (db: Database, path: string, now: number, all: readonly Migration[] = migrations): number => {
+export function migrate(db: Database, path: string, now: number, all: readonly Migration[] = migrations): number {
   const [version] = db.query("PRAGMA user_version").get<[number]>([]) ?? [0];
   const [application] = db.query("PRAGMA application_id").get<[number]>([]) ?? [0];
   const [tables] = db.query("SELECT count(*) FROM sqlite_schema").get<[number]>([]) ?? [0];
@@ -47,9 +49,9 @@ export const migrate = (db: Database, path: string, now: number, all: readonly M
     step(db, path, at, at + 1, () => (typeof migration === "string" ? db.exec(migration) : migration(db)));
   }
   return version;
-};
+}
 
-const step = (db: Database, path: string, from: number, to: number, run: () => void): void => {
+function step(db: Database, path: string, from: number, to: number, run: () => void): void {
   db.begin();
   try {
     run();
@@ -63,4 +65,4 @@ const step = (db: Database, path: string, from: number, to: number, run: () => v
       { cause: error },
     );
   }
-};
+}

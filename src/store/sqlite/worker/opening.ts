@@ -8,13 +8,13 @@ const LEASE_MS = 30_000;
 const LONGEST_DELAY_MS = 3_600_000;
 
 /** This process opens its file again: its claims go on. */
-export const goOnWithClaims = (records: SqliteRecords): void => {
+export function goOnWithClaims(records: SqliteRecords): void {
   const endsAt = records.moment.time + LEASE_MS;
   for (const record of records.turns.open()) setLease(records, record, endsAt);
-};
+}
 
 /** Another process had the file before: nobody runs the work that it had claimed, and the first sweep takes it back. */
-export const takeOver = (records: SqliteRecords): StoreNotice[] => {
+export function takeOver(records: SqliteRecords): StoreNotice[] {
   const { time } = records.moment;
   const open = records.turns.open();
   for (const record of open) shortenDelay(records, record, time + LONGEST_DELAY_MS);
@@ -25,34 +25,34 @@ export const takeOver = (records: SqliteRecords): StoreNotice[] => {
   if (running.length + beats + announcements === 0) return [];
   const detail = `What the process before this one had left running goes on: turns ${running.length}, beats ${beats}, announcements ${announcements}.`;
   return [{ name: "taken-over", detail }];
-};
+}
 
 /** Ends the leases of all records that have one. Answers their number. */
-const endLeases = <R extends { readonly lease: Lease | undefined }>(
+function endLeases<R extends { readonly lease: Lease | undefined }>(
   of: { leaseEnded(time: number): R[]; put(record: R): void },
   endsAt: number,
-): number => {
+): number {
   const held = of.leaseEnded(Infinity);
   for (const record of held) of.put({ ...record, lease: record.lease && { ...record.lease, endsAt } });
   return held.length;
-};
+}
 
-const shortenDelay = (records: SqliteRecords, record: OpenTurnRecord, latest: number): void => {
+function shortenDelay(records: SqliteRecords, record: OpenTurnRecord, latest: number): void {
   const { open } = record;
   if (open.dueAt !== undefined && open.dueAt > latest)
     records.turns.put({ ...record, open: { ...open, dueAt: latest } });
-};
+}
 
-const setLease = (records: SqliteRecords, record: OpenTurnRecord, endsAt: number): void => {
+function setLease(records: SqliteRecords, record: OpenTurnRecord, endsAt: number): void {
   const { open } = record;
   if (open.lease) records.turns.put({ ...record, open: { ...open, lease: { ...open.lease, endsAt } } });
-};
+}
 
 /** A batch was rolled back, and leases are in memory alone. */
-export const keepLeases = (records: SqliteRecords, before: SqliteRecords): void => {
+export function keepLeases(records: SqliteRecords, before: SqliteRecords): void {
   for (const record of records.turns.open()) {
     const known = before.turns.find(record.turn.turnId);
     const isSame = known?.open?.lease && known.turn.attempt === record.turn.attempt;
     if (isSame) setLease(records, record, known.open.lease.endsAt);
   }
-};
+}

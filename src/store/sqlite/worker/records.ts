@@ -87,10 +87,12 @@ export class SqliteRecords extends LocalRecords {
 
 type Kept = State & { gateway: GatewayEnds };
 
-export const newKept = (): Kept => ({ ...newState(), gateway: { first: 1, last: 0 } });
+export function newKept(): Kept {
+  return { ...newState(), gateway: { first: 1, last: 0 } };
+}
 
 /** The numbers about the whole store go into the file with each batch. */
-const stateRow = (db: Database) => {
+function stateRow(db: Database) {
   let [written = ""] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'state'`).get<[string]>([]) ?? [];
   const kept = written === "" ? newKept() : (JSON.parse(written) as Kept);
   const put = db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('state', ?)");
@@ -102,4 +104,4 @@ const stateRow = (db: Database) => {
     written = text;
   };
   return { kept, flush };
-};
+}

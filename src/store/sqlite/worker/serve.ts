@@ -14,7 +14,7 @@ import { checkLog } from "./wal.ts";
 const VERSION = newestOf(migrations);
 
 /** Opens the file and answers calls until the port closes. */
-export const serve = ({ port, ...order }: WorkerOrder): void => {
+export function serve({ port, ...order }: WorkerOrder): void {
   const post = (message: FromWorker): void => port.postMessage(message);
   let batches: Batches;
   try {
@@ -40,9 +40,9 @@ export const serve = ({ port, ...order }: WorkerOrder): void => {
     batches.close();
     port.close();
   });
-};
+}
 
-const open = ({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "port">) => {
+function open({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "port">) {
   const notices: StoreNotice[] = [];
   const tail = isOurs ? undefined : checkLog(path);
   if (tail) {
@@ -64,29 +64,29 @@ const open = ({ path, now, time, offset, isOurs, epoch }: Omit<WorkerOrder, "por
   db.commit();
   records.takeNews();
   return { db, records, notices };
-};
+}
 
-const epochOf = (db: Database): string => {
+function epochOf(db: Database): string {
   const [epoch] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'epoch'`).get<[string]>([]) ?? [""];
   return epoch;
-};
+}
 
 /** Clients know data of the store that was open before; a different store in its place must not be used. */
-const requireSame = (db: Database, { path, epoch }: { path: string; epoch: string }): void => {
+function requireSame(db: Database, { path, epoch }: { path: string; epoch: string }): void {
   const [tables] = db.query("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").get<[number]>([]) ?? [0];
   if (tables > 0 && epochOf(db) === epoch) return;
   throw new OpenFailure(
     `The SQLite file ${path} is another one than was open. Start the gateway anew to go on with it.`,
   );
-};
+}
 
 /** The size that is checked in half a second; a larger file shows its damage when it is read. */
 const CHECKED_BYTES = 512 * 1024 * 1024;
 
-const checkPages = (db: Database, path: string): void => {
+function checkPages(db: Database, path: string): void {
   if (statSync(path).size > CHECKED_BYTES) return;
   const [said] = db.query("PRAGMA quick_check(1)").get<[string]>([]) ?? ["nothing was answered"];
   if (said === "ok") return;
   const why = said.replaceAll(/\s+/g, " ").trim();
   throw new OpenFailure(`The SQLite file ${path} is damaged (${why}). Restore a backup of it.`);
-};
+}

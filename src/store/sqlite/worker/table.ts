@@ -118,10 +118,12 @@ export class StoredTable<R extends object> implements RecordTable<R> {
   }
 }
 
-const read = <R>([body]: [string]): R => JSON.parse(body) as R;
+function read<R>([body]: [string]): R {
+  return JSON.parse(body) as R;
+}
 
-const toValue = (field: Key | boolean | undefined): Value => {
+function toValue(field: Key | boolean | undefined): Value {
   if (typeof field === "string") return toSql(field);
   if (typeof field === "number") return Math.min(field, Number.MAX_SAFE_INTEGER);
   return field === undefined ? null : Number(field);
-};
+}

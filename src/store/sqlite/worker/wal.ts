@@ -13,7 +13,7 @@ type Tail = { bytes: number; frames: number };
  * Looks through the write-ahead log before SQLite does, which takes it up to its first bad frame without a word. A bad frame
  * behind the last commit was never acknowledged. A bad frame before a commit was: then the file must not be opened.
  */
-export const checkLog = (path: string): Tail | undefined => {
+export function checkLog(path: string): Tail | undefined {
   const log = `${path}-wal`;
   if (!existsSync(log)) return undefined;
   const file = openSync(log, "r");
@@ -22,9 +22,9 @@ export const checkLog = (path: string): Tail | undefined => {
   } finally {
     closeSync(file);
   }
-};
+}
 
-const scan = (file: number, path: string): Tail | undefined => {
+function scan(file: number, path: string): Tail | undefined {
   const header = Buffer.alloc(HEADER);
   if (readSync(file, header, 0, HEADER, 0) < HEADER) return undefined;
   const magic = header.readUInt32BE(0);
@@ -64,20 +64,16 @@ const scan = (file: number, path: string): Tail | undefined => {
     else if (isCommit) ended = true;
   }
   return bytes > 0 ? { bytes, frames } : undefined;
-};
+}
 
 /** The first salt grows by one with each round. */
-const isEarlier = (salt: number, present: number, isWhole: boolean): boolean => {
+function isEarlier(salt: number, present: number, isWhole: boolean): boolean {
   const rounds = (present - salt) >>> 0;
   return isWhole && rounds > 0 && rounds <= ROUNDS;
-};
+}
 
 /** The running checksum of SQLite's log, over words of the order that its header names. */
-const sumOf = (
-  bytes: Buffer,
-  [first, second]: readonly [number, number],
-  isBig: boolean,
-): readonly [number, number] => {
+function sumOf(bytes: Buffer, [first, second]: readonly [number, number], isBig: boolean): readonly [number, number] {
   let a = first;
   let b = second;
   for (let at = 0; at < bytes.length; at += 8) {
@@ -85,4 +81,4 @@ const sumOf = (
     b = (b + a + (isBig ? bytes.readUInt32BE(at + 4) : bytes.readUInt32LE(at + 4))) >>> 0;
   }
   return [a, b];
-};
+}
