@@ -40,15 +40,16 @@ export async function attempt<Result>(
   }
 }
 
-const timeoutError = (operation: string, timeoutMs: number): GatewayError =>
-  new GatewayError("timeout", "Timeout", {
+function timeoutError(operation: string, timeoutMs: number): GatewayError {
+  return new GatewayError("timeout", "Timeout", {
     operation,
     detail: `No answer came within ${timeoutMs} ms. What was sent may be done all the same.`,
   });
+}
 
 /** Waits, or throws the signal's reason. */
-export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
-  new Promise((resolve, reject) => {
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer);
       reject(signal?.reason);
@@ -59,3 +60,4 @@ export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
     }, ms);
     signal?.addEventListener("abort", abort, { once: true });
   });
+}

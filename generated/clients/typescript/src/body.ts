@@ -48,9 +48,11 @@ export async function jsonOf(response: Response): Promise<unknown> {
 
 type Fields = Record<string, unknown>;
 
-export const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+export function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 /** A field of a reply that is not validated. */
-export const stringOr = <Other>(value: unknown, other: Other): string | Other =>
-  typeof value === "string" ? value : other;
+export function stringOr<Other>(value: unknown, other: Other): string | Other {
+  return typeof value === "string" ? value : other;
+}

@@ -85,11 +85,11 @@ export interface RpcErrorObject {
   data?: { name?: string; detail?: string; requestId?: string; turnId?: string; retryAfterMs?: number };
 }
 
-export const rpcError = (
+export function rpcError(
   { code, message, data }: RpcErrorObject,
   operation: string | undefined,
   status?: number,
-): GatewayError => {
+): GatewayError {
   const { name, detail, requestId, turnId, retryAfterMs } = (isObject(data) ? data : {}) as Record<string, unknown>;
   return new GatewayError(stringOr(name, "unknown"), stringOr(message, "Error"), {
     detail: stringOr(detail, undefined),
@@ -100,7 +100,7 @@ export const rpcError = (
     status,
     operation,
   });
-};
+}
 
 /** The error that a response which is no success stands for. */
 export async function responseError(response: Response, operation: string, token?: string): Promise<GatewayError> {
@@ -138,11 +138,14 @@ export async function responseError(response: Response, operation: string, token
   );
 }
 
-const waitOf = (ms: unknown): number | undefined => (typeof ms === "number" ? Math.max(0, ms) : undefined);
+function waitOf(ms: unknown): number | undefined {
+  return typeof ms === "number" ? Math.max(0, ms) : undefined;
+}
 
 /** An answer of another type than is due. */
-export const notAGateway = (response: Response, operation: string, due = "JSON"): GatewayError =>
-  answeredOther(response, operation, typeOf(response), due);
+export function notAGateway(response: Response, operation: string, due = "JSON"): GatewayError {
+  return answeredOther(response, operation, typeOf(response), due);
+}
 
 /** The fields of a reply. Throws if it is not an object, or has no list `items`. */
 export function fieldsOf(
@@ -160,15 +163,20 @@ export function fieldsOf(
   return value;
 }
 
-export const otherAnswer = (operation: string | undefined, detail: string): GatewayError =>
-  new GatewayError("not-a-gateway", "Not a gateway's answer", { operation, detail: `${detail} Is this a gateway?` });
+export function otherAnswer(operation: string | undefined, detail: string): GatewayError {
+  return new GatewayError("not-a-gateway", "Not a gateway's answer", {
+    operation,
+    detail: `${detail} Is this a gateway?`,
+  });
+}
 
-const answeredOther = (response: Response | undefined, operation: string, given: string, due: string): GatewayError =>
-  new GatewayError("not-a-gateway", "Not a gateway's answer", {
+function answeredOther(response: Response | undefined, operation: string, given: string, due: string): GatewayError {
+  return new GatewayError("not-a-gateway", "Not a gateway's answer", {
     operation,
     status: response?.status,
     detail: `${response?.url || "The address"} answered ${given} in place of ${due}. Is this a gateway?`,
   });
+}
 
 /** A redirect is not followed: the token and the body would go to an address that the caller has not named. */
 async function redirected(response: Response, operation: string): Promise<GatewayError> {
@@ -184,7 +192,9 @@ async function redirected(response: Response, operation: string): Promise<Gatewa
   });
 }
 
-const typeOf = ({ headers }: Response): string => headers.get("content-type")?.split(";")[0] ?? "no content";
+function typeOf({ headers }: Response): string {
+  return headers.get("content-type")?.split(";")[0] ?? "no content";
+}
 
 /** `Retry-After` in milliseconds, whether it is written in seconds or as a date. */
 function retryAfterOf(headers: Headers): number | undefined {

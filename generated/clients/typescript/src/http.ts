@@ -29,18 +29,18 @@ type Input = Record<string, unknown>;
 type Call = (...given: unknown[]) => unknown;
 
 /** The calls by noun and verb: `{ chat: { send } }`. */
-export const bindCalls = (
+export function bindCalls(
   settings: Settings,
   operations: Record<string, Record<string, Operation>>,
-): Record<string, Record<string, Call>> =>
-  mapValues(operations, (verbs, noun) =>
+): Record<string, Record<string, Call>> {
+  return mapValues(operations, (verbs, noun) =>
     mapValues(verbs, (operation, verb) => bind(settings, operation, `${noun}.${verb}`)),
   );
+}
 
-const mapValues = <From, To>(
-  from: Record<string, From>,
-  change: (value: From, key: string) => To,
-): Record<string, To> => Object.fromEntries(Object.entries(from).map(([key, value]) => [key, change(value, key)]));
+function mapValues<From, To>(from: Record<string, From>, change: (value: From, key: string) => To): Record<string, To> {
+  return Object.fromEntries(Object.entries(from).map(([key, value]) => [key, change(value, key)]));
+}
 
 function bind(settings: Settings, operation: Operation, name: string): Call {
   const { kind, path, input } = operation;
@@ -146,8 +146,9 @@ async function dataOf(response: Response, name: string, { kind, items }: Operati
 const LONGEST_PAUSE_BETWEEN_ASKS_MS = 5_000;
 
 /** The least time between two calls for the reply of one turn. The second call follows the first at once. */
-const pauseBeforeAsking = (asked: number): number =>
-  asked === 0 ? 0 : Math.min(LONGEST_PAUSE_BETWEEN_ASKS_MS, 125 * 2 ** asked);
+function pauseBeforeAsking(asked: number): number {
+  return asked === 0 ? 0 : Math.min(LONGEST_PAUSE_BETWEEN_ASKS_MS, 125 * 2 ** asked);
+}
 
 /**
  * The gateway holds a call before it answers 202: the same call with its key then continues to wait. A server that does not is asked with
@@ -184,10 +185,11 @@ function unfinished(
   return error;
 }
 
-const bodyOf = ({ kind }: Operation, input: unknown): unknown =>
-  kind === "start" || kind === "stream"
+function bodyOf({ kind }: Operation, input: unknown): unknown {
+  return kind === "start" || kind === "stream"
     ? { ...(input as Input), ...(kind === "start" ? { wait: false } : { stream: true }) }
     : input;
+}
 
 function urlOf(
   { url, webhookPath }: Settings,
@@ -237,4 +239,6 @@ function streamOf(request: HttpRequest, operation: Operation, input: unknown, op
   );
 }
 
-const lastEvent = (id: string | undefined): Record<string, string> => (id === undefined ? {} : { "last-event-id": id });
+function lastEvent(id: string | undefined): Record<string, string> {
+  return id === undefined ? {} : { "last-event-id": id };
+}

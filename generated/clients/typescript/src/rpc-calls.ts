@@ -49,10 +49,10 @@ export interface RpcCalls {
 }
 
 let lastId = 0;
-const requestOf = (method: string, params: object): RpcRequest & { id: string } => {
+function requestOf(method: string, params: object): RpcRequest & { id: string } {
   lastId += 1;
   return { jsonrpc: "2.0", method, params, id: String(lastId) };
-};
+}
 
 type Input = Record<string, unknown>;
 
@@ -120,9 +120,8 @@ export function bindMethods(settings: Settings, methods: Record<string, Method>,
 }
 
 /** One POST for each message. */
-export const sendByHttp =
-  (settings: Settings): Send =>
-  async (message, operation, options, signal) => {
+export function sendByHttp(settings: Settings): Send {
+  return async (message, operation, options, signal) => {
     const headers = {
       ...settings.headers,
       ...options.headers,
@@ -140,3 +139,4 @@ export const sendByHttp =
     if (!responses.every(isResponse)) throw notAGateway(response, operation);
     return { responses, response };
   };
+}

@@ -16,8 +16,9 @@ export interface RpcResponse {
   error?: RpcErrorObject;
 }
 
-export const isResponse = (value: unknown): value is RpcResponse =>
-  isObject(value) && "id" in value && ("result" in value || isObject(value.error));
+export function isResponse(value: unknown): value is RpcResponse {
+  return isObject(value) && "id" in value && ("result" in value || isObject(value.error));
+}
 
 /** The response to one request. Throws the error by which the message as a whole was refused. */
 export function responseTo(

@@ -132,8 +132,9 @@ export function readSettings(options: GatewayOptions = {}): Settings {
   };
 }
 
-const noToken = (detail: string, operation?: string): GatewayError =>
-  new GatewayError("no-token", "No token", { operation, detail });
+function noToken(detail: string, operation?: string): GatewayError {
+  return new GatewayError("no-token", "No token", { operation, detail });
+}
 
 /** A token as it was passed. The error must not show it, as `fetch` would. */
 function tokenIn(option: string, token: string | undefined): string | undefined {

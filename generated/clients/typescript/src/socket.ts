@@ -37,22 +37,25 @@ interface Events {
 }
 
 /** The protocol, and the token in the only form that a browser can send it in. */
-export const protocolsFor = (token: string): string[] => ["agent-gateway.v1", `bearer.${base64url(token)}`];
+export function protocolsFor(token: string): string[] {
+  return ["agent-gateway.v1", `bearer.${base64url(token)}`];
+}
 
-const base64url = (text: string): string =>
-  btoa(String.fromCharCode(...new TextEncoder().encode(text)))
+function base64url(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)))
     .replaceAll("+", "-")
     .replaceAll("/", "_")
     .replaceAll("=", "");
+}
 
 /** The close code for a token that is no longer valid: a new connection with it would be refused. */
 const TOKEN_GONE = 4401;
 
 /** When a gateway that restarts wants to be asked again: another moment for each client. */
-const hintOf = (reason: string): number | undefined => {
+function hintOf(reason: string): number | undefined {
   const ms = /\bretry-after-ms=(\d{1,6})\b/.exec(reason)?.[1];
   return ms === undefined ? undefined : Number(ms);
-};
+}
 
 /** The `ws` package hands over the answer that it got in place of a connection; a browser keeps it to itself. */
 interface TellsResponse {
@@ -178,8 +181,10 @@ export function createConnection(
   };
 }
 
-export const lostError = (detail: string): GatewayError =>
-  new GatewayError("connection-failed", "Connection failed", { detail: `${detail}.` });
+export function lostError(detail: string): GatewayError {
+  return new GatewayError("connection-failed", "Connection failed", { detail: `${detail}.` });
+}
 
-export const clientClosed = (): GatewayError =>
-  new GatewayError("closed", "Closed", { detail: "The client was closed." });
+export function clientClosed(): GatewayError {
+  return new GatewayError("closed", "Closed", { detail: "The client was closed." });
+}

@@ -56,12 +56,14 @@ async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<stri
   }
 }
 
-const tooLarge = (): Error => new BrokenAnswer(`an event is larger than ${MOST_EVENT_BYTES / 1024 / 1024} MiB`);
+function tooLarge(): Error {
+  return new BrokenAnswer(`an event is larger than ${MOST_EVENT_BYTES / 1024 / 1024} MiB`);
+}
 
-const withinSilence = <Value>(reading: Promise<Value>): Promise<Value> => {
+function withinSilence<Value>(reading: Promise<Value>): Promise<Value> {
   let timer: ReturnType<typeof setTimeout>;
   const silence = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`the stream was silent for ${SILENCE_MS} ms`)), SILENCE_MS);
   });
   return Promise.race([reading, silence]).finally(() => clearTimeout(timer));
-};
+}

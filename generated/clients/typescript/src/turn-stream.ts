@@ -107,10 +107,13 @@ function isOfTurn(event: string, { turn_id, text, offset, error }: Record<string
 }
 
 /** The gateway has answered, and would answer so again. */
-const isRefusal = (error: unknown): boolean => error instanceof GatewayError && !isWorthRetrying(error, true);
+function isRefusal(error: unknown): boolean {
+  return error instanceof GatewayError && !isWorthRetrying(error, true);
+}
 
-const lost = (cause: unknown): GatewayError =>
-  new GatewayError("connection-failed", "Connection failed", {
+function lost(cause: unknown): GatewayError {
+  return new GatewayError("connection-failed", "Connection failed", {
     detail: "The stream was lost several times in a row.",
     cause,
   });
+}

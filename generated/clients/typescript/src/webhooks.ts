@@ -76,7 +76,9 @@ export async function sign(
   }
 }
 
-const refusal = (detail: string): GatewayError => new GatewayError("bad-signature", "Bad signature", { detail });
+function refusal(detail: string): GatewayError {
+  return new GatewayError("bad-signature", "Bad signature", { detail });
+}
 
 function headerOf(headers: HeadersLike, name: string): string {
   const value =
@@ -87,8 +89,12 @@ function headerOf(headers: HeadersLike, name: string): string {
   throw refusal(`The header \`${name}\` is missing. Did the request come from the gateway?`);
 }
 
-const encode = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);
-const bytesOf = (body: string | Uint8Array): Uint8Array => (typeof body === "string" ? encode(body) : body);
+function encode(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
+}
+function bytesOf(body: string | Uint8Array): Uint8Array {
+  return typeof body === "string" ? encode(body) : body;
+}
 
 /** The key of a Standard Webhooks secret: after `whsec_` its bytes in base64, otherwise the bytes of the text. */
 function keyOf(secret: string): Uint8Array<ArrayBuffer> {
@@ -120,8 +126,12 @@ async function hmac(key: Uint8Array<ArrayBuffer>, prefix: string, body: Uint8Arr
   return new Uint8Array(await crypto.subtle.sign("HMAC", imported, signed));
 }
 
-const base64 = (bytes: Uint8Array): string => btoa(String.fromCharCode(...bytes));
-const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+function base64(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes));
+}
+function hex(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
 
 /** Compares without telling by its time where two texts differ. */
 function isSame(a: string, b: string): boolean {
