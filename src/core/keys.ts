@@ -202,7 +202,7 @@ export function createKeys(parts: {
       tellChange = tell;
     },
     knows: (hash: Buffer): boolean => find(hash) !== undefined,
-    /** True for a key that is known, has not expired and has the scope. */
+    /** True if the key exists, has not expired and has the scope. */
     isGood(hash: Buffer, scope?: Scope): boolean {
       const key = find(hash);
       return key !== undefined && !isOver(key) && (scope === undefined || key.scopes.includes(scope));

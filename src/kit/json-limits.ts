@@ -6,13 +6,13 @@ const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
-/** The most levels and values of a JSON text. JSON of many small values takes long to parse, whatever its length. */
+/** The most levels and values of a JSON text. JSON with many small values takes long to parse, even if it is short. */
 export type JsonLimits = { depth: number; values: number };
 
-/** The limits of JSON that an agent, a model or a tool server sends: those in `limitPassed` of a large message that is honest. */
+/** The limits for JSON from an agent, a model or a tool server. Large legitimate messages are within them. */
 export const ANSWER_LIMITS: JsonLimits = { depth: 1_000, values: 100_000 };
 
-/** True if a text has too few brackets to be nested too deep. Brackets within strings count, too. */
+/** True if a text has too few brackets to be nested too deeply. Brackets within strings count, too. */
 function hasFewBrackets(text: string, most: number): boolean {
   if (text.length < most * 2) return true;
   let found = 0;
@@ -21,7 +21,7 @@ function hasFewBrackets(text: string, most: number): boolean {
   return found <= most;
 }
 
-/** The limit that a JSON text passes, in words after its name. Most texts are too short, and have too few brackets, to need the count. */
+/** The limit that a JSON text exceeds, as the predicate of a sentence. Most texts are too short, and have too few brackets, to be counted. */
 export function limitPassed(text: string, most: JsonLimits): string | undefined {
   if (text.length < most.values && hasFewBrackets(text, most.depth)) return undefined;
   // A comma or a bracket comes before each value but the first, and so before each two strings.
@@ -32,7 +32,7 @@ export function limitPassed(text: string, most: JsonLimits): string | undefined 
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
     if (unit === QUOTE) {
-      // Not JSON, as each value has a text at most, and a name: JSON.parse finds out at once.
+      // Not JSON, which has at most two strings for each value, its name and its text. JSON.parse fails soon.
       if (++strings > mostStrings) return undefined;
       at = endOfString(text, at) - 1;
     } else if (unit === OPEN_BRACKET || unit === OPEN_BRACE) {

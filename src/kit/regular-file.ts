@@ -1,11 +1,11 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import { open } from "node:fs/promises";
 
-/** Opening a pipe with it does not wait for a writer. Windows has no such flag. */
+/** With O_NONBLOCK, opening a pipe does not wait for a writer. Windows has no such flag. */
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 const PIECE_BYTES = 65_536;
 
-/** The codes of the errors thrown here, beside those of Node. */
+/** The codes of the errors thrown here, in addition to those of Node. */
 export const NOT_REGULAR = "NOT_REGULAR";
 export const TOO_LARGE = "TOO_LARGE";
 
@@ -28,7 +28,7 @@ export async function readRegularFile(path: string, most: number): Promise<Buffe
   }
 }
 
-/** The same, in one step. */
+/** The same, synchronously. */
 export function readRegularFileSync(path: string, most: number): Buffer {
   const file = openSync(path, FLAGS);
   try {
@@ -54,7 +54,7 @@ function check(stats: Stats): void {
   if (!stats.isFile()) throw fault(NOT_REGULAR);
 }
 
-/** A file may grow while it is read, and those below /proc have the size 0. */
+/** Limits the bytes that are read: a file may grow meanwhile, and files below /proc have the size 0. */
 function collect(most: number) {
   const pieces: Buffer[] = [];
   let size = 0;

@@ -6,8 +6,8 @@ type Hide = (text: string) => string;
 
 /**
  * A store whose records hold no secret of the configuration: deliveries with their headers, bodies and steps, failures, calls of tools, the
- * models that answered, news, and idempotency keys. Messages, replies and events are stored as received. So are the ids, users and models that
- * calls name: the core refuses those with a secret. Records without a secret are not copied.
+ * models that answered, news, and idempotency keys. Messages, replies and events are stored as received. So are the sessions, users and models
+ * that calls name: the core refuses names with a secret. Records without a secret are not copied.
  */
 export function hidingStore(store: Store, { hide, hideInJson }: { hide: Hide; hideInJson: Hide }): Store {
   const hideIn = <T extends string | undefined>(text: T): T => (text === undefined ? text : (hide(text) as T));

@@ -52,8 +52,8 @@ function hash(part: string): string {
 }
 
 /**
- * Refuses names from a caller (of a session, a user, a model, a channel) that hold a secret of the configuration. They are stored as they are sent,
- * because calls find their work by them. `hide` returns a text without such secrets.
+ * Refuses a caller's names (of a session, a user, a model, a channel) that contain a secret of the configuration. Names are stored as sent,
+ * because later calls use them to find sessions and turns. `hide` returns a text without such secrets.
  */
 export function createNameCheck(hide: (text: string) => string) {
   return (error: "invalid-request" | "invalid-params", names: Record<string, string | null | undefined>): void => {

@@ -18,12 +18,12 @@ import type { TurnWatch, TurnWatches } from "./turn-watch.ts";
 
 export const MAX_ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
-/** Calls of tools that are stored with a reply. */
+/** The most tool calls that are stored with a reply. */
 const MOST_TOOL_CALLS = 100;
 
 export type AttemptParts = CoreParts & { retries: RetryBudget; watches: TurnWatches };
 
-/** One run of a claimed turn: what its backend is given of it, and what it is told. */
+/** One attempt at a claimed turn: the input of its backend, and the listener of the run. */
 export class Attempt implements BackendTurn, RunListener {
   readonly watch: TurnWatch;
   readonly written: LiveReply;
@@ -45,7 +45,7 @@ export class Attempt implements BackendTurn, RunListener {
     this.watch = parts.watches.start(agent, claimed.spentMs, stop);
   }
 
-  /** Runs the turn, and stores how that ended: its end, or that it is tried again. Never rejects. */
+  /** Runs the turn, and stores its end or its return to the queue. Never rejects. */
   async run(): Promise<void> {
     const { clock, events, live } = this.#parts;
     const { message, turn } = this.#claimed;
@@ -132,7 +132,7 @@ export class Attempt implements BackendTurn, RunListener {
     this.#parts.live.append(this.written, text);
   }
 
-  /** Puts a step on the turn's timeline. The turn does not depend on it. */
+  /** Adds a step to the turn's timeline. A failure to store it does not affect the turn. */
   note({ name, detail }: Note): void {
     if (name === "usage.unknown") this.#parts.events.usageUnknown({ agent: this.#agent.name });
     if (name === "tool.called") this.#toolCalls = withCall(this.#toolCalls, detail);
@@ -142,7 +142,7 @@ export class Attempt implements BackendTurn, RunListener {
     store.addDeliveryStep(deliveryId, { at: clock.now(), name, detail: JSON.stringify(detail) }).catch(() => {});
   }
 
-  /** The tool, each call of which is noted. The watch must not take for silence that a tool is at work. */
+  /** The tool, with a step on the timeline for each call. The watch must not take the time of a call for silence. */
   #noted(tool: Tool): Tool {
     const { clock } = this.#parts;
     return {
@@ -188,12 +188,12 @@ export class Attempt implements BackendTurn, RunListener {
     if (retryInMs === undefined) return events.turnEnded({ turnId, agent: agent.name, outcome: status, attempt, ms });
     const delayMs = Math.round(retryInMs);
     events.turnRetried({ turnId, agent: agent.name, attempt, delayMs });
-    // The journal does not tell why an attempt was given back.
+    // The journal has no reason for a returned attempt.
     const reason = outcome.status === "handed-back" ? "the gateway stopped" : error?.detail;
     this.note({ name: "turn.returned", detail: { attempt, reason, delay_ms: delayMs } });
   }
 
-  /** The turn's session was deleted, or its lease ended and it goes on elsewhere. */
+  /** The turn's session was deleted, or its lease ended and another node runs it. */
   async #reportLost(): Promise<void> {
     const { turnId, agent, attempt } = this;
     const turn = await this.#parts.store.getTurn(turnId);
@@ -212,15 +212,15 @@ export class Attempt implements BackendTurn, RunListener {
   }
 }
 
-/** The log's `store.failed` has the results of these. */
+/** Errors that the log reports as `store.failed`. */
 const STORE_TROUBLE: ReadonlySet<string> = new Set(["store-unavailable", "store-full"]);
 
-/** The end of an attempt could not be stored. After its lease the turn runs again, and the store may be back by then. */
+/** Reports that the end of an attempt could not be stored. The turn runs again after its lease; the store may work again by then. */
 export function reportTrouble(parts: CoreParts, turn: Turn, error: unknown): void {
   const { name } = GatewayError.from(error);
   if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
   else parts.events.unexpectedError({ error, where: "runner" });
-  // A store that is away comes back, but an operator has to make room.
+  // An unavailable store returns without an operator; a full one does not.
   if (name === "store-full") parts.journal.turnUnkept(turn);
 }
 
@@ -232,7 +232,7 @@ function backoffOf({ status, retryAfterMs = 0 }: Outcome, attempt: number, leftM
   return Math.max(retryAfterMs, backoff * (0.5 + Math.random() / 2));
 }
 
-/** With a call as its note tells it. The names and reasons may be somebody else's, of any length. */
+/** Adds the call of a note. Names and reasons may come from a tool server, with any length. */
 function withCall(calls: ToolCall[] = [], { tool, ok, ms, reason }: Note["detail"]): ToolCall[] {
   const call = { tool: String(tool).slice(0, 200), ok: ok === true, ms: Number(ms) };
   if (calls.length < MOST_TOOL_CALLS)

@@ -17,13 +17,13 @@ export type LiveReply = {
   /** Length of all pieces, in UTF-16 code units. */
   length: number;
   readonly pieces: string[];
-  /** The number of pieces at the end that are still to be joined. */
+  /** The number of pieces at the end that are not joined yet. */
   loose: number;
   /** Another gateway writes it: its text here may be behind the text that a reader has seen there. */
   readonly isCopy: boolean;
 };
 
-/** At this number, the newest pieces are joined: each takes tens of bytes as well as its text. Joined text is not copied again. */
+/** At this number, the newest pieces are joined, because each takes tens of bytes besides its text. Joined text is not copied again. */
 const MOST_LOOSE = 1024;
 
 /**

@@ -1,10 +1,10 @@
-/** Retries of an agent's turns that may be made at once, and how much of one each turn that ended gives back. */
+/** The retry budget of an agent, and the part of a retry that each ended turn adds to it. */
 const MOST_RETRIES = 100;
 const EARNED = 0.2;
 
 /**
- * Bounds what retries add to the load of a backend that is down: past its budget an agent's turns fail with their first attempt, until
- * others have ended.
+ * Limits the load that retries add to a backend that is down: an agent's turns fail at their first attempt once its budget is used, until
+ * other turns have ended.
  */
 export function createRetryBudget() {
   const left = new Map<string, number>();

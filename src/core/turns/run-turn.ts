@@ -18,7 +18,7 @@ export type Outcome = {
   thrown?: unknown;
 };
 
-/** Is called while a run goes on. */
+/** Called during a run. */
 export type RunListener = {
   text(text: string): void;
   /** All that was given to `text`. */
@@ -42,11 +42,11 @@ export function runTurn(
   signal: StopSignal,
   listener: RunListener,
 ): Promise<Outcome> {
-  // One promise for the whole turn. A race for each chunk would leave a reaction behind with every piece of the reply.
+  // One promise for the whole turn: a `Promise.race` for each chunk would add a reaction to the signal's promise each time.
   return new Promise((resolve) => new BackendRun(backend, turn, signal, listener, resolve).begin());
 }
 
-/** A run from its beginning to its end, which comes from the backend or from the signal. */
+/** A run of a backend. It ends when the backend ends or the signal is aborted. */
 class BackendRun {
   readonly #backend: Backend;
   readonly #turn: BackendTurn;
@@ -87,7 +87,7 @@ class BackendRun {
     void this.#takeChunks(this.#iterator);
   }
 
-  /** Takes all chunks; after an abort none. */
+  /** Takes all chunks until the end or an abort. */
   async #takeChunks(iterator: AsyncIterator<Chunk>): Promise<void> {
     const signal = this.#signal;
     try {
@@ -96,7 +96,7 @@ class BackendRun {
         if (signal.aborted) return;
         if (done) break;
         takeChunk(this.#outcome, value, this.#listener);
-        // A backend that never waits would let nobody else run.
+        // A backend that never waits would block the event loop.
         if (steps % STEPS_IN_A_ROW === 0) await new Promise((resolve) => setImmediate(resolve));
         if (signal.aborted) return;
       }
@@ -120,7 +120,7 @@ class BackendRun {
     this.#resolve(signal.aborted ? stopped(outcome, signal.reason as StopReason) : failed(outcome, thrown));
   }
 
-  /** The text of a reply is put together once, at its end. */
+  /** Joins the text of the reply, once. */
   #close(): void {
     this.#signal.removeEventListener("abort", this.#stop);
     this.#outcome.reply = this.#listener.written.pieces.join("");

@@ -84,7 +84,7 @@ export function createRunner(given: Omit<AttemptParts, "watches">) {
   };
 
   return {
-    /** Takes a place for a turn of this agent, if there is one that no claim under way may take: the turn's claim for `startTurn`. */
+    /** Reserves a place for a turn of this agent and returns the claim for `startTurn`; undefined if no place is free beyond those that pending claims may take. */
     reserve(agent: string): ClaimRequest | undefined {
       const least = worker.isBehind() ? CLAIMED_AT_ONCE : 0;
       if (worker.state() !== "running" || concurrency() - taken <= least || freeOf(agent) <= least) return undefined;
@@ -92,7 +92,7 @@ export function createRunner(given: Omit<AttemptParts, "watches">) {
       const now = clock.now();
       return { now, node, leaseMs, replyMessageId: newId("msg", now) };
     },
-    /** Gives back a place that was reserved, where nothing was claimed. */
+    /** Frees a reserved place for which no turn was claimed. */
     free: freePlace,
     /** Runs a turn whose place was reserved. */
     begin: (claimed: ClaimedTurn): void => worker.begin(runOf(claimed)),
@@ -126,7 +126,7 @@ function runOf(claimed: ClaimedTurn): Run {
   return { claimed, claim: claimed.claim, stop: new Stop() };
 }
 
-/** The agent left the configuration after the claim. Turns that wait for it fail once no gateway has it any more. */
+/** Returns a turn whose agent was removed from the configuration after the claim. Its turns fail once no gateway has the agent any more. */
 async function returnTurn(parts: AttemptParts, { claim, turn }: ClaimedTurn): Promise<void> {
   try {
     await parts.store.releaseTurn(claim, { now: parts.clock.now(), delayMs: 0, usage: undefined });

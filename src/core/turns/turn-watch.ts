@@ -2,13 +2,13 @@ import type { SilenceWatch } from "#backends/backend.ts";
 import type { Clock } from "#kit/clock.ts";
 import type { Stop } from "#kit/stop-signal.ts";
 
-/** Why a running turn is stopped from outside: its signal is aborted with one of these. */
+/** The reason for stopping a running turn. Its signal is aborted with it. */
 export type StopReason = "cancelled" | "timeout" | "no-answer" | "silence" | "handed-back";
 
-/** The time that a turn may run, and that its backend may be silent. */
+/** The longest time of a turn, and the longest silences of its backend: before its first sign of life, and between two. */
 type WatchLimits = { deadlineMs: number; firstByteMs: number; silenceMs: number };
 
-/** Stops a turn that passes its deadline, or whose backend does not begin, or falls silent. A sign of life only notes the time. */
+/** Stops a turn at its deadline, or if its backend does not begin or falls silent. A sign of life only stores the time. */
 export class TurnWatch implements SilenceWatch {
   readonly #all: TurnWatches;
   readonly #limits: WatchLimits;
@@ -20,7 +20,7 @@ export class TurnWatch implements SilenceWatch {
   #paused = 0;
   #goesOn: (() => boolean) | undefined = undefined;
 
-  /** `spentMs`: the time of the earlier attempts. */
+  /** `spentMs`: the duration of the earlier attempts. */
   constructor(all: TurnWatches, now: number, limits: WatchLimits, spentMs: number, stop: Stop) {
     this.#all = all;
     this.#limits = limits;
@@ -30,23 +30,23 @@ export class TurnWatch implements SilenceWatch {
     this.#silenceMs = limits.firstByteMs;
   }
 
-  /** The backend gave a sign. */
+  /** Records a sign of life of the backend. */
   alive(): void {
     this.#hasBegun = true;
     this.#allow(this.#limits.silenceMs);
   }
 
-  /** Gives as long to begin as at first: somebody else is asked now. */
+  /** Restarts the limit for the first sign of life, because another server is asked now. */
   anew(): void {
     this.#allow(this.#limits.firstByteMs);
   }
 
-  /** Asked before a late turn is stopped: true where the backend goes on, with somebody else. */
+  /** Sets a function that is called before a late turn is stopped. If it returns true, the backend continues with another server. */
   whenLate(goesOn: () => boolean): void {
     this.#goesOn = goesOn;
   }
 
-  /** Waits for work that is not the backend's, a tool, without taking it for silence. Afterwards the backend has as long as to begin. */
+  /** Waits for a tool without counting the time as silence. Afterwards the limit for the first sign of life applies. */
   async pause<T>(work: Promise<T>): Promise<T> {
     this.#paused++;
     try {
@@ -66,14 +66,14 @@ export class TurnWatch implements SilenceWatch {
     this.#silenceMs = ms;
   }
 
-  /** When to check next: never later than the shorter limit, which the next sign may bring into force. Signs are many, and set no timer. */
+  /** The time of the next check: at most the shorter limit from now, because a sign of life sets no timer and may change the limit. */
   nextCheck(now: number): number {
     const silentAt = (this.#paused > 0 ? now : this.#lastSign) + this.#silenceMs;
     const { firstByteMs, silenceMs } = this.#limits;
     return Math.min(this.#deadline, silentAt, now + Math.min(firstByteMs, silenceMs));
   }
 
-  /** Stops the turn if it is late. */
+  /** Stops the turn if it has passed a limit. */
   check(now: number): void {
     const isSilent = this.#paused === 0 && this.#lastSign + this.#silenceMs <= now;
     if (this.#deadline <= now) this.#end("timeout");
@@ -88,7 +88,7 @@ export class TurnWatch implements SilenceWatch {
   }
 }
 
-/** The watches of all turns that run here. They share one timer, which is set for the earliest time at which one may be late. */
+/** The watches of all turns of this node. They share one timer, which is set for the earliest time at which a turn may pass a limit. */
 export class TurnWatches {
   readonly clock: Clock;
   readonly #watches = new Set<TurnWatch>();
@@ -99,7 +99,7 @@ export class TurnWatches {
     this.clock = clock;
   }
 
-  /** Watches a turn until its watch is stopped. */
+  /** Watches a turn until `stop` is called. */
   start(limits: WatchLimits, spentMs: number, stop: Stop): TurnWatch {
     const now = this.clock.monotonic();
     const watch = new TurnWatch(this, now, limits, spentMs, stop);

@@ -48,7 +48,7 @@ export function createTurns(parts: TurnParts) {
     return turn;
   };
 
-  /** The turn once it has ended, or as it is after `ms`. A turn that was `claimed` is begun first. */
+  /** Returns the turn once it has ended, or its state after `ms`. Starts a `claimed` turn first. */
   const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"], claimed?: ClaimedTurn): Promise<Turn> => {
     const { turnId } = turn;
     const waiting = new EndWait(parts, turn, ms, gone, claimed ? SIGNAL_AFTER_MS : 0);
@@ -129,7 +129,7 @@ function agentFor({ agents, skills, admit }: TurnParts, wish: TurnWish): Agent {
 /** A turn's end; `over`: the time was over, the caller had gone, or it will take too long; `erased`: it was deleted with its session. */
 type WaitEnd = TurnEndEntry | "over" | "erased";
 
-/** Waits for the end of a turn, from now on. The signal is asked for after `askAfterMs`: it costs more than a short turn. */
+/** Waits for the end of a turn. Requests the caller's signal only after `askAfterMs`: most turns end earlier. */
 class EndWait {
   readonly ended: Promise<WaitEnd>;
   readonly #clock: Clock;

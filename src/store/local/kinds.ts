@@ -1,4 +1,4 @@
-/** The questions that the rules ask about each kind of record, answered by its table. */
+/** The queries of the rules for each kind of record, answered by its table. */
 import {
   type AnnouncementRecord,
   type DeliveryRecord,
@@ -28,11 +28,11 @@ import {
 } from "./layouts.ts";
 import type { Changed, MemoryTable, Order, RecordTable } from "./tables.ts";
 
-/** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be let go. */
+/** The recorder's deliveries of refused strangers, or all others. `ended`: the number that may be deleted. */
 type Shelf = { size: number; bytes: number; ended: number };
 export type Shelves = { refused: Shelf; others: Shelf };
 
-/** The number of deliveries that are looked up together when the oldest are let go. */
+/** The number of deliveries that are looked up together when the oldest are deleted. */
 const ENDED_TOGETHER = 64;
 const COUNTERS_TOGETHER = 1_000;
 export function turnRecords(open: MemoryTable<OpenTurnRecord>, ended: RecordTable<TurnRecord>): Records["turns"] {
@@ -93,7 +93,7 @@ export function deliveryRecords(
     shelf.bytes += (after ? weighDelivery(after) : 0) - (before ? weighDelivery(before) : 0);
   });
   const { all, ended } = DELIVERIES.orders;
-  /** The ids of the oldest deliveries that may go, of refused strangers and others: a delivery that ends later goes later. */
+  /** The ids of the oldest deliveries that may be deleted, of refused strangers and others, in the order in which they ended. */
   const oldest: [refused: string[], others: string[]] = [[], []];
   return {
     ...kept(table),
@@ -123,7 +123,7 @@ export function keyRecords(table: RecordTable<KeyRecord>): Records["keys"] {
 export function usageRecords(table: RecordTable<UsageCount>): Records["usage"] {
   const { byHour } = USAGE.orders;
   return {
-    // A counter is changed in its place: nobody has it but the table.
+    // A counter is changed in place: only the table refers to it.
     add: (of, change) => {
       const count = table.find(counterOf(of)) ?? { ...of, ...NO_COUNTS };
       let name: keyof typeof change;
@@ -172,7 +172,7 @@ export function erasureRecords(table: MemoryTable<{ ordinal: number }>): Records
   };
 }
 
-/** The questions that all records share. */
+/** The queries that all records share. */
 export function kept<R extends object>(table: RecordTable<R>) {
   return {
     find: (key: string) => table.find(key),
@@ -185,7 +185,7 @@ function newestFirst<R extends object>(table: RecordTable<R>, order: Order) {
   return (below: number, limit: number): R[] => table.scan(order, { below, limit, newestFirst: true });
 }
 
-/** The questions that all records with a lease share. */
+/** The queries that all records with a lease share. */
 export function leased<R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) {
   return {
     ...kept(table),

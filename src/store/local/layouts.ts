@@ -129,7 +129,7 @@ type CounterOf = Parameters<Records["usage"]["add"]>[0];
 
 let last = { hour: Number.NaN, agent: "", model: "", surface: "", caller: "", key: "" };
 
-/** The key of a counter. Calls in a row mostly ask for the same one. */
+/** The key of a counter. The last one is cached, because consecutive calls mostly have the same. */
 export function counterOf({ hour, agent, model, surface, caller }: CounterOf): string {
   const isLast = last.hour === hour && last.agent === agent && last.model === model;
   if (isLast && last.surface === surface && last.caller === caller) return last.key;

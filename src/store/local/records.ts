@@ -163,7 +163,7 @@ export class LocalRecords implements Records {
   }
 
   notify(news: News): void {
-    // Most have one: an array that a push begins has room for seventeen.
+    // Most calls have one entry: `push` to an empty array allocates room for seventeen.
     if (this.#news === NO_NEWS) this.#news = [news];
     else this.#news.push(news);
   }

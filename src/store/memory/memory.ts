@@ -65,7 +65,7 @@ class MemoryRecords extends LocalRecords {
 /** A rule takes three arguments at most. */
 type Method = (one?: unknown, two?: unknown, three?: unknown) => Promise<unknown>;
 
-/** Each method runs its rule, and tells the watchers before it answers. */
+/** Each method runs its rule, and notifies the watchers before it resolves. */
 function methodsOf(clock: Clock, records: MemoryRecords, watchers: ReadonlySet<StoreWatcher>): Pick<Store, RuleName> {
   const methods: Record<string, Method> = {};
   for (const [name, rule] of Object.entries(rules)) {

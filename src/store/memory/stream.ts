@@ -6,8 +6,8 @@ const CHUNK = 32;
 const UNPACKED = 512;
 
 /**
- * Numbered entries in an array. The oldest of a long one are packed: to the garbage collector a text is one object, not hundreds, and it walks
- * through all that is stored while callers wait.
+ * Numbered entries in an array. The oldest entries of a long stream are packed into strings, because the garbage collector visits every stored
+ * object while callers wait.
  */
 export class ArrayStream<E extends { seq: number }> implements Stream<E> {
   readonly #weigh: ((entry: E, by: 1 | -1) => void) | undefined;

@@ -130,7 +130,7 @@ export type DeliveryRecord = Readonly<WorkIds> & {
   readonly isOfCaller?: true | undefined;
 };
 
-/** True if the delivery is on the shelf of refused strangers. */
+/** True for a refused request of a stranger. */
 export function isOfStranger({ delivery, isOfCaller }: DeliveryRecord): boolean {
   return delivery.answer === "refused" && !isOfCaller;
 }

@@ -102,7 +102,7 @@ function messageEntry({ now, turnId, messageId, text, outside, context }: TurnOr
   };
 }
 
-/** A turn that is claimed at once or queued, there as the first of its session or not. */
+/** A turn that is claimed at once, or queued. `isFirst`: no turn of its session is before it. */
 function newTurn(
   records: Records,
   order: TurnOrder,
@@ -222,7 +222,7 @@ function startedEntry({ turn: { turnId, attempt, startedAt: at = 0 } }: OpenTurn
   return { seq: NO_SEQ, at, turnId, name: "turn.started", attempt };
 }
 
-/** The place of the reply in the journal, before its text is there. */
+/** The entry that holds the reply's place in the journal until its text is stored. */
 function replyEntry({ turn: { turnId, startedAt: at = 0 }, open: { replyMessageId } }: OpenTurnRecord): Entry {
   return {
     seq: NO_SEQ,

@@ -1,6 +1,6 @@
 import type { Database } from "./worker/database.ts";
 
-/** The version that a new file has. No earlier one was released. Each record is a row: columns to find it by, and the whole of it as JSON. */
+/** The version of a new file; no earlier version was released. Each record is a row with the columns that queries need and the record as JSON. */
 export const start = {
   version: 4,
   sql: `
@@ -69,5 +69,5 @@ CREATE INDEX usage_by_hour ON usage (hour);
 /** Statements, or a function that runs them and converts rows. */
 export type Migration = string | ((db: Database) => void);
 
-/** In order, and never changed once they were released: the first brings a file of the version of `start` to the next. */
+/** In order, and never changed once released. The first upgrades a file from the version of `start` to the next. */
 export const migrations: readonly Migration[] = [];

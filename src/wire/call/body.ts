@@ -87,7 +87,7 @@ export async function parseLargeText(text: string): Promise<unknown> {
   return parsed;
 }
 
-/** To parse and check a body of more values would keep others waiting. */
+/** Parsing and checking a body with more values would block other calls. */
 const MOST = { depth: 64, values: 10_000 };
 
 function requireWithin(text: string): void {

@@ -52,7 +52,7 @@ export class WireCall {
   error: string | undefined = undefined;
   reason: string | undefined = undefined;
   turnId: string | undefined = undefined;
-  /** The body of an authenticated caller, from when it was read until the call succeeded. A refusal is recorded with it. */
+  /** The body of an authenticated caller, set once it is read and cleared when the call succeeds. A refusal is recorded with it. */
   body: Buffer | undefined = undefined;
   /** A call of RPC starts or changes something. */
   changes = false;

@@ -20,7 +20,7 @@ const ADDRESSES = new Set(["referer", "x-original-url", "x-original-uri", "x-rew
 /** Writes headers as lines, without secrets. */
 export type HeaderLines = (rawHeaders: readonly string[]) => string;
 
-/** Each header is looked through once a second, as clients repeat most of them. */
+/** The line of a header is cached for a second, because clients repeat most headers. */
 export function createHeaderLines(hide: (line: string) => string, clock: Clock): HeaderLines {
   /** Lines by the header's name and value. */
   const known = new Map<string, Map<string, string>>();

@@ -11,7 +11,7 @@ import { placeOfStranger, type Route } from "./routes.ts";
 
 /**
  * The most refusals that are recorded in a period: for one network and error, for all strangers of a network, and in total. The metrics count
- * every one. The ring of refused strangers holds 1 000, so one network needs ten hours to push out all others. Refusals of authenticated callers are
+ * every one. The ring of refused strangers holds 1 000, so one network needs ten hours to displace all others. Refusals of authenticated callers are
  * in the recorder's main ring, which strangers cannot displace.
  */
 const ALIKE = { most: 20, ms: 60_000 };
@@ -32,7 +32,7 @@ type Failed = {
 type RefusedSocketCall = { outcome: Failed; text: string; delivery(operation: string, entry: string): Delivery };
 
 /**
- * Records refused requests, so that they can be told from requests that never came: callers without access or permission, callers
+ * Records refused requests, so that they can be distinguished from requests that never arrived: callers without access or permission, callers
  * past their rate, and calls that would have started work. Never a token, and never a stranger's body. A flood costs a look-up in a
  * table: at most 20 a minute are recorded for one network and error, 100 an hour for the strangers of one network, and 20 a second in all.
  * Authenticated callers have 20 a second of their own. The webhooks' door records its own, within the same bounds.

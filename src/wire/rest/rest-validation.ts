@@ -48,7 +48,7 @@ type Settled = IncomingMessage & {
 
 /**
  * Loads Express and express-openapi-validator with the contract, which takes some 200 milliseconds: the other doors open first, and other
- * callers are served between its parts. The schema of an operation is compiled for its first request, in 3 to 20 milliseconds.
+ * callers are served between its parts. The schema of an operation is compiled at its first request, in 3 to 20 milliseconds.
  */
 export async function createRequestValidation(document: object): Promise<ValidateRequest> {
   // As the CommonJS that they are: imported at once, Node 20 has at times handed out one that had not been run yet, empty.

@@ -180,7 +180,7 @@ const CONTENT: ReadonlySet<string> = new Set([
 ]);
 
 /** Sends a handler's answer, with the status from the contract. */
-/** Answers at once; resolves later only for an answer so large that its bytes are made in pieces. */
+/** Sends the answer. Returns a promise only for an answer so large that it is serialized in pieces. */
 function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> | undefined {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };

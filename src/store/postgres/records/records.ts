@@ -47,7 +47,7 @@ export function totalsOf(counted: (name: Total) => number): Totals {
   return totals;
 }
 
-/** The one lane is `all`; a database from before version 6 may have others. */
+/** Sums all lanes of a counter: the only one is `all`, but a database from before version 6 may have others. */
 const COUNTED = sql`select name, sum(value)::bigint as value from counts
   where name = any (${textList([...Object.values(TOTALS), ...REFUSED])}) group by name`;
 
