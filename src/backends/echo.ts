@@ -44,7 +44,7 @@ async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettin
   for (const piece of chunks > 1 ? split(text, chunks) : [text]) {
     if (aborted) await sleep(delayMs, undefined, { signal: aborted }).catch(() => signal.throwIfAborted());
     sent += piece.length;
-    // With each piece, so that a cancelled turn has booked its output.
+    // Each piece has the usage so far, so that the output of a cancelled turn is counted.
     yield { text: piece, usage: { input, output: tokensIn(sent) } };
   }
 }

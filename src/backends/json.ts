@@ -5,7 +5,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null;
 }
 
-/** The value of a JSON text from an agent or a model; undefined if it is not JSON. Throws a BackendError past the limits for values. */
+/** The value of a JSON text from an agent or a model; undefined if it is not JSON. Throws a BackendError if it exceeds `ANSWER_LIMITS`. */
 export function jsonOf(text: string): unknown {
   const passed = limitPassed(text, ANSWER_LIMITS);
   if (passed !== undefined) throw new BackendError(`the agent's answer ${passed}`);

@@ -23,7 +23,7 @@ export async function backup(file: string, { config, store }: BackupOptions, env
   const bytes = await copySqlite(from, to).catch((error: Error) => {
     throw new CliError(`${from} cannot be copied: ${error.message}.`);
   });
-  return `${to} holds the store as it was: ${bytes} bytes.\n`;
+  return `${to} is a copy of the store: ${bytes} bytes.\n`;
 }
 
 /** The file that the configuration names. */

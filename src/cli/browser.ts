@@ -5,7 +5,7 @@ import { files } from "./files.ts";
 const OPENERS: Partial<Record<NodeJS.Platform, string>> = { darwin: "open", win32: "explorer" };
 const PAGE = "sign-in.html";
 const PREFIX = "agent-gateway-open-";
-/** A sign-in code is valid for so long. */
+/** The validity of a sign-in code. */
 const CODE_MS = 60_000;
 
 /** Opens a link without a secret. Does nothing if there is no browser. */
@@ -30,7 +30,7 @@ async function startBrowser(target: string, onMissing: () => void): Promise<void
   opener.unref();
 }
 
-/** Browsers that run in a sandbox, as snaps do, read neither the folder for temporary files nor hidden folders of the home folder. */
+/** Sandboxed browsers, such as snaps, can read neither the folder for temporary files nor hidden folders of the home folder. */
 function placesOfPages(): string[] {
   return process.platform === "linux" ? [homedir(), tmpdir()] : [tmpdir()];
 }
@@ -55,7 +55,7 @@ function pageOf(link: string): string {
 `;
 }
 
-/** Another process deletes it: this command ends once the browser has started. */
+/** Starts a process that deletes the page later, because this command ends once the browser has started. */
 async function removeLater(folder: string, ms: number): Promise<void> {
   const { spawn } = await import("node:child_process");
   const script = `setTimeout(() => { const fs = require("fs"); fs.rmSync(process.argv[2]); fs.rmdirSync(process.argv[1]); }, ${ms})`;
@@ -63,7 +63,7 @@ async function removeLater(folder: string, ms: number): Promise<void> {
   spawn(process.execPath, args, { stdio: "ignore", detached: true, cwd: tmpdir() }).unref();
 }
 
-/** Deletes the pages whose deletion was prevented, by a shutdown for instance. */
+/** Deletes pages that were not deleted in time, for instance because of a shutdown. */
 function removeOldPages(place: string): void {
   try {
     for (const name of files.readdirSync(place)) {
@@ -76,7 +76,7 @@ function removeOldPages(place: string): void {
 }
 const RANDOM_CHARS = 6;
 
-/** Deletes nothing else that is in the folder. */
+/** Deletes the page, and its folder if nothing else is in it. */
 function removePage(folder: string): void {
   try {
     if (!files.lstatSync(folder).isDirectory()) return;

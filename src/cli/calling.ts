@@ -78,13 +78,13 @@ export function calling<Options extends object, Args extends unknown[] = string[
     });
 }
 
-/** A TypeError after an answer comes from a field that is missing there or has another type; one before it from an argument. */
+/** A TypeError after an answer is caused by a missing or mistyped field of the answer; a TypeError before it, by an argument. */
 export function failureOf(error: unknown, address: Address, answered: boolean): unknown {
   if (!(error instanceof TypeError || error instanceof RangeError)) return reasonOf(error, address);
   return answered ? notAReply(address.url, error) : new UsageError(error.message);
 }
 
-/** The reason for a missing token, if the configuration has one that is not used; the name of a token that the gateway does not accept. */
+/** Explains a missing token if the configuration has an unused one, and names a token that the gateway does not accept. */
 export function reasonOf(error: unknown, { unused, refused, url }: Address): unknown {
   const { name, detail, requestId } = error as { name?: string; detail?: string; requestId?: string };
   if (name === "unauthenticated" && refused)

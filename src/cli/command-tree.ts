@@ -13,7 +13,7 @@ export function* everyCommand(command: Command): Generator<Command> {
   for (const inner of command.commands) yield* everyCommand(inner);
 }
 
-/** The error for a command that does not exist, with the one that was meant. */
+/** The error for an unknown command, with a suggestion. */
 export function noCommand(parent: Command, name: string): UsageError {
   const meant = nearest(
     name,

@@ -1,8 +1,8 @@
 export type Shell = "bash" | "zsh" | "fish" | "powershell";
 
 /**
- * The scripts that complete in a shell. Each passes the words as they were typed to `agent-gateway complete --`, which prints a value and its
- * description in each line. Nothing that was typed is evaluated, expanded or redirected.
+ * The completion scripts of the shells. Each passes the typed words to `agent-gateway complete --`, which prints a value and its description in
+ * each line. The scripts do not evaluate, expand or redirect the typed words.
  */
 export const SCRIPTS: Record<Shell, string> = {
   bash: `# bash completion for agent-gateway
@@ -47,7 +47,7 @@ _agent-gateway() {
     _describe agent-gateway replies
 }
 
-# A file of the function path is run for the first completion.
+# Zsh runs a file of the function path for the first completion.
 if [ "\${funcstack[1]}" = "_agent-gateway" ]; then
     _agent-gateway "$@"
 fi

@@ -4,10 +4,10 @@ import { everyCommand } from "./command-tree.ts";
 import { SCRIPTS, type Shell } from "./completion-scripts.ts";
 import { print } from "./terminal.ts";
 
-/** Makes the commands that print the script for a shell and answer its questions. */
+/** Adds the actions of the commands that print the script for a shell and answer its completion requests. */
 export function complete(program: Command): void {
   const completion = program.commands.find((command) => command.name() === "completion");
-  // It is not one of the commands that are completed.
+  // The command `completion` is not itself completed.
   (program.commands as Command[]).splice(program.commands.indexOf(completion as Command), 1);
   // A shell has room for a few words next to each command.
   for (const command of everyCommand(program)) command.description(command.summary() || command.description());
@@ -20,7 +20,7 @@ function commandOf(program: Command, name: string): Command {
   return program.commands.find((command) => command.name() === name) as Command;
 }
 
-/** A word as a shell hands it over, with the quotes that were typed: `"op` is the beginning of a quoted word. */
+/** Removes the quotes that were typed. `"op` is the beginning of a quoted word. */
 function withoutQuotes(word: string): string {
   return word.replace(/^(["'])(.*?)\1?$/s, "$2");
 }

@@ -23,7 +23,7 @@ export function withEnvFile(file: string, env: Env): Env {
   return existsSync(secrets) ? { ...readEnv(secrets), ...env } : env;
 }
 
-/** A larger file is not one of variables. */
+/** A file of variables is never larger. */
 const MAX_ENV = 2 ** 20;
 
 function readEnv(file: string): Env {

@@ -1,7 +1,7 @@
 /** The source of a part of the address, for `doctor`. */
 export type Origin = "option" | "environment" | "configuration" | "default" | "nowhere";
 
-/** A token with its name for the user, and what it may do: scopes of REST or permissions of RPC, `*` for everything. */
+/** A token with its name for the user and its rights: scopes of REST or permissions of RPC, or `*` for all. */
 export type Credential = { token: string; name: string; origin: Origin; may: readonly string[] };
 
 /** The weakest credential that may do it; otherwise the strongest, whose refusal names the missing right. The list begins with the weakest. */

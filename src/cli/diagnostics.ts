@@ -65,7 +65,7 @@ function withoutSecrets(value: unknown, secrets: readonly (string | undefined)[]
   return JSON.parse(text);
 }
 
-/** Writes a new file: whole, or not at all. */
+/** Writes a new file completely, or leaves none. */
 export function writeNew(file: string, text: string, mode: number, next = "name another file"): void {
   needFolderOf(file);
   let opened: number | undefined;
@@ -73,7 +73,6 @@ export function writeNew(file: string, text: string, mode: number, next = "name 
     opened = openSync(file, "wx", mode);
     writeFileSync(opened, text);
   } catch (error) {
-    // A part of the text is not the file.
     if (opened !== undefined) rmSync(file, { force: true });
     throw new CliError(`${file} cannot be written: ${fileFault(error)}.`, 1, next);
   } finally {

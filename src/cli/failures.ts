@@ -31,7 +31,7 @@ export class UsageError extends CliError {
   }
 }
 
-/** An answer of another shape than the contract's. */
+/** The error for an answer that does not have the shape of the contract. */
 export function notAReply(url: string, cause?: unknown): CliError {
   return new CliError(
     `The server at ${url} answered something that is not a gateway's reply.`,

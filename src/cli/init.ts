@@ -72,7 +72,7 @@ export async function init(folder: string, options: InitOptions): Promise<string
     throw error;
   }
   const { secret } = BACKENDS[answers.backend];
-  // npx finds the program only in its project, which the folder may be outside of.
+  // npx finds the program only in its project, and the folder may be outside.
   const isNpx = asTyped("agent-gateway ").startsWith("npx");
   const of = isNpx && folder !== "." ? ` --config ${config}` : "";
   const here = isNpx || folder === "." ? "" : `cd ${folder}\n  `;
@@ -85,7 +85,7 @@ export async function init(folder: string, options: InitOptions): Promise<string
   ].join("\n");
 }
 
-/** Whether a name is in use, also by a link to a file that does not exist. */
+/** True if the name is in use, even by a link to a missing file. */
 function isTaken(file: string): boolean {
   try {
     lstatSync(file);
@@ -95,7 +95,7 @@ function isTaken(file: string): boolean {
   }
 }
 
-/** Makes a folder with its parents, one after the other: below /proc, `mkdirSync` with `recursive` would not end. */
+/** Creates a folder and its parents one by one: below /proc, `mkdirSync` with `recursive` never returns. */
 function makeFolder(folder: string): void {
   const missing: string[] = [];
   for (let at = resolve(folder); !existsSync(at); at = dirname(at)) missing.unshift(at);

@@ -63,7 +63,7 @@ export async function talk({ gateway, address, options, signal }: Talk, agent: s
     if (isPerson) lines.prompt();
   }
   lines.close();
-  if (isPerson && session) say(asTyped(`\nGo on with it: agent-gateway chat ${agent} --session ${session}`));
+  if (isPerson && session) say(asTyped(`\nTo continue: agent-gateway chat ${agent} --session ${session}`));
 
   /** Sends a message, prints the reply, and gives the session that it is in. */
   async function answer(message: string, stop: AbortSignal): Promise<string> {

@@ -9,7 +9,7 @@ type Run = {
   exists?: (file: string) => boolean;
 };
 
-/** The program as its user can type it again: by its name if it is installed, through npx in a clone or a project, else through Node. */
+/** The command with which the user can run this program: its name if it is installed, `npx` in a clone or a project, otherwise `node`. */
 export function programOf({ file, cwd, env, exists = existsSync }: Run): string {
   const folders = file.split(/[\\/]/);
   if (NAME.test(basename(file))) return folders.includes(".bin") ? `npx ${PROGRAM}` : PROGRAM;
@@ -35,7 +35,7 @@ function isWithin(folder: string, parent: string): boolean {
 
 let program: string | undefined;
 
-/** A hint with its commands as their user can type them: `npx agent-gateway doctor` for `agent-gateway doctor`. */
+/** Replaces the commands in a hint by those that the user can type: `npx agent-gateway doctor` for `agent-gateway doctor`. */
 export function asTyped(hint: string): string {
   program ??= programOf({ file: process.argv[1] ?? PROGRAM, cwd: process.cwd(), env: process.env });
   return hint.replace(/(?<!npx |[\w./-])agent-gateway(?= )/g, program.replaceAll("$", "$$$$"));

@@ -8,7 +8,7 @@ import { ConfigError, type Report, type Source } from "./problems.ts";
 const MAX_CONFIG = 4 * 2 ** 20;
 /** The same of instructions: no model would read more. */
 const MAX_INSTRUCTIONS = 2 ** 20;
-/** The same of a certificate with its chain, and of a key. */
+/** The same for a certificate with its chain, and for a key. */
 const MAX_CERTIFICATE = 2 ** 20;
 
 /** The traces of files, by their paths: each tells one version of a file from another. */

@@ -50,7 +50,7 @@ async function resume(token: string): Promise<void> {
 
 /**
  * Signs in with the code of a link. A tab that is signed in keeps its identity unless its user chooses the other. Anyone with a REST key can
- * make a link of it, so its link asks in every tab. The console token has all rights: its link gives them, and needs no question.
+ * create a link with it, so such a link asks in every tab. The console token has all rights, so its link needs no question.
  */
 async function follow(link: { code: string } | { token: true }): Promise<void> {
   offered.value = undefined;

@@ -188,7 +188,7 @@ function agentPart(store: Store, agent: Agent, delayedBy: string | undefined): H
 function pausedWords({ pausedAt, queued, waitingEvents }: AgentCounts): string | undefined {
   if (pausedAt === undefined) return undefined;
   const waiting = `${plural(queued, "turn")} and ${plural(waitingEvents, "event")} wait until it is resumed`;
-  return `It is paused since ${new Date(pausedAt).toISOString()}: ${waiting}.`;
+  return `It has been paused since ${new Date(pausedAt).toISOString()}: ${waiting}.`;
 }
 
 function plural(count: number, noun: string): string {

@@ -109,7 +109,7 @@ export function createDoors(given: DoorsParts) {
     metrics: [{ prefix: "/metrics", door: ops.metrics, exact: true }],
     console: [{ prefix: "/console", door: createConsoleDoor(builtFolder("console")) }],
   };
-  /** A sign-in code is of use only if a listener has the console. */
+  /** Without a listener for the console, sign-in codes are of no use. */
   const withoutConsole: DoorAt = {
     prefix: "/api/v1/console",
     door() {

@@ -50,7 +50,7 @@ test("agents are listed, shown, reloaded, paused and resumed", async () => {
   expect((await run(["agents", "show", "main"])).out).toMatch(/^agent +main\nstate +idle\n/);
   expect((await run(["agents", "reload", "main"])).out).toBe("main was reloaded: nothing changed.\n");
   expect((await run(["agents", "pause", "slow"])).out).toMatch(
-    /^slow is paused since .*\nNext: agent-gateway agents resume slow\n$/,
+    /^slow has been paused since .*\nNext: agent-gateway agents resume slow\n$/,
   );
   expect((await run(["agents", "list"])).out).toMatch(/^slow +paused/m);
   expect((await run(["agents", "resume", "slow"])).out).toBe("slow goes on.\n");

@@ -120,7 +120,7 @@ test("chat talks on a terminal, and says how to go on", async () => {
   await talk.until(({ out }) => out.split("Good morning").length > 2);
   talk.type("/exit\r");
   const { code, out } = await talk.ended;
-  expect([code, out]).toEqual([0, expect.stringMatching(/Go on with it: agent-gateway chat main --session chat:\w+/)]);
+  expect([code, out]).toEqual([0, expect.stringMatching(/To continue: agent-gateway chat main --session chat:\w+/)]);
 });
 
 test("chat in a pipe ends with the code of the turn that failed", async () => {

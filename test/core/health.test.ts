@@ -58,7 +58,7 @@ describe("health", () => {
     expect(await partOf(core, "agents.main")).toEqual({
       name: "agents.main",
       status: "ok",
-      detail: "It is paused since 2026-11-21T08:00:00.000Z: 1 turn and 0 events wait until it is resumed.",
+      detail: "It has been paused since 2026-11-21T08:00:00.000Z: 1 turn and 0 events wait until it is resumed.",
     });
     expect(await pushed(core)).toEqual(["agent.paused"]);
   });

@@ -71,7 +71,7 @@ describe("docs/operations.md", () => {
       await using gateway = await install(textOf("sqlite"));
       const { folder } = gateway;
       const before = await say(gateway, "before the backup");
-      expect(await paste("backup", { folder })).toMatch(/backup\.db holds the store as it was: \d+ bytes\.\n$/);
+      expect(await paste("backup", { folder })).toMatch(/backup\.db is a copy of the store: \d+ bytes\.\n$/);
       const after = await say(gateway, "after the backup");
       await stop(gateway);
 

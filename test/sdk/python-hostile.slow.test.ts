@@ -53,7 +53,7 @@ const ANSWERS: [string, (socket: Socket) => void, RegExp][] = [
   [
     "JSON that is too deep",
     (socket) => socket.end(`${jsonHead("Connection: close")}${"[".repeat(200_000)}`),
-    /not whole JSON/,
+    /not valid JSON/,
   ],
   [
     "a body without an end",

@@ -207,7 +207,7 @@ except ValueError as error:
     const unlike = (url: string, near: string) =>
       `The gateway's url "${url}" does not begin with http:// or https://. ${form1}, such as http://${near}.`;
     const noUrl = (url: string) => `The gateway's url "${url}" is not a url. ${form1}.`;
-    const retries = (value: string) => `\`max_retries\` is ${value}. Pass a whole number from 0 on.`;
+    const retries = (value: string) => `\`max_retries\` is ${value}. Pass a whole number of at least 0.`;
     expect(shown).toEqual([
       ...["0", "-1", "nan", "inf", "None", "'5'", "True"].map((value) =>
         `\`timeout\` is ${value}. ${seconds}`.slice(0, 80),

@@ -87,7 +87,7 @@ show(await failing(lambda: gateway.keys.revoke("key_1")))
       notAGateway("answered no content in place of JSON"),
       {
         class: "ConnectionFailedError",
-        detail: expect.stringMatching(/^The answer from [\d.:]+ is broken: the reply is not whole JSON\.$/),
+        detail: expect.stringMatching(/^The answer from [\d.:]+ is broken: the reply is not valid JSON\.$/),
       },
       ...kinds.map((kind) => notAGateway(`The result is ${kind} in place of an object. Is this a gateway?`)),
       notAGateway("application/json in place of JSON-RPC"),

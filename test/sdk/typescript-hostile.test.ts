@@ -155,7 +155,7 @@ describe("an answer of another shape is an error", () => {
   test("JSON that is cut off", async () => {
     const half: Answer = (res) => res.writeHead(200, { "content-type": "application/json" }).end('{"keys":');
     await using server = await answering(half);
-    expect((await failureOf(server.client.keys.list())).message).toMatch(/ is broken: the reply is not whole JSON\.$/);
+    expect((await failureOf(server.client.keys.list())).message).toMatch(/ is broken: the reply is not valid JSON\.$/);
   });
 
   test("JSON in place of a stream is named as such", async () => {

@@ -145,8 +145,8 @@ async function* streamed(answer: Answer, clock: Clock): AsyncGenerator<Chunk, vo
 }
 
 /**
- * The pieces of events that came together. Texts in a row are one piece, and an event without a piece is a sign of life, which a text is, too.
- * Throws at an event that is not valid, after the pieces before it.
+ * The pieces of events that were received together. Consecutive texts are one piece. An event without a piece is a sign of life; so is a text.
+ * Throws at an invalid event, after the pieces before it.
  */
 function* readEvents(events: readonly Sent[]): Generator<Chunk, void> {
   let texts: string[] = [];

@@ -110,7 +110,7 @@ class AnswerReader {
   readonly #calls: ToolCall[] = [];
   #parts: Part[] = [];
   #open: "text" | "reasoning" | undefined;
-  /** Deltas of the open kind that came together: they become one part. */
+  /** Deltas of the open kind that were received together. They become one part. */
   #deltas: string[] = [];
   #finish: LanguageModelV3FinishReason = { unified: "other", raw: undefined };
   #usage: Json | undefined;

@@ -101,7 +101,7 @@ export function addAgents(program: Command): void {
         done,
         name,
         () =>
-          `${name} is paused since ${shortTime(done.paused_at)}. What comes for it waits.\nNext: ${asTyped(`agent-gateway agents resume ${name}`)}`,
+          `${name} has been paused since ${shortTime(done.paused_at)}. New work for it waits.\nNext: ${asTyped(`agent-gateway agents resume ${name}`)}`,
       );
     },
   );

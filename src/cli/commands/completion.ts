@@ -1,6 +1,6 @@
 import { Argument, type Command } from "commander";
 
-/** The command as the help shows it. Its action is added with its modules when it is called (`../completion.ts`). */
+/** The command for the help. `../completion.ts` adds the action when the command is called. */
 export function addCompletion(program: Command): void {
   program
     .command("completion")
@@ -11,6 +11,6 @@ export function addCompletion(program: Command): void {
     )
     .addHelpText(
       "after",
-      '\nThe folder of bash is that of the package bash-completion. Without the package, write the script to a file and\nsource it in ~/.bashrc.\n\nExamples:\n  agent-gateway completion bash > ~/.local/share/bash-completion/completions/agent-gateway\n  agent-gateway completion zsh > "$fpath[1]/_agent-gateway"\n  agent-gateway completion fish > ~/.config/fish/completions/agent-gateway.fish\n  agent-gateway completion powershell >> $PROFILE',
+      '\nFor bash, the example uses the folder of the package bash-completion. Without the package, write the script to\nanother file and source it in ~/.bashrc.\n\nExamples:\n  agent-gateway completion bash > ~/.local/share/bash-completion/completions/agent-gateway\n  agent-gateway completion zsh > "$fpath[1]/_agent-gateway"\n  agent-gateway completion fish > ~/.config/fish/completions/agent-gateway.fish\n  agent-gateway completion powershell >> $PROFILE',
     );
 }

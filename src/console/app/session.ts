@@ -9,7 +9,7 @@ const STORED_NAME = "agent-gateway.name";
 export type Identity = { kind: "console" | "admin"; token: string; name?: string | undefined };
 
 export const identity = signal<Identity | undefined>(undefined);
-/** The identity of a link, until the tab's user accepts it. */
+/** The identity of a link that the tab's user has not accepted yet. */
 export const offered = signal<Identity | undefined>(undefined);
 /** Why the sign-in page is shown, where that needs a word. */
 export const signInReason = signal<string | undefined>(undefined);

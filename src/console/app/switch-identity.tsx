@@ -30,8 +30,8 @@ export function SwitchIdentity({ from, to }: { from: Identity; to: Identity }) {
 }
 
 /**
- * Asks before the link of a REST key signs in a tab that is not signed in: its owner sees what is done with the key. No button has the
- * focus, so that a key pressed for another page answers nothing.
+ * Asks before the link of a REST key signs in a tab that is not signed in, because the owner of the key can see all actions with it. No
+ * button has the focus, so that a key pressed for another page does not answer.
  */
 export function SignInAs({ to }: { to: Identity }) {
   const heading = useRef<HTMLHeadingElement>(null);

@@ -57,7 +57,7 @@ export function curlNote(delivery: Delivery): string | undefined {
   return notes.length === 0 ? undefined : notes.join(" ");
 }
 
-/** The body of a request that was refused early was not even read, so its size is known from its headers only. */
+/** The body of a request that was refused early was not read, so only the headers have its size. */
 function isWithoutItsBody({ body, bytes, headers }: Delivery): boolean {
   return (
     body === null &&

@@ -84,7 +84,7 @@ export function createRunner(given: Omit<AttemptParts, "watches">) {
   };
 
   return {
-    /** Reserves a place for a turn of this agent and returns the claim for `startTurn`; undefined if no place is free beyond those that pending claims may take. */
+    /** Reserves a place for a turn of this agent and returns the claim for `startTurn`; undefined if pending claims may need all free places. */
     reserve(agent: string): ClaimRequest | undefined {
       const least = worker.isBehind() ? CLAIMED_AT_ONCE : 0;
       if (worker.state() !== "running" || concurrency() - taken <= least || freeOf(agent) <= least) return undefined;

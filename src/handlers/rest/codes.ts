@@ -6,7 +6,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { timeOf } from "./present.ts";
 
 export type SignInParts = {
-  /** True if the token of a code still has the rights that it had when it made the code. */
+  /** True if the token that created a code still has the same rights. */
   maySignIn: (signIn: SignIn) => boolean;
 };
 

@@ -54,7 +54,7 @@ function bodyOf(body: string | undefined): Pick<RestReplies["deliveries.get"], "
 
 const NAME =
   '[^"\\\\]*(?:token|secret|passwd|password|passphrase|api_?-?key|private_?-?key|signature|authorization|cookie)s?';
-/** A refused body can end within the value. */
+/** The stored body of a refused request can end within the value. */
 const SECRET_FIELD = new RegExp(`("${NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\[^])*(?:"|\\\\?$)`, "gi");
 
 /** A body as it is shown: a field whose name says that it is a secret is hidden. The kept body, and a replay, has it. */

@@ -126,7 +126,7 @@ function contextOf(core: Core, given: RecordedDelivery, ctx: CallContext, keepBo
   };
 }
 
-/** Records that it was refused. */
+/** Records a refused replay. */
 function recordRefusal(core: Core, again: HookContext, thrown: unknown): Promise<void> {
   const { name: error, detail } = GatewayError.from(thrown);
   const { status } = errors[error];

@@ -8,7 +8,7 @@ import type { Program } from "#kit/programs/program.ts";
 import { type RunningProgram, startProgram } from "#kit/programs/start.ts";
 import type { StderrLine } from "#kit/programs/stderr.ts";
 
-/** The longest message, which is one line. A server that writes a longer one is ended. */
+/** The longest message, which is one line. A server that writes a longer line is ended. */
 const LINE_MIB = 16;
 
 /** The limit on unread answers: a server that sends requests and reads no answers is ended past it. */
