@@ -505,9 +505,9 @@ export interface paths {
         /**
          * Create a sign-in code
          * @description Creates a code that signs one browser in to the console as the caller, once and within a minute. The console reads it from the fragment of
-         *     its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. Before it signs in with a
-         *     REST key, the console asks its user. Only this gateway knows the code, in memory; it stores at most 100 unused codes, and a new one replaces
-         *     the oldest. The call takes no body; an empty object is accepted. If no listener serves the console, this path is off, as `/console` is.
+         *     its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. The console asks its
+         *     user before it signs in with a REST key. The code is stored only in the memory of this gateway, which has room for 100 unused codes: a new
+         *     one then replaces the oldest. The call takes no body; an empty object is accepted. If no listener serves the console, this path is off, as `/console` is.
          */
         post: operations["codes.create"];
         delete?: never;
@@ -527,8 +527,9 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a code
-         * @description Returns the token of the caller who made the code. The code is the bearer token of this call. It works once; a used or expired code,
-         *     one of another gateway or from before a restart, and one whose token is not valid any more get `unauthenticated`. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
+         * @description Returns the token of the caller who made the code. The code is the bearer token of this call. It works once. The answer is
+         *     `unauthenticated` if the code was used or has expired, if it was created by another gateway or before a restart, or if the caller's token is
+         *     no longer valid. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
          */
         post: operations["codes.redeem"];
         delete?: never;
@@ -1340,7 +1341,7 @@ export interface components {
             headers: {
                 [key: string]: string;
             };
-            /** @description Its body as it came, but that the texts of fields that are called token, secret, password or the like are shown as `[hidden]`; null if it had none, if `recorder.bodies` is off, if the request was refused before its body was read, as that of a caller without a good key or token is, or after its session was deleted. */
+            /** @description The body as it was received, with `[hidden]` in place of the texts of fields with names such as token, secret or password. Null if the request had no body, if `recorder.bodies` is off, if the request was refused before its body was read (a request without a valid key or token always is), or if its session was deleted. */
             body: string | null;
             /**
              * @description How `body` is written: as text, or in base64 where it is no UTF-8; null without a body.

@@ -1,11 +1,11 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/body.ts; do not edit.
-/** The other side sent something that is not a whole answer, or is too large. */
+/** The other side sent an incomplete or invalid answer, or one that is too large. */
 export class BrokenAnswer extends Error {}
 
 /** A larger reply is not read to its end. */
 const MOST_BODY_BYTES = 64 * 1024 * 1024;
 
-/** The pieces of a body, as text. Their reader may leave: the rest is not read then. */
+/** The pieces of a body, as text. If the consumer stops, the rest is not read. */
 export async function* readPieces(
   body: ReadableStream<Uint8Array>,
   next: <Value>(reading: Promise<Value>) => Promise<Value> = (reading) => reading,
@@ -42,7 +42,7 @@ export async function jsonOf(response: Response): Promise<unknown> {
   try {
     return JSON.parse(text);
   } catch {
-    throw new BrokenAnswer("the reply is not whole JSON");
+    throw new BrokenAnswer("the reply is not valid JSON");
   }
 }
 

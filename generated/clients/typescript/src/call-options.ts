@@ -1,8 +1,8 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/call-options.ts; do not edit.
-/** The longest time that a timer of JavaScript can wait. It fires at once for a longer one. */
+/** The longest time of a JavaScript timer. A timer with a longer time fires at once. */
 const MOST_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** Throws a TypeError for a number that would not limit anything. */
+/** Throws a TypeError for a number that is not a limit. */
 export function checkNumbers({ timeoutMs, maxRetries }: { timeoutMs?: unknown; maxRetries?: unknown }): void {
   if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MOST_TIMEOUT_MS))
     throw new TypeError(

@@ -121,7 +121,7 @@ export async function responseError(response: Response, operation: string, token
   }
   const body = await jsonOf(response);
   const problem = isObject(body) ? body : {};
-  // The gateway's own words are the same without a token.
+  // The gateway's detail is the same if the request has no token.
   const refused = status === 401 && token !== undefined ? `The given ${token} was refused. ` : "";
   return new GatewayError(
     stringOr(problem.type, `http-${status}`).split("#").at(-1) as string,
@@ -142,7 +142,7 @@ function waitOf(ms: unknown): number | undefined {
   return typeof ms === "number" ? Math.max(0, ms) : undefined;
 }
 
-/** An answer of another type than is due. */
+/** The error for an answer of an unexpected content type. */
 export function notAGateway(response: Response, operation: string, due = "JSON"): GatewayError {
   return answeredOther(response, operation, typeOf(response), due);
 }

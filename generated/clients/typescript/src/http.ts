@@ -75,7 +75,7 @@ function requestOf(
   const idempotencyKey = isIdempotent ? (options.idempotencyKey ?? crypto.randomUUID()) : undefined;
   const url = urlOf(settings, operation, values, input as Input);
   const body = operation.input === "body" && input !== undefined ? JSON.stringify(bodyOf(operation, input)) : undefined;
-  // Throws for a header that HTTP cannot carry: otherwise that would look like a failed connection.
+  // Throws for an invalid header, which would otherwise look like a failed connection.
   new Headers({
     ...settings.headers,
     ...options.headers,
@@ -145,14 +145,14 @@ async function dataOf(response: Response, name: string, { kind, items }: Operati
 
 const LONGEST_PAUSE_BETWEEN_ASKS_MS = 5_000;
 
-/** The least time between two calls for the reply of one turn. The second call follows the first at once. */
+/** The least time between the starts of two calls for the reply of one turn. The second call follows the first at once. */
 function pauseBeforeAsking(asked: number): number {
   return asked === 0 ? 0 : Math.min(LONGEST_PAUSE_BETWEEN_ASKS_MS, 125 * 2 ** asked);
 }
 
 /**
- * The gateway holds a call before it answers 202: the same call with its key then continues to wait. A server that does not is asked with
- * growing pauses, for `timeoutMs` in all.
+ * Repeats a call until the turn has ended: after a 202, the same call with the same key continues to wait. If a server answers 202 without
+ * waiting, growing pauses precede the calls; `timeoutMs` limits the sum of the pauses.
  */
 async function untilEnded(
   request: HttpRequest,

@@ -69,7 +69,7 @@ export class Page<Data, Item> extends Reply<Data> implements AsyncIterable<Item>
 
 type Query = Record<string, unknown>;
 
-/** A page, with those that follow. A cursor that was used before is an error: the list would not end. */
+/** A page and the pages after it. A repeated cursor is an error, because the list would not end. */
 export function pagesOf(
   query: Query,
   list: { items: string; next: string; operation: string },

@@ -219,7 +219,7 @@ export interface Delivery {
   event_id: EventId | null;
   /** Its headers, names in small letters; of one that came several times the values are joined by a comma. Those that are a secret or prove one (`Authorization`, `x-gateway-token`, cookies, signatures) are never kept. */
   headers: Record<string, string>;
-  /** Its body as it came, but that the texts of fields that are called token, secret, password or the like are shown as `[hidden]`; null if it had none, if `recorder.bodies` is off, if the request was refused before its body was read, as that of a caller without a good key or token is, or after its session was deleted. */
+  /** The body as it was received, with `[hidden]` in place of the texts of fields with names such as token, secret or password. Null if the request had no body, if `recorder.bodies` is off, if the request was refused before its body was read (a request without a valid key or token always is), or if its session was deleted. */
   body: string | null;
   /** How `body` is written: as text, or in base64 where it is no UTF-8; null without a body. */
   body_encoding: "utf-8" | "base64" | null;

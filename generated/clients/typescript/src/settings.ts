@@ -71,7 +71,7 @@ const TOKENS = {
   webhook: ["the webhook token", "webhookToken", "WEBHOOK_TOKEN"],
 } as const;
 
-/** Every option, so that a misspelt one is refused: JavaScript would ignore it silently. */
+/** All options, so that misspelt ones are refused. */
 const OPTIONS: Record<keyof GatewayOptions, true> = {
   url: true,
   key: true,

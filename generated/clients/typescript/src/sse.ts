@@ -49,7 +49,7 @@ async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<stri
     if (text.length > MOST_EVENT_BYTES + piece.length) throw tooLarge();
     if (piece === "" || !(endsWithReturn || /[\r\n]/.test(piece))) continue;
     endsWithReturn = piece.endsWith("\r");
-    // A "\r" at the end may be the first half of "\r\n": it waits for what follows.
+    // A "\r" at the end may be the first half of "\r\n", so it waits for the next piece.
     const lines = text.split(/\r\n|\n|\r(?!$)/);
     text = lines.pop() ?? "";
     yield* lines;

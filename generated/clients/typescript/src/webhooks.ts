@@ -20,7 +20,7 @@ const TOLERANCE_S = 300;
 
 /**
  * Verifies an announcement of the gateway and gives what it says. `body` must be the request's bytes or text as they came. With several
- * secrets one must fit, so that a secret can be changed. Throws a GatewayError, `bad-signature`, if the request cannot be trusted, and a
+ * secrets, one must match, so that a secret can be changed. Throws a GatewayError, `bad-signature`, if the request cannot be trusted, and a
  * TypeError if a secret is empty or damaged.
  */
 export async function unwrap(

@@ -105,7 +105,7 @@ def _redirected(head: Head, operation: str) -> GatewayError:
 
 
 def _text(value: Any) -> Optional[str]:
-    """A field of an error, which another server may have filled with anything."""
+    """A text field of an error. Another server may send a value of any type."""
     return value if isinstance(value, str) else None
 
 
@@ -208,7 +208,7 @@ _LONGEST_PAUSE_BETWEEN_ASKS_S = 5.0
 
 
 def pause_before_asking(asked: int) -> float:
-    """The least time between two calls for the reply of one turn. The second call follows the first at once."""
+    """The least time between the starts of two calls for the reply of one turn. The second call follows the first at once."""
     return 0.0 if asked == 0 else min(_LONGEST_PAUSE_BETWEEN_ASKS_S, 0.125 * 2 ** min(asked, 10))
 
 

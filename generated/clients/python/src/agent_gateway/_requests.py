@@ -95,7 +95,7 @@ def key_of(operation: Operation, *given_keys: Optional[str]) -> Optional[str]:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Half a surrogate pair, which UTF-8 does not have, is sent as an escape: the gateway decides about it."""
+    """A lone surrogate, which UTF-8 cannot encode, is sent as an escape. The gateway accepts or refuses it."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
@@ -113,7 +113,7 @@ def data_of(head: Head, body: bytes, operation: Operation) -> Any:
     try:
         reply: Any = json.loads(body, object_hook=Reply)
     except (ValueError, RecursionError) as broken:
-        raise BrokenAnswer("the reply is not whole JSON") from broken
+        raise BrokenAnswer("the reply is not valid JSON") from broken
     if not isinstance(reply, Reply):
         raise not_a_gateway(head, operation.name, "an object", kind_of(reply))
     return reply

@@ -28,7 +28,7 @@ _OLD_NAMES = {
 """Old names of variables. They are read for one more version, with a warning."""
 _warned: Set[str] = set()
 _LONGEST_TIMEOUT_S = 1_000_000
-"""Eleven days. Sockets and threads cannot wait for any time."""
+"""Eleven days. Sockets and threads have a longest wait."""
 
 
 def variable(name: str) -> Optional[str]:
@@ -91,7 +91,7 @@ def _check_timeout(timeout: Any) -> None:
 
 def _check_max_retries(max_retries: Any) -> None:
     if not isinstance(max_retries, int) or isinstance(max_retries, bool) or max_retries < 0:
-        raise ValueError(f"`max_retries` is {max_retries!r}. Pass a whole number from 0 on.")
+        raise ValueError(f"`max_retries` is {max_retries!r}. Pass a whole number of at least 0.")
 
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

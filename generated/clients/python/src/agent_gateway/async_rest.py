@@ -578,21 +578,22 @@ class AsyncCodesCalls:
         Creates a code that signs one browser in to the console as the caller, once and within a minute. The console
         reads it from the fragment of
         its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes.
-        Before it signs in with a
-        REST key, the console asks its user. Only this gateway knows the code, in memory; it stores at most 100 unused
-        codes, and a new one replaces
-        the oldest. The call takes no body; an empty object is accepted. If no listener serves the console, this path is
-        off, as `/console` is.
+        The console asks its
+        user before it signs in with a REST key. The code is stored only in the memory of this gateway, which has room
+        for 100 unused codes: a new
+        one then replaces the oldest. The call takes no body; an empty object is accepted. If no listener serves the
+        console, this path is off, as `/console` is.
         """
         return await self._http.call(_operations.CODES_CREATE)
 
     async def redeem(self) -> SignIn:
         """Sign in with a code.
 
-        Returns the token of the caller who made the code. The code is the bearer token of this call. It works once; a
-        used or expired code,
-        one of another gateway or from before a restart, and one whose token is not valid any more get
-        `unauthenticated`. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
+        Returns the token of the caller who made the code. The code is the bearer token of this call. It works once. The
+        answer is
+        `unauthenticated` if the code was used or has expired, if it was created by another gateway or before a restart,
+        or if the caller's token is
+        no longer valid. Wrong codes count as wrong tokens. The call takes no body; an empty object is accepted.
         """
         return await self._http.call(_operations.CODES_REDEEM)
 

@@ -32,7 +32,7 @@ def unwrap(
 ) -> Announcement:
     """Verifies an announcement of the gateway and returns its content.
 
-    ``body`` must be the request's bytes or text as they came. With several secrets one must fit, so that a secret can be changed. Raises
+    ``body`` must be the request's bytes or text as they came. With several secrets, one must match, so that a secret can be changed. Raises
     a BadSignatureError if the request cannot be trusted, and a ValueError if a secret is empty or damaged.
     """
     keys = _keys_of(secrets)

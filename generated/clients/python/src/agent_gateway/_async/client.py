@@ -111,7 +111,7 @@ class AsyncGateway(AsyncRestCalls):
         return result, heard[-1]
 
     async def close(self) -> None:
-        """Closes the client: a later call raises a ``ClosedError``. Calls and streams that are under way may end. Sockets have their own ``close``."""
+        """Closes the client: a later call raises a ``ClosedError``. Running calls and streams continue to their end. Sockets have their own ``close``."""
         await self._transport.close()
 
     async def __aenter__(self) -> AsyncGateway:

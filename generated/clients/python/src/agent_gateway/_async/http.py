@@ -42,7 +42,7 @@ class AsyncHttp:
     async def send(self, operation: Operation, *, body: Any, key: Optional[str] = None) -> Any:
         """Returns the reply once the turn has ended. After a 202 the same call, with the same idempotency key, continues to wait.
 
-        The gateway holds a call before it answers 202. A server that does not is asked with growing pauses, for ``timeout`` in all.
+        If a server answers 202 without waiting, growing pauses precede the calls; ``timeout`` limits the sum of the pauses.
         """
         key = key_of(operation, key, self._idempotency_key)
         asked, left = 0, self.settings.timeout

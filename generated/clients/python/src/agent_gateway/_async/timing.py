@@ -11,9 +11,9 @@ Result = TypeVar("Result")
 
 
 async def in_time(work: Awaitable[Result], seconds: Optional[float], undo: Optional[Callable[[Result], object]] = None) -> Result:
-    """The result of some work, or ``socket.timeout``. ``undo`` gets a result that nothing else will use.
+    """Returns the result of the work, or raises ``socket.timeout``. ``undo`` is called with a result that is not returned.
 
-    A cancellation of the caller is always raised, even if it arrives together with the result or with the end of the time.
+    A cancellation of the caller is always raised, even if it arrives together with the result or at the time limit.
     ``asyncio.wait_for`` drops such a cancellation before Python 3.12.
     """
     task = asyncio.ensure_future(work)
@@ -21,7 +21,7 @@ async def in_time(work: Awaitable[Result], seconds: Optional[float], undo: Optio
         await asyncio.wait((task,), timeout=None if seconds is None else max(0.0, seconds))
         if not task.done():
             task.cancel()
-            await asyncio.wait((task,))  # The work lets go of its connection before the caller continues.
+            await asyncio.wait((task,))  # The work releases its connection before the caller continues.
             if task.cancelled():
                 raise socket.timeout("timed out")
     except asyncio.CancelledError:

@@ -26,7 +26,7 @@ _MOST_IDLE = 32
 _MOST_INFORMATIONAL = 10
 """The most 1xx responses before the final one. More of them close the connection."""
 _LAST_WORD_S = 1.0
-"""What a connection that ends has not sent by then is dropped."""
+"""The time to send the last bytes of a connection. The rest is dropped."""
 _PIECE = 65536
 
 _Streams = Tuple[asyncio.StreamReader, asyncio.StreamWriter]

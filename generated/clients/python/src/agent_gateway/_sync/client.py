@@ -108,7 +108,7 @@ class Gateway(RestCalls):
         return result, heard[-1]
 
     def close(self) -> None:
-        """Closes the client: a later call raises a ``ClosedError``. Calls and streams that are under way may end. Sockets have their own ``close``."""
+        """Closes the client: a later call raises a ``ClosedError``. Running calls and streams continue to their end. Sockets have their own ``close``."""
         self._transport.close()
 
     def __enter__(self) -> Gateway:

@@ -22,11 +22,11 @@ _IDLE_S = 30.0
 """A connection that was idle for longer is not reused: the other side may be about to close it."""
 _MOST_IDLE = 32
 _LAST_WORD_S = 0.2
-"""A connection that ends waits no longer for another thread that is sending."""
+"""The longest wait of a closing connection for another thread that is sending."""
 
 
 class _TimedReader(io.RawIOBase):
-    """The bytes of a response, until a moment: a server cannot prolong a call by sending little at a time."""
+    """The bytes of a response, until a deadline: a server cannot prolong a call by sending a few bytes at a time."""
 
     def __init__(self, sock: socket.socket, deadline: float) -> None:
         self._socket = sock
@@ -193,7 +193,7 @@ class Wire:
         self._lock = threading.Lock()
 
     def send(self, data: bytes) -> None:
-        """Sends bytes. If the other side does not take them in time, the connection ends: a part of them may be sent."""
+        """Sends bytes. If the other side does not take them in time, closes the connection, because a part of them may be sent."""
         if not self._lock.acquire(timeout=self._timeout):
             raise socket.timeout("timed out")
         try:
