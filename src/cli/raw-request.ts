@@ -43,7 +43,11 @@ export async function sendRaw(
   const { textOf } = await import("#generated/clients/typescript/src/body.ts");
   const text = await textOf(response).catch((error: Error) => {
     if (signal.aborted) throw error;
-    throw new CliError(`The answer from ${address.url} cannot be read: ${error.message}.`, UNREACHABLE, "agent-gateway doctor");
+    throw new CliError(
+      `The answer from ${address.url} cannot be read: ${error.message}.`,
+      UNREACHABLE,
+      "agent-gateway doctor",
+    );
   });
   if (text !== "") print(indented(text, response.headers.get("content-type") ?? ""));
   if (response.ok) return;
