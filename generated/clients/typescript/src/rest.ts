@@ -225,7 +225,8 @@ export interface CodesCalls {
    * Creates a code that signs one browser in to the console as the caller, once and within a minute. The console reads it from the fragment of
    * its address: `/console#code=<code>`. The token itself is therefore in no address, history or list of processes. The console asks its
    * user before it signs in with a REST key. The code is stored only in the memory of this gateway, which has room for 100 unused codes: a new
-   * one then replaces the oldest. The call takes no body; an empty object is accepted. If no listener serves the console, this path is off, as `/console` is.
+   * one then replaces the oldest. The call takes no body; an empty object is accepted.
+   * If no listener serves the console, this path is off, as `/console` is.
    */
   create(options?: CallOptions): Reply<SignInCode>;
   /**

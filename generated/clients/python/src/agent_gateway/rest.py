@@ -581,8 +581,8 @@ class CodesCalls:
         The console asks its
         user before it signs in with a REST key. The code is stored only in the memory of this gateway, which has room
         for 100 unused codes: a new
-        one then replaces the oldest. The call takes no body; an empty object is accepted. If no listener serves the
-        console, this path is off, as `/console` is.
+        one then replaces the oldest. The call takes no body; an empty object is accepted.
+        If no listener serves the console, this path is off, as `/console` is.
         """
         return self._http.call(_operations.CODES_CREATE)
 
