@@ -124,7 +124,7 @@ it("text that came before an error in the stream is told", async () => {
   expect(error.message).toBe("the provider is overloaded or out of order");
 });
 
-it("passes on text that came at once as one piece", async () => {
+it("passes on text that was received at once as one piece", async () => {
   const thought = delta({ reasoning_content: "hm" });
   answers = [
     [`${delta({ content: "a" }) + delta({ content: "b" })}:\n\n${delta({ content: "c" })}${thought}`, ...end("stop")],

@@ -189,7 +189,7 @@ describe("what a service answers", () => {
     }
   });
 
-  it("is one piece if it came at once, and its other events stay in their places", async () => {
+  it("is one piece if it was received at once, and its other events stay in their places", async () => {
     const deltas = (...texts: string[]) => texts.map((text) => eventOf("delta", { text })).join("");
     const usage = { input: 1, output: 2 };
     const end = eventOf("usage", { usage }) + deltas("e") + eventOf("done", { usage });

@@ -30,7 +30,7 @@ test.each([
   expect(help).toMatchObject({ code: 0, out: expect.stringContaining("Usage: agent-gateway"), err: "" });
 });
 
-test("help names the command that was meant", async () => {
+test("help suggests the intended command", async () => {
   expect(await runCli(["help", "keys", "creat"])).toEqual({
     code: 2,
     out: "",

@@ -150,7 +150,7 @@ test.each(["bash", "zsh", "fish"])("the script for %s has no eval", async (shell
   expect((await runCli(["completion", shell])).out).not.toMatch(/\beval\b/);
 });
 
-test("names the shells that there are", async () => {
+test("lists the supported shells", async () => {
   expect(await runCli(["completion", "tcsh"])).toMatchObject({
     code: 2,
     err: expect.stringContaining("zsh, bash, fish, powershell"),

@@ -70,7 +70,7 @@ describe("init", () => {
     return err.replaceAll(/Next: choose another folder: .* init FOLDER/g, choose).replaceAll(folder, "FOLDER");
   };
 
-  test("refuses a folder that is a file, or below one that holds no files", async () => {
+  test("refuses a file in place of a folder, and a path through a file", async () => {
     const file = join(emptyFolder(), "afile");
     writeFileSync(file, "");
     expect(await init(file)).toBe(`FOLDER is not a folder.\n${choose}\n`);
@@ -99,7 +99,7 @@ describe("init", () => {
   });
 });
 
-test("a file that cannot be written whole is not left behind", async () => {
+test("a partially written file is deleted", async () => {
   const { writeNew } = await import("#cli/diagnostics.ts");
   const file = join(emptyFolder(), "bundle.json");
   const text = { toString: () => "" } as unknown as string; // Node refuses it after the file is open, as a full disk does.

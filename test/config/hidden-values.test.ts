@@ -70,7 +70,7 @@ describe("the value of a variable is hidden", () => {
 describe("the value of a variable, in each place of the schema", () => {
   const VALUE = "Q3cr3t-value.of_this-run";
 
-  test("is hidden, but for the names, paths and descriptions in the list", () => {
+  test("is hidden, except the names, paths and descriptions in the list", () => {
     const shown = secretPlaces(VALUE)
       .filter(({ place, text }) => {
         const written = documentWith(place, text.replaceAll("#", "${VALUE}")) as object;

@@ -42,7 +42,7 @@ describe("an agent as callers see it", () => {
     expect(agentView(core, "main").heartbeat.every).toBe(every);
   });
 
-  it("is paused since when, with no next beat, until it is resumed", async () => {
+  it("has the time of its pause, and no next beat, until it is resumed", async () => {
     await using core = await startCore();
     await setPaused(core, "main", true, "ada");
     const paused = { paused: true, pausedAt: "2026-11-21T08:00:00.000Z", state: "idle" };

@@ -82,7 +82,7 @@ it("reads a reply from any place on, while it grows", () => {
   }
 });
 
-it("copies the text of a reply at most once while it grows, whatever it came in", () => {
+it("copies the text of a growing reply at most once, whatever the size of its pieces", () => {
   const live = createLiveReplies();
   const reply = live.open("turn_1", "session_1", "msg_1", 4);
   for (let n = 0; n < 2_000; n++) live.append(reply, "ab");

@@ -143,7 +143,7 @@ async def serve():
 asyncio.run(serve())
 `;
 
-it("docs/sdks.md streams a reply from its application for FastAPI (with a package in its place)", async () => {
+it("the FastAPI application of docs/sdks.md streams a reply (with a stand-in for the package)", async () => {
   await using gateway = await startProcess({ env: secrets, config: { ...admin, agents } });
   const folder = mkdtempSync(join(tmpdir(), "fastapi-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -241,7 +241,7 @@ function namedBy(url: string, name: string): { field: string; answer: Promise<st
   ];
 }
 
-test("a name that holds the value of a variable is refused with a sentence and not stored; an event's text is", async () => {
+test("a name that contains the value of a variable is refused with a reason; an event's text is stored", async () => {
   const values = { TEAM: "Team-secret/of+this=run", REGION_CODE: "Event-secret-of-this-run" };
   const env = { TEAM: "${TEAM}", CODE: "${REGION_CODE}" };
   const program = { backend: "command", command: { run: ["cat"], env } };

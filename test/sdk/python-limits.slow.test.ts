@@ -147,7 +147,7 @@ show("closed")
     expect(shown[1]).toBe("closed");
   });
 
-  test("end with the client: a closed one makes no calls, and no connection stays", async () => {
+  test("end when the client is closed: later calls fail, and no connection stays open", async () => {
     const closed: Promise<unknown>[] = [];
     await using server = await serve(async (_, res) => {
       if (res.socket) closed.push(once(res.socket, "close"));
@@ -182,7 +182,7 @@ show((await failing(last.skills.list))["class"])
     expect(closed).toHaveLength(1);
   });
 
-  test("refuse options that no call could have, and show no password", async () => {
+  test("refuse invalid options, and show no password", async () => {
     const code = `
 def refusal(**options):
     try:

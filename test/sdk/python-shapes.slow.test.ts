@@ -18,7 +18,7 @@ describe.concurrent.each(forms)("%s for Python %s, when an answer has the wrong 
     return { shown, seen: server.seen };
   };
 
-  test("reads of a problem what it can", async () => {
+  test("reads the valid fields of a problem", async () => {
     const answers = [
       problem(',"title":"T","detail":["x"],"errors":7,"turn_id":{},"request_id":5'),
       problem(`,"title":null,"errors":[1,{"path":"/a"},null],"retry_after_ms":${digits}`),
@@ -54,7 +54,7 @@ for _ in range(${answers.length}):
     ]);
   });
 
-  test("takes nothing but an object for a reply", async () => {
+  test("accepts only an object as a reply", async () => {
     const bodies = ["null", "[1]", '"x"', "7", "true"];
     const rpc = (fields: string) => raw(200, `{"jsonrpc":"2.0","id":"1",${fields}}`);
     const { shown } = await answered(
@@ -140,7 +140,7 @@ for _ in range(${odd.length + 2}):
     ]);
   });
 
-  test("sends half a surrogate pair as an escape", async () => {
+  test("sends a lone surrogate as an escape", async () => {
     const { shown, seen } = await answered(
       [json(200, { reply: "ok" })],
       'show((await gateway.chat.send(message="ü" + chr(0xD800))).reply)',

@@ -52,7 +52,7 @@ show(failing(lambda: webhooks.unwrap(body, {}, secret))["class"])
     ]);
   });
 
-  test("refuse a secret without a key, even if another one fits", async () => {
+  test("refuse a secret without a key, even if another one matches", async () => {
     const shown = await runPython(
       python,
       `

@@ -32,7 +32,7 @@ function endless(status: number, type: string, text: Buffer): Answer {
   };
 }
 
-describe("an answer without an end is not read to its end", () => {
+describe("an endless answer is not read to its end", () => {
   const tooLarge = /The answer from 127\.0\.0\.1:\d+ is broken: the answer is larger than 64 MiB\.$/;
 
   test.each<[string, Answer]>([
@@ -78,7 +78,7 @@ describe("an answer without an end is not read to its end", () => {
 });
 
 describe("a call that would not end", () => {
-  test("asks again at once, then after growing pauses, until its time is over", async () => {
+  test("repeats the call at once, then after growing pauses, until its timeout", async () => {
     await using server = await answering(json(202, { status: "running", turn_id: turnId }));
     const error = await failureOf(server.client.chat.send(send, { timeoutMs: 3_000 }));
     expect(error).toMatchObject({
@@ -119,7 +119,7 @@ describe("a call that would not end", () => {
     expect((await page).next_cursor).toBe("same");
   });
 
-  test("is a list with cursors that go round", async () => {
+  test("is a list whose cursors form a cycle", async () => {
     let next = 0;
     await using server = await answering((res) => {
       next += 1;
@@ -130,7 +130,7 @@ describe("a call that would not end", () => {
   });
 });
 
-describe("an answer of another shape is an error", () => {
+describe("an answer of an unexpected shape is an error", () => {
   test.each([[null], [[1]], ["x"], [5], [true]])("%j in place of a reply", async (body) => {
     await using server = await answering(json(200, body));
     const { chat, keys, ops } = server.client;
@@ -242,7 +242,7 @@ test("a refused token is named", async () => {
 });
 
 describe("a mistake is refused before anything is sent", () => {
-  test("an id that would make another path", async () => {
+  test("an id that changes the path", async () => {
     await using server = await answering(json(200, {}));
     for (const id of ["", ".", "..", undefined as unknown as string])
       expect(() => server.client.turns.get(id)).toThrow(
@@ -253,7 +253,7 @@ describe("a mistake is refused before anything is sent", () => {
     expect(server.seen[0]?.url).toBe("/api/v1/turns/..%2Fkeys");
   });
 
-  test("a time that a timer cannot wait, and retries that would not end", async () => {
+  test("a timeout longer than a timer allows, and endless retries", async () => {
     await using server = await answering(json(200, { keys: [] }));
     for (const timeoutMs of [
       0,

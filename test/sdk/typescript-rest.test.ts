@@ -360,7 +360,7 @@ describe("a mistake is reported", () => {
     }
   });
 
-  test("an unknown option of the client, and something in place of its options", () => {
+  test("an unknown option of the client, and options that are not an object", () => {
     const names =
       "url, key, rpcToken, webhookToken, webhookPath, timeoutMs, maxRetries, headers, anonymous, fetch, WebSocket and reconnect";
     for (const option of ["apiKey", "baseUrl", "Url", "toString", "__proto__x"])

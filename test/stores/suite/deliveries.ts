@@ -56,7 +56,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(await list(world, { id: eventId })).toEqual(["dlv_1"]);
     });
 
-    it("keeps refused strangers in a ring of their own, so that they push out nothing else", async ({ world }) => {
+    it("stores refusals of strangers in a separate ring, where they displace nothing else", async ({ world }) => {
       await record(world, hookOf("dlv_kept", { answer: "unmatched" }), 3, 2);
       await record(world, hookOf("dlv_caller", { answer: "refused" }), 3, 2);
       for (let n = 0; n < 5; n++) await record(world, hookOf(`dlv_${n}`, STRANGER), 3, 2);
@@ -68,7 +68,7 @@ export function deliveriesTests(engine: Engine): void {
       expect(world.store.stats().deliveries).toBe(5);
     });
 
-    it("keeps no more bytes of refused strangers than a part of all", async ({ world }) => {
+    it("stores refusals of strangers up to a part of the recorder's bytes", async ({ world }) => {
       const body = "x".repeat(10_000);
       const limits = { entries: 1_000, bytes: 200_000, refused: 1_000 };
       for (let n = 0; n < 100; n++) {

@@ -79,7 +79,7 @@ it("MUST count wrong codes as guesses, and still take the right one", async () =
   expect((await redeem(gateway, code)).status).toBe(200);
 });
 
-describe("a code whose key is not valid any more", () => {
+describe("a code whose key is no longer valid", () => {
   const keyed = (...keys: object[]) => ({ gateway: { rest: { auth: { keys } } } }) as never;
 
   it("MUST NOT be redeemed: after the key was revoked", async () => {

@@ -115,7 +115,7 @@ describe("a refusal over REST is recorded", () => {
     expect(await refusedAs(requestId)).toEqual({ ...chat, caller: "tests", status, error, body: sent });
   });
 
-  test("without the body where it was not read, or where recorder.bodies is off", async () => {
+  test("without the body if it was not read, or if recorder.bodies is off", async () => {
     const text = { method: "POST", path: SEND.path } as const;
     const authorization = `Bearer ${gateway.key}`;
     const { requestId } = await exchange(gateway.url, text, { authorization, "content-type": "text/plain" }, "hi");
