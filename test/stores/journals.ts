@@ -26,7 +26,7 @@ export function queueCompaction(world: World, sessionId = SESSION) {
 
 /** Has a summary stand for all messages but those with these texts. */
 export async function compact(world: World, but: readonly string[] = [], session = SESSION): Promise<void> {
-  endCompaction(world, await queueCompaction(world, session), but);
+  await endCompaction(world, await queueCompaction(world, session), but);
 }
 
 export async function endCompaction(world: World, place: CompactionPlace, but: readonly string[] = []): Promise<void> {
