@@ -117,7 +117,7 @@ test.each(["file:zz.db?a=", "file:copy.db", ":memory:"])("backup to %s makes a f
   const { backup } = await import("#cli/backup.ts");
   try {
     process.chdir(cwd);
-    expect(await backup(name, { store: "file:store.db" }, {})).toContain(`${join(cwd, name)} holds the store`);
+    expect(await backup(name, { store: "file:store.db" }, {})).toContain(`${join(cwd, name)} is a copy of the store`);
   } finally {
     process.chdir(before);
   }
