@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { dirname } from "node:path";
+import { ALLOCATION_GATES } from "./allocations.ts";
 import { BOUND_GATES } from "./bounds.ts";
 import { buildGateway } from "./builds.ts";
 import { type Figure, type Gate, tableOf, unmeasured } from "./figures.ts";
@@ -20,6 +21,7 @@ import { TOKEN_GATES } from "./tokens.ts";
 
 /** Each by itself: a figure taken beside another is none. */
 const GATES: readonly Gate[] = [
+  ...ALLOCATION_GATES,
   ...BOUND_GATES,
   ...HTTP_GATES,
   ...SOCKET_GATES,
