@@ -1,20 +1,7 @@
-import { describe, expect, expectTypeOf, test, vi } from "vitest";
-import { Gateway, GatewayError, type GatewayOptions } from "#generated/clients/typescript/src/index.ts";
-import { RestClient } from "#generated/clients/typescript/src/rest.ts";
-import { RpcClient } from "#generated/clients/typescript/src/rpc.ts";
-import {
-  type Answer,
-  answerServer,
-  cut,
-  event as eventOf,
-  events,
-  json,
-  keysOf,
-  problem,
-  soon,
-  turnId,
-} from "./answers.ts";
-import { collect, serve } from "./serve.ts";
+import { describe, expect, test } from "vitest";
+import { type Answer, cut, event as eventOf, events, json, keysOf, problem, soon, turnId } from "./answers.ts";
+import { collect } from "./serve.ts";
+import { answering, failureOf } from "./typescript-client.ts";
 
 /** The fields that an event cannot be without. */
 const FIELDS: Record<string, object> = {
@@ -26,18 +13,6 @@ function event(name: string, id: string, data: object = {}): string {
   return eventOf(name, id, { ...FIELDS[name], ...data });
 }
 
-/** A server that answers one request after the other, each in its own way; and a client for it. */
-async function answering(answers: Answer[], options: GatewayOptions = {}) {
-  const server = await answerServer(answers);
-  const { url } = server;
-  return { ...server, client: new Gateway({ url, key: "secret", webhookToken: "hook", ...options }) };
-}
-
-async function failureOf(call: PromiseLike<unknown>): Promise<GatewayError> {
-  const error = await Promise.resolve(call).catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(GatewayError);
-  return error as GatewayError;
-}
 describe("a call", () => {
   test("puts each part where the contract has it, with the token of its door", async () => {
     await using server = await answering([
@@ -308,116 +283,4 @@ test("a redirect is not followed, and the error names its target", async () => {
     expect(error.detail).toContain(`redirects to ${other.url}/elsewhere. Nothing was sent there.`);
   }
   expect([server.seen.length, other.seen]).toEqual([3, []]);
-});
-
-describe("a mistake is reported", () => {
-  test("a url without a scheme", () => {
-    expect(() => new Gateway({ url: "gateway.test:18789" })).toThrow("such as http://gateway.test:18789.");
-    expect(() => new Gateway({ url: "ws://gateway.test" })).toThrow("such as http://gateway.test.");
-    expect(() => new Gateway({ url: "http://" })).toThrow("is not a url");
-  });
-
-  test("an address where nothing listens, with host and port", async () => {
-    const server = await serve(async () => {});
-    await server[Symbol.asyncDispose]();
-    const client = new Gateway({ url: server.url, key: "secret", maxRetries: 0 });
-    const { host } = new URL(server.url);
-    const error = await failureOf(client.skills.list());
-    expect(error.message).toBe(
-      `skills.list: Nothing answers at ${host} (ECONNREFUSED). Is the gateway running, and is the address right?`,
-    );
-  });
-
-  test("a page in place of JSON", async () => {
-    const page: Answer = (res) => res.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end("<html>");
-    await using server = await answering([page]);
-    const error = await failureOf(server.client.skills.list());
-    expect(error.message).toBe(
-      `skills.list: ${server.url}/api/v1/skills/list answered text/html in place of JSON. Is this a gateway?`,
-    );
-  });
-
-  test("a token that is missing, with the option and the variable", async () => {
-    for (const name of ["REST_API_KEY", "RPC_TOKEN", "WEBHOOK_TOKEN"]) vi.stubEnv(name, "");
-    const words = "This call needs a REST key. Pass `key` to the client, or set REST_API_KEY.";
-    for (const options of [{ rpcToken: "rpc" }, { anonymous: true }]) {
-      const error = await failureOf(new Gateway({ url: "http://gateway.test", ...options }).skills.list());
-      expect(error).toMatchObject({ name: "no-token", message: `skills.list: ${words}` });
-    }
-    for (const make of [
-      () => new Gateway({ key: undefined }),
-      () => new RpcClient(),
-      () => new RestClient({ key: "" }),
-    ])
-      expect(make).toThrow(/^The client has no token\. Pass `key`, .* takes `anonymous: true`\.$/);
-    vi.unstubAllEnvs();
-  });
-
-  test("a token that HTTP cannot carry, without showing it", () => {
-    for (const key of ["s3cret\n", " s3cret", "s3\rcret"]) {
-      expect(() => new Gateway({ key })).toThrow(/^`key` holds a line break/);
-      expect(() => new Gateway({ key })).not.toThrow(/s3/);
-    }
-  });
-
-  test("an unknown option of the client, and options that are not an object", () => {
-    const names =
-      "url, key, rpcToken, webhookToken, webhookPath, timeoutMs, maxRetries, headers, anonymous, fetch, WebSocket and reconnect";
-    for (const option of ["apiKey", "baseUrl", "Url", "toString", "__proto__x"])
-      expect(() => new Gateway({ key: "secret", [option]: "x" } as never)).toThrow(
-        new TypeError(`The client has no option \`${option}\`. Its options are ${names}.`),
-      );
-    expect(() => new RpcClient({ rpcToken: "t", token: undefined } as never)).toThrow(
-      "The client has no option `token`.",
-    );
-    expect(() => new RestClient({ key: "t", reconnect: { attempt: 1 } } as never)).toThrow(
-      "`reconnect` of the client has no option `attempt`. Its options are attempts, minMs, maxMs and onPause.",
-    );
-    for (const options of ["http://127.0.0.1:18789", null, ["x"], 7])
-      expect(() => new Gateway(options as never)).toThrow(
-        new TypeError(`The client takes an object with the options ${names}.`),
-      );
-  });
-
-  test("an unknown option, or one in the wrong place", async () => {
-    await using server = await answering([]);
-    const { turns, chat, skills, rpc } = server.client;
-    const later = { lastEventId: "e1" } as never;
-    expect(() => turns.events(turnId, later)).toThrow(
-      "turns.events has no `lastEventId`. It takes `after`, the id of the event after which the stream begins.",
-    );
-    expect(() => turns.events(turnId, {}, later)).toThrow(
-      "turns.events has no option `lastEventId`. Its options are signal,",
-    );
-    expect(() => turns.list({ signal: AbortSignal.abort() } as never)).toThrow(
-      "Options are the argument after the query.",
-    );
-    expect(() => chat.send({ message: "x" }, { timeout: 1 } as never)).toThrow("headers, idempotencyKey.");
-    expect(() => skills.list({ idempotencyKey: "k" } as never)).toThrow("skills.list has no option `idempotencyKey`.");
-    expect(() => rpc.agent.list({}, later)).toThrow("rpc.agent.list has no option `lastEventId`.");
-    expect(server.seen).toEqual([]);
-  });
-
-  test("an error is one of a name, for the type as well", async () => {
-    await using server = await answering([problem("turn-not-found", 404)]);
-    const error: unknown = await failureOf(server.client.turns.get(turnId));
-    expect(GatewayError.is(error, "turn-not-found")).toBe(true);
-    expect(GatewayError.is(error, "agent-not-found", "turn-not-found")).toBe(true);
-    expect(GatewayError.is(error, "agent-not-found")).toBe(false);
-    expect(GatewayError.is(new Error("turn-not-found"), "turn-not-found")).toBe(false);
-    if (GatewayError.is(error, "turn-not-found")) expectTypeOf(error.name).toEqualTypeOf<"turn-not-found">();
-  });
-
-  test("a name that a newer gateway has added is passed on", async () => {
-    await using server = await answering([problem("from-the-future", 418)]);
-    const error = await failureOf(server.client.skills.list());
-    expect(error).toMatchObject({
-      name: "from-the-future",
-      status: 418,
-      title: "No",
-      detail: "Because.",
-      requestId: "req_1",
-    });
-    expect(error.message).toBe("skills.list: Because.");
-  });
 });
