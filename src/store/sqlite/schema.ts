@@ -1,5 +1,3 @@
-import type { Database } from "./worker/database.ts";
-
 /** The version of a new file; no earlier version was released. Each record is a row with the columns that queries need and the record as JSON. */
 export const start = {
   version: 4,
@@ -66,8 +64,5 @@ CREATE INDEX usage_by_hour ON usage (hour);
 `,
 };
 
-/** Statements, or a function that runs them and converts rows. */
-export type Migration = string | ((db: Database) => void);
-
-/** In order, and never changed once released. The first upgrades a file from the version of `start` to the next. */
-export const migrations: readonly Migration[] = [];
+/** Statements, in order, and never changed once released. The first upgrades a file from the version of `start` to the next. */
+export const migrations: readonly string[] = [];

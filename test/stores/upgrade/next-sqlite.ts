@@ -1,4 +1,4 @@
-import { migrations as known, type Migration } from "#store/sqlite/schema.ts";
+import { migrations as known } from "#store/sqlite/schema.ts";
 
 export { start } from "#store/sqlite/schema.ts";
 
@@ -10,4 +10,4 @@ INSERT INTO labels SELECT DISTINCT label FROM sessions;
 CREATE INDEX sessions_by_label ON sessions (label);
 `;
 
-export const migrations: readonly Migration[] = [...known, step];
+export const migrations: readonly string[] = [...known, step];

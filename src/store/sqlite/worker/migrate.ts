@@ -1,5 +1,5 @@
 import { newBareId } from "#kit/ids.ts";
-import { type Migration, migrations, start } from "../schema.ts";
+import { migrations, start } from "../schema.ts";
 import type { Database } from "./database.ts";
 import { kindOf, OpenFailure } from "./failures.ts";
 
@@ -9,7 +9,7 @@ export const APPLICATION_ID = 0x41674777;
 const PAGE_BYTES = 8_192;
 
 /** The version that all migrations lead to. */
-export function newestOf(all: readonly Migration[]): number {
+export function newestOf(all: readonly string[]): number {
   return start.version + all.length;
 }
 
@@ -17,7 +17,7 @@ export function newestOf(all: readonly Migration[]): number {
  * Brings the file to the newest version, each migration in a transaction: a failure leaves the file with the earlier migrations.
  * The caller holds the lock. Answers the version that the file had; 0 for a new file.
  */
-export function migrate(db: Database, path: string, now: number, all: readonly Migration[] = migrations): number {
+export function migrate(db: Database, path: string, now: number, all: readonly string[] = migrations): number {
   const [version] = db.query("PRAGMA user_version").get<[number]>([]) ?? [0];
   const [application] = db.query("PRAGMA application_id").get<[number]>([]) ?? [0];
   const [tables] = db.query("SELECT count(*) FROM sqlite_schema").get<[number]>([]) ?? [0];
@@ -45,8 +45,8 @@ export function migrate(db: Database, path: string, now: number, all: readonly M
     });
   }
   for (let at = version === 0 ? start.version : version; at < newestOf(all); at++) {
-    const migration = all[at - start.version] as Migration;
-    step(db, path, at, at + 1, () => (typeof migration === "string" ? db.exec(migration) : migration(db)));
+    const migration = all[at - start.version] as string;
+    step(db, path, at, at + 1, () => db.exec(migration));
   }
   return version;
 }
