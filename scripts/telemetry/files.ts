@@ -88,7 +88,11 @@ function graph(
   metrics: readonly Metric[],
 ): object {
   return {
-    ...{ id, type: "timeseries", title, description: metricsIn(lines[0]?.[0] ?? "", metrics)[0]?.help ?? "", gridPos },
+    id,
+    type: "timeseries",
+    title,
+    description: metricsIn(lines[0]?.[0] ?? "", metrics)[0]?.help ?? "",
+    gridPos,
     datasource: SOURCE,
     fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
     options: { legend: { displayMode: "list", placement: "bottom" }, tooltip: { mode: "multi", sort: "desc" } },

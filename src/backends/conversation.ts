@@ -2,14 +2,14 @@ import type { BackendMessage, BackendTurn } from "./backend.ts";
 import { FENCE_RULE, fence } from "./fence.ts";
 import { newest } from "./turn-document.ts";
 
-type Told = Pick<BackendTurn, "instructions" | "skills" | "message">;
+type PromptParts = Pick<BackendTurn, "instructions" | "skills" | "message">;
 
 /**
  * The texts of a turn for an agent that accepts only text. `history` is the part of the conversation that the agent does not know
  * yet; a new agent knows nothing.
  */
 export function textsFor(
-  { instructions, skills, message: { text, outside, context } }: Told,
+  { instructions, skills, message: { text, outside, context } }: PromptParts,
   history: readonly BackendMessage[],
   { isNew = true } = {},
 ): string[] {

@@ -30,7 +30,8 @@ export function countsIn(told: unknown): Used | undefined {
   const [input, output, cached, reasoning] = [count("input"), count("output"), count("cached"), count("reasoning")];
   if (input === undefined && output === undefined) return undefined;
   return {
-    ...{ input: input ?? 0, output: output ?? 0 },
+    input: input ?? 0,
+    output: output ?? 0,
     ...(cached !== undefined && { cached }),
     ...(reasoning !== undefined && { reasoning }),
   };

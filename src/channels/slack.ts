@@ -29,6 +29,6 @@ export function slackTextOf(reply: string): string {
   const escaped = reply.replace(/[&<>]/g, (letter) => ESCAPES[letter] as string);
   if (escaped.length <= LONGEST_TEXT) return escaped;
   // The text must not end in half an escape or half a character.
-  const kept = escaped.slice(0, LONGEST_TEXT - CUT.length).replace(/&[a-z]{0,3}$|[\uD800-\uDBFF]$/, "");
-  return kept + CUT;
+  const cut = escaped.slice(0, LONGEST_TEXT - CUT.length).replace(/&[a-z]{0,3}$|[\uD800-\uDBFF]$/, "");
+  return cut + CUT;
 }

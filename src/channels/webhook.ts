@@ -35,7 +35,11 @@ function eventOf(announced: AnnouncedReply): Announcement {
     type: "turn.completed",
     timestamp: endedAt,
     data: {
-      ...{ turnId, sessionId, agent, channel, reply },
+      turnId,
+      sessionId,
+      agent,
+      channel,
+      reply,
       model: announced.model ?? null,
       usage: showCompleted(usage),
       deliveryId: announced.deliveryId ?? null,

@@ -50,7 +50,7 @@ const TOKENS: Record<TokenName, { noun: string; option: string }> = {
 };
 
 /** An address that overrides that of the configuration, and whether the configuration was named with it. */
-type Given = { url: string; isFileNamed: boolean };
+type GivenUrl = { url: string; isFileNamed: boolean };
 
 type Configured = {
   /** An address of this machine. */
@@ -70,7 +70,7 @@ type Configured = {
  * machine, and only the gateway's own variables and those of `gateway.env` are filled in. Throws if the configuration names another address.
  * The configuration is not validated.
  */
-export async function readConfigured(file: string | undefined, env: Env, given?: Given): Promise<Configured> {
+export async function readConfigured(file: string | undefined, env: Env, given?: GivenUrl): Promise<Configured> {
   const name = file ?? "gateway.json5";
   const { value } = file === undefined ? { value: {} } : await readSource(file);
   const variables = variablesFor(name, env);
@@ -144,7 +144,7 @@ function strengthOf({ may }: Credential): number {
  * Whether an address differs from that of the configuration. For a named configuration, only another machine differs; otherwise also another
  * port or interface of this one.
  */
-function isElsewhere({ url, isFileNamed }: Given, urls: readonly string[]): boolean {
+function isElsewhere({ url, isFileNamed }: GivenUrl, urls: readonly string[]): boolean {
   if (!URL.canParse(url) || !isOfThisMachine(hostOf(url))) return true;
   return !isFileNamed && !urls.some((own) => placeOf(own) === placeOf(url));
 }

@@ -8,7 +8,13 @@ import { print, say, styled } from "./terminal.ts";
 import { shortTime } from "./values.ts";
 
 const SIGNS: Record<StepTone, string> = {
-  ...{ done: "✓", running: "▸", waiting: "…", failed: "✕", refused: "✕", replay: "↻", plain: "·" },
+  done: "✓",
+  running: "▸",
+  waiting: "…",
+  failed: "✕",
+  refused: "✕",
+  replay: "↻",
+  plain: "·",
 };
 const COLOURS: Partial<Record<StepTone, "green" | "red" | "yellow">> = {
   done: "green",
@@ -70,10 +76,10 @@ export async function untilEnded(gateway: Gateway, id: string, signal: AbortSign
 
 const MOST_SHOWN = 1_000;
 
-type Wish = { surface?: DeliverySurface; outcome?: DeliveryOutcome };
+type TailOptions = { surface?: DeliverySurface; outcome?: DeliveryOutcome };
 
 /** Prints requests as they come, and each again when its outcome is another. */
-export async function tailDeliveries({ gateway, connect, options, signal }: Calling<Wish>): Promise<void> {
+export async function tailDeliveries({ gateway, connect, options, signal }: Calling<TailOptions>): Promise<void> {
   await using socket = await connect();
   const pushes = socket.pushes({ signal });
   await socket.subscribe({ gateway: null, deliveries: true }, { signal });

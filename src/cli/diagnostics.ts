@@ -14,26 +14,26 @@ export async function gatherDiagnostics({
   signal,
 }: Calling<object>): Promise<Record<string, unknown>> {
   const { rpc, ops } = gateway;
-  const wish = { signal, maxRetries: 0, timeoutMs: 10_000 };
+  const requestOptions = { signal, maxRetries: 0, timeoutMs: 10_000 };
   const parts: Part[] = [
-    ["readiness", () => ops.readyz(wish)],
-    ["health", () => rpc.system.health({}, wish)],
-    ["info", () => rpc.system.info({}, wish)],
-    ["agents", () => rpc.agent.list({}, wish)],
-    ["configuration", () => gateway.config.get(wish)],
-    ["mappings", () => gateway.mappings.list(wish)],
-    ["refusedDeliveries", () => gateway.deliveries.list({ outcome: "refused", limit: 20 }, wish)],
-    ["failedDeliveries", () => gateway.deliveries.list({ outcome: "failed", limit: 20 }, wish)],
-    ["failedTurns", () => gateway.turns.list({ status: "failed", limit: 20 }, wish)],
+    ["readiness", () => ops.readyz(requestOptions)],
+    ["health", () => rpc.system.health({}, requestOptions)],
+    ["info", () => rpc.system.info({}, requestOptions)],
+    ["agents", () => rpc.agent.list({}, requestOptions)],
+    ["configuration", () => gateway.config.get(requestOptions)],
+    ["mappings", () => gateway.mappings.list(requestOptions)],
+    ["refusedDeliveries", () => gateway.deliveries.list({ outcome: "refused", limit: 20 }, requestOptions)],
+    ["failedDeliveries", () => gateway.deliveries.list({ outcome: "failed", limit: 20 }, requestOptions)],
+    ["failedTurns", () => gateway.turns.list({ status: "failed", limit: 20 }, requestOptions)],
     [
       "deadEvents",
       () =>
         gateway.events
-          .list({ status: "dead", limit: 20 }, wish)
+          .list({ status: "dead", limit: 20 }, requestOptions)
           .then(({ events }) => events.map(({ text: _, metadata: __, ...event }) => event)),
     ],
-    ["usage", () => rpc.usage.stats({}, wish)],
-    ["metrics", () => ops.metrics(wish)],
+    ["usage", () => rpc.usage.stats({}, requestOptions)],
+    ["metrics", () => ops.metrics(requestOptions)],
   ];
   const read = parts.map(async ([name, call]) => [
     name,

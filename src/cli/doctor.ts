@@ -8,7 +8,7 @@ import { wordsFor } from "./failures.ts";
 import { asTyped } from "./typed.ts";
 
 type Check = { id: string; state: "ok" | "warning" | "failed"; words: string; next?: string };
-type Given = Calling<{ turn?: boolean }>;
+type DoctorCall = Calling<{ turn?: boolean }>;
 
 function ok(id: string, words: string): Check {
   return { id, state: "ok", words };
@@ -31,7 +31,7 @@ function failed(id: string, words: string, next: string): Check {
 }
 
 /** Everything that can be checked from here, in the order in which one thing needs another. */
-export async function diagnose(given: Given): Promise<Check[]> {
+export async function diagnose(given: DoctorCall): Promise<Check[]> {
   const [configuration, reached] = await Promise.all([checkConfiguration(given), reach(given)]);
   const checks = [checkNode(), ...configuration, ...reached.checks];
   if (!reached.isGateway) return checks;
@@ -62,7 +62,7 @@ function checkNode(): Check {
     : failed("node", `Node ${process.versions.node} is too old for the gateway`, "install Node 20.19 or newer");
 }
 
-async function checkConfiguration({ options }: Given): Promise<Check[]> {
+async function checkConfiguration({ options }: DoctorCall): Promise<Check[]> {
   const file = configFile(options.config, process.env);
   if (!existsSync(file))
     return [warning("config", `There is no ${file} here`, "agent-gateway init, if a gateway runs from this folder")];
@@ -93,7 +93,7 @@ async function checkConfiguration({ options }: Given): Promise<Check[]> {
 const ONCE = { maxRetries: 0, timeoutMs: 5_000 };
 
 /** Finds out if a gateway answers at the address. */
-async function reach({ gateway, address, signal }: Given): Promise<{ checks: Check[]; isGateway: boolean }> {
+async function reach({ gateway, address, signal }: DoctorCall): Promise<{ checks: Check[]; isGateway: boolean }> {
   const { url, origins } = address;
   const from = origins.url === "default" ? "the default address" : `from the ${origins.url}`;
   const health = await gateway.ops
@@ -141,7 +141,7 @@ async function reach({ gateway, address, signal }: Given): Promise<{ checks: Che
   return { isGateway: true, checks };
 }
 
-async function checkReady({ gateway, signal }: Given): Promise<Check[]> {
+async function checkReady({ gateway, signal }: DoctorCall): Promise<Check[]> {
   const { parts } = await gateway.ops.readyz({ signal, ...ONCE });
   const bad = Object.entries(parts).filter(([, part]) => !part.ok);
   if (bad.length === 0) return [ok("ready", `It takes work: ${Object.keys(parts).join(", ")}`)];
@@ -154,7 +154,7 @@ type Door = { id: "key" | "rpcToken"; token: string | undefined; what: string; o
 
 /** Tells where a token was found, and whether its door takes it. */
 async function checkToken(
-  { address }: Given,
+  { address }: DoctorCall,
   { id, token, what, option }: Door,
   call: () => Promise<unknown>,
 ): Promise<Check[]> {
@@ -181,13 +181,13 @@ const VARIABLES = {
   webhookToken: "WEBHOOK_TOKEN",
 };
 
-function checkRest(given: Given): Promise<Check[]> {
+function checkRest(given: DoctorCall): Promise<Check[]> {
   return checkToken(given, { id: "key", token: given.address.key, what: "rest key", option: "--key" }, async () =>
     given.gateway.skills.list({ signal: given.signal, ...ONCE }),
   );
 }
 
-async function checkRpc(given: Given): Promise<Check[]> {
+async function checkRpc(given: DoctorCall): Promise<Check[]> {
   const { gateway, signal, address } = given;
   const checks: Check[] = [];
   const token = await checkToken(
@@ -234,7 +234,7 @@ async function checkRpc(given: Given): Promise<Check[]> {
 }
 
 /** It is not tried: every webhook starts work or is recorded as refused. */
-async function checkWebhook({ address: { webhookToken, origins, unused } }: Given): Promise<Check[]> {
+async function checkWebhook({ address: { webhookToken, origins, unused } }: DoctorCall): Promise<Check[]> {
   return webhookToken === undefined
     ? [
         warning(
@@ -246,7 +246,7 @@ async function checkWebhook({ address: { webhookToken, origins, unused } }: Give
     : [ok("webhook token", `from the ${origins.webhookToken}, not tried`)];
 }
 
-async function checkDead({ gateway, signal }: Given): Promise<Check[]> {
+async function checkDead({ gateway, signal }: DoctorCall): Promise<Check[]> {
   try {
     const { events } = await gateway.events.list({ status: "dead", limit: 1 }, { signal, ...ONCE });
     return events.length === 0
@@ -263,7 +263,7 @@ async function checkDead({ gateway, signal }: Given): Promise<Check[]> {
   }
 }
 
-async function checkTurn({ gateway, signal }: Given): Promise<Check> {
+async function checkTurn({ gateway, signal }: DoctorCall): Promise<Check> {
   const began = performance.now();
   try {
     const { turn_id } = await gateway.chat.send({ message: "Answer with one word: are you there?" }, { signal });

@@ -35,7 +35,9 @@ const BACKENDS: Record<
     secret: "ANTHROPIC_API_KEY",
   },
   "openai-compatible": {
-    ...{ label: "A model behind another address", hint: "Ollama, vLLM, LM Studio, OpenRouter, …", model: "llama3.2" },
+    label: "A model behind another address",
+    hint: "Ollama, vLLM, LM Studio, OpenRouter, …",
+    model: "llama3.2",
     target: { message: "Its address, up to and with /v1", example: "http://127.0.0.1:11434/v1" },
   },
   http: {

@@ -5,12 +5,12 @@ import { oneLine } from "./output.ts";
 import { print, say } from "./terminal.ts";
 import { headersOf } from "./values.ts";
 
-type Wish = { method: string; path: string; body: string | undefined; headers: readonly string[] };
+type RawRequest = { method: string; path: string; body: string | undefined; headers: readonly string[] };
 
 /** Sends a request as it is given, and prints the answer. A refusal is printed too, and sets the exit code. */
 export async function sendRaw(
   { address, options, signal }: Calling<{ include?: boolean }>,
-  { method, path, body, headers: own }: Wish,
+  { method, path, body, headers: own }: RawRequest,
 ): Promise<void> {
   const headers = new Headers({ accept: "application/json, */*" });
   const token = await tokenFor(address, { method, path: path.replace(/[?#].*/s, ""), body });

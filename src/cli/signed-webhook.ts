@@ -21,11 +21,11 @@ export function listed(names: readonly string[]): string {
     : ` The ${names.length === 1 ? "mapping is" : "mappings are"} ${names.join(", ")}.`;
 }
 
-type Given = Pick<Calling<SignedOptions>, "address" | "options" | "signal">;
+type SignedCall = Pick<Calling<SignedOptions>, "address" | "options" | "signal">;
 
 /** Sends a body to a mapping's own address, with the headers of its sender, and gives the answer. */
 export async function sendSigned(
-  { address, options, signal }: Given,
+  { address, options, signal }: SignedCall,
   sender: "github" | "stripe" | "slack" | "standard",
   body: string,
 ): Promise<unknown> {

@@ -4,8 +4,15 @@ import { type Findings, valueAt } from "./problems.ts";
 
 /** The paths that are served beside the webhooks. */
 const OTHER_PATHS = [
-  ...["/api/v1", "/rpc", "/console", "/docs", "/openapi.json", "/openrpc.json"],
-  ...["/healthz", "/readyz", "/metrics"],
+  "/api/v1",
+  "/rpc",
+  "/console",
+  "/docs",
+  "/openapi.json",
+  "/openrpc.json",
+  "/healthz",
+  "/readyz",
+  "/metrics",
 ];
 
 /** Checks of addresses, paths and doors beyond the schema. `written` is the configuration before its defaults. */

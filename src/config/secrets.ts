@@ -58,9 +58,15 @@ const SECRETS: readonly { at: string; surface: string; token?: true; type?: stri
 
 /** The places of the values by which the gateway may prove to others who it is. */
 const PROOFS: readonly string[] = [
-  ...["providers.*.apiKey", "providers.*.headers.*"],
-  ...["agents.*.http.headers.*", "agents.*.a2a.headers.*", "agents.*.command.env.*", "agents.*.acp.env.*"],
-  ...["tools.*.headers.*", "tools.*.env.*", "gateway.tracing.headers.*"],
+  "providers.*.apiKey",
+  "providers.*.headers.*",
+  "agents.*.http.headers.*",
+  "agents.*.a2a.headers.*",
+  "agents.*.command.env.*",
+  "agents.*.acp.env.*",
+  "tools.*.headers.*",
+  "tools.*.env.*",
+  "gateway.tracing.headers.*",
 ];
 
 /** The texts at a place. */

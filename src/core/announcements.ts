@@ -82,7 +82,10 @@ export function createAnnouncements(parts: CoreParts) {
   };
 
   const worker: Worker<Sending> = createWorker<Sending>({
-    ...{ store, clock, events, name: "announcements" },
+    store,
+    clock,
+    events,
+    name: "announcements",
     keyOf: ({ claim }) => claim.turnId,
     run,
     giveBack: ({ stop }) => stop.abort(),
@@ -93,7 +96,7 @@ export function createAnnouncements(parts: CoreParts) {
   const drain = async (ms: number): Promise<void> => {
     await worker.drain({ ms, isDone: () => channelsUnderWay().every(isDead), lastMs: GIVE_BACK_MS });
     const left = store.stats().announcements;
-    if (left > 0) events.announcementsLeft({ left, kept: store.durable });
+    if (left > 0) events.announcementsLeft({ left, stored: store.durable });
   };
   let drained: Promise<void> | undefined;
 
@@ -181,9 +184,9 @@ type AnnounceSettings = { channels: { has(name: string): boolean }; announceTo: 
  */
 export function announceOf(
   { channels, announceTo }: AnnounceSettings,
-  wish: { delivery: "none" | "announce" | undefined; channel: string | undefined; hops: number },
+  request: { delivery: "none" | "announce" | undefined; channel: string | undefined; hops: number },
 ): TurnOrder["announce"] {
-  if (wish.delivery !== "announce") return undefined;
-  const channel = wish.channel !== undefined && channels.has(wish.channel) ? wish.channel : announceTo;
-  return channel === undefined ? undefined : { channel, hops: wish.hops };
+  if (request.delivery !== "announce") return undefined;
+  const channel = request.channel !== undefined && channels.has(request.channel) ? request.channel : announceTo;
+  return channel === undefined ? undefined : { channel, hops: request.hops };
 }

@@ -130,7 +130,12 @@ function createNouns(
   const { shared } = store;
   const sharedReplies = shared && createSharedReplies({ shared, clock, events });
   const common: CoreParts = {
-    ...{ store, clock, events, admit, settings, node: newId("node", clock.now()) },
+    store,
+    clock,
+    events,
+    admit,
+    settings,
+    node: newId("node", clock.now()),
     agents: createAgents(settings),
     countedModels: createCountedModels({ store, clock, events, settings }),
     skills: createSkills(),
@@ -149,8 +154,17 @@ function createNouns(
   const process = processHealth;
   const health = createHealth({ ...common, gatewayStream, systemEvents, heartbeat, keys, announcements, process });
   return {
-    ...{ ...common, sharedReplies, runner, turns, compactions, announcements, systemEvents, heartbeat, keys },
-    ...{ gatewayStream, health },
+    ...common,
+    sharedReplies,
+    runner,
+    turns,
+    compactions,
+    announcements,
+    systemEvents,
+    heartbeat,
+    keys,
+    gatewayStream,
+    health,
     removedAgents: createRemovedAgents({ ...common, systemEvents }),
     codes: createCodes(common),
     deliveries: createDeliveries(common),

@@ -1,5 +1,5 @@
 import type { Health } from "#generated/rpc-types.ts";
-import { type Clock, rest } from "#kit/clock.ts";
+import { type Clock, sleep } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { AgentCounts, EventOrder, HealthPart, Store, StoreLimits } from "#store/store.ts";
 import { type Agent, restMsOf } from "./agents/agents.ts";
@@ -39,7 +39,7 @@ export function createHealth(parts: HealthParts) {
   let isClosed = false;
   let stopBeat = () => {};
 
-  const look = async (): Promise<HealthReport> => {
+  const takeSnapshot = async (): Promise<HealthReport> => {
     const { limits, datedTokens } = parts.settings();
     const all = [
       await storePart(store, ping, limits.store),
@@ -73,16 +73,16 @@ export function createHealth(parts: HealthParts) {
   /** Many who ask at once share one look, and those who ask soon after it too. */
   const read = (): Promise<HealthReport> => {
     if (last && clock.monotonic() < last.freshUntil) return last.report;
-    const looking = { freshUntil: Number.POSITIVE_INFINITY, report: look() };
-    last = looking;
-    looking.report.then(
+    const snapshot = { freshUntil: Number.POSITIVE_INFINITY, report: takeSnapshot() };
+    last = snapshot;
+    snapshot.report.then(
       (report) => {
-        looking.freshUntil = clock.monotonic() + FRESH_MS;
+        snapshot.freshUntil = clock.monotonic() + FRESH_MS;
         void tell(report);
       },
-      () => (looking.freshUntil = 0),
+      () => (snapshot.freshUntil = 0),
     );
-    return looking.report;
+    return snapshot.report;
   };
 
   const beat = () => {
@@ -124,7 +124,7 @@ function createPing(store: Store, clock: Clock): Ping {
       .then(() => undefined, storeTrouble)
       .finally(() => (pinging = undefined));
     const answered = new AbortController();
-    const silent = rest(clock, PING_MS, answered.signal).then(() => SILENT);
+    const silent = sleep(clock, PING_MS, answered.signal).then(() => SILENT);
     return await Promise.race([pinging, silent]).finally(() => answered.abort());
   };
 }

@@ -128,9 +128,9 @@ export function createKeys(parts: {
     for (let known: number | undefined; known !== changes; ) {
       known = changes;
       try {
-        const kept = await store.listKeys();
+        const stored = await store.listKeys();
         if (known !== changes) continue;
-        minted = kept;
+        minted = stored;
         index();
       } catch (error) {
         if (!mayWait(error)) throw error;

@@ -20,15 +20,15 @@ export function createUsageStats({ store, clock }: CoreParts) {
     const sums = await store.sumUsage({ from, to, by, ...(agent !== undefined && { agent }) });
     const total = { ...NO_COUNTS };
     for (const { counts } of sums) for (const name of COUNT_NAMES) total[name] += counts[name];
-    const allUntold = sums.reduce((sum, { untold }) => sum + untold, 0);
+    const allWithoutUsage = sums.reduce((sum, { withoutUsage }) => sum + withoutUsage, 0);
     const groups =
       groupBy === undefined
         ? []
-        : sums.map(({ key, counts, untold }) => ({ key: nameOf(key), counts: show(counts, untold) }));
+        : sums.map(({ key, counts, withoutUsage }) => ({ key: nameOf(key), counts: show(counts, withoutUsage) }));
     return {
       from: new Date(from).toISOString(),
       to: new Date(to).toISOString(),
-      total: show(total, allUntold),
+      total: show(total, allWithoutUsage),
       groups: groups.sort((a, b) => (a.key < b.key ? -1 : 1)),
     };
   };
@@ -50,14 +50,14 @@ function nameOf(key: string | number): string {
   return key === "hooks" ? "webhooks" : key;
 }
 
-function show({ messages, attempts, latencyMs, ...counts }: UsageCounts, untold: number): Counts {
+function show({ messages, attempts, latencyMs, ...counts }: UsageCounts, withoutUsage: number): Counts {
   return {
     messages,
     turns: {
       completed: counts.completed,
       failed: counts.failed,
       cancelled: counts.cancelled,
-      ...(untold > 0 && { untold }),
+      ...(withoutUsage > 0 && { untold: withoutUsage }),
     },
     attempts,
     tokens: (counts.completed > 0 ? showCompleted : showUsage)({

@@ -1,5 +1,5 @@
-import { setImmediate as nextTick } from "node:timers/promises";
 import type { Clock } from "#kit/clock.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
 import type { Claim, Store } from "#store/store.ts";
 
@@ -102,7 +102,7 @@ export function createWorker<W>(parts: WorkerParts<W>): Worker<W> {
   let stopDue = (): void => {};
   let stopExtending: (() => void) | undefined;
   /** Looks whether a drain is over, after each run and each claim. */
-  let look = (): void => {};
+  let checkDrained = (): void => {};
 
   const wakeAfter = (ms: number): void => {
     stopDue();
@@ -125,7 +125,7 @@ export function createWorker<W>(parts: WorkerParts<W>): Worker<W> {
     try {
       for (let began = clock.monotonic(); isWanted && mayClaim(hasRoom); ) {
         if (clock.monotonic() - began >= SLICE_MS) {
-          await nextTick();
+          await yieldToOthers();
           began = clock.monotonic();
           continue;
         }
@@ -140,7 +140,7 @@ export function createWorker<W>(parts: WorkerParts<W>): Worker<W> {
       wakeAfter(RETRY_MS);
     } finally {
       isClaiming = false;
-      look();
+      checkDrained();
     }
   };
 
@@ -166,7 +166,7 @@ export function createWorker<W>(parts: WorkerParts<W>): Worker<W> {
     const key = keyOf(work);
     if (held.get(key) === work) held.delete(key);
     parts.ended?.(work);
-    look();
+    checkDrained();
   };
 
   const extendAll = (of: Lease<W>): void => {
@@ -188,12 +188,12 @@ export function createWorker<W>(parts: WorkerParts<W>): Worker<W> {
   const until = (isSo: () => boolean, ms: number): Promise<void> =>
     new Promise((resolve) => {
       const stopWaiting = clock.after(ms, resolve);
-      look = () => {
+      checkDrained = () => {
         if (isClaiming || !isSo()) return;
         stopWaiting();
         resolve();
       };
-      look();
+      checkDrained();
     });
 
   return {

@@ -115,9 +115,9 @@ export function createAgentBackends(parts: AnsweringParts) {
       answering(name, agent, shared) {
         const ofModels = agent.backend === "model" && [shared.providers, toolLimitsOf(shared.limits)];
         const part = [agent, ofModels, agent.tools.length > 0 && shared.tools];
-        const kept = inForce.get(name);
+        const stored = inForce.get(name);
         const held =
-          kept && isDeepStrictEqual(kept.part, part) ? kept : { part, one: open(name, agent, shared, parts) };
+          stored && isDeepStrictEqual(stored.part, part) ? stored : { part, one: open(name, agent, shared, parts) };
         mine.set(name, held);
         return held.one;
       },
@@ -147,9 +147,9 @@ function open(name: string, agent: AgentConfig, shared: Shared, parts: Answering
 }
 
 /** Closes all but those that are kept. */
-async function closeAll(all: ReadonlyMap<string, Held>, kept?: ReadonlyMap<string, Held>): Promise<void> {
-  const gone = [...all].filter(([name, held]) => kept?.get(name) !== held).map(([, { one }]) => one);
+async function closeAll(all: ReadonlyMap<string, Held>, stored?: ReadonlyMap<string, Held>): Promise<void> {
+  const removed = [...all].filter(([name, held]) => stored?.get(name) !== held).map(([, { one }]) => one);
   await Promise.allSettled(
-    gone.flatMap(({ backend, toolSource }) => [backend.close?.(), toolSource?.[Symbol.asyncDispose]()]),
+    removed.flatMap(({ backend, toolSource }) => [backend.close?.(), toolSource?.[Symbol.asyncDispose]()]),
   );
 }

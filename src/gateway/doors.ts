@@ -78,7 +78,8 @@ export function createDoors(given: DoorsParts) {
 
   const parts: SurfaceParts = {
     ...given,
-    ...{ recordBodies, refusals },
+    recordBodies,
+    refusals,
     config: () => config,
     access: () => access,
     isServed: (surface) => listeners.some(({ surfaces }) => surfaces.includes(surface)),
@@ -144,7 +145,14 @@ export function createDoors(given: DoorsParts) {
     /** The entry of a listener's requests, and of those that ask for a WebSocket. */
     front: (listener: number) => {
       const onRequest = createFront({
-        ...{ underWay, guard, headerLines, recordBodies, refusals, events, clock, hideInJson: given.hideInJson },
+        underWay,
+        guard,
+        headerLines,
+        recordBodies,
+        refusals,
+        events,
+        clock,
+        hideInJson: given.hideInJson,
         doors: () => at(listener).doors,
         peerOf: (req) => access.peerOf(req),
         hsts: () => at(listener).hsts,

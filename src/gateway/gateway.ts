@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Backend } from "#backends/backend.ts";
 import type { AgentConfig, Config } from "#config/config.ts";
 import type { Difference } from "#config/diff.ts";
@@ -11,6 +11,7 @@ import { type Clock, systemClock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
 import { programFlaw } from "#kit/programs/program.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import { createEvents, type Events, type TurnFollower } from "#observe/events.ts";
 import type { Logger } from "#observe/logger.ts";
 import { createLoopLag } from "#observe/loop-lag.ts";
@@ -121,7 +122,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const processHealth = createProcessHealth({ isShort, lag });
   const { replyWaitMs } = options;
   const core = await createCore({
-    ...{ settings, store, clock, events, admit, processHealth, replyWaitMs },
+    settings,
+    store,
+    clock,
+    events,
+    admit,
+    processHealth,
+    replyWaitMs,
     hide: hiding.hide,
   }).catch(async (error: unknown) => {
     await store[Symbol.asyncDispose]();
@@ -133,7 +140,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const traces =
     tracing &&
     (await import("./tracing.ts")).startTracing({
-      ...{ settings: tracing, config: () => running, core, events, clock, version, hideInJson: logger.hideInJson },
+      settings: tracing,
+      config: () => running,
+      core,
+      events,
+      clock,
+      version,
+      hideInJson: logger.hideInJson,
       follow: (follower) => followers.add(follower),
     });
   /** Resolves when the latest configuration is in force. */
@@ -147,7 +160,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { file, values, loadedAt } = loaded;
   const atStart = { file, values, loadedAt, lastReload: undefined };
   const doors = createDoors({
-    ...{ config, core, reloads, clock, events, registry, version, isShort, lag },
+    config,
+    core,
+    reloads,
+    clock,
+    events,
+    registry,
+    version,
+    isShort,
+    lag,
     isDraining: () => draining !== undefined,
     configState: () => options.configState?.() ?? atStart,
     uptimeMs: () => clock.monotonic() - began,
@@ -171,8 +192,18 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       const maxConnections = connectionsThatFit(config.gateway.listeners.length);
       listeners.push(
         await listen({
-          ...{ host, port, tls, maxConnections, requestMs, stuckMs: options.socketTimes?.stuckMs },
-          ...{ admits: doors.admits, resets: doors.resets, ...doors.front(index), newRequestId, events, clock },
+          host,
+          port,
+          tls,
+          maxConnections,
+          requestMs,
+          stuckMs: options.socketTimes?.stuckMs,
+          admits: doors.admits,
+          resets: doors.resets,
+          ...doors.front(index),
+          newRequestId,
+          events,
+          clock,
         }),
       );
     }
@@ -205,7 +236,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     );
     await core.giveUpQueued();
     // A follower of one of these hears of its end before its stream is ended.
-    await nextTurn();
+    await yieldToOthers();
     doors.underWay.endWaits();
     await Promise.all([doors.underWay.answered(LAST_ANSWERS_MS), doors.closeSockets(Math.min(ms, LAST_ANSWERS_MS))]);
     await announced;

@@ -73,20 +73,20 @@ export function createPressure(clock: Pick<Clock, "monotonic">, read: () => Memo
 
 function readMemory(): Memory {
   watchCollections();
-  return { heap: kept, heapLimit: oldSpaceLimit(), resident: process.memoryUsage.rss(), residentLimit };
+  return { heap: heapAfterCollection, heapLimit: oldSpaceLimit(), resident: process.memoryUsage.rss(), residentLimit };
 }
 
 /** The system's own limit is that of a container, or a number past all memory where there is none. */
 const residentLimit = Math.min(process.constrainedMemory() || Infinity, totalmem());
 
 /** The bytes that the last full collection left in the old space. The current use is partly garbage, and says little. */
-let kept = 0;
+let heapAfterCollection = 0;
 let observer: PerformanceObserver | undefined;
 
 function watchCollections(): void {
   if (observer) return;
   observer = new PerformanceObserver((list) => {
-    if (list.getEntries().some(isFull)) kept = oldSpaceUsed();
+    if (list.getEntries().some(isFull)) heapAfterCollection = oldSpaceUsed();
   });
   observer.observe({ entryTypes: ["gc"] });
 }

@@ -28,7 +28,7 @@ import { type Documents, restPart, serveDocuments } from "#wire/pages/documents.
 import { createOpsDoors } from "#wire/pages/ops.ts";
 import type { createServedAt } from "#wire/pages/served-at.ts";
 import { createRestDoor } from "#wire/rest/rest.ts";
-import { createRequestValidation, holdHot, type ValidateRequest } from "#wire/rest/rest-validation.ts";
+import { createRequestValidation, type ValidateRequest, validateHot } from "#wire/rest/rest-validation.ts";
 import { BATCH_LIMIT, createRpcDispatch, type RpcMethods } from "#wire/rpc/rpc.ts";
 import { createRpcHttpDoor } from "#wire/rpc/rpc-http.ts";
 import { createRpcMethods } from "#wire/rpc/rpc-methods.ts";
@@ -71,7 +71,10 @@ export function createHooks({ core, config, access, clock }: SurfaceParts) {
   // Another path needs a restart.
   const { path } = config().webhooks;
   const door = createHooksDoor({
-    ...{ path, run, limit, record },
+    path,
+    run,
+    limit,
+    record,
     access: () => access().hooks,
     rateLimit: rates.count,
     bodyLimit: () => config().limits.webhookBody,
@@ -113,7 +116,7 @@ export function createRest(parts: SurfaceParts, hooks: Pick<ReturnType<typeof cr
           ? access().identifyConsole(hashOf(token)) !== undefined
           : core.keys.isGood(hashOf(token), "admin"),
     }),
-    hold: holdHot(async (...request) => (await restContract())(...request)),
+    validate: validateHot(async (...request) => (await restContract())(...request)),
   };
   const door = createRestDoor({ ...withRestKeys, ...atRest });
   /** The one call of REST whose token is a sign-in code. */
@@ -202,7 +205,11 @@ export function createRpc(parts: SurfaceParts, documents: () => Promise<Document
     bodyLimit: () => config().limits.rpcBody,
   });
   const socket = createRpcSocketDoor({
-    ...{ clock, events, recordBodies: parts.recordBodies, servedAt: placeOf, hideInJson },
+    clock,
+    events,
+    recordBodies: parts.recordBodies,
+    servedAt: placeOf,
+    hideInJson,
     dispatch: dispatchOf(withSocketCalls(table)),
     store: core.store,
     gatewayStream: core.gatewayStream,

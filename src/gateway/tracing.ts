@@ -40,7 +40,9 @@ export function startTracing(parts: TracingParts): { close(): Promise<void> } {
   const { settings, core, events, clock, version } = parts;
   const sink: SpanSink = createOtlpSink({
     ...settings,
-    ...{ clock, version, hideInJson: parts.hideInJson },
+    clock,
+    version,
+    hideInJson: parts.hideInJson,
     onDrop: (reason, count, detail) => events.spansDropped({ reason, count, detail }),
   });
   const reading = new Set<Promise<void>>();

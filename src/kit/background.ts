@@ -1,4 +1,4 @@
-import { setImmediate as nextTick } from "node:timers/promises";
+import { yieldToOthers } from "#kit/yield.ts";
 
 /** Does a piece of work in the background; its errors and rejections go to its caller. */
 export type InBackground = <T>(work: () => T | Promise<T>) => Promise<T>;
@@ -10,7 +10,7 @@ export type InBackground = <T>(work: () => T | Promise<T>) => Promise<T>;
 export function createBackground(): InBackground {
   let last: Promise<void> = Promise.resolve();
   return (work) => {
-    last = last.then(() => nextTick());
+    last = last.then(() => yieldToOthers());
     return last.then(work);
   };
 }

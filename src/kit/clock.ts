@@ -28,7 +28,7 @@ function startLongTimer(ms: number, fire: () => void): () => void {
 }
 
 /** Resolves after `ms`, or when one of the signals aborts. */
-export function rest(clock: Pick<Clock, "after">, ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
+export function sleep(clock: Pick<Clock, "after">, ms: number, ...signals: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
     const wake = () => {
       stop();

@@ -127,7 +127,7 @@ export function ended(message: string): string {
 }
 
 /** Which of several faults is told first: a field that was misspelt explains the one that is missing. */
-export function foremost<Told extends { message: string }>(faults: readonly Told[]): Told | undefined {
+export function foremost<Fault extends { message: string }>(faults: readonly Fault[]): Fault | undefined {
   return faults.find(({ message }) => MEANT.test(message)) ?? faults[0];
 }
 

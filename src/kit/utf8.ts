@@ -1,5 +1,5 @@
 import { isAscii, transcode } from "node:buffer";
-import { setImmediate as breathe } from "node:timers/promises";
+import { yieldToOthers } from "#kit/yield.ts";
 
 /** From here on it pays to have more than one look at the bytes. */
 const TWO_LOOKS_FROM = 4096;
@@ -27,7 +27,7 @@ export async function utf8InStretches(text: string): Promise<Buffer> {
   const room = Buffer.allocUnsafeSlow(text.length * MOST_BYTES);
   let length = 0;
   for (let from = 0; from < text.length; ) {
-    await breathe();
+    await yieldToOthers();
     let to = Math.min(from + STRETCH, text.length);
     if (isFirstHalf(text.charCodeAt(to - 1)) && to < text.length) to++;
     length += room.write(text.slice(from, to), length);

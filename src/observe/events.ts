@@ -272,9 +272,9 @@ export function createEvents({ logger, registry, followers = new Set() }: Events
       log(level, `announcement.${outcome}`, attempt);
       if (outcome !== "returned") for (const follower of followers) follower.announced(attempt.turnId);
     },
-    /** As the gateway stopped. `kept`: it goes on with them after its start; else the store forgets them. */
-    announcementsLeft: ({ left, kept }: { left: number; kept: boolean }): void =>
-      log(kept ? "info" : "warn", "announcements.left", { left, kept }),
+    /** Announcements that were not delivered when the gateway stopped. If they are `stored`, the next start delivers them. */
+    announcementsLeft: ({ left, stored }: { left: number; stored: boolean }): void =>
+      log(stored ? "info" : "warn", "announcements.left", { left, stored }),
     /** No room is told by the counter alone: it would be a line for each turn. */
     spansDropped: (dropped: { reason: "queue" | "collector"; count: number; detail: string }): void => {
       spansLost.at(dropped.reason).inc(dropped.count);
@@ -312,8 +312,9 @@ export function createEvents({ logger, registry, followers = new Set() }: Events
     /** Counted always. A lasting failure has a line now and then, with the count of the unlogged ones, and a line at its end. */
     storeFailed: ({ operation, error }: { operation: string; error: unknown }): void => {
       storeFailures.at(operation).inc();
-      const untold = storeTroubles(operation, error instanceof Error ? `${error.name}: ${error.message}` : "");
-      if (untold !== undefined) log("error", "store.failed", { operation, error, ...(untold > 0 && { untold }) });
+      const suppressed = storeTroubles(operation, error instanceof Error ? `${error.name}: ${error.message}` : "");
+      if (suppressed !== undefined)
+        log("error", "store.failed", { operation, error, ...(suppressed > 0 && { suppressed }) });
     },
     retentionResumed: ({ byMs }: { byMs: number }): void => log("info", "retention.resumed", { byMs }),
     /** The engine reports what it did by itself: its database is gone or back, it migrated, repaired or took something over. */

@@ -207,7 +207,7 @@ export interface Store extends InboundStore, AsyncDisposable {
     to: number;
     agent?: string;
     by: "agent" | "model" | "surface" | "caller" | "hour" | "day";
-  }): Promise<{ key: string | number; counts: UsageCounts; untold: number }[]>;
+  }): Promise<{ key: string | number; counts: UsageCounts; withoutUsage: number }[]>;
 
   /**
    * Pauses an agent, or resumes it. While it is paused, none of its turns and none of its beats is claimed, by `startTurn`

@@ -14,7 +14,10 @@ const SHARED = { providers: {}, tools: {}, limits: {} } as unknown as Shared;
 /** An agent whose process answers with its number, and goes on. */
 function agentWith(env: Record<string, string>) {
   return {
-    ...{ backend: "acp", models: [], tools: [], model: undefined },
+    backend: "acp",
+    models: [],
+    tools: [],
+    model: undefined,
     acp: { run: agentProgram(), cwd: ".", env, permissions: "deny", idle: 60_000, processes: 4 },
     timeouts: { connect: 10_000, firstByte: 10_000, silence: 10_000 },
   } as unknown as AgentConfig;

@@ -32,8 +32,15 @@ afterEach(() => {
 
 function open(url: string, more: Partial<HttpSettings> = {}) {
   const backend = createHttpBackend({
-    ...{ agent: "main", models: undefined, url: `${url}/turns`, headers: {}, secret: undefined },
-    ...{ history: true, connectMs: 500, clock: systemClock, ...more },
+    agent: "main",
+    models: undefined,
+    url: `${url}/turns`,
+    headers: {},
+    secret: undefined,
+    history: true,
+    connectMs: 500,
+    clock: systemClock,
+    ...more,
   });
   opened.push(backend);
   return backend;

@@ -10,8 +10,11 @@ function chunk(delta: object, last?: object) {
 }
 const usage = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 };
 const body = [
-  ...[chunk({ role: "assistant", content: "" }), chunk({ content: "Bon" }), chunk({ content: "jour." })],
-  ...[chunk({ content: "" }, { usage }), "data: [DONE]\n\n"],
+  chunk({ role: "assistant", content: "" }),
+  chunk({ content: "Bon" }),
+  chunk({ content: "jour." }),
+  chunk({ content: "" }, { usage }),
+  "data: [DONE]\n\n",
 ];
 const mistral = await startHttpStandIn(() => ({ headers: { "content-type": "text/event-stream" }, body }));
 afterAll(() => mistral[Symbol.asyncDispose]());

@@ -130,7 +130,9 @@ export function backendSuite({ name, open, openSlow, openPaced, openFailing, det
         const leaving = new AbortController();
         const stream = turn_id
           ? await gateway.rest.stream("turns.events", {
-              ...{ path: { turn_id }, headers: { "last-event-id": last }, signal: leaving.signal },
+              path: { turn_id },
+              headers: { "last-event-id": last },
+              signal: leaving.signal,
             })
           : await gateway.rest.stream("chat.send", { body: { message: "Good morning!" }, signal: leaving.signal });
         for await (const { event, id, data } of stream.events) {

@@ -1,5 +1,5 @@
 import { type Bound, compare, type Figure, median } from "./figures.ts";
-import { type BareName, type GatewayWish, type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
+import { type BareName, type GatewayOptions, type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
 import { type Cost, type Report, requireClean, unlessIdle } from "./load.ts";
 import type { BenchOptions } from "./options.ts";
 import { droppedLines, TURNS, type Work } from "./work.ts";
@@ -11,14 +11,14 @@ export type Compared = Pick<Report, "rate" | "requests" | "refused" | "broken"> 
 
 type Measured = {
   figure: string;
-  gateway?: GatewayWish;
+  gateway?: GatewayOptions;
   /** How long the gateway has the load before it counts; two seconds, unless told. */
   warmUpSeconds?: number;
   work?: Work;
   run(server: Started, seconds: number, seed: number): Promise<Compared>;
 };
 
-type Wish = Measured & {
+type Comparison = Measured & {
   gate: string;
   bound: Bound;
   bare: BareName;
@@ -32,18 +32,18 @@ type Wish = Measured & {
  * Compares accepted requests with the answers of a bare server to the same bytes: in each round first that one, then a gateway of its own, as what
  * a gateway holds grows with every message.
  */
-export async function compareWithBare(wish: Wish, { rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
-  const { gate, figure, run, p99 } = wish;
-  await using bare = await startBare(wish.bare);
+export async function compareWithBare(options: Comparison, { rounds, seconds, say }: BenchOptions): Promise<Figure[]> {
+  const { gate, figure, run, p99 } = options;
+  await using bare = await startBare(options.bare);
   const compared: Compared[] = [];
   const measured: Compared[] = [];
   for (let round = 1; round <= rounds; round++) {
     say(`${gate}: ${figure}, round ${round} of ${rounds}`);
     await run(bare, WARM_UP_S, 2 * round);
     compared.push(await run(bare, seconds, 2 * round + 1));
-    measured.push(await measureGateway(wish, seconds, 2 * round));
+    measured.push(await measureGateway(options, seconds, 2 * round));
   }
-  const rates = figureOf(measured, compared, wish);
+  const rates = figureOf(measured, compared, options);
   if (p99 === undefined) return [rates];
   const latest = (loads: readonly Compared[]) => loads.map((load) => load.p99 ?? Number.NaN);
   const row = { gate, figure: "the same, p99", unit: "us", bound: p99 };

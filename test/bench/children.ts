@@ -74,8 +74,8 @@ export function nextMessage<T>(child: ChildProcess): Promise<T> {
 }
 
 /** Starts one of the bench's own programs on the client's core; resolves with it, and with the first that it says. */
-export async function startOnClientCore<T>(file: string, wish: object) {
-  const [command, args] = pinned(CLIENT_CORE, process.execPath, [file, JSON.stringify(wish)]);
+export async function startOnClientCore<T>(file: string, options: object) {
+  const [command, args] = pinned(CLIENT_CORE, process.execPath, [file, JSON.stringify(options)]);
   const child = startChild(command, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
   return { child, said: await nextMessage<T>(child) };
 }

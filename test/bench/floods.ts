@@ -13,15 +13,24 @@ type Shape = Omit<Flood, "url"> & { figure: string };
 const SHAPES: readonly Shape[] = [
   {
     figure: "another's request under heads of 900 pairs, 3 connections, 0.65 MB/s, p50",
-    ...{ connections: 3, pairs: 900, rate: 650_000, isReset: false },
+    connections: 3,
+    pairs: 900,
+    rate: 650_000,
+    isReset: false,
   },
   {
     figure: "the same under heads of 120 pairs, which Node takes, 0.15 MB/s",
-    ...{ connections: 3, pairs: 120, rate: 150_000, isReset: false },
+    connections: 3,
+    pairs: 120,
+    rate: 150_000,
+    isReset: false,
   },
   {
     figure: "the same under 20 clients that take back 1 200 requests each and come again",
-    ...{ connections: 20, pairs: 0, rate: 0, isReset: true },
+    connections: 20,
+    pairs: 0,
+    rate: 0,
+    isReset: true,
   },
 ];
 /** The cost of a request to a server at rest varies by more than that from round to round. */

@@ -13,7 +13,7 @@ export const REST_KEY = "bench-rest-key-of-32-characters!";
 export const RPC_TOKEN = "bench-rpc-token-of-32-characters";
 export const WEBHOOK_TOKEN = "bench-webhook-token-of-32-chars!";
 
-export type ConfigWish = {
+export type ConfigOptions = {
   agent?: object;
   gateway?: object;
   rpc?: object;
@@ -27,7 +27,7 @@ export type ConfigWish = {
 };
 
 // Everything is on: the access line, the flight recorder with bodies, the metrics. Only the store's bound is wider, for full stores.
-function configOf({ agent, gateway, rpc, webhooks, limits, ...others }: ConfigWish) {
+function configOf({ agent, gateway, rpc, webhooks, limits, ...others }: ConfigOptions) {
   return {
     gateway: {
       rest: { auth: { keys: [{ name: "bench", key: REST_KEY, scopes: ["chat", "admin"] }] } },
@@ -53,10 +53,10 @@ export type Started = AsyncDisposable & {
 };
 
 /** A folder for a server's configuration and log, gone with it. */
-function makeFolder(wish: ConfigWish) {
+function makeFolder(options: ConfigOptions) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-bench-"));
   const config = join(folder, "gateway.json");
-  writeFileSync(config, JSON.stringify(configOf(wish)));
+  writeFileSync(config, JSON.stringify(configOf(options)));
   return { folder, config, log: openSync(join(folder, "log"), "w") };
 }
 
@@ -83,7 +83,7 @@ function startServer(
   return { child, pid: child.pid as number, [Symbol.asyncDispose]: dispose };
 }
 
-export type GatewayWish = ConfigWish & {
+export type GatewayOptions = ConfigOptions & {
   nodeArgs?: readonly string[];
   channel?: boolean;
   tls?: boolean;
@@ -93,8 +93,8 @@ export type GatewayWish = ConfigWish & {
 const TLS = { cert: resolve("test/config/tls/cert.pem"), key: resolve("test/config/tls/key.pem") };
 
 /** `node dist/main.js` with an echo agent and a port of its own. It may not answer yet. */
-export async function startGateway(wish: GatewayWish = {}): Promise<Started> {
-  const { nodeArgs = [], channel = false, tls = false, gateway, ...config } = wish;
+export async function startGateway(options: GatewayOptions = {}): Promise<Started> {
+  const { nodeArgs = [], channel = false, tls = false, gateway, ...config } = options;
   const file = await buildGateway();
   const port = await freePort();
   const tlsPort = tls ? await freePort() : undefined;
@@ -109,8 +109,8 @@ export async function startGateway(wish: GatewayWish = {}): Promise<Started> {
 export async function startPreloaded(fill: { sessions: number; turns: number; events?: number; store?: object }) {
   const file = await buildServer("preloaded");
   const place = { ...makeFolder({ store: fill.store }), channel: true };
-  const wish = { config: place.config, events: 0, ...fill };
-  const started = startServer(file, ["--max-old-space-size=8192"], [JSON.stringify(wish)], place);
+  const options = { config: place.config, events: 0, ...fill };
+  const started = startServer(file, ["--max-old-space-size=8192"], [JSON.stringify(options)], place);
   const { child } = started;
   const loaded = await nextMessage<Loaded>(child);
   const ask = <T>(word: string): Promise<T> => {

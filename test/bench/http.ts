@@ -1,7 +1,7 @@
 import { compareWithBare } from "./against-bare.ts";
 import { chatCall, messageCall, SAME_SESSION, wakeCall } from "./calls.ts";
 import type { Gate } from "./figures.ts";
-import { type GatewayWish, SQLITE, type Started } from "./gateways.ts";
+import { type GatewayOptions, SQLITE, type Started } from "./gateways.ts";
 import { CONNECTIONS, runLoad, runStreams } from "./load.ts";
 import { whyNoLoad, whyNoStreams } from "./machine.ts";
 import { EVENTS, KEPT_EVENTS } from "./work.ts";
@@ -12,7 +12,7 @@ const SESSIONS = 1_000;
 const BEAT = "500ms";
 
 /** Webhooks without a limit, whose events are handed over while they come. */
-export const BEATING: GatewayWish = {
+export const BEATING: GatewayOptions = {
   webhooks: { rateLimit: { maxRequests: 0 } },
   agent: { heartbeat: { every: BEAT } },
   limits: { events: 10_000_000 },
@@ -97,9 +97,9 @@ const P6_TLS = {
   run: message,
 } as const;
 
-export const HTTP_GATES: readonly Gate[] = [P1, P2, P3, ...P4, P6, P6_TLS].map((wish) => ({
-  gate: wish.gate,
-  figure: wish.figure,
-  lack: wish === P6 ? whyNoStreams : whyNoLoad,
-  measure: (options) => compareWithBare(wish, options),
+export const HTTP_GATES: readonly Gate[] = [P1, P2, P3, ...P4, P6, P6_TLS].map((comparison) => ({
+  gate: comparison.gate,
+  figure: comparison.figure,
+  lack: comparison === P6 ? whyNoStreams : whyNoLoad,
+  measure: (options) => compareWithBare(comparison, options),
 }));

@@ -31,7 +31,7 @@ export type Report = {
 
 export type Load = Report & Cost;
 
-type LoadWish = {
+type LoadOptions = {
   /** The server's address; where there the load goes is the call's to say. */
   url: string;
   pid: number;
@@ -68,13 +68,13 @@ export function requireOwnMachine(url: string): URL {
 }
 
 /** Runs wrk for `seconds` against a server on this machine. */
-export function runLoad(wish: LoadWish): Promise<Load> {
-  return withCost(wish.pid, () => runWrk(wish));
+export function runLoad(options: LoadOptions): Promise<Load> {
+  return withCost(options.pid, () => runWrk(options));
 }
 
 /** The same for one of several loads at once: what each of them costs the server cannot be told. */
-export async function runWrk(wish: Omit<LoadWish, "pid">): Promise<Report> {
-  const { url, call, seconds, sessions, seed, connections = CONNECTIONS, restMs } = wish;
+export async function runWrk(load: Omit<LoadOptions, "pid">): Promise<Report> {
+  const { url, call, seconds, sessions, seed, connections = CONNECTIONS, restMs } = load;
   const { host } = requireOwnMachine(url);
   const options = [
     "-t",
@@ -129,7 +129,7 @@ export function unlessIdle(figure: Figure, compared: readonly Pick<Cost, "busy">
 
 type StreamLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cost;
 
-type StreamWish = {
+type StreamOptions = {
   url: string;
   pid: number;
   /** Sent as it is: this client fills nothing in. */
@@ -140,14 +140,14 @@ type StreamWish = {
 };
 
 /** Runs h2load for `seconds` against a server on this machine: HTTP/2 by prior knowledge, or over TLS by ALPN. */
-export async function runStreams({ url, pid, call, seconds, ...wish }: StreamWish): Promise<StreamLoad> {
+export async function runStreams({ url, pid, call, seconds, ...load }: StreamOptions): Promise<StreamLoad> {
   requireOwnMachine(url);
   const folder = mkdtempSync(join(tmpdir(), "gateway-h2load-"));
   try {
     const body = join(folder, "body");
     writeFileSync(body, call.body);
     const headers = Object.entries(call.headers).flatMap(([name, value]) => ["-H", `${name}: ${value}`]);
-    const options = ["-c", `${wish.connections}`, "-m", `${wish.streams}`, "-D", `${seconds}`, "-d", body];
+    const options = ["-c", `${load.connections}`, "-m", `${load.streams}`, "-D", `${seconds}`, "-d", body];
     const all = [...options, ...headers, url + call.path];
     const [command, args] = pinned(CLIENT_CORE, "h2load", all);
     return await withCost(pid, async () =>

@@ -4,7 +4,7 @@ import { buildServer } from "./builds.ts";
 import { nextMessage, runProgram } from "./children.ts";
 import { openSocket } from "./clients/open-socket.ts";
 import { type Figure, type Gate, measure } from "./figures.ts";
-import { type GatewayWish, REST_KEY, RPC_TOKEN, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { type GatewayOptions, REST_KEY, RPC_TOKEN, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { pinned, SERVER_CORE } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Weight } from "./servers/store-weight.ts";
@@ -36,9 +36,9 @@ async function heapOf({ child }: Started): Promise<number> {
 }
 
 /** Weighs each of `count` open and silent connections. */
-async function weighIdle(count: number, wish: GatewayWish, open: Open): Promise<number> {
+async function weighIdle(count: number, options: GatewayOptions, open: Open): Promise<number> {
   const nodeArgs = ["--expose-gc", "--import", `./${await buildServer("report-memory")}`];
-  await using server = await startGateway({ ...wish, channel: true, nodeArgs });
+  await using server = await startGateway({ ...options, channel: true, nodeArgs });
   await untilAnswers(`${server.url}/readyz`);
   await openAll(FIRST, server, open);
   const before = await heapOf(server);
@@ -97,8 +97,8 @@ async function measureStore({ short, say }: BenchOptions): Promise<Figure[]> {
   const sessions = short ? 20_000 : 200_000;
   const file = await buildServer("store-weight");
   const weigh = async (turns: number, sessions: number): Promise<Weight> => {
-    const wish = JSON.stringify({ turns, sessions });
-    const nodeArgs = ["--expose-gc", "--max-old-space-size=8192", file, wish];
+    const options = JSON.stringify({ turns, sessions });
+    const nodeArgs = ["--expose-gc", "--max-old-space-size=8192", file, options];
     const [command, args] = pinned(SERVER_CORE, process.execPath, nodeArgs);
     return JSON.parse(await runProgram(command, args, { timeoutMs: 180_000 })) as Weight;
   };

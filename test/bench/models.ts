@@ -6,11 +6,11 @@ import { buildServer } from "./builds.ts";
 import type { Call } from "./calls.ts";
 import { startChild, startOnClientCore, stopChild } from "./children.ts";
 import { compare, type Figure, type Gate, measure, median, unmeasured } from "./figures.ts";
-import { type GatewayWish, REST_KEY, type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
+import { type GatewayOptions, REST_KEY, type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
 import { type Report, requireClean, runLoad } from "./load.ts";
 import { pinned, SERVER_CORE, whyNoLoad } from "./machine.ts";
 import type { BenchOptions } from "./options.ts";
-import type { StandInWish } from "./stand-in-words.ts";
+import type { StandInOptions } from "./stand-in-words.ts";
 
 // P7 and P8: turns that a model or an agent's service answers, beside a bare proxy and Portkey's gateway.
 
@@ -24,14 +24,14 @@ const CONCURRENCY = 4_096;
 const gateway = { openai: { enabled: true } };
 
 /** A model, and an agent's service, that stand in for what the gateway would ask (servers/stand-in.ts), on the client's core. */
-export async function startStandIn(wish: StandInWish): Promise<Started> {
-  const { child, said } = await startOnClientCore<{ port: number }>(await buildServer("stand-in"), wish);
+export async function startStandIn(options: StandInOptions): Promise<Started> {
+  const { child, said } = await startOnClientCore<{ port: number }>(await buildServer("stand-in"), options);
   const dispose = () => stopChild(child);
   return { url: `http://127.0.0.1:${said.port}`, pid: child.pid as number, child, [Symbol.asyncDispose]: dispose };
 }
 
 /** A gateway whose agent is a model. */
-export function modelAt(url: string): GatewayWish {
+export function modelAt(url: string): GatewayOptions {
   return {
     gateway,
     providers: { local: { type: "openai-compatible", baseUrl: `${url}/v1` } },
@@ -40,7 +40,7 @@ export function modelAt(url: string): GatewayWish {
 }
 
 /** A gateway whose agent is a web service that keeps its conversations itself. */
-function serviceAt(url: string): GatewayWish {
+function serviceAt(url: string): GatewayOptions {
   return {
     gateway,
     agent: { backend: "http", http: { url: `${url}/turns`, history: false }, concurrency: CONCURRENCY },
@@ -152,7 +152,7 @@ async function measureProxied({ rounds, seconds, say, ...options }: BenchOptions
   await using upstream = await startStandIn({ pieces: PIECES });
   await using proxy = await startBare("bare-proxy", [], [upstream.url]);
   await using portkey = await startPortkey(options.portkey, upstream.url);
-  const turns = (figure: string, how: GatewayWish) => {
+  const turns = (figure: string, how: GatewayOptions) => {
     const run = (server: Started, lasting: number) => load(server, DOOR_CALL, lasting);
     return measureGateway({ figure, gateway: how, warmUpSeconds: WARM_UP_S, run }, seconds, 1);
   };

@@ -117,8 +117,8 @@ class Nodes implements AsyncDisposable {
     const first = this.#seeds;
     this.#seeds += this.#gateways.length;
     if (this.#seeds > LAST_SEED) throw new Error(`${this.#what}: too slow, ${this.#taken.join(", ")} so far`);
-    const wish = { call: wakeCall(), sessions: 0, seconds, connections: CONNECTIONS };
-    const reports = await Promise.all(this.#gateways.map(({ url }, n) => runWrk({ ...wish, url, seed: first + n })));
+    const options = { call: wakeCall(), sessions: 0, seconds, connections: CONNECTIONS };
+    const reports = await Promise.all(this.#gateways.map(({ url }, n) => runWrk({ ...options, url, seed: first + n })));
     for (const [n, report] of reports.entries()) {
       requireClean(report, this.#what);
       this.#taken[n] = (this.#taken[n] as number) + report.requests;

@@ -1,7 +1,7 @@
 import { figureOf } from "./against-bare.ts";
 import { type Call, messageCall, wakeCall } from "./calls.ts";
 import type { Figure, Gate } from "./figures.ts";
-import { type GatewayWish, readMetrics, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { type GatewayOptions, readMetrics, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { BEATING } from "./http.ts";
 import { type Load, requireClean, runLoad } from "./load.ts";
 import { whyNoLoad } from "./machine.ts";
@@ -15,7 +15,7 @@ const ON_ITS_OWN = { connection: "close" };
 const DAY_MS = 86_400_000;
 
 // An address that fails to authenticate 20 times a minute is told to wait: so all come through a proxy that is believed, from many addresses.
-const BEHIND_PROXY = { gateway: { trustedProxies: ["127.0.0.1"] } } satisfies GatewayWish;
+const BEHIND_PROXY = { gateway: { trustedProxies: ["127.0.0.1"] } } satisfies GatewayOptions;
 const FROM_MANY = { "x-forwarded-for": "{address}", "x-forwarded-proto": "https" };
 
 /** A token that nobody has, another each time. */
@@ -35,7 +35,7 @@ type Refusal = {
   error: string;
   note: string;
   /** The gateway that refuses it, where that is not the one that accepts. */
-  gateway?: GatewayWish;
+  gateway?: GatewayOptions;
   endsConnection?: boolean;
 };
 
@@ -44,20 +44,20 @@ type Refusals = {
   /** The call that is accepted, what it starts, and where. */
   accepted: Call;
   work: Work;
-  gateway: GatewayWish;
+  gateway: GatewayOptions;
   refusals: readonly Refusal[];
 };
 
 /** Refused requests beside accepted ones; all with the same headers and from the same changing addresses. */
-async function compareRefusals(wish: Refusals, options: BenchOptions): Promise<Figure[]> {
-  const { surface, refusals, gateway } = wish;
+async function compareRefusals(comparison: Refusals, options: BenchOptions): Promise<Figure[]> {
+  const { surface, refusals, gateway } = comparison;
   const { rounds, seconds, say } = options;
   const accepted: { kept: Load[]; own: Load[] } = { kept: [], own: [] };
   const refused = refusals.map((): Load[] => []);
   for (let round = 1; round <= rounds; round++) {
     say(`P14: ${surface}, round ${round} of ${rounds}`);
-    accepted.kept.push(await measureAccepted(wish, FROM_MANY, seconds));
-    accepted.own.push(await measureAccepted(wish, { ...FROM_MANY, ...ON_ITS_OWN }, seconds));
+    accepted.kept.push(await measureAccepted(comparison, FROM_MANY, seconds));
+    accepted.own.push(await measureAccepted(comparison, { ...FROM_MANY, ...ON_ITS_OWN }, seconds));
     await using usual = await startReady(gateway);
     for (const [n, refusal] of refusals.entries()) {
       await using own = refusal.gateway && (await startReady(refusal.gateway));
@@ -71,8 +71,8 @@ async function compareRefusals(wish: Refusals, options: BenchOptions): Promise<F
   });
 }
 
-async function startReady(wish: GatewayWish): Promise<Started> {
-  const gateway = await startGateway(wish);
+async function startReady(options: GatewayOptions): Promise<Started> {
+  const gateway = await startGateway(options);
   await untilAnswers(`${gateway.url}/readyz`);
   return gateway;
 }

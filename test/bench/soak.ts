@@ -1,6 +1,6 @@
 import { type Call, hookTurnCall, messageCall, PASSING_SESSION, wakeCall } from "./calls.ts";
 import { type Figure, type Gate, measure, showNumber } from "./figures.ts";
-import { type GatewayWish, readMetrics, SQLITE, type Started, startGateway, untilAnswers } from "./gateways.ts";
+import { type GatewayOptions, readMetrics, SQLITE, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { BEATING } from "./http.ts";
 import { CONNECTIONS, type Cost, type Report, requireClean, runLoad, runWrk, withCost } from "./load.ts";
 import { rssOf, whyNoLoad } from "./machine.ts";
@@ -60,7 +60,7 @@ async function measureSoak(where: string, store: object | undefined, { short, sa
   return [figureOf(name, plan, await soak(how, plan, full))];
 }
 
-async function fullRate(how: GatewayWish, call: Call): Promise<number> {
+async function fullRate(how: GatewayOptions, call: Call): Promise<number> {
   await using gateway = await startGateway(how);
   await untilAnswers(`${gateway.url}/readyz`);
   const load = { url: gateway.url, pid: gateway.pid, call, sessions: SESSIONS };
@@ -68,7 +68,7 @@ async function fullRate(how: GatewayWish, call: Call): Promise<number> {
   return (await runLoad({ ...load, seconds: FULL_S, seed: 2 })).rate;
 }
 
-async function soak(how: GatewayWish, { seconds }: Plan, full: readonly number[]): Promise<Soaked> {
+async function soak(how: GatewayOptions, { seconds }: Plan, full: readonly number[]): Promise<Soaked> {
   await using gateway = await startGateway(how);
   const { url, pid } = gateway;
   await untilAnswers(`${url}/readyz`);

@@ -2,7 +2,7 @@ import { figureOf } from "./against-bare.ts";
 import { buildClient } from "./builds.ts";
 import { statusCall } from "./calls.ts";
 import { nextMessage, startOnClientCore, stopChild } from "./children.ts";
-import type { SocketReport, SocketRun, SocketWish } from "./clients/socket-load.ts";
+import type { SocketOptions, SocketReport, SocketRun } from "./clients/socket-load.ts";
 import { compare, type Figure, type Gate, median } from "./figures.ts";
 import { RPC_TOKEN, type Started, startBare, startGateway, untilAnswers } from "./gateways.ts";
 import { type Cost, type Report, requireClean, requireOwnMachine, withCost } from "./load.ts";
@@ -19,12 +19,12 @@ type SocketLoad = Pick<Report, "rate" | "requests" | "refused" | "broken"> & Cos
 /** Runs calls over WebSockets for `seconds` against a server on this machine, when it has warmed up the same way. */
 async function runSockets(
   { url, pid }: Pick<Started, "url" | "pid">,
-  shape: Pick<SocketWish, "connections" | "inFlight">,
+  shape: Pick<SocketOptions, "connections" | "inFlight">,
   seconds: number,
 ): Promise<SocketLoad> {
   requireOwnMachine(url);
-  const wish: SocketWish = { ...shape, url, token: RPC_TOKEN, text: CALL.body };
-  const { child } = await startOnClientCore(await buildClient("socket-load"), wish);
+  const options: SocketOptions = { ...shape, url, token: RPC_TOKEN, text: CALL.body };
+  const { child } = await startOnClientCore(await buildClient("socket-load"), options);
   const run = (seconds: number): Promise<SocketReport> => {
     const report = nextMessage<SocketReport>(child);
     child.send({ seconds } satisfies SocketRun);

@@ -3,7 +3,7 @@ export const AT_ONCE_WORD = "quickly";
 export const FEW_PIECES = 10;
 
 /** How a stand-in answers: so many pieces, at once or so many a second. */
-export type StandInWish = { pieces: number; perSecond?: number };
+export type StandInOptions = { pieces: number; perSecond?: number };
 
 /** The pieces of a reply, all of one length. Each says which it is, and of which stream: one that is lost, out of order or another's is seen. */
 export function piecesOf(stream = "0000", count: number): string[] {

@@ -1,6 +1,6 @@
 import { buildClient } from "./builds.ts";
 import { nextMessage, startOnClientCore, stopChild } from "./children.ts";
-import type { TokenReport, TokenWish } from "./clients/token-streams.ts";
+import type { TokenOptions, TokenReport } from "./clients/token-streams.ts";
 import { type Figure, type Gate, measure, median } from "./figures.ts";
 import { REST_KEY, type Started, startGateway, untilAnswers } from "./gateways.ts";
 import { type Cost, requireOwnMachine, withCost } from "./load.ts";
@@ -12,8 +12,8 @@ import { AT_ONCE_WORD, FEW_PIECES } from "./stand-in-words.ts";
 const STREAMS = 200;
 const PER_SECOND = 50;
 const RAMP_MS = 1_000;
-type Streams = Pick<TokenWish, "streams" | "turns" | "pieces" | "rampMs" | "perSecond">;
-type Door = Pick<TokenWish, "path" | "headers" | "body" | "event" | "text">;
+type Streams = Pick<TokenOptions, "streams" | "turns" | "pieces" | "rampMs" | "perSecond">;
+type Door = Pick<TokenOptions, "path" | "headers" | "body" | "event" | "text">;
 type TokenLoad = TokenReport & Cost;
 
 /** Streams that are read one at a time. */
@@ -53,8 +53,8 @@ async function readStreams(
   streams: Streams,
 ): Promise<TokenLoad> {
   requireOwnMachine(url);
-  const wish: TokenWish = { ...door, ...streams, url, isNamed: streams.perSecond !== undefined };
-  const { child } = await startOnClientCore(await buildClient("token-streams"), wish);
+  const options: TokenOptions = { ...door, ...streams, url, isNamed: streams.perSecond !== undefined };
+  const { child } = await startOnClientCore(await buildClient("token-streams"), options);
   try {
     const load = await withCost(pid, async () => {
       const report = nextMessage<TokenReport>(child);

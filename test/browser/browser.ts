@@ -6,8 +6,14 @@ import { type GatewayProcess, type ProcessOptions, startProcess } from "#test/ha
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 /** It runs as root in a container, and reaches nothing but the gateway. */
 const FLAGS = [
-  ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
-  ...["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--disable-dev-shm-usage",
 ];
 
 /** The tokens of the gateways that pages are tried against. */
@@ -82,13 +88,13 @@ export function browserTests(declare: (tools: BrowserTools) => void): void {
   });
 }
 
-type Wish = BrowserContextOptions & {
+type PageOptions = BrowserContextOptions & {
   path?: string;
   /** Signs in with it by the link; an empty one does not. */
   token?: string;
 };
 /** A page has a browser's session of its own, which ends with it; it fails where the browser complained meanwhile. */
-type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, wish?: Wish): Promise<Page> };
+type BrowserTools = { open(gateway: Pick<GatewayProcess, "url">, options?: PageOptions): Promise<Page> };
 
 /** Errors of scripts, refused loads, and requests to other hosts. */
 function complaintsOf(page: Page, own: string): string[] {

@@ -105,7 +105,7 @@ describe("a reply that is announced", () => {
     await gateway.hooks.agent({ message: "hello", delivery: "announce", channel: "ops" });
     await gateway.receiver.received(1);
     await gateway[Symbol.asyncDispose]();
-    expect(gateway.linesOf("announcements.left", { left: 1, kept: false })).toHaveLength(1);
+    expect(gateway.linesOf("announcements.left", { left: 1, stored: false })).toHaveLength(1);
   });
 });
 
@@ -168,11 +168,11 @@ describe("F28: announcements that come back", () => {
   it("counts on what a request says of itself", async () => {
     await using gateway = await startWith([answer(200)]);
     const sending = (hops: string) => ({ headers: { "x-gateway-hops": hops } });
-    const wish = { message: "hello", delivery: "announce", channel: "ops" };
-    await gateway.hooks.agent(wish, sending("2"));
+    const options = { message: "hello", delivery: "announce", channel: "ops" };
+    await gateway.hooks.agent(options, sending("2"));
     await gateway.logged("announcement.delivered");
     expect(gateway.receiver.requests[0]?.headers["x-gateway-hops"]).toBe("3");
-    const { json } = await gateway.hooks.agent(wish, sending("nonsense"));
+    const { json } = await gateway.hooks.agent(options, sending("nonsense"));
     await gateway.logged("announcement.failed", endedLoop);
     expect(await timelineOf(gateway, json.deliveryId)).toMatchObject([{ name: "announcement.failed" }]);
     expect(gateway.receiver.requests).toHaveLength(1);

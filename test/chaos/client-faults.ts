@@ -12,8 +12,8 @@ function urlOf({ fleet, random }: World): string {
 
 /** Sends something and forgets it; a gateway that is not there at the moment is no fault of this one. */
 async function post(url: string, token: string, body: string): Promise<number | undefined> {
-  const wish = { method: "POST", headers: bearer(token), body, signal: AbortSignal.timeout(10_000) };
-  const answer = await fetch(url, wish).catch(() => undefined);
+  const options = { method: "POST", headers: bearer(token), body, signal: AbortSignal.timeout(10_000) };
+  const answer = await fetch(url, options).catch(() => undefined);
   await answer?.arrayBuffer().catch(() => undefined);
   return answer?.status;
 }
@@ -106,8 +106,8 @@ export const CLIENT_FAULTS: readonly Fault[] = [
       await Promise.all(
         Array.from({ length: 10 }, async () => {
           const leaving = AbortSignal.timeout(20 + world.random.below(100));
-          const wish = { method: "POST", headers: bearer(SECRETS.key), body, signal: leaving };
-          await fetch(`${urlOf(world)}/api/v1/chat/send`, wish)
+          const options = { method: "POST", headers: bearer(SECRETS.key), body, signal: leaving };
+          await fetch(`${urlOf(world)}/api/v1/chat/send`, options)
             .then((answer) => answer.arrayBuffer())
             .catch(() => undefined);
         }),

@@ -12,9 +12,9 @@ const EVERY_MS = 400;
 
 /** Undefined when nobody knows what came of it. */
 async function ask(url: string, method: string, path: string, body?: object) {
-  const wish = { method, headers: bearer(SECRETS.consoleToken), signal: AbortSignal.timeout(10_000) };
+  const options = { method, headers: bearer(SECRETS.consoleToken), signal: AbortSignal.timeout(10_000) };
   const answer = await fetch(`${url}/api/v1/keys${path}`, {
-    ...wish,
+    ...options,
     ...(body && { body: JSON.stringify(body) }),
   }).catch(() => undefined);
   const text = await answer?.text().catch(() => undefined);

@@ -8,8 +8,8 @@ const PROOFS = (["sqlite", "postgres"] as const).map(
   (engine): Proof => ({
     name: engine,
     words: `random faults on ${engine}`,
-    async run({ minutes = 1, ...wish }) {
-      const { faults, skipped, ...report } = await runChaos({ lanes: 12, ...wish, engine, seconds: minutes * 60 });
+    async run({ minutes = 1, ...options }) {
+      const { faults, skipped, ...report } = await runChaos({ lanes: 12, ...options, engine, seconds: minutes * 60 });
       const done = Object.entries(faults).map(([name, count]) => `${name} ${count}`);
       return { ...report, more: [`  faults: ${done.join(", ")}`, ...skipped.map((words) => `  skipped ${words}`)] };
     },

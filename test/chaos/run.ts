@@ -14,7 +14,7 @@ import { PROCESS_FAULTS } from "./process-faults.ts";
 import { grownOf, REPORTING_ENV, type Resources, readResources, reporting } from "./resources.ts";
 import type { Fault, World } from "./world.ts";
 
-type ChaosWish = {
+type ChaosOptions = {
   main: string;
   folder: string;
   engine: "sqlite" | "postgres";
@@ -44,8 +44,8 @@ async function leftOf(node: GatewayNode, before: Resources): Promise<string[]> {
 }
 
 /** Random faults on real processes under load, put together; in the end every promise is looked at. */
-export async function runChaos(wish: ChaosWish): Promise<ChaosReport> {
-  const { engine, seed, seconds, folder, say = () => {} } = wish;
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { engine, seed, seconds, folder, say = () => {} } = options;
   const random = createRandom(seed);
   await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
   using clock = whyNoClock() ? undefined : createWallClock();
@@ -87,7 +87,7 @@ export async function runChaos(wish: ChaosWish): Promise<ChaosReport> {
   let fresh: Resources[] = [];
   const end = start + seconds * 1_000;
   const report = await runCrash({
-    main: wish.main,
+    main: options.main,
     folder,
     seed,
     kills: 0,
@@ -99,7 +99,7 @@ export async function runChaos(wish: ChaosWish): Promise<ChaosReport> {
     wrap: reporting,
     answerMs: 5_000,
     lastBlow: false,
-    ...(wish.lanes && { lanes: wish.lanes }),
+    ...(options.lanes && { lanes: options.lanes }),
     say,
     before: async (fleet) => {
       fresh = await Promise.all(fleet.nodes.map(readResources));

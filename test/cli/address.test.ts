@@ -103,7 +103,9 @@ describe("the address of a configuration is one of this machine", () => {
           any,
           fc.record(
             {
-              ...{ host: any, port: any, listeners: fc.oneof(any, fc.array(fc.oneof(any, listener))) },
+              host: any,
+              port: any,
+              listeners: fc.oneof(any, fc.array(fc.oneof(any, listener))),
               console: fc.oneof(any, fc.record({ token: any })),
               rest: fc.oneof(
                 any,

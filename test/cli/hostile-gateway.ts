@@ -51,7 +51,8 @@ export async function startHostileGateway(onFinished: (end: () => void) => void)
     if (attack.mode === "refuses")
       return isRpc
         ? sendJson(res, 200, {
-            ...{ jsonrpc: "2.0", id: JSON.parse(body).id },
+            jsonrpc: "2.0",
+            id: JSON.parse(body).id,
             error: {
               code: -32000,
               message: hostile(),
@@ -115,6 +116,9 @@ export async function startHostileGateway(onFinished: (end: () => void) => void)
 }
 
 const PUSHED = {
-  ...{ at: "2026-11-21T08:00:00Z", eventId: "evt_1", agentName: "main", reason: "because" },
+  at: "2026-11-21T08:00:00Z",
+  eventId: "evt_1",
+  agentName: "main",
+  reason: "because",
   delivery: { deliveryId: "dlv_1", at: "2026-11-21T08:00:00Z" },
 };

@@ -206,15 +206,18 @@ test("hooks send signs with the secret of this folder's configuration, and only 
   writeFileSync(join(cwd, "gateway.json5"), `{ webhooks: { mappings: { github: { verify: ${verify} }, alert: {} } } }`);
   const send = ["hooks", "send", "push.json", "--as", "github", "--mapping"];
   expect(await run([...send, "github"], { cwd, env: { GITHUB_SECRET: secrets.GITHUB_SECRET } })).toMatchObject({
-    ...{ code: 2, err: expect.stringContaining("--secret-env GITHUB_SECRET\n") },
+    code: 2,
+    err: expect.stringContaining("--secret-env GITHUB_SECRET\n"),
   });
   writeFileSync(join(cwd, "gateway.env"), `GITHUB_SECRET=${secrets.GITHUB_SECRET}\n`);
   expect(await run([...send, "github"], { cwd })).toMatchObject({ code: 0 });
   expect(await run([...send, "nope"], { cwd })).toMatchObject({
-    ...{ code: 2, err: expect.stringContaining("no verify.secret for nope. The mappings are github, alert.\n") },
+    code: 2,
+    err: expect.stringContaining("no verify.secret for nope. The mappings are github, alert.\n"),
   });
   expect(await run([...send, "github", "--url", "http://gateway.test"], { cwd })).toMatchObject({
-    ...{ code: 2, err: expect.stringContaining("There is no secret to sign with.\n") },
+    code: 2,
+    err: expect.stringContaining("There is no secret to sign with.\n"),
   });
 });
 
@@ -222,6 +225,7 @@ test("hooks send lists the configured mappings", async () => {
   const cwd = emptyFolder();
   writeFileSync(join(cwd, "push.json"), "{}");
   expect(await run(["hooks", "send", "push.json", "--mapping", "nope"], { cwd })).toMatchObject({
-    ...{ code: 5, err: "No mapping is named nope. The mappings are github, alert.\nNext: name one: --mapping NAME\n" },
+    code: 5,
+    err: "No mapping is named nope. The mappings are github, alert.\nNext: name one: --mapping NAME\n",
   });
 });

@@ -93,7 +93,8 @@ test("a redirect is not followed: no token goes to an address that was not named
     expect([code, err]).toEqual([3, expect.stringContaining(`redirects to ${elsewhere()}. Nothing was sent there.`)]);
   }
   expect(await run(["api", "POST", "/hooks/agent", "--url", url])).toMatchObject({
-    ...{ code: 1, err: `HTTP 307: it points to ${elsewhere()}, which is not followed.\n` },
+    code: 1,
+    err: `HTTP 307: it points to ${elsewhere()}, which is not followed.\n`,
   });
   expect(asked).toBe(0);
 });

@@ -85,7 +85,11 @@ describe("after a reload", () => {
     onTestFinished(() => stop.abort());
     const tell = () => {};
     const watch = watchConfig({
-      ...{ running: await load(), load, onChange: tell, onInvalid: tell, signal: stop.signal },
+      running: await load(),
+      load,
+      onChange: tell,
+      onInvalid: tell,
+      signal: stop.signal,
       lookMs: 60_000,
     });
     const at = (path: string) => watch.state.values.find((value) => value.path === path);

@@ -28,14 +28,19 @@ describe("the calls of the gateway's own specs", () => {
     expect(callOf("turns.get").params).toMatchObject([{ name: "turn_id", in: "path", isRequired: true }]);
     expect(callOf("deliveries.list").params.find(({ name }) => name === "surface")?.values).toContain("hooks");
     expect(JSON.parse(callOf("agent.status").bodies[0]?.text ?? "")).toEqual({
-      ...{ jsonrpc: "2.0", id: 1, method: "agent.status", params: { agentName: "main" } },
+      jsonrpc: "2.0",
+      id: 1,
+      method: "agent.status",
+      params: { agentName: "main" },
     });
   });
 
   it("say who may not call them", () => {
     const why = (id: string, who: "console" | "admin") => whyNotCallable(callOf(id), who);
     expect([why("chat.send", "console"), why("chat.send", "admin"), why("ops.healthz", "admin")]).toEqual([
-      ...[undefined, undefined, undefined],
+      undefined,
+      undefined,
+      undefined,
     ]);
     expect(why("keys.list", "admin")).toContain("console token alone");
     expect([why("agent.list", "console"), why("agent.list", "admin")]).toEqual([
@@ -75,7 +80,10 @@ describe("the calls of the gateway's own specs", () => {
 describe("a request of a filled form", () => {
   it("has the path, the query, the headers and the body", () => {
     expect(requestOf(callOf("deliveries.list"), { surface: "hooks", id: "a b&c", mapping: "" }, "")).toEqual({
-      ...{ method: "GET", path: "/api/v1/deliveries?surface=hooks&id=a+b%26c", headers: {}, body: undefined },
+      method: "GET",
+      path: "/api/v1/deliveries?surface=hooks&id=a+b%26c",
+      headers: {},
+      body: undefined,
     });
     expect(requestOf(callOf("turns.get"), { turn_id: "../keys" }, "")).toMatchObject({
       path: "/api/v1/turns/..%2Fkeys",

@@ -4,7 +4,9 @@ import { expiryOf, keyState } from "#console/lib/key-expiry.ts";
 
 function value(path: string, of: unknown, more: Partial<ConfigValue> = {}): ConfigValue {
   return {
-    ...{ path, value: of, origin: "file" },
+    path,
+    value: of,
+    origin: "file",
     ...more,
   };
 }
@@ -20,7 +22,10 @@ const VALUES = [
 
 test("a value stands in the section of its first two parts", () => {
   expect(["version", "store.type", "agents.main.backend", "gateway.rpc.auth.type"].map(sectionOf)).toEqual([
-    ...["version", "store", "agents.main", "gateway.rpc"],
+    "version",
+    "store",
+    "agents.main",
+    "gateway.rpc",
   ]);
 });
 
@@ -44,7 +49,9 @@ test("tokens keep their order and may call what their permissions name", () => {
   expect([ops?.name, dashboard?.name]).toEqual(["ops", "dashboard"]);
   expect(ops && isAllowed(ops, "system.reload")).toBe(true);
   expect(dashboard && ["agent.list", "system.info", "system.reload"].map((one) => isAllowed(dashboard, one))).toEqual([
-    ...[true, true, false],
+    true,
+    true,
+    false,
   ]);
 });
 
@@ -60,6 +67,10 @@ test("a key's lifetime comes to a date, and its state to a word", () => {
   const state = (days: string, replaced_by: string | null = null) =>
     keyState({ expires_at: expiryOf(days, now), replaced_by }, now);
   expect([state(""), state("3"), state("-1"), state("30", "key_2"), keyState({}, now)]).toEqual([
-    ...["active", "expiring", "expired", "replaced", "active"],
+    "active",
+    "expiring",
+    "expired",
+    "replaced",
+    "active",
   ]);
 });

@@ -67,9 +67,18 @@ async function paste([, program, args]: (typeof SHELLS)[number], commands: reado
   await writeFile(script, `${commands.join("\n")}\n`);
   server.requests.length = 0;
   const env = {
-    ...{ PATH: process.env.PATH, HOME: join(folder, "user"), LC_ALL: "C.UTF-8", TERM: "dumb", HISTFILE: "/dev/null" },
-    ...{ REST_API_KEY: "rest", RPC_TOKEN: "rpc", WEBHOOK_TOKEN: "hook" },
-    ...{ GITHUB_WEBHOOK_SECRET: "g", STRIPE_WEBHOOK_SECRET: "s", SLACK_SIGNING_SECRET: "l", WEBHOOK_SECRET: "d2g=" },
+    PATH: process.env.PATH,
+    HOME: join(folder, "user"),
+    LC_ALL: "C.UTF-8",
+    TERM: "dumb",
+    HISTFILE: "/dev/null",
+    REST_API_KEY: "rest",
+    RPC_TOKEN: "rpc",
+    WEBHOOK_TOKEN: "hook",
+    GITHUB_WEBHOOK_SECRET: "g",
+    STRIPE_WEBHOOK_SECRET: "s",
+    SLACK_SIGNING_SECRET: "l",
+    WEBHOOK_SECRET: "d2g=",
   };
   const input = await open(script);
   const { stdout: out, stderr: faults } = spawn(program, args, { cwd: empty, env, stdio: [input.fd, "pipe", "pipe"] });
@@ -87,29 +96,46 @@ function parse(raw: string): Sent {
 }
 
 const ATTACKS = [
-  ...[
-    "$A$(touch pwned)",
-    "`touch pwned`",
-    "';touch pwned;'",
-    '";touch pwned;"',
-    "\\';touch pwned;'",
-    "\\\\",
-    "\\",
-    "'",
-  ],
-  ...["!!", "!touch", "$HOME", "~", "*", "@/etc/hostname", "@-", "<", "> pwned", "-o pwned", "--next", "%s%n", "{a,b}"],
-  ...["[1-3]", "#x", ";touch pwned", "&touch pwned&", "|touch pwned", "(touch pwned)", "\\n", "\\047", "\\x27", "=ls"],
-  ...[
-    "\x1b[201~",
-    "\t",
-    "\x7f",
-    "\xff\xfe",
-    "\xe2\x80\xae",
-    "\xc3\xa9",
-    "\xf0\x9f\x98\x80",
-    "\xef\xb7\x90",
-    "\xee\x80\x80",
-  ],
+  "$A$(touch pwned)",
+  "`touch pwned`",
+  "';touch pwned;'",
+  '";touch pwned;"',
+  "\\';touch pwned;'",
+  "\\\\",
+  "\\",
+  "'",
+  "!!",
+  "!touch",
+  "$HOME",
+  "~",
+  "*",
+  "@/etc/hostname",
+  "@-",
+  "<",
+  "> pwned",
+  "-o pwned",
+  "--next",
+  "%s%n",
+  "{a,b}",
+  "[1-3]",
+  "#x",
+  ";touch pwned",
+  "&touch pwned&",
+  "|touch pwned",
+  "(touch pwned)",
+  "\\n",
+  "\\047",
+  "\\x27",
+  "=ls",
+  "\x1b[201~",
+  "\t",
+  "\x7f",
+  "\xff\xfe",
+  "\xe2\x80\xae",
+  "\xc3\xa9",
+  "\xf0\x9f\x98\x80",
+  "\xef\xb7\x90",
+  "\xee\x80\x80",
 ];
 const PRINTABLE = [..."\\\\\\'''\"$`!#()*;&|<>?[]{}~%^= abn0é😀"];
 function isAscii(one: string): boolean {
@@ -216,8 +242,13 @@ describe.each(SHELLS)("a copied command in %s", (...shell) => {
       [Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`x${n}`, "a\xff'"])), quotes.subarray(0, 16_000)],
     ];
     const deliveries = large.map(([headers, bytes]) => ({
-      ...{ method: "POST", path: "/hooks", surface: "hooks", headers, bytes: bytes.length },
-      ...{ body: bytes.toString("base64"), body_encoding: "base64" },
+      method: "POST",
+      path: "/hooks",
+      surface: "hooks",
+      headers,
+      bytes: bytes.length,
+      body: bytes.toString("base64"),
+      body_encoding: "base64",
     })) as unknown as Delivery[];
     const commands = deliveries.map((one) => curlOfDelivery(one, server.url));
     const { requests, stderr } = await paste(shell, commands);
@@ -264,7 +295,11 @@ describe("a command", () => {
   it("names the secret by a variable, and does not change printable text", () => {
     const headers = { "x-note": "it's `here`", "x-empty": "" };
     const command = curlOf({
-      ...{ method: "POST", origin: "http://127.0.0.1:1", path: "/hooks/wake", secret: "WEBHOOK_TOKEN", headers },
+      method: "POST",
+      origin: "http://127.0.0.1:1",
+      path: "/hooks/wake",
+      secret: "WEBHOOK_TOKEN",
+      headers,
       body: '{"text":"a\\nb"}',
     });
     expect(command.split(" \\\n  ")).toEqual([
@@ -278,7 +313,10 @@ describe("a command", () => {
 
   it("is one line of printable text for each argument, whatever was sent", () => {
     const command = curlOf({
-      ...{ method: "PUT", origin: "http://gw", path: "/a b", headers: { "x-note": "\x1b[201~\u202e" } },
+      method: "PUT",
+      origin: "http://gw",
+      path: "/a b",
+      headers: { "x-note": "\x1b[201~\u202e" },
       body: "first\n\x1b[201~\ntouch pwned\n",
     });
     expect(command.replaceAll(" \\\n  ", " ")).toMatch(/^[ -~]*$/);

@@ -3,7 +3,9 @@ import { reasonsOf } from "#console/lib/refusals.ts";
 
 function refused(delivery_id: string, at: string, error?: string, detail = "why") {
   return {
-    ...{ delivery_id, at, status: 401 },
+    delivery_id,
+    at,
+    status: 401,
     timeline: error === undefined ? [] : [{ at, name: "request.refused" as const, detail: { error, detail } }],
   };
 }

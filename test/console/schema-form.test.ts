@@ -25,14 +25,27 @@ function fieldOf(name: string) {
 describe("a form of a JSON Schema", () => {
   it("has the required fields first, and keeps the schema's order otherwise", () => {
     expect(fields.map(({ name }) => name)).toEqual([
-      ...["service", "environment", "tags", "retries", "share", "force", "notes", "version"],
+      "service",
+      "environment",
+      "tags",
+      "retries",
+      "share",
+      "force",
+      "notes",
+      "version",
     ]);
   });
 
   it("chooses a field by the type", () => {
     expect(Object.fromEntries(fields.map(({ name, kind }) => [name, kind]))).toEqual({
-      ...{ service: "text", environment: "choice", tags: "json", retries: "integer" },
-      ...{ share: "number", force: "choice", notes: "long", version: "choice" },
+      service: "text",
+      environment: "choice",
+      tags: "json",
+      retries: "integer",
+      share: "number",
+      force: "choice",
+      notes: "long",
+      version: "choice",
     });
     expect(fieldOf("force")?.options).toEqual(["true", "false"]);
   });

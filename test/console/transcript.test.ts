@@ -28,7 +28,12 @@ function whole(turnId: string, seq: number, text: string) {
 }
 function stored(turnId: string, seq: number, role: "user" | "assistant", text: string, compacted = false) {
   return {
-    ...{ messageId: `${turnId}-${role === "user" ? "user" : "reply"}`, role, text, turnId, seq, compacted },
+    messageId: `${turnId}-${role === "user" ? "user" : "reply"}`,
+    role,
+    text,
+    turnId,
+    seq,
+    compacted,
     createdAt: AT,
   };
 }
@@ -146,7 +151,8 @@ describe("a live transcript", () => {
 
   test("begins anew where the end of a long conversation is followed, and keeps what has not ended", () => {
     const pushes = Array.from({ length: 300 }, (_, n) => [
-      ...[asked(`t${n}`, n * 10 + 1), begun(`t${n}`, n * 10 + 2)],
+      asked(`t${n}`, n * 10 + 1),
+      begun(`t${n}`, n * 10 + 2),
       push("turn.completed", { turnId: `t${n}`, seq: n * 10 + 3, reply: "Yes" }),
     ]).flat();
     const long = replayed([...pushes, asked("open", 9001, "Still?"), begun("open", 9002), piece("open", 0, "Wai")]);

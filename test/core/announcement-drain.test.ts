@@ -32,7 +32,7 @@ describe("a gateway that stops", () => {
     for (const { answer } of ops.calls) answer(DELIVERED);
     await drained;
     expect(ops.calls).toHaveLength(4);
-    expect(await core.logged("announcements.left")).toMatchObject([{ left: 2, kept: true }]);
+    expect(await core.logged("announcements.left")).toMatchObject([{ left: 2, stored: true }]);
   });
 
   it("MUST give back what does not end in time, for the next one to send", async () => {

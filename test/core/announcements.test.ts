@@ -16,7 +16,11 @@ describe("an announcement", () => {
       {
         turnId,
         deliveryId,
-        ...{ sessionId: "webhook:a", agent: "main", channel: "ops", model: undefined, hops: 0 },
+        sessionId: "webhook:a",
+        agent: "main",
+        channel: "ops",
+        model: undefined,
+        hops: 0,
         reply: "Three alerts.",
         usage: { input: 4, output: 4 },
         createdAt: START,

@@ -1,4 +1,4 @@
-import type { EventWish } from "#core/heartbeat/system-events.ts";
+import type { EventRequest } from "#core/heartbeat/system-events.ts";
 import type { GatewayEntry, SystemEvent } from "#store/store.ts";
 import type { ScriptedRun } from "#test/backends/scripted.ts";
 import { type CoreOptions, startCore } from "./start-core.ts";
@@ -13,20 +13,20 @@ export const MAIN = "agent:main:main";
 export async function startBeating(options: CoreOptions = {}) {
   const agents = (options.agents ?? [{ name: "main" }]).map((agent) => ({ deadlineMs: 1e9, ...agent }));
   const core = await startCore({ ...options, agents });
-  const queueFully = (wish: Partial<EventWish> = {}) =>
+  const queueFully = (options: Partial<EventRequest> = {}) =>
     core.core.systemEvents.queue({
-      ...{
-        agent: undefined,
-        text: "something happened",
-        metadata: undefined,
-        mode: "next-heartbeat",
-        caller: "shared",
-      },
-      ...{ idempotency: undefined, delivery: undefined, hops: 0 },
-      ...wish,
+      agent: undefined,
+      text: "something happened",
+      metadata: undefined,
+      mode: "next-heartbeat",
+      caller: "shared",
+      idempotency: undefined,
+      delivery: undefined,
+      hops: 0,
+      ...options,
     });
-  const queue = async (text: string, wish: Partial<EventWish> = {}): Promise<SystemEvent> =>
-    (await queueFully({ text, ...wish })).event;
+  const queue = async (text: string, options: Partial<EventRequest> = {}): Promise<SystemEvent> =>
+    (await queueFully({ text, ...options })).event;
   /** Waits until beats have gone on as far as they can: each piece of theirs waits for a turn of the loop. */
   const settle = async (): Promise<void> => {
     for (let n = 0; n < 4; n++) await core.clock.settle();
@@ -43,9 +43,9 @@ export async function startBeating(options: CoreOptions = {}) {
     queue,
     end,
     /** Queues so many, one after another. */
-    async queueMany(count: number, wish: Partial<EventWish> = {}): Promise<SystemEvent[]> {
+    async queueMany(count: number, options: Partial<EventRequest> = {}): Promise<SystemEvent[]> {
       const queued: SystemEvent[] = [];
-      for (let n = 1; n <= count; n++) queued.push(await queue(`event ${n}`, wish));
+      for (let n = 1; n <= count; n++) queued.push(await queue(`event ${n}`, options));
       return queued;
     },
     /** Lets the time of one beat pass. */

@@ -135,7 +135,10 @@ describe("compacting a session", () => {
     const history = await (await core.next()).turn.history();
     expect(history.map(wordsOf)).toEqual([
       "system: in short",
-      ...["user: two", "assistant: re other", "user: three", "assistant: re other"],
+      "user: two",
+      "assistant: re other",
+      "user: three",
+      "assistant: re other",
     ]);
   });
 

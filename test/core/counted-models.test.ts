@@ -13,7 +13,7 @@ function start(usageModels: number, counted: readonly string[] = []) {
   const store = {
     sumUsage: async (query: object) => {
       asked.push(query);
-      return counted.map((key) => ({ key, counts: {}, untold: 0 }));
+      return counted.map((key) => ({ key, counts: {}, withoutUsage: 0 }));
     },
   };
   const failed: string[] = [];
@@ -43,7 +43,11 @@ test("of other names the first are counted by name, and the rest under one name"
   const { count } = start(2);
   const agent = agentWith(undefined);
   expect(["a", "b", "c", "a", "d"].map((model) => count(agent, model))).toEqual([
-    ...["a", "b", OTHER_MODELS, "a", OTHER_MODELS],
+    "a",
+    "b",
+    OTHER_MODELS,
+    "a",
+    OTHER_MODELS,
   ]);
 });
 

@@ -109,8 +109,13 @@ describe("the timeline of a delivery", () => {
     await core.ended(turn);
     await core.store.addDeliveryStep("dlv_1", step("announcement.delivered"));
     expect(await namesOf(core)).toEqual([
-      ...["request.received", "token.accepted", "message.rendered"],
-      ...["turn.queued", "turn.started", "turn.completed", "announcement.delivered"],
+      "request.received",
+      "token.accepted",
+      "message.rendered",
+      "turn.queued",
+      "turn.started",
+      "turn.completed",
+      "announcement.delivered",
     ]);
   });
 

@@ -19,7 +19,10 @@ describe("events whose turn fails", () => {
     await fail(core, first);
     expect(core.handed().map(({ length }) => length)).toEqual([100, 1]);
     expect(await core.read(events[0] as SystemEvent)).toMatchObject({
-      ...{ status: "queued", attempts: 1, turnId: first.turn.turnId, reason: "the backend is broken" },
+      status: "queued",
+      attempts: 1,
+      turnId: first.turn.turnId,
+      reason: "the backend is broken",
     });
     await core.end(await core.scripted.next());
     await core.beat();

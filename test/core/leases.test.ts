@@ -46,8 +46,16 @@ describe("leases", () => {
     again.end();
     await expect(answer).resolves.toMatchObject({ turn: { status: "completed", reply: "on time" } });
     expect(joinedNamesOf(await reader.done)).toEqual([
-      ...["turn.queued", "turn.started", "message.created", "+slow", "turn.queued"],
-      ...["turn.started", "message.created", "+on time", "message.completed", "turn.completed"],
+      "turn.queued",
+      "turn.started",
+      "message.created",
+      "+slow",
+      "turn.queued",
+      "turn.started",
+      "message.created",
+      "+on time",
+      "message.completed",
+      "turn.completed",
     ]);
     await core.clock.settle();
     expect(core.runner.running()).toBe(0);

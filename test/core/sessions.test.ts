@@ -11,8 +11,8 @@ function hashed(part: string) {
 
 describe("where a message goes", () => {
   it("is the session that the caller names", () => {
-    const wish = { agent: "main", sessionId: "my session", channel: "web", userId: "ada" };
-    expect(placeOf(wish, "rpc", "ops")).toEqual({
+    const options = { agent: "main", sessionId: "my session", channel: "web", userId: "ada" };
+    expect(placeOf(options, "rpc", "ops")).toEqual({
       sessionId: "my session",
       agent: "main",
       channel: "web",

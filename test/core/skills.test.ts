@@ -130,7 +130,7 @@ unknown: ignored
     await made[Symbol.asyncDispose]();
     (await skills.read([made.dir])).take();
     expect(skills.leftOut()).toEqual([
-      { ...{ folder: basename(made.dir), path: basename(made.dir) }, reason: expect.stringContaining("ENOENT") },
+      { folder: basename(made.dir), path: basename(made.dir), reason: expect.stringContaining("ENOENT") },
     ]);
   });
 

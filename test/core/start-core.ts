@@ -4,7 +4,7 @@ import { createCore } from "#core/core.ts";
 import { createMappings } from "#core/mappings.ts";
 import type { CoreSettings } from "#core/settings.ts";
 import type { FollowTurn, StepMark, TurnStep } from "#core/turns/turn-events.ts";
-import type { TurnWish } from "#core/turns/turns.ts";
+import type { TurnRequest } from "#core/turns/turns.ts";
 import { createEvents } from "#observe/events.ts";
 import { createLogger } from "#observe/logger.ts";
 import { createRegistry } from "#observe/metrics.ts";
@@ -74,8 +74,8 @@ export async function startCore(options: CoreOptions = {}) {
   });
   await clock.settle();
 
-  const start = (wish: Partial<TurnWish> & { session?: string; agent?: string } = {}) => {
-    const { session = "chat:a", agent = "main", ...rest } = wish;
+  const start = (options: Partial<TurnRequest> & { session?: string; agent?: string } = {}) => {
+    const { session = "chat:a", agent = "main", ...rest } = options;
     const place = { sessionId: session, agent, channel: "rest", userId: "ada" };
     return core.turns.start({ place, surface: "rest", caller: "ci", text: "hello", ...rest });
   };
@@ -94,7 +94,7 @@ export async function startCore(options: CoreOptions = {}) {
     scripted,
     settingsWith,
     /** Starts a turn that nobody waits for, unless told. */
-    start: async (wish?: Parameters<typeof start>[0]): Promise<Turn> => (await start(wish)).turn,
+    start: async (options?: Parameters<typeof start>[0]): Promise<Turn> => (await start(options)).turn,
     startFully: start,
     ended,
     /** What was logged so far, as records. */

@@ -39,12 +39,19 @@ async function startWithDead(options: Parameters<typeof startBeating>[0] = {}) {
 describe("queueing an event", () => {
   it("answers with the event, which is kept by then", async () => {
     await using core = await startBeating();
-    const wish = { text: "one", metadata: '{"a":1}', caller: "ci", delivery: deliveryOf("dlv_1") };
-    const { event, replayed } = await core.queueFully(wish);
+    const options = { text: "one", metadata: '{"a":1}', caller: "ci", delivery: deliveryOf("dlv_1") };
+    const { event, replayed } = await core.queueFully(options);
     expect(replayed).toBe(false);
     expect(event).toMatchObject({
-      ...{ eventId: expect.stringMatching(/^evt_[0-9A-Z]{26}$/), agent: "main", text: "one", metadata: '{"a":1}' },
-      ...{ caller: "ci", status: "queued", attempts: 0, createdAt: core.clock.now(), deliveryId: "dlv_1" },
+      eventId: expect.stringMatching(/^evt_[0-9A-Z]{26}$/),
+      agent: "main",
+      text: "one",
+      metadata: '{"a":1}',
+      caller: "ci",
+      status: "queued",
+      attempts: 0,
+      createdAt: core.clock.now(),
+      deliveryId: "dlv_1",
     });
     expect(await core.read(event)).toEqual(event);
   });
@@ -59,10 +66,12 @@ describe("queueing an event", () => {
   it.each([
     ["an agent that is not there", { agent: "nobody" }, "agent-not-found"],
     ["a plain event for an agent whose heartbeat is off", { agent: "off" }, "heartbeat-off"],
-  ])("refuses %s, and keeps nothing", async (_, wish, refusal) => {
+  ])("refuses %s, and keeps nothing", async (_, options, refusal) => {
     await using core = await startBeating({ agents: [{ name: "main" }, { name: "off", heartbeatMs: undefined }] });
     const idempotency = KEY;
-    expect(await nameOf(() => core.queueFully({ ...wish, idempotency, delivery: deliveryOf("dlv_1") }))).toBe(refusal);
+    expect(await nameOf(() => core.queueFully({ ...options, idempotency, delivery: deliveryOf("dlv_1") }))).toBe(
+      refusal,
+    );
     expect(core.store.stats()).toMatchObject({ eventsQueued: 0, deliveries: 0 });
     expect(await core.store.findEventReplay(KEY, core.clock.now())).toBeUndefined();
   });
@@ -112,7 +121,8 @@ describe("a full queue", () => {
     await core.beat();
     await core.endAll();
     expect(await eventsPart(core)).toEqual({
-      ...{ name: "events", status: "ok" },
+      name: "events",
+      status: "ok",
       detail: "3 were refused since the gateway started, for want of room.",
     });
     expect(await core.logged("event.refused")).toHaveLength(3);
@@ -167,7 +177,11 @@ describe("a dead event", () => {
     await using core = await startWithDead();
     await core.queue("newer");
     expect(await core.core.systemEvents.replay(core.event.eventId, "ada")).toMatchObject({
-      ...{ eventId: core.event.eventId, status: "queued", attempts: 0, text: "poison", endedAt: undefined },
+      eventId: core.event.eventId,
+      status: "queued",
+      attempts: 0,
+      text: "poison",
+      endedAt: undefined,
     });
     await core.beat();
     await core.endAll();

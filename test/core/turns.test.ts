@@ -11,15 +11,15 @@ describe("starting a turn", () => {
   it("keeps message, turn, idempotency key and delivery before it resolves", async () => {
     await using core = await startCore();
     const delivery = deliveryOf("dlv_1");
-    const wish = { text: "hello", idempotency: { key: "k", hash: "hash" }, delivery, caller: "ops", model: "m" };
-    const turn = await core.start(wish);
+    const options = { text: "hello", idempotency: { key: "k", hash: "hash" }, delivery, caller: "ops", model: "m" };
+    const turn = await core.start(options);
     expect(turn.turnId).toMatch(/^turn_[0-9A-HJKMNP-TV-Z]{26}$/);
     expect(turn.messageId).toMatch(/^msg_[0-9A-HJKMNP-TV-Z]{26}$/);
     expect(await core.turns.get(turn.turnId)).toEqual(turn);
     expect(turn).toMatchObject({ surface: "rest", caller: "ops", model: "m", deliveryId: "dlv_1", skillIds: [] });
     expect(await core.store.readMessages("chat:a", { limit: 1 })).toMatchObject([{ text: "hello", outside: false }]);
     expect(await core.store.getDelivery("dlv_1")).toMatchObject(delivery);
-    expect(await core.startFully(wish)).toMatchObject({ turn: { turnId: turn.turnId }, replayed: true });
+    expect(await core.startFully(options)).toMatchObject({ turn: { turnId: turn.turnId }, replayed: true });
   });
 
   it("begins a turn at once when its agent has a place", async () => {
@@ -100,7 +100,7 @@ describe("waiting for a reply", () => {
   it("does not wait for a caller that had gone before", async () => {
     await using core = await startCore();
     const timers = core.clock.timers();
-    const answer = core.startFully({ waitMs: 90_000, gone: () => AbortSignal.abort() });
+    const answer = core.startFully({ waitMs: 90_000, callerSignal: () => AbortSignal.abort() });
     await core.scripted.next();
     await core.clock.advance(100);
     expect((await answer).turn.status).toBe("running");

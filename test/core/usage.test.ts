@@ -7,8 +7,8 @@ function iso(time: number): string {
   return new Date(time).toISOString();
 }
 
-async function run(core: TestCore, wish: Parameters<TestCore["start"]>[0], ms = 10) {
-  const turn = await core.start(wish);
+async function run(core: TestCore, options: Parameters<TestCore["start"]>[0], ms = 10) {
+  const turn = await core.start(options);
   const played = await core.scripted.next();
   played.use(3, 2);
   await core.clock.advance(ms);

@@ -48,7 +48,8 @@ it("takes what a backend calls its model as a name, cut where it is too long for
   };
   const usage = { input: 5, output: 3, cached: 2 };
   expect(await outcomeOf({ model: "small" }, { usage })).toMatchObject({
-    ...{ model: "small", usage: { input: 5, output: 3, more: { cached: 2, reasoning: 0, cost: 0 } } },
+    model: "small",
+    usage: { input: 5, output: 3, more: { cached: 2, reasoning: 0, cost: 0 } },
   });
   expect((await outcomeOf({ model: "x".repeat(200) })).model).toBe("x".repeat(128));
   expect((await outcomeOf({ model: "" })).model).toBeUndefined();

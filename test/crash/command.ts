@@ -4,16 +4,16 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { buildGateway } from "#test/bench/builds.ts";
 import { showBroken } from "./breaches.ts";
-import { type CrashReport, type CrashWish, reportOf } from "./run.ts";
+import { type CrashOptions, type CrashReport, reportOf } from "./run.ts";
 
-export type ProofWish = Pick<CrashWish, "main" | "folder" | "seed"> &
-  Partial<Pick<CrashWish, "kills" | "lanes" | "say">> & { minutes?: number };
+export type ProofOptions = Pick<CrashOptions, "main" | "folder" | "seed"> &
+  Partial<Pick<CrashOptions, "kills" | "lanes" | "say">> & { minutes?: number };
 export type Proof = {
   name: string;
   words: string;
   /** Why it cannot be given here; undefined when it can. */
   whyNot?(): string | undefined;
-  run(wish: ProofWish): Promise<CrashReport & { more?: readonly string[] }>;
+  run(options: ProofOptions): Promise<CrashReport & { more?: readonly string[] }>;
 };
 
 function helpOf(script: string, about: string, proofs: readonly Proof[]): string {
@@ -55,8 +55,13 @@ function readOptions(proofs: readonly Proof[]) {
   const unknown = only?.find((name) => !proofs.some((proof) => proof.name === name));
   if (unknown) throw new Error(`--only ${unknown}: there is ${proofs.map(({ name }) => name).join(", ")}`);
   return {
-    ...{ help: values.help === true, build: values.build, seed: Math.floor(Math.random() * 1e6) + 1 },
-    ...{ ...numberOf("seed"), ...numberOf("kills"), ...numberOf("minutes"), ...numberOf("lanes") },
+    help: values.help === true,
+    build: values.build,
+    seed: Math.floor(Math.random() * 1e6) + 1,
+    ...numberOf("seed"),
+    ...numberOf("kills"),
+    ...numberOf("minutes"),
+    ...numberOf("lanes"),
     chosen: proofs.filter(({ name }) => only?.includes(name) ?? true),
   };
 }
@@ -66,20 +71,20 @@ function say(words: string) {
 }
 
 async function giveAll(script: string, about: string, proofs: readonly Proof[]): Promise<number> {
-  const { help, build, chosen, ...wish } = readOptions(proofs);
+  const { help, build, chosen, ...options } = readOptions(proofs);
   if (help) {
     process.stdout.write(helpOf(script, about, proofs));
     return 0;
   }
   const main = resolve(await buildGateway(build));
   const folder = mkdtempSync(join(tmpdir(), "gateway-crash-"));
-  console.log(`seed ${wish.seed}; what was acknowledged, the logs and the stores are in ${folder}`);
+  console.log(`seed ${options.seed}; what was acknowledged, the logs and the stores are in ${folder}`);
   let isKept = true;
   for (const { name, words, whyNot, run } of chosen) {
     const why = whyNot?.();
     console.log(`${name}: ${why ? `skipped, ${why}` : words}`);
     if (why) continue;
-    const report = await run({ ...wish, main, folder: join(folder, name), say });
+    const report = await run({ ...options, main, folder: join(folder, name), say });
     process.stderr.write("\n");
     for (const line of [...(report.more ?? []), reportOf(report)]) console.log(line);
     console.log(report.broken.length === 0 ? "  every promise was kept" : showBroken(report.broken));

@@ -5,15 +5,15 @@ import { expect, onTestFinished, test } from "vitest";
 import { postgresTests } from "#test/harness/postgres.ts";
 import { main } from "#test/harness/process.ts";
 import { showBroken } from "./breaches.ts";
-import { type CrashReport, type CrashWish, runCrash, type Seen } from "./run.ts";
+import { type CrashOptions, type CrashReport, runCrash, type Seen } from "./run.ts";
 
 /** The short form of `npm run test:crash`: another seed each time, which is told when a promise is broken. */
-async function crash(wish: Pick<CrashWish, "store" | "kills"> & Partial<CrashWish>) {
+async function crash(options: Pick<CrashOptions, "store" | "kills"> & Partial<CrashOptions>) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-crash-"));
   const seed = Math.floor(Math.random() * 1e6);
   // A machine with other work may be slow to do something of each kind.
-  const goesOn = (round: number, seen: Seen) => round <= wish.kills || Object.values(seen).includes(0);
-  const report = await runCrash({ main, folder, gateways: 1, seed, lanes: 6, restMs: 15, goesOn, ...wish });
+  const goesOn = (round: number, seen: Seen) => round <= options.kills || Object.values(seen).includes(0);
+  const report = await runCrash({ main, folder, gateways: 1, seed, lanes: 6, restMs: 15, goesOn, ...options });
   if (report.broken.length === 0) onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return { ...report, shown: report.broken.length > 0 ? `seed ${seed}, ${folder}\n${showBroken(report.broken)}` : "" };
 }

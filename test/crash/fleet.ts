@@ -7,7 +7,7 @@ import { freePort } from "#test/harness/ports.ts";
 import { AGENTS, mappedSessionOf, renderedOf } from "./orders.ts";
 import { SECRETS } from "./requests.ts";
 
-export type FleetWish = {
+export type FleetOptions = {
   /** The built gateway. */
   main: string;
   folder: string;
@@ -24,7 +24,7 @@ export type FleetWish = {
 const HEARTBEAT = "200ms";
 
 /** Everything is on, and no limit in the way of a client at full speed but that of a session's queue. */
-function configOf({ store, agents, more }: Pick<FleetWish, "store" | "agents" | "more">): object {
+function configOf({ store, agents, more }: Pick<FleetOptions, "store" | "agents" | "more">): object {
   return {
     gateway: {
       defaultAgent: "quick",
@@ -68,13 +68,13 @@ export class GatewayNode {
   #startedAt = 0;
   starts = 0;
 
-  constructor(port: number, folder: string, wish: FleetWish) {
+  constructor(port: number, folder: string, options: FleetOptions) {
     const { PATH = "", HOME = "" } = process.env;
     this.port = port;
     this.logFile = join(folder, "log");
-    const usual = [process.execPath, wish.main, "--config", join(folder, "gateway.json"), "--port", String(port)];
-    this.#command = wish.wrap?.(usual) ?? usual;
-    this.#options = { cwd: folder, env: { PATH, HOME, LOG_FORMAT: "json", ...wish.env } };
+    const usual = [process.execPath, options.main, "--config", join(folder, "gateway.json"), "--port", String(port)];
+    this.#command = options.wrap?.(usual) ?? usual;
+    this.#options = { cwd: folder, env: { PATH, HOME, LOG_FORMAT: "json", ...options.env } };
   }
 
   get url(): string {
@@ -172,7 +172,7 @@ export class GatewayNode {
 export type Fleet = AsyncDisposable & { nodes: readonly GatewayNode[]; urls: readonly string[] };
 
 /** Starts gateways on one store, and waits for their doors. */
-export async function startFleet(wish: FleetWish): Promise<Fleet> {
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const nodes: GatewayNode[] = [];
   // Where a run is cut short, nobody disposes of them.
   const end = () => {
@@ -189,11 +189,11 @@ export async function startFleet(wish: FleetWish): Promise<Fleet> {
     );
   };
   try {
-    for (let n = 0; n < wish.count; n++) {
-      const folder = join(wish.folder, `gateway-${n}`);
+    for (let n = 0; n < options.count; n++) {
+      const folder = join(options.folder, `gateway-${n}`);
       mkdirSync(folder, { recursive: true });
-      writeFileSync(join(folder, "gateway.json"), JSON.stringify(configOf(wish)));
-      nodes.push(new GatewayNode(await freePort(), folder, wish));
+      writeFileSync(join(folder, "gateway.json"), JSON.stringify(configOf(options)));
+      nodes.push(new GatewayNode(await freePort(), folder, options));
     }
     for (const node of nodes) node.start();
     await Promise.all(nodes.map((node) => node.up()));

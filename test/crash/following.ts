@@ -7,7 +7,7 @@ import type { Found, FoundEntry } from "./found.ts";
 import { entryOf, type Push, seqOf } from "./journals.ts";
 import { SECRETS } from "./requests.ts";
 
-type FollowWish = {
+type FollowOptions = {
   random: Random;
   urls: readonly string[];
   /** Sessions that are followed from when they are there. */
@@ -26,7 +26,7 @@ const SILENT_MS = 3_000;
  * Follows streams over a WebSocket, and goes on behind the last push at another gateway when one is killed, cut off or silent: nothing is
  * left out, nothing comes again, and nothing was told that is not kept.
  */
-export function startFollowing({ random, urls, sessionIds, restMs = REST_MS }: FollowWish) {
+export function startFollowing({ random, urls, sessionIds, restMs = REST_MS }: FollowOptions) {
   const broken: Broken[] = [];
   const streams = new Map<string, Stream>(sessionIds.map((id) => [id, { cursor: null, entries: [] }]));
   let isStopped = false;

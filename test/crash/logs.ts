@@ -6,7 +6,7 @@ import { SECRETS } from "./requests.ts";
 /** Any token, also one that is wrong: somebody may have mistyped a good one. */
 const TOKEN = /bearer +[\w.~+/-]{6,}|guess-\d+-of-somebody/i;
 
-export type LogsWish = {
+export type LogsOptions = {
   nodes: readonly Pick<GatewayNode, "log" | "logFile" | "url">[];
   /** Other files that hold no secret: a server's log. */
   files?: readonly string[];
@@ -14,7 +14,7 @@ export type LogsWish = {
   secrets?: readonly string[];
 };
 
-export function verifyLogs({ nodes, files = [], secrets = [] }: LogsWish): Broken[] {
+export function verifyLogs({ nodes, files = [], secrets = [] }: LogsOptions): Broken[] {
   const broken: Broken[] = [];
   const hidden = [
     ...Object.entries(SECRETS),

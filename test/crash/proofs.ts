@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { systemBins } from "#test/harness/postgres-bins.ts";
 import { type PostgresServer, startPostgres } from "#test/harness/postgres-server.ts";
 import { createRandom } from "#test/harness/random.ts";
-import type { Proof, ProofWish } from "./command.ts";
+import type { Proof, ProofOptions } from "./command.ts";
 import type { Fleet } from "./fleet.ts";
 import { withPassword } from "./requests.ts";
 import { type CrashReport, killOne, runCrash } from "./run.ts";
@@ -31,23 +31,23 @@ const GIVEN: readonly Given[] = [
 ];
 
 /** Runs one of them, with a store of its own. */
-async function prove({ engine, gateways, failover, kills: usual }: Given, wish: ProofWish): Promise<CrashReport> {
-  const { kills = usual } = wish;
-  mkdirSync(wish.folder, { recursive: true });
+async function prove({ engine, gateways, failover, kills: usual }: Given, options: ProofOptions): Promise<CrashReport> {
+  const { kills = usual } = options;
+  mkdirSync(options.folder, { recursive: true });
   // Acknowledged work has to be on the disk, as outside of tests.
   await using server = engine === "postgres" ? await startPostgres({ fsync: true }) : undefined;
   await using standby = server && failover ? await withStandby(server) : undefined;
   const servers = [server, standby].filter((one) => one !== undefined);
   const store = server
     ? { type: "postgres", url: servers.map((one) => withPassword(one.url())) }
-    : { type: "sqlite", path: join(wish.folder, "gateway.db") };
-  const random = createRandom(wish.seed + 2);
+    : { type: "sqlite", path: join(options.folder, "gateway.db") };
+  const random = createRandom(options.seed + 2);
   return await runCrash({
     store,
     gateways,
     ...(server && { logs: () => ({ files: servers.map((one) => one.logFile) }) }),
     ...(server && standby && { disturb: failOver(random, kills, failovers(server, standby)) }),
-    ...wish,
+    ...options,
     kills,
   });
 }
@@ -57,7 +57,7 @@ export const PROOFS: readonly Proof[] = GIVEN.map((given) => ({
   words: `${given.words}, ${given.kills} times`,
   whyNot: () =>
     given.failover && systemBins().length === 0 ? "pg_basebackup of Debian's postgresql is not there" : undefined,
-  run: (wish) => prove(given, wish),
+  run: (options) => prove(given, options),
 }));
 
 /** Gateways are killed, and now and then something happens to their database before. */

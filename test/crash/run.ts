@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { createRandom } from "#test/harness/random.ts";
 import type { Broken } from "./breaches.ts";
-import { type Fleet, type FleetWish, type GatewayNode, startFleet } from "./fleet.ts";
+import { type Fleet, type FleetOptions, type GatewayNode, startFleet } from "./fleet.ts";
 import { startFollowing } from "./following.ts";
-import { type LogsWish, verifyLogs } from "./logs.ts";
+import { type LogsOptions, verifyLogs } from "./logs.ts";
 import { AGENTS, roomOf } from "./orders.ts";
 import { readFound } from "./read.ts";
 import { type Caller, createCaller, SECRETS } from "./requests.ts";
@@ -12,7 +12,7 @@ import { type Counts, startTraffic } from "./traffic.ts";
 import { verify } from "./verify.ts";
 import { startWatching } from "./watching.ts";
 
-export type CrashWish = {
+export type CrashOptions = {
   /** The built gateway that is started, again and again. */
   main: string;
   /** For configuration, logs and what the client writes down; it stays. */
@@ -24,7 +24,7 @@ export type CrashWish = {
   lanes?: number;
   restMs?: number;
   env?: Record<string, string>;
-  wrap?: FleetWish["wrap"];
+  wrap?: FleetOptions["wrap"];
   /** Decides about another round; without it there are as many as kills. */
   goesOn?: (round: number, seen: Seen) => boolean;
   /** Before anybody sends. */
@@ -37,7 +37,7 @@ export type CrashWish = {
   disturb?: (fleet: Fleet, round: number) => Promise<void>;
   lastBlow?: boolean;
   /** Names more files that must hold no secret, and secrets beside those of the configuration. */
-  logs?: () => Omit<LogsWish, "nodes">;
+  logs?: () => Omit<LogsOptions, "nodes">;
   /** How long an answer may take; one that was paused gives none. */
   answerMs?: number;
   say?: (words: string) => void;
@@ -84,22 +84,22 @@ function createReader() {
 }
 
 /** Clients at full speed, gateways that are killed at random moments, and in the end what is left of it. */
-export async function runCrash(wish: CrashWish): Promise<CrashReport> {
-  const { folder, store, gateways, kills, seed, lanes = 24, env, wrap, say = () => {} } = wish;
-  const { goesOn = (round) => round <= kills } = wish;
+export async function runCrash(options: CrashOptions): Promise<CrashReport> {
+  const { folder, store, gateways, kills, seed, lanes = 24, env, wrap, say = () => {} } = options;
+  const { goesOn = (round) => round <= kills } = options;
   const began = performance.now();
   const random = createRandom(seed);
-  const caller = createCaller(wish.answerMs ?? 30_000);
-  const how = { main: wish.main, folder, store, count: gateways, ...(env && { env }), ...(wrap && { wrap }) };
+  const caller = createCaller(options.answerMs ?? 30_000);
+  const how = { main: options.main, folder, store, count: gateways, ...(env && { env }), ...(wrap && { wrap }) };
   await using fleet = await startFleet(how);
-  await wish.before?.(fleet);
+  await options.before?.(fleet);
   const traffic = startTraffic({
     caller,
     random: createRandom(seed + 1),
     run: `k${seed}`,
     urls: fleet.urls,
     lanes,
-    restMs: wish.restMs,
+    restMs: options.restMs,
     file: join(folder, "acknowledged.jsonl"),
   });
   const watching = startWatching({ caller, random: createRandom(seed + 3), urls: fleet.urls, orders: traffic.orders });
@@ -108,7 +108,7 @@ export async function runCrash(wish: CrashWish): Promise<CrashReport> {
     urls: fleet.urls,
     sessionIds: FOLLOWED,
     // In a short run it leaves as soon: else that alone is waited for.
-    ...(wish.restMs !== undefined && { restMs: wish.restMs }),
+    ...(options.restMs !== undefined && { restMs: options.restMs }),
   });
   const seen = (): Seen => {
     const { acknowledged, repeated } = traffic.counts;
@@ -121,17 +121,17 @@ export async function runCrash(wish: CrashWish): Promise<CrashReport> {
     for (let round = 1; goesOn(round, seen()); round++) {
       const before = traffic.counts.acknowledged + traffic.counts.repeated;
       await pause(random.below(KILL_WITHIN_MS));
-      if (wish.disturb) await wish.disturb(fleet, round);
+      if (options.disturb) await options.disturb(fleet, round);
       // Beyond its rounds it only waits.
       else if (round <= kills) await killOne(random.pick(fleet.nodes), random);
       const { acknowledged, repeated, unknown } = traffic.counts;
       if (acknowledged + repeated === before) idle++;
       say(
-        `${round}${wish.goesOn ? "" : ` of ${kills}`}: ${acknowledged} acknowledged, ${repeated} repeats, ${unknown} unknown`,
+        `${round}${options.goesOn ? "" : ` of ${kills}`}: ${acknowledged} acknowledged, ${repeated} repeats, ${unknown} unknown`,
       );
     }
-    await wish.settle?.(fleet);
-    const blow = wish.lastBlow === false ? [] : fleet.nodes;
+    await options.settle?.(fleet);
+    const blow = options.lastBlow === false ? [] : fleet.nodes;
     await Promise.all(blow.map((node) => node.kill()));
     const stopped = traffic.stop();
     for (const node of blow) node.start();
@@ -146,7 +146,7 @@ export async function runCrash(wish: CrashWish): Promise<CrashReport> {
     await Promise.all([watching.stop(), following.stop()]);
     // Connections that the clients keep are not the gateways' doing.
     caller.close();
-    const accused = (await wish.after?.(fleet)) ?? [];
+    const accused = (await options.after?.(fleet)) ?? [];
     say("reading what is left");
     // However much other work the machine has: nobody kills or pauses any more.
     using reader = createReader();
@@ -157,12 +157,12 @@ export async function runCrash(wish: CrashWish): Promise<CrashReport> {
       ...verify(traffic.orders, found),
       ...watching.verify(found),
       ...following.verify(found),
-      ...verifyLogs({ nodes: fleet.nodes, ...wish.logs?.() }),
+      ...verifyLogs({ nodes: fleet.nodes, ...options.logs?.() }),
     ];
     const all = [...found.turns.values()];
     return {
       seed,
-      kills: wish.lastBlow === false ? kills : kills + 1,
+      kills: options.lastBlow === false ? kills : kills + 1,
       idle,
       seconds: (performance.now() - began) / 1_000,
       counts: traffic.counts,

@@ -4,7 +4,7 @@ import { type Broken, breach } from "./breaches.ts";
 import { createOrders, type Kind, type Order } from "./orders.ts";
 import { type Answer, type Caller, NoAnswer, send, type Verdict, verdictOf } from "./requests.ts";
 
-type TrafficWish = {
+type TrafficOptions = {
   caller: Caller;
   random: Random;
   /** Begins all markers. */
@@ -37,8 +37,8 @@ const TRIES_AT_ONCE = 2;
  * Clients at full speed, each with one order after another. What has a key is sent until it is answered, at once or later; what has none is
  * sent once, as nobody could tell whether a second time is one too many.
  */
-export function startTraffic(wish: TrafficWish) {
-  const { caller, random, run, urls, lanes, restMs = 0, kinds, file } = wish;
+export function startTraffic(options: TrafficOptions) {
+  const { caller, random, run, urls, lanes, restMs = 0, kinds, file } = options;
   const orders: Order[] = [];
   const later: Order[] = [];
   /** With a key, and sent at least once without an answer. */

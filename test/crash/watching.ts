@@ -6,7 +6,7 @@ import type { Order } from "./orders.ts";
 import { eventOf, type Json, turnOf } from "./read.ts";
 import { bearer, type Caller, SECRETS } from "./requests.ts";
 
-type WatchWish = {
+type WatchOptions = {
   caller: Caller;
   random: Random;
   urls: readonly string[];
@@ -25,7 +25,7 @@ type Watched = { kind: Seen["kind"]; id: string; seen: Seen | undefined; looks: 
  * Looks at what was acknowledged again and again, at whichever gateway, while they are killed, paused and cut off: what one of them has
  * told is not undone, and what was acknowledged is not gone for a while.
  */
-export function startWatching({ caller, random, urls, orders }: WatchWish) {
+export function startWatching({ caller, random, urls, orders }: WatchOptions) {
   const broken: Broken[] = [];
   const known = new Map<string, Watched>();
   let looks = 0;

@@ -38,10 +38,16 @@ function checkTypeScript(samples: readonly string[], head = OURS): string[] {
   const blocks = samples.map((code) => `{\n${code}\n}`).join("\n");
   writeFileSync(file, `${head}\n${blocks}\n`);
   const program = ts.createProgram([file], {
-    ...{ target: ts.ScriptTarget.ES2023, lib: ["lib.es2024.d.ts", "lib.esnext.disposable.d.ts", "lib.dom.d.ts"] },
-    ...{ module: ts.ModuleKind.Preserve, moduleResolution: ts.ModuleResolutionKind.Bundler },
-    ...{ moduleDetection: ts.ModuleDetectionKind.Force, allowImportingTsExtensions: true },
-    ...{ noEmit: true, strict: true, skipLibCheck: true, types: [] },
+    target: ts.ScriptTarget.ES2023,
+    lib: ["lib.es2024.d.ts", "lib.esnext.disposable.d.ts", "lib.dom.d.ts"],
+    module: ts.ModuleKind.Preserve,
+    moduleResolution: ts.ModuleResolutionKind.Bundler,
+    moduleDetection: ts.ModuleDetectionKind.Force,
+    allowImportingTsExtensions: true,
+    noEmit: true,
+    strict: true,
+    skipLibCheck: true,
+    types: [],
   });
   const source = program.getSourceFile(file);
   return program

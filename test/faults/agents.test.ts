@@ -24,13 +24,11 @@ const REMOTE = Object.keys(standIns);
 const WORDS = LONG.join("");
 
 const COMMAND = [
-  ...[
-    "read -r turn",
-    "case $turn in",
-    "*never*) exec sleep 60;;",
-    "*silent*) printf 'so far'; exec sleep 60;;",
-    "esac",
-  ],
+  "read -r turn",
+  "case $turn in",
+  "*never*) exec sleep 60;;",
+  "*silent*) printf 'so far'; exec sleep 60;;",
+  "esac",
   "while :; do printf 'word '; sleep 0.02; done",
 ].join("\n");
 

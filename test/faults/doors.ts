@@ -58,8 +58,14 @@ function httpAgent(replyTo: (padding: string) => Reply, more: Partial<Door> = {}
     use: (url, padding) =>
       reply(
         createHttpBackend({
-          ...{ agent: "main", models: undefined, url: `${url}/turns`, headers: {}, secret: undefined },
-          ...{ history: false, connectMs: 2_000, clock },
+          agent: "main",
+          models: undefined,
+          url: `${url}/turns`,
+          headers: {},
+          secret: undefined,
+          history: false,
+          connectMs: 2_000,
+          clock,
         }),
         padding,
       ),
@@ -94,12 +100,14 @@ function messageEvents(padding: string): Reply {
     type: STREAM,
     body: [
       {
-        ...{ type: "message_start" },
+        type: "message_start",
         message: { model: "m", id: "i", type: "message", role: "assistant", content: [], stop_reason: null, usage },
       },
       { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
       ...piecesOf(padding).map((text) => ({
-        ...{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } },
+        type: "content_block_delta",
+        index: 0,
+        delta: { type: "text_delta", text },
       })),
       { type: "content_block_stop", index: 0 },
       { type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage },
@@ -111,8 +119,17 @@ function messageEvents(padding: string): Reply {
 }
 
 const ANNOUNCED = {
-  ...{ turnId: "turn_1", sessionId: "s", agent: "main", channel: "ops", model: undefined, reply: "Hello." },
-  ...{ usage: { input: 1, output: 1 }, deliveryId: undefined, createdAt: 0, endedAt: 1, hops: 0 },
+  turnId: "turn_1",
+  sessionId: "s",
+  agent: "main",
+  channel: "ops",
+  model: undefined,
+  reply: "Hello.",
+  usage: { input: 1, output: 1 },
+  deliveryId: undefined,
+  createdAt: 0,
+  endedAt: 1,
+  hops: 0,
 } as never;
 function channel(kind: "webhook" | "slack", status: number): Door {
   return {
@@ -138,8 +155,13 @@ function a2a(streaming: boolean): Door {
         return {
           type: JSON_TYPE,
           body: JSON.stringify({
-            ...{ name: "a", description: padding, version: "1", skills: [], capabilities: { streaming } },
-            ...{ defaultInputModes: ["text/plain"], defaultOutputModes: ["text/plain"] },
+            name: "a",
+            description: padding,
+            version: "1",
+            skills: [],
+            capabilities: { streaming },
+            defaultInputModes: ["text/plain"],
+            defaultOutputModes: ["text/plain"],
             supportedInterfaces: [{ url: `${address}/a2a`, protocolBinding: "JSONRPC", protocolVersion: "1.0" }],
           }),
         };
@@ -204,8 +226,17 @@ const collector: Door = {
       isDropped = true;
     };
     const sink = createOtlpSink({
-      ...{ url: `${url}/v1/traces`, headers: {}, resource: {}, version: "1", timeoutMs: 5_000, queue: 10, batch: 1 },
-      ...{ delayMs: 0, clock, onDrop, hideInJson: (json: string) => json },
+      url: `${url}/v1/traces`,
+      headers: {},
+      resource: {},
+      version: "1",
+      timeoutMs: 5_000,
+      queue: 10,
+      batch: 1,
+      delayMs: 0,
+      clock,
+      onDrop,
+      hideInJson: (json: string) => json,
     });
     const span = { traceId: "1", spanId: "2", parentId: undefined, name: "n", kind: "internal" } as const;
     sink.add([{ ...span, from: 0, to: 1, attributes: {}, failure: undefined }]);

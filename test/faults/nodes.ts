@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type FleetWish, type GatewayNode, startFleet } from "#test/crash/fleet.ts";
+import { type FleetOptions, type GatewayNode, startFleet } from "#test/crash/fleet.ts";
 import { SECRETS } from "#test/crash/requests.ts";
 import { createHooks, type HookClient } from "#test/harness/hooks.ts";
 import { type LogRecord, main } from "#test/harness/process.ts";
@@ -10,7 +10,7 @@ import type { Reply } from "#test/harness/rest.ts";
 import { createRest } from "#test/harness/rest.ts";
 import { createRpc } from "#test/harness/rpc.ts";
 
-export type NodesWish = Partial<Pick<FleetWish, "store" | "count" | "env" | "wrap" | "agents" | "more">> & {
+export type NodesOptions = Partial<Pick<FleetOptions, "store" | "count" | "env" | "wrap" | "agents" | "more">> & {
   /** The test's own, where tests run side by side. */
   onFinished?: typeof onTestFinished;
 };
@@ -19,10 +19,15 @@ export type NodesWish = Partial<Pick<FleetWish, "store" | "count" | "env" | "wra
 export const SQLITE = { type: "sqlite", path: "../gateway.db" };
 
 /** Gateways as processes, with a folder that goes with them, also when the test ran out of time. */
-export async function startNodes({ store = SQLITE, count = 1, onFinished = onTestFinished, ...wish }: NodesWish = {}) {
+export async function startNodes({
+  store = SQLITE,
+  count = 1,
+  onFinished = onTestFinished,
+  ...options
+}: NodesOptions = {}) {
   const folder = mkdtempSync(join(tmpdir(), "gateway-faults-"));
-  const env = { LOG_LEVEL: "debug", ...wish.env };
-  const fleet = await startFleet({ main, folder, store, count, ...wish, env });
+  const env = { LOG_LEVEL: "debug", ...options.env };
+  const fleet = await startFleet({ main, folder, store, count, ...options, env });
   let isGone = false;
   const dispose = async () => {
     if (isGone) return;

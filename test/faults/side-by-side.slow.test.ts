@@ -9,7 +9,7 @@ import { openConnection, requestText } from "#test/harness/raw.ts";
 import { createRest, type Reply } from "#test/harness/rest.ts";
 import type { GatewayNode } from "../crash/fleet.ts";
 import { agentWith, key } from "../process/configs.ts";
-import { clientOf, linesOf, type NodesWish, startNodes, until } from "./nodes.ts";
+import { clientOf, linesOf, type NodesOptions, startNodes, until } from "./nodes.ts";
 import { createSender, expectKept, recovered } from "./sender.ts";
 
 // These tests mostly wait for time to pass, so they run side by side.
@@ -24,7 +24,7 @@ const agents = {
 };
 
 await postgresTests((server) => {
-  const startTwo = async (onFinished: NonNullable<NodesWish["onFinished"]>) =>
+  const startTwo = async (onFinished: NonNullable<NodesOptions["onFinished"]>) =>
     await startNodes({ count: 2, agents, store: { type: "postgres", url: await server.createSchema() }, onFinished });
 
   /** A turn that the first gateway runs, and an event that is handed over. */

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { Store } from "#store/store.ts";
 
 /** A store whose every transaction has to be waited for, as with an engine that waits for a disk or a database. */
@@ -8,7 +8,7 @@ export function slowStore(store: Store): Store {
       const method = own[name as keyof Store];
       if (typeof method !== "function" || AT_ONCE.has(name)) return method;
       return async (...args: never[]) => {
-        await nextTurn();
+        await yieldToOthers();
         return await (method as (...args: never[]) => unknown).apply(own, args);
       };
     },

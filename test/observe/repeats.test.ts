@@ -26,7 +26,7 @@ it("has one line for what fails each second, one more each minute, and one when 
   }
   expect(logged()).toEqual([
     { event: "store.failed", operation: "sweep" },
-    { event: "store.failed", operation: "sweep", untold: 59 },
+    { event: "store.failed", operation: "sweep", suppressed: 59 },
   ]);
   vi.advanceTimersByTime(10_000);
   expect(logged()).toEqual([{ event: "store.settled", operations: ["sweep"], times: 90 }]);
@@ -44,7 +44,7 @@ it("tells at once of another operation, and of another fault", () => {
   expect(logged()).toEqual([
     { event: "store.failed", operation: "sweep" },
     { event: "store.failed", operation: "record" },
-    { event: "store.failed", operation: "sweep", untold: 1 },
+    { event: "store.failed", operation: "sweep", suppressed: 1 },
   ]);
   vi.advanceTimersByTime(6_000);
   storeFailed({ operation: "record", error: FULL });

@@ -7,7 +7,7 @@ export const STEPS: DeliveryStep[] = [
 ];
 
 /** A webhook's delivery with all that one can have. */
-export function hookOf(deliveryId: string, wish: Partial<Delivery> = {}): Delivery {
+export function hookOf(deliveryId: string, options: Partial<Delivery> = {}): Delivery {
   return {
     ...deliveryOf(deliveryId),
     at: 1_000,
@@ -22,7 +22,7 @@ export function hookOf(deliveryId: string, wish: Partial<Delivery> = {}): Delive
     replayOf: "dlv_before",
     status: 200,
     steps: STEPS,
-    ...wish,
+    ...options,
   };
 }
 

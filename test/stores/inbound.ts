@@ -4,12 +4,12 @@ import { DAY, LEASE_MS, RECORDER, type World } from "./world.ts";
 
 export const STREAM_KEEP = 10_000;
 
-type EventWish = Partial<
+type EventOptions = Partial<
   Omit<EventOrder, "limits" | "idempotency"> & { key: string; hash: string; limits: Partial<EventOrder["limits"]> }
 >;
 
 /** An event's order that says of itself only what matters to a test. */
-export function queueOrder(now: number, { key, hash = "hash", limits, ...rest }: EventWish = {}): EventOrder {
+export function queueOrder(now: number, { key, hash = "hash", limits, ...rest }: EventOptions = {}): EventOrder {
   return {
     now,
     eventId: newId("evt", now),
@@ -27,21 +27,21 @@ export function queueOrder(now: number, { key, hash = "hash", limits, ...rest }:
   };
 }
 
-export function eventOrder(world: World, wish: EventWish = {}): EventOrder {
-  return queueOrder(wish.now ?? world.clock.now(), { eventId: world.newId("evt"), ...wish });
+export function eventOrder(world: World, options: EventOptions = {}): EventOrder {
+  return queueOrder(options.now ?? world.clock.now(), { eventId: world.newId("evt"), ...options });
 }
 
-export async function queueEvent(world: World, wish: EventWish = {}): Promise<SystemEvent> {
-  return (await world.store.queueEvent(eventOrder(world, wish))).event;
+export async function queueEvent(world: World, options: EventOptions = {}): Promise<SystemEvent> {
+  return (await world.store.queueEvent(eventOrder(world, options))).event;
 }
 
 /** Starts a turn that takes these events, in a session of its own, and claims it. */
 export async function takeEvents(
   world: World,
   ids: readonly string[],
-  wish: { agent?: string; maxAttempts?: number; session?: string } = {},
+  options: { agent?: string; maxAttempts?: number; session?: string } = {},
 ): Promise<ClaimedTurn> {
-  const { agent = "main", maxAttempts = 3, session = world.newId("beat") } = wish;
+  const { agent = "main", maxAttempts = 3, session = world.newId("beat") } = options;
   const now = world.clock.now();
   const { claimed } = await world.store.startTurn(
     world.order({

@@ -1,13 +1,13 @@
 import { expect } from "vitest";
 import type { CompactionPlace } from "#store/store.ts";
-import { used, type Wish, type World } from "./world.ts";
+import { used, type World, type WorldOptions } from "./world.ts";
 
 export const SESSION = "chat:a";
 
-export async function talk(world: World, texts: readonly string[], wish: Wish = {}): Promise<string[]> {
+export async function talk(world: World, texts: readonly string[], options: WorldOptions = {}): Promise<string[]> {
   const turnIds: string[] = [];
   for (const text of texts) {
-    turnIds.push((await world.start({ text, ...wish })).turnId);
+    turnIds.push((await world.start({ text, ...options })).turnId);
     await world.end(await world.claimNext(), { reply: `re ${text}`, usage: used(1, 2) });
   }
   return turnIds;

@@ -128,8 +128,12 @@ function createSteps(worlds: Both<World>, random: Random) {
     const session = random.pick(SESSIONS);
     const agent = random.chance(0.9) ? (AGENTS[SESSIONS.indexOf(session) % 2] as string) : random.pick(AGENTS);
     const delivery = random.chance(0.3) ? someDelivery() : undefined;
-    const wish = {
-      ...{ session, agent, limits: LIMITS, recorder: RECORDER, events: await someEvents(agent) },
+    const options = {
+      session,
+      agent,
+      limits: LIMITS,
+      recorder: RECORDER,
+      events: await someEvents(agent),
       text: random.pick(TEXTS),
       model: random.pick([undefined, "fast", "ü"]),
       skillIds: random.pick([[], ["a", "b"]]),
@@ -140,7 +144,7 @@ function createSteps(worlds: Both<World>, random: Random) {
       announce: random.pick([undefined, { channel: random.pick([undefined, ...CHANNELS]), hops: random.below(3) }]),
       ...(random.chance(0.2) && someKey()),
     };
-    await call((world) => world.store.startTurn(world.order({ ...wish, delivery: delivery?.(world) })));
+    await call((world) => world.store.startTurn(world.order({ ...options, delivery: delivery?.(world) })));
   };
   const claim: Step = async () => {
     const places = new Map(AGENTS.map((agent) => [agent, random.below(3)]));
@@ -207,12 +211,13 @@ function createSteps(worlds: Both<World>, random: Random) {
     const { lastSeq = 0, contextBytes = 0 } = (await store.getSession(place[0].claim.sessionId)) ?? {};
     const summary = random.pick([undefined, "in short", "ü".repeat(100)]);
     const compacted = summary && {
-      ...{ summary, outside: false, through: random.below(lastSeq + 1), except: [] },
-      ...{
-        before: { messages: 2, tokens: 0 },
-        after: { messages: 0, tokens: 0 },
-        freedBytes: Math.floor(contextBytes / 2),
-      },
+      summary,
+      outside: false,
+      through: random.below(lastSeq + 1),
+      except: [],
+      before: { messages: 2, tokens: 0 },
+      after: { messages: 0, tokens: 0 },
+      freedBytes: Math.floor(contextBytes / 2),
     };
     await call((world, n) =>
       world.store.endCompaction(place[n].claim, { now: now(), compacted: compacted || undefined }),
@@ -221,13 +226,16 @@ function createSteps(worlds: Both<World>, random: Random) {
 
   const queueEvent: Step = async () => {
     const delivery = random.chance(0.5) ? someDelivery() : undefined;
-    const wish = {
-      ...{ agent: random.pick(AGENTS), text: random.pick(TEXTS), recorder: RECORDER, limits: { events: 40 } },
+    const options = {
+      agent: random.pick(AGENTS),
+      text: random.pick(TEXTS),
+      recorder: RECORDER,
+      limits: { events: 40 },
       metadata: random.pick([undefined, "{}"]),
       beatNow: random.chance(0.1),
       ...(random.chance(0.1) && someKey()),
     };
-    await call((world) => world.store.queueEvent(eventOrder(world, { ...wish, delivery: delivery?.(world) })));
+    await call((world) => world.store.queueEvent(eventOrder(world, { ...options, delivery: delivery?.(world) })));
   };
   const requeueEvent: Step = async () => {
     const { items } = await store.listEvents({ limit: 100 });
@@ -295,17 +303,23 @@ function createSteps(worlds: Both<World>, random: Random) {
 
   const often = { start, claim, end, queueEvent };
   const seldom = {
-    ...{ release, cancel, remove, failQueued, pass, queueCompaction, endCompaction, requeueEvent, failQueuedEvents },
-    ...{
-      planBeat,
-      claimBeats,
-      endBeat,
-      setPaused,
-      claimAnnouncements,
-      endAnnouncement,
-      recordDelivery,
-      addDeliveryStep,
-    },
+    release,
+    cancel,
+    remove,
+    failQueued,
+    pass,
+    queueCompaction,
+    endCompaction,
+    requeueEvent,
+    failQueuedEvents,
+    planBeat,
+    claimBeats,
+    endBeat,
+    setPaused,
+    claimAnnouncements,
+    endAnnouncement,
+    recordDelivery,
+    addDeliveryStep,
   };
   const steps = [...Object.entries(often), ...Object.entries(often), ...Object.entries(seldom)];
   return () => random.pick(steps);

@@ -112,7 +112,11 @@ describe("opening a SQLite store", () => {
     expect(await world.end(old, { reply: "late" })).toBe(false);
     expect((await world.claimNext()).turn).toMatchObject({ turnId, attempt: 2 });
     expect((await world.entries()).map(({ name }) => name).slice(2)).toEqual([
-      ...["turn.started", "message.created", "turn.queued", "turn.started", "message.created"],
+      "turn.started",
+      "message.created",
+      "turn.queued",
+      "turn.started",
+      "message.created",
     ]);
   });
 

@@ -38,7 +38,7 @@ type Told =
   | { kind: "announcement" }
   | { kind: "cancel"; turnId: string };
 
-export type Wish = Partial<
+export type WorldOptions = Partial<
   Omit<TurnOrder, "session" | "limits" | "recorder" | "idempotency"> & {
     session: string;
     agent: string;
@@ -63,8 +63,8 @@ export const RECORDER: RecorderLimits = { entries: 1_000, bytes: 1e9, refused: 1
 const AMPLE: StoreLimits = { turnsPerSession: 1e6, turns: 1e6, messagesPerSession: 1e6, storeBytes: 1e12 };
 
 /** A turn's order that says of itself only what matters to a test. */
-export function turnOrder(now: number, wish: Wish = {}): TurnOrder {
-  const { session = "chat:a", agent = "main", key, hash = "hash", limits, ...rest } = wish;
+export function turnOrder(now: number, options: WorldOptions = {}): TurnOrder {
+  const { session = "chat:a", agent = "main", key, hash = "hash", limits, ...rest } = options;
   return {
     now,
     turnId: newId("turn", now),
@@ -91,9 +91,14 @@ export function turnOrder(now: number, wish: Wish = {}): TurnOrder {
 }
 
 /** Runs a turn to its end, with what belongs to its order. */
-export async function endTurn(store: Store, now: number, wish: Wish = {}, how: Partial<TurnEnd> = {}): Promise<void> {
+export async function endTurn(
+  store: Store,
+  now: number,
+  options: WorldOptions = {},
+  how: Partial<TurnEnd> = {},
+): Promise<void> {
   const claim = { now, node: "node_a", leaseMs: DAY, replyMessageId: newId("msg", now) };
-  const { claimed } = await store.startTurn(turnOrder(now, { claim, ...wish }));
+  const { claimed } = await store.startTurn(turnOrder(now, { claim, ...options }));
   if (!claimed) throw new Error("the turn was not claimed at once");
   await store.endTurn(claimed.claim, {
     now,
@@ -159,20 +164,20 @@ export async function openWorld(engine: Engine) {
       look();
     });
 
-  const order = (wish: Wish = {}): TurnOrder =>
-    turnOrder(wish.now ?? clock.now(), { turnId: newId("turn"), messageId: newId("msg"), ...wish });
+  const order = (options: WorldOptions = {}): TurnOrder =>
+    turnOrder(options.now ?? clock.now(), { turnId: newId("turn"), messageId: newId("msg"), ...options });
 
-  const start = async (wish: Wish = {}) => (await world.store.startTurn(order(wish))).turn;
+  const start = async (options: WorldOptions = {}) => (await world.store.startTurn(order(options))).turn;
 
-  const claim = async (wish: { free?: number; freeOf?: (agent: string) => number; node?: string } = {}) => {
-    const { free = 1_000, freeOf = () => 1_000, node = "node_a" } = wish;
+  const claim = async (options: { free?: number; freeOf?: (agent: string) => number; node?: string } = {}) => {
+    const { free = 1_000, freeOf = () => 1_000, node = "node_a" } = options;
     const request = { now: clock.now(), node, leaseMs: LEASE_MS, free, freeOf, newMessageId: () => newId("msg") };
     return await world.store.claimTurns(request);
   };
 
   /** Claims the turn that comes next. */
-  const claimNext = async (wish: Parameters<typeof claim>[0] = {}): Promise<ClaimedTurn> => {
-    const { turns } = await claim({ ...wish, free: 1 });
+  const claimNext = async (options: Parameters<typeof claim>[0] = {}): Promise<ClaimedTurn> => {
+    const { turns } = await claim({ ...options, free: 1 });
     if (!turns[0]) throw new Error("no turn can be claimed");
     return turns[0];
   };
@@ -190,10 +195,10 @@ export async function openWorld(engine: Engine) {
   const release = ({ claim }: { claim: Claim }, delayMs = 0, usage?: UsageRow): Promise<boolean> =>
     world.store.releaseTurn(claim, { now: clock.now(), delayMs, usage });
 
-  const sweep = async (wish: Partial<Parameters<Store["sweep"]>[0]> = {}): Promise<number> => {
+  const sweep = async (options: Partial<Parameters<Store["sweep"]>[0]> = {}): Promise<number> => {
     const now = clock.now();
     let slices = 1;
-    while (await world.store.sweep(sweepOrder(now, { keysBefore: now, ...wish }))) slices++;
+    while (await world.store.sweep(sweepOrder(now, { keysBefore: now, ...options }))) slices++;
     return slices;
   };
 

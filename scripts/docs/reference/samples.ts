@@ -132,7 +132,9 @@ export function openAiTabs(operation: string, request: Request): string {
 /** The same RPC request in each language. */
 export function rpcTabs(call: Call, params: JsonObject, sdk: SdkDescription): string {
   const body = {
-    ...{ jsonrpc: "2.0", id: "1", method: call.contract },
+    jsonrpc: "2.0",
+    id: "1",
+    method: call.contract,
     ...(isThere(params) && { params }),
   };
   const shell = curl({ method: "POST", at: "/rpc", path: {}, query: {}, body, token: tokenOf(call), isStream: false });

@@ -20,8 +20,12 @@ const SET_BY_CALL = ["stream", "wait"];
 export function argumentsOf(call: Call, shapes: Shape[]): Argument[] {
   const { path, params, body, kind, idempotent, token } = call;
   const found: Argument[] = path.map(({ name, type }) => ({
-    ...{ name: snake(name), contract: name, type: printType(type) },
-    ...{ isRequired: true, isNullable: false, place: "path" as const },
+    name: snake(name),
+    contract: name,
+    type: printType(type),
+    isRequired: true,
+    isNullable: false,
+    place: "path" as const,
   }));
   const fields = body ? fieldsOf(body.shape, shapes) : params;
   if (fields === undefined && body)

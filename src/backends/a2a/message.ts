@@ -13,8 +13,11 @@ export function contextOf(url: string, headers: Readonly<Record<string, string>>
   const of = JSON.stringify([url, Object.entries(headers).sort(), turn.agent, turn.sessionId]);
   const digits = createHash("sha256").update(of).digest("hex");
   return [
-    ...[digits.slice(0, 8), digits.slice(8, 12), `8${digits.slice(13, 16)}`],
-    ...[`a${digits.slice(17, 20)}`, digits.slice(20, 32)],
+    digits.slice(0, 8),
+    digits.slice(8, 12),
+    `8${digits.slice(13, 16)}`,
+    `a${digits.slice(17, 20)}`,
+    digits.slice(20, 32),
   ].join("-");
 }
 

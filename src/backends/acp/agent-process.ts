@@ -41,7 +41,7 @@ export type AgentProcess = {
   prompt(text: string, hops: number, signal: AbortSignal): AsyncGenerator<Chunk>;
   /** Resolves when no process of it is left. */
   stop(): Promise<void>;
-  readonly gone: Promise<void>;
+  readonly exited: Promise<void>;
 };
 
 const PROTOCOL_VERSION = 1;
@@ -169,7 +169,7 @@ export async function startAgent(settings: AgentSettings, signal: AbortSignal): 
       chooseModel: choose,
       prompt,
       stop: () => stop(),
-      gone: program.gone,
+      exited: program.exited,
     };
   } catch (error) {
     void stop();

@@ -82,7 +82,7 @@ export function createProcesses(
       try {
         const process = await start(signal);
         slot.process = process;
-        void process.gone.then(() => remove(key, slot));
+        void process.exited.then(() => remove(key, slot));
         return process;
       } catch (error) {
         remove(key, slot);

@@ -46,7 +46,7 @@ export function createCommandBackend(settings: CommandSettings): Backend {
       return summary;
     },
     async close() {
-      await Promise.all([...running].map(({ gone }) => gone));
+      await Promise.all([...running].map(({ exited: gone }) => gone));
     },
   };
 }
@@ -66,7 +66,7 @@ async function* answer(
   const { clock, output } = settings;
   const program = await begin(settings, document.turnId);
   running.add(program);
-  void program.gone.then(() => running.delete(program));
+  void program.exited.then(() => running.delete(program));
   const stop = () => void program.stop();
   signal.addEventListener("abort", stop, { once: true });
   try {

@@ -81,7 +81,9 @@ function messagesOf(message: LanguageModelV3Message): Json[] {
       const calls = content.flatMap((part) => (part.type === "tool-call" ? [part] : []));
       if (calls.length === 0) return [{ role: "assistant", content: text, reasoning_content: reasoning || undefined }];
       const tool_calls = calls.map(({ toolCallId: id, toolName: name, input, providerOptions }) => ({
-        ...{ id, type: "function", function: { name, arguments: JSON.stringify(input) } },
+        id,
+        type: "function",
+        function: { name, arguments: JSON.stringify(input) },
         ...providerOptions?.[CHAT],
       }));
       return [{ role: "assistant", content: text || null, reasoning_content: reasoning || undefined, tool_calls }];

@@ -10,7 +10,7 @@ import { isObject, jsonOf } from "../json.ts";
 export class RequestRefused extends BackendError {}
 
 /** The details of a failure that a provider reported: by the answer's status, or inside a stream that had begun well. */
-type Told = { status: number | undefined; error: unknown; retryAfterMs: number | undefined };
+type ModelFailure = { status: number | undefined; error: unknown; retryAfterMs: number | undefined };
 
 type Words = { codes: string; message: string; status: number | undefined; retryAfterMs: number | undefined };
 
@@ -30,7 +30,7 @@ const BUSY = /overloaded|unavailable|api_error|server_error|internal|timeout|dea
  * A provider's failure in our words. The provider's own message is the error's cause, for the log alone, without anything that
  * looks like a key.
  */
-export function failureOf({ status: answered, error, retryAfterMs: asked }: Told): BackendError {
+export function failureOf({ status: answered, error, retryAfterMs: asked }: ModelFailure): BackendError {
   const { codes, message, status = answered, retryAfterMs = asked } = readError(error);
   const said = `${codes} ${message}`.toLowerCase();
   const cause = quoted(`${answered ?? "in its stream"}: ${codes} ${message}`);

@@ -8,7 +8,7 @@ const OFFER =
 const BEGAN_BEFORE = "(The conversation began before this.)";
 const NO_TEXT = "(no text)";
 
-type Said = { role: "user" | "assistant"; text: string };
+type PromptMessage = { role: "user" | "assistant"; text: string };
 
 /**
  * The prompt for a turn: instructions, conversation, message. Two messages of one role in a row are joined, because not every
@@ -70,7 +70,7 @@ function isFenced({ role, outside }: BackendMessage): boolean {
 }
 
 /** A summary or a tool's answer has no speaker: it is passed as the user's text, with a label of its own. */
-function saidOf(message: BackendMessage): Said {
+function saidOf(message: BackendMessage): PromptMessage {
   const { role, text } = message;
   const fenced = isFenced(message);
   switch (role) {
@@ -93,7 +93,7 @@ function offerOf(offered: ReturnType<BackendTurn["offered"]>): string {
     : [OFFER, ...offered.map(({ skillId, description }) => `- ${skillId}: ${description}`)].join("\n");
 }
 
-function conversation(system: readonly (string | undefined)[], said: readonly Said[]): LanguageModelV3Prompt {
+function conversation(system: readonly (string | undefined)[], said: readonly PromptMessage[]): LanguageModelV3Prompt {
   const prompt: LanguageModelV3Prompt = [];
   const head = system.filter((part) => part !== undefined && part !== "").join("\n\n");
   if (head !== "") prompt.push({ role: "system", content: wellFormed(head) });
@@ -101,8 +101,8 @@ function conversation(system: readonly (string | undefined)[], said: readonly Sa
   return prompt;
 }
 
-function merged(said: readonly Said[]): Said[] {
-  const all: Said[] = [];
+function merged(said: readonly PromptMessage[]): PromptMessage[] {
+  const all: PromptMessage[] = [];
   for (const { role, text } of said) {
     // A turn that failed or was cancelled has left no reply, and providers refuse an empty one.
     if (text.trim() === "" && role === "assistant") continue;

@@ -100,7 +100,8 @@ async function openProvider(settings: ProviderSettings, send: Send): Promise<Pro
     return {
       model: createChatCompletions(settings, send),
       options: (set) => named(CHAT, set),
-      ...{ canRefuseTools: true, tellsUsageEarly: false },
+      canRefuseTools: true,
+      tellsUsageEarly: false,
     };
   const { package: name = "" } = settings;
   const sdk: Sdk = type === "ai-sdk" ? { package: name, canRefuseTools: true, tellsUsageEarly: true } : SDKS[type];
@@ -109,7 +110,8 @@ async function openProvider(settings: ProviderSettings, send: Send): Promise<Pro
   return {
     model: (id) => (asked, call) => askThrough(create(id, createModelFetch(send, call)), asked, call),
     options: (set) => named(optionsName(sdk.package), set || options ? { ...options, ...set } : undefined),
-    ...{ canRefuseTools, tellsUsageEarly },
+    canRefuseTools,
+    tellsUsageEarly,
   };
 }
 

@@ -7,8 +7,18 @@ import { jsonOf, momentOf, shortTime, textOf, wholeNumber } from "../values.ts";
 
 const SURFACES = ["rest", "rpc", "hooks"] as const;
 const OUTCOMES = [
-  ...["refused", "unmatched", "challenge", "repeated", "queued", "running", "completed"],
-  ...["failed", "cancelled", "handled", "dead", "gone"],
+  "refused",
+  "unmatched",
+  "challenge",
+  "repeated",
+  "queued",
+  "running",
+  "completed",
+  "failed",
+  "cancelled",
+  "handled",
+  "dead",
+  "gone",
 ] as const;
 type Outcome = import("#generated/clients/typescript/src/rest-types.ts").DeliveryOutcome;
 type Surface = (typeof SURFACES)[number];
@@ -52,7 +62,14 @@ export function addDeliveries(program: Command): void {
     async ({ gateway, options, signal }) => {
       const { session: session_id, from, to, limit, surface, outcome, mapping, agent, id, cursor } = options;
       const query = {
-        ...{ surface, outcome, mapping, agent, session_id, id, cursor, limit: wholeNumber(limit, "--limit") },
+        surface,
+        outcome,
+        mapping,
+        agent,
+        session_id,
+        id,
+        cursor,
+        limit: wholeNumber(limit, "--limit"),
         ...(from && { from: momentOf(from, "--from") }),
         ...(to && { to: momentOf(to, "--to") }),
       };

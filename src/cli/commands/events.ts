@@ -60,7 +60,7 @@ export function addEvents(program: Command): void {
       await socket.subscribe({ gateway: null }, { signal });
       for await (const push of pushes) {
         if (!push.method.startsWith("event.")) continue;
-        const { at, eventId, agentName, reason } = push.params as unknown as Told;
+        const { at, eventId, agentName, reason } = push.params as unknown as DeadEvent;
         if (options.agent !== undefined && agentName !== options.agent) continue;
         if (options.json) print(JSON.stringify({ event: push.method, ...push.params }));
         else if (options.quiet) print(eventId);
@@ -91,4 +91,4 @@ export function addEvents(program: Command): void {
   );
 }
 
-type Told = { at: string; eventId: string; agentName: string; reason?: string };
+type DeadEvent = { at: string; eventId: string; agentName: string; reason?: string };

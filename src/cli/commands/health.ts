@@ -19,12 +19,12 @@ export function addHealth(program: Command): void {
         "\nExamples:\n  agent-gateway health\n  HEALTHCHECK CMD agent-gateway health --url http://127.0.0.1:18789",
       ),
     async ({ gateway, options, signal }) => {
-      const wish = { signal, timeoutMs: wholeNumber(options.timeout, "--timeout"), maxRetries: 0 };
+      const requestOptions = { signal, timeoutMs: wholeNumber(options.timeout, "--timeout"), maxRetries: 0 };
       if (options.live) {
-        const { status, version } = await gateway.ops.healthz(wish);
+        const { status, version } = await gateway.ops.healthz(requestOptions);
         return printItem(options, { status, version }, status, () => `It lives, version ${version}.`);
       }
-      const { ready, parts } = await gateway.ops.readyz(wish);
+      const { ready, parts } = await gateway.ops.readyz(requestOptions);
       if (!ready) process.exitCode = 1;
       const bad = Object.entries(parts).filter(([, { ok }]) => !ok);
       printItem(options, { ready, parts }, ready ? "ready" : "not-ready", () =>

@@ -34,12 +34,12 @@ export function addHooks(program: Command): void {
       const given = /^dlv_[0-9A-Z]{20,}$/.test(payload)
         ? await recorded(await gateway.deliveries.get(payload, { signal }))
         : { body: jsonOf(readFile(payload === "-" ? "/dev/stdin" : payload), payload) as MappedPayload };
-      const wish: DryRunRequest = {
+      const request: DryRunRequest = {
         ...given,
         headers: { ...given.headers, ...headersOf(options.header) },
         ...(options.mapping && { name: options.mapping }),
       };
-      const run = await gateway.mappings.dryRun(wish, { signal });
+      const run = await gateway.mappings.dryRun(request, { signal });
       if (run.starts === null) process.exitCode = 1;
       printItem(options, run, run.starts ?? "", () =>
         [
@@ -77,11 +77,15 @@ export function addHooks(program: Command): void {
       const text = readFile(file === "-" ? "/dev/stdin" : file);
       jsonOf(text, file); // A sender never sends anything else.
       if (options.as === undefined) {
-        const wish = { signal, headers: headersOf(options.header), ...(options.id && { idempotencyKey: options.id }) };
+        const request = {
+          signal,
+          headers: headersOf(options.header),
+          ...(options.id && { idempotencyKey: options.id }),
+        };
         const body = jsonOf(text, file) as MappedPayload;
         const { mapping } = options;
-        if (mapping === undefined) return printSent(options, (await gateway.hooks.mapped(body, wish)) as Sent);
-        const sent = gateway.hooks.mappedByName(mapping, body, wish).catch(async (error: unknown) => {
+        if (mapping === undefined) return printSent(options, (await gateway.hooks.mapped(body, request)) as Sent);
+        const sent = gateway.hooks.mappedByName(mapping, body, request).catch(async (error: unknown) => {
           throw (await noMapping(gateway, mapping, signal)) ?? error;
         });
         return printSent(options, (await sent) as Sent);

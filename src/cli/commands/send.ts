@@ -33,7 +33,8 @@ export function addSend(program: Command): void {
     async ({ gateway, options, signal }, agent = "", text = "") => {
       const { session, user, model, skill, stream, idempotencyKey } = options;
       const body = {
-        ...{ agent, message: textOf(text) },
+        agent,
+        message: textOf(text),
         ...(session && { session_id: session }),
         ...(user && { user_id: user }),
         ...(model && { model }),

@@ -152,7 +152,9 @@ function ranked(asked: string, entries: Entry[]): Entry[] {
 async function lookUp(id: string): Promise<Entry[]> {
   const kind = kindOfId(id);
   const entry = (name: string, hint: string, icon: string, to: string): Entry => ({
-    ...{ name, hint, icon },
+    name,
+    hint,
+    icon,
     run: () => go(to),
   });
   const found = await Promise.allSettled([

@@ -55,7 +55,11 @@ export function useExchange(): {
       const response = await rawFetch(path, { ...init, ...(body !== undefined && { body }) });
       const { status, statusText } = response;
       let shown: RawExchange = {
-        ...{ request, status, statusText, text: "", isOpen: true },
+        request,
+        status,
+        statusText,
+        text: "",
+        isOpen: true,
         headers: [...response.headers].map(([name, value]) => [name, value] as const),
         ms: performance.now() - began,
       };

@@ -11,7 +11,7 @@ type Readiness = { ready: boolean; parts: Record<string, { ok: boolean; detail?:
 /** Why the gateway is not ready for work: a word, and the cause. Undefined while it is, or where nobody can tell. */
 export const notReady = signal<{ word: string; detail: string } | undefined>(undefined);
 
-async function look(): Promise<void> {
+async function poll(): Promise<void> {
   if (document.hidden) return;
   try {
     const response = await rawFetch("/readyz", { cache: "no-store" });
@@ -31,11 +31,11 @@ export function watchReadiness(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isEnded = false;
   const beat = async () => {
-    await look();
+    await poll();
     if (!isEnded) timer = setTimeout(beat, notReady.peek() ? LOOK_AGAIN_MS : LOOK_MS);
   };
   void beat();
-  const stops = [onReturn(look), onPush(({ method }) => method === "health.changed" && void look())];
+  const stops = [onReturn(poll), onPush(({ method }) => method === "health.changed" && void poll())];
   return () => {
     isEnded = true;
     clearTimeout(timer);

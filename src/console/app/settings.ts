@@ -3,8 +3,8 @@ import { effect, signal } from "@preact/signals";
 /** A choice of the reader, kept in this browser. */
 function stored<Value extends string>(name: string, values: readonly Value[], fallback: Value) {
   const key = `agent-gateway.${name}`;
-  const kept = localStorage.getItem(key) as Value | null;
-  const chosen = signal<Value>(kept !== null && values.includes(kept) ? kept : fallback);
+  const stored = localStorage.getItem(key) as Value | null;
+  const chosen = signal<Value>(stored !== null && values.includes(stored) ? stored : fallback);
   effect(() => localStorage.setItem(key, chosen.value));
   return chosen;
 }

@@ -35,8 +35,13 @@ export function emptyList<Item>(): LiveList<Item> {
 /** The first page, or the same again after a loss. */
 export function filled<Item>(items: readonly Item[], hasMore: boolean): LiveList<Item> {
   return {
-    ...{ items, newer: [], older: [], waiting: [], hasMore },
-    ...{ isCut: false, isTrimmed: false },
+    items,
+    newer: [],
+    older: [],
+    waiting: [],
+    hasMore,
+    isCut: false,
+    isTrimmed: false,
   };
 }
 

@@ -81,7 +81,11 @@ export function fieldsOf(schema: Schema): SchemaField[] {
     const only = isRequired && options.length === 1 ? options[0] : undefined;
     const [example] = Array.isArray(property.examples) ? (property.examples as unknown[]) : [];
     return {
-      ...{ name, kind, options, isRequired, limits: limitsOf(property) },
+      name,
+      kind,
+      options,
+      isRequired,
+      limits: limitsOf(property),
       word: textOf(property.title) ?? name,
       description: textOf(property.description),
       initial: only ?? shown(kind, property.default),

@@ -4,7 +4,7 @@ import { bytes, duration, plural } from "./format.ts";
 export type Step = { at: string; name: string; detail: Record<string, unknown> | null };
 
 export type StepTone = "done" | "running" | "waiting" | "failed" | "refused" | "replay" | "plain";
-type Told = { words: string; tone: StepTone; body?: string | undefined };
+type StepText = { words: string; tone: StepTone; body?: string | undefined };
 
 function text(value: unknown): string {
   return value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value);
@@ -14,7 +14,7 @@ function because(value: unknown): string {
 }
 
 /** A step in plain words. A name that this page does not know is shown as it is. */
-export function stepWords({ name, detail }: Step): Told {
+export function stepWords({ name, detail }: Step): StepText {
   const d = detail ?? {};
   const number = (key: string): number => Number(d[key] ?? 0);
   switch (name) {

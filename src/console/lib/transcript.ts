@@ -51,8 +51,8 @@ function inOrder(messages: readonly TranscriptMessage[]): TranscriptMessage[] {
 /** With a page of stored messages. What is stored wins over what was pushed; nothing is doubled. */
 export function withPage(transcript: Transcript, page: readonly Message[]): Transcript {
   const stored = new Map(page.map((message) => [message.messageId, { ...message, isOpen: false, hasGap: false }]));
-  const kept = transcript.messages.filter(({ messageId }) => !stored.has(messageId));
-  return { ...transcript, messages: inOrder([...kept, ...stored.values()]) };
+  const notStored = transcript.messages.filter(({ messageId }) => !stored.has(messageId));
+  return { ...transcript, messages: inOrder([...notStored, ...stored.values()]) };
 }
 
 /** A conversation that is followed for hours keeps this many messages; the older ones can be read again. */
@@ -164,7 +164,10 @@ const completed: Change = (transcript, { messageId, turnId, seq, at, text, toolC
 
 function turnOf({ turnId, at, attempt, error, usage }: Params, status: TurnStatus): TranscriptTurn {
   return {
-    ...{ turnId, status, at: at ?? "", attempt: attempt ?? 1 },
+    turnId,
+    status,
+    at: at ?? "",
+    attempt: attempt ?? 1,
     ...(error && { error }),
     ...(usage && { usage }),
   };

@@ -25,7 +25,14 @@ export function rowOf(key: string, counts: Counts): UsageRow {
   const { completed, failed, cancelled } = turns;
   const { input, output, total } = tokens;
   return {
-    ...{ key, messages, completed, failed, cancelled, input, output, total },
+    key,
+    messages,
+    completed,
+    failed,
+    cancelled,
+    input,
+    output,
+    total,
     cost: costOf(counts),
     latencyMs: latencyMs.mean,
   };

@@ -23,12 +23,12 @@ function newKey(): string {
 export function Composer({ label, send, why, children }: Composed) {
   const text = useSignal("");
   const field = useRef<HTMLTextAreaElement>(null);
-  const kept = useRef({ text: "", key: "" });
+  const lastSent = useRef({ text: "", key: "" });
   const hint = useId();
   const action = useAction(async (message: string) => {
-    if (kept.current.text !== message) kept.current = { text: message, key: newKey() };
-    await send(message, kept.current.key);
-    kept.current = { text: "", key: "" };
+    if (lastSent.current.text !== message) lastSent.current = { text: message, key: newKey() };
+    await send(message, lastSent.current.key);
+    lastSent.current = { text: "", key: "" };
     if (text.peek() === message) text.value = "";
   });
   const isEmpty = text.value.trim() === "";

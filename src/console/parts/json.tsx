@@ -93,9 +93,9 @@ function Tree({ value, path, filter, pick, name }: Node) {
   const open = useSignal(path.length < DEPTH && (entries?.length ?? 0) <= ENTRIES);
   const all = useSignal(false);
   if (!entries) return <Leaf value={value} path={path} pick={pick} {...(name !== undefined && { name })} />;
-  const kept = filter === "" ? entries : entries.filter(([key, inner]) => holds(key, inner, filter));
-  if (filter !== "" && path.length > 0 && kept.length === 0) return null;
-  const shown = all.value ? kept : kept.slice(0, ENTRIES * 2);
+  const matching = filter === "" ? entries : entries.filter(([key, inner]) => holds(key, inner, filter));
+  if (filter !== "" && path.length > 0 && matching.length === 0) return null;
+  const shown = all.value ? matching : matching.slice(0, ENTRIES * 2);
   const isOpen = open.value || filter !== "";
   return (
     <div class="tree-node">
@@ -116,9 +116,9 @@ function Tree({ value, path, filter, pick, name }: Node) {
               pick={pick}
             />
           ))}
-          {shown.length < kept.length && (
+          {shown.length < matching.length && (
             <button type="button" class="link" onClick={() => (all.value = true)}>
-              {kept.length - shown.length} more
+              {matching.length - shown.length} more
             </button>
           )}
         </div>

@@ -168,21 +168,24 @@ export function useLiveRows<Item>(of: LiveRowsOf<Item>): LiveRows<Item> {
         list.value = merged(list.peek(), news, { keyOf, isReading: isReading() });
       },
     );
-    const look = () => {
+    const poll = () => {
       if (!document.hidden && liveState.peek() !== "off") void load("catch-up");
     };
-    document.addEventListener("visibilitychange", look);
+    document.addEventListener("visibilitychange", poll);
     const unsubscribe = onReturn(() => void load("catch-up"));
     return () => {
       letGo();
       stop();
       unsubscribe();
-      document.removeEventListener("visibilitychange", look);
+      document.removeEventListener("visibilitychange", poll);
     };
   }, []);
 
   return {
-    ...{ list, error, isLoading, at },
+    list,
+    error,
+    isLoading,
+    at,
     beforeMove,
     reload: () => load("anew"),
     catchUp: () => load("catch-up"),

@@ -11,14 +11,14 @@ import { TroubleNote } from "./trouble.tsx";
 const PAUSE_MS = 200;
 
 /** A request as it is typed; `name` asks one mapping alone. */
-type Given = { headers: string; payload: string; name: string | undefined };
+type TrialInput = { headers: string; payload: string; name: string | undefined };
 type Trial = { result: DryRun | undefined; error: unknown; isStale: boolean };
 
 /**
  * Tries the mappings with the typed request, once typing pauses. A request that cannot be read leaves the last result, and without one
  * nothing is asked.
  */
-export function useTrial(given: Given | undefined): Trial {
+export function useTrial(given: TrialInput | undefined): Trial {
   const { headers, payload, name } = given ?? {};
   const shown = useSignal<Trial>({ result: undefined, error: undefined, isStale: false });
   useEffect(() => {

@@ -44,8 +44,9 @@ export function createRemovedAgents({ store, agents, systemEvents, clock, events
       await say();
       if (isSettling || now >= lookAt) {
         const unknown = (await store.openAgents()).filter((name) => !agents.find(name));
-        const gone = shared && unknown.length > 0 ? shared.goneAgents(unknown, isSettling ? NOW_MS : AWAY_MS) : unknown;
-        for (const name of await gone) await giveUp(name);
+        const missing =
+          shared && unknown.length > 0 ? shared.goneAgents(unknown, isSettling ? NOW_MS : AWAY_MS) : unknown;
+        for (const name of await missing) await giveUp(name);
         lookAt = now + LOOK_MS;
       }
     } catch (error) {

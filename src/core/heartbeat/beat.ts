@@ -1,9 +1,9 @@
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import type { CoreParts } from "#core/parts.ts";
 import { mainSessionOf } from "#core/sessions/sessions.ts";
-import { isEnded, type Turns, type TurnWish } from "#core/turns/turns.ts";
+import { isEnded, type TurnRequest, type Turns } from "#core/turns/turns.ts";
 import { leaseMsOf } from "#core/worker.ts";
-import { rest } from "#kit/clock.ts";
+import { sleep } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
 import type { BeatClaim, SystemEvent, Turn } from "#store/store.ts";
@@ -51,9 +51,19 @@ export type HeldBeat = {
 
 export function holdBeat(claim: BeatClaim, began: number): HeldBeat {
   return {
-    ...{ claim, began, stop: new AbortController(), leave: new AbortController() },
-    ...{ events: 0, returned: 0, turnIds: [], isDone: false, delayedBy: undefined },
-    ...{ after: 0, tries: 0, lateTakers: 0, hasCompacted: false },
+    claim,
+    began,
+    stop: new AbortController(),
+    leave: new AbortController(),
+    events: 0,
+    returned: 0,
+    turnIds: [],
+    isDone: false,
+    delayedBy: undefined,
+    after: 0,
+    tries: 0,
+    lateTakers: 0,
+    hasCompacted: false,
   };
 }
 
@@ -107,7 +117,7 @@ async function mayGoOn(parts: BeatParts, beat: HeldBeat, error: unknown): Promis
   beat.delayedBy = reason;
   const delayMs = pauseOf(beat.tries++);
   events.beatDelayed({ agent, reason, delayMs });
-  await rest(clock, delayMs, beat.stop.signal);
+  await sleep(clock, delayMs, beat.stop.signal);
   return true;
 }
 
@@ -125,7 +135,7 @@ function pauseOf(tries: number): number {
   return Math.round(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2));
 }
 
-function wishOf(agent: string, batch: readonly SystemEvent[]): TurnWish {
+function wishOf(agent: string, batch: readonly SystemEvent[]): TurnRequest {
   return {
     place: { sessionId: mainSessionOf(agent), agent, channel: "heartbeat", userId: "heartbeat" },
     surface: "heartbeat",
@@ -168,7 +178,7 @@ async function endOf({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: 
       if (GatewayError.from(error).name === "turn-not-found") return undefined;
       events.storeFailed({ operation: "getTurn", error });
       if (beat.leave.signal.aborted) return turn;
-      await rest(clock, RETRY_MS, beat.leave.signal);
+      await sleep(clock, RETRY_MS, beat.leave.signal);
     }
   }
 }

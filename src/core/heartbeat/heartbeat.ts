@@ -31,7 +31,10 @@ export function createHeartbeat(parts: BeatParts) {
   };
 
   const worker: Worker<HeldBeat> = createWorker<HeldBeat>({
-    ...{ store, clock, events, name: "heartbeat" },
+    store,
+    clock,
+    events,
+    name: "heartbeat",
     keyOf: ({ claim }) => claim.agent,
     run: async (beat) => {
       if (!isRunning) beat.stop.abort();

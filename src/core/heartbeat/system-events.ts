@@ -8,7 +8,7 @@ import { idLike, newId } from "#kit/ids.ts";
 import type { EventOrder, SystemEvent } from "#store/store.ts";
 
 /** The request of a surface that queues an event. */
-export type EventWish = Pick<EventOrder, "text" | "metadata" | "caller" | "delivery"> & {
+export type EventRequest = Pick<EventOrder, "text" | "metadata" | "caller" | "delivery"> & {
   /** Undefined is the default agent. */
   agent: string | undefined;
   mode: "next-heartbeat" | "now";
@@ -26,14 +26,14 @@ const GIVEN_UP = 100;
 export function createSystemEvents({ store, agents, clock, events, settings, admit, inBackground }: CoreParts) {
   let refused = 0;
 
-  const queueNew = (wish: EventWish): Promise<QueuedEvent> => {
+  const queueNew = (request: EventRequest): Promise<QueuedEvent> => {
     // A beat hands many over in one turn, which would fail for all of them.
-    if (isLoop(wish.hops))
-      throw new GatewayError("invalid-request", `The event is not taken: ${loopWords(wish.hops)}.`);
+    if (isLoop(request.hops))
+      throw new GatewayError("invalid-request", `The event is not taken: ${loopWords(request.hops)}.`);
     admit();
-    const agent = agents.get(wish.agent);
-    if (agent.heartbeatMs === undefined && wish.mode !== "now") throw beatsNever(agent.name);
-    return store.queueEvent(orderOf(wish, agent.name, clock.now(), settings().limits));
+    const agent = agents.get(request.agent);
+    if (agent.heartbeatMs === undefined && request.mode !== "now") throw beatsNever(agent.name);
+    return store.queueEvent(orderOf(request, agent.name, clock.now(), settings().limits));
   };
 
   const get = async (eventId: string): Promise<SystemEvent> => {
@@ -47,11 +47,11 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
      * Refuses what no beat would handle, then stores event, idempotency key and delivery in one transaction; when it answers, the event
      * is kept. A repeat is answered as the first was, whatever has become of the agent and the room for new events.
      */
-    async queue(wish: EventWish): Promise<QueuedEvent> {
-      const event = wish.idempotency && (await store.findEventReplay(wish.idempotency, clock.now()));
+    async queue(request: EventRequest): Promise<QueuedEvent> {
+      const event = request.idempotency && (await store.findEventReplay(request.idempotency, clock.now()));
       if (event) return { event, replayed: true };
       try {
-        return await queueNew(wish);
+        return await queueNew(request);
       } catch (error) {
         const { name } = GatewayError.from(error);
         if (name === "gateway-busy" || name === "store-full") {
@@ -100,17 +100,22 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
 
 export type SystemEvents = ReturnType<typeof createSystemEvents>;
 
-function orderOf(wish: EventWish, agent: string, now: number, { store, recorder }: CoreSettings["limits"]): EventOrder {
+function orderOf(
+  request: EventRequest,
+  agent: string,
+  now: number,
+  { store, recorder }: CoreSettings["limits"],
+): EventOrder {
   return {
     now,
-    eventId: wish.delivery ? idLike("evt", wish.delivery.deliveryId, now) : newId("evt", now),
+    eventId: request.delivery ? idLike("evt", request.delivery.deliveryId, now) : newId("evt", now),
     agent,
-    text: wish.text,
-    metadata: wish.hops > 0 ? withHops(wish.metadata, wish.hops) : wish.metadata,
-    caller: wish.caller,
-    beatNow: wish.mode === "now",
-    idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
-    delivery: wish.delivery,
+    text: request.text,
+    metadata: request.hops > 0 ? withHops(request.metadata, request.hops) : request.metadata,
+    caller: request.caller,
+    beatNow: request.mode === "now",
+    idempotency: request.idempotency && { ...request.idempotency, expiresAt: now + IDEMPOTENCY_MS },
+    delivery: request.delivery,
     limits: store,
     recorder,
     streamKeep: GATEWAY_KEPT_ENTRIES,

@@ -1,4 +1,3 @@
-import { setImmediate as nextTick } from "node:timers/promises";
 import type { CoreParts } from "#core/parts.ts";
 import { isTurnEnd, type TurnEndEntry } from "#core/sessions/journal.ts";
 import { isEnded } from "#core/turns/turns.ts";
@@ -6,6 +5,7 @@ import type { Pushes } from "#generated/push-types.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HIDDEN } from "#kit/secret-headers.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type {
   Delivery,
   DeliveryStep,
@@ -126,8 +126,8 @@ async function readTimeline(store: TimelineStore, delivery: RecordedDelivery): P
   const event = eventId === undefined ? undefined : await store.getEvent(eventId);
   const told = event ? await stepsOfEvent(store, event, noted) : turn ? await stepsOfTurn(store, turn, noted) : [];
   const shown = turn && noted.some(isRendered) ? await withMessage(store, turn, noted) : noted;
-  const untold = shown.filter((step) => !isReturn(step) || !told.some((other) => isSameReturn(step, other)));
-  return inOrder([arrivalOf(delivery), ...untold], told);
+  const unreported = shown.filter((step) => !isReturn(step) || !told.some((other) => isSameReturn(step, other)));
+  return inOrder([arrivalOf(delivery), ...unreported], told);
 }
 
 const NOTHING = { turnId: undefined, eventId: undefined };
@@ -163,7 +163,7 @@ async function readTurnEntries(store: TimelineStore, turn: Turn): Promise<Entry[
     const last = entries.at(-1);
     if (last === undefined || entries.length < PAGE || found.some(isTurnEnd)) return found;
     after = last.seq;
-    await nextTick();
+    await yieldToOthers();
   }
 }
 

@@ -1,6 +1,6 @@
-import { setImmediate as nextTick } from "node:timers/promises";
 import type { CoreParts } from "#core/parts.ts";
-import { rest } from "#kit/clock.ts";
+import { sleep } from "#kit/clock.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { DeliveryOutcome, RecordedDelivery, Store } from "#store/store.ts";
 import { type ShownDelivery, showDelivery } from "./deliveries.ts";
 
@@ -66,7 +66,7 @@ export function createDeliveryFeed({ store, clock, events }: Pick<CoreParts, "st
       }
       if (next === undefined) return { found, isWhole: true };
       cursor = next;
-      await nextTick();
+      await yieldToOthers();
     }
     return { found, isWhole: false };
   };
@@ -93,7 +93,7 @@ export function createDeliveryFeed({ store, clock, events }: Pick<CoreParts, "st
       const some = due.splice(0, AT_ONCE);
       const outcomes = await Promise.all(some.map((delivery) => outcomeOf(store, delivery)));
       news.push(...some.flatMap((delivery, n) => change(delivery, outcomes[n] as DeliveryOutcome)));
-      await nextTick();
+      await yieldToOthers();
     }
     return news;
   };
@@ -123,7 +123,7 @@ export function createDeliveryFeed({ store, clock, events }: Pick<CoreParts, "st
   };
   const lookOn = async (signal: AbortSignal): Promise<void> => {
     for (;;) {
-      await rest(clock, LOOK_MS, signal);
+      await sleep(clock, LOOK_MS, signal);
       if (signal.aborted) return;
       await lookOnce().catch((error: unknown) => events.storeFailed({ operation: "listDeliveries", error }));
     }

@@ -42,14 +42,14 @@ type Queued = { sessionId: string; stop: AbortController; begin: () => void };
 /** One that has its place, which it holds until it is `done`. */
 type Placed = { claim: Claim; stop: AbortController; done: Promise<unknown> };
 
-type CompactionWish = {
+type CompactionRequest = {
   keep: number;
   /** Keeps fewer where the last ones together have more tokens. */
   keepTokens?: number | undefined;
   /** Under whose name what the summary took is counted. */
   payer: { surface: Surface; caller: string };
 };
-const ITSELF: CompactionWish["payer"] = { surface: "heartbeat", caller: "compaction" };
+const ITSELF: CompactionRequest["payer"] = { surface: "heartbeat", caller: "compaction" };
 
 /** Has the backend write the summary. */
 type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
@@ -66,7 +66,11 @@ export function createCompactions(parts: CoreParts) {
   let isStopped = false;
 
   const worker = createWorker<Placed>({
-    ...{ store, clock, events, name: "compactions", lease },
+    store,
+    clock,
+    events,
+    name: "compactions",
+    lease,
     keyOf: ({ claim }) => claim.turnId,
     run: async ({ done }) => void (await done.catch(() => {})),
     giveBack: ({ stop }) => stop.abort(lostPlace()),
@@ -77,7 +81,7 @@ export function createCompactions(parts: CoreParts) {
   };
 
   /** Takes a place in the session's queue, and does the work when it is the first. */
-  const run = async (sessionId: string, wish: CompactionWish): Promise<SessionCompaction> => {
+  const run = async (sessionId: string, request: CompactionRequest): Promise<SessionCompaction> => {
     if (isStopped) throw shuttingDown();
     const now = clock.now();
     const compactionId = newId("cmp", now);
@@ -90,7 +94,7 @@ export function createCompactions(parts: CoreParts) {
     try {
       const order = { now, compactionId, sessionId, node, leaseMs: lease.ms, limits: settings().limits.store };
       const place = await store.queueCompaction(order);
-      const done = workInPlace(place, wish, begun, stop);
+      const done = workInPlace(place, request, begun, stop);
       worker.begin({ claim: place.claim, stop, done });
       return await done;
     } finally {
@@ -101,7 +105,7 @@ export function createCompactions(parts: CoreParts) {
   /** Gives the place up again, whatever comes of the work. */
   const workInPlace = async (
     place: CompactionPlace,
-    wish: CompactionWish,
+    request: CompactionRequest,
     begun: Promise<void>,
     stop: AbortController,
   ): Promise<SessionCompaction> => {
@@ -114,16 +118,17 @@ export function createCompactions(parts: CoreParts) {
       signal.throwIfAborted();
       const agent = agents.find(place.agent);
       if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
-      const { before, compact } = await planCompaction(store, agent.backend, place, wish);
+      const { before, compact } = await planCompaction(store, agent.backend, place, request);
       signal.throwIfAborted();
       const began = clock.monotonic();
-      const compacted = compact && (await inTurn(agent.name, signal, () => write(agent, claim, wish, stop, compact)));
+      const compacted =
+        compact && (await inTurn(agent.name, signal, () => write(agent, claim, request, stop, compact)));
       const ms = Math.round(clock.monotonic() - began);
       if (!(await end(compacted))) throw (await store.getSession(sessionId)) ? lostPlace() : notFound(sessionId);
       if (!compacted)
-        return { sessionId, compacted: false, reason: shortWords(before.messages, wish), before, after: before };
+        return { sessionId, compacted: false, reason: shortWords(before.messages, request), before, after: before };
       const { after } = compacted;
-      const cause = wish.payer === ITSELF ? "size" : "asked";
+      const cause = request.payer === ITSELF ? "size" : "asked";
       events.sessionCompacted({ sessionId, agent: agent.name, cause, before, after, ms });
       return { sessionId, compacted: true, before, after };
     } catch (error) {
@@ -147,7 +152,7 @@ export function createCompactions(parts: CoreParts) {
   const write = async (
     agent: Agent,
     { turnId }: Claim,
-    { payer }: CompactionWish,
+    { payer }: CompactionRequest,
     stop: AbortController,
     compact: Compact,
   ): Promise<Compacted> => {
@@ -252,7 +257,7 @@ async function planCompaction(
   store: Store,
   backend: Backend,
   { claim: { sessionId }, seq }: CompactionPlace,
-  wish: CompactionWish,
+  request: CompactionRequest,
 ): Promise<{ before: SessionSize; compact: Compact | undefined }> {
   const count = (text: string) => backend.countTokens?.(text) ?? Math.ceil(text.length / 4);
   const countMessage = (message: Message) => toBackend(message).reduce((sum, { text }) => sum + count(text), 0);
@@ -260,29 +265,29 @@ async function planCompaction(
   // Turns behind this place have not run: they have only messages that came after it.
   const isBehind = (message: Message) => message.role !== "assistant" && message.seq > seq;
   const messages = inTurnOrder(all.filter((message) => !isBehind(message)));
-  const sizeOf = (kept: readonly Message[], summary: string | undefined): SessionSize => ({
-    messages: kept.length,
-    tokens: kept.reduce((sum, message) => sum + countMessage(message), summary === undefined ? 0 : count(summary)),
+  const sizeOf = (retained: readonly Message[], summary: string | undefined): SessionSize => ({
+    messages: retained.length,
+    tokens: retained.reduce((sum, message) => sum + countMessage(message), summary === undefined ? 0 : count(summary)),
   });
   const before = sizeOf(messages, earlier?.text);
-  const from = messages.length - keptOf(messages, wish, countMessage);
+  const from = messages.length - keptOf(messages, request, countMessage);
   if (from <= 0) return { before, compact: undefined };
 
-  const gone = messages.slice(0, from);
-  const kept = messages.slice(from);
+  const compacted = messages.slice(0, from);
+  const retained = messages.slice(from);
   const compact: Compact = async (signal, used) => {
-    const told = gone.flatMap(toBackend);
+    const told = compacted.flatMap(toBackend);
     if (earlier) told.unshift(summaryMessage(earlier));
     const summary = await summarise((messages) => ask(backend, messages, signal, used), told);
     return {
       summary,
       outside: told.some(({ outside }) => outside),
       through: all.reduce((last, message) => Math.max(last, message.seq), 0),
-      except: [...kept, ...all.filter(isBehind)].map((message) => message.seq),
+      except: [...retained, ...all.filter(isBehind)].map((message) => message.seq),
       before,
-      after: sizeOf(kept, summary),
+      after: sizeOf(retained, summary),
       // As an engine counts: without the messages from before the session began.
-      freedBytes: bytesOf(gone) + bytesOf(earlier ? [earlier] : []) - bytesOf([{ text: summary }]),
+      freedBytes: bytesOf(compacted) + bytesOf(earlier ? [earlier] : []) - bytesOf([{ text: summary }]),
     };
   };
   return { before, compact };
@@ -292,15 +297,15 @@ function bytesOf(told: readonly { text: string }[]): number {
   return told.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
 }
 
-function keptOf(messages: readonly Message[], wish: CompactionWish, count: (message: Message) => number): number {
-  let left = wish.keepTokens ?? Infinity;
-  let kept = 0;
-  for (const message of messages.toReversed().slice(0, wish.keep)) {
+function keptOf(messages: readonly Message[], request: CompactionRequest, count: (message: Message) => number): number {
+  let left = request.keepTokens ?? Infinity;
+  let retained = 0;
+  for (const message of messages.toReversed().slice(0, request.keep)) {
     if (left !== Infinity) left -= count(message);
     if (left < 0) break;
-    kept++;
+    retained++;
   }
-  return kept;
+  return retained;
 }
 
 async function summarise(
@@ -339,7 +344,7 @@ async function ask(
   return text;
 }
 
-function shortWords(messages: number, { keep }: CompactionWish): string {
+function shortWords(messages: number, { keep }: CompactionRequest): string {
   return messages === 0
     ? "It has no messages that are not compacted."
     : `It has ${messages} ${messages === 1 ? "message" : "messages"}, and the last ${keep} are kept: say a smaller \`keep\`.`;

@@ -1,5 +1,5 @@
-import { setImmediate as breathe } from "node:timers/promises";
 import type { BackendMessage } from "#backends/backend.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
 
 const PAGE = 500;
@@ -79,7 +79,7 @@ export async function readContext(
       next = message.seq;
     }
     if (page.length < PAGE && more > 0) return messages;
-    await breathe();
+    await yieldToOthers();
   }
 }
 

@@ -3,7 +3,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { newBareId } from "#kit/ids.ts";
 
 /** A caller's description of the session it wants. */
-type SessionWish = {
+type SessionRequest = {
   agent: string;
   sessionId?: string | undefined;
   channel?: string | undefined;
@@ -18,9 +18,9 @@ const ID_LIMIT = 256;
  * `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that no two places share an id. Where that is longer than an id
  * may be, a hash stands for the user, and then for the channel too.
  */
-export function placeOf(wish: SessionWish, channelOfSurface: string, caller: string): SessionPlace {
-  const { agent, channel = channelOfSurface, userId = caller } = wish;
-  return { sessionId: wish.sessionId ?? idOf(agent, channel, userId), agent, channel, userId };
+export function placeOf(request: SessionRequest, channelOfSurface: string, caller: string): SessionPlace {
+  const { agent, channel = channelOfSurface, userId = caller } = request;
+  return { sessionId: request.sessionId ?? idOf(agent, channel, userId), agent, channel, userId };
 }
 
 function idOf(agent: string, channel: string, userId: string): string {
@@ -32,10 +32,10 @@ function idOf(agent: string, channel: string, userId: string): string {
 }
 
 /** A chat that names neither session nor user is a conversation of its own. */
-export function placeOfChat(wish: SessionWish, caller: string, now: number): SessionPlace {
-  return wish.sessionId === undefined && wish.userId === undefined
-    ? { sessionId: `chat:${newBareId(now)}`, agent: wish.agent, channel: wish.channel ?? "rest", userId: caller }
-    : placeOf(wish, "rest", caller);
+export function placeOfChat(request: SessionRequest, caller: string, now: number): SessionPlace {
+  return request.sessionId === undefined && request.userId === undefined
+    ? { sessionId: `chat:${newBareId(now)}`, agent: request.agent, channel: request.channel ?? "rest", userId: caller }
+    : placeOf(request, "rest", caller);
 }
 
 /** Where heartbeats run. */

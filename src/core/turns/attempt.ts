@@ -1,4 +1,3 @@
-import { setImmediate as nextTick } from "node:timers/promises";
 import type { BackendTurn } from "#backends/backend.ts";
 import { type Agent, labelOfModel } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
@@ -9,6 +8,7 @@ import { keepTrying } from "#core/worker.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { abortSignalOf, type Stop, type StopSignal } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { ClaimedTurn, ToolCall, Turn, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReply } from "./live-replies.ts";
@@ -52,7 +52,7 @@ export class Attempt implements BackendTurn, RunListener {
     const { turnId, agent, attempt, createdAt } = turn;
     try {
       // Storing a large message took a while, and so will its reply.
-      if (message.text.length > IN_STRETCHES_FROM) await nextTick();
+      if (message.text.length > IN_STRETCHES_FROM) await yieldToOthers();
       events.turnStarted({ turnId, agent, attempt, queuedMs: clock.now() - createdAt });
       const outcome = await runTurn(this.#agent.backend, this, this.#stop, this);
       this.watch.stop();

@@ -1,5 +1,5 @@
 import { isTurnEnd } from "#core/sessions/journal.ts";
-import { type Clock, rest } from "#kit/clock.ts";
+import { type Clock, sleep } from "#kit/clock.ts";
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
 import type { Events } from "#observe/events.ts";
 import type { Entry, ReplyText, SharedStore, StoreWatcher } from "#store/store.ts";
@@ -249,24 +249,24 @@ const PUT_EVERY_MS = 75;
 /** The most sessions that are asked about; nobody needs more in earnest. */
 const MOST_ASKED = 10_000;
 
-type Asked = { until: number; reply: LiveReply | undefined; put: number };
+type TextRequest = { until: number; reply: LiveReply | undefined; put: number };
 
 /** Puts replies that are being written here where other gateways read them, those of sessions that somebody there follows. */
 function createRepliesForOthers({ shared, live, clock, events }: ReplyParts) {
-  const asked = new Map<string, Asked>();
+  const asked = new Map<string, TextRequest>();
   const closed = new AbortController();
   let isPutting = false;
 
   const put = async (): Promise<void> => {
     const now = clock.monotonic();
-    const gone: Pick<ReplyText, "sessionId" | "seq">[] = [];
+    const dropped: Pick<ReplyText, "sessionId" | "seq">[] = [];
     const pieces: ReplyText[] = [];
-    const sent: { one: Asked; length: number }[] = [];
+    const sent: { one: TextRequest; length: number }[] = [];
     for (const [sessionId, one] of asked) {
       const found = live.ofSession(sessionId);
       const reply = found && !found.isCopy && one.until > now ? found : undefined;
       if (one.reply !== reply) {
-        if (one.reply && one.put > 0) gone.push({ sessionId, seq: one.reply.seq });
+        if (one.reply && one.put > 0) dropped.push({ sessionId, seq: one.reply.seq });
         one.reply = reply;
         one.put = 0;
       }
@@ -279,7 +279,7 @@ function createRepliesForOthers({ shared, live, clock, events }: ReplyParts) {
     try {
       if (pieces.length > 0) await shared.putTexts(pieces);
       for (const { one, length } of sent) one.put = length;
-      if (gone.length > 0) await shared.dropTexts(gone);
+      if (dropped.length > 0) await shared.dropTexts(dropped);
     } catch (error) {
       events.storeFailed({ operation: "putTexts", error });
     }
@@ -289,7 +289,7 @@ function createRepliesForOthers({ shared, live, clock, events }: ReplyParts) {
     if (isPutting) return;
     isPutting = true;
     while (asked.size > 0) {
-      await rest(clock, PUT_EVERY_MS, closed.signal);
+      await sleep(clock, PUT_EVERY_MS, closed.signal);
       if (closed.signal.aborted) return;
       await put();
     }

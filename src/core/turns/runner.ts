@@ -63,7 +63,10 @@ export function createRunner(given: Omit<AttemptParts, "watches">) {
   };
 
   const worker: Worker<Run> = createWorker<Run>({
-    ...{ store, clock, events: parts.events, name: "runner" },
+    store,
+    clock,
+    events: parts.events,
+    name: "runner",
     keyOf: ({ claimed }) => claimed.turn.turnId,
     run: (run) => {
       const { turnId, agent } = run.claimed.turn;

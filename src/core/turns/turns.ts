@@ -1,4 +1,3 @@
-import { setImmediate as nextTick } from "node:timers/promises";
 import { type Agent, checkModel, requireAwake } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
 import type { TurnEndEntry } from "#core/sessions/journal.ts";
@@ -9,14 +8,15 @@ import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { idLike, newId } from "#kit/ids.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { ClaimedTurn, Turn, TurnOrder, TurnStart } from "#store/store.ts";
 import type { Runner } from "./runner.ts";
 
-type Wished = "outside" | "context" | "events" | "announce" | "model" | "skillIds" | "delivery";
+type OptionalField = "outside" | "context" | "events" | "announce" | "model" | "skillIds" | "delivery";
 
 /** The request of every surface that starts work. */
-export type TurnWish = Pick<TurnOrder, "surface" | "caller" | "text"> & {
-  [Field in Wished]?: TurnOrder[Field] | undefined;
+export type TurnRequest = Pick<TurnOrder, "surface" | "caller" | "text"> & {
+  [Field in OptionalField]?: TurnOrder[Field] | undefined;
 } & {
   place: SessionPlace;
   /** The number of announcements and agents that its cause came through. */
@@ -29,7 +29,7 @@ export type TurnWish = Pick<TurnOrder, "surface" | "caller" | "text"> & {
   /** Told of the turn as soon as it is kept, before it can end; with the `seq` of its reply where that is begun already. */
   follow?: ((turn: Turn, replySeq: number | undefined) => void) | undefined;
   /** Aborts when the caller has gone. Asked for only when the wait lasts: a signal costs more than a short turn. */
-  gone?: (() => AbortSignal) | undefined;
+  callerSignal?: (() => AbortSignal) | undefined;
 };
 
 export type Started = { turn: Turn; replayed: boolean };
@@ -49,9 +49,14 @@ export function createTurns(parts: TurnParts) {
   };
 
   /** Returns the turn once it has ended, or its state after `ms`. Starts a `claimed` turn first. */
-  const wait = async (turn: Turn, ms: number, gone?: TurnWish["gone"], claimed?: ClaimedTurn): Promise<Turn> => {
+  const wait = async (
+    turn: Turn,
+    ms: number,
+    callerSignal?: TurnRequest["callerSignal"],
+    claimed?: ClaimedTurn,
+  ): Promise<Turn> => {
     const { turnId } = turn;
-    const waiting = new EndWait(parts, turn, ms, gone, claimed ? SIGNAL_AFTER_MS : 0);
+    const waiting = new EndWait(parts, turn, ms, callerSignal, claimed ? SIGNAL_AFTER_MS : 0);
     try {
       if (claimed) parts.runner.begin(claimed);
       const now = claimed ? turn : await get(turnId);
@@ -65,11 +70,16 @@ export function createTurns(parts: TurnParts) {
   };
 
   /** The turn that the key of this wish has started before, if it has. */
-  const findReplay = async ({ idempotency, waitMs, gone, follow }: TurnWish): Promise<Started | undefined> => {
+  const findReplay = async ({
+    idempotency,
+    waitMs,
+    callerSignal,
+    follow,
+  }: TurnRequest): Promise<Started | undefined> => {
     const turn = idempotency && (await store.findReplay(idempotency, clock.now()));
     if (!turn) return undefined;
     follow?.(turn, undefined);
-    return { turn: waitMs === undefined ? turn : await wait(turn, waitMs, gone), replayed: true };
+    return { turn: waitMs === undefined ? turn : await wait(turn, waitMs, callerSignal), replayed: true };
   };
 
   return {
@@ -77,34 +87,36 @@ export function createTurns(parts: TurnParts) {
      * The one way all work begins. Refuses what cannot be run, then stores message, turn, idempotency key and delivery in one
      * transaction; when it answers, the work is kept. With `waitMs` it answers when the turn has ended, or after that time.
      */
-    async start(wish: TurnWish): Promise<Started> {
+    async start(request: TurnRequest): Promise<Started> {
       // To make a large text took a while, and to keep it will: others are heard in between. Only calls of REST have no order to keep.
-      if (wish.text.length > IN_STRETCHES_FROM && wish.surface === "rest") await nextTick();
+      if (request.text.length > IN_STRETCHES_FROM && request.surface === "rest") await yieldToOthers();
       // A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work.
-      const replay = wish.idempotency && (await findReplay(wish));
+      const replay = request.idempotency && (await findReplay(request));
       if (replay) return replay;
       const { runner } = parts;
-      const agent = agentFor(parts, wish);
+      const agent = agentFor(parts, request);
       const claim = runner.reserve(agent.name);
       // One moment for both: a turn never begins before it was queued.
       const now = claim?.now ?? clock.now();
       let started: TurnStart | undefined;
       try {
-        const order = orderOf(wish, parts.countedModels(agent, wish.model), now, parts.settings().limits, claim);
+        const order = orderOf(request, parts.countedModels(agent, request.model), now, parts.settings().limits, claim);
         started = await store.startTurn(order);
       } finally {
         if (claim && !started?.claimed) runner.free(agent.name);
       }
       const { turn, replayed, claimed } = started;
-      wish.follow?.(turn, claimed?.replySeq);
-      if (wish.waitMs !== undefined) return { turn: await wait(turn, wish.waitMs, wish.gone, claimed), replayed };
+      request.follow?.(turn, claimed?.replySeq);
+      if (request.waitMs !== undefined)
+        return { turn: await wait(turn, request.waitMs, request.callerSignal, claimed), replayed };
       if (claimed) runner.begin(claimed);
       return { turn, replayed };
     },
 
     get,
 
-    wait: (turn: Turn, ms: number, gone?: TurnWish["gone"]): Promise<Turn> => wait(turn, ms, gone),
+    wait: (turn: Turn, ms: number, callerSignal?: TurnRequest["callerSignal"]): Promise<Turn> =>
+      wait(turn, ms, callerSignal),
 
     /** Cancels the turn; answers it as it is when it has ended, or after a second. */
     async cancel(turnId: string): Promise<Turn> {
@@ -117,12 +129,12 @@ export function createTurns(parts: TurnParts) {
 export type Turns = ReturnType<typeof createTurns>;
 
 /** The agent that a turn is for, which may run it now. */
-function agentFor({ agents, skills, admit }: TurnParts, wish: TurnWish): Agent {
+function agentFor({ agents, skills, admit }: TurnParts, request: TurnRequest): Agent {
   admit();
-  const agent = agents.get(wish.place.agent);
-  checkModel(agent, wish.model);
-  if (wish.skillIds?.length) checkSkills(skills, agent, wish.skillIds);
-  if (isWaitedFor(wish)) requireAwake(agent, wish.model);
+  const agent = agents.get(request.place.agent);
+  checkModel(agent, request.model);
+  if (request.skillIds?.length) checkSkills(skills, agent, request.skillIds);
+  if (isWaitedFor(request)) requireAwake(agent, request.model);
   return agent;
 }
 
@@ -133,18 +145,24 @@ type WaitEnd = TurnEndEntry | "over" | "erased";
 class EndWait {
   readonly ended: Promise<WaitEnd>;
   readonly #clock: Clock;
-  readonly #gone: TurnWish["gone"];
+  readonly #callerSignal: TurnRequest["callerSignal"];
   readonly #unfollow: () => void;
   #end: (end: WaitEnd) => void = () => {};
   #signal: AbortSignal | undefined = undefined;
   #stopTimer: () => void;
 
-  constructor({ journal, clock }: TurnParts, turn: Turn, ms: number, gone: TurnWish["gone"], askAfterMs: number) {
+  constructor(
+    { journal, clock }: TurnParts,
+    turn: Turn,
+    ms: number,
+    callerSignal: TurnRequest["callerSignal"],
+    askAfterMs: number,
+  ) {
     this.ended = new Promise((resolve) => {
       this.#end = resolve;
     });
     this.#clock = clock;
-    this.#gone = gone;
+    this.#callerSignal = callerSignal;
     this.#unfollow = journal.onTurnEnd(turn, (entry) => this.#end(entry === "unkept" ? "over" : entry));
     const asksLater = askAfterMs > 0 && askAfterMs < ms;
     if (asksLater) this.#stopTimer = clock.after(askAfterMs, () => this.#ask(ms - askAfterMs));
@@ -166,7 +184,7 @@ class EndWait {
   }
 
   #listen(): void {
-    this.#signal = this.#gone?.();
+    this.#signal = this.#callerSignal?.();
     if (this.#signal?.aborted) this.#leave();
     else this.#signal?.addEventListener("abort", this.#leave, { once: true });
   }
@@ -188,7 +206,7 @@ function withEnd(turn: Turn, entry: TurnEndEntry): Turn {
   return ended;
 }
 
-function isWaitedFor({ waitMs, streamed }: TurnWish): boolean {
+function isWaitedFor({ waitMs, streamed }: TurnRequest): boolean {
   return waitMs !== undefined || streamed === true;
 }
 
@@ -215,31 +233,31 @@ export function failureOf(
 }
 
 function orderOf(
-  wish: TurnWish,
+  request: TurnRequest,
   counted: string,
   now: number,
   limits: CoreSettings["limits"],
   claim: TurnOrder["claim"],
 ): TurnOrder {
-  const turnId = wish.delivery ? idLike("turn", wish.delivery.deliveryId, now) : newId("turn", now);
+  const turnId = request.delivery ? idLike("turn", request.delivery.deliveryId, now) : newId("turn", now);
   return {
     now,
     turnId,
     messageId: idLike("msg", turnId, now),
-    session: wish.place,
-    surface: wish.surface,
-    caller: wish.caller,
-    text: wish.text,
-    outside: wish.outside ?? false,
-    context: wish.context,
-    model: wish.model,
+    session: request.place,
+    surface: request.surface,
+    caller: request.caller,
+    text: request.text,
+    outside: request.outside ?? false,
+    context: request.context,
+    model: request.model,
     countedModel: counted,
-    skillIds: wish.skillIds ?? [],
-    waited: isWaitedFor(wish),
-    idempotency: wish.idempotency && { ...wish.idempotency, expiresAt: now + IDEMPOTENCY_MS },
-    delivery: wish.delivery,
-    events: wish.events,
-    announce: wish.announce ?? (wish.hops ? { channel: undefined, hops: wish.hops } : undefined),
+    skillIds: request.skillIds ?? [],
+    waited: isWaitedFor(request),
+    idempotency: request.idempotency && { ...request.idempotency, expiresAt: now + IDEMPOTENCY_MS },
+    delivery: request.delivery,
+    events: request.events,
+    announce: request.announce ?? (request.hops ? { channel: undefined, hops: request.hops } : undefined),
     limits: limits.store,
     recorder: limits.recorder,
     claim,

@@ -29,10 +29,10 @@ export function hooksHandlers(core: Core): HooksHandlers<HookContext> {
         replayed,
       };
     },
-    "hooks.agent": async ({ body: { message: text, ...wish } }, ctx) => {
-      const { session, model, channel } = wish;
+    "hooks.agent": async ({ body: { message: text, ...request } }, ctx) => {
+      const { session, model, channel } = request;
       core.checkNames("invalid-request", { session, model, channel });
-      return { as: "ok", ...(await startHook(core, { text, ...wish }, ctx)) };
+      return { as: "ok", ...(await startHook(core, { text, ...request }, ctx)) };
     },
     "hooks.mapped": async ({ body }, ctx) => {
       const { chosen } = choose(core, body, ctx);
@@ -86,10 +86,10 @@ type HookTurn = {
 type HookStarted = { body: AgentHookReply; replayed: boolean };
 
 /** Starts a turn apart from people's conversations. It is answered when it is stored. */
-async function startHook(core: Core, wish: HookTurn, ctx: HookContext): Promise<HookStarted> {
-  const { session, model, channel, delivery, text, context } = wish;
+async function startHook(core: Core, request: HookTurn, ctx: HookContext): Promise<HookStarted> {
+  const { session, model, channel, delivery, text, context } = request;
   // A named agent may have left the configuration: a repeat is answered all the same, and turns.start refuses the rest.
-  const agent = wish.agent ?? core.agents.get(undefined).name;
+  const agent = request.agent ?? core.agents.get(undefined).name;
   const announce = announceOf(core.settings(), { delivery, channel, hops: ctx.hops });
   const isUnaddressed = delivery === "announce" && !announce;
   if (isUnaddressed) ctx.note("announcement.unaddressed", JSON.stringify({ channel }));

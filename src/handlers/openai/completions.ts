@@ -5,7 +5,7 @@ import { placeOfChat, type SessionPlace } from "#core/sessions/sessions.ts";
 import { failureOf, isEnded } from "#core/turns/turns.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { ChatCompletionChunk, ChatMessage } from "#generated/rest-types.ts";
-import { rest } from "#kit/clock.ts";
+import { sleep } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import type { Turn } from "#store/store.ts";
 import { findAgent } from "./agent-models.ts";
@@ -36,7 +36,7 @@ export function completions(core: Core): Pick<OpenAiHandlers<CallContext>, "comp
         delivery: ctx.delivery(),
         waitMs: body.stream ? undefined : core.replyWaitMs,
         streamed: body.stream === true,
-        gone: () => ctx.signal,
+        callerSignal: () => ctx.signal,
       });
       if (body.stream) {
         const includeUsage = body.stream_options?.include_usage === true;
@@ -84,7 +84,7 @@ async function begin(
   const steps = followTurn(turn, undefined, chunks.of);
   const first = steps.next();
   const waited = new AbortController();
-  const lasted = rest(clock, Math.min(FIRST_PIECE_MS, replyWaitMs), signal, waited.signal);
+  const lasted = sleep(clock, Math.min(FIRST_PIECE_MS, replyWaitMs), signal, waited.signal);
   await Promise.race([first, lasted]).finally(() => waited.abort());
   return chunksOf(chunks.begin, first, steps);
 }

@@ -2,7 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { placeOfChat } from "#core/sessions/sessions.ts";
 import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
-import { failureOf, isEnded, type TurnWish } from "#core/turns/turns.ts";
+import { failureOf, isEnded, type TurnRequest } from "#core/turns/turns.ts";
 import type { RestHandlers, RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { NO_USAGE, showCompleted } from "#kit/usages.ts";
@@ -15,15 +15,15 @@ export function chat(core: Core): Pick<RestHandlers<CallContext>, "chat.send"> {
       const agent = core.agents.get(body.agent).name;
       const { session_id, user_id } = body;
       core.checkNames("invalid-request", { session_id, user_id, model: body.model });
-      const wish = { agent, sessionId: session_id, userId: user_id };
-      const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
+      const request = { agent, sessionId: session_id, userId: user_id };
+      const place = placeOfChat(request, ctx.caller.name, core.clock.now());
       const { message: text, model, stream, wait, skill_ids: skillIds } = body;
       return startAndAnswer(core, { place, text, model, skillIds, stream, wait }, ctx);
     },
   };
 }
 
-type Work = Pick<TurnWish, "place" | "text" | "model" | "skillIds"> & { stream: boolean; wait: boolean };
+type Work = Pick<TurnRequest, "place" | "text" | "model" | "skillIds"> & { stream: boolean; wait: boolean };
 
 /** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
 export async function startAndAnswer(core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> {
@@ -43,7 +43,7 @@ export async function startAndAnswer(core: Core, work: Work, ctx: CallContext): 
     delivery: ctx.delivery(),
     waitMs: stream || !wait ? undefined : core.replyWaitMs,
     streamed: stream,
-    gone: () => ctx.signal,
+    callerSignal: () => ctx.signal,
   });
   if (stream) return { as: "events", body: turnEvents(core, turn, undefined), replayed };
   const { messageId: message_id, sessionId: session_id, turnId: turn_id } = turn;

@@ -22,8 +22,8 @@ export function keys(core: Core): Pick<RestHandlers<CallContext>, KeyOperation> 
       return presentMinted(key, secret);
     },
     "keys.rotate": async ({ path, body: { overlap_seconds, expires_at } }, { caller }) => {
-      const wish = { overlapMs: overlap_seconds * 1_000, expiresAt: momentOf("/expires_at", expires_at) };
-      const { key, secret, replacedEndsAt } = await core.keys.rotate(path.key_id, wish);
+      const request = { overlapMs: overlap_seconds * 1_000, expiresAt: momentOf("/expires_at", expires_at) };
+      const { key, secret, replacedEndsAt } = await core.keys.rotate(path.key_id, request);
       core.events.keyCreated({ keyId: key.keyId, name: key.name, caller: caller.name, replaces: path.key_id });
       return { ...presentMinted(key, secret), replaces: path.key_id, replaced_expires_at: timeOf(replacedEndsAt) };
     },

@@ -83,7 +83,9 @@ function pathOf(core: Core, { name }: Mapping): string {
 /** The agent that a mapping starts, and where the reply goes. */
 function targetOf(core: Core, { agent, delivery, channel }: Mapping) {
   return {
-    ...{ agent, delivery, channel: channel ?? null },
+    agent,
+    delivery,
+    channel: channel ?? null,
     announce_to: announceOf(core.settings(), { delivery, channel, hops: 0 })?.channel ?? null,
   };
 }

@@ -21,8 +21,8 @@ export function skills(core: Core): Bodies {
       const agent = core.agents.get(body.agent).name;
       const { session_id, user_id } = body;
       core.checkNames("invalid-request", { session_id, user_id, model: body.model });
-      const wish = { agent, sessionId: session_id, userId: user_id };
-      const place = placeOfChat(wish, ctx.caller.name, core.clock.now());
+      const request = { agent, sessionId: session_id, userId: user_id };
+      const place = placeOfChat(request, ctx.caller.name, core.clock.now());
       const text = `/${body.skill_id} ${JSON.stringify(body.params)}`;
       const { model, stream, wait, skill_id } = body;
       const skill = core.skills.find(skill_id);

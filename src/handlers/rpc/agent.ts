@@ -32,7 +32,7 @@ export function agent(core: Core, reloads: Reloads): Pick<RpcHandlers<CallContex
         waitMs: wait ? core.replyWaitMs : undefined,
         streamed: stream,
         follow: follow && ((turn, replySeq) => follow(turn, { stream, replySeq })),
-        gone: wait ? () => ctx.signal : undefined,
+        callerSignal: wait ? () => ctx.signal : undefined,
       });
       return sentOf(started, wait);
     },

@@ -19,18 +19,18 @@ type Group = {
 /** The group that a program has just begun. It does not outlive the gateway. */
 export function createGroup(id: number, clock: Clock): Group {
   watchGroup(id);
-  let gone = false;
+  let exited = false;
   let stopping: Promise<void> | undefined;
 
   /** Sends a signal; true if there was somebody to get it. Once there was nobody, the id may become another's. */
   const send = (signal: NodeJS.Signals | 0): boolean => {
-    if (gone) return false;
+    if (exited) return false;
     try {
       process.kill(-id, signal);
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EPERM") return true;
-      gone = true;
+      exited = true;
       forgetGroup(id);
       return false;
     }
@@ -46,7 +46,7 @@ export function createGroup(id: number, clock: Clock): Group {
   const kill = once(async () => {
     send("SIGKILL");
     if (await goneWithin(BURIAL_MS)) return;
-    gone = true;
+    exited = true;
     forgetGroup(id);
   });
   return {

@@ -19,7 +19,7 @@ export type RunningProgram = {
   /** Asks the whole group to end, and after `graceMs` makes it. Resolves when none of it is left. */
   stop(graceMs?: number): Promise<void>;
   /** Resolves when it was stopped and none of it is left. */
-  readonly gone: Promise<void>;
+  readonly exited: Promise<void>;
 };
 
 /** A program could not be started. The message is for the log: it names files. */
@@ -54,8 +54,8 @@ export async function startProgram(
   const group = createGroup(pid, clock);
   const heard = readStderr(child.stderr, clock, say);
   let isStopping = false;
-  let tellGone = () => {};
-  const gone = new Promise<void>((resolve) => (tellGone = resolve));
+  let resolveExited = () => {};
+  const exited = new Promise<void>((resolve) => (resolveExited = resolve));
   // The exit code tells of a program that ended before it had read all.
   child.stdin.on("error", () => {});
   const ended = new Promise<ProgramEnd>((resolve) => {
@@ -76,7 +76,7 @@ export async function startProgram(
     stdout: child.stdout,
     ended,
     lastWords: heard.last,
-    gone,
+    exited,
     stop: async (graceMs = GRACE_MS) => {
       isStopping = true;
       child.stdin.destroy();
@@ -84,7 +84,7 @@ export async function startProgram(
       await group.stop(graceMs);
       await ended;
       child.stderr.destroy();
-      tellGone();
+      resolveExited();
     },
   };
 }

@@ -68,7 +68,7 @@ export function turnRecords(open: MemoryTable<OpenTurnRecord>, ended: RecordTabl
 export function eventRecords(table: RecordTable<EventRecord>): Records["events"] {
   const { all, free, ended } = EVENTS.orders;
   return {
-    ...kept(table),
+    ...storedIn(table),
     free: (of, above, limit) => table.scan(free, { of, above, limit }),
     before: newestFirst(table, all),
     endedBefore: (below, limit) => table.scan(ended, { below, limit }),
@@ -96,7 +96,7 @@ export function deliveryRecords(
   /** The ids of the oldest deliveries that may be deleted, of refused strangers and others, in the order in which they ended. */
   const oldest: [refused: string[], others: string[]] = [[], []];
   return {
-    ...kept(table),
+    ...storedIn(table),
     shelf: shelfOf,
     firstEnded: (of) => {
       if (shelfOf(of).ended === 0) return undefined;
@@ -115,7 +115,7 @@ export function deliveryRecords(
 
 export function keyRecords(table: RecordTable<KeyRecord>): Records["keys"] {
   return {
-    ...kept(table),
+    ...storedIn(table),
     endedBy: (upTo, limit) => table.scan(KEYS.orders.byEnd, { upTo, limit }),
   };
 }
@@ -158,7 +158,7 @@ export function announcementRecords(table: MemoryTable<AnnouncementRecord>): Rec
 
 export function lateAttemptRecords(table: MemoryTable<LateAttempt>): Records["lateAttempts"] {
   return {
-    ...kept(table),
+    ...storedIn(table),
     find: (turnId, fence) => table.find(lateAttemptKey(turnId, fence)),
     endedBy: (time) => table.filter(({ endsAt }) => endsAt <= time),
   };
@@ -173,7 +173,7 @@ export function erasureRecords(table: MemoryTable<{ ordinal: number }>): Records
 }
 
 /** The queries that all records share. */
-export function kept<R extends object>(table: RecordTable<R>) {
+export function storedIn<R extends object>(table: RecordTable<R>) {
   return {
     find: (key: string) => table.find(key),
     put: (record: R) => table.put(record),
@@ -188,7 +188,7 @@ function newestFirst<R extends object>(table: RecordTable<R>, order: Order) {
 /** The queries that all records with a lease share. */
 export function leased<R extends { readonly lease: Lease | undefined }>(table: MemoryTable<R>) {
   return {
-    ...kept(table),
+    ...storedIn(table),
     leaseEnded: (time: number) => table.filter(({ lease }) => lease !== undefined && lease.endsAt <= time),
   };
 }

@@ -14,11 +14,11 @@ import {
   deliveryRecords,
   erasureRecords,
   eventRecords,
-  kept,
   keyRecords,
   lateAttemptRecords,
   leased,
   type Shelves,
+  storedIn,
   turnRecords,
   usageRecords,
 } from "./kinds.ts";
@@ -209,7 +209,7 @@ export class LocalRecords implements Records {
     });
     const { all, ofAgent } = SESSIONS.orders;
     return {
-      ...kept(table),
+      ...storedIn(table),
       at: (ordinal, sessionId) => {
         const found = table.find(sessionId);
         return found?.session.ordinal === ordinal ? found : undefined;
@@ -230,7 +230,7 @@ export class LocalRecords implements Records {
       if (!before && after) add(this.#totals, after.counts);
     });
     return {
-      ...kept(table),
+      ...storedIn(table),
       // Counts are changed in their place: nobody has them but the table.
       count: (agent, change) => {
         const known = counts.find(agent);

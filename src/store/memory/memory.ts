@@ -1,6 +1,6 @@
-import { setImmediate as nextTick } from "node:timers/promises";
 import type { Clock } from "#kit/clock.ts";
 import { newBareId } from "#kit/ids.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import { weighEntry } from "#store/local/layouts.ts";
 import { LocalRecords, newState } from "#store/local/records.ts";
 import { MemoryTable } from "#store/local/tables.ts";
@@ -88,6 +88,6 @@ function methodsOf(clock: Clock, records: MemoryRecords, watchers: ReadonlySet<S
 async function runPieces<T>(pieces: Pieces<T>): Promise<T> {
   for (let next = pieces.next(); ; next = pieces.next()) {
     if (next.done) return next.value;
-    await nextTick();
+    await yieldToOthers();
   }
 }

@@ -22,7 +22,7 @@ const SETTINGS = `select set_config(name, case name when 'plan_cache_mode' then 
   set idle_in_transaction_session_timeout = 10000`;
 
 /** A server that takes writes: the place of its address, and how late it is. */
-type Found = { at: number; client: pg.Client; timeline: number };
+type OpenServer = { at: number; client: pg.Client; timeline: number };
 
 /** Servers of one database, of which one takes writes. */
 export class Servers {
@@ -71,13 +71,13 @@ export class Servers {
   }
 
   /** Among servers that are equally late: the previous one, else the first of the list. */
-  #rank({ at }: Found): number {
+  #rank({ at }: OpenServer): number {
     return at === this.#current ? -1 : at;
   }
 
   /** Asks all servers at once. After the first answer, the others have a second more. */
-  async #openAll(): Promise<{ found: Found[]; refused: string[] }> {
-    const found: Found[] = [];
+  async #openAll(): Promise<{ found: OpenServer[]; refused: string[] }> {
+    const found: OpenServer[] = [];
     const refused = this.#urls.map((_, at) => this.#refusal(at));
     let isOver = false;
     await new Promise<void>((resolve) => {
@@ -97,7 +97,7 @@ export class Servers {
     return { found, refused };
   }
 
-  async #open(at: number): Promise<Found> {
+  async #open(at: number): Promise<OpenServer> {
     const { client, timeline } = await open(this.#urls[at] as string, this.#patienceMs, this.#urls.length > 1);
     if (timeline >= this.#timeline) return { at, client, timeline };
     drop(client);

@@ -1,5 +1,5 @@
 import type { SessionRef } from "#store/store.ts";
-import type { Kept } from "./records/records.ts";
+import type { CommittedChanges } from "./records/records.ts";
 import { keepText, readText } from "./texts.ts";
 
 type Ref = [ordinal: number, sessionId: string, agent: string, contextBytes: number];
@@ -20,7 +20,7 @@ export type Heard = { changes: readonly Change[]; notices: readonly Notice[] };
 const MOST_BYTES = 7_000;
 
 /** The news of a transaction for others. */
-export function toldOf({ news, areAgentsPaused, areKeysChanged }: Kept): Heard {
+export function toldOf({ news, areAgentsPaused, areKeysChanged }: CommittedChanges): Heard {
   const changes: Change[] = [];
   const notices = new Map<string, Notice>();
   for (const of of news) {

@@ -4,18 +4,18 @@ import { newBareId } from "#kit/ids.ts";
 import { isPieces } from "#store/rules/records.ts";
 import { isReading, type RuleName, rules } from "#store/rules/rules.ts";
 import type { EventOrder, Store, StoreNotice, TurnEnd, TurnOrder, TurnStart } from "#store/store.ts";
+import { CachedCounts } from "./cached-counts.ts";
 import { drop, Servers } from "./connect.ts";
 import { unavailable } from "./errors.ts";
 import { createEventThrottle } from "./event-throttle.ts";
-import { KnownState } from "./known-state.ts";
 import { migrate } from "./migrate.ts";
 import { Notifications } from "./notifications.ts";
-import { OtherGateways } from "./other-gateways.ts";
+import { PeerSync } from "./peer-sync.ts";
 import { Pool } from "./pool.ts";
 import { newMemory, type PostgresRecords } from "./records/records.ts";
 import { double, quote, type Sql, sql } from "./records/sql.ts";
-import { Runner } from "./runner.ts";
 import { sharedStore } from "./shared.ts";
+import { TransactionBatcher } from "./transaction-batcher.ts";
 
 type PostgresParts = {
   clock: Clock;
@@ -49,52 +49,52 @@ export async function createPostgresStore({
   const node = newBareId(clock.now());
   const servers = new Servers(url);
   const { epoch, channel, client } = await prepare(servers, clock.now(), notice);
-  const known = new KnownState();
+  const counts = new CachedCounts();
   const pool = new Pool(servers, connections, (error) => {
     notice({ name: "unavailable", detail: (error as Error).message });
     notifications.seek();
   });
-  const others: OtherGateways = new OtherGateways({
+  const peers: PeerSync = new PeerSync({
     clock,
     node,
-    known,
+    known: counts,
     readEntries: (sessionId, after, limit) => methods.readEntries(sessionId, { after, limit }),
     readGateway: async (after, limit) => (await methods.readGatewayEntries({ after, limit })).entries,
     notify: (payload) => notifications.notify(payload),
-    lookSoon: () => void look().catch(() => {}),
+    pollSoon: () => void poll().catch(() => {}),
   });
-  const parts = { clock, pool, memory: newMemory(), kept: others.kept.bind(others) };
-  const telling = (changes: Parameters<OtherGateways["payloads"]>[0]) =>
-    others.payloads(changes).map((payload) => sql`select pg_notify(${quote(channel)}, ${quote(payload)})`);
+  const parts = { clock, pool, memory: newMemory(), committed: peers.committed.bind(peers) };
+  const telling = (changes: Parameters<PeerSync["payloads"]>[0]) =>
+    peers.payloads(changes).map((payload) => sql`select pg_notify(${quote(channel)}, ${quote(payload)})`);
   const lock = lockOf(channel);
-  const writer = new Runner({ ...parts, telling, lock, atOnce: 1 });
+  const writer = new TransactionBatcher({ ...parts, telling, lock, atOnce: 1 });
   const pauseOf = createEventThrottle({
-    waiting: () => known.of("events"),
-    isHandingOver: () => known.isBeating(),
+    waiting: () => counts.of("events"),
+    isHandingOver: () => counts.isBeating(),
     time: () => clock.monotonic(),
   });
-  const intake = new Runner({ ...parts, telling, lock, atOnce: 1, pauseOf });
-  const reader = new Runner({ ...parts, telling, lock: undefined, atOnce: Math.max(connections - 1, 1) });
+  const intake = new TransactionBatcher({ ...parts, telling, lock, atOnce: 1, pauseOf });
+  const reader = new TransactionBatcher({ ...parts, telling, lock: undefined, atOnce: Math.max(connections - 1, 1) });
   const methods = methodsOf((name) => {
     if (isReading(name)) return reader;
     return name === "queueEvent" ? intake : writer;
   });
-  const look = async (): Promise<void> => others.looked(await writer.run(others.look));
+  const poll = async (): Promise<void> => peers.applySnapshot(await writer.run(peers.snapshot));
   let isBegun = false;
   const notifications = new Notifications(servers, node, {
     async connected(client) {
       if (!isBegun) {
-        await others.begin(client);
+        await peers.begin(client);
       } else {
         if (pool.isAway) notice({ name: "available", detail: "The database answers again." });
         pool.reachable();
-        await others.catchUp(client);
+        await peers.catchUp(client);
       }
-      others.looked(await writer.runOn(client, others.look));
+      peers.applySnapshot(await writer.runOn(client, peers.snapshot));
     },
     lost: (error) => pool.away(error),
-    heard: (heard) => others.heard(heard),
-    poll: look,
+    heard: (heard) => peers.heard(heard),
+    poll: poll,
   });
   await notifications.open(channel, client).catch(refuse);
   isBegun = true;
@@ -104,10 +104,10 @@ export async function createPostgresStore({
     kind: "postgres",
     durable: true,
     epoch,
-    shared: sharedStore({ node, reader, writer, others }),
+    shared: sharedStore({ node, reader, writer, others: peers }),
     watch: (watcher) => {
-      others.watchers.add(watcher);
-      return () => others.watchers.delete(watcher);
+      peers.watchers.add(watcher);
+      return () => peers.watchers.delete(watcher);
     },
     ping: async () => {
       await reader.run((records) => records.transaction.read(sql`select 1 as here`));
@@ -115,14 +115,14 @@ export async function createPostgresStore({
     ...methods,
     queueCompaction: async (order) => {
       const place = await methods.queueCompaction(order);
-      if (place.isFirst) others.begun(order.compactionId);
+      if (place.isFirst) peers.begun(order.compactionId);
       return place;
     },
-    stats: known.stats,
-    agentCounts: known.agentCounts,
+    stats: counts.stats,
+    agentCounts: counts.agentCounts,
     openAgents: () => reader.run(openAgents),
     [Symbol.asyncDispose]: async () => {
-      others.close();
+      peers.close();
       if (!pool.isAway) await writer.run((records) => leave(records, node)).catch(() => {});
       await notifications.close();
       await pool.close();
@@ -132,7 +132,7 @@ export async function createPostgresStore({
 
 type Methods = Pick<Store, RuleName>;
 
-function methodsOf(runnerOf: (name: string) => Runner) {
+function methodsOf(runnerOf: (name: string) => TransactionBatcher) {
   const methods: Record<string, (...args: never[]) => Promise<unknown>> = {};
   for (const [name, rule] of Object.entries(rules)) {
     const run = rule as (records: PostgresRecords, ...args: never[]) => unknown;

@@ -1,14 +1,14 @@
 import type { RateCount, RateLeft, ReplyText, SharedStore } from "#store/store.ts";
-import type { OtherGateways } from "./other-gateways.ts";
 import type { Heard } from "./payloads.ts";
+import type { PeerSync } from "./peer-sync.ts";
 import type { PostgresRecords } from "./records/records.ts";
 import type { Rate } from "./records/small-tables.ts";
 import { double, json, number, quote, type Row, type Sql, sql, text, textList } from "./records/sql.ts";
-import type { Runner } from "./runner.ts";
 import { keepText } from "./texts.ts";
+import type { TransactionBatcher } from "./transaction-batcher.ts";
 
 type Limit = { maxRequests: number; windowMs: number };
-type Parts = { node: string; reader: Runner; writer: Runner; others: OtherGateways };
+type Parts = { node: string; reader: TransactionBatcher; writer: TransactionBatcher; others: PeerSync };
 
 const DAY = 86_400_000;
 /** Parts of a window in which requests are counted together. */

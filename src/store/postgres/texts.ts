@@ -9,16 +9,16 @@ export function keepText(text: string): string {
 }
 
 /** The text that `keepText` was given. */
-export function readText(kept: string): string {
-  return kept.charCodeAt(0) === 1 ? (JSON.parse(kept.slice(1)) as string) : kept;
+export function readText(stored: string): string {
+  return stored.charCodeAt(0) === 1 ? (JSON.parse(stored.slice(1)) as string) : stored;
 }
 
 export function keepOptional(text: string | undefined): string | undefined {
   return text === undefined ? undefined : keepText(text);
 }
 
-export function readOptional(kept: string | null | undefined): string | undefined {
-  return kept === null || kept === undefined ? undefined : readText(kept);
+export function readOptional(stored: string | null | undefined): string | undefined {
+  return stored === null || stored === undefined ? undefined : readText(stored);
 }
 
 /** An index takes no longer ones. */

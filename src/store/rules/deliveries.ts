@@ -48,7 +48,7 @@ export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, record
 
 /** Lets the oldest ended deliveries go, until the shelf is within its limits. */
 function letGo({ deliveries }: Records, ofStrangers: boolean, entries: number, bytes: number): void {
-  for (let gone = 0; gone < MOST_AT_ONCE; gone++) {
+  for (let deleted = 0; deleted < MOST_AT_ONCE; deleted++) {
     const shelf = deliveries.shelf(ofStrangers);
     if (shelf.size <= entries && shelf.bytes <= bytes) return;
     const oldest = deliveries.firstEnded(ofStrangers);

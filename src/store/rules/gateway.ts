@@ -30,6 +30,6 @@ export function forgetNewsBefore({ gateway }: Records, time: number): void {
   // Most sweeps find nothing to erase.
   if (first === undefined || first.at >= time) return;
   const oldest = gateway.after(0, AT_ONCE);
-  const kept = oldest.find(({ at }) => at >= time);
-  gateway.eraseBefore(kept?.seq ?? (oldest.at(-1)?.seq ?? 0) + 1);
+  const retained = oldest.find(({ at }) => at >= time);
+  gateway.eraseBefore(retained?.seq ?? (oldest.at(-1)?.seq ?? 0) + 1);
 }

@@ -207,7 +207,7 @@ export function notifyWatcher(watcher: StoreWatcher, news: News): void {
 }
 
 /** Records by their keys. */
-interface Kept<R, K = string> {
+interface StoredRecords<R, K = string> {
   find(key: K): R | undefined;
   put(record: R): void;
   delete(record: R): void;
@@ -237,7 +237,7 @@ export interface Records {
   last(series: "event"): number;
   notify(news: News): void;
 
-  readonly sessions: Kept<SessionRecord> & {
+  readonly sessions: StoredRecords<SessionRecord> & {
     /** The session of that ordinal, and no later one of the same id. */
     at(ordinal: number, sessionId: string): SessionRecord | undefined;
     /** Sessions with a smaller ordinal, newest first; of one agent or of all. */
@@ -263,7 +263,7 @@ export interface Records {
   };
 
   /** The session of a turn is put before the turn is. An engine may give a turn that has ended with its reply. */
-  readonly turns: Kept<TurnRecord> &
+  readonly turns: StoredRecords<TurnRecord> &
     Leased<OpenTurnRecord> &
     Delayed<OpenTurnRecord> & {
       /** Turns that have not ended, in any order; of one agent or of all. */
@@ -275,7 +275,7 @@ export interface Records {
       /** The turn of an agent and a kind with the smallest `readyOrder`. */
       firstReady(agent: string, waited: boolean): OpenTurnRecord | undefined;
     };
-  readonly compactions: Kept<CompactionRecord> & Leased<CompactionRecord>;
+  readonly compactions: StoredRecords<CompactionRecord> & Leased<CompactionRecord>;
   readonly lateAttempts: {
     find(turnId: string, fence: number): LateAttempt | undefined;
     put(attempt: LateAttempt): void;
@@ -284,7 +284,7 @@ export interface Records {
     endedBy(time: number): LateAttempt[];
   };
 
-  readonly events: Kept<EventRecord> & {
+  readonly events: StoredRecords<EventRecord> & {
     /** Queued ones of an agent that no turn works on, with a greater ordinal, by that. */
     free(agent: string, after: number, limit: number): EventRecord[];
     /** Events with a smaller ordinal, newest first. */
@@ -292,8 +292,8 @@ export interface Records {
     /** Events that ended before `time`, in the order of their ends. */
     endedBefore(time: number, limit: number): EventRecord[];
   };
-  readonly beats: Omit<Kept<BeatRecord>, "delete"> & Leased<BeatRecord>;
-  readonly announcements: Kept<AnnouncementRecord> &
+  readonly beats: Omit<StoredRecords<BeatRecord>, "delete"> & Leased<BeatRecord>;
+  readonly announcements: StoredRecords<AnnouncementRecord> &
     Leased<AnnouncementRecord> &
     Delayed<AnnouncementRecord> & {
       ofSession(ordinal: number): AnnouncementRecord[];
@@ -303,7 +303,7 @@ export interface Records {
       firstReady(channel: string): AnnouncementRecord | undefined;
     };
 
-  readonly deliveries: Kept<DeliveryRecord> & {
+  readonly deliveries: StoredRecords<DeliveryRecord> & {
     /** The number and the bytes of the kept deliveries: of refused strangers, or of all others. */
     shelf(ofStrangers: boolean): { readonly size: number; readonly bytes: number };
     /** The delivery with the smallest `endedOrder` on that shelf. */
@@ -311,7 +311,7 @@ export interface Records {
     /** Deliveries with a smaller place, newest first. */
     before(place: number, limit: number): DeliveryRecord[];
   };
-  readonly keys: Kept<KeyRecord> & {
+  readonly keys: StoredRecords<KeyRecord> & {
     /** Keys that end at `time` or earlier; it may leave out some that were put after one that ends later. */
     endedBy(time: number, limit: number): KeyRecord[];
   };

@@ -96,13 +96,13 @@ export const readUsage: RuleInPieces<"readUsage"> = function* (records, query) {
 
 /** Adds counters up, grouped by the key `by`; the key of a day is the time at which it begins. */
 export const sumUsage: RuleInPieces<"sumUsage"> = function* (records, { by, ...query }) {
-  const sums = new Map<string | number, { counts: UsageCounts; untold: number }>();
+  const sums = new Map<string | number, { counts: UsageCounts; withoutUsage: number }>();
   yield* readCounters(records, query, (count) => {
     const key = by === "day" ? Math.floor(count.hour / DAY) * DAY : count[by];
-    const sum = sums.get(key) ?? { counts: { ...NO_COUNTS }, untold: 0 };
+    const sum = sums.get(key) ?? { counts: { ...NO_COUNTS }, withoutUsage: 0 };
     sums.set(key, sum);
     for (const name of COUNT_NAMES) sum.counts[name] += count[name];
-    if (count.input === 0 && count.output === 0) sum.untold += count.completed;
+    if (count.input === 0 && count.output === 0) sum.withoutUsage += count.completed;
   });
-  return [...sums].map(([key, { counts, untold }]) => ({ key, counts, untold }));
+  return [...sums].map(([key, { counts, withoutUsage }]) => ({ key, counts, withoutUsage }));
 };

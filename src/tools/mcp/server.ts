@@ -139,8 +139,8 @@ export function createToolServer(settings: ServerSettings, parts: ServerParts) {
     let answer: CallToolResult;
     one.calls++;
     try {
-      const wish = { name: tool, arguments: given ?? {}, _meta: { [HOPS_KEY]: hops + 1 } };
-      answer = (await one.client.callTool(wish, undefined, limits).finally(() => one.calls--)) as CallToolResult;
+      const request = { name: tool, arguments: given ?? {}, _meta: { [HOPS_KEY]: hops + 1 } };
+      answer = (await one.client.callTool(request, undefined, limits).finally(() => one.calls--)) as CallToolResult;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       const excess = one.excess();

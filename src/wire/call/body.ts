@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { setImmediate as breathe } from "node:timers/promises";
 import { GatewayError } from "#kit/errors.ts";
 import { limitPassed } from "#kit/json-limits.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import { placeOfFault } from "./json-place.ts";
 
 const NOTHING = Buffer.alloc(0);
@@ -79,11 +79,11 @@ export function parseText(text: string): unknown {
 
 /** The same of a large text, in stretches: others are heard in between. */
 export async function parseLargeText(text: string): Promise<unknown> {
-  await breathe();
+  await yieldToOthers();
   requireWithin(text);
-  await breathe();
+  await yieldToOthers();
   const parsed = parse(text);
-  await breathe();
+  await yieldToOthers();
   return parsed;
 }
 

@@ -5,7 +5,7 @@ import type { WireCall } from "./call.ts";
 /** One for all: most doors note nothing of the way in. */
 const NO_STEPS: readonly DeliveryStep[] = Object.freeze([]);
 
-type Given = { now: number; caller: string; body: Buffer | undefined; keepBody: boolean };
+type DeliveryFacts = { now: number; caller: string; body: Buffer | undefined; keepBody: boolean };
 
 /** A request as the flight recorder keeps it. To be made after authentication only, except for a refused request. */
 export function createDelivery(
@@ -37,7 +37,11 @@ type Request = Pick<
 >;
 
 /** The delivery has the id of its request, unless another has it already. */
-export function deliveryOf(request: Request, { now, caller, body, keepBody }: Given, isFurther: boolean): Delivery {
+export function deliveryOf(
+  request: Request,
+  { now, caller, body, keepBody }: DeliveryFacts,
+  isFurther: boolean,
+): Delivery {
   return {
     // Field by field: an object that grows from another one takes far longer to make.
     deliveryId: isFurther ? newId("dlv", now) : idLike("dlv", request.requestId, now),

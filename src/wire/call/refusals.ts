@@ -75,7 +75,7 @@ export function createRefusals({ record, clock }: { record: (delivery: Delivery)
       if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
       if (!admits(peer.network, error, caller !== undefined)) return;
       const delivery = createDelivery(call, caller ?? "", call.body);
-      if (caller === undefined) curb(delivery);
+      if (caller === undefined) truncate(delivery);
       if (caller === undefined && surface !== "rpc") Object.assign(delivery, placeOfStranger(call.req.method, path));
       keep(delivery, error, call.reason, status);
     },
@@ -109,7 +109,7 @@ function isTold(error: string, operation: string): boolean {
 }
 
 /** Cuts the texts that a stranger chooses: enough is kept to tell one stranger from another. */
-export function curb(delivery: Delivery): Delivery {
+export function truncate(delivery: Delivery): Delivery {
   const { method, headers, senderId } = delivery;
   const isLong = headers.length > HEADER_CHARS;
   delivery.method = method.slice(0, METHOD_CHARS);

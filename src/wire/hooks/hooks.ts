@@ -8,7 +8,7 @@ import { readBody, requireJson } from "#wire/call/body.ts";
 import { failCall, sendJson, type WireCall } from "#wire/call/call.ts";
 import type { DoorAt } from "#wire/call/front.ts";
 import type { CountRequest, Limit } from "#wire/call/rate-limit.ts";
-import { curb } from "#wire/call/refusals.ts";
+import { truncate } from "#wire/call/refusals.ts";
 import { HookExchange, type HookPlace } from "./hook-exchange.ts";
 import type { HooksAccess, Sender, Signing } from "./hooks-access.ts";
 import { type HookReply, type RunHook, readHookBody } from "./hooks-call.ts";
@@ -174,7 +174,7 @@ function keepRefusal(parts: HooksDoorParts, hook: HookExchange, thrown: unknown)
   hook.answer = "refused";
   hook.note("request.refused", JSON.stringify({ error, status, ...(error !== "internal" && { detail }) }));
   const delivery = { ...hook.delivery(), status };
-  if (hook.sender === undefined) Object.assign(curb(delivery), { path: shownPath(parts, hook) });
+  if (hook.sender === undefined) Object.assign(truncate(delivery), { path: shownPath(parts, hook) });
   void parts.record(delivery);
 }
 

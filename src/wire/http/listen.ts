@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Server as TlsServer } from "node:https";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "#kit/clock.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
 import { createHttp2, type Http2Parts } from "./h2.ts";
 import { afterAnswers, createPipelined } from "./pipelined.ts";
@@ -141,7 +141,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     stopAccepting: async () => {
       await takeWaiting(server);
       if (!server.listening) return;
-      const gone = new Promise<unknown>((resolve) => server.once("close", resolve));
+      const closed = new Promise<unknown>((resolve) => server.once("close", resolve));
       // HTTP's own `close` ends idle connections at once: a request that is on its way would find no answer.
       NetServer.prototype.close.call(server);
       http2.drain();
@@ -149,7 +149,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
         server.closeIdleConnections();
         prefaces.endWaiting(performance.now() - IDLE_MS);
       });
-      await gone;
+      await closed;
     },
     close: async () => {
       stopIdleChecks?.();
@@ -227,7 +227,7 @@ async function takeWaiting(server: NetServer): Promise<void> {
   server.on("connection", count);
   for (const until = performance.now() + LAST_ACCEPTS_MS; performance.now() < until; ) {
     const before = taken;
-    for (let turn = 0; turn < 3; turn++) await nextTurn();
+    for (let turn = 0; turn < 3; turn++) await yieldToOthers();
     if (taken === before) break;
   }
   server.off("connection", count);
@@ -291,8 +291,8 @@ function headWithout({ method, url, httpVersion, rawHeaders }: IncomingMessage):
   for (let n = 0; n < rawHeaders.length; n += 2) {
     const [name, value] = [rawHeaders[n] as string, rawHeaders[n + 1] as string];
     const isConnection = name.toLowerCase() === "connection";
-    const kept = isConnection ? tokensOf(value).filter((token) => !WISHES.has(token)) : [value];
-    if (kept.length > 0 && !WISHES.has(name.toLowerCase())) head += `${name}: ${kept.join(", ")}\r\n`;
+    const remaining = isConnection ? tokensOf(value).filter((token) => !WISHES.has(token)) : [value];
+    if (remaining.length > 0 && !WISHES.has(name.toLowerCase())) head += `${name}: ${remaining.join(", ")}\r\n`;
   }
   return `${head}\r\n`;
 }

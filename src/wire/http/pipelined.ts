@@ -4,12 +4,12 @@ import type { Socket } from "node:net";
 /** A connection that has more requests waiting than any client sends ahead is cut. */
 const LONGEST = 256;
 
-type Asked = { req: IncomingMessage; res: ServerResponse };
+type Exchange = { req: IncomingMessage; res: ServerResponse };
 
 /** The requests of each connection of HTTP/1.1, in their order: the first was begun, the others wait for its answer. */
-const lines = new WeakMap<Socket, Asked[]>();
+const lines = new WeakMap<Socket, Exchange[]>();
 
-function isOpen({ res }: Asked): boolean {
+function isOpen({ res }: Exchange): boolean {
   return !res.writableFinished && !res.destroyed;
 }
 

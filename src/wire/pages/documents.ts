@@ -54,15 +54,15 @@ export function restPart(document: object): object {
 /** The components that a value refers to, directly or through other components. */
 function namedIn(value: unknown, components: Components): Components {
   const named: Components = {};
-  const look = (text: string) => {
+  const collect = (text: string) => {
     for (const [, kind = "", name = ""] of text.matchAll(/"#\/components\/(\w+)\/([^/"]+)"/g)) {
       named[kind] ??= {};
       if (name in named[kind]) continue;
       named[kind][name] = components[kind]?.[name];
-      look(JSON.stringify(named[kind][name]));
+      collect(JSON.stringify(named[kind][name]));
     }
   };
-  look(JSON.stringify(value));
+  collect(JSON.stringify(value));
   return named;
 }
 

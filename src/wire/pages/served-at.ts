@@ -6,7 +6,7 @@ type Place = { url: string; host: string; port: number; surfaces: readonly strin
 /** A Host header that can stand in a URL: a name or an address, and perhaps a port. No user, no path, nothing to break a page with. */
 const HOST = /^(?:[a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 
-type Asked = Pick<WireCall, "peer"> & { req: Pick<WireCall["req"], "headers" | "socket"> };
+type ServedRequest = Pick<WireCall, "peer"> & { req: Pick<WireCall["req"], "headers" | "socket"> };
 
 /**
  * The address at which a caller finds a surface: the one that it used itself, as one that the gateway was told to listen on
@@ -20,7 +20,7 @@ export function createServedAt({
   places: () => readonly Place[];
   isOwnHost: (host: string, place: number) => boolean;
 }) {
-  return (asked: Asked | undefined, surface: string): string => {
+  return (asked: ServedRequest | undefined, surface: string): string => {
     const all = places();
     const place = all.find(({ surfaces }) => surfaces.includes(surface)) ?? all[0];
     if (asked === undefined) return place ? reachable(place) : "/";

@@ -2,7 +2,7 @@ import { demandOf, hintOf, insteadOf } from "#kit/fault-words.ts";
 import type { BodyFault } from "#wire/call/body-fault.ts";
 
 /** One fault, as express-openapi-validator tells it: from Ajv's error it keeps the keyword and the message. */
-export type Found = { path: string; message: string; errorCode?: string };
+export type ValidationFault = { path: string; message: string; errorCode?: string };
 
 /** The fields that an object of a request may have: an object in the body, by the way to it, or the query. */
 export type FieldsOf = (where: "body" | "query", way: readonly string[]) => readonly string[];
@@ -14,7 +14,7 @@ const HINTED = 5;
 const NAME_LIMIT = 100;
 
 /** The faults in our words. Hints end after a few: many unknown fields are no misspellings. */
-export function toldOf(found: readonly Found[], fieldsOf: FieldsOf): BodyFault[] {
+export function toldOf(found: readonly ValidationFault[], fieldsOf: FieldsOf): BodyFault[] {
   return found.slice(0, MOST_TOLD).map((fault, n) => {
     const pointer = pointerOf(fault.path);
     if (fault.errorCode?.startsWith("required.")) {
@@ -32,7 +32,7 @@ function nameIn(path: string): string {
 }
 
 /** The unknown fields in the object that lacks a field. */
-function unknownBeside({ path }: Found, found: readonly Found[]): object {
+function unknownBeside({ path }: ValidationFault, found: readonly ValidationFault[]): object {
   const parent = path.slice(0, path.lastIndexOf("/") + 1);
   const names = found.slice(0, MOST_TOLD).flatMap((fault) => {
     const name = fault.path.slice(parent.length);
@@ -41,7 +41,7 @@ function unknownBeside({ path }: Found, found: readonly Found[]): object {
   return Object.fromEntries(names.map((name) => [name, true]));
 }
 
-function isTooMany({ errorCode, message }: Found): boolean {
+function isTooMany({ errorCode, message }: ValidationFault): boolean {
   return errorCode?.startsWith("additionalProperties.") === true || message.startsWith("Unknown query");
 }
 
@@ -59,7 +59,7 @@ function pointerOf(path: string): string {
 }
 
 /** Ajv's params are lost, but its message has the same facts. */
-function inWords({ message, errorCode = "" }: Found): string {
+function inWords({ message, errorCode = "" }: ValidationFault): string {
   const [keyword = ""] = errorCode.split(".");
   const [, type = ""] = /^must be ([\w,]+)$/.exec(message) ?? [];
   const [, pattern] = /^must match pattern "(.*)"$/s.exec(message) ?? [];

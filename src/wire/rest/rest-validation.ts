@@ -1,29 +1,37 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
-import { setImmediate as breathe } from "node:timers/promises";
 import type Express from "express";
 import type * as Validator from "express-openapi-validator";
 import type { OpenAPIV3 } from "express-openapi-validator/dist/framework/types.js";
 import { bodies } from "#generated/validators/rest-bodies.js";
 import { GatewayError } from "#kit/errors.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import { invalidRequest } from "#wire/call/body-fault.ts";
 import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { Route } from "#wire/call/routes.ts";
-import { bodySchemaIn, cutDown, type FieldsOf, type Found, fieldsIn, namedIn, toldOf } from "./contract-faults.ts";
+import {
+  bodySchemaIn,
+  cutDown,
+  type FieldsOf,
+  fieldsIn,
+  namedIn,
+  toldOf,
+  type ValidationFault,
+} from "./contract-faults.ts";
 
 export type ValidatedRequest = { body: unknown; query: Record<string, unknown> };
 
 /** The parts of a request that the contract describes, without its body. */
-export type Asked = { method?: string | undefined; url?: string | undefined; headers: IncomingHttpHeaders };
+export type RequestHead = { method?: string | undefined; url?: string | undefined; headers: IncomingHttpHeaders };
 
 /** Holds a request to the contract: fills in defaults, or throws `invalid-request` with each fault. */
-export type ValidateRequest = (asked: Asked, body: unknown, route: Route) => Promise<ValidatedRequest>;
+export type ValidateRequest = (asked: RequestHead, body: unknown, route: Route) => Promise<ValidatedRequest>;
 
 /**
  * Checks the bodies of frequent operations with validators that were compiled ahead, as the way through Express costs a short
  * turn more than all the rest. They only accept: `validate` decides on a request that they do not take or do not check.
  */
-export function holdHot(validate: ValidateRequest): ValidateRequest {
+export function validateHot(validate: ValidateRequest): ValidateRequest {
   return (asked, body, route) => {
     const isTaken = bodies[route.operation as keyof typeof bodies];
     return isTaken && isPlain(asked) && isTaken(body)
@@ -33,7 +41,7 @@ export function holdHot(validate: ValidateRequest): ValidateRequest {
 }
 
 /** True if the request has no query, and no idempotency key or a valid one. */
-function isPlain({ url = "", headers }: Asked): boolean {
+function isPlain({ url = "", headers }: RequestHead): boolean {
   if (url.includes("?")) return false;
   const key = headers["idempotency-key"];
   return key === undefined || (typeof key === "string" && isIdempotencyKey(key));
@@ -53,9 +61,9 @@ type Settled = IncomingMessage & {
 export async function createRequestValidation(document: object): Promise<ValidateRequest> {
   // As the CommonJS that they are: imported at once, Node 20 has at times handed out one that had not been run yet, empty.
   const require = createRequire(import.meta.url);
-  await breathe();
+  await yieldToOthers();
   const express = require("express") as typeof Express;
-  await breathe();
+  await yieldToOthers();
   const OpenApiValidator = require("express-openapi-validator") as typeof Validator;
   const ofDocuments = require("express-openapi-validator/dist/framework/openapi.schema.validator.js") as object;
   Object.assign(ofDocuments, { OpenAPISchemaValidator: NoDocumentValidator });
@@ -122,7 +130,7 @@ function translated(error: unknown, fieldsOf: () => FieldsOf): unknown {
 
 /** An error of express-openapi-validator, in our words. */
 function translate(error: unknown, fieldsOf: () => FieldsOf): unknown {
-  const { status, errors, message } = error as { status?: number; errors?: Found[]; message?: string };
+  const { status, errors, message } = error as { status?: number; errors?: ValidationFault[]; message?: string };
   if (status === 400 && errors) return invalidRequest(toldOf(errors, fieldsOf()));
   if (status === 415) return new GatewayError("unsupported-media-type");
   if (status === 404) return new GatewayError("not-found", message);

@@ -1,4 +1,3 @@
-import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import type { OpenAiHandlers } from "#generated/openai-handlers.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
@@ -6,6 +5,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { hopsIn } from "#kit/hops.ts";
 import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM, utf8InStretches } from "#kit/utf8.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { Delivery } from "#store/store.ts";
 import { authenticate, bearerOf } from "#wire/call/auth.ts";
 import { parseJson, parseLargeText, readBody, requireJson, textOf } from "#wire/call/body.ts";
@@ -31,7 +31,7 @@ export type RestDoorParts = {
   surface: "rest" | "openai";
   handlers: RestHandlers<CallContext> | OpenAiHandlers<CallContext>;
   style?: Style;
-  hold: ValidateRequest;
+  validate: ValidateRequest;
   /** The owner of the token with this hash; undefined for one that REST does not know. */
   identify: (hash: Buffer) => RestCaller | undefined;
   /** A sentence about the token that the door takes, where that is not a key. */
@@ -42,7 +42,7 @@ export type RestDoorParts = {
 
 /** The door of REST, or another that takes its keys: authentication, then scope, then the body, then the contract, then the handler. */
 export function createRestDoor(parts: RestDoorParts) {
-  const { surface, hold, identify, rateLimit, bodyLimit } = parts;
+  const { surface, validate, identify, rateLimit, bodyLimit } = parts;
   const handlers = parts.handlers as unknown as Readonly<Record<string, Handler>>;
   const match = createMatcher(surface);
   const takes = parts.takes ?? `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
@@ -63,9 +63,9 @@ export function createRestDoor(parts: RestDoorParts) {
     call.body = raw;
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeText(textOf(raw)) : raw ? parseJson(raw) : bodyOfNone(matched.route);
-    const { body, query } = await hold(req, parsed, matched.route);
+    const { body, query } = await validate(req, parsed, matched.route);
     // The handler's work is a stretch of its own.
-    if (isLarge) await breathe();
+    if (isLarge) await yieldToOthers();
     const headers = {
       "idempotency-key": req.headers["idempotency-key"],
       "last-event-id": req.headers["last-event-id"],
@@ -75,7 +75,7 @@ export function createRestDoor(parts: RestDoorParts) {
     const reply = await handler({ path: matched.params, query, headers, body }, context);
     call.body = undefined;
     // And so is its answer, which may repeat all that came.
-    if (isLarge) await breathe();
+    if (isLarge) await yieldToOthers();
     const sending = answer(call, matched, reply, parts.style);
     if (sending) await sending;
   };
@@ -175,8 +175,14 @@ type Tagged = { as: string; body: unknown; replayed?: boolean };
  * others show records.
  */
 const CONTENT: ReadonlySet<string> = new Set([
-  ...["chat.send", "completions.create", "skills.trigger"],
-  ...["turns.get", "turns.list", "turns.cancel", "turns.events", "codes.redeem"],
+  "chat.send",
+  "completions.create",
+  "skills.trigger",
+  "turns.get",
+  "turns.list",
+  "turns.cancel",
+  "turns.events",
+  "codes.redeem",
 ]);
 
 /** Sends a handler's answer, with the status from the contract. */

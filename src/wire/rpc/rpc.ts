@@ -1,9 +1,9 @@
-import { setImmediate as breathe } from "node:timers/promises";
 import type { CallContext, Caller } from "#core/call.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { didYouMean, insteadOf } from "#kit/fault-words.ts";
 import { hashOf } from "#kit/secrets.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
 import { parseLargeText, parseText } from "#wire/call/body.ts";
@@ -78,8 +78,13 @@ type RpcDispatchParts = {
 
 /** The methods whose answers hide nothing: they return messages, replies and ids as stored. The others show records. */
 const CONTENT: ReadonlySet<string> = new Set([
-  ...["agent.sendMessage", "session.list", "session.get", "session.compact", "session.delete"],
-  ...["rpc.subscribe", "rpc.unsubscribe"],
+  "agent.sendMessage",
+  "session.list",
+  "session.get",
+  "session.compact",
+  "session.delete",
+  "rpc.subscribe",
+  "rpc.unsubscribe",
 ]);
 
 /**
@@ -162,7 +167,7 @@ export function createRpcDispatch(
     let since = began;
     for (const [index, message] of messages.entries()) {
       if ((index > 0 && index % BEGUN_AT_ONCE === 0) || performance.now() - since > MOST_MS) {
-        await breathe();
+        await yieldToOthers();
         since = performance.now();
       }
       answers.push(answerCall(message, exchange, text, index));

@@ -82,7 +82,7 @@ export class Connection implements Subscribing {
   #callsBegun = 0;
   #missedPings = 0;
   #waiting: string[] = [];
-  #gone: AbortController | undefined = undefined;
+  #closed: AbortController | undefined = undefined;
   /** Closes it once the calls that have begun are answered. Nothing more is read until then. */
   #closeWhenIdle: (() => void) | undefined = undefined;
 
@@ -104,7 +104,7 @@ export class Connection implements Subscribing {
     });
     ws.on("close", () => {
       this.#waiting = [];
-      this.#gone?.abort();
+      this.#closed?.abort();
       parts.onGone(this);
     });
     socket.on("drain", () => this.#checkRoom());
@@ -128,13 +128,13 @@ export class Connection implements Subscribing {
 
   /** Aborts when the connection has gone. */
   get signal(): AbortSignal {
-    if (!this.#gone) {
-      this.#gone = new AbortController();
+    if (!this.#closed) {
+      this.#closed = new AbortController();
       // A listener for each call that waits is no leak.
-      setMaxListeners(0, this.#gone.signal);
-      if (!this.isOpen) this.#gone.abort();
+      setMaxListeners(0, this.#closed.signal);
+      if (!this.isOpen) this.#closed.abort();
     }
-    return this.#gone.signal;
+    return this.#closed.signal;
   }
 
   push(text: string): void {
@@ -180,7 +180,7 @@ export class Connection implements Subscribing {
     this.#ws.close(code, reason);
     // The other side's answer has to be read.
     this.#ws.resume();
-    this.#gone?.abort();
+    this.#closed?.abort();
   }
 
   /** Ends it without a word. */

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { DeliveryFeed, DeliveryNews } from "#core/recorder/delivery-feed.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { PushFrames } from "./pushes.ts";
 import type { PushSink } from "./streams.ts";
 
@@ -23,7 +23,7 @@ export async function pushDeliveries(
   let isMissing = false;
   const push = async (news: readonly DeliveryNews[]): Promise<void> => {
     for (let from = 0; from === 0 || from < news.length; from += TOGETHER) {
-      await nextTurn();
+      await yieldToOthers();
       if (!isStarted) return;
       if (isMissing && sink.hasRoom) {
         isMissing = false;

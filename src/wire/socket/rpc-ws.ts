@@ -167,8 +167,8 @@ function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
   let whenNone: (() => void) | undefined;
   let hint: (() => string) | undefined;
 
-  const look = (): void => {
-    stopTimer = all.size > 0 ? clock.after(pingMs / LOOKS, look) : undefined;
+  const checkConnections = (): void => {
+    stopTimer = all.size > 0 ? clock.after(pingMs / LOOKS, checkConnections) : undefined;
     const now = clock.monotonic();
     for (const connection of all) {
       if (connection.heldSince !== 0 && now - connection.heldSince >= stuckMs) connection.cut();
@@ -190,7 +190,7 @@ function createConnections(clock: Clock, { pingMs = PING_MS, stuckMs = STUCK_MS 
       byNetwork.set(network, (byNetwork.get(network) ?? 0) + 1);
       // Ten thousand that come at once are not pinged at once.
       connection.pingAt = clock.monotonic() + Math.random() * pingMs;
-      stopTimer ??= clock.after(pingMs / LOOKS, look);
+      stopTimer ??= clock.after(pingMs / LOOKS, checkConnections);
     },
 
     delete(connection: Connection): void {

@@ -30,10 +30,10 @@ export type PendingCall = { pushAfterAnswer(frame: string): void };
 /** A sender that waits for the end of its turn, and with `stream` for the pieces of the reply until then. */
 export type Sender = { turnId: string; stream: boolean; call: PendingCall };
 
-type Told = { readonly seq: number; readonly name: string; readonly turnId?: string };
+type StreamEntry = { readonly seq: number; readonly name: string; readonly turnId?: string };
 
 /** A stream that somebody reads: entries in the order of their `seq`, each made a frame once for all readers. */
-export abstract class Stream<Item extends Told = Told> {
+export abstract class Stream<Item extends StreamEntry = StreamEntry> {
   readonly readers = new Set<Reader>();
 
   abstract frameOf(entry: Item): string;
@@ -155,7 +155,7 @@ export class Reader<Of extends Stream = Stream> {
   }
 
   /** Takes a new entry, or leaves it in the store where there is no room for it. */
-  tell(entry: Told, frame: () => string): void {
+  tell(entry: StreamEntry, frame: () => string): void {
     this.newest = entry.seq;
     if (this.isBehind) return;
     // Without a subscription nothing mattered until now.
@@ -166,7 +166,7 @@ export class Reader<Of extends Stream = Stream> {
     else this.owner.fallBehind(this);
   }
 
-  take(entry: Told, frame: () => string): void {
+  take(entry: StreamEntry, frame: () => string): void {
     const ended = this.#endsIn(entry);
     if (this.isSubscribed) this.owner.sink.push(frame());
     else for (const { call } of ended) call.pushAfterAnswer(frame());
@@ -176,7 +176,7 @@ export class Reader<Of extends Stream = Stream> {
     this.dropIdle();
   }
 
-  #endsIn(entry: Told): readonly Sender[] {
+  #endsIn(entry: StreamEntry): readonly Sender[] {
     if (this.senders.length === 0 || !isTurnEnd(entry)) return [];
     return this.senders.filter(({ turnId }) => turnId === entry.turnId);
   }
@@ -200,6 +200,6 @@ export class Reader<Of extends Stream = Stream> {
   }
 }
 
-export function isTurnEnd({ name }: Pick<Told, "name">): boolean {
+export function isTurnEnd({ name }: Pick<StreamEntry, "name">): boolean {
   return name === "turn.completed" || name === "turn.failed" || name === "turn.cancelled";
 }

@@ -12,16 +12,18 @@ export function agentProgram(begin = "well"): string[] {
 export function acpOf(begin = "well", settings: Partial<AcpSettings> = {}) {
   const said: string[] = [];
   const backend = createAcpBackend({
-    ...{
-      run: agentProgram(begin),
-      cwd: folder,
-      env: {},
-      agent: "main",
-      models: [],
-      version: "1.2.3",
-      clock: systemClock,
-    },
-    ...{ permissions: "deny", idle: 60_000, processes: 4, connectMs: 10_000, silenceMs: 60_000 },
+    run: agentProgram(begin),
+    cwd: folder,
+    env: {},
+    agent: "main",
+    models: [],
+    version: "1.2.3",
+    clock: systemClock,
+    permissions: "deny",
+    idle: 60_000,
+    processes: 4,
+    connectMs: 10_000,
+    silenceMs: 60_000,
     events: { programSaid: ({ line }) => void said.push(line) },
     ...settings,
   });

@@ -21,7 +21,13 @@ export function commandOf(
   { output = "text", cwd = folder, env = {}, said = [] }: CommandOptions = {},
 ) {
   return createCommandBackend({
-    ...{ run, cwd, env, output, agent: "main", models: [], clock: systemClock },
+    run,
+    cwd,
+    env,
+    output,
+    agent: "main",
+    models: [],
+    clock: systemClock,
     events: { programSaid: (line) => void said.push(line) },
   });
 }

@@ -13,8 +13,8 @@ function openStore() {
   return { clock, store: createMemoryStore({ clock }) };
 }
 
-async function queue(store: Store, now: number, wish: { agent?: string; text?: string } = {}): Promise<string> {
-  const order = queueOrder(now, { limits: { events: 1e9, storeBytes: 1e15 }, streamKeep: 100, ...wish });
+async function queue(store: Store, now: number, options: { agent?: string; text?: string } = {}): Promise<string> {
+  const order = queueOrder(now, { limits: { events: 1e9, storeBytes: 1e15 }, streamKeep: 100, ...options });
   await store.queueEvent(order);
   return order.eventId;
 }

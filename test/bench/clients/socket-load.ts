@@ -7,7 +7,7 @@ import { openSocket } from "./open-socket.ts";
 // write, and of what comes back one byte a frame is looked at. It opens its connections, says that it is ready, and runs a load for each
 // word with a time.
 
-export type SocketWish = {
+export type SocketOptions = {
   url: string;
   token: string;
   /** The call, the same each time. */
@@ -25,8 +25,8 @@ export type SocketReport = {
   p50: number;
 };
 
-const wish = JSON.parse(process.argv[2] ?? "{}") as SocketWish;
-const { url, token, text, connections, inFlight } = wish;
+const options = JSON.parse(process.argv[2] ?? "{}") as SocketOptions;
+const { url, token, text, connections, inFlight } = options;
 const LAST_ANSWERS_MS = 2_000;
 
 /** As many frames in a row as may be in flight: the first so many bytes of it are any smaller number of calls. */

@@ -5,7 +5,7 @@ import { piecesOf } from "../stand-in-words.ts";
 // A client that reads streams of pieces and holds each of them to what it should be. It says that it is ready, begins its streams one
 // after another over `rampMs`, and reports when all have ended.
 
-export type TokenWish = {
+export type TokenOptions = {
   url: string;
   path: string;
   headers: Readonly<Record<string, string>>;
@@ -34,8 +34,8 @@ export type TokenReport = {
   first: number;
 };
 
-const wish = JSON.parse(process.argv[2] ?? "{}") as TokenWish;
-const { url, path, headers, streams, turns, pieces: expectedPieces, rampMs, perSecond } = wish;
+const options = JSON.parse(process.argv[2] ?? "{}") as TokenOptions;
+const { url, path, headers, streams, turns, pieces: expectedPieces, rampMs, perSecond } = options;
 const END = "\n\n";
 const STUCK_MS = 60_000 + rampMs + (perSecond === undefined ? 0 : (expectedPieces * 1_000) / perSecond);
 
@@ -46,7 +46,7 @@ let [pieces, events, wrong] = [0, 0, 0];
 /** Reads one stream to its end, whatever that is. */
 function read(name: string): Promise<void> {
   return new Promise((resolve) => {
-    const expected = piecesOf(wish.isNamed ? name : undefined, expectedPieces).join("");
+    const expected = piecesOf(options.isNamed ? name : undefined, expectedPieces).join("");
     const began = performance.now();
     let [rest, got] = ["", 0];
     const take = (text: string): void => {
@@ -63,8 +63,8 @@ function read(name: string): Promise<void> {
         const all = (rest + part).split(END);
         rest = all.pop() as string;
         for (const event of all) {
-          if (!event.includes(wish.event)) continue;
-          const from = event.indexOf(wish.text) + wish.text.length;
+          if (!event.includes(options.event)) continue;
+          const from = event.indexOf(options.text) + options.text.length;
           take(event.slice(from, event.indexOf('"', from)));
         }
       });
@@ -76,7 +76,7 @@ function read(name: string): Promise<void> {
       pieces += Math.floor((got * expectedPieces) / expected.length);
       resolve();
     });
-    call.end(wish.body.replace("{stream}", name));
+    call.end(options.body.replace("{stream}", name));
   });
 }
 

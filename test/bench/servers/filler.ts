@@ -46,8 +46,8 @@ export async function fillStore(
 
 function fillTurn(store: Store, n: number, session: string): Promise<void> {
   const usage = { model: "echo", usage: { input: 25, output: 25 }, latencyMs: 0.1 };
-  const wish = { session, text: textOf(2 * n), waited: true, recorder: RECORDER };
-  return endTurn(store, Date.now(), wish, { reply: textOf(2 * n + 1), usage });
+  const options = { session, text: textOf(2 * n), waited: true, recorder: RECORDER };
+  return endTurn(store, Date.now(), options, { reply: textOf(2 * n + 1), usage });
 }
 
 /** Queues system events, each with the recorded request that brought it, as `/hooks/wake` does. */

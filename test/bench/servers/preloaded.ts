@@ -16,13 +16,13 @@ export type Delays = {
 /** `beatMs` is null until the beat has ended, which handed over so many. */
 export type EventsLeft = { queued: number; dead: number; beatMs: number | null; handed: number };
 
-const wish = JSON.parse(process.argv[2] ?? "{}") as {
+const options = JSON.parse(process.argv[2] ?? "{}") as {
   config: string;
   sessions: number;
   turns: number;
   events: number;
 };
-const { gateway } = await start({ config: wish.config, port: "0" }, process.env);
+const { gateway } = await start({ config: options.config, port: "0" }, process.env);
 await gateway.ready;
 
 let beatAt = 0;
@@ -37,9 +37,9 @@ gateway.store.watch({
   },
 });
 
-const sessionIds = Array.from({ length: wish.sessions }, (_, n) => loadSessionId(n));
-await fillStore(gateway.store, { turns: wish.turns, sessionIds });
-await fillEvents(gateway.store, wish.events);
+const sessionIds = Array.from({ length: options.sessions }, (_, n) => loadSessionId(n));
+await fillStore(gateway.store, { turns: options.turns, sessionIds });
+await fillEvents(gateway.store, options.events);
 
 const RESOLUTION_MS = 1;
 type Collection = PerformanceEntry & { detail: { kind: number } };

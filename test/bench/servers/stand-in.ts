@@ -1,12 +1,12 @@
 import { createServer, type Socket } from "node:net";
-import { AT_ONCE_WORD, FEW_PIECES, piecesOf, type StandInWish } from "../stand-in-words.ts";
+import { AT_ONCE_WORD, FEW_PIECES, piecesOf, type StandInOptions } from "../stand-in-words.ts";
 
 // A model that answers at once or piece by piece at a pace, and an agent's service that answers at once. It shares the client's core,
 // so it costs as little as it can: no parser but for requests as our clients, undici and wrk write them, and answers that are made
 // beforehand.
 
-const wish = JSON.parse(process.argv[2] ?? "{}") as StandInWish;
-const { pieces, perSecond } = wish;
+const options = JSON.parse(process.argv[2] ?? "{}") as StandInOptions;
+const { pieces, perSecond } = options;
 const CREATED = 1_764_000_000;
 const END_OF_HEAD = "\r\n\r\n";
 

@@ -1,23 +1,29 @@
 import { describe, expect } from "vitest";
 import type { ClaimedAnnouncement, DeliveryStep } from "#store/store.ts";
 import { testsOn } from "../tests-on.ts";
-import { deliveryOf, type Engine, LEASE_MS, type Wish, type World } from "../world.ts";
+import { deliveryOf, type Engine, LEASE_MS, type World, type WorldOptions } from "../world.ts";
 
 const STEP: DeliveryStep = { at: 5, name: "announcement.delivered", detail: "{}" };
 
 /** Has a turn complete whose reply is to go to a channel. */
-async function announce(world: World, wish: Wish = {}): Promise<string> {
-  const { turnId } = await world.start({ announce: { channel: "ops", hops: 0 }, ...wish });
+async function announce(world: World, options: WorldOptions = {}): Promise<string> {
+  const { turnId } = await world.start({ announce: { channel: "ops", hops: 0 }, ...options });
   await world.end(await world.claimNext());
   return turnId;
 }
 
-function claim(world: World, wish: { limit?: number; node?: string; freeOf?: (channel: string) => number } = {}) {
-  return world.store.claimAnnouncements({ node: "node_a", leaseMs: LEASE_MS, limit: 100, freeOf: () => 100, ...wish });
+function claim(world: World, options: { limit?: number; node?: string; freeOf?: (channel: string) => number } = {}) {
+  return world.store.claimAnnouncements({
+    node: "node_a",
+    leaseMs: LEASE_MS,
+    limit: 100,
+    freeOf: () => 100,
+    ...options,
+  });
 }
 
-async function claimed(world: World, wish?: Parameters<typeof claim>[1]): Promise<string[]> {
-  return (await claim(world, wish)).announcements.map(({ announcement }) => announcement.turnId);
+async function claimed(world: World, options?: Parameters<typeof claim>[1]): Promise<string[]> {
+  return (await claim(world, options)).announcements.map(({ announcement }) => announcement.turnId);
 }
 
 async function claimNext(world: World): Promise<ClaimedAnnouncement> {
@@ -34,9 +40,9 @@ export function announcingTests(engine: Engine): void {
   const it = testsOn(engine);
   describe("announcing replies", () => {
     it("leaves an announcement when a turn completes that asked for it, and tells who watches", async ({ world }) => {
-      const wish = { session: "webhook:a", agent: "other", delivery: deliveryOf("dlv_1") };
+      const options = { session: "webhook:a", agent: "other", delivery: deliveryOf("dlv_1") };
       world.told.length = 0;
-      const turnId = await announce(world, { ...wish, announce: { channel: "ops ü", hops: 2 } });
+      const turnId = await announce(world, { ...options, announce: { channel: "ops ü", hops: 2 } });
       await world.hears(({ kind }) => kind === "announcement");
       expect(world.store.stats().announcements).toBe(1);
       const { announcements, nextDueInMs } = await claim(world);

@@ -1,11 +1,15 @@
 import { describe, expect } from "vitest";
 import type { Compacted } from "#store/store.ts";
 import { testsOn } from "../tests-on.ts";
-import { type Engine, LEASE_MS, refusal, type Wish, type World } from "../world.ts";
+import { type Engine, LEASE_MS, refusal, type World, type WorldOptions } from "../world.ts";
 
 function queue(
   world: World,
-  { session = "chat:a", node = "node_a", limits }: { session?: string; node?: string; limits?: Wish["limits"] } = {},
+  {
+    session = "chat:a",
+    node = "node_a",
+    limits,
+  }: { session?: string; node?: string; limits?: WorldOptions["limits"] } = {},
 ) {
   return world.store.queueCompaction({
     now: world.clock.now(),

@@ -16,8 +16,8 @@ function resume(world: World, agent?: string) {
 function claimAtOnce(world: World) {
   return { now: world.clock.now(), node: "node_a", leaseMs: LEASE_MS, replyMessageId: world.newId("msg") } as const;
 }
-async function startAtOnce(world: World, wish: Parameters<World["order"]>[0] = {}) {
-  return (await world.store.startTurn(world.order({ claim: claimAtOnce(world), ...wish }))).claimed;
+async function startAtOnce(world: World, options: Parameters<World["order"]>[0] = {}) {
+  return (await world.store.startTurn(world.order({ claim: claimAtOnce(world), ...options }))).claimed;
 }
 
 async function claimedIds(world: World): Promise<string[]> {

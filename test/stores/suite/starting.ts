@@ -1,38 +1,38 @@
 import { describe, expect } from "vitest";
 import { testsOn } from "../tests-on.ts";
-import { DAY, deliveryOf, type Engine, refusal, type Wish, type World } from "../world.ts";
+import { DAY, deliveryOf, type Engine, refusal, type World, type WorldOptions } from "../world.ts";
 
-const CASES: { name: string; why: string; prepare?: (world: World) => Promise<unknown>; wish: Wish }[] = [
+const CASES: { name: string; why: string; prepare?: (world: World) => Promise<unknown>; options: WorldOptions }[] = [
   {
     name: "session-busy",
     why: "its session's queue is full",
-    wish: { limits: { turnsPerSession: 2 } },
+    options: { limits: { turnsPerSession: 2 } },
   },
   {
     name: "session-full",
     why: "its session holds as many messages as it may",
-    wish: { limits: { messagesPerSession: 2 } },
+    options: { limits: { messagesPerSession: 2 } },
   },
   {
     name: "gateway-busy",
     why: "the queues of all sessions are full",
-    wish: { session: "chat:new", limits: { turns: 2 } },
+    options: { session: "chat:new", limits: { turns: 2 } },
   },
   {
     name: "store-full",
     why: "the store holds as much as it may",
-    wish: { session: "chat:new", limits: { storeBytes: 1 } },
+    options: { session: "chat:new", limits: { storeBytes: 1 } },
   },
   {
     name: "session-conflict",
     why: "its session belongs to another agent",
-    wish: { agent: "other" },
+    options: { agent: "other" },
   },
   {
     name: "idempotency-mismatch",
     why: "its key was used with another body",
     prepare: (world) => world.start({ session: "chat:b", key: "k", hash: "one" }),
-    wish: { session: "chat:new", key: "k", hash: "two" },
+    options: { session: "chat:new", key: "k", hash: "two" },
   },
 ];
 
@@ -171,12 +171,12 @@ export function startingTests(engine: Engine): void {
   });
 
   describe("refusing a turn", () => {
-    for (const { name, why, prepare, wish } of CASES) {
+    for (const { name, why, prepare, options } of CASES) {
       it(`refuses with ${name} when ${why}, and changes nothing`, async ({ world }) => {
         await world.start();
         await world.start();
         await prepare?.(world);
-        const order = world.order(wish);
+        const order = world.order(options);
         const read = () => world.everything(["chat:a", "chat:b", "chat:new"], [order.turnId]);
         const before = await read();
         const told = [...world.told];

@@ -1,17 +1,17 @@
 import { describe, expect } from "vitest";
 import { START } from "#test/harness/clock.ts";
 import { testsOn } from "../tests-on.ts";
-import { type Engine, LEASE_MS, used, usedMore, type Wish, type World } from "../world.ts";
+import { type Engine, LEASE_MS, used, usedMore, type World, type WorldOptions } from "../world.ts";
 
 const HOUR = 3_600_000;
 
 async function run(
   world: World,
-  wish: Wish,
+  options: WorldOptions,
   usage = used(1, 1),
   how: "completed" | "failed" | "cancelled" = "completed",
 ) {
-  await world.start(wish);
+  await world.start(options);
   await world.end(await world.claimNext(), { status: how, usage });
 }
 
@@ -165,27 +165,27 @@ export function usageTests(engine: Engine): void {
       expect(await sum("model", { to: START })).toEqual([]);
       const [one] = await world.store.sumUsage({ from: START + 1, to: Infinity, by: "caller" });
       const rest = { messages: 1, completed: 1, failed: 0, cancelled: 0, attempts: 1, ...NO_MORE };
-      expect(one).toEqual({ key: "ops", counts: { ...rest, latencyMs: 50, input: 5, output: 6 }, untold: 0 });
+      expect(one).toEqual({ key: "ops", counts: { ...rest, latencyMs: 50, input: 5, output: 6 }, withoutUsage: 0 });
     });
 
     it("tells of a sum how many completed turns are of counters without tokens", async ({ world }) => {
       const base = { agent: "main", surface: "rest", caller: "ci" } as const;
-      const untold = async (by: "agent" | "caller" | "hour") =>
-        (await world.store.sumUsage({ from: 0, to: Infinity, by })).map((sum) => [sum.key, sum.untold]).sort();
+      const withoutUsage = async (by: "agent" | "caller" | "hour") =>
+        (await world.store.sumUsage({ from: 0, to: Infinity, by })).map((sum) => [sum.key, sum.withoutUsage]).sort();
       await run(world, { ...base, session: "chat:a" }, used(0, 0, "echo", 10));
       await run(world, { ...base, session: "chat:a" }, used(0, 0, "echo", 10));
       await run(world, { ...base, session: "chat:b", agent: "other" }, used(3, 0, "echo", 30));
-      expect(await untold("caller")).toEqual([["ci", 2]]);
-      expect(await untold("agent")).toEqual([
+      expect(await withoutUsage("caller")).toEqual([["ci", 2]]);
+      expect(await withoutUsage("agent")).toEqual([
         ["main", 2],
         ["other", 0],
       ]);
       await world.start({ ...base, session: "chat:c", agent: "third" });
       await world.end(await world.claimNext(), { status: "failed", usage: used(0, 0) });
-      expect(await untold("caller")).toEqual([["ci", 2]]);
+      expect(await withoutUsage("caller")).toEqual([["ci", 2]]);
       await world.clock.advance(HOUR);
       await run(world, { ...base, session: "chat:a" }, used(0, 4, "echo", 10));
-      expect(await untold("hour")).toEqual([
+      expect(await withoutUsage("hour")).toEqual([
         [START, 2],
         [START + HOUR, 0],
       ]);
@@ -210,7 +210,7 @@ export function usageTests(engine: Engine): void {
         { hour: START, ...of, model: "echo", ...counts },
       ]);
       expect(await world.store.sumUsage({ from: 0, to: Infinity, by: "caller" })).toEqual([
-        { key: "ops", counts, untold: 0 },
+        { key: "ops", counts, withoutUsage: 0 },
       ]);
     });
 

@@ -35,7 +35,11 @@ const doors = [
   { door: "REST", surface: "rest", place: LIST, good: key, others: [rpcToken, webhookToken], body: undefined },
   { door: "RPC", surface: "rpc", place: RPC, good: rpcToken, others: [key, webhookToken], body: call },
   {
-    ...{ door: "webhooks", surface: "hooks", place: WAKE, good: webhookToken, body: '{"text":"hi"}' },
+    door: "webhooks",
+    surface: "hooks",
+    place: WAKE,
+    good: webhookToken,
+    body: '{"text":"hi"}',
     others: [key, rpcToken, consoleToken, GITHUB],
   },
 ] as const;

@@ -9,8 +9,13 @@ const clock = createManualClock();
 const parts = { clock, headerLines: createHeaderLines((line) => line, clock), recordBodies: () => false };
 function call({ address = "192.0.2.1", ...more }: { address?: string; [field: string]: unknown } = {}) {
   return {
-    ...{ surface: "rpc", operation: "unknown", path: "/rpc", requestId: "req_1" },
-    ...{ error: "unauthenticated", reason: "Send a token.", req: { method: "POST", headers: {}, rawHeaders: [] } },
+    surface: "rpc",
+    operation: "unknown",
+    path: "/rpc",
+    requestId: "req_1",
+    error: "unauthenticated",
+    reason: "Send a token.",
+    req: { method: "POST", headers: {}, rawHeaders: [] },
     peer: { address, network: address, safe: true, tls: false },
     parts,
     ...more,

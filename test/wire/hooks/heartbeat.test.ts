@@ -82,7 +82,8 @@ describe("a wake", () => {
     const { result } = await createRpc(gateway.url).call("system.health");
     expect(result.status).toBe("degraded");
     expect(result.parts.find(({ name }) => name === "events")).toMatchObject({
-      ...{ status: "degraded", detail: expect.stringMatching(/limits\.events.* 3 were refused/) },
+      status: "degraded",
+      detail: expect.stringMatching(/limits\.events.* 3 were refused/),
     });
   });
 

@@ -68,7 +68,7 @@ test("F12: a connection with more requests waiting than any client sends ahead i
 
 describe("F37: an upgrade that is sent behind another request", () => {
   const get = "GET /first HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  const wish = (to: string, more = "") =>
+  const options = (to: string, more = "") =>
     `GET /second HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: ${to}\r\n${more}\r\n`;
   /** Answers the first request when the test says so. */
   const listenSlowly = async () => {
@@ -91,7 +91,7 @@ describe("F37: an upgrade that is sent behind another request", () => {
   test("waits for the answer ahead of it", async () => {
     const { port, waiting, upgraded } = await listenSlowly();
     const { socket, until } = await open(port);
-    socket.write(get + wish("websocket"));
+    socket.write(get + options("websocket"));
     await expect.poll(() => waiting.length).toBe(1);
     expect(upgraded).toEqual([]);
     waiting[0]?.();
@@ -101,7 +101,7 @@ describe("F37: an upgrade that is sent behind another request", () => {
   test("is answered as any other request when it is ignored", async () => {
     const { port, waiting } = await listenSlowly();
     const { socket, until } = await open(port);
-    socket.write(get + get + wish("h2c"));
+    socket.write(get + get + options("h2c"));
     await expect.poll(() => waiting.length).toBe(1);
     waiting[0]?.();
     await expect.poll(() => waiting.length).toBe(2);
@@ -114,7 +114,7 @@ describe("F37: an upgrade that is sent behind another request", () => {
   test("is not carried out when the answer ahead ends the connection", async () => {
     const { port, waiting, upgraded } = await listenSlowly();
     const { socket, until, read } = await open(port);
-    socket.write(get.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n") + wish("websocket"));
+    socket.write(get.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n") + options("websocket"));
     await expect.poll(() => waiting.length).toBe(1);
     waiting[0]?.();
     await until("</first>");
@@ -130,7 +130,7 @@ describe("F37: an upgrade that is sent behind another request", () => {
       onUpgrade: (_req, socket) => socket.end("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
     });
     const { socket, read } = await open(port);
-    socket.write(get + wish("websocket"));
+    socket.write(get + options("websocket"));
     await expect.poll(() => parts.length).toBe(1);
     expect(parts[0]?.()).toBe(false);
     await once(socket, "close");

@@ -3,9 +3,10 @@ import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { yieldToOthers } from "#kit/yield.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 import { watchAccepted, watchHeld } from "#test/harness/held.ts";
@@ -114,8 +115,8 @@ test(`F10: ${READERS} readers of a stream that stop are held up to 1 MiB each, a
   const look = watchHeld(slow);
   for (let sent = 0; sent < FLOOD_BYTES / 2; sent += piece.length * 6) {
     turn.say(piece);
-    await nextTurn();
-    await nextTurn();
+    await yieldToOthers();
+    await yieldToOthers();
     look();
   }
   expect(look().held).toBe(READERS);

@@ -11,23 +11,25 @@ import { exchange } from "#test/harness/raw.ts";
 /** RUN_LONG=1 waits as long as the gateway does where nobody tells it otherwise. */
 const long = { idle: 10_000, slow: 1_000, requestMs: undefined, headMs: 10_000, bodyMs: 30_000, everyMs: 1_000 };
 const short = { idle: 2_000, slow: 200, requestMs: 2_000, headMs: 2_000, bodyMs: 2_000, everyMs: 250 };
-const wish = process.env.RUN_LONG === undefined ? short : long;
+const options = process.env.RUN_LONG === undefined ? short : long;
 
-test(`F11: slow heads and bodies end in time; beside them and ${wish.idle} idle sockets new clients are answered`, async () => {
-  await using gateway = await startGateway({ requestMs: wish.requestMs });
-  const idle = await begin(gateway, "idle", wish.idle);
-  const slow = await Promise.all((["silent", "head", "body"] as const).map((kind) => begin(gateway, kind, wish.slow)));
+test(`F11: slow heads and bodies end in time; beside them and ${options.idle} idle sockets new clients are answered`, async () => {
+  await using gateway = await startGateway({ requestMs: options.requestMs });
+  const idle = await begin(gateway, "idle", options.idle);
+  const slow = await Promise.all(
+    (["silent", "head", "body"] as const).map((kind) => begin(gateway, kind, options.slow)),
+  );
   for (let n = 0; n < 20; n++)
     expect((await exchange(gateway.url, { method: "GET", path: "/healthz" })).status).toBe(200);
 
   const [silent, head, body] = await Promise.all(slow.map(({ told }) => told()));
   for (const [end, dueMs] of [
-    [silent, wish.headMs],
-    [head, wish.headMs],
-    [body, wish.bodyMs],
+    [silent, options.headMs],
+    [head, options.headMs],
+    [body, options.bodyMs],
   ] as const)
     expect(end?.first).toBeGreaterThan(dueMs * 0.9);
-  expect([silent, head, body].map((end) => end?.answers.length)).toEqual([0, wish.slow, wish.slow]);
+  expect([silent, head, body].map((end) => end?.answers.length)).toEqual([0, options.slow, options.slow]);
   for (const { status } of [...(head?.answers ?? []), ...(body?.answers ?? [])]) expect(status).toBe(408);
   // A client that was answered and waits is not a slow one.
   idle.child.kill("SIGUSR2");
@@ -38,7 +40,7 @@ type End = { first: number; closed: number; answers: { status: number; requestId
 
 async function begin({ url, rpcToken }: TestGateway, kind: string, count: number) {
   const script = join(root, "test/wire/http/slow-requests.mjs");
-  const args = [new URL(url).port, rpcToken, kind, String(count), String(wish.everyMs)];
+  const args = [new URL(url).port, rpcToken, kind, String(count), String(options.everyMs)];
   const child: ChildProcess = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   const lines = createInterface({ input: child.stdout as NonNullable<ChildProcess["stdout"]> });

@@ -51,10 +51,24 @@ describe("a whole reply", () => {
 
   test("is given to who sends what clients send by habit, and what nobody knows", async () => {
     const habits = {
-      ...{ temperature: 0.7, top_p: 1, max_tokens: 5, max_completion_tokens: 5, seed: 4, stop: ["\n"], logit_bias: {} },
-      ...{ presence_penalty: 0, frequency_penalty: 0, store: true, metadata: { chat: "1" }, parallel_tool_calls: true },
+      temperature: 0.7,
+      top_p: 1,
+      max_tokens: 5,
+      max_completion_tokens: 5,
+      seed: 4,
+      stop: ["\n"],
+      logit_bias: {},
+      presence_penalty: 0,
+      frequency_penalty: 0,
+      store: true,
+      metadata: { chat: "1" },
+      parallel_tool_calls: true,
       ...({ service_tier: "auto", reasoning_effort: "low", response_format: { type: "text" } } as const),
-      ...{ n: 1, tools: [], logprobs: false, stream: false as const, top_k: 40 },
+      n: 1,
+      tools: [],
+      logprobs: false,
+      stream: false as const,
+      top_k: 40,
     };
     const answer = await completions.create({ ...hello(), ...habits });
     expect(answer.choices[0]?.message.content).toBe("Hello there, friend");
@@ -235,7 +249,9 @@ describe("a client whose base URL is wrong", () => {
   // No operation answers here, so the answer cannot be validated against the contract.
   const at = (base: string, url = gateway.url) =>
     new OpenAI({
-      ...{ baseURL: url + base, apiKey: gateway.key, maxRetries: 0 },
+      baseURL: url + base,
+      apiKey: gateway.key,
+      maxRetries: 0,
       fetch: async (target, init) => {
         const answer = await fetch(target, init);
         noteChecked(answer.headers.get("x-request-id") ?? "");

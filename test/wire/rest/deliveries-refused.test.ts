@@ -63,14 +63,21 @@ describe("a refusal over REST is recorded", () => {
     const { requestId } = await gateway.rest.call("chat.send", { key, body: { message: "a secret word" } });
     expect(await refusedAs(requestId)).toEqual({
       ...chat,
-      ...{ caller: null, status: 401, body: null, error: "unauthenticated" },
+      caller: null,
+      status: 401,
+      body: null,
+      error: "unauthenticated",
     });
   });
 
   test("for a key that lacks the scope, with its name", async () => {
     const { requestId } = await gateway.rest.call("deliveries.list");
     expect(await refusedAs(requestId)).toMatchObject({
-      ...{ surface: "rest", operation: "deliveries.list", caller: "tests", status: 403, error: "forbidden" },
+      surface: "rest",
+      operation: "deliveries.list",
+      caller: "tests",
+      status: 403,
+      error: "forbidden",
     });
   });
 
@@ -153,7 +160,11 @@ describe("a refusal over RPC is recorded", () => {
       rpc.send({ jsonrpc: "2.0", id: 1, method, params }, { ...(token && { token }) });
     const forbidden = await call("agent.reload", { agentName: "main" }, READER);
     expect(await refusedAs(forbidden.requestId)).toMatchObject({
-      ...{ surface: "rpc", operation: "agent.reload", caller: "reader", status: 200, error: "forbidden" },
+      surface: "rpc",
+      operation: "agent.reload",
+      caller: "reader",
+      status: 200,
+      error: "forbidden",
     });
     const invalid = await call("agent.sendMessage", { agentName: "main" });
     const body = '{"jsonrpc":"2.0","id":1,"method":"agent.sendMessage","params":{"agentName":"main"}}';
@@ -175,15 +186,13 @@ describe("a refusal over RPC is recorded", () => {
     const requestId = answer.headers["x-request-id"] ?? "";
     noteChecked(requestId);
     expect(await refusedAs(requestId)).toEqual({
-      ...{
-        surface: "rpc",
-        operation: "rpc.socket",
-        path: "/rpc/ws",
-        caller: null,
-        status: 401,
-        body: null,
-        error: "unauthenticated",
-      },
+      surface: "rpc",
+      operation: "rpc.socket",
+      path: "/rpc/ws",
+      caller: null,
+      status: 401,
+      body: null,
+      error: "unauthenticated",
     });
     using socket = await openSocket({ url: gateway.url, rpcToken: READER });
     expect((await socket.refusal("agent.sendMessage", message)).name).toBe("forbidden");

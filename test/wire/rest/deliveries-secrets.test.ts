@@ -186,8 +186,12 @@ test("hiding what is secret in a hostile body stands in nobody's way", async () 
   await using gateway = await startGateway();
   const recorder = recorderOf(gateway);
   const texts = [
-    ...['"token'.repeat(14_000), `"${"token".repeat(20_000)}`, `{"a${" ".repeat(100_000)}token`],
-    ...['\\"'.repeat(28_000), `"token${" ".repeat(100_000)}`, `"token":"${"\\\\".repeat(28_000)}`],
+    '"token'.repeat(14_000),
+    `"${"token".repeat(20_000)}`,
+    `{"a${" ".repeat(100_000)}token`,
+    '\\"'.repeat(28_000),
+    `"token${" ".repeat(100_000)}`,
+    `"token":"${"\\\\".repeat(28_000)}`,
   ];
   for (const text of texts) {
     const { json, status } = await gateway.hooks.wake({ text, metadata: { text } });

@@ -133,14 +133,30 @@ describe("deliveries.get", () => {
     await gateway.logged("turn.ended", { turnId });
     const found = await recorder.get(String(deliveryId));
     expect(found).toMatchObject({
-      ...{ surface: "hooks", operation: "hooks.mapped", method: "POST", path: "/hooks", address: "127.0.0.1" },
-      ...{ caller: "shared", outcome: "completed", mapping: "push", session_id: "webhook:pushes", turn_id: turnId },
-      ...{ body: JSON.stringify(sent), body_encoding: "utf-8", bytes: JSON.stringify(sent).length, replayable: true },
+      surface: "hooks",
+      operation: "hooks.mapped",
+      method: "POST",
+      path: "/hooks",
+      address: "127.0.0.1",
+      caller: "shared",
+      outcome: "completed",
+      mapping: "push",
+      session_id: "webhook:pushes",
+      turn_id: turnId,
+      body: JSON.stringify(sent),
+      body_encoding: "utf-8",
+      bytes: JSON.stringify(sent).length,
+      replayable: true,
     });
     expect(found.headers).toMatchObject({ "content-type": "application/json", "x-mine": "kept", "x-two": "b" });
     expect(found.timeline.map(({ name }) => name)).toEqual([
-      ...["request.received", "token.accepted", "mapping.tried", "message.rendered"],
-      ...["turn.queued", "turn.started", "turn.completed"],
+      "request.received",
+      "token.accepted",
+      "mapping.tried",
+      "message.rendered",
+      "turn.queued",
+      "turn.started",
+      "turn.completed",
     ]);
     expect(await recorder.detailOf(String(deliveryId), "message.rendered")).toMatchObject({ message: "grace pushed" });
     expect(await recorder.detailOf(String(deliveryId), "turn.completed")).toMatchObject({
@@ -160,7 +176,9 @@ describe("deliveries.get", () => {
 
   test("shows of a batch over RPC each call by itself", async () => {
     const call = (id: number) => ({
-      ...{ jsonrpc: "2.0", id, method: "agent.sendMessage" },
+      jsonrpc: "2.0",
+      id,
+      method: "agent.sendMessage",
       params: { agentName: "main", message: `m${id}`, userId: `u${id}`, wait: true },
     });
     const { requestId } = await rpc.send([call(1), call(2)]);

@@ -25,8 +25,17 @@ describe("events.get", () => {
     const { json } = await hooks.wake({ text: "The build is green.\n", metadata });
     const event = await get(json.eventId);
     expect(event).toMatchObject({
-      ...{ event_id: json.eventId, agent: "main", text: "The build is green.\n", metadata, caller: "shared" },
-      ...{ status: "queued", attempts: 0, ended_at: null, turn_id: null, reason: null, delivery_id: json.deliveryId },
+      event_id: json.eventId,
+      agent: "main",
+      text: "The build is green.\n",
+      metadata,
+      caller: "shared",
+      status: "queued",
+      attempts: 0,
+      ended_at: null,
+      turn_id: null,
+      reason: null,
+      delivery_id: json.deliveryId,
     });
     expect(Date.now() - Date.parse(event.created_at)).toBeLessThan(60_000);
   });
@@ -90,7 +99,12 @@ describe("events.replay", () => {
     const recorder = recorderOf(failing);
     const names = await recorder.names(String(json.deliveryId));
     expect(names.filter((name) => name.startsWith("event."))).toEqual([
-      ...["event.queued", "event.returned", "event.returned", "event.requeued", "event.taken", "event.handled"],
+      "event.queued",
+      "event.returned",
+      "event.returned",
+      "event.requeued",
+      "event.taken",
+      "event.handled",
     ]);
     expect(await recorder.detailOf(String(json.deliveryId), "event.requeued")).toEqual({ by: "admin" });
     expect(await recorder.newest({ id: String(json.eventId) })).toMatchObject({ outcome: "handled" });

@@ -19,9 +19,9 @@ import {
   withFailingStore,
 } from "./provoke-gateways.ts";
 
-type Wish = { agent?: string; session?: string };
+type Setup = { agent?: string; session?: string };
 /** The fields for an agent and a session, by the names that the operation has for them. */
-function fieldsFor({ surface }: Route, { agent, session }: Wish) {
+function fieldsFor({ surface }: Route, { agent, session }: Setup) {
   return surface === "openai" ? { ...(agent && { model: agent }), user: session } : { agent, session_id: session };
 }
 /** The session that a request for them comes to. */

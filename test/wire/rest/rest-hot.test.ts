@@ -4,7 +4,7 @@ import { routes } from "#generated/routes.ts";
 import { bodies } from "#generated/validators/rest-bodies.js";
 import type { Route } from "#wire/call/routes.ts";
 import { restPart } from "#wire/pages/documents.ts";
-import { createRequestValidation, holdHot, type ValidateRequest } from "#wire/rest/rest-validation.ts";
+import { createRequestValidation, type ValidateRequest, validateHot } from "#wire/rest/rest-validation.ts";
 
 // The hottest operations have their bodies taken by validators that were compiled ahead. express-openapi-validator reads the same contract, and has
 // to come to the same verdict, with the same defaults.
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 
 const ASKED = new Error("Express is asked");
-const ahead: ValidateRequest = holdHot(() => Promise.reject(ASKED));
+const ahead: ValidateRequest = validateHot(() => Promise.reject(ASKED));
 
 type Request = { text: string; query?: string; headers?: Record<string, string> };
 type Verdict = { body: unknown; query: unknown } | "refused";
@@ -37,26 +37,44 @@ function long(length: number): string {
   return "x".repeat(length);
 }
 const VALUES: unknown[] = [
-  ...[null, true, false, 0, -1, 1.5, 1e300, [], [1], [""], ["x"], ["x", "x"], {}, { a: 1 }, [[]], [null]],
-  ...[
-    "",
-    " ",
-    "x",
-    "main",
-    "Main",
-    "a b",
-    "a/b",
-    "summarise-thread",
-    "é",
-    "👋",
-    "\ud800",
-    "\u0000",
-    "~",
-    "\n",
-    "__proto__",
-  ],
+  null,
+  true,
+  false,
+  0,
+  -1,
+  1.5,
+  1e300,
+  [],
+  [1],
+  [""],
+  ["x"],
+  ["x", "x"],
+  {},
+  { a: 1 },
+  [[]],
+  [null],
+  "",
+  " ",
+  "x",
+  "main",
+  "Main",
+  "a b",
+  "a/b",
+  "summarise-thread",
+  "é",
+  "👋",
+  "\ud800",
+  "\u0000",
+  "~",
+  "\n",
+  "__proto__",
   ...[31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1_000].map(long),
-  ...["👋".repeat(64), "👋".repeat(65), "👋".repeat(128), "👋".repeat(129), "é".repeat(256), "é".repeat(257)],
+  "👋".repeat(64),
+  "👋".repeat(65),
+  "👋".repeat(128),
+  "👋".repeat(129),
+  "é".repeat(256),
+  "é".repeat(257),
   ...[64, 65].map((length) => Array.from({ length }, (_, n) => `skill-${n}`)),
 ];
 const NAMES = Object.keys(openapi.components.schemas.ChatRequest.properties);
@@ -93,7 +111,7 @@ it.each(hot)("takes of $operation what express-openapi-validator takes, and noth
 it("leaves all that it does not take to Express, whose words a refusal has", async () => {
   const [route] = hot as [Route];
   const asked = { method: "POST", url: route.path, headers: {} };
-  await expect(holdHot(validate)(asked, { message: 7 }, route)).rejects.toMatchObject({
+  await expect(validateHot(validate)(asked, { message: 7 }, route)).rejects.toMatchObject({
     name: "invalid-request",
     detail: "message must be a string.",
   });

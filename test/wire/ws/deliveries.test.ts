@@ -304,7 +304,11 @@ describe("a subscription to deliveries", () => {
         name: "delivery.recorded",
         at: 0,
         delivery: showDelivery({
-          ...{ ...SOME, turnId: undefined, eventId: undefined, sessionId: undefined, messageId: undefined },
+          ...SOME,
+          turnId: undefined,
+          eventId: undefined,
+          sessionId: undefined,
+          messageId: undefined,
           agent: undefined,
           outcome: "unmatched",
         }),

@@ -207,18 +207,18 @@ describe("a subscription", () => {
     using socket = await openSocket(gateway);
     const ids = Array.from({ length: 1001 }, (_, n) => `sub-8-${n}`);
     for (const id of ids) await send(socket, id, "x");
-    const wish = (from: number, to: number) => ({
+    const options = (from: number, to: number) => ({
       sessions: Object.fromEntries(ids.slice(from, to).map((id) => [id, null])),
     });
-    expect(await socket.refusal("rpc.subscribe", wish(0, 1001))).toMatchObject({ code: -32602 });
-    await socket.call("rpc.subscribe", wish(0, 600));
-    await socket.call("rpc.subscribe", wish(500, 1000));
-    expect(await socket.refusal("rpc.subscribe", wish(1000, 1001))).toMatchObject({
+    expect(await socket.refusal("rpc.subscribe", options(0, 1001))).toMatchObject({ code: -32602 });
+    await socket.call("rpc.subscribe", options(0, 600));
+    await socket.call("rpc.subscribe", options(500, 1000));
+    expect(await socket.refusal("rpc.subscribe", options(1000, 1001))).toMatchObject({
       code: -32602,
       detail: expect.stringContaining("1000"),
     });
     await socket.call("rpc.unsubscribe", { sessions: [ids[3]] });
-    await socket.call("rpc.subscribe", wish(1000, 1001));
+    await socket.call("rpc.subscribe", options(1000, 1001));
   });
 
   test("is taken over a WebSocket alone", async () => {

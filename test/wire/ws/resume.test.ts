@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Push } from "#generated/clients/typescript/src/rpc.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { shareGateway } from "#test/harness/gateway.ts";
 import { createRandom } from "#test/harness/random.ts";
@@ -66,7 +66,7 @@ test("a client that is cut 200 times in one long reply, anywhere, misses nothing
     const piece = `${"abcdefghij".slice(0, 1 + random.below(9))}${cuts} `;
     said += piece;
     played.say(piece);
-    for (let turns = random.below(4); turns > 0; turns--) await nextTurn();
+    for (let turns = random.below(4); turns > 0; turns--) await yieldToOthers();
     if (random.chance(0.4)) {
       for (const socket of open) {
         if (random.chance(0.5)) (socket as unknown as { _socket: { destroy(): void } })._socket?.destroy();
@@ -114,7 +114,7 @@ test("a client that is cut while many turns run sees each entry once, in order",
   for (let n = 1; n < 60; n++) {
     await sender.call("agent.sendMessage", { agentName: "main", sessionId: "resume-2", message: `${n}` });
     if (random.chance(0.6)) for (const socket of open) socket.terminate();
-    if (random.chance(0.3)) await nextTurn();
+    if (random.chance(0.3)) await yieldToOthers();
   }
   await sender.call("agent.sendMessage", { agentName: "main", sessionId: "resume-2", message: "last" });
   await reading;

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { yieldToOthers } from "#kit/yield.ts";
 import { createPuppet, type Played } from "#test/harness/backends.ts";
 import { type Start, startGateway } from "#test/harness/gateway.ts";
 import { watchAccepted, watchHeld } from "#test/harness/held.ts";
@@ -28,9 +28,9 @@ function floods(makeBackend: NonNullable<Start["makeBackend"]>): Start {
 }
 
 /** A socket that asks to be told and then reads nothing any more. */
-async function openStopped({ url, rpcToken }: { url: string; rpcToken: string }, wish: object) {
+async function openStopped({ url, rpcToken }: { url: string; rpcToken: string }, options: object) {
   const { socket } = await upgrade(url, { headers: { authorization: `Bearer ${rpcToken}` } });
-  socket.write(clientFrame(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "rpc.subscribe", params: wish })));
+  socket.write(clientFrame(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "rpc.subscribe", params: options })));
   await new Promise((resolve) => socket.once("readable", resolve));
   socket.read();
   return socket;
@@ -49,8 +49,8 @@ async function startTurn(
 async function flood(played: Played[], bytes: number, look?: () => void): Promise<void> {
   for (let said = 0; said < bytes; said += CHUNK.length * played.length) {
     for (const one of played) one.say(CHUNK);
-    await nextTurn();
-    await nextTurn();
+    await yieldToOthers();
+    await yieldToOthers();
     look?.();
   }
 }
@@ -111,8 +111,8 @@ test("a slow reader loses pieces, which the next offset shows, and no entry", as
   for (let n = 0; n < 8; n++) played.push(await startTurn(sender, puppet.next, `slow-${n}`));
   await flood(played, FLOOD_BYTES);
   small.say("lost");
-  await nextTurn();
-  await nextTurn();
+  await yieldToOthers();
+  await yieldToOthers();
   reader.ws.resume();
   for (const one of played) one.end();
   await reader.until(() => reader.pushesOf("turn.completed").length === 8);

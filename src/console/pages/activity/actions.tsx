@@ -15,19 +15,19 @@ import type { Delivery } from "#generated/clients/typescript/src/rest.ts";
 import { DryRun } from "./dry-run.tsx";
 import { EditAndReplay } from "./edit-replay.tsx";
 
-type Asked = "replay" | "edit" | "dry-run";
+type Action = "replay" | "edit" | "dry-run";
 
 /** The buttons of a request, each with its key. A button that cannot be used says why. */
 export function Actions({ delivery }: { delivery: Delivery }) {
-  const asking = useSignal<Asked | undefined>(undefined);
-  const whyNot: Record<Asked, string | undefined> = {
+  const asking = useSignal<Action | undefined>(undefined);
+  const whyNot: Record<Action, string | undefined> = {
     replay: whyNoReplay(delivery),
     edit: whyNoEdit(delivery),
     "dry-run": whyNoDryRun(delivery),
   };
   const latest = useRef(whyNot);
   latest.current = whyNot;
-  const ask = (what: Asked) => {
+  const ask = (what: Action) => {
     const why = latest.current[what];
     if (why === undefined) asking.value = what;
     else say(why, "bad");

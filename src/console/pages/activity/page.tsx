@@ -68,7 +68,7 @@ function isWanted(row: Row, given: URLSearchParams): boolean {
 }
 
 function idsOf({ delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id }: Row) {
-  return [...[delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id]];
+  return [delivery_id, request_id, message_id, turn_id, event_id, session_id, sender_id];
 }
 
 function rowOf({ method, params }: AnyPush): Row | undefined {

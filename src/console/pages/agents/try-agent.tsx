@@ -62,7 +62,10 @@ export function TryAgent({ agentName }: { agentName: string }) {
     const { status, attempt, error, usage, created_at, started_at, ended_at } = turn;
     const page = details.messages.filter((message) => message.turnId === turnId);
     transcript.value = withTurn(withPage(transcript.peek(), page), {
-      ...{ turnId, status, attempt, at: ended_at ?? started_at ?? created_at },
+      turnId,
+      status,
+      attempt,
+      at: ended_at ?? started_at ?? created_at,
       ...(error && { error }),
       ...(usage && { usage }),
     });
@@ -107,10 +110,10 @@ export function TryAgent({ agentName }: { agentName: string }) {
   );
 }
 
-type Told = { sent: Sent; turn: Transcript["turns"][string] | undefined };
+type TurnOutcome = { sent: Sent; turn: Transcript["turns"][string] | undefined };
 
 /** Where the message went, and what its turn is at. */
-function Outcome({ sent: { at, sessionId, turnId }, turn }: Told) {
+function Outcome({ sent: { at, sessionId, turnId }, turn }: TurnOutcome) {
   return (
     <Facts
       of={[

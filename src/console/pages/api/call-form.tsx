@@ -157,7 +157,9 @@ function rawOf(
 ): RawRequest {
   const secret = secretOf(call);
   return {
-    ...{ method, path, body },
+    method,
+    path,
+    body,
     headers: secret === undefined ? headers : { authorization: `Bearer ${token}`, ...headers },
     shownHeaders: secret === undefined ? headers : { authorization: `Bearer $${secret}`, ...headers },
   };

@@ -82,7 +82,7 @@ function Page() {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last = 0;
-    const look = () => {
+    const poll = () => {
       timer = undefined;
       last = Date.now();
       if (document.hidden) return;
@@ -93,9 +93,9 @@ function Page() {
     };
     const stop = onPush(({ method }) => {
       // Soon after a quiet time, and seldom enough while much happens.
-      if (!method.startsWith("message.")) timer ??= setTimeout(look, Math.max(250, last + 2_000 - Date.now()));
+      if (!method.startsWith("message.")) timer ??= setTimeout(poll, Math.max(250, last + 2_000 - Date.now()));
     });
-    const beat = setInterval(look, 10_000);
+    const beat = setInterval(poll, 10_000);
     // Both look at many turns or requests, and tell of an hour.
     const slowBeat = setInterval(() => {
       if (!document.hidden) void Promise.all([pace.reload(), refusals.reload()]);

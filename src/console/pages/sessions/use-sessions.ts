@@ -37,7 +37,7 @@ export function useSessions(isReading: boolean) {
     isReading,
   });
 
-  const look = async (ids: readonly string[]): Promise<void> => {
+  const poll = async (ids: readonly string[]): Promise<void> => {
     if (ids.length > MOST_READ) return rows.catchUp();
     const found = await Promise.allSettled(ids.map((sessionId) => rpc().session.get({ sessionId, limit: 1 })));
     const wanted = query.peek().get("agent") ?? "";
@@ -67,7 +67,7 @@ export function useSessions(isReading: boolean) {
           }
         }
         running.value = now;
-        void look([...ids]);
+        void poll([...ids]);
       },
     );
     return () => {

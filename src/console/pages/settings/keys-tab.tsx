@@ -44,9 +44,9 @@ export function KeysTab({ read }: { read: Signal<ReadState | undefined> }) {
   const why = isConsole.value ? undefined : KEYS_REASON;
   // A key is used elsewhere: whoever comes back to this window sees when.
   useEffect(() => {
-    const look = () => void loaded.reload();
-    addEventListener("focus", look);
-    return () => removeEventListener("focus", look);
+    const reload = () => void loaded.reload();
+    addEventListener("focus", reload);
+    return () => removeEventListener("focus", reload);
   }, []);
   return (
     <section class="section" aria-label="API keys">

@@ -174,7 +174,10 @@ function columnsOf(word: string, rows: readonly UsageRow[]): Column<UsageRow>[] 
     pick: (row: UsageRow) => number,
     narrow: "second" | "none" = "none",
   ): Column<UsageRow> => ({
-    ...{ name, narrow, width: "96px", align: "end" },
+    name,
+    narrow,
+    width: "96px",
+    align: "end",
     cell: (row) => (
       <>
         {count(pick(row))}

@@ -34,20 +34,37 @@ export async function readAddresses(signal: AbortSignal): Promise<HookAddresses>
   const base = first ? first.path.slice(0, -first.name.length - 1) : (served ?? "/hooks");
   const addresses: HookAddress[] = [
     {
-      ...{ kind: "wake", key: "wake", name: "Wake", path: `${base}/wake`, verify: null },
+      kind: "wake",
+      key: "wake",
+      name: "Wake",
+      path: `${base}/wake`,
+      verify: null,
       does: "Queues a system event for an agent's next beat",
     },
     {
-      ...{ kind: "agent", key: "agent", name: "Agent", path: `${base}/agent`, verify: null },
+      kind: "agent",
+      key: "agent",
+      name: "Agent",
+      path: `${base}/agent`,
+      verify: null,
       does: "Starts a turn with the message that is sent",
     },
     {
-      ...{ kind: "shared", key: "*", name: "Any mapping", path: base, verify: null },
+      kind: "shared",
+      key: "*",
+      name: "Any mapping",
+      path: base,
+      verify: null,
       does: "Starts the first mapping that matches",
     },
     ...mappings.map(
       (rule): HookAddress => ({
-        ...{ kind: "mapping", key: rule.name, name: rule.name, path: rule.path, verify: rule.verify, rule },
+        kind: "mapping",
+        key: rule.name,
+        name: rule.name,
+        path: rule.path,
+        verify: rule.verify,
+        rule,
         does: conditionsOf(rule).join(", and ") || "Any payload",
       }),
     ),

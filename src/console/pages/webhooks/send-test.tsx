@@ -114,8 +114,8 @@ function effectOf({ kind, name }: HookAddress): string {
     : `This starts a real turn by ${name}, if it matches.`;
 }
 
-type Asked = { verify: HookAddress["verify"]; secret: string; isReadable: boolean };
-function whyNot({ verify, secret, isReadable }: Asked): string | undefined {
+type SignedTest = { verify: HookAddress["verify"]; secret: string; isReadable: boolean };
+function whyNot({ verify, secret, isReadable }: SignedTest): string | undefined {
   if (!isReadable) return "The payload or the headers cannot be read.";
   if (secret === "") return verify === null ? "Type the webhook token first." : "Type the secret first.";
   // Browsers sign on secure pages alone.

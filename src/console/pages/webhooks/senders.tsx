@@ -51,8 +51,11 @@ const COLUMNS: readonly Column<Sender>[] = [
 export function Senders({ tokens, mappings }: Pick<MappingList, "tokens" | "mappings">) {
   const senders: Sender[] = [
     ...tokens.map((token, n) => ({
-      ...{ key: `token ${n}`, name: token.name, secret: "token" },
-      ...{ token, rate: token.rate_limit },
+      key: `token ${n}`,
+      name: token.name,
+      secret: "token",
+      token,
+      rate: token.rate_limit,
     })),
     ...mappings
       .filter(({ verify }) => verify !== null)

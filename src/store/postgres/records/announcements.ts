@@ -2,7 +2,7 @@ import type { AnnouncementRecord, Records } from "#store/rules/records.ts";
 import type { Announcement } from "#store/store.ts";
 import { fields, leaseColumns, readLease } from "./fields.ts";
 import { number, sql, text } from "./sql.ts";
-import { kept, layout, Table } from "./table.ts";
+import { layout, storedIn, Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
 
 const ANNOUNCEMENT_BYTES = 500;
@@ -11,7 +11,7 @@ const TOGETHER = 16;
 
 const ANNOUNCEMENT = fields<Announcement>({
   text: ["turnId", "agent"],
-  kept: ["sessionId", "channel", "deliveryId"],
+  escaped: ["sessionId", "channel", "deliveryId"],
   integer: ["hops", "attempts"],
   bigint: ["createdAt"],
 });
@@ -50,7 +50,7 @@ export function announcementRecords(transaction: Transaction): Records["announce
   });
   const channels = new Set<string>();
   return {
-    ...kept(table),
+    ...storedIn(table),
     ofSession: (ordinal) => table.scan({ where: { session_ordinal: ordinal }, by: "place" }),
     readyChannels: () => {
       const ready = sql`select distinct channel from announcements where not is_claimed and due <= ${transaction.sqlTime}`;

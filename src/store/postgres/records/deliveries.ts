@@ -31,8 +31,8 @@ function keepBody(bytes: string): string {
   return isUtf8(body) && !body.includes(0) ? TEXT + body.toString() : BASE64 + body.toString("base64");
 }
 
-function readBody(kept: string): string {
-  return Buffer.from(kept.slice(1), kept.startsWith(TEXT) ? "utf8" : "base64").toString("latin1");
+function readBody(stored: string): string {
+  return Buffer.from(stored.slice(1), stored.startsWith(TEXT) ? "utf8" : "base64").toString("latin1");
 }
 
 /** A body that is there already stays as it is, or goes. */
@@ -64,13 +64,13 @@ const FIXED = "at, surface, kept, request_id, turn_id, session_id, event_id, map
 );
 
 const SEARCHED = fields<Pick<Delivery, "deliveryId" | "at" | "surface" | "requestId" | "mapping" | "senderId">>({
-  kept: ["deliveryId", "requestId", "mapping", "senderId"],
+  escaped: ["deliveryId", "requestId", "mapping", "senderId"],
   bigint: ["at"],
   text: ["surface"],
 });
 const WORK = fields<Pick<DeliveryRecord, "turnId" | "sessionId" | "eventId">>({
   text: ["turnId", "eventId"],
-  kept: ["sessionId"],
+  escaped: ["sessionId"],
 });
 
 function layoutOf(select: string, from?: string) {
@@ -105,7 +105,7 @@ const ANSWERS: readonly string[] = ["repeated", "unmatched", "refused", "challen
 
 function readDelivery(row: Row): DeliveryRow {
   const { agent, messageId, isOfCaller, ...rest } = JSON.parse(row.record as string) as Rest;
-  const kept = row.kept as string;
+  const stored = row.kept as string;
   return {
     delivery: {
       ...rest,
@@ -113,7 +113,7 @@ function readDelivery(row: Row): DeliveryRow {
       replayOf: rest.replayOf,
       ...SEARCHED.read(row),
       body: row.body === null ? undefined : readBody(row.body as string),
-      answer: ANSWERS.includes(kept) ? (kept as DeliveryAnswer) : "accepted",
+      answer: ANSWERS.includes(stored) ? (stored as DeliveryAnswer) : "accepted",
       steps: row.steps === null ? [] : readSteps(row.steps as string),
     },
     ...WORK.read(row),

@@ -2,7 +2,7 @@ import type { EventRecord, Records } from "#store/rules/records.ts";
 import type { SystemEvent } from "#store/store.ts";
 import { fields } from "./fields.ts";
 import { type Sql, sql } from "./sql.ts";
-import { kept, layout, Table } from "./table.ts";
+import { layout, storedIn, Table } from "./table.ts";
 import type { Statement, Transaction } from "./transaction.ts";
 
 const EVENT_BYTES = 350;
@@ -18,7 +18,7 @@ const EVENT = fields<SystemEvent>(
   {
     bigint: ["ordinal", "createdAt", "endedAt"],
     text: ["eventId", "agent", "status", "turnId"],
-    kept: ["text", "metadata", "caller", "reason", "deliveryId"],
+    escaped: ["text", "metadata", "caller", "reason", "deliveryId"],
     integer: ["attempts"],
   },
   { status: "state" },
@@ -68,7 +68,7 @@ export class Events {
   get records(): Records["events"] {
     const table = this.#table;
     return {
-      ...kept(table),
+      ...storedIn(table),
       free: (agent, above, limit) =>
         table.scan({ where: { agent, is_free: true, ordinal: { above } }, by: "ordinal", limit }),
       before: (below, limit) => table.scan({ where: { ordinal: { below } }, by: "ordinal", newestFirst: true, limit }),

@@ -4,10 +4,10 @@ import { keepOptional, readOptional } from "../texts.ts";
 import { number, optional, type Row } from "./sql.ts";
 import type { Column } from "./table.ts";
 
-/** Fields by the types of their columns. A `kept` text comes from callers: it is kept as PostgreSQL takes it. */
+/** Fields by the types of their columns. An `escaped` text comes from callers: it is stored in a form that PostgreSQL accepts. */
 type Kinds<T> = Partial<
   Record<
-    "text" | "kept" | "bigint" | "integer" | "boolean" | "json" | "double precision",
+    "text" | "escaped" | "bigint" | "integer" | "boolean" | "json" | "double precision",
     readonly (keyof T & string)[]
   >
 >;
@@ -24,14 +24,14 @@ export function fields<T extends object>(kinds: Kinds<T>, renamed: { readonly [N
   return {
     columns: <R>(of: (record: R) => T): Column<R>[] =>
       list.map(({ name, column, kind }) => {
-        if (kind !== "kept") return [column, kind, (record) => of(record)[name]];
+        if (kind !== "escaped") return [column, kind, (record) => of(record)[name]];
         return [column, "text", (record) => keepOptional(of(record)[name] as string | undefined)];
       }),
     read: (row: Row): T => {
       const record: Partial<Record<keyof T, unknown>> = {};
       for (const { name, column, kind } of list) {
         const value = row[column] ?? undefined;
-        record[name] = kind === "kept" ? readOptional(value as string | undefined) : value;
+        record[name] = kind === "escaped" ? readOptional(value as string | undefined) : value;
       }
       return record as T;
     },

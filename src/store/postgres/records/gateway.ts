@@ -5,7 +5,7 @@ import { bounded, json, number, type Row, type Sql, sql } from "./sql.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
 /** A row holds entries that were told together: from `first` to `last`, all of one moment. */
-type Told = { first: number; last: number; at: number; news: GatewayNews[] };
+type StoredNews = { first: number; last: number; at: number; news: GatewayNews[] };
 
 /** The one text in it that came from elsewhere is kept as the database takes it. */
 function withReason(news: GatewayNews, change: (text: string) => string): GatewayNews {
@@ -47,8 +47,8 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
     const found = sql`select first, at, news from gateway_entries where last > ${bounded(from)} and
       first >= coalesce((select max(first) from gateway_entries where first <= ${bounded(from + 1)}), 0)
       order by first limit ${bounded(limit)}`;
-    const kept = this.#transaction.read(found).flatMap(readTold);
-    return [...kept, ...this.#appended].filter((entry) => entry.seq > from).slice(0, limit);
+    const stored = this.#transaction.read(found).flatMap(readTold);
+    return [...stored, ...this.#appended].filter((entry) => entry.seq > from).slice(0, limit);
   }
 
   before(): GatewayEntry[] {
@@ -71,14 +71,14 @@ export class GatewayStream implements Stream<GatewayEntry>, Part {
 
   saved(): Sql[] {
     if (this.#appended.length === 0 && this.#erasedBefore === 0) return [];
-    const rows: Told[] = [];
+    const rows: StoredNews[] = [];
     for (const { seq, at, ...news } of this.#appended) {
       const told = rows.at(-1);
-      const kept = withReason(news, keepText);
-      if (told?.at !== at) rows.push({ first: seq, last: seq, at, news: [kept] });
+      const stored = withReason(news, keepText);
+      if (told?.at !== at) rows.push({ first: seq, last: seq, at, news: [stored] });
       else {
         told.last = seq;
-        told.news.push(kept);
+        told.news.push(stored);
       }
     }
     const erased = bounded(this.#erasedBefore);

@@ -143,10 +143,10 @@ export class Journals implements Part {
       if (erasedBefore > 0) erased.push({ session, seq: erasedBefore });
     }
     const types = COLUMNS.map(([name, type]) => `${name} ${type}`).join(", ");
-    const kept = sql`insert into entries (${NAMES}) select ${NAMES} from json_to_recordset(${json(rows)}) as of (${types})`;
-    const gone = sql`delete from entries using json_to_recordset(${json(erased)}) as of (session bigint, seq integer)
+    const stored = sql`insert into entries (${NAMES}) select ${NAMES} from json_to_recordset(${json(rows)}) as of (${types})`;
+    const deletion = sql`delete from entries using json_to_recordset(${json(erased)}) as of (session bigint, seq integer)
       where entries.session = of.session and entries.seq < of.seq`;
-    return [...(rows.length > 0 ? [kept] : []), ...(erased.length > 0 ? [gone] : [])];
+    return [...(rows.length > 0 ? [stored] : []), ...(erased.length > 0 ? [deletion] : [])];
   }
 }
 
@@ -185,13 +185,13 @@ class Journal implements Stream<Entry> {
   after(seq: number, limit: number): Entry[] {
     const from = Math.max(seq, this.erasedBefore - 1);
     const isHere = (this.appended[0]?.seq ?? Infinity) <= from + 1;
-    const kept = isHere ? [] : this.#read(from, sql`t.seq >= ${bounded(from)} order by t.seq`, limit);
-    return [...kept, ...this.appended.filter((entry) => entry.seq > from)].slice(0, limit);
+    const stored = isHere ? [] : this.#read(from, sql`t.seq >= ${bounded(from)} order by t.seq`, limit);
+    return [...stored, ...this.appended.filter((entry) => entry.seq > from)].slice(0, limit);
   }
 
   before(seq: number, limit: number): Entry[] {
-    const kept = this.#read(-1, sql`t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc`, limit);
-    return [...this.appended.filter((entry) => entry.seq < seq).reverse(), ...kept].slice(0, limit);
+    const stored = this.#read(-1, sql`t.seq < least(${bounded(seq)}, 2147483647) order by t.seq desc`, limit);
+    return [...this.appended.filter((entry) => entry.seq < seq).reverse(), ...stored].slice(0, limit);
   }
 
   eraseBefore(seq: number): void {

@@ -105,7 +105,7 @@ export function openRecords(transaction: Transaction, memory: Memory): PostgresR
   const announcements = announcementRecords(transaction);
   const counters = new Counters(transaction);
   const deliveries = new Deliveries(transaction, counters.of);
-  const changes = (): Kept => {
+  const changes = (): CommittedChanges => {
     const { news, deltas } = transaction;
     return { news, deltas, ...agents.changes(), areKeysChanged: apiKeys.areChanged() };
   };
@@ -114,7 +114,7 @@ export function openRecords(transaction: Transaction, memory: Memory): PostgresR
     /** The changes of a transaction, of which the watchers are told. */
     changes,
     /** The same, once they are kept: the process remembers them. */
-    kept: (): Kept => {
+    committedChanges: (): CommittedChanges => {
       memory.bookmarks = bookmarks;
       return changes();
     },
@@ -156,7 +156,7 @@ export function openRecords(transaction: Transaction, memory: Memory): PostgresR
 }
 
 /** The changes of a transaction. */
-export type Kept = {
+export type CommittedChanges = {
   readonly news: readonly News[];
   readonly deltas: ReadonlyMap<string, number>;
   readonly areKeysChanged: boolean;
@@ -166,6 +166,6 @@ export type Kept = {
 export type PostgresRecords = Records & {
   readonly transaction: Transaction;
   readonly rates: Table<Rate>;
-  changes(): Kept;
-  kept(): Kept;
+  changes(): CommittedChanges;
+  committedChanges(): CommittedChanges;
 };

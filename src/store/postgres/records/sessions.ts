@@ -25,7 +25,7 @@ const ERASED_TOGETHER = 200;
 
 const SESSION = fields<Omit<Session, "usage">>({
   bigint: ["ordinal", "createdAt", "updatedAt", "contextBytes"],
-  kept: ["sessionId", "channel", "userId"],
+  escaped: ["sessionId", "channel", "userId"],
   text: ["agent"],
   integer: ["firstSeq", "lastSeq", "messageCount", "turnsQueued"],
 });

@@ -3,7 +3,7 @@ import type { ApiKey } from "#store/store.ts";
 import { keepKey } from "../texts.ts";
 import { fields } from "./fields.ts";
 import { sql, textList } from "./sql.ts";
-import { kept, layout, Table } from "./table.ts";
+import { layout, storedIn, Table } from "./table.ts";
 import type { Part, Transaction } from "./transaction.ts";
 
 const KEY_BYTES = 150;
@@ -37,7 +37,7 @@ export function keyRecords(transaction: Transaction): Records["keys"] {
     transaction.count("bytes", (after ? weight : 0) - (before ? weight : 0));
   });
   return {
-    ...kept(table),
+    ...storedIn(table),
     find: (key) => {
       const wantedKey = keepKey(key);
       if (!table.knows(wantedKey)) wanted.add(wantedKey);
@@ -51,7 +51,7 @@ const LATE_ATTEMPT = fields<LateAttempt>(
   {
     text: ["turnId", "node", "agent", "surface"],
     integer: ["fence"],
-    kept: ["caller"],
+    escaped: ["caller"],
     "double precision": ["endsAt"],
   },
   { fence: "attempt", endsAt: "until" },
@@ -68,7 +68,7 @@ const LATE_ATTEMPTS = layout<LateAttempt>({
 export function lateAttemptRecords(transaction: Transaction): Records["lateAttempts"] {
   const table = new Table(transaction, LATE_ATTEMPTS);
   return {
-    ...kept(table),
+    ...storedIn(table),
     find: (turnId, fence) => table.find(`${turnId} ${fence}`),
     endedBy: (upTo) => table.scan({ where: { until: { upTo } }, by: "until" }),
   };
@@ -76,7 +76,7 @@ export function lateAttemptRecords(transaction: Transaction): Records["lateAttem
 
 const API_KEY = fields<ApiKey>({
   text: ["keyId", "prefix", "hash", "replacedBy"],
-  kept: ["name"],
+  escaped: ["name"],
   json: ["scopes"],
   bigint: ["createdAt", "lastUsedAt", "expiresAt"],
 });
@@ -115,7 +115,7 @@ export type Rate = {
 };
 
 const RATE = fields<Pick<Rate, "key" | "widthMs" | "endsAt">>({
-  kept: ["key"],
+  escaped: ["key"],
   "double precision": ["widthMs", "endsAt"],
 });
 const RATES = layout<Rate>({

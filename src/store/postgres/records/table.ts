@@ -263,21 +263,21 @@ export class Table<R> implements Part {
 
   saved(): Sql[] {
     const { table, keySql, columns, changing, update, insert, from, isSaved = () => true } = this.#layout;
-    const gone: Key[] = [];
+    const deletedKeys: Key[] = [];
     const known: object[] = [];
     const added: object[] = [];
     for (const [key, record] of this.#changed) {
       const before = this.#loaded.get(key);
       if (record === undefined) {
-        if (before !== undefined) gone.push(key);
+        if (before !== undefined) deletedKeys.push(key);
       } else if (isSaved(record, before)) {
         if (from === undefined && before !== undefined) known.push(this.#rowOf(record, changing));
         else added.push(this.#rowOf(record, columns));
       }
     }
-    const deleted = sql`delete from ${table} t where ${keySql} = any (${this.#keyList(gone)})`;
+    const deleted = sql`delete from ${table} t where ${keySql} = any (${this.#keyList(deletedKeys)})`;
     return [
-      ...(gone.length > 0 ? [deleted] : []),
+      ...(deletedKeys.length > 0 ? [deleted] : []),
       ...(known.length > 0 ? [update.join(json(known))] : []),
       ...(added.length > 0 ? [insert.join(json(added))] : []),
     ];
@@ -315,7 +315,7 @@ function isWithin(value: Key | undefined, { above, below, upTo }: Range): boolea
 }
 
 /** The questions that all records share. */
-export function kept<R>(table: Table<R>) {
+export function storedIn<R>(table: Table<R>) {
   return {
     find: (key: Key) => table.find(key),
     put: (record: R) => table.put(record),

@@ -29,13 +29,13 @@ type OpenFields = Omit<OpenTurn, "events" | "announce" | "dueAt" | "lease">;
 
 const TURN = fields<Omit<Turn, "skillIds" | "reply" | "error" | "usage">>({
   text: ["turnId", "agent", "surface", "status", "messageId"],
-  kept: ["sessionId", "caller", "model", "deliveryId"],
+  escaped: ["sessionId", "caller", "model", "deliveryId"],
   integer: ["attempt", "seq"],
   bigint: ["createdAt", "startedAt", "endedAt"],
 });
 const OPEN = fields<OpenFields>({
   boolean: ["waited", "isCancelled"],
-  kept: ["countedModel"],
+  escaped: ["countedModel"],
   text: ["replyMessageId"],
   "double precision": ["spentMs"],
   bigint: ["readyOrder"],

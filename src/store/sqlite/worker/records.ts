@@ -85,23 +85,23 @@ export class SqliteRecords extends LocalRecords {
   }
 }
 
-type Kept = State & { gateway: GatewayEnds };
+type StoreState = State & { gateway: GatewayEnds };
 
-export function newKept(): Kept {
+export function newStoreState(): StoreState {
   return { ...newState(), gateway: { first: 1, last: 0 } };
 }
 
 /** The numbers about the whole store go into the file with each batch. */
 function stateRow(db: Database) {
   let [written = ""] = db.query(`SELECT ${bytesOf("value")} FROM meta WHERE name = 'state'`).get<[string]>([]) ?? [];
-  const kept = written === "" ? newKept() : (JSON.parse(written) as Kept);
+  const stored = written === "" ? newStoreState() : (JSON.parse(written) as StoreState);
   const put = db.run("INSERT OR REPLACE INTO meta (name, value) VALUES ('state', ?)");
   const flush = (): void => {
-    const text = JSON.stringify(kept);
+    const text = JSON.stringify(stored);
     if (text === written) return;
     db.begin();
     put(text);
     written = text;
   };
-  return { kept, flush };
+  return { kept: stored, flush };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "#kit/clock.ts";
 
 /** The memory of a stream: the `seq` up to which was told, and entries that came too early. */
-type Told<E> = { through: number; early: { entries: readonly E[]; elsewhere: boolean }[] };
+type StreamPosition<E> = { through: number; early: { entries: readonly E[]; elsewhere: boolean }[] };
 
 /** Streams of which it is remembered how far they were told. */
 const MOST_REMEMBERED = 20_000;
@@ -30,8 +30,8 @@ type Parts<S, E> = {
  * Tells the watchers here of the entries of streams, each once and in the order of `seq`: news of the entries of
  * other gateways may come sooner or later than those of this one.
  */
-export class OrderedEntries<S extends { ordinal: number }, E extends { seq: number; at: number }> {
-  readonly #told = new Map<number, Told<E>>();
+export class EntryReorderer<S extends { ordinal: number }, E extends { seq: number; at: number }> {
+  readonly #told = new Map<number, StreamPosition<E>>();
   readonly #parts: Parts<S, E>;
   #isClosed = false;
 
@@ -122,14 +122,14 @@ export class OrderedEntries<S extends { ordinal: number }, E extends { seq: numb
     if (told) this.#takeEarly(stream, told);
   }
 
-  #takeEarly(stream: S, told: Told<E>): void {
+  #takeEarly(stream: S, told: StreamPosition<E>): void {
     if (told.early.length === 0) return;
     const early = told.early.splice(0).sort((a, b) => (a.entries[0]?.seq ?? 0) - (b.entries[0]?.seq ?? 0));
     for (const { entries, elsewhere } of early) this.entries(stream, entries, elsewhere);
   }
 
-  #remember(ordinal: number, through: number): Told<E> {
-    const told: Told<E> = { through, early: [] };
+  #remember(ordinal: number, through: number): StreamPosition<E> {
+    const told: StreamPosition<E> = { through, early: [] };
     this.#told.delete(ordinal);
     this.#told.set(ordinal, told);
     if (this.#told.size > MOST_REMEMBERED) {

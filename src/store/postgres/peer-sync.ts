@@ -1,11 +1,11 @@
 import type pg from "pg";
 import type { Clock } from "#kit/clock.ts";
 import type { Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
-import type { KnownState } from "./known-state.ts";
-import { OrderedEntries } from "./ordered-entries.ts";
+import type { CachedCounts } from "./cached-counts.ts";
+import { EntryReorderer } from "./entry-reorderer.ts";
 import { type Change, type Heard, payloadsOf, refOf, toldOf } from "./payloads.ts";
 import { ENDS, readBeat, readEnd } from "./records/agents.ts";
-import type { Kept, PostgresRecords } from "./records/records.ts";
+import type { CommittedChanges, PostgresRecords } from "./records/records.ts";
 import { number, quote, type Row, type Sql, sql } from "./records/sql.ts";
 
 /** Sessions that were written to while nobody listened, from a minute before: with the first of their latest entries. */
@@ -21,35 +21,35 @@ const GATEWAY = { ordinal: 0 };
 type Parts = {
   clock: Clock;
   node: string;
-  known: KnownState;
+  known: CachedCounts;
   /** Reads the entries of a session's journal, and those of the gateway's stream. */
   readEntries(sessionId: string, after: number, limit: number): Promise<Entry[]>;
   readGateway(after: number, limit: number): Promise<GatewayEntry[]>;
   notify(payload: string): Promise<void>;
   /** Has the state of the others read. */
-  lookSoon(): void;
+  pollSoon(): void;
 };
 
 /** Tells the watchers here of the changes by this gateway, and of those by other gateways on the same database. */
-export class OtherGateways {
+export class PeerSync {
   readonly watchers = new Set<StoreWatcher>();
   readonly #parts: Parts;
-  readonly #entries: OrderedEntries<SessionRef, Entry>;
-  readonly #gateway: OrderedEntries<typeof GATEWAY, GatewayEntry>;
+  readonly #entries: EntryReorderer<SessionRef, Entry>;
+  readonly #gateway: EntryReorderer<typeof GATEWAY, GatewayEntry>;
   /** Running turns that should end, and compactions that may begin, whose watchers were told so. */
   #stopped = new Set<string>();
   #begun = new Set<string>();
-  #others = 0;
+  #peers = 0;
   #readyTimer: NodeJS.Timeout | undefined;
   #keys: string | undefined;
   /** By the wall clock. */
-  #lastLook = 0;
+  #snapshotAt = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     const { clock, readEntries, readGateway } = parts;
-    const hasOthers = () => this.#others > 0;
-    this.#entries = new OrderedEntries({
+    const hasOthers = () => this.#peers > 0;
+    this.#entries = new EntryReorderer({
       clock,
       hasOthers,
       read: ({ sessionId }, after, limit) => readEntries(sessionId, after, limit),
@@ -61,7 +61,7 @@ export class OtherGateways {
         }
       },
     });
-    this.#gateway = new OrderedEntries({
+    this.#gateway = new EntryReorderer({
       clock,
       hasOthers,
       read: (_, after, limit) => readGateway(after, limit),
@@ -74,23 +74,23 @@ export class OtherGateways {
 
   /** The number of gateways, with this one, as of the last look. */
   get count(): number {
-    return 1 + this.#others;
+    return 1 + this.#peers;
   }
 
   /** The notifications of changes that are about to be kept. */
-  payloads(changes: Kept): string[] {
-    return this.#others > 0 ? payloadsOf(this.#parts.node, toldOf(changes)) : [];
+  payloads(changes: CommittedChanges): string[] {
+    return this.#peers > 0 ? payloadsOf(this.#parts.node, toldOf(changes)) : [];
   }
 
   async notify(told: Heard): Promise<void> {
-    if (this.#others === 0) return;
+    if (this.#peers === 0) return;
     for (const payload of payloadsOf(this.#parts.node, told)) await this.#parts.notify(payload);
   }
 
   /** Something was kept here. */
-  kept(kept: Kept): void {
-    this.#parts.known.kept(kept);
-    for (const of of kept.news) {
+  committed(committed: CommittedChanges): void {
+    this.#parts.known.committed(committed);
+    for (const of of committed.news) {
       if (of.kind === "entries") this.#entries.entries(of.session, of.entries);
       else if (of.kind === "deleted") this.#deleted(of.session, of.end);
       else if (of.kind === "gateway") this.#gateway.entries(GATEWAY, of.entries);
@@ -104,12 +104,12 @@ export class OtherGateways {
   }
 
   heard({ changes, notices }: Heard): void {
-    this.#others = Math.max(this.#others, 1);
+    this.#peers = Math.max(this.#peers, 1);
     for (const change of changes) this.#hear(change);
     const [asked, put]: [string[], string[]] = [[], []];
     for (const [name, of] of notices) {
       if (name === "gateway") void this.#gateway.elsewhere(GATEWAY, of, of);
-      if (name === "paused") this.#parts.lookSoon();
+      if (name === "paused") this.#parts.pollSoon();
       if (name === "textsAsked") asked.push(...of);
       if (name === "textsPut") put.push(...of);
       for (const watcher of this.watchers) {
@@ -132,7 +132,7 @@ export class OtherGateways {
 
   /** Nobody listened for a while: looks for the sessions that were written to meanwhile. */
   async catchUp(client: pg.Client): Promise<void> {
-    const { rows } = await client.query(MISSED, [this.#lastLook - MINUTE]);
+    const { rows } = await client.query(MISSED, [this.#snapshotAt - MINUTE]);
     for (const { ordinal, session_id, agent, context_bytes, from_seq, last_seq } of rows) {
       const session = refOf(["e", ordinal, session_id, agent, context_bytes]);
       void this.#entries.elsewhere(session, from_seq ?? last_seq, last_seq);
@@ -140,7 +140,7 @@ export class OtherGateways {
   }
 
   /** Says that this gateway is there, and reads the state of the others. Its answer is for `looked`. */
-  readonly look = (records: PostgresRecords): Looked => {
+  readonly snapshot = (records: PostgresRecords): PeerSnapshot => {
     const { node } = this.#parts;
     const { transaction } = records;
     const [state] = transaction.read(stateOf(node, transaction.sqlTime));
@@ -162,13 +162,13 @@ export class OtherGateways {
     };
   };
 
-  looked(looked: Looked): void {
-    this.#lastLook = this.#parts.clock.now();
-    const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = looked.state as State;
-    this.#others = nodes;
-    const dueIn = this.#parts.known.look(looked);
+  applySnapshot(applySnapshot: PeerSnapshot): void {
+    this.#snapshotAt = this.#parts.clock.now();
+    const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = applySnapshot.state as State;
+    this.#peers = nodes;
+    const dueIn = this.#parts.known.replace(applySnapshot);
     // Orders that shared the transaction changed something after the look.
-    this.#parts.known.kept(looked.changes());
+    this.#parts.known.committed(applySnapshot.changes());
     const areKeysNew = this.#keys !== undefined && this.#keys !== keys;
     this.#keys = keys;
     for (const watcher of this.watchers) {
@@ -243,7 +243,7 @@ export class OtherGateways {
   }
 }
 
-type Looked = Parameters<KnownState["look"]>[0] & { state: Row; changes(): Kept };
+type PeerSnapshot = Parameters<CachedCounts["replace"]>[0] & { state: Row; changes(): CommittedChanges };
 /** `keys` is another text whenever some were made, ended or revoked. */
 type State = {
   nodes: number;

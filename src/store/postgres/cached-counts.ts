@@ -1,11 +1,11 @@
 import type { AgentCounts, Store } from "#store/store.ts";
 import type { BeatRow, EndRow } from "./records/agents.ts";
-import { type Kept, totalsOf } from "./records/records.ts";
+import { type CommittedChanges, totalsOf } from "./records/records.ts";
 
 type Beat = Pick<BeatRow, "version" | "noted" | "nextAt" | "pausedAt"> & { isRunning: boolean };
 
 /** The counts of all gateways together, at one moment. */
-type Look = {
+type CountsSnapshot = {
   counts: ReadonlyMap<string, number>;
   beats: readonly BeatRow[];
   ends: readonly EndRow[];
@@ -13,12 +13,12 @@ type Look = {
 };
 
 /** The counts that this process tells without asking: with each transaction of its own, and as of the last look at the database. */
-export class KnownState {
+export class CachedCounts {
   #counts = new Map<string, number>();
   readonly #beats = new Map<string, Beat>();
   readonly #ends = new Map<string, EndRow>();
 
-  kept({ deltas, beats, ends }: Kept): void {
+  committed({ deltas, beats, ends }: CommittedChanges): void {
     for (const [name, change] of deltas) this.#counts.set(name, this.of(name) + change);
     for (const beat of beats) this.#note(beat);
     for (const end of ends) this.#ends.set(end.agent, end);
@@ -28,7 +28,7 @@ export class KnownState {
    * Replaces the known state. Answers the time until the first beat whose due time differs from the known one: the gateway that
    * planned it, or held the one before, may be gone by then.
    */
-  look({ counts, beats, ends, time }: Look): number | undefined {
+  replace({ counts, beats, ends, time }: CountsSnapshot): number | undefined {
     this.#counts = new Map(counts);
     for (const end of ends) this.#ends.set(end.agent, end);
     let firstIn: number | undefined;

@@ -3,7 +3,7 @@ import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { failureOf, unavailable } from "./errors.ts";
 import type { Pool } from "./pool.ts";
-import { type Kept, type Memory, openRecords, type PostgresRecords } from "./records/records.ts";
+import { type CommittedChanges, type Memory, openRecords, type PostgresRecords } from "./records/records.ts";
 import { planOf, type Row, type Sql, sql } from "./records/sql.ts";
 import { type Statement, Transaction } from "./records/transaction.ts";
 
@@ -26,7 +26,7 @@ const SETTLE_MS = 100;
 const TRANSACTION = sql`select txid_current() as id`;
 const READING = "begin isolation level repeatable read read only";
 
-type RunnerParts = {
+type BatcherParts = {
   clock: Clock;
   pool: Pool;
   memory: Memory;
@@ -35,23 +35,23 @@ type RunnerParts = {
   /** Transactions at a time. */
   atOnce: number;
   /** The statements that tell other gateways of the kept changes. */
-  telling(changes: Kept): Sql[];
+  telling(changes: CommittedChanges): Sql[];
   /** The pause after a transaction, from its duration. */
   pauseOf?: (tookMs: number) => number;
   /** Something was kept; its callers are answered next. */
-  kept(kept: Kept): void;
+  committed(committed: CommittedChanges): void;
 };
 
 /**
  * Runs orders in transactions: all that wait share one. Gateways that write take turns, so a rule runs alone, as it does in memory.
  */
-export class Runner {
-  readonly #parts: RunnerParts;
+export class TransactionBatcher {
+  readonly #parts: BatcherParts;
   #waiting: Order[] = [];
   #running = 0;
   #isPlanned = false;
 
-  constructor(parts: RunnerParts) {
+  constructor(parts: BatcherParts) {
     this.#parts = parts;
   }
 
@@ -159,14 +159,14 @@ const STATUS = "select case when $1 < txid_snapshot_xmax(txid_current_snapshot()
 
 /** One try at a transaction. */
 class Attempt {
-  readonly #parts: RunnerParts;
+  readonly #parts: BatcherParts;
   readonly #records: PostgresRecords;
   #orders: readonly Order[];
   #outcomes: Outcome[] = [];
   /** The transaction's, once its changes are on their way. */
   id: string | undefined;
 
-  constructor(parts: RunnerParts, orders: readonly Order[]) {
+  constructor(parts: BatcherParts, orders: readonly Order[]) {
     this.#parts = parts;
     this.#orders = orders;
     this.#records = openRecords(new Transaction(parts.clock, parts.lock !== undefined), parts.memory);
@@ -199,7 +199,7 @@ class Attempt {
 
   /** The changes are kept. */
   succeed(): Outcome[] {
-    this.#parts.kept(this.#records.kept());
+    this.#parts.committed(this.#records.committedChanges());
     return this.#outcomes;
   }
 
