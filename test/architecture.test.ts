@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { filesBelow, type Import, importsOf, root } from "#test/harness/imports.ts";
 
@@ -76,6 +76,36 @@ function allows(rules: string[], path: string): boolean {
   return rules.some((rule) => path === rule || (rule.endsWith("/") && path.startsWith(rule)));
 }
 
+/** The files of every circle that a walk along the imports finds. */
+function circlesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const seen = new Set<string>();
+  const circleFrom = (file: string, path: readonly string[]): string[] => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (seen.has(file)) return [];
+    seen.add(file);
+    return (imports.get(file) ?? []).flatMap((to) => circleFrom(to, [...path, file]));
+  };
+  return [...imports.keys()].flatMap((file) => circleFrom(file, []));
+}
+
+/** The relative imports of Python modules, those for type checkers only included. */
+function pythonImportsBelow(folder: string): Map<string, string[]> {
+  const names = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
+  const files = new Set(names.filter((name) => name.endsWith(".py")));
+  const fileOf = (module: string) => [`${module}.py`, join(module, "__init__.py")].find((file) => files.has(file));
+  const importsIn = (file: string): string[] => {
+    const text = readFileSync(join(root, folder, file), "utf8");
+    return [...text.matchAll(/^ *from (\.+)(\S*) import (\([^)]*\)|.*)/gm)].flatMap(
+      ([, dots = "", path = "", names = ""]) => {
+        const from = join(dirname(file), "../".repeat(dots.length - 1), path.replaceAll(".", "/"));
+        const submodules = (names.match(/\w+/g) ?? []).map((name) => fileOf(join(from, name)));
+        return [...submodules, path === "" ? undefined : fileOf(from)].filter((found) => found !== undefined);
+      },
+    );
+  };
+  return new Map([...files].map((file) => [file, importsIn(file)]));
+}
+
 describe("the house", () => {
   const sources = filesBelow("src");
 
@@ -103,19 +133,13 @@ describe("the house", () => {
   });
 
   it("no file imports one that imports it, directly or by others", () => {
-    const imports = new Map(sources.map((file) => [file, importsOf(file).map(({ to }) => to)]));
-    const circleFrom = (file: string, path: readonly string[], seen: Set<string>): string[] | undefined => {
-      if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
-      if (seen.has(file)) return undefined;
-      seen.add(file);
-      for (const to of imports.get(file) ?? []) {
-        const circle = circleFrom(to, [...path, file], seen);
-        if (circle) return circle;
-      }
-      return undefined;
-    };
-    const seen = new Set<string>();
-    expect(sources.flatMap((file) => circleFrom(file, [], seen) ?? [])).toEqual([]);
+    expect(circlesIn(new Map(sources.map((file) => [file, importsOf(file).map(({ to }) => to)])))).toEqual([]);
+  });
+
+  it("the generated clients have no import circle", () => {
+    const typescript = filesBelow("generated/clients/typescript/src");
+    expect(circlesIn(new Map(typescript.map((file) => [file, importsOf(file).map(({ to }) => to)])))).toEqual([]);
+    expect(circlesIn(pythonImportsBelow("generated/clients/python/src"))).toEqual([]);
   });
 
   it("every folder of src has a row here", () => {
