@@ -3,11 +3,12 @@ import type { Push, Subscribe, Subscribed, Unsubscribe } from "./push-types.ts";
 import { attempt } from "./attempts.ts";
 import { refuseUnknown } from "./call-options.ts";
 import { rpcError } from "./error.ts";
+import { createExchanges } from "./exchanges.ts";
 import { createPushQueue, type PushQueue } from "./push-queue.ts";
 import type { Send } from "./rpc-calls.ts";
-import { isResponse, type RpcRequest, type RpcResponse } from "./rpc-message.ts";
-import type { CallOptions, Settings } from "./settings.ts";
-import { clientClosed, createConnection, protocolsFor, type SocketLike } from "./socket.ts";
+import { isResponse, type RpcResponse } from "./rpc-message.ts";
+import type { CallOptions, Settings, SocketLike } from "./settings.ts";
+import { clientClosed, createConnection, protocolsFor } from "./socket.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 
 /** The calls that exist only on a WebSocket. */
@@ -24,15 +25,6 @@ export interface SocketCalls {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-interface Waiting {
-  ids: Set<string>;
-  responses: RpcResponse[];
-  resolve(responses: RpcResponse[]): void;
-  reject(error: unknown): void;
-  /** Called before anything that came after the answers is looked at. */
-  onAnswer?: ((responses: RpcResponse[]) => void) | undefined;
-}
-
 /** Calls and pushes over one WebSocket, which is opened by the first call. */
 export function openSocket(settings: Settings): { send: Send; calls: SocketCalls } {
   const { WebSocket } = settings;
@@ -40,7 +32,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
     throw new TypeError(
       "There is no WebSocket here, as in Node 20. Install ws and pass its class to the client: `WebSocket`.",
     );
-  const waiting = new Set<Waiting>();
+  const exchanges = createExchanges();
   const readers = new Set<PushQueue>();
   const subscriptions = createSubscriptions();
   const url = `${settings.url.replace(/^http/i, "ws")}/rpc/ws`;
@@ -56,13 +48,12 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
       },
       onFrame(frame) {
         for (const message of Array.isArray(frame) ? frame : [frame]) {
-          if (isResponse(message)) answer(message);
+          if (isResponse(message)) exchanges.answer(message);
           else push(message as Push);
         }
       },
       onLost(error) {
-        for (const call of waiting) call.reject(error); // Nobody knows whether they were done.
-        waiting.clear();
+        exchanges.fail(error); // The calls may have been carried out.
         return { goOn: readers.size > 0 };
       },
       onGone(error) {
@@ -75,38 +66,6 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
     subscriptions.note(message);
     for (const reader of readers) reader.add(message);
   };
-
-  const answer = (response: RpcResponse) => {
-    // A null id refuses a whole message. Answers come in any order, so it may mean any open call.
-    for (const call of waiting) {
-      if (response.id !== null && !call.ids.delete(String(response.id))) continue;
-      call.responses.push(response);
-      if (response.id !== null && call.ids.size > 0) return;
-      waiting.delete(call);
-      call.onAnswer?.(call.responses);
-      call.resolve(call.responses);
-      if (response.id !== null) return;
-    }
-  };
-
-  const exchange = (
-    socket: SocketLike,
-    message: RpcRequest | RpcRequest[],
-    signal?: AbortSignal,
-    onAnswer?: Waiting["onAnswer"],
-  ) =>
-    new Promise<RpcResponse[]>((resolve, reject) => {
-      const requests = Array.isArray(message) ? message : [message];
-      const ids = new Set(requests.flatMap(({ id }) => (id === undefined ? [] : [id])));
-      socket.send(JSON.stringify(message));
-      if (ids.size === 0) return resolve([]);
-      const call: Waiting = { ids, responses: [], resolve, reject, onAnswer };
-      waiting.add(call);
-      signal?.addEventListener("abort", () => {
-        waiting.delete(call);
-        reject(signal.reason);
-      });
-    });
 
   /** `apply` gets the result as it comes: pushes that came with it are noted after it, and must not be undone. */
   const control = async (
@@ -121,7 +80,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
     const onAnswer = ([response]: RpcResponse[]) => {
       if (response !== undefined && response.error === undefined) apply(response.result as Subscribed);
     };
-    const [response] = await exchange(socket, { jsonrpc: "2.0", method, params, id }, signal, onAnswer);
+    const [response] = await exchanges.send(socket, { jsonrpc: "2.0", method, params, id }, signal, onAnswer);
     if (response?.error !== undefined) throw rpcError(response.error, method);
   };
 
@@ -138,7 +97,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
   };
 
   const send: Send = async (message, _operation, _options, signal) => ({
-    responses: await exchange(await ready(signal), message, signal),
+    responses: await exchanges.send(await ready(signal), message, signal),
   });
   const calls: SocketCalls = {
     subscribe: (request, options = {}) =>
@@ -161,8 +120,7 @@ export function openSocket(settings: Settings): { send: Send; calls: SocketCalls
     },
     close() {
       connection.close();
-      for (const call of waiting) call.reject(clientClosed());
-      waiting.clear();
+      exchanges.fail(clientClosed());
       for (const reader of [...readers]) void reader.return?.();
     },
     async [Symbol.asyncDispose]() {

@@ -1,10 +1,32 @@
 // Copied by "npm run generate" from scripts/generate/runtime/typescript/settings.ts; do not edit.
 import { checkNumbers } from "./call-options.ts";
 import { GatewayError } from "./error.ts";
-import type { Reconnect, SocketClass } from "./socket.ts";
 
 /** A function that sends a request, like the global `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** The part of a WebSocket that is needed: a browser's, Node's own (from 22) and the `ws` package's all have it. */
+export interface SocketLike {
+  send(data: string): void;
+  close(code?: number, reason?: string): void;
+  addEventListener(type: "open", listener: () => void): void;
+  addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
+  addEventListener(type: "close", listener: (event: { code: number; reason: string }) => void): void;
+  addEventListener(type: "error", listener: (event: { message?: string }) => void): void;
+}
+
+export type SocketClass = new (url: string, protocols: string[]) => SocketLike;
+
+export interface Reconnect {
+  /** How often a lost connection is tried again before readers of pushes are told; 10. */
+  attempts?: number;
+  /** The first pause, doubled at each attempt; 250. */
+  minMs?: number;
+  /** The longest pause; 30 000. */
+  maxMs?: number;
+  /** Called with each pause as it begins, so that a page can say when the next attempt is. */
+  onPause?: (ms: number) => void;
+}
 
 export interface GatewayOptions {
   /** The gateway's address, such as `http://127.0.0.1:18789`. By default `GATEWAY_URL`, or else this machine. */

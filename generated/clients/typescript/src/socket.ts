@@ -2,29 +2,7 @@
 import { pause } from "./attempts.ts";
 import { GatewayError, isWorthRetrying, rpcError } from "./error.ts";
 import { isResponse } from "./rpc-message.ts";
-
-/** The part of a WebSocket that is needed: a browser's, Node's own (from 22) and the `ws` package's all have it. */
-export interface SocketLike {
-  send(data: string): void;
-  close(code?: number, reason?: string): void;
-  addEventListener(type: "open", listener: () => void): void;
-  addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
-  addEventListener(type: "close", listener: (event: { code: number; reason: string }) => void): void;
-  addEventListener(type: "error", listener: (event: { message?: string }) => void): void;
-}
-
-export type SocketClass = new (url: string, protocols: string[]) => SocketLike;
-
-export interface Reconnect {
-  /** How often a lost connection is tried again before readers of pushes are told; 10. */
-  attempts?: number;
-  /** The first pause, doubled at each attempt; 250. */
-  minMs?: number;
-  /** The longest pause; 30 000. */
-  maxMs?: number;
-  /** Called with each pause as it begins, so that a page can say when the next attempt is. */
-  onPause?: (ms: number) => void;
-}
+import type { Reconnect, SocketLike } from "./settings.ts";
 
 interface Events {
   /** A new connection stands. Nothing else is sent before this has ended. */

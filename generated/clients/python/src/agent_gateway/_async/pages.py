@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, AsyncIterator, Awaitable, Callable, Generator, Generic, Optional, Set
 
-from .._reply import Data, Item, PageData, repeated_cursor
+from .._page_data import Data, Item, PageData, repeated_cursor
 
 
 class AsyncPage(PageData[Data, Item]):

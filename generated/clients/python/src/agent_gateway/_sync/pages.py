@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Optional, Set
 
-from .._reply import Data, Item, PageData, repeated_cursor
+from .._page_data import Data, Item, PageData, repeated_cursor
 
 
 class Page(PageData[Data, Item]):
