@@ -1,6 +1,5 @@
 import { setMaxListeners } from "node:events";
 import type { Duplex } from "node:stream";
-import type { WebSocket } from "ws";
 import type { Clock } from "#kit/clock.ts";
 import { newId } from "#kit/ids.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
@@ -9,6 +8,7 @@ import type { Delivery } from "#store/store.ts";
 import { deliveryOf } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange, RpcOutcome } from "#wire/rpc/rpc.ts";
+import type { ServerSocket } from "./server-socket.ts";
 import type { PendingCall } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
 import type { Subscribing, Subscriptions } from "./subscriptions.ts";
@@ -75,7 +75,7 @@ export class Connection implements Subscribing {
   /** The time since which something is kept back from it, in monotonic milliseconds; 0 if nothing is. */
   heldSince = 0;
   pingAt = 0;
-  readonly #ws: WebSocket;
+  readonly #ws: ServerSocket;
   readonly #socket: Duplex;
   #isCorked = false;
   #callsUnderWay = 0;
@@ -86,16 +86,14 @@ export class Connection implements Subscribing {
   /** Closes it once the calls that have begun are answered. Nothing more is read until then. */
   #closeWhenIdle: (() => void) | undefined = undefined;
 
-  constructor(ws: WebSocket, socket: Duplex, parts: ConnectionParts, caller: RpcCaller, origin: Origin) {
+  constructor(ws: ServerSocket, socket: Duplex, parts: ConnectionParts, caller: RpcCaller, origin: Origin) {
     this.parts = parts;
     this.caller = caller;
     this.origin = origin;
     this.since = parts.clock.monotonic();
     this.#ws = ws;
     this.#socket = socket;
-    // `ws` calls this by itself when its client closes or breaks a rule: calls that came before are answered first.
-    const close = ws.close.bind(ws);
-    ws.close = (...how) => this.#closeAfterAnswers(() => close(...how));
+    ws.onClosing = (close) => this.#closeAfterAnswers(close);
     ws.on("message", (data, isBinary) => this.#receive(data as Buffer, isBinary));
     ws.on("ping", () => this.#noteLife());
     ws.on("pong", () => this.#noteLife());

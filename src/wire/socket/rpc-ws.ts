@@ -1,6 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import { createRequire } from "node:module";
-import type * as Ws from "ws";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, hopsIn } from "#kit/hops.ts";
@@ -11,6 +9,7 @@ import type { DoorAt } from "#wire/call/front.ts";
 import { mayCall, type RpcCaller } from "#wire/rpc/rpc.ts";
 import { failRpc } from "#wire/rpc/rpc-http.ts";
 import { CLOSE, Connection, type ConnectionParts } from "./connection.ts";
+import { createSocketServer } from "./server-socket.ts";
 import { DELIVERIES_PERMISSION, GATEWAY_PERMISSION, SESSION_PERMISSION } from "./socket-calls.ts";
 import { createSubscriptions, type SubscriptionsParts } from "./subscriptions.ts";
 
@@ -53,20 +52,17 @@ function someTime(): number {
   return Math.round(RETRY_MS.least + Math.random() * (RETRY_MS.most - RETRY_MS.least));
 }
 
-// Loaded as CommonJS: Node would first read an imported package through for its names, which takes five times as long.
-const { WebSocketServer } = createRequire(import.meta.url)("ws") as typeof Ws;
-
 /** The WebSocket door: it decides on each request to open one, and keeps it open. The dispatcher handles the calls. */
 export function createRpcSocketDoor(parts: SocketDoorParts) {
   const { clock, events } = parts;
-  const server = new WebSocketServer({
+  const server = createSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
     maxFragments: FRAGMENTS,
     closeTimeout: CLOSE_MS,
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
-  } as ConstructorParameters<typeof WebSocketServer>[0]);
+  });
   const connections = createConnections(clock, parts.times ?? {});
   const connectionParts = {
     ...parts,

@@ -143,6 +143,27 @@ test("a client that closes gets its own code back", async () => {
   socket.destroy();
 });
 
+test.each([
+  ["a close", clientFrame(Buffer.from([1_000 >> 8, 1_000 & 255]), { opcode: 8 }), 1_000],
+  ["a broken frame", clientFrame("x", { rsv: 0x30 }), 1_002],
+])("a call before %s is answered before the gateway closes", async (_, last, code) => {
+  const puppet = createPuppet();
+  await using gateway = await startGateway({ makeBackend: () => puppet.backend });
+  const { socket, rest } = await upgrade(gateway.url, { headers: { authorization: `Bearer ${gateway.rpcToken}` } });
+  const closed = closeCode(socket, rest);
+  let received = "";
+  socket.on("data", (data) => (received += data.toString("latin1")));
+  const params = { agentName: "main", message: "x", wait: true };
+  const call = JSON.stringify({ jsonrpc: "2.0", method: "agent.sendMessage", params, id: 1 });
+  socket.write(Buffer.concat([clientFrame(call), last]));
+  const played = await puppet.next();
+  played.say("the answer");
+  played.end();
+  expect(await closed).toBe(code);
+  expect(received).toContain('"reply":"the answer"');
+  socket.destroy();
+});
+
 /** RUN_LONG=1 has as many clients as the fault says; both ends of each are in this process. */
 const CLIENTS = process.env.RUN_LONG === undefined ? 500 : 5_000;
 
