@@ -19,6 +19,7 @@ import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
 import { createCompactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
 import { createNameCheck } from "./sessions/sessions.ts";
+import { createStoredSessions } from "./sessions/stored-sessions.ts";
 import { startSweeps } from "./sessions/sweeps.ts";
 import type { CoreSettings } from "./settings.ts";
 import { createSkills, type InvalidSkill, type Skills } from "./skills/skills.ts";
@@ -29,6 +30,7 @@ import { createRunner } from "./turns/runner.ts";
 import { createTurnSteps } from "./turns/turn-events.ts";
 import { createTurns } from "./turns/turns.ts";
 import { createUsageStats } from "./usage.ts";
+import { createWebhookTurns } from "./webhook-turns.ts";
 
 const REPLY_WAIT_MS = 90_000;
 
@@ -170,6 +172,8 @@ function createNouns(
     deliveries: createDeliveries(common),
     deliveryFeed: createDeliveryFeed(common),
     followTurn: createTurnSteps(common),
+    sessions: createStoredSessions(common),
+    webhookTurns: createWebhookTurns({ ...common, turns }),
     usageStats: createUsageStats(common),
   };
 }

@@ -137,11 +137,14 @@ export function createMappings(settings: MappingsSettings) {
     /** The mapping that takes a request: the named one or, of those that the shared token reaches, the first that matches. */
     choose: (request: MappedRequest, name?: string): Choice =>
       chooseMapping(name === undefined ? shared : [get(name)], request, settings.longestMessage),
-    /** The result of each mapping for a request, or of the named one alone; nothing is started. */
-    tryAll: (request: MappedRequest, name?: string): Trial[] =>
-      (name === undefined ? [...all.values()] : [get(name)]).map((mapping) =>
-        tryMapping(mapping, request, settings.longestMessage),
-      ),
+    /** The result of each mapping for a request, or only of the named one, and the one that would start a turn. Nothing is started. */
+    dryRun(request: MappedRequest, name?: string): { starts: Mapping | undefined; trials: Trial[] } {
+      const tried = name === undefined ? [...all.values()] : [get(name)];
+      const trials = tried.map((mapping) => tryMapping(mapping, request, settings.longestMessage));
+      // A mapping that verifies signatures is reached only by its own path.
+      const starts = trials.find((trial) => "message" in trial && (name !== undefined || !trial.mapping.verify));
+      return { starts: starts?.mapping, trials };
+    },
     /** Where webhooks are received. */
     path: settings.path,
     noteOf: (choice: Choice): string => noteOf(choice, settings.recordBodies),

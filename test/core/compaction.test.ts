@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { earlierAsContext } from "#core/sessions/history.ts";
+import { earlierAsContext } from "#core/sessions/earlier-messages.ts";
 import { nameOf, startPlayed, wordsOf } from "./played-core.ts";
 import { AMPLE } from "./start-core.ts";
 

@@ -158,7 +158,7 @@ describe("a message", () => {
         detail: "The message of the mapping long has more than 1000 characters.",
       }),
     );
-    expect(mappings.tryAll(tooLong)).toMatchObject([
+    expect(mappings.dryRun(tooLong).trials).toMatchObject([
       { miss: { path: "message", expected: ["at most 1000 characters"], found: "more" }, tooLong: true },
     ]);
   });
@@ -193,14 +193,16 @@ describe("of several mappings", () => {
     expect(() => mappings.choose(request({}), "constructor")).toThrow();
   });
 
-  it("a dry run tells of each, signed or not, in order", () => {
-    expect(mappings.tryAll(request({ v: 2 })).map((trial) => [trial.mapping.name, "message" in trial])).toEqual([
+  it("a dry run tries each in order, and starts one without a signature unless it is named", () => {
+    const { trials, starts } = mappings.dryRun(request({ v: 2 }));
+    expect(trials.map((trial) => [trial.mapping.name, "message" in trial])).toEqual([
       ["signed", true],
       ["first", false],
       ["silent", false],
       ["second", true],
     ]);
-    expect(mappings.tryAll(request({ v: 2 }), "first")).toHaveLength(1);
+    expect(starts?.name).toBe("second");
+    expect(mappings.dryRun(request({ v: 2 }), "signed")).toMatchObject({ trials: [{}], starts: { name: "signed" } });
   });
 
   it("the timeline tells which matched, and why those before it did not", () => {

@@ -48,6 +48,8 @@ export function createDeliveries({ store, events, settings }: CoreParts) {
   };
 }
 
+export type Deliveries = ReturnType<typeof createDeliveries>;
+
 /** Why a delivery cannot be sent again; undefined when it can. */
 export function whyNotReplayable({ surface, answer, body, bytes, caller }: Delivery): string | undefined {
   if (surface !== "hooks") return "It came by an API, whose client can send it again; only webhooks are replayed.";

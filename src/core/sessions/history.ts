@@ -1,12 +1,11 @@
 import type { BackendMessage } from "#backends/backend.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
+import { earlierOf, hasInstructions } from "./earlier-messages.ts";
 
 const PAGE = 500;
 /** The most text of one page: fewer large messages are read at once, and other calls run in between. */
 const PAGE_CHARACTERS = 262_144;
-/** Instructions that none of so many messages has are told again. */
-const INSTRUCTED_WITHIN = 50;
 /** A turn's place is behind its message: before this one nothing was said in its session. */
 const FIRST_TURN = 2;
 /** A conversation that grew past this without being compacted begins with only its newest messages, as many as fit. */
@@ -28,22 +27,8 @@ export async function readHistory(store: Store, claimed: ClaimedTurn): Promise<r
   return said;
 }
 
-/** True if a message carries instructions from its caller: they take the place of the earlier ones. */
-function hasInstructions(message: { context: string | undefined }): boolean {
-  return hasEarlier(message) && earlierOf(message).some(({ instructions }) => instructions);
-}
-
 function withoutInstructions(told: BackendMessage[]): BackendMessage[] {
   return told.length === 1 ? told : told.filter(({ instructions }) => !instructions);
-}
-
-/** The instructions of callers, beside the agent's own, as the newest messages of a session have them. */
-export async function instructionsTold(store: Store, sessionId: string): Promise<Earlier[]> {
-  const newest = await store.readMessages(sessionId, { before: Infinity, limit: INSTRUCTED_WITHIN });
-  const last = newest.find(hasInstructions);
-  return last
-    ? earlierOf(last).flatMap(({ instructions, text }) => (instructions ? [{ role: "system", text }] : []))
-    : [];
 }
 
 /** A message as backends get it; one that began a session comes with the messages from before it. */
@@ -93,36 +78,4 @@ export function inTurnOrder(messages: readonly Message[]): (Message & { place: n
   return messages
     .map((message) => Object.assign({}, message, { place: placeOf.get(message.turnId) ?? 0 }))
     .sort((a, b) => a.place - b.place || a.seq - b.seq);
-}
-
-/** A message from before a session began, as the caller that began it knows it. */
-export type Earlier = { role: "system" | "user" | "assistant"; text: string };
-
-type WithContext = { context: string | undefined };
-
-/**
- * The messages are kept as the context of the session's message that follows them. Others send an object as context; a list is
- * always this.
- */
-export function earlierAsContext(earlier: readonly Earlier[]): string | undefined {
-  return earlier.length === 0 ? undefined : JSON.stringify(earlier);
-}
-
-function hasEarlier({ context }: WithContext): boolean {
-  return context !== undefined && context.charCodeAt(0) === LIST;
-}
-const LIST = "[".charCodeAt(0);
-
-/** The messages from before a session's message; nearly always none. */
-export function earlierOf(message: WithContext): readonly BackendMessage[] {
-  return hasEarlier(message) ? (JSON.parse(message.context as string) as Earlier[]).map(told) : NOTHING;
-}
-function told({ role, text }: Earlier): BackendMessage {
-  return role === "system" ? { role, text, outside: false, instructions: true } : { role, text, outside: false };
-}
-const NOTHING: readonly BackendMessage[] = [];
-
-/** A message without it, as backends are told it. */
-export function withoutEarlier<M extends WithContext>(message: M): M {
-  return hasEarlier(message) ? { ...message, context: undefined } : message;
 }

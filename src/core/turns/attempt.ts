@@ -1,7 +1,8 @@
 import type { BackendTurn } from "#backends/backend.ts";
 import { type Agent, labelOfModel } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
-import { earlierOf, readHistory, withoutEarlier } from "#core/sessions/history.ts";
+import { earlierOf, withoutEarlier } from "#core/sessions/earlier-messages.ts";
+import { readHistory } from "#core/sessions/history.ts";
 import { skillTools } from "#core/skills/skill-tools.ts";
 import { hasSkill } from "#core/skills/skills.ts";
 import { keepTrying } from "#core/worker.ts";

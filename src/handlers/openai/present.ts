@@ -1,4 +1,4 @@
-import { leavable, type TurnStep, type TurnSteps } from "#core/turns/turn-events.ts";
+import type { TurnStep } from "#core/turns/turn-events.ts";
 import { failureOf } from "#core/turns/turns.ts";
 import type { ChatCompletion, ChatCompletionChunk, CompletionUsage } from "#generated/rest-types.ts";
 import { GatewayError } from "#kit/errors.ts";
@@ -31,7 +31,7 @@ export function createChunks(turn: Turn, model: string, includeUsage: boolean) {
     /** Comes before all others. */
     begin: Object.assign(chunk({ role: "assistant", content: "" }), { turn_id: turnId, session_id: sessionId }),
     /** The chunks of a step for the reader. */
-    of(step: TurnStep): ChatCompletionChunk[] {
+    show(step: TurnStep): ChatCompletionChunk[] {
       if (step.kind === "delta") return say(step.text);
       const { entry } = step;
       switch (entry.name) {
@@ -55,22 +55,6 @@ export function createChunks(turn: Turn, model: string, includeUsage: boolean) {
       }
     },
   };
-}
-
-/** The chunk that begins a stream, then those of the steps. */
-export function chunksOf(
-  begin: ChatCompletionChunk,
-  first: ReturnType<TurnSteps<ChatCompletionChunk>["next"]>,
-  steps: TurnSteps<ChatCompletionChunk>,
-): TurnSteps<ChatCompletionChunk> {
-  async function* all(): AsyncGenerator<ChatCompletionChunk, undefined> {
-    yield begin;
-    const { done, value } = await first;
-    if (done) return;
-    yield value;
-    yield* steps;
-  }
-  return leavable(all(), () => void steps.return());
 }
 
 function idOf({ turnId }: Turn): string {

@@ -2,7 +2,7 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { placeOfChat } from "#core/sessions/sessions.ts";
 import type { StepMark, TurnSteps } from "#core/turns/turn-events.ts";
-import { failureOf, isEnded, type TurnRequest } from "#core/turns/turns.ts";
+import { failureOf, isEnded, type Started, type TurnRequest } from "#core/turns/turns.ts";
 import type { RestHandlers, RestReplies, TurnEvent } from "#generated/rest-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { NO_USAGE, showCompleted } from "#kit/usages.ts";
@@ -23,17 +23,16 @@ export function chat(core: Core): Pick<RestHandlers<CallContext>, "chat.send"> {
   };
 }
 
-type Work = Pick<TurnRequest, "place" | "text" | "model" | "skillIds"> & { stream: boolean; wait: boolean };
+type Work = Pick<TurnRequest, "place" | "text" | "context" | "model" | "skillIds"> & { stream: boolean; wait: boolean };
 
-/** Starts a turn and answers as chat and skills do: the whole reply, its events, or where to find it later. */
-export async function startAndAnswer(core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> {
-  const { place, text, model, skillIds, stream, wait } = work;
-  if (stream && !wait)
-    throw new GatewayError("invalid-request", "`stream: true` and `wait: false` exclude each other. Send one of them.");
-  // Here and below the fields are written out: a literal that begins with a spread would give every call hidden classes of its own.
-  const { turn, replayed } = await core.turns.start({
+/** Starts a turn for its caller. Without `stream` and with `wait` it resolves when the turn has ended, or after the time that a call waits. */
+export function startTurn(core: Core, work: Work, ctx: CallContext): Promise<Started> {
+  const { place, text, context, model, skillIds, stream, wait } = work;
+  // The fields are written out: a literal that begins with a spread would give every call hidden classes of its own.
+  return core.turns.start({
     place,
     text,
+    context,
     model,
     skillIds,
     surface: "rest",
@@ -45,7 +44,19 @@ export async function startAndAnswer(core: Core, work: Work, ctx: CallContext): 
     streamed: stream,
     callerSignal: () => ctx.signal,
   });
-  if (stream) return { as: "events", body: turnEvents(core, turn, undefined), replayed };
+}
+
+/** Starts a turn and answers with the whole reply, its events, or where to find it later. */
+export async function startAndAnswer(core: Core, work: Work, ctx: CallContext): Promise<RestReplies["chat.send"]> {
+  const { stream, wait } = work;
+  if (stream && !wait)
+    throw new GatewayError("invalid-request", "`stream: true` and `wait: false` exclude each other. Send one of them.");
+  const started = await startTurn(core, work, ctx);
+  const { turn, replayed } = started;
+  return stream ? { as: "events", body: turnEvents(core, turn, undefined), replayed } : answerOf(started);
+}
+
+function answerOf({ turn, replayed }: Started): RestReplies["chat.send"] {
   const { messageId: message_id, sessionId: session_id, turnId: turn_id } = turn;
   if (!isEnded(turn)) {
     const status = turn.status === "queued" ? "queued" : "running";

@@ -1,12 +1,11 @@
-import { isUtf8 } from "node:buffer";
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { headersOf, showDelivery, type TimelineStep, whyNotReplayable } from "#core/recorder/deliveries.ts";
+import { type ReplayParts, replay } from "#core/recorder/replay.ts";
+import { showBody } from "#core/recorder/shown-body.ts";
 import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
-import { HIDDEN } from "#kit/secret-headers.ts";
 import type { RecordedDelivery } from "#store/store.ts";
 import { momentOf, pageOf, snakeCased, timeOf } from "./present.ts";
-import { type ReplayParts, replay } from "./replay.ts";
 
 type Bodies = Pick<RestHandlers<CallContext>, "deliveries.list" | "deliveries.get" | "deliveries.replay">;
 
@@ -21,12 +20,12 @@ export function deliveries(core: Core, parts: ReplayParts): Bodies {
       const { delivery, timeline } = await core.deliveries.get(path.delivery_id);
       return deliveryOf(delivery, timeline);
     },
-    "deliveries.replay": async ({ path, body }, ctx): Promise<RestReplies["deliveries.replay"]> =>
-      replay(core, parts, { given: await core.deliveries.read(path.delivery_id), edited: body.body }, ctx),
+    "deliveries.replay": async ({ path, body }, ctx) =>
+      snakeCased(await replay(core, parts, { deliveryId: path.delivery_id, edited: body.body }, ctx)),
   };
 }
 
-/** Each that is noted anywhere is one that the contract lists; tests hold the replies to it. */
+/** The contract lists every name of a step; tests check the replies against it. */
 type StepName = RestReplies["deliveries.get"]["timeline"][number]["name"];
 type Summary = RestReplies["deliveries.list"]["deliveries"][number];
 
@@ -34,30 +33,15 @@ function summaryOf(delivery: RecordedDelivery): Summary {
   return snakeCased(showDelivery(delivery));
 }
 
-/** The same with all that is known of it. */
+/** The summary with the headers, the body and the timeline. */
 function deliveryOf(delivery: RecordedDelivery, timeline: readonly TimelineStep[]): RestReplies["deliveries.get"] {
+  const { body, encoding } = showBody(delivery.body);
   return {
     ...summaryOf(delivery),
     headers: headersOf(delivery),
-    ...bodyOf(delivery.body),
+    body,
+    body_encoding: encoding,
     replayable: whyNotReplayable(delivery) === undefined,
     timeline: timeline.map(({ at, name, detail = null }) => ({ at: timeOf(at), name: name as StepName, detail })),
   };
-}
-
-function bodyOf(body: string | undefined): Pick<RestReplies["deliveries.get"], "body" | "body_encoding"> {
-  if (body === undefined) return { body: null, body_encoding: null };
-  const bytes = Buffer.from(body, "latin1");
-  if (!isUtf8(bytes)) return { body: bytes.toString("base64"), body_encoding: "base64" };
-  return { body: withoutSecrets(bytes.toString("utf8")), body_encoding: "utf-8" };
-}
-
-const NAME =
-  '[^"\\\\]*(?:token|secret|passwd|password|passphrase|api_?-?key|private_?-?key|signature|authorization|cookie)s?';
-/** The stored body of a refused request can end within the value. */
-const SECRET_FIELD = new RegExp(`("${NAME}"\\s*:\\s*)"(?:[^"\\\\]|\\\\[^])*(?:"|\\\\?$)`, "gi");
-
-/** A body as it is shown: a field whose name says that it is a secret is hidden. The kept body, and a replay, has it. */
-function withoutSecrets(body: string): string {
-  return body.replace(SECRET_FIELD, `$1"${HIDDEN}"`);
 }

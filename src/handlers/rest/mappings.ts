@@ -1,4 +1,3 @@
-import { announceOf } from "#core/announcements.ts";
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import { type Mapping, matchOf, type Trial } from "#core/mappings.ts";
@@ -7,6 +6,7 @@ import type { RestHandlers, RestReplies } from "#generated/rest-handlers.ts";
 import { timeOrNull } from "./present.ts";
 
 type Configured = RestReplies["mappings.list"]["mappings"][number];
+type Token = RestReplies["mappings.list"]["tokens"][number];
 type Tried = RestReplies["mappings.dryRun"]["mappings"][number];
 
 type Rate = { maxRequests: number; windowMs: number; left: number; wholeInMs: number | undefined } | undefined;
@@ -28,31 +28,20 @@ export function mappings(core: Core, { hooksUse }: MappingParts): Bodies {
         mappings: core
           .settings()
           .mappings.list()
-          .map((one) => ({
-            ...configuredOf(core, one),
-            rate_limit: rateLimitOf(use.mappings.get(one.name), now),
-          })),
-        tokens: use.tokens.map(({ name, since, rate }) => ({
-          name,
-          since: since ?? null,
-          age_days: (since === undefined ? undefined : daysSince(since, now)) ?? null,
-          max_age_days: OLD_DAYS,
-          rate_limit: rateLimitOf(rate, now),
-        })),
+          .map((mapping) => configuredOf(core, mapping, use, now)),
+        tokens: use.tokens.map((token) => tokenOf(token, now)),
         next_cursor: null,
       };
     },
     "mappings.dryRun": async ({ body: { name, headers, body } }) => {
       const sent = Object.fromEntries(Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value]));
-      const trials = core.settings().mappings.tryAll({ headers: sent, body }, name);
-      // By its own path a mapping is reached with its signature; by the path of all, only those without.
-      const takes = trials.find((trial) => "message" in trial && (name !== undefined || !trial.mapping.verify));
-      return { starts: takes?.mapping.name ?? null, mappings: trials.map((trial) => triedOf(core, trial)) };
+      const { starts, trials } = core.settings().mappings.dryRun({ headers: sent, body }, name);
+      return { starts: starts?.name ?? null, mappings: trials.map((trial) => triedOf(core, trial)) };
     },
   };
 }
 
-function configuredOf(core: Core, mapping: Mapping): Omit<Configured, "rate_limit"> {
+function configuredOf(core: Core, mapping: Mapping, use: HooksUse, now: number): Configured {
   return {
     name: mapping.name,
     path: pathOf(core, mapping),
@@ -62,6 +51,17 @@ function configuredOf(core: Core, mapping: Mapping): Omit<Configured, "rate_limi
     session: mapping.session ?? null,
     model: mapping.model ?? null,
     verify: mapping.verify ?? null,
+    rate_limit: rateLimitOf(use.mappings.get(mapping.name), now),
+  };
+}
+
+function tokenOf({ name, since, rate }: HooksUse["tokens"][number], now: number): Token {
+  return {
+    name,
+    since: since ?? null,
+    age_days: (since === undefined ? undefined : daysSince(since, now)) ?? null,
+    max_age_days: OLD_DAYS,
+    rate_limit: rateLimitOf(rate, now),
   };
 }
 
@@ -80,14 +80,10 @@ function pathOf(core: Core, { name }: Mapping): string {
   return `${core.settings().mappings.path}/${name}`;
 }
 
-/** The agent that a mapping starts, and where the reply goes. */
-function targetOf(core: Core, { agent, delivery, channel }: Mapping) {
-  return {
-    agent,
-    delivery,
-    channel: channel ?? null,
-    announce_to: announceOf(core.settings(), { delivery, channel, hops: 0 })?.channel ?? null,
-  };
+/** The agent that a mapping starts, and the channel of the reply. */
+function targetOf(core: Core, mapping: Mapping) {
+  const { agent, delivery, channel = null } = mapping;
+  return { agent, delivery, channel, announce_to: core.webhookTurns.plan(mapping).announceTo ?? null };
 }
 
 function triedOf(core: Core, trial: Trial): Tried {
@@ -100,10 +96,9 @@ function triedOf(core: Core, trial: Trial): Tried {
 }
 
 function plannedOf(core: Core, mapping: Mapping): Tried["turn"] {
-  const { agent, session, model } = mapping;
   return {
     ...targetOf(core, mapping),
-    session_id: session ?? null,
-    model: model ?? core.agents.find(agent)?.model ?? null,
+    session_id: mapping.session ?? null,
+    model: core.webhookTurns.plan(mapping).model ?? null,
   };
 }

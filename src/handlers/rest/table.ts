@@ -1,5 +1,6 @@
 import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
+import type { ReplayParts } from "#core/recorder/replay.ts";
 import type { RestHandlers } from "#generated/rest-handlers.ts";
 import { agents } from "./agents.ts";
 import { chat } from "./chat.ts";
@@ -9,7 +10,6 @@ import { deliveries } from "./deliveries.ts";
 import { events } from "./events.ts";
 import { keys } from "./keys.ts";
 import { type MappingParts, mappings } from "./mappings.ts";
-import type { ReplayParts } from "./replay.ts";
 import { skills } from "./skills.ts";
 import { turns } from "./turns.ts";
 

@@ -3,9 +3,9 @@ import type { CallContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { Reloads } from "#core/reload.ts";
 import { placeOf } from "#core/sessions/sessions.ts";
-import { failureOf, isEnded, type Started } from "#core/turns/turns.ts";
+import { failureOf, isEnded, type Started, type TurnRequest } from "#core/turns/turns.ts";
 import type { RpcHandlers } from "#generated/rpc-handlers.ts";
-import type { SentMessage } from "#generated/rpc-types.ts";
+import type { RpcMethods, SentMessage } from "#generated/rpc-types.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { NO_USAGE, showCompleted } from "#kit/usages.ts";
 
@@ -16,26 +16,31 @@ export function agent(core: Core, reloads: Reloads): Pick<RpcHandlers<CallContex
     "agent.list": () => agentList(core),
     "agent.status": ({ agentName }) => agentView(core, agentName),
     "agent.reload": ({ agentName }) => reloads.agent(agentName),
-    "agent.sendMessage": async ({ agentName, channel, userId, sessionId, message, model, wait, stream, hops }, ctx) => {
-      const { follow, caller } = ctx;
-      if (stream && !follow) throw new GatewayError("invalid-params", "`stream` is taken over a WebSocket alone.");
+    "agent.sendMessage": async (params, ctx) => {
+      const { sessionId, userId, model, channel, stream, wait } = params;
+      if (stream && !ctx.follow) throw new GatewayError("invalid-params", "`stream` works only over a WebSocket.");
       core.checkNames("invalid-params", { sessionId, userId, model, channel });
-      const started = await core.turns.start({
-        place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
-        surface: "rpc",
-        caller: caller.name,
-        hops: hops === undefined ? ctx.hops : Math.max(hops, ctx.hops),
-        idempotency: ctx.idempotency,
-        delivery: ctx.delivery(),
-        text: message,
-        model,
-        waitMs: wait ? core.replyWaitMs : undefined,
-        streamed: stream,
-        follow: follow && ((turn, replySeq) => follow(turn, { stream, replySeq })),
-        callerSignal: wait ? () => ctx.signal : undefined,
-      });
-      return sentOf(started, wait);
+      return sentOf(await core.turns.start(requestOf(core, params, ctx)), wait);
     },
+  };
+}
+
+function requestOf(core: Core, params: RpcMethods["agent.sendMessage"]["params"], ctx: CallContext): TurnRequest {
+  const { agentName, channel, userId, sessionId, message, model, wait, stream, hops } = params;
+  const { follow, caller } = ctx;
+  return {
+    place: placeOf({ agent: agentName, sessionId, channel, userId }, "rpc", caller.name),
+    surface: "rpc",
+    caller: caller.name,
+    hops: hops === undefined ? ctx.hops : Math.max(hops, ctx.hops),
+    idempotency: ctx.idempotency,
+    delivery: ctx.delivery(),
+    text: message,
+    model,
+    waitMs: wait ? core.replyWaitMs : undefined,
+    streamed: stream,
+    follow: follow && ((turn, replySeq) => follow(turn, { stream, replySeq })),
+    callerSignal: wait ? () => ctx.signal : undefined,
   };
 }
 

@@ -221,7 +221,7 @@ describe("a subscription", () => {
     await socket.call("rpc.subscribe", options(1000, 1001));
   });
 
-  test("is taken over a WebSocket alone", async () => {
+  test("is refused outside a WebSocket", async () => {
     const { json } = await createRpc(gateway.url).send({ jsonrpc: "2.0", method: "rpc.subscribe", params: {}, id: 1 });
     expect(json).toMatchObject({ error: { code: -32601 } });
   });
