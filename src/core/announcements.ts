@@ -1,6 +1,6 @@
 import type { Outcome } from "#channels/channel.ts";
 import type { CoreParts } from "#core/parts.ts";
-import { createWorker, keepTrying, type Worker } from "#core/worker.ts";
+import { keepTrying, Worker } from "#core/worker.ts";
 import { isLoop, loopWords } from "#kit/hops.ts";
 import { NO_USAGE } from "#kit/usages.ts";
 import type { Announcement, ClaimedAnnouncement, DeliveryStep, HealthPart, TurnOrder } from "#store/store.ts";
@@ -81,7 +81,7 @@ export function createAnnouncements(parts: CoreParts) {
     events.announced({ outcome: end.name, channel, turnId, attempt: attempts + 1, reason: end.reason });
   };
 
-  const worker: Worker<Sending> = createWorker<Sending>({
+  const worker: Worker<Sending> = new Worker<Sending>({
     store,
     clock,
     events,
@@ -101,7 +101,7 @@ export function createAnnouncements(parts: CoreParts) {
   let drained: Promise<void> | undefined;
 
   return {
-    wake: worker.wake,
+    wake: (): void => worker.wake(),
     /** The channels are others now: each is asked at once. */
     reconfigured(): void {
       for (const [channel, last] of failing) {

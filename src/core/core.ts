@@ -10,13 +10,13 @@ import { createAnnouncements } from "./announcements.ts";
 import { createCodes } from "./codes.ts";
 import { createGatewayStream } from "./gateway-stream.ts";
 import { createHealth } from "./health.ts";
-import { createHeartbeat } from "./heartbeat/heartbeat.ts";
+import { Heartbeat } from "./heartbeat/heartbeat.ts";
 import { createSystemEvents } from "./heartbeat/system-events.ts";
-import { createKeys } from "./keys.ts";
+import { Keys } from "./keys.ts";
 import type { CoreParts } from "./parts.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
 import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
-import { createCompactions } from "./sessions/compactions.ts";
+import { Compactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
 import { createNameCheck } from "./sessions/sessions.ts";
 import { createStoredSessions } from "./sessions/stored-sessions.ts";
@@ -26,7 +26,7 @@ import { createSkills, type InvalidSkill, type Skills } from "./skills/skills.ts
 import { agesOf, countEndingKeys, tellOldTokens } from "./token-ages.ts";
 import { createLiveReplies, createSharedReplies } from "./turns/live-replies.ts";
 import { createRetryBudget } from "./turns/retry-budget.ts";
-import { createRunner } from "./turns/runner.ts";
+import { Runner } from "./turns/runner.ts";
 import { createTurnSteps } from "./turns/turn-events.ts";
 import { createTurns } from "./turns/turns.ts";
 import { createUsageStats } from "./usage.ts";
@@ -74,7 +74,7 @@ export async function createCore(options: CoreOptions) {
   // Work that was left to do begins only when all skills are read.
   runner.wake();
   announcements.wake();
-  const stopTelling = tellOldTokens({ tokens: () => current.datedTokens, keys: keys.ending, clock, events });
+  const stopTelling = tellOldTokens({ tokens: () => current.datedTokens, keys: () => keys.ending(), clock, events });
   const stopSweeps = startSweeps({ store, clock, events, settings });
 
   return {
@@ -107,11 +107,11 @@ export async function createCore(options: CoreOptions) {
     async close(): Promise<void> {
       stopSweeps();
       stopTelling();
-      keys.close();
+      keys[Symbol.dispose]();
       deliveryFeed.close();
       await removedAgents.close();
-      await heartbeat.close();
-      nouns.compactions.stop();
+      await heartbeat[Symbol.asyncDispose]();
+      nouns.compactions[Symbol.dispose]();
       await announcements.drain(0);
       nouns.health.close();
       unwatch();
@@ -145,13 +145,13 @@ function createNouns(
     live: sharedReplies?.live ?? createLiveReplies(),
     inBackground: createBackground(),
   };
-  const runner = createRunner({ ...common, retries: createRetryBudget() });
+  const runner = new Runner({ ...common, retries: createRetryBudget() });
   const turns = createTurns({ ...common, runner });
-  const compactions = createCompactions(common);
+  const compactions = new Compactions(common);
   const announcements = createAnnouncements(common);
   const systemEvents = createSystemEvents(common);
-  const heartbeat = createHeartbeat({ ...common, turns, makeRoom: compactions.makeRoom });
-  const keys = createKeys({ ...common, configured: settings().keys });
+  const heartbeat = new Heartbeat({ ...common, turns, makeRoom: (sessionId) => compactions.makeRoom(sessionId) });
+  const keys = new Keys({ store, clock, events, configured: settings().keys });
   const gatewayStream = createGatewayStream(common);
   const process = processHealth;
   const health = createHealth({ ...common, gatewayStream, systemEvents, heartbeat, keys, announcements, process });
@@ -195,13 +195,13 @@ function watchStore(store: Store, nouns: Nouns): () => void {
     },
     compaction: compactions.watcher.compaction,
     gatewayEntries: gatewayStream.tellFollowers,
-    work: runner.wake,
+    work: () => runner.wake(),
     announcement: announcements.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
-    beat: heartbeat.expect,
+    beat: (ms) => heartbeat.expect(ms),
     wants: journal.wants,
     wantsGateway: gatewayStream.isFollowed,
-    keysChanged: keys.follow,
+    keysChanged: () => keys.follow(),
   });
 }
 

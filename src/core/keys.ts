@@ -27,10 +27,10 @@ export type KeyRecord = Omit<ApiKey, "keyId" | "prefix" | "createdAt" | "hash"> 
 
 const TOUCH_EVERY_MS = 60_000;
 const RETRY_MS = 500;
-/** A key that has expired is shown for so long, and then forgotten. */
+/** An expired key is shown for this time, and then deleted. */
 const SHOWN_MS = 30 * 86_400_000;
-/** The longest wait until keys are looked through again: the clock may be set meanwhile. */
-const LOOK_MS = 3_600_000;
+/** The longest time between two checks of the keys: the clock may be set meanwhile. */
+const CHECK_MS = 3_600_000;
 const WEEK_MS = 7 * 86_400_000;
 const TEN_YEARS_MS = 10 * 366 * 86_400_000;
 /** The time that a start waits for a database. */
@@ -44,185 +44,224 @@ function checkName(name: string): void {
   throw new GatewayError("invalid-request", `name ${message}.`, { errors: [{ pointer: "/name", message }] });
 }
 
-/** REST keys: those of the configuration and those minted here. Only a hash is kept of each. */
-export function createKeys(parts: {
+type KeysParts = {
   store: Store;
   clock: Clock;
   events: Pick<Events, "storeFailed">;
   configured: readonly ConfiguredKey[];
-}) {
-  const { store, clock, events } = parts;
-  let configured: { hash: Buffer; value: KeyRecord }[] = [];
-  let minted: ApiKey[] = [];
-  let find = createSecretIndex<KeyRecord>([]);
-  /** The number of times that keys were made or revoked, as far as is known: a list that was read meanwhile may be older. */
-  let changes = 0;
-  let isFollowing = false;
-  let isClosed = false;
-  let stopPause = () => {};
-  let stopLook = () => {};
-  let tellChange = () => {};
+};
 
-  const index = () => {
-    find = createSecretIndex<KeyRecord>([
-      ...minted.map((key) => ({ hash: Buffer.from(key.hash, "hex"), value: key as KeyRecord })),
-      ...configured,
-    ]);
-    tellChange();
-    waitForExpiry();
-  };
-  const change = (keys: ApiKey[]): void => {
-    changes++;
-    minted = keys;
-    index();
-  };
-  const all = (): KeyRecord[] => [...configured.map(({ value }) => value), ...minted];
-  const isOver = ({ expiresAt }: Pick<KeyRecord, "expiresAt">): boolean =>
-    expiresAt !== undefined && expiresAt <= clock.now();
-  /** Tells when a key expires, and forgets those that have been shown long enough. */
-  const waitForExpiry = (): void => {
-    stopLook();
-    if (isClosed) return;
-    const now = clock.now();
-    const ends = all().flatMap(({ expiresAt = 0 }) => (expiresAt > now ? [expiresAt - now] : []));
-    if (ends.length === 0 && minted.every(({ expiresAt }) => expiresAt === undefined)) return;
-    stopLook = clock.after(Math.min(LOOK_MS, ...ends.map((ms) => ms + 1)), () => {
-      for (const { keyId, expiresAt } of minted)
-        if (expiresAt !== undefined && expiresAt + SHOWN_MS < clock.now()) void forget(keyId).catch(() => {});
-      tellChange();
-      waitForExpiry();
-    });
-  };
-  const forget = async (keyId: string): Promise<boolean> => {
-    const known = await store.revokeKey(keyId);
-    change(minted.filter((key) => key.keyId !== keyId));
-    return known;
-  };
-  const mint = (of: { name: string; scopes: readonly Scope[]; expiresAt?: number | undefined }) => {
-    const secret = `gw_${randomBytes(32).toString("base64url")}`;
-    const now = clock.now();
-    requireExpiry(of.expiresAt, now);
-    const key: ApiKey = {
-      keyId: newId("key", now),
-      name: of.name,
-      prefix: secret.slice(0, PREFIX_LENGTH),
-      hash: hashOf(secret).toString("hex"),
-      scopes: of.scopes,
-      createdAt: now,
-      lastUsedAt: undefined,
-      ...(of.expiresAt !== undefined && { expiresAt: of.expiresAt }),
-    };
-    return { key, secret };
-  };
-  const configure = (keys: readonly ConfiguredKey[]) => {
-    const used = new Map(configured.map(({ value: { name, lastUsedAt } }) => [name, lastUsedAt]));
-    configured = keys.map(({ hash, ...key }) => {
+/** The request for a new key. */
+type NewKey = { name: string; scopes: readonly Scope[]; expiresAt?: number | undefined };
+export type MintedKey = { key: ApiKey; secret: string };
+
+/** REST keys: those of the configuration and those minted here. Only a hash of each is stored. */
+export class Keys {
+  readonly #parts: KeysParts;
+  #configured: { hash: Buffer; value: KeyRecord }[] = [];
+  #minted: ApiKey[] = [];
+  #find = createSecretIndex<KeyRecord>([]);
+  /** The number of known changes of the minted keys. A list that was read during a change may be older than it. */
+  #changes = 0;
+  #isFollowing = false;
+  #isClosed = false;
+  #stopPause = (): void => {};
+  #stopExpiry = (): void => {};
+  #notify = (): void => {};
+
+  constructor(parts: KeysParts) {
+    this.#parts = parts;
+    this.configure(parts.configured);
+  }
+
+  /** Replaces the keys of the configuration. A key with the same name keeps the time of its last use. */
+  configure(keys: readonly ConfiguredKey[]): void {
+    const used = new Map(this.#configured.map(({ value: { name, lastUsedAt } }) => [name, lastUsedAt]));
+    this.#configured = keys.map(({ hash, ...key }) => {
       return { hash, value: { ...key, keyId: undefined, createdAt: undefined, lastUsedAt: used.get(key.name) } };
     });
-    index();
-  };
-  configure(parts.configured);
+    this.#index();
+  }
 
-  /** Reads the kept keys. While the store is away it tries again, for so long as `mayWait`. */
-  const read = async (mayWait: (error: unknown) => boolean): Promise<void> => {
-    for (let known: number | undefined; known !== changes; ) {
-      known = changes;
+  /** Reads the stored keys at the start, before a call can be refused because its key is not known yet. */
+  load(): Promise<void> {
+    const end = this.#parts.clock.monotonic() + START_MS;
+    return this.#read(
+      (error) => GatewayError.from(error).name === "store-unavailable" && this.#parts.clock.monotonic() < end,
+    );
+  }
+
+  /** Reads the keys after a change by another gateway. Retries until the store answers: the change may be a revocation. */
+  follow(): void {
+    this.#changes++;
+    if (this.#isFollowing || this.#isClosed) return;
+    this.#isFollowing = true;
+    const reading = this.#read(() => !this.#isClosed).catch(() => {});
+    void reading.finally(() => (this.#isFollowing = false));
+  }
+
+  /** The keys of the configuration in its order, then the minted ones, newest first. */
+  async list(): Promise<KeyRecord[]> {
+    return [...this.#configured.map(({ value }) => value), ...(await this.#parts.store.listKeys()).reverse()];
+  }
+
+  async create(request: NewKey): Promise<MintedKey> {
+    checkName(request.name);
+    const made = mint(request, this.#parts.clock.now());
+    await this.#parts.store.createKey(made.key);
+    this.#change([...this.#minted, made.key]);
+    return made;
+  }
+
+  /** Makes a key that replaces another, which stays valid for `overlapMs`. Throws `key-not-found` and `key-replaced`. */
+  async rotate(keyId: string, { overlapMs, expiresAt }: { overlapMs: number; expiresAt: number | undefined }) {
+    const old = (await this.#parts.store.listKeys()).find((key) => key.keyId === keyId);
+    const now = this.#parts.clock.now();
+    if (!old) throw keyNotFound(keyId);
+    if (old.replacedBy !== undefined) throw replaced(keyId, old.replacedBy);
+    if (isOver(old, now)) throw new GatewayError("key-replaced", `The key ${keyId} has expired. Make a new one.`);
+    const made = mint({ name: old.name, scopes: old.scopes, expiresAt }, now);
+    const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapMs);
+    if (!(await this.#parts.store.replaceKey(keyId, made.key, endsAt))) throw replaced(keyId, "another");
+    const ended = { replacedBy: made.key.keyId, expiresAt: endsAt };
+    this.#change([...this.#minted.map((key) => (key.keyId === keyId ? { ...key, ...ended } : key)), made.key]);
+    return { ...made, replacedEndsAt: endsAt };
+  }
+
+  async revoke(keyId: string): Promise<void> {
+    if (!(await this.#forget(keyId))) throw keyNotFound(keyId);
+  }
+
+  /** Keys that expire within two weeks, or expired in the last one. */
+  ending(): EndingKey[] {
+    const now = this.#parts.clock.now();
+    return this.#all().flatMap(({ keyId, name, expiresAt, replacedBy }) =>
+      expiresAt !== undefined && expiresAt - now <= 2 * WEEK_MS && now - expiresAt <= WEEK_MS
+        ? [{ name, expiresAt, replacedBy, isConfigured: keyId === undefined }]
+        : [],
+    );
+  }
+
+  /** Sets the function that is called after each change of the keys: one of them may be revoked. */
+  onChange(notify: () => void): void {
+    this.#notify = notify;
+  }
+
+  knows(hash: Buffer): boolean {
+    return this.#find(hash) !== undefined;
+  }
+
+  /** True if the key exists, has not expired and has the scope. */
+  isGood(hash: Buffer, scope?: Scope): boolean {
+    const key = this.#find(hash);
+    return (
+      key !== undefined && !isOver(key, this.#parts.clock.now()) && (scope === undefined || key.scopes.includes(scope))
+    );
+  }
+
+  /** The key with this hash. Stores the time of its use, to the minute. Throws `key-expired`. */
+  use(hash: Buffer): KeyRecord | undefined {
+    const key = this.#find(hash);
+    if (!key) return undefined;
+    const now = this.#parts.clock.now();
+    if (key.expiresAt !== undefined && key.expiresAt <= now) throw expired(key.name, key.expiresAt);
+    if (Math.abs(now - (key.lastUsedAt ?? 0)) < TOUCH_EVERY_MS) return key;
+    key.lastUsedAt = now;
+    // The time is for people: the call does not depend on it.
+    if (key.keyId !== undefined) this.#parts.store.touchKey(key.keyId, now).catch(() => {});
+    return key;
+  }
+
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#stopPause();
+    this.#stopExpiry();
+  }
+
+  #all(): KeyRecord[] {
+    return [...this.#configured.map(({ value }) => value), ...this.#minted];
+  }
+
+  #change(keys: ApiKey[]): void {
+    this.#changes++;
+    this.#minted = keys;
+    this.#index();
+  }
+
+  #index(): void {
+    this.#find = createSecretIndex<KeyRecord>([
+      ...this.#minted.map((key) => ({ hash: Buffer.from(key.hash, "hex"), value: key as KeyRecord })),
+      ...this.#configured,
+    ]);
+    this.#notify();
+    this.#waitForExpiry();
+  }
+
+  /** Notifies when a key expires, and deletes keys that expired long ago. */
+  #waitForExpiry(): void {
+    this.#stopExpiry();
+    if (this.#isClosed) return;
+    const now = this.#parts.clock.now();
+    const ends = this.#all().flatMap(({ expiresAt = 0 }) => (expiresAt > now ? [expiresAt - now] : []));
+    if (ends.length === 0 && this.#minted.every(({ expiresAt }) => expiresAt === undefined)) return;
+    this.#stopExpiry = this.#parts.clock.after(Math.min(CHECK_MS, ...ends.map((ms) => ms + 1)), () => {
+      for (const { keyId, expiresAt } of this.#minted)
+        if (expiresAt !== undefined && expiresAt + SHOWN_MS < this.#parts.clock.now())
+          void this.#forget(keyId).catch(() => {});
+      this.#notify();
+      this.#waitForExpiry();
+    });
+  }
+
+  async #forget(keyId: string): Promise<boolean> {
+    const isKnown = await this.#parts.store.revokeKey(keyId);
+    this.#change(this.#minted.filter((key) => key.keyId !== keyId));
+    return isKnown;
+  }
+
+  /** Reads the stored keys. Retries a failed read if `mayWait` permits it, and a read during which the keys changed. */
+  async #read(mayWait: (error: unknown) => boolean): Promise<void> {
+    for (let known: number | undefined; known !== this.#changes; ) {
+      known = this.#changes;
       try {
-        const stored = await store.listKeys();
-        if (known !== changes) continue;
-        minted = stored;
-        index();
+        const stored = await this.#parts.store.listKeys();
+        if (known !== this.#changes) continue;
+        this.#minted = stored;
+        this.#index();
       } catch (error) {
         if (!mayWait(error)) throw error;
-        events.storeFailed({ operation: "listKeys", error });
+        this.#parts.events.storeFailed({ operation: "listKeys", error });
         known = undefined;
-        await new Promise<void>((resolve) => (stopPause = clock.after(RETRY_MS, resolve)));
+        await new Promise<void>((resolve) => (this.#stopPause = this.#parts.clock.after(RETRY_MS, resolve)));
       }
     }
-  };
-
-  return {
-    configure,
-    /** Reads the kept keys at the start, before anybody can be refused for one that is not known yet. */
-    load(): Promise<void> {
-      const end = clock.monotonic() + START_MS;
-      return read((error) => GatewayError.from(error).name === "store-unavailable" && clock.monotonic() < end);
-    },
-    /** Another node has changed them: they are read until the store answers, as one of them may be revoked. */
-    follow(): void {
-      changes++;
-      if (isFollowing || isClosed) return;
-      isFollowing = true;
-      const reading = read(() => !isClosed).catch(() => {});
-      void reading.finally(() => (isFollowing = false));
-    },
-    close(): void {
-      isClosed = true;
-      stopPause();
-      stopLook();
-    },
-    /** The keys of the configuration in its order, then the minted ones, newest first. */
-    async list(): Promise<KeyRecord[]> {
-      return [...configured.map(({ value }) => value), ...(await store.listKeys()).reverse()];
-    },
-    async create(of: Parameters<typeof mint>[0]): Promise<{ key: ApiKey; secret: string }> {
-      checkName(of.name);
-      const made = mint(of);
-      await store.createKey(made.key);
-      change([...minted, made.key]);
-      return made;
-    },
-    /** Makes a key in the place of another, which goes on for `overlapMs`. Throws `key-not-found` and `key-replaced`. */
-    async rotate(keyId: string, { overlapMs, expiresAt }: { overlapMs: number; expiresAt: number | undefined }) {
-      const old = (await store.listKeys()).find((key) => key.keyId === keyId);
-      if (!old) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
-      if (old.replacedBy !== undefined) throw replaced(keyId, old.replacedBy);
-      if (isOver(old)) throw new GatewayError("key-replaced", `The key ${keyId} has expired. Make a new one.`);
-      const made = mint({ name: old.name, scopes: old.scopes, expiresAt });
-      const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, clock.now() + overlapMs);
-      if (!(await store.replaceKey(keyId, made.key, endsAt))) throw replaced(keyId, "another");
-      const ended = { replacedBy: made.key.keyId, expiresAt: endsAt };
-      change([...minted.map((key) => (key.keyId === keyId ? { ...key, ...ended } : key)), made.key]);
-      return { ...made, replacedEndsAt: endsAt };
-    },
-    async revoke(keyId: string): Promise<void> {
-      if (!(await forget(keyId))) throw new GatewayError("key-not-found", `No key has the id ${keyId}.`);
-    },
-    /** Keys that expire within two weeks, or did so in the last one. */
-    ending(): EndingKey[] {
-      const now = clock.now();
-      return all().flatMap(({ keyId, name, expiresAt, replacedBy }) =>
-        expiresAt !== undefined && expiresAt - now <= 2 * WEEK_MS && now - expiresAt <= WEEK_MS
-          ? [{ name, expiresAt, replacedBy, isConfigured: keyId === undefined }]
-          : [],
-      );
-    },
-    /** Calls it after each change of the keys: one of them may be gone. */
-    onChange(tell: () => void): void {
-      tellChange = tell;
-    },
-    knows: (hash: Buffer): boolean => find(hash) !== undefined,
-    /** True if the key exists, has not expired and has the scope. */
-    isGood(hash: Buffer, scope?: Scope): boolean {
-      const key = find(hash);
-      return key !== undefined && !isOver(key) && (scope === undefined || key.scopes.includes(scope));
-    },
-    /** The key of this hash, noted as used to the minute. Throws `key-expired`. */
-    use(hash: Buffer): KeyRecord | undefined {
-      const key = find(hash);
-      if (!key) return undefined;
-      const now = clock.now();
-      if (key.expiresAt !== undefined && key.expiresAt <= now) throw expired(key.name, key.expiresAt);
-      if (Math.abs(now - (key.lastUsedAt ?? 0)) < TOUCH_EVERY_MS) return key;
-      key.lastUsedAt = now;
-      // A note for people: the call that used the key does not depend on it.
-      if (key.keyId !== undefined) store.touchKey(key.keyId, now).catch(() => {});
-      return key;
-    },
-  };
+  }
 }
 
-export type Keys = ReturnType<typeof createKeys>;
+/** Makes a key. Only the caller gets its secret. */
+function mint({ name, scopes, expiresAt }: NewKey, now: number): MintedKey {
+  requireExpiry(expiresAt, now);
+  const secret = `gw_${randomBytes(32).toString("base64url")}`;
+  const key: ApiKey = {
+    keyId: newId("key", now),
+    name,
+    prefix: secret.slice(0, PREFIX_LENGTH),
+    hash: hashOf(secret).toString("hex"),
+    scopes,
+    createdAt: now,
+    lastUsedAt: undefined,
+    ...(expiresAt !== undefined && { expiresAt }),
+  };
+  return { key, secret };
+}
+
+function isOver({ expiresAt }: Pick<KeyRecord, "expiresAt">, now: number): boolean {
+  return expiresAt !== undefined && expiresAt <= now;
+}
+
+function keyNotFound(keyId: string): GatewayError {
+  return new GatewayError("key-not-found", `No key has the id ${keyId}.`);
+}
 
 function requireExpiry(expiresAt: number | undefined, now: number): void {
   if (expiresAt === undefined || (expiresAt > now && expiresAt <= now + TEN_YEARS_MS)) return;

@@ -31,17 +31,19 @@ type WorkerParts<W> = {
   giveBack: (work: W) => void;
   /** Called after each run. */
   ended?: (work: W) => void;
-  /** How work is claimed that others have queued: as long as there is room for it and may be more. */
-  queue?: {
-    operation: string;
-    hasRoom: () => boolean;
-    claim: () => Promise<{ works: readonly W[]; mayBeMore?: boolean; nextDueInMs: number | undefined }>;
-  };
+  queue?: Queue<W>;
   lease?: Lease<W>;
 };
 
+/** How work is claimed that others have queued: as long as there is room for it and may be more. */
+type Queue<W> = {
+  operation: string;
+  hasRoom: () => boolean;
+  claim: () => Promise<{ works: readonly W[]; mayBeMore?: boolean; nextDueInMs: number | undefined }>;
+};
+
 /** How claims are extended while work runs. `extend` answers those that do not hold any more. */
-type Lease<W> = { operation: string; ms: number; extend: (works: readonly W[]) => Promise<readonly W[]> };
+export type Lease<W> = { operation: string; ms: number; extend: (works: readonly W[]) => Promise<readonly W[]> };
 
 /** The lease of turns and of compactions. */
 export function leaseOfClaims<W extends { claim: Claim }>(store: Store): Lease<W> {
@@ -70,156 +72,173 @@ type Drain = {
   lastMs?: number;
 };
 
-export type Worker<W> = {
-  /** There may be work to claim, or room for it. */
-  wake(): void;
-  /** The same in so long; a time that is sooner stays. */
-  wakeIn(ms?: number): void;
-  /** Runs work that was claimed. */
-  begin(work: W): void;
-  get(key: string): W | undefined;
-  /** A copy of all that runs. */
-  all(): W[];
-  /** There may be work that was not claimed yet, for want of time or of room. */
-  isBehind(): boolean;
-  state(): WorkerState;
-  /** Lets work go on for some time, then gives back the rest; answers how much that was. */
-  drain(drain: Drain): Promise<number>;
-};
-
 /**
  * Work that a store hands out under leases: it is claimed when there is news, when some is due and when there is room; its claims are extended
- * as long as it runs, and given back when the gateway stops. Turns, compactions, beats and announcements are each a worker's.
+ * as long as it runs, and given back when the gateway stops. Turns, compactions, beats and announcements each have a worker.
  */
-export function createWorker<W>(parts: WorkerParts<W>): Worker<W> {
-  const { clock, events, keyOf, queue, lease } = parts;
-  const held = new Map<string, W>();
-  let state: WorkerState = "running";
-  let running = 0;
-  let isWanted = false;
-  let isClaiming = false;
-  let dueAt = Number.POSITIVE_INFINITY;
-  let stopDue = (): void => {};
-  let stopExtending: (() => void) | undefined;
-  /** Looks whether a drain is over, after each run and each claim. */
-  let checkDrained = (): void => {};
+export class Worker<W> {
+  readonly #parts: WorkerParts<W>;
+  readonly #held = new Map<string, W>();
+  #state: WorkerState = "running";
+  #running = 0;
+  #isWanted = false;
+  #isClaiming = false;
+  #dueAt = Number.POSITIVE_INFINITY;
+  #stopDue = (): void => {};
+  #stopExtending: (() => void) | undefined;
+  /** Checks whether a drain is over. Called after each run and each claim. */
+  #checkDrained = (): void => {};
 
-  const wakeAfter = (ms: number): void => {
-    stopDue();
-    dueAt = clock.monotonic() + ms;
+  constructor(parts: WorkerParts<W>) {
+    this.#parts = parts;
+  }
+
+  /** True if there may be work that was not claimed yet, for lack of time or room. */
+  isBehind(): boolean {
+    return this.#isClaiming || this.#isWanted;
+  }
+
+  state(): WorkerState {
+    return this.#state;
+  }
+
+  /** Claims work: there may be some, or room for it. */
+  wake(): void {
+    const { queue } = this.#parts;
+    this.#isWanted = true;
+    if (this.#isClaiming || !queue) return;
+    this.#isClaiming = true;
+    queueMicrotask(() => this.#claimAll(queue));
+  }
+
+  /** Claims work after this time, or at the time that is already set if that is earlier. */
+  wakeIn(ms = 0): void {
+    // A claim that is under way sets the next time, and may not know of this work yet.
+    if (ms <= 0 || this.#isClaiming) this.wake();
+    else if (this.#parts.clock.monotonic() + ms < this.#dueAt) this.#wakeAfter(ms);
+  }
+
+  /** Runs work that was claimed. */
+  begin(work: W): void {
+    const { clock, events, keyOf, giveBack, lease, name } = this.#parts;
+    this.#running++;
+    const key = keyOf(work);
+    const before = this.#held.get(key);
+    // Its lease ended while it ran here: the later claim has the work.
+    if (before !== undefined) giveBack(before);
+    this.#held.set(key, work);
+    if (this.#state === "stopped") giveBack(work);
+    if (lease) this.#stopExtending ??= clock.after(lease.ms / 3, () => this.#extendAll(lease));
+    this.#parts.run(work).then(
+      () => this.#leave(work),
+      (error: unknown) => {
+        events.unexpectedError({ error, where: name });
+        this.#leave(work);
+      },
+    );
+  }
+
+  get(key: string): W | undefined {
+    return this.#held.get(key);
+  }
+
+  /** A copy of the list of all running work. */
+  all(): W[] {
+    return [...this.#held.values()];
+  }
+
+  /** Lets work continue for some time, then gives the rest back. Returns the number that was given back. */
+  async drain(drain: Drain): Promise<number> {
+    const { ms, isIdle = () => this.#running === 0, isDone = isIdle, lastMs = Number.POSITIVE_INFINITY } = drain;
+    this.#state = "draining";
+    if (ms > 0) await this.#until(isDone, ms);
+    this.#state = "stopped";
+    const left = this.all();
+    for (const work of left) this.#parts.giveBack(work);
+    await this.#until(isIdle, lastMs);
+    this.#stopDue();
+    this.#stopExtending?.();
+    return left.length;
+  }
+
+  #wakeAfter(ms: number): void {
+    const { clock } = this.#parts;
+    this.#stopDue();
+    this.#dueAt = clock.monotonic() + ms;
     if (ms === Number.POSITIVE_INFINITY) return;
-    stopDue = clock.after(ms, () => {
-      dueAt = Number.POSITIVE_INFINITY;
-      wake();
+    this.#stopDue = clock.after(ms, () => {
+      this.#dueAt = Number.POSITIVE_INFINITY;
+      this.wake();
     });
-  };
-  const wake = (): void => {
-    isWanted = true;
-    if (isClaiming || !queue) return;
-    isClaiming = true;
-    queueMicrotask(() => claimAll(queue));
-  };
-  const mayClaim = (hasRoom: () => boolean): boolean =>
-    (state === "running" || (state === "draining" && !parts.store.durable)) && hasRoom();
-  const claimAll = async ({ operation, hasRoom, claim }: NonNullable<typeof queue>): Promise<void> => {
+  }
+
+  #mayClaim({ hasRoom }: Queue<W>): boolean {
+    const isTaking = this.#state === "running" || (this.#state === "draining" && !this.#parts.store.durable);
+    return isTaking && hasRoom();
+  }
+
+  async #claimAll(queue: Queue<W>): Promise<void> {
+    const { clock, events } = this.#parts;
     try {
-      for (let began = clock.monotonic(); isWanted && mayClaim(hasRoom); ) {
+      for (let began = clock.monotonic(); this.#isWanted && this.#mayClaim(queue); ) {
         if (clock.monotonic() - began >= SLICE_MS) {
           await yieldToOthers();
           began = clock.monotonic();
           continue;
         }
-        isWanted = false;
-        const { works, mayBeMore = false, nextDueInMs = Number.POSITIVE_INFINITY } = await claim();
-        for (const work of works) begin(work);
-        isWanted ||= mayBeMore;
-        wakeAfter(nextDueInMs);
+        this.#isWanted = false;
+        const { works, mayBeMore = false, nextDueInMs = Number.POSITIVE_INFINITY } = await queue.claim();
+        for (const work of works) this.begin(work);
+        this.#isWanted ||= mayBeMore;
+        this.#wakeAfter(nextDueInMs);
       }
     } catch (error) {
-      events.storeFailed({ operation, error });
-      wakeAfter(RETRY_MS);
+      events.storeFailed({ operation: queue.operation, error });
+      this.#wakeAfter(RETRY_MS);
     } finally {
-      isClaiming = false;
-      checkDrained();
+      this.#isClaiming = false;
+      this.#checkDrained();
     }
-  };
+  }
 
-  const begin = (work: W): void => {
-    running++;
+  #leave(work: W): void {
+    const { keyOf, ended } = this.#parts;
+    this.#running--;
     const key = keyOf(work);
-    const before = held.get(key);
-    // Its lease ended while it ran here: it has lost the work to the later claim.
-    if (before !== undefined) parts.giveBack(before);
-    held.set(key, work);
-    if (state === "stopped") parts.giveBack(work);
-    if (lease) stopExtending ??= clock.after(lease.ms / 3, () => extendAll(lease));
-    parts.run(work).then(
-      () => leave(work),
-      (error: unknown) => {
-        events.unexpectedError({ error, where: parts.name });
-        leave(work);
-      },
-    );
-  };
-  const leave = (work: W): void => {
-    running--;
-    const key = keyOf(work);
-    if (held.get(key) === work) held.delete(key);
-    parts.ended?.(work);
-    checkDrained();
-  };
+    if (this.#held.get(key) === work) this.#held.delete(key);
+    ended?.(work);
+    this.#checkDrained();
+  }
 
-  const extendAll = (of: Lease<W>): void => {
-    const { operation, ms, extend } = of;
-    stopExtending = held.size > 0 ? clock.after(ms / 3, () => extendAll(of)) : undefined;
-    if (held.size === 0) return;
-    extend([...held.values()]).then(
+  #extendAll(lease: Lease<W>): void {
+    const { clock, events, giveBack } = this.#parts;
+    const { operation, ms, extend } = lease;
+    this.#stopExtending = this.#held.size > 0 ? clock.after(ms / 3, () => this.#extendAll(lease)) : undefined;
+    if (this.#held.size === 0) return;
+    extend(this.all()).then(
       (lost) => {
-        for (const work of lost) parts.giveBack(work);
+        for (const work of lost) giveBack(work);
       },
       (error: unknown) => {
         events.storeFailed({ operation, error });
-        stopExtending?.();
-        stopExtending = clock.after(ms / 12, () => extendAll(of));
+        this.#stopExtending?.();
+        this.#stopExtending = clock.after(ms / 12, () => this.#extendAll(lease));
       },
     );
-  };
+  }
 
-  const until = (isSo: () => boolean, ms: number): Promise<void> =>
-    new Promise((resolve) => {
-      const stopWaiting = clock.after(ms, resolve);
-      checkDrained = () => {
-        if (isClaiming || !isSo()) return;
+  /** Resolves when `isDrained` returns true and no claim is under way, or after `ms`. */
+  #until(isDrained: () => boolean, ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const stopWaiting = this.#parts.clock.after(ms, resolve);
+      this.#checkDrained = () => {
+        if (this.#isClaiming || !isDrained()) return;
         stopWaiting();
         resolve();
       };
-      checkDrained();
+      this.#checkDrained();
     });
-
-  return {
-    wake,
-    wakeIn: (ms = 0) => {
-      // A claim that is under way says when it is due again, and may not know of this yet.
-      if (ms <= 0 || isClaiming) wake();
-      else if (clock.monotonic() + ms < dueAt) wakeAfter(ms);
-    },
-    begin,
-    get: (key) => held.get(key),
-    all: () => [...held.values()],
-    isBehind: () => isClaiming || isWanted,
-    state: () => state,
-    async drain({ ms, isIdle = () => running === 0, isDone = isIdle, lastMs = Number.POSITIVE_INFINITY }) {
-      state = "draining";
-      if (ms > 0) await until(isDone, ms);
-      state = "stopped";
-      const left = [...held.values()];
-      for (const work of left) parts.giveBack(work);
-      await until(isIdle, lastMs);
-      stopDue();
-      stopExtending?.();
-      return left.length;
-    },
-  };
+  }
 }
 
 /** Ends a claim; a store that fails is asked again, a few times. Throws what failed last: past its lease the work is another's. */

@@ -227,7 +227,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     doors.underWay.closeAfterwards();
     const allGone = Promise.all(listeners.map((listener) => listener.stopAccepting()));
     const lastRequests = Promise.race([allGone, sleep(Math.min(ms, LAST_REQUESTS_MS))]);
-    core.compactions.stop();
+    core.compactions[Symbol.dispose]();
     core.heartbeat.stop();
     const [handedBack] = await Promise.all([core.runner.drain(ms), lastRequests]);
     // Turns that have just ended are announced, too.

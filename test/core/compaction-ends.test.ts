@@ -65,7 +65,7 @@ describe("a compaction that fails", () => {
     await using core = await startOne();
     const waiting = core.compact();
     const turn = await core.start({ text: "two" });
-    core.core.compactions.stop();
+    core.core.compactions[Symbol.dispose]();
     expect([await nameOf(core.done), await nameOf(waiting)]).toEqual(["shutting-down", "shutting-down"]);
     expect((await core.next()).turn.turnId).toBe(turn.turnId);
     expect(await nameOf(core.compact())).toBe("shutting-down");
@@ -77,7 +77,7 @@ describe("a compaction that fails", () => {
     for (const session of sessions) await core.talk("one", session);
     const all = sessions.map((session) => nameOf(core.compact(0, session)));
     await core.clock.settle();
-    core.core.compactions.stop();
+    core.core.compactions[Symbol.dispose]();
     expect(new Set(await Promise.all(all))).toEqual(new Set(["shutting-down"]));
     expect(core.asked).toHaveLength(8);
   });

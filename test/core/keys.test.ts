@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ConfiguredKey, createKeys } from "#core/keys.ts";
+import { type ConfiguredKey, Keys } from "#core/keys.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { createSecretIndex, hashOf } from "#kit/secrets.ts";
 import { createMemoryStore } from "#store/memory/memory.ts";
@@ -20,7 +20,7 @@ const silent = { storeFailed: () => {} };
 async function openKeys(configured: readonly ConfiguredKey[] = []) {
   const clock = createManualClock();
   const store = createMemoryStore({ clock });
-  const keys = createKeys({ store, clock, events: silent, configured });
+  const keys = new Keys({ store, clock, events: silent, configured });
   await keys.load();
   return { clock, store, keys };
 }
@@ -33,7 +33,7 @@ async function openWith(listKeys: (store: Store, time: number) => Promise<readon
   const failing = { ...store, listKeys: async () => [...(await listKeys(store, ++times))] };
   const told: string[] = [];
   const events = { storeFailed: ({ operation }: { operation: string }) => told.push(operation) };
-  const others = createKeys({ store: failing, clock, events, configured: [] });
+  const others = new Keys({ store: failing, clock, events, configured: [] });
   return {
     ...made,
     clock,
@@ -69,7 +69,7 @@ describe("minted keys", () => {
   it("are good in whatever opens their store next", async () => {
     const { keys, store, clock } = await openKeys();
     const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
-    const others = createKeys({ store, clock, events: silent, configured: [] });
+    const others = new Keys({ store, clock, events: silent, configured: [] });
     expect(others.use(hashOf(secret))).toBeUndefined();
     await others.load();
     expect(others.use(hashOf(secret))).toMatchObject({ name: "ci" });
@@ -102,7 +102,7 @@ describe("minted keys", () => {
     const clock = createManualClock();
     const store = createMemoryStore({ clock });
     const failing = { ...store, touchKey: () => Promise.reject(new Error("down")) };
-    const keys = createKeys({ store: failing, clock, events: silent, configured: [] });
+    const keys = new Keys({ store: failing, clock, events: silent, configured: [] });
     const { secret } = await keys.create({ name: "ci", scopes: ["chat"] });
     expect(keys.use(hashOf(secret))).toMatchObject({ name: "ci" });
     await clock.settle();
@@ -148,7 +148,7 @@ describe("keys of a store that is away", () => {
     const on = await openWith(away);
     on.keys.follow();
     await on.clock.advance(1_000);
-    on.keys.close();
+    on.keys[Symbol.dispose]();
     const asked = on.times();
     await on.clock.advance(60_000);
     expect([on.times(), on.clock.timers()]).toEqual([asked, 0]);
@@ -225,7 +225,7 @@ describe("a rotation", () => {
       await wait;
       return list;
     };
-    const keys = createKeys({ store: { ...store, listKeys }, clock, events: silent, configured: [] });
+    const keys = new Keys({ store: { ...store, listKeys }, clock, events: silent, configured: [] });
     const { key } = await keys.create({ name: "ci", scopes: ["chat"] });
     const hold = (): (() => void) => {
       let release = () => {};
@@ -261,7 +261,7 @@ describe("a rotation", () => {
         return isReplaced;
       },
     };
-    const keys = createKeys({ store: going, clock, events: silent, configured: [] });
+    const keys = new Keys({ store: going, clock, events: silent, configured: [] });
     const { key, secret: old } = await keys.create({ name: "ci", scopes: ["chat"] });
     const { secret } = await keys.rotate(key.keyId, { overlapMs: 1_000, expiresAt: undefined });
     await clock.advance(1_001);

@@ -1,6 +1,6 @@
 import type { Agent } from "#core/agents/agents.ts";
 import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
-import { createWorker, keepTrying, leaseMsOf, type Worker } from "#core/worker.ts";
+import { keepTrying, leaseMsOf, Worker } from "#core/worker.ts";
 import { BATCH, type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
 
 /** How soon it beats again after a beat that left something behind where no other is due sooner. */
@@ -17,129 +17,135 @@ const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes:
 type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
 /**
- * The beats of all agents: when one is due, whichever node claims it hands over the agent's events. No agent's beats overlap, and those
- * that were missed are one.
+ * The beats of all agents. When one is due, the gateway that claims it gives the agent its events. The beats of an agent do not overlap, and
+ * several missed ones are one.
  */
-export function createHeartbeat(parts: BeatParts) {
-  const { store, agents, clock, events, node, inBackground } = parts;
-  const leaseMs = leaseMsOf(store);
-  let isRunning = true;
+export class Heartbeat {
+  readonly #parts: BeatParts;
+  readonly #worker: Worker<HeldBeat>;
+  readonly #leaseMs: number;
+  /** The interval with which each agent's next beat was planned. */
+  readonly #planned = new Map<string, number>();
+  #isRunning = true;
 
-  const claimDue = () => {
-    const names = agents.list().flatMap(({ name }) => (worker.get(name) ? [] : name));
-    return store.claimBeats({ now: clock.now(), node, leaseMs, agents: names });
-  };
-
-  const worker: Worker<HeldBeat> = createWorker<HeldBeat>({
-    store,
-    clock,
-    events,
-    name: "heartbeat",
-    keyOf: ({ claim }) => claim.agent,
-    run: async (beat) => {
-      if (!isRunning) beat.stop.abort();
-      await runBeat(parts, beat).catch((error: unknown) => events.unexpectedError({ error, where: "heartbeat" }));
-      const ms = Math.round(clock.monotonic() - beat.began);
-      const { agent } = beat.claim;
-      events.beatRan({ agent, events: beat.events, turns: beat.turnIds.length, returned: beat.returned, ms });
-      const every = agents.find(agent)?.heartbeatMs;
-      await endBeat(parts, beat);
-      // The end may have planned the next beat by the configuration before: then the next claim plans it anew.
-      planned.set(agent, every ?? OFF);
-    },
-    // The rest is for the node that has the beat now, or claims it next.
-    giveBack: leaveBeat,
-    // The next claim tells when the next one is due.
-    ended: () => worker.wake(),
-    queue: {
-      operation: "claimBeats",
-      hasRoom: () => isRunning,
-      claim: async () => {
-        await plan();
-        // In the next turn of the loop: all that ask until then share a beat.
-        const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inBackground(claimDue);
-        const works = beats.map((claim) => holdBeat(claim, clock.monotonic()));
-        return { works, nextDueInMs: Math.min(nextDueInMs, LONGEST_WAIT_MS) };
+  constructor(parts: BeatParts) {
+    const { store, clock, events } = parts;
+    const leaseMs = leaseMsOf(store);
+    this.#parts = parts;
+    this.#leaseMs = leaseMs;
+    this.#worker = new Worker<HeldBeat>({
+      store,
+      clock,
+      events,
+      name: "heartbeat",
+      keyOf: ({ claim }) => claim.agent,
+      run: (beat) => this.#run(beat),
+      // The gateway that has the beat now, or claims it next, does the rest.
+      giveBack: leaveBeat,
+      // The next claim returns when the next beat is due.
+      ended: () => this.#worker.wake(),
+      queue: { operation: "claimBeats", hasRoom: () => this.#isRunning, claim: () => this.#claim() },
+      lease: {
+        operation: "extendBeat",
+        ms: leaseMs,
+        extend: async (beats) => {
+          const isOurs = await Promise.all(beats.map(({ claim }) => store.extendBeat(claim, leaseMs)));
+          return beats.filter((_, n) => !isOurs[n]);
+        },
       },
-    },
-    lease: {
-      operation: "extendBeat",
-      ms: leaseMs,
-      extend: async (beats) => {
-        const isOurs = await Promise.all(beats.map(({ claim }) => store.extendBeat(claim, leaseMs)));
-        return beats.filter((_, n) => !isOurs[n]);
-      },
-    },
-  });
+    });
+  }
 
-  /** The pause that each agent's next beat was planned with. */
-  const planned = new Map<string, number>();
+  /** Checks for due beats after this time, because one was planned for then. */
+  expect(ms?: number): void {
+    this.#worker.wakeIn(ms);
+  }
 
-  /** Plans the configured beats that were not planned yet. */
-  const plan = async (): Promise<void> => {
+  /**
+   * Plans a beat of the agent for now if events wait for it, no beat runs and the agent is not paused. Any gateway that has the agent claims
+   * the beat. Two gateways that call this at once plan the same beat. Throws `agent-not-found`.
+   */
+  async beatNow(name: string): Promise<BeatStart> {
+    const { store, agents, clock } = this.#parts;
+    const { name: agent } = agents.get(name);
+    const { running } = await store.readBeat(agent);
+    // The counts may not include events that another gateway has just queued.
+    const [oldest] = await store.readQueuedEvents({ agent, ...ANY_EVENT });
+    const waitingEvents = oldest ? Math.max(store.agentCounts(agent).waitingEvents, 1) : 0;
+    if (store.agentCounts(agent).pausedAt !== undefined) return { outcome: "paused", waitingEvents };
+    if (running) return { outcome: "running", waitingEvents };
+    if (!oldest) return { outcome: "nothing-waiting", waitingEvents };
+    await store.planBeat(agent, { now: clock.now(), delayMs: 0, soonest: true });
+    return { outcome: "started", waitingEvents };
+  }
+
+  /** Plans the beats of the configuration in force. The next claim retries what the store refused. */
+  async reconfigure(): Promise<void> {
+    await this.#plan().catch((error: unknown) => this.#parts.events.storeFailed({ operation: "planBeat", error }));
+    this.#worker.wake();
+  }
+
+  /** The reason why the agent's events cannot be given to it now; undefined if they can. */
+  delayedBy(agent: string): string | undefined {
+    return this.#worker.get(agent)?.delayedBy;
+  }
+
+  /** Starts no more beats and turns. Running turns continue. */
+  stop(): void {
+    this.#isRunning = false;
+    for (const beat of this.#worker.all()) beat.stop.abort();
+  }
+
+  /** Gives the running beats back: if their turns have not ended, they are due at once, for any gateway. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.stop();
+    await this.#worker.drain({ ms: 0, lastMs: LAST_ENDS_MS });
+  }
+
+  async #claim() {
+    const { store, agents, clock, node, inBackground } = this.#parts;
+    await this.#plan();
+    // In the next turn of the event loop: all callers until then share a beat.
+    const { beats, nextDueInMs = LONGEST_WAIT_MS } = await inBackground(() => {
+      const names = agents.list().flatMap(({ name }) => (this.#worker.get(name) ? [] : name));
+      return store.claimBeats({ now: clock.now(), node, leaseMs: this.#leaseMs, agents: names });
+    });
+    const works = beats.map((claim) => holdBeat(claim, clock.monotonic()));
+    return { works, nextDueInMs: Math.min(nextDueInMs, LONGEST_WAIT_MS) };
+  }
+
+  async #run(beat: HeldBeat): Promise<void> {
+    const { agents, clock, events } = this.#parts;
+    const { agent } = beat.claim;
+    if (!this.#isRunning) beat.stop.abort();
+    await runBeat(this.#parts, beat).catch((error: unknown) => events.unexpectedError({ error, where: "heartbeat" }));
+    const ms = Math.round(clock.monotonic() - beat.began);
+    events.beatRan({ agent, events: beat.events, turns: beat.turnIds.length, returned: beat.returned, ms });
+    const every = agents.find(agent)?.heartbeatMs;
+    await endBeat(this.#parts, beat);
+    // If the interval changed during `endBeat`, the next claim plans the beat again.
+    this.#planned.set(agent, every ?? OFF);
+  }
+
+  /** Plans the configured beats that are not planned yet. */
+  async #plan(): Promise<void> {
+    const { store, agents, clock } = this.#parts;
     for (const { name, heartbeatMs: every } of agents.list()) {
-      const before = planned.get(name);
+      const before = this.#planned.get(name);
       if (before === (every ?? OFF)) continue;
-      // A store that outlives its process may know of a beat that was missed meanwhile.
+      // A durable store may have a beat that was missed while no gateway ran.
       const soonest = every !== undefined && before === undefined;
       await store.planBeat(name, { now: clock.now(), delayMs: jittered(every), soonest });
-      planned.set(name, every ?? OFF);
+      this.#planned.set(name, every ?? OFF);
     }
-    for (const name of planned.keys()) {
+    for (const name of this.#planned.keys()) {
       if (agents.find(name)) continue;
       // With a shared store, another gateway may still have the agent.
       if (!store.shared) await store.planBeat(name, { now: clock.now(), delayMs: undefined, soonest: false });
-      planned.delete(name);
+      this.#planned.delete(name);
     }
-  };
-
-  const stop = (): void => {
-    isRunning = false;
-    for (const beat of worker.all()) beat.stop.abort();
-  };
-
-  return {
-    /** Some beat is due in so long: sooner, maybe, than was planned. */
-    expect: worker.wakeIn,
-
-    /**
-     * Plans a beat of the agent for now if events wait for it, none runs and it is not paused. Any gateway that has the agent claims it.
-     * Two gateways that see no beat at once plan the same one. Throws `agent-not-found`.
-     */
-    async beatNow(name: string): Promise<BeatStart> {
-      const { name: agent } = agents.get(name);
-      const { running } = await store.readBeat(agent);
-      // The counters may not know yet what another gateway has queued.
-      const [oldest] = await store.readQueuedEvents({ agent, ...ANY_EVENT });
-      const waitingEvents = oldest ? Math.max(store.agentCounts(agent).waitingEvents, 1) : 0;
-      if (store.agentCounts(agent).pausedAt !== undefined) return { outcome: "paused", waitingEvents };
-      if (running) return { outcome: "running", waitingEvents };
-      if (!oldest) return { outcome: "nothing-waiting", waitingEvents };
-      await store.planBeat(agent, { now: clock.now(), delayMs: 0, soonest: true });
-      return { outcome: "started", waitingEvents };
-    },
-
-    /** Takes the agents over as they are now; resolves when their beats are planned. What the store fails to plan the next claim plans. */
-    async reconfigure(): Promise<void> {
-      await plan().catch((error: unknown) => events.storeFailed({ operation: "planBeat", error }));
-      worker.wake();
-    },
-
-    /** Why the events of an agent cannot be handed over now; undefined when they can. */
-    delayedBy: (agent: string): string | undefined => worker.get(agent)?.delayedBy,
-
-    /** Begins no beat and no turn any more; turns that run go on. */
-    stop,
-
-    /** Gives back what is held: beats whose turns have not ended are due at once, wherever they are claimed. */
-    async close(): Promise<void> {
-      stop();
-      await worker.drain({ ms: 0, lastMs: LAST_ENDS_MS });
-    },
-  };
+  }
 }
-
-export type Heartbeat = ReturnType<typeof createHeartbeat>;
 
 /** Keeps a beat's end, and when the next one is due. Where the store could not, its lease ends, and it is due again then. */
 async function endBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {

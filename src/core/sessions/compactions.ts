@@ -1,7 +1,7 @@
 import type { Backend, BackendMessage, TellUsed } from "#backends/backend.ts";
 import { type Agent, countedModel, labelOfModel } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
-import { createWorker, leaseOfClaims } from "#core/worker.ts";
+import { type Lease, leaseOfClaims, Worker } from "#core/worker.ts";
 import type { SessionCompaction } from "#generated/rpc-types.ts";
 import { orAborted } from "#kit/abort.ts";
 import { BackendError, GatewayError } from "#kit/errors.ts";
@@ -20,6 +20,7 @@ import type {
 } from "#store/store.ts";
 import { inTurnOrder, readContext, summaryMessage, toBackend } from "./history.ts";
 import { isTurnEnd } from "./journal.ts";
+import { sessionNotFound } from "./stored-sessions.ts";
 
 /** Summaries that one agent writes at once: they are no turns, and no agent's concurrency bounds them. */
 const AT_ONCE = 8;
@@ -49,40 +50,85 @@ type CompactionRequest = {
   /** Under whose name what the summary took is counted. */
   payer: { surface: Surface; caller: string };
 };
-const ITSELF: CompactionRequest["payer"] = { surface: "heartbeat", caller: "compaction" };
+const AUTOMATIC: CompactionRequest["payer"] = { surface: "heartbeat", caller: "compaction" };
 
 /** Has the backend write the summary. */
 type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
 
-/** Compactions: each takes its place in its session's queue, and runs when what was before it has ended. */
-export function createCompactions(parts: CoreParts) {
-  const { store, agents, clock, events, node, settings, inBackground } = parts;
-  const lease = leaseOfClaims<Placed>(store);
-  const queued = new Map<string, Queued>();
+/** Compactions: each takes its place in its session's queue, and runs when the turns before it have ended. */
+export class Compactions {
+  readonly #parts: CoreParts;
+  readonly #lease: Lease<Placed>;
+  readonly #worker: Worker<Placed>;
+  readonly #queued = new Map<string, Queued>();
   /** Summaries that are being written, by agent. */
-  const writing = new Map<string, Set<Promise<unknown>>>();
-  /** Sessions that are compacted by themselves now, or that wait until they have so many bytes. */
-  const pausedUntil = new Map<string, number>();
-  let isStopped = false;
+  readonly #writing = new Map<string, Set<Promise<unknown>>>();
+  /** Sessions that are being compacted automatically, and those that wait until they have this many bytes. */
+  readonly #pausedUntil = new Map<string, number>();
+  #isStopped = false;
 
-  const worker = createWorker<Placed>({
-    store,
-    clock,
-    events,
-    name: "compactions",
-    lease,
-    keyOf: ({ claim }) => claim.turnId,
-    run: async ({ done }) => void (await done.catch(() => {})),
-    giveBack: ({ stop }) => stop.abort(lostPlace()),
-  });
+  constructor(parts: CoreParts) {
+    const { store, clock, events } = parts;
+    this.#parts = parts;
+    this.#lease = leaseOfClaims<Placed>(store);
+    this.#worker = new Worker<Placed>({
+      store,
+      clock,
+      events,
+      name: "compactions",
+      lease: this.#lease,
+      keyOf: ({ claim }) => claim.turnId,
+      run: async ({ done }) => void (await done.catch(() => {})),
+      giveBack: ({ stop }) => stop.abort(lostPlace()),
+    });
+  }
 
-  const abort = (isMeant: (one: Queued) => boolean, error: GatewayError) => {
-    for (const one of queued.values()) if (isMeant(one)) one.stop.abort(error);
+  /** The store's watcher calls these. */
+  readonly watcher = {
+    entries: (session: SessionRef, entries: readonly Entry[]): void => {
+      const limit = this.#dueAt(session.agent) * BYTES_PER_TOKEN;
+      if (limit === 0 || session.contextBytes <= limit || this.#isStopped || !entries.some(isTurnEnd)) return;
+      if (session.contextBytes <= (this.#pausedUntil.get(session.sessionId) ?? 0)) return;
+      this.#pausedUntil.set(session.sessionId, Infinity);
+      const { sessionId, agent, ordinal, contextBytes } = session;
+      // The store is still notifying its watchers.
+      void this.#parts.inBackground(() => this.#shorten({ sessionId, agent, ordinal, contextBytes }));
+    },
+    sessionDeleted: ({ sessionId }: SessionRef): void => {
+      this.#pausedUntil.delete(sessionId);
+      this.#abort((one) => one.sessionId === sessionId, sessionNotFound(sessionId));
+    },
+    compaction: (compactionId: string): void => this.#queued.get(compactionId)?.begin(),
   };
 
-  /** Takes a place in the session's queue, and does the work when it is the first. */
-  const run = async (sessionId: string, request: CompactionRequest): Promise<SessionCompaction> => {
-    if (isStopped) throw shuttingDown();
+  /**
+   * Replaces all but the last `keep` messages with a summary after the turns that wait in the session have run. Resolves when it is done.
+   * A failure changes nothing.
+   */
+  compact({ sessionId, keep }: { sessionId: string; keep: number }, caller: string): Promise<SessionCompaction> {
+    return this.#run(sessionId, { keep, payer: { surface: "rpc", caller } });
+  }
+
+  /** Compacts a full session if automatic compaction is on. Returns true if that succeeded. */
+  async makeRoom(sessionId: string): Promise<boolean> {
+    return this.#parts.settings().compactAt > 0 && (await this.#runAutomatically(sessionId));
+  }
+
+  /** Starts no more compactions, and ends the waiting and running ones. The turns behind them may continue. */
+  [Symbol.dispose](): void {
+    this.#isStopped = true;
+    this.#abort(() => true, shuttingDown());
+    void this.#worker.drain({ ms: 0 });
+  }
+
+  #abort(isMeant: (one: Queued) => boolean, error: GatewayError): void {
+    for (const one of this.#queued.values()) if (isMeant(one)) one.stop.abort(error);
+  }
+
+  /** Takes a place in the session's queue, and runs the compaction when the place is the first. */
+  async #run(sessionId: string, request: CompactionRequest): Promise<SessionCompaction> {
+    if (this.#isStopped) throw shuttingDown();
+    const { store, clock, node, settings } = this.#parts;
     const now = clock.now();
     const compactionId = newId("cmp", now);
     const stop = new AbortController();
@@ -90,25 +136,27 @@ export function createCompactions(parts: CoreParts) {
     const begun = new Promise<void>((resolve) => {
       begin = resolve;
     });
-    queued.set(compactionId, { sessionId, stop, begin });
+    this.#queued.set(compactionId, { sessionId, stop, begin });
     try {
-      const order = { now, compactionId, sessionId, node, leaseMs: lease.ms, limits: settings().limits.store };
+      const limits = settings().limits.store;
+      const order = { now, compactionId, sessionId, node, leaseMs: this.#lease.ms, limits };
       const place = await store.queueCompaction(order);
-      const done = workInPlace(place, request, begun, stop);
-      worker.begin({ claim: place.claim, stop, done });
+      const done = this.#runInPlace(place, request, begun, stop);
+      this.#worker.begin({ claim: place.claim, stop, done });
       return await done;
     } finally {
-      queued.delete(compactionId);
+      this.#queued.delete(compactionId);
     }
-  };
+  }
 
-  /** Gives the place up again, whatever comes of the work. */
-  const workInPlace = async (
+  /** Runs the compaction, and gives its place back even if it fails. */
+  async #runInPlace(
     place: CompactionPlace,
     request: CompactionRequest,
     begun: Promise<void>,
     stop: AbortController,
-  ): Promise<SessionCompaction> => {
+  ): Promise<SessionCompaction> {
+    const { store, agents, clock, events } = this.#parts;
     const { claim } = place;
     const { signal } = stop;
     const { sessionId } = claim;
@@ -121,41 +169,42 @@ export function createCompactions(parts: CoreParts) {
       const { before, compact } = await planCompaction(store, agent.backend, place, request);
       signal.throwIfAborted();
       const began = clock.monotonic();
-      const compacted =
-        compact && (await inTurn(agent.name, signal, () => write(agent, claim, request, stop, compact)));
+      const write = (work: Compact) => this.#write(agent, claim, request, stop, work);
+      const compacted = compact && (await this.#inTurn(agent.name, signal, () => write(compact)));
       const ms = Math.round(clock.monotonic() - began);
-      if (!(await end(compacted))) throw (await store.getSession(sessionId)) ? lostPlace() : notFound(sessionId);
+      if (!(await end(compacted))) throw (await store.getSession(sessionId)) ? lostPlace() : sessionNotFound(sessionId);
       if (!compacted)
         return { sessionId, compacted: false, reason: shortWords(before.messages, request), before, after: before };
       const { after } = compacted;
-      const cause = request.payer === ITSELF ? "size" : "asked";
+      const cause = request.payer === AUTOMATIC ? "size" : "asked";
       events.sessionCompacted({ sessionId, agent: agent.name, cause, before, after, ms });
       return { sessionId, compacted: true, before, after };
     } catch (error) {
-      // Its lease ends by itself.
+      // If the store fails too, the lease ends.
       await end(undefined).catch((error: unknown) => events.storeFailed({ operation: "endCompaction", error }));
       throw error;
     }
-  };
+  }
 
-  /** At most so many at once of an agent, first come, first served. */
-  const inTurn = async <T>(agent: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
-    const others = writing.get(agent) ?? new Set();
-    writing.set(agent, others);
+  /** Does the work when fewer than `AT_ONCE` summaries of the agent are being written, in the order of the calls. */
+  async #inTurn<T>(agent: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const others = this.#writing.get(agent) ?? new Set();
+    this.#writing.set(agent, others);
     while (others.size >= AT_ONCE) await orAborted(Promise.allSettled([Promise.race(others)]), signal);
     const mine: Promise<T> = work().finally(() => others.delete(mine));
     others.add(mine);
     return await mine;
-  };
+  }
 
-  /** Gives the backend as long as it has for a turn, and counts what it used, also where it fails, as an attempt that was no turn's. */
-  const write = async (
+  /** Has the backend write the summary within the deadline of a turn. Counts its usage, even if it fails. */
+  async #write(
     agent: Agent,
     { turnId }: Claim,
     { payer }: CompactionRequest,
     stop: AbortController,
     compact: Compact,
-  ): Promise<Compacted> => {
+  ): Promise<Compacted> {
+    const { store, clock, events, countedModels } = this.#parts;
     const began = clock.monotonic();
     let usage = NO_USAGE;
     let model = countedModel(agent, undefined);
@@ -176,80 +225,45 @@ export function createCompactions(parts: CoreParts) {
       stopTimer();
       const latencyMs = clock.monotonic() - began;
       events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, model), usage });
-      const counted = parts.countedModels(agent, model);
+      const counted = countedModels(agent, model);
       const used = { now: clock.now(), agent: agent.name, ...payer, model: counted, usage, latencyMs };
-      // Not waited for: the session's next turn would have to, too.
+      // Not awaited: the next turn of the session would have to wait as well.
       store.countUsage(used).catch((error: unknown) => events.storeFailed({ operation: "countUsage", error }));
     }
-  };
+  }
 
-  /** Tokens past which a session of this agent is compacted by itself: it has to fit into its model's context. */
-  const dueAt = (name: string): number => {
+  /** The number of tokens past which a session of this agent is compacted automatically: it must fit into its model's context. */
+  #dueAt(name: string): number {
+    const { settings, agents } = this.#parts;
     const most = settings().compactAt;
     const agent = most === 0 ? undefined : agents.find(name);
     const fits = agent?.backend.contextTokens?.(agent.model);
     return fits === undefined ? most : Math.min(most, Math.floor(fits * CONTEXT_SHARE));
-  };
+  }
 
-  /** Compacts a session as nobody asked for; true if that went well. */
-  const runByItself = async (sessionId: string, keepTokens?: number): Promise<boolean> => {
+  /** Compacts a session that no caller asked to compact. Returns true if that succeeded. */
+  async #runAutomatically(sessionId: string, keepTokens?: number): Promise<boolean> {
+    const { store, events } = this.#parts;
     try {
-      return (await run(sessionId, { keep: KEEP, keepTokens, payer: ITSELF })).compacted;
+      return (await this.#run(sessionId, { keep: KEEP, keepTokens, payer: AUTOMATIC })).compacted;
     } catch (error) {
       const agent = (await store.getSession(sessionId).catch(() => undefined))?.agent;
-      if (agent !== undefined && !isStopped) events.compactionFailed({ sessionId, agent, error });
+      if (agent !== undefined && !this.#isStopped) events.compactionFailed({ sessionId, agent, error });
       return false;
     }
-  };
+  }
 
-  /** The same for a session that is past its size. It is not tried again before the session has grown. */
-  const shorten = async ({ sessionId, agent, contextBytes }: SessionRef): Promise<void> => {
-    const due = dueAt(agent);
-    await runByItself(sessionId, Math.floor(due / 2));
-    const left = await store.getSession(sessionId).then(
+  /** Compacts a session that is past its size. If that is not enough, the next attempt waits until the session has grown. */
+  async #shorten({ sessionId, agent, contextBytes }: SessionRef): Promise<void> {
+    const due = this.#dueAt(agent);
+    await this.#runAutomatically(sessionId, Math.floor(due / 2));
+    const left = await this.#parts.store.getSession(sessionId).then(
       (session) => session?.contextBytes ?? 0,
       () => contextBytes,
     );
-    if (left * GROWTH > due * BYTES_PER_TOKEN) pausedUntil.set(sessionId, left * GROWTH);
-    else pausedUntil.delete(sessionId);
-  };
-
-  return {
-    /**
-     * Puts a summary in the place of all but the last `keep` messages, when what waits in the session has run; answers when it is done.
-     * A failure changes nothing.
-     */
-    compact: ({ sessionId, keep }: { sessionId: string; keep: number }, caller: string): Promise<SessionCompaction> =>
-      run(sessionId, { keep, payer: { surface: "rpc", caller } }),
-
-    /** Compacts a session that is full, where sessions are compacted by themselves; true if that went well. */
-    makeRoom: async (sessionId: string): Promise<boolean> => settings().compactAt > 0 && (await runByItself(sessionId)),
-
-    /** The store's watcher calls these. */
-    watcher: {
-      entries(session: SessionRef, entries: readonly Entry[]): void {
-        const limit = dueAt(session.agent) * BYTES_PER_TOKEN;
-        if (limit === 0 || session.contextBytes <= limit || isStopped || !entries.some(isTurnEnd)) return;
-        if (session.contextBytes <= (pausedUntil.get(session.sessionId) ?? 0)) return;
-        pausedUntil.set(session.sessionId, Infinity);
-        const { sessionId, agent, ordinal, contextBytes } = session;
-        // The store is in the middle of telling.
-        void inBackground(() => shorten({ sessionId, agent, ordinal, contextBytes }));
-      },
-      sessionDeleted({ sessionId }: SessionRef): void {
-        pausedUntil.delete(sessionId);
-        abort((one) => one.sessionId === sessionId, notFound(sessionId));
-      },
-      compaction: (compactionId: string): void => queued.get(compactionId)?.begin(),
-    },
-
-    /** Takes no more, and ends the waiting and running ones: the turns behind them may still go on. */
-    stop(): void {
-      isStopped = true;
-      abort(() => true, shuttingDown());
-      void worker.drain({ ms: 0 });
-    },
-  };
+    if (left * GROWTH > due * BYTES_PER_TOKEN) this.#pausedUntil.set(sessionId, left * GROWTH);
+    else this.#pausedUntil.delete(sessionId);
+  }
 }
 
 /** Looks at a session whose queue the compaction is first of. `compact` is undefined if the session is short enough already. */
@@ -352,9 +366,6 @@ function shortWords(messages: number, { keep }: CompactionRequest): string {
 
 function shuttingDown(): GatewayError {
   return new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
-}
-function notFound(sessionId: string): GatewayError {
-  return new GatewayError("session-not-found", `No session has the id ${sessionId}.`);
 }
 function lostPlace(): GatewayError {
   return new GatewayError("turn-failed", "The compaction lost its place in the session's queue: try again.");

@@ -1,5 +1,5 @@
 import type { Agent } from "#core/agents/agents.ts";
-import { createWorker, leaseOfClaims, type Worker } from "#core/worker.ts";
+import { leaseOfClaims, Worker } from "#core/worker.ts";
 import { newId } from "#kit/ids.ts";
 import { Stop } from "#kit/stop-signal.ts";
 import type { Claim, ClaimedTurn, ClaimRequest } from "#store/store.ts";
@@ -15,115 +15,139 @@ const EARLY_STOP_MS = 5_000;
 type Run = { claimed: ClaimedTurn; claim: Claim; stop: Stop };
 
 /**
- * Claims turns and runs them: one at a time in a session (the store sees to that), at most `concurrency` in all and as many of an
- * agent as the agent says. A full agent makes only its own turns wait.
+ * Claims turns and runs them: one at a time in a session (the store ensures that), at most `concurrency` in all, and as many of an agent as
+ * its limit permits. A full agent delays only its own turns.
  */
-export function createRunner(given: Omit<AttemptParts, "watches">) {
-  const parts: AttemptParts = { ...given, watches: new TurnWatches(given.clock) };
-  const { store, agents, clock, node } = parts;
-  const concurrency = () => parts.settings().concurrency;
-  const lease = leaseOfClaims<Run>(store);
-  const leaseMs = lease.ms;
-  const runningOf = new Map<string, number>();
-  /** Stops that came between a turn's claim and its run. */
-  const earlyStops = new Map<string, StopReason>();
-  /** Agents that had no place when turns were claimed: some of theirs may be ready, and nobody will tell of them again. */
-  const full = new Set<string>();
-  let taken = 0;
+export class Runner {
+  readonly #parts: AttemptParts;
+  readonly #worker: Worker<Run>;
+  readonly #leaseMs: number;
+  readonly #runningOf = new Map<string, number>();
+  /** Stops that were received between a turn's claim and its run. */
+  readonly #earlyStops = new Map<string, StopReason>();
+  /** Agents that had no free place when turns were claimed. Their queued turns cause no other notification. */
+  readonly #full = new Set<string>();
+  #taken = 0;
 
-  const freeOf = (name: string): number => {
-    const agent = agents.find(name);
-    return agent ? agent.concurrency - (runningOf.get(name) ?? 0) : 0;
-  };
-  const takePlace = (name: string): void => {
-    taken++;
-    runningOf.set(name, (runningOf.get(name) ?? 0) + 1);
-  };
-  const freePlace = (name: string): void => {
-    taken--;
-    runningOf.set(name, (runningOf.get(name) ?? 0) - 1);
-    if (full.delete(name) || worker.isBehind() || worker.state() !== "running") worker.wake();
-  };
+  constructor(parts: Omit<AttemptParts, "watches">) {
+    const { store, clock, events } = parts;
+    const lease = leaseOfClaims<Run>(store);
+    this.#parts = { ...parts, watches: new TurnWatches(clock) };
+    this.#leaseMs = lease.ms;
+    this.#worker = new Worker<Run>({
+      store,
+      clock,
+      events,
+      name: "runner",
+      keyOf: ({ claimed }) => claimed.turn.turnId,
+      run: (run) => this.#run(run),
+      giveBack: ({ stop }) => stop.abort("handed-back"),
+      ended: ({ claimed }) => this.free(claimed.turn.agent),
+      queue: { operation: "claimTurns", hasRoom: () => this.#placesLeft() > 0, claim: () => this.#claim() },
+      lease,
+    });
+  }
 
-  const claim = async () => {
+  /** Reserves a place for a turn of this agent and returns the claim for `startTurn`; undefined if pending claims may need all free places. */
+  reserve(agent: string): ClaimRequest | undefined {
+    const { clock, node } = this.#parts;
+    const least = this.#worker.isBehind() ? CLAIMED_AT_ONCE : 0;
+    if (this.#worker.state() !== "running" || this.#placesLeft() <= least || this.#freeOf(agent) <= least)
+      return undefined;
+    this.#takePlace(agent);
+    const now = clock.now();
+    return { now, node, leaseMs: this.#leaseMs, replyMessageId: newId("msg", now) };
+  }
+
+  /** Frees a place: its turn has ended, or none was claimed for it. */
+  free(agent: string): void {
+    this.#taken--;
+    this.#runningOf.set(agent, this.runningOf(agent) - 1);
+    if (this.#full.delete(agent) || this.#worker.isBehind() || this.#worker.state() !== "running") this.wake();
+  }
+
+  /** Runs a turn whose place was reserved. */
+  begin(claimed: ClaimedTurn): void {
+    this.#worker.begin(runOf(claimed));
+  }
+
+  wake(): void {
+    this.#worker.wake();
+  }
+
+  stop(turnId: string, reason: StopReason): void {
+    const run = this.#worker.get(turnId);
+    run?.stop.abort(reason);
+    if (run) return;
+    this.#earlyStops.set(turnId, reason);
+    this.#parts.clock.after(EARLY_STOP_MS, () => this.#earlyStops.delete(turnId));
+  }
+
+  running(): number {
+    return this.#taken;
+  }
+
+  runningOf(agent: string): number {
+    return this.#runningOf.get(agent) ?? 0;
+  }
+
+  /**
+   * Takes no new turns of a durable store (those of a store in memory are run while there is time), lets running turns continue for `ms`,
+   * then returns the rest to the queue. Returns their number.
+   */
+  async drain(ms: number): Promise<number> {
+    const { store, agents, watches } = this.#parts;
+    const isIdle = () => this.#taken === 0;
+    const hasClaimable = ({ name }: Agent): boolean => {
+      const { queued, pausedAt } = store.agentCounts(name);
+      return queued > 0 && pausedAt === undefined;
+    };
+    const isDone = () => isIdle() && (store.durable || !agents.list().some(hasClaimable));
+    const left = await this.#worker.drain({ ms, isIdle, isDone });
+    watches.close();
+    return left;
+  }
+
+  #placesLeft(): number {
+    return this.#parts.settings().concurrency - this.#taken;
+  }
+
+  #freeOf(name: string): number {
+    const agent = this.#parts.agents.find(name);
+    return agent ? agent.concurrency - this.runningOf(name) : 0;
+  }
+
+  #takePlace(agent: string): void {
+    this.#taken++;
+    this.#runningOf.set(agent, this.runningOf(agent) + 1);
+  }
+
+  async #claim() {
+    const { store, clock, node } = this.#parts;
     const { turns, nextDueInMs } = await store.claimTurns({
       now: clock.now(),
       node,
-      leaseMs,
-      free: Math.min(concurrency() - taken, CLAIMED_AT_ONCE),
+      leaseMs: this.#leaseMs,
+      free: Math.min(this.#placesLeft(), CLAIMED_AT_ONCE),
       freeOf: (name) => {
-        const free = freeOf(name);
-        if (free < 1) full.add(name);
+        const free = this.#freeOf(name);
+        if (free < 1) this.#full.add(name);
         return free;
       },
       newMessageId: () => newId("msg", clock.now()),
     });
-    for (const { turn } of turns) takePlace(turn.agent);
+    for (const { turn } of turns) this.#takePlace(turn.agent);
     return { works: turns.map(runOf), mayBeMore: turns.length > 0, nextDueInMs };
-  };
+  }
 
-  const worker: Worker<Run> = createWorker<Run>({
-    store,
-    clock,
-    events: parts.events,
-    name: "runner",
-    keyOf: ({ claimed }) => claimed.turn.turnId,
-    run: (run) => {
-      const { turnId, agent } = run.claimed.turn;
-      const reason = earlyStops.get(turnId);
-      if (reason) run.stop.abort(reason);
-      const found = agents.find(agent);
-      return found ? new Attempt(parts, run.claimed, found, run.stop).run() : returnTurn(parts, run.claimed);
-    },
-    giveBack: ({ stop }) => stop.abort("handed-back"),
-    ended: ({ claimed }) => freePlace(claimed.turn.agent),
-    queue: { operation: "claimTurns", hasRoom: () => taken < concurrency(), claim },
-    lease,
-  });
-
-  const hasClaimable = ({ name }: Agent): boolean => {
-    const { queued, pausedAt } = store.agentCounts(name);
-    return queued > 0 && pausedAt === undefined;
-  };
-
-  return {
-    /** Reserves a place for a turn of this agent and returns the claim for `startTurn`; undefined if pending claims may need all free places. */
-    reserve(agent: string): ClaimRequest | undefined {
-      const least = worker.isBehind() ? CLAIMED_AT_ONCE : 0;
-      if (worker.state() !== "running" || concurrency() - taken <= least || freeOf(agent) <= least) return undefined;
-      takePlace(agent);
-      const now = clock.now();
-      return { now, node, leaseMs, replyMessageId: newId("msg", now) };
-    },
-    /** Frees a reserved place for which no turn was claimed. */
-    free: freePlace,
-    /** Runs a turn whose place was reserved. */
-    begin: (claimed: ClaimedTurn): void => worker.begin(runOf(claimed)),
-    wake: worker.wake,
-    stop(turnId: string, reason: StopReason): void {
-      const run = worker.get(turnId);
-      run?.stop.abort(reason);
-      if (run) return;
-      earlyStops.set(turnId, reason);
-      clock.after(EARLY_STOP_MS, () => earlyStops.delete(turnId));
-    },
-    running: () => taken,
-    runningOf: (agent: string) => runningOf.get(agent) ?? 0,
-    /**
-     * Takes no new turns of a durable store (those of one that forgets are run as long as there is time), lets what runs go on for
-     * `ms`, then gives the rest back. Answers how many were given back.
-     */
-    async drain(ms: number): Promise<number> {
-      const isIdle = () => taken === 0;
-      const isDone = () => isIdle() && (store.durable || !agents.list().some(hasClaimable));
-      const left = await worker.drain({ ms, isIdle, isDone });
-      parts.watches.close();
-      return left;
-    },
-  };
+  #run({ claimed, stop }: Run): Promise<void> {
+    const { turnId, agent: name } = claimed.turn;
+    const reason = this.#earlyStops.get(turnId);
+    if (reason) stop.abort(reason);
+    const agent = this.#parts.agents.find(name);
+    return agent ? new Attempt(this.#parts, claimed, agent, stop).run() : returnTurn(this.#parts, claimed);
+  }
 }
-
-export type Runner = ReturnType<typeof createRunner>;
 
 function runOf(claimed: ClaimedTurn): Run {
   return { claimed, claim: claimed.claim, stop: new Stop() };
