@@ -1,4 +1,4 @@
-/** An alert: its condition in PromQL, how long it must hold, and what it means to the person who gets it. */
+/** An alert: its condition in PromQL, the time for which the condition must hold, its meaning and its remedy. */
 export type Alert = {
   name: string;
   expr: string;
@@ -8,7 +8,7 @@ export type Alert = {
   remedy: string;
 };
 
-/** The alerts, those that cost users most first. */
+/** The alerts, the most severe first. */
 export const ALERTS: readonly Alert[] = [
   {
     name: "GatewayDown",
@@ -17,14 +17,14 @@ export const ALERTS: readonly Alert[] = [
     severity: "critical",
     meaning: "Prometheus cannot read the gateway's metrics.",
     remedy:
-      "Ask `/healthz`. No answer: find out why the process ended (`journalctl`, `docker logs`). An answer: the RPC token of the scrape is wrong, or lacks `system.health`.",
+      "Request `/healthz`. If it does not answer, find out why the process ended (`journalctl`, `docker logs`). If it answers, the RPC token of the scrape is wrong or lacks `system.health`.",
   },
   {
     name: "GatewayStoreFailing",
     expr: "sum by (instance) (increase(gateway_store_failures_total[5m])) > 0",
     lasts: "2m",
     severity: "critical",
-    meaning: "Calls to the store fail. New work is refused with 503; nothing that was acknowledged is lost.",
+    meaning: "Calls to the store fail. New work is refused with 503; no acknowledged work is lost.",
     remedy:
       "Check the database and the disk. The log has `store.failed` and `store.unavailable` with the reason. The gateway recovers automatically.",
   },
@@ -33,9 +33,9 @@ export const ALERTS: readonly Alert[] = [
     expr: 'sum by (surface) (rate(gateway_requests_total{status="5xx"}[5m])) / sum by (surface) (rate(gateway_requests_total[5m])) > 0.05',
     lasts: "5m",
     severity: "critical",
-    meaning: "More than one request in twenty ends with a 5xx.",
+    meaning: "More than 5 % of the requests get a 5xx.",
     remedy:
-      "`gateway_errors_total` by `error` names the errors, and the reference has the remedy for each. `turn-failed` and `agent-unavailable` are failures of the agent.",
+      "`gateway_errors_total` counts the errors by name (label `error`); the error reference says how to fix each error. `turn-failed` and `agent-unavailable` are failures of the agent.",
   },
   {
     name: "GatewayRestarting",
@@ -43,23 +43,23 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "critical",
     meaning: "The gateway started more than twice in half an hour.",
-    remedy: "The last log lines say why it ended. Check the memory limit of its container, too.",
+    remedy: "The last log lines before each restart have the reason. Also check the container's memory limit.",
   },
   {
     name: "GatewayUnexpectedErrors",
     expr: "increase(gateway_unexpected_errors_total[15m]) > 0",
     lasts: "0m",
     severity: "warning",
-    meaning: "An unexpected error: a fault of the gateway.",
+    meaning: "An unexpected error occurred: a bug in the gateway.",
     remedy:
-      "The log has `unexpected.error` with the cause. Report it with the file of `agent-gateway diagnostics export`.",
+      "The log has `unexpected.error` with the cause. Report it, and attach the file that `agent-gateway diagnostics export` writes.",
   },
   {
     name: "GatewayTurnsFailing",
     expr: 'sum by (agent) (rate(gateway_turns_total{status="failed"}[10m])) / sum by (agent) (rate(gateway_turns_total[10m])) > 0.2',
     lasts: "10m",
     severity: "warning",
-    meaning: "More than a fifth of an agent's turns fail.",
+    meaning: "More than 20 % of an agent's turns fail.",
     remedy: "The log has `backend.failed` with the reason. `agent-gateway turns list --status failed` lists the turns.",
   },
   {
@@ -68,17 +68,17 @@ export const ALERTS: readonly Alert[] = [
     lasts: "5m",
     severity: "warning",
     meaning:
-      "An agent's backend failed several times in a row and gets no requests for a while; its turns wait or fail.",
-    remedy: "Check the provider or program behind it. The next successful turn ends the pause.",
+      "An agent's backend failed several times in a row. For up to a minute it gets no requests, and the agent's turns wait or fail.",
+    remedy: "Check the agent's provider or service. The next successful turn ends the pause.",
   },
   {
     name: "GatewayTurnsWaiting",
     expr: "histogram_quantile(0.95, sum by (agent, le) (rate(gateway_turn_wait_seconds_bucket[5m]))) > 10",
     lasts: "10m",
     severity: "warning",
-    meaning: "One turn in twenty waits for more than ten seconds before it runs.",
+    meaning: "5 % of the turns wait more than ten seconds before they run.",
     remedy:
-      "Raise `agents.<name>.concurrency` or `gateway.concurrency`, or add a gateway. A slow backend has this effect, too.",
+      "Raise `agents.<name>.concurrency` or `gateway.concurrency`, or add a gateway. A slow backend can also be the cause.",
   },
   {
     name: "GatewayWorkRefused",
@@ -94,8 +94,9 @@ export const ALERTS: readonly Alert[] = [
     lasts: "10m",
     severity: "warning",
     meaning:
-      "The store holds more than four fifths of `limits.storeBytes` (here its default, 1 GiB), past which new work is refused.",
-    remedy: "Raise the limit if the disk has space, or shorten `sessions.retention`. Put your limit into this alert.",
+      "The stored data exceeds 80 % of `limits.storeBytes` (this alert uses the default, 1 GiB). At the limit, new work is refused.",
+    remedy:
+      "Raise the limit if the disk has space, or shorten `sessions.retention`. If you change the limit, change it in this alert too.",
   },
   {
     name: "GatewayTurnsLost",
@@ -103,16 +104,17 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "warning",
     meaning:
-      "A gateway lost turns to another one, because it or the database stood still past the lease. The turns ran again.",
-    remedy: "Look for pauses: swapping, a stopped virtual machine, an unavailable database. The log has `turn.lost`.",
+      "Another gateway took over turns of this gateway, because this gateway or the database was stalled longer than the lease. The turns ran again.",
+    remedy:
+      "Find the cause of the stall: swapping, a suspended virtual machine, an unavailable database. The log has `turn.lost`.",
   },
   {
     name: "GatewayEventLoopSlow",
     expr: 'max by (instance) (nodejs_eventloop_lag_seconds{quantile="1"}) > 0.5',
     lasts: "5m",
     severity: "warning",
-    meaning: "The process was busy for half a second at a stretch; all callers waited meanwhile.",
-    remedy: "Check its CPU. Add a gateway, or give the process a core of its own.",
+    meaning: "The event loop was blocked for more than half a second. All callers waited during that time.",
+    remedy: "Check the CPU usage of the process. Add a gateway, or dedicate a core to the process.",
   },
   {
     name: "GatewayToolServerFailing",
@@ -127,8 +129,8 @@ export const ALERTS: readonly Alert[] = [
     expr: "max by (instance) (gateway_announcements_waiting) > 100",
     lasts: "15m",
     severity: "warning",
-    meaning: "A channel does not accept the replies that are announced to it.",
-    remedy: "`system.health` names the channel; the log has its answers.",
+    meaning: "More than 100 replies wait for delivery to a channel.",
+    remedy: "`system.health` names the channel. The log has the channel's answers.",
   },
   {
     name: "GatewayEventsDead",
@@ -136,31 +138,34 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "warning",
     meaning: "System events failed three times and are dead. They are still stored.",
-    remedy: "`agent-gateway events list --status dead` lists them, `events replay` queues one again.",
+    remedy:
+      "`agent-gateway events list --status dead` lists the events. `agent-gateway events replay` queues an event again.",
   },
   {
     name: "GatewayTokensGuessed",
     expr: "sum by (surface) (rate(gateway_auth_failures_total[10m])) > 1",
     lasts: "10m",
     severity: "warning",
-    meaning: "More than one request a second comes with a wrong token or none.",
-    remedy: "The log has `auth.failed` with the addresses: a client with an old token, or a person who guesses.",
+    meaning: "More than one request a second has a wrong token or none.",
+    remedy:
+      "The log has `auth.failed` with the addresses. The cause is a client with an old token, or an attempt to guess tokens.",
   },
   {
     name: "GatewayConfigRefused",
     expr: "increase(gateway_config_refusals_total[15m]) > 0",
     lasts: "0m",
     severity: "warning",
-    meaning: "A changed configuration has a mistake. The previous one stays in force, and the next start will fail.",
-    remedy: "The log has `config.refused` with file, line and key. `agent-gateway check` reports the same.",
+    meaning:
+      "A changed configuration has an error. The gateway still uses the previous configuration, but the next start will fail.",
+    remedy: "The log has `config.refused` with file, line and key. `agent-gateway check` reports the same errors.",
   },
   {
     name: "GatewayLogLinesDropped",
     expr: "increase(gateway_log_lines_dropped_total[15m]) > 0",
     lasts: "0m",
     severity: "warning",
-    meaning: "The reader of the log was too slow, and lines are missing from it.",
-    remedy: "Check the program that reads the log, or set `LOG_LEVEL=warn`.",
+    meaning: "The program that reads the log was too slow. Log lines are missing.",
+    remedy: "Check that program, or set `LOG_LEVEL=warn`.",
   },
   {
     name: "GatewayKeysEnding",
@@ -168,7 +173,7 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "info",
     meaning: "REST keys expire within 14 days (`soon`), or expired within the last 7 (`ended`).",
-    remedy: "`system.health` names them. [Rotate them](#keys-that-end).",
+    remedy: "`system.health` names the keys. [Rotate the keys](#expiring-keys).",
   },
   {
     name: "GatewayWebhookTokenOld",
@@ -176,14 +181,14 @@ export const ALERTS: readonly Alert[] = [
     lasts: "0m",
     severity: "info",
     meaning: "A webhook token has been in use for more than 90 days.",
-    remedy: "Add a new one to `webhooks.token`, give it to the senders, then remove the old one.",
+    remedy: "Add a new token to `webhooks.token`, give it to the senders, then remove the old token.",
   },
   {
     name: "GatewayAgentPaused",
     expr: "max by (agent) (gateway_agent_paused) == 1",
     lasts: "1h",
     severity: "info",
-    meaning: "An agent has been paused for an hour: its work waits.",
-    remedy: "Run `agent-gateway agents resume <name>` once the reason for the pause is gone.",
+    meaning: "An agent has been paused for an hour. Its work waits.",
+    remedy: "Run `agent-gateway agents resume <name>` when the agent can run again.",
   },
 ];

@@ -110,8 +110,8 @@ describe("docs/operations.md", () => {
     }
     const { parts } = (await (await fetch(`${gateway.url}/readyz`)).json()) as { parts: object };
     for (const part of Object.keys(parts)) expect(page).toContain(`\`${part}\``);
-    const [paragraph = ""] = /^### Log events\n\n[\s\S]*?\n\n/m.exec(page) ?? [];
-    const logged = [...paragraph.matchAll(/`(\w+)\.([\w-]+)`/g)];
+    const [section = ""] = /^### Log events\n[\s\S]*?\n(?=## )/m.exec(page) ?? [];
+    const logged = [...section.matchAll(/`(\w+)\.([\w-]+)`/g)];
     expect(logged.length).toBeGreaterThan(5);
     // Each engine names its parts of the store where it reports them.
     const engines = sourceOf("src/store");
