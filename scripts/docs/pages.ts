@@ -18,7 +18,7 @@ export const GROUPS: readonly PageGroup[] = [
       guide("webhooks"),
       guide("announcements"),
       guide("websocket", "WebSocket"),
-      guide("openai", "OpenAI's clients"),
+      guide("openai", "OpenAI clients"),
       guide("console", "The console"),
       guide("cli", "The command line"),
       guide("sdks", "SDKs"),

@@ -9,7 +9,7 @@ import { block, code, paragraphs, pretty } from "./words.ts";
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
 const OPENAI_CLIENT =
-  "In the code `client` is OpenAI's own client, with the base URL and the key of this gateway: see [Clients of OpenAI](openai.html).";
+  "In the code `client` is OpenAI's own client, with the base URL and the key of this gateway: see [OpenAI-compatible clients](openai.html).";
 
 /** The operations of openapi.yaml, a group for each of its tags. */
 export function httpGroups({ document, components }: Bundle, sdk: SdkDescription): Group[] {
