@@ -34,19 +34,25 @@ export function createEchoBackend(settings: EchoSettings = {}): Backend {
 }
 
 async function* echo(turn: BackendTurn, signal: StopSignal, settings: EchoSettings): AsyncGenerator<Chunk> {
-  const { delayMs = 0, chunks = 1, failTimes = 0, fail } = settings;
-  if (turn.attempt <= failTimes) throw new BackendError(fail ?? "the echo agent was told to fail", { retryable: true });
-  if (failTimes === 0 && fail !== undefined) throw new BackendError(fail);
+  failAsSet(turn, settings);
   const { text } = turn.message;
-  const input = countTokens(text);
-  const aborted = delayMs > 0 ? abortSignalOf(signal) : undefined;
+  const { delayMs = 0, chunks = 1 } = settings;
   let sent = 0;
   for (const piece of chunks > 1 ? split(text, chunks) : [text]) {
-    if (aborted) await sleep(delayMs, undefined, { signal: aborted }).catch(() => signal.throwIfAborted());
+    if (delayMs > 0) await wait(delayMs, signal);
     sent += piece.length;
     // Each piece has the usage so far, so that the output of a cancelled turn is counted.
-    yield { text: piece, usage: { input, output: tokensIn(sent) } };
+    yield { text: piece, usage: { input: countTokens(text), output: tokensIn(sent) } };
   }
+}
+
+function failAsSet({ attempt }: BackendTurn, { failTimes = 0, fail }: EchoSettings): void {
+  if (attempt <= failTimes) throw new BackendError(fail ?? "the echo agent was told to fail", { retryable: true });
+  if (failTimes === 0 && fail !== undefined) throw new BackendError(fail);
+}
+
+async function wait(ms: number, signal: StopSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: abortSignalOf(signal) }).catch(() => signal.throwIfAborted());
 }
 
 export function countTokens(text: string): number {

@@ -10,7 +10,7 @@ import { GatewayError } from "#kit/errors.ts";
 import { abortSignalOf, type Stop, type StopSignal } from "#kit/stop-signal.ts";
 import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import type { ClaimedTurn, ToolCall, Turn, UsageRow } from "#store/store.ts";
+import type { ClaimedTurn, ToolCall, Turn, TurnEnd, UsageRow } from "#store/store.ts";
 import { type Tool, ToolError } from "#tools/tool.ts";
 import type { LiveReply } from "./live-replies.ts";
 import type { RetryBudget } from "./retry-budget.ts";
@@ -23,6 +23,9 @@ const FIRST_BACKOFF_MS = 500;
 const MOST_TOOL_CALLS = 100;
 
 export type AttemptParts = CoreParts & { retries: RetryBudget; watches: TurnWatches };
+
+/** The end of an attempt. `retryInMs` is the delay until the turn is tried again; undefined if the turn has ended. */
+type AttemptEnd = { outcome: Outcome; retryInMs: number | undefined; model: string | undefined; usage: UsageRow };
 
 /** One attempt at a claimed turn: the input of its backend, and the listener of the run. */
 export class Attempt implements BackendTurn, RunListener {
@@ -48,21 +51,19 @@ export class Attempt implements BackendTurn, RunListener {
 
   /** Runs the turn, and stores its end or its return to the queue. Never rejects. */
   async run(): Promise<void> {
-    const { clock, events, live } = this.#parts;
-    const { message, turn } = this.#claimed;
-    const { turnId, agent, attempt, createdAt } = turn;
     try {
       // Storing a large message took a while, and so will its reply.
-      if (message.text.length > IN_STRETCHES_FROM) await yieldToOthers();
-      events.turnStarted({ turnId, agent, attempt, queuedMs: clock.now() - createdAt });
-      const outcome = await runTurn(this.#agent.backend, this, this.#stop, this);
-      this.watch.stop();
-      await this.#storeEnd(outcome, clock.monotonic() - this.#began);
+      if (this.#claimed.message.text.length > IN_STRETCHES_FROM) await yieldToOthers();
+      this.#reportStart();
+      const end = this.#endOf(await runTurn(this.#agent.backend, this, this.#stop, this));
+      const isOurs = await keepTrying(this.#parts, "endTurn", () => this.#store(end));
+      if (isOurs) this.#reportEnd(end);
+      else await this.#reportLost();
     } catch (error) {
-      reportTrouble(this.#parts, turn, error);
+      reportTrouble(this.#parts, this.#claimed.turn, error);
     } finally {
       this.watch.stop();
-      live.close(this.written);
+      this.#parts.live.close(this.written);
     }
   }
 
@@ -166,31 +167,50 @@ export class Attempt implements BackendTurn, RunListener {
     };
   }
 
-  async #storeEnd(outcome: Outcome, ms: number): Promise<void> {
-    const { store, clock, events, countedModels } = this.#parts;
-    const { claim, turn } = this.#claimed;
+  #reportStart(): void {
+    const { turnId, agent, attempt, createdAt } = this.#claimed.turn;
+    const queuedMs = this.#parts.clock.now() - createdAt;
+    this.#parts.events.turnStarted({ turnId, agent, attempt, queuedMs });
+  }
+
+  /** Decides whether the turn has ended or is tried again, and reports what the attempt used. */
+  #endOf(outcome: Outcome): AttemptEnd {
+    this.watch.stop();
+    const { clock, events, countedModels } = this.#parts;
+    const { turnId, model: requested } = this.#claimed.turn;
     const agent = this.#agent;
-    const { turnId, attempt } = turn;
-    const { reply, error, thrown } = outcome;
+    const ms = clock.monotonic() - this.#began;
+    const { thrown, usage: used } = outcome;
     if (thrown !== undefined) events.backendFailed({ turnId, agent: agent.name, error: thrown });
-    const retryInMs = this.#retryAfter(outcome, ms);
-    const answered = outcome.model ?? turn.model ?? agent.model;
-    const usage: UsageRow = { model: countedModels(agent, answered), usage: outcome.usage, latencyMs: ms };
-    const model = answered === turn.model ? undefined : answered;
-    const status = outcome.status === "retry" || outcome.status === "handed-back" ? "failed" : outcome.status;
-    events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: outcome.usage });
+    const answered = outcome.model ?? requested ?? agent.model;
+    const usage: UsageRow = { model: countedModels(agent, answered), usage: used, latencyMs: ms };
+    events.attemptUsed({ agent: agent.name, model: labelOfModel(agent, usage.model), usage: used });
+    const model = answered === requested ? undefined : answered;
+    return { outcome, retryInMs: this.#retryAfter(outcome, ms), model, usage };
+  }
+
+  /** Returns false if another node has the turn, or its session was deleted. */
+  #store({ outcome, retryInMs, model, usage }: AttemptEnd): Promise<boolean> {
+    const { store, clock } = this.#parts;
+    const { claim } = this.#claimed;
+    const { reply, error } = outcome;
     const toolCalls = this.#toolCalls;
-    const isOurs = await keepTrying(this.#parts, "endTurn", () =>
-      retryInMs === undefined
-        ? store.endTurn(claim, { now: clock.now(), status, reply, toolCalls, error, model, usage })
-        : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage }),
-    );
-    if (!isOurs) return await this.#reportLost();
-    if (retryInMs === undefined) return events.turnEnded({ turnId, agent: agent.name, outcome: status, attempt, ms });
+    return retryInMs === undefined
+      ? store.endTurn(claim, { now: clock.now(), status: statusOf(outcome), reply, toolCalls, error, model, usage })
+      : store.releaseTurn(claim, { now: clock.now(), delayMs: retryInMs, usage });
+  }
+
+  #reportEnd({ outcome, retryInMs, usage }: AttemptEnd): void {
+    const { events } = this.#parts;
+    const { turnId, agent, attempt } = this.#claimed.turn;
+    if (retryInMs === undefined) {
+      events.turnEnded({ turnId, agent, outcome: statusOf(outcome), attempt, ms: usage.latencyMs });
+      return;
+    }
     const delayMs = Math.round(retryInMs);
-    events.turnRetried({ turnId, agent: agent.name, attempt, delayMs });
+    events.turnRetried({ turnId, agent, attempt, delayMs });
     // The journal has no reason for a returned attempt.
-    const reason = outcome.status === "handed-back" ? "the gateway stopped" : error?.detail;
+    const reason = outcome.status === "handed-back" ? "the gateway stopped" : outcome.error?.detail;
     this.note({ name: "turn.returned", detail: { attempt, reason, delay_ms: delayMs } });
   }
 
@@ -211,6 +231,10 @@ export class Attempt implements BackendTurn, RunListener {
     if (delayMs === undefined) retries.earn(this.agent);
     return delayMs;
   }
+}
+
+function statusOf({ status }: Outcome): TurnEnd["status"] {
+  return status === "retry" || status === "handed-back" ? "failed" : status;
 }
 
 /** Errors that the log reports as `store.failed`. */

@@ -2,7 +2,6 @@ import { type Agent, checkModel, requireAwake } from "#core/agents/agents.ts";
 import type { CoreParts } from "#core/parts.ts";
 import type { TurnEndEntry } from "#core/sessions/journal.ts";
 import type { SessionPlace } from "#core/sessions/sessions.ts";
-import type { CoreSettings } from "#core/settings.ts";
 import { checkSkills } from "#core/skills/skills.ts";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
@@ -93,23 +92,19 @@ export function createTurns(parts: TurnParts) {
       // A repeat is answered as the first was, whatever has become of the agent, its skills and the room for new work.
       const replay = request.idempotency && (await findReplay(request));
       if (replay) return replay;
-      const { runner } = parts;
       const agent = agentFor(parts, request);
-      const claim = runner.reserve(agent.name);
-      // One moment for both: a turn never begins before it was queued.
-      const now = claim?.now ?? clock.now();
+      const claim = parts.runner.reserve(agent.name);
       let started: TurnStart | undefined;
       try {
-        const order = orderOf(request, parts.countedModels(agent, request.model), now, parts.settings().limits, claim);
-        started = await store.startTurn(order);
+        started = await store.startTurn(orderOf(parts, request, agent, claim));
       } finally {
-        if (claim && !started?.claimed) runner.free(agent.name);
+        if (claim && !started?.claimed) parts.runner.free(agent.name);
       }
       const { turn, replayed, claimed } = started;
       request.follow?.(turn, claimed?.replySeq);
       if (request.waitMs !== undefined)
         return { turn: await wait(turn, request.waitMs, request.callerSignal, claimed), replayed };
-      if (claimed) runner.begin(claimed);
+      if (claimed) parts.runner.begin(claimed);
       return { turn, replayed };
     },
 
@@ -232,13 +227,10 @@ export function failureOf(
       });
 }
 
-function orderOf(
-  request: TurnRequest,
-  counted: string,
-  now: number,
-  limits: CoreSettings["limits"],
-  claim: TurnOrder["claim"],
-): TurnOrder {
+function orderOf(parts: TurnParts, request: TurnRequest, agent: Agent, claim: TurnOrder["claim"]): TurnOrder {
+  const { limits } = parts.settings();
+  // One time for both: a turn never starts before it was queued.
+  const now = claim?.now ?? parts.clock.now();
   const turnId = request.delivery ? idLike("turn", request.delivery.deliveryId, now) : newId("turn", now);
   return {
     now,
@@ -251,7 +243,7 @@ function orderOf(
     outside: request.outside ?? false,
     context: request.context,
     model: request.model,
-    countedModel: counted,
+    countedModel: parts.countedModels(agent, request.model),
     skillIds: request.skillIds ?? [],
     waited: isWaitedFor(request),
     idempotency: request.idempotency && { ...request.idempotency, expiresAt: now + IDEMPOTENCY_MS },
