@@ -1,3 +1,4 @@
+import { Socket } from "node:net";
 import pg from "pg";
 import { failureOf, unavailable } from "./errors.ts";
 
@@ -114,13 +115,16 @@ function noneOf(refused: readonly string[]) {
 }
 
 async function open(connectionString: string, patienceMs: number, isOneOfSeveral: boolean) {
+  const socket = new Socket();
   const client = new pg.Client({
     connectionString,
+    stream: () => socket,
     connectionTimeoutMillis: patienceMs,
     keepAlive: true,
     application_name: "agent-gateway",
     types,
   });
+  sockets.set(client, socket);
   // One that breaks while nobody asks it anything tells its owner by "end".
   client.on("error", () => {});
   try {
@@ -160,9 +164,12 @@ export async function withPatience<T>(client: pg.Client, patienceMs: number, ans
   }
 }
 
-/** Ends a connection without a word to a server that may not listen any more: the calls that wait on it fail at once. */
+/** The socket of each connection. */
+const sockets = new WeakMap<pg.Client, Socket>();
+
+/** Ends a connection without a message to a server that may not answer any more. Calls that wait on the connection fail at once. */
 export function drop(client: pg.Client): void {
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  sockets.get(client)?.destroy();
 }
 
 /** The place of a server, without the secrets of its URL, for a log. */
