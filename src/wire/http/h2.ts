@@ -1,13 +1,11 @@
-import type { OutgoingHttpHeaders } from "node:http";
 import {
-  Http2ServerRequest,
-  Http2ServerResponse,
   type IncomingHttpHeaders,
   performServerHandshake,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { Http2Request, Http2Response } from "./h2-messages.ts";
 import type { ResetLimit } from "./reset-limit.ts";
 import { LEAST_TAKEN } from "./slow-readers.ts";
 
@@ -61,7 +59,6 @@ const BEGUN_AT_ONCE = 4;
 // As RFC 9113 numbers them.
 const END_STREAM = 1;
 const NO_ERROR = 0;
-const INTERNAL_ERROR = 2;
 const ENHANCE_YOUR_CALM = 11;
 /** Ends no stream: to be followed by the number of the last one that was taken. */
 const ANY_STREAM = 2 ** 31 - 1;
@@ -246,93 +243,3 @@ function bytesOf(raw: readonly string[]): number {
   for (const text of raw) bytes += text.length;
   return bytes;
 }
-
-/** A request of HTTP/2, with the head that it would have over HTTP/1.1. */
-export class Http2Request extends Http2ServerRequest {
-  /** The head came with the end of the stream. */
-  readonly isWhole: boolean;
-
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: readonly string[], isWhole: boolean) {
-    const host = (headers[":authority"] as string | undefined) ?? headers.host;
-    headers.host = host;
-    // A reader of bodies looks in the headers for a sign of one; only HTTP/1.1 always sends such a header.
-    if (!isWhole && headers["content-length"] === undefined) headers["transfer-encoding"] = "chunked";
-    super(stream, headers, {}, rawHeadersOf(raw, host));
-    this.isWhole = isWhole;
-  }
-
-  /** Tells the reader of the body that it will not come. */
-  fail(error: Error): void {
-    if (this.listenerCount("error") > 0) this.emit("error", error);
-  }
-}
-
-function rawHeadersOf(raw: readonly string[], host: string | undefined): string[] {
-  const named = host === undefined ? [] : ["host", host];
-  let isRepeated = false;
-  for (let n = 0; n < raw.length; n += 2) {
-    const [name, value] = [raw[n] as string, raw[n + 1] as string];
-    if (name[0] === ":") continue;
-    // The host is named already: by `:authority`, or as the first of its kind. Any other is a second one.
-    if (name === "host" && !isRepeated && value.toLowerCase() === host?.toLowerCase()) isRepeated = true;
-    else named.push(name, value);
-  }
-  return named;
-}
-
-/** The reply to it, with the parts of ServerResponse that Node's own lacks. */
-export class Http2Response extends Http2ServerResponse {
-  /** Has no effect: over HTTP/2 a frame announces the end of a connection. */
-  shouldKeepAlive = true;
-
-  /** Does not wait for trailers, as Node's own does: nobody sends any, and each reply would have one frame more. */
-  override writeHead(status: number, headers?: OutgoingHttpHeaders | string | readonly string[]): this {
-    this.statusCode = status;
-    if (this.stream.closed || this.stream.destroyed) return this;
-    this.stream.respond({ ":status": status, ...this.getHeaders(), ...(headers as OutgoingHttpHeaders) });
-    return this;
-  }
-
-  override end(part?: unknown): this {
-    if (!(this.req as Http2Request).complete) this.stream.once("finish", refuseRest);
-    return this.req.method === "HEAD" ? super.end() : super.end(part as string);
-  }
-
-  /** Cuts the reply off, so that nobody takes it for whole. */
-  override destroy(): this {
-    this.stream.close(INTERNAL_ERROR);
-    return this;
-  }
-}
-
-/** The rest of the request is not wanted. The end of the reply may have a frame of its own, which leaves after its last part. */
-function refuseRest(this: ServerHttp2Stream): void {
-  setImmediate(() => this.readableEnded || this.close(NO_ERROR));
-}
-
-// The types of Node have these as fields, which no accessor of a class may override.
-Object.defineProperty(Http2Request.prototype, "complete", {
-  /** The body has come whole. Node's own says so of one that was cut off, too. */
-  get(this: Http2Request): boolean {
-    return this.isWhole || (this.readableEnded && !this.stream.aborted);
-  },
-});
-Object.defineProperties(Http2Response.prototype, {
-  destroyed: {
-    get(this: Http2Response): boolean {
-      return this.stream.destroyed;
-    },
-  },
-  writableNeedDrain: {
-    get(this: Http2Response): boolean {
-      return this.stream.writableNeedDrain;
-    },
-  },
-  writableFinished: {
-    /** Node lets go of a stream that was closed well before it has heard of the last write. */
-    get(this: Http2Response): boolean {
-      const { writableFinished, closed, rstCode } = this.stream;
-      return this.writableEnded && (writableFinished || (closed && rstCode === NO_ERROR));
-    },
-  },
-});

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { Server as TlsServer } from "node:https";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import type { Clock } from "#kit/clock.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
 import { createHttp2, type Http2Parts } from "./h2.ts";
+import { takeOwnListener } from "./own-listener.ts";
 import { afterAnswers, createPipelined } from "./pipelined.ts";
 import { createPrefaceReader } from "./preface.ts";
 import { createByteRefusal, HEADER_LIMIT } from "./refuse-bytes.ts";
@@ -91,13 +91,11 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   server.on("checkContinue", pipelined);
   server.on("checkExpectation", pipelined);
 
-  // Node's own listener makes each connection one of HTTP/1.1: here they are told apart before.
-  const connected = tls ? "secureConnection" : "connection";
-  const [asHttp1] = server.listeners(connected) as [(socket: Socket) => void];
+  const asHttp1 = takeOwnListener(server, tls ? "secureConnection" : "connection");
   const slowReaders = createSlowReaders(stuckMs);
   const http1 = (socket: Socket) => {
     slowReaders.add(socket);
-    asHttp1.call(server, socket);
+    asHttp1(socket);
   };
   const times = { headersMs, requestMs, idleMs: KEEP_ALIVE_MS, stuckMs, lastRequestsMs: IDLE_MS };
   const http2 = createHttp2({
@@ -106,10 +104,12 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     ...times,
   });
   const prefaces = createPrefaceReader({ http1, http2: http2.take });
-  server.removeAllListeners(connected);
-  if (tls)
-    server.on(connected, (socket: TLSSocket) => (socket.alpnProtocol === "h2" ? http2.take(socket) : http1(socket)));
-  else server.on(connected, prefaces.read);
+  const { open, enters } = createEntrance(admits);
+  if (tls) {
+    const asTls = takeOwnListener(server, "connection");
+    server.on("connection", (socket) => enters(socket) && asTls(socket));
+    server.on("secureConnection", (socket) => (socket.alpnProtocol === "h2" ? http2.take(socket) : http1(socket)));
+  } else server.on("connection", (socket) => enters(socket) && prefaces.read(socket));
   const { onUpgrade } = options;
   if (onUpgrade) {
     server.on("upgrade", (req, duplex, head) => {
@@ -120,7 +120,6 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       });
     });
   }
-  const open = takeFirst(server, admits);
 
   const pressure = createPauseReport(events);
   server.on("drop", () => pressure("connections"));
@@ -191,21 +190,25 @@ function everyMs(clock: Clock, ms: number, check: () => void): () => void {
   return () => stop();
 }
 
-/** Sees a connection before the server's own listener, and before its TLS costs anything. Returns the open connections. */
-function takeFirst(server: NetServer, admits: (socket: Socket) => boolean = () => true): ReadonlySet<Socket> {
+/** Keeps the open connections, and closes a new one that may not stay. */
+function createEntrance(admits: (socket: Socket) => boolean = () => true) {
   const open = new Set<Socket>();
-  const [take] = server.listeners("connection") as [(socket: Socket) => void];
-  server.removeAllListeners("connection");
-  server.on("connection", (socket) => {
-    if (!admits(socket)) return void socket.destroy();
-    open.add(socket);
-    socket.once("close", forget);
-    take.call(server, socket);
-  });
   function forget(this: Socket): void {
     open.delete(this);
   }
-  return open;
+  return {
+    open: open as ReadonlySet<Socket>,
+    /** True if the connection stays. Called before its TLS costs anything. */
+    enters(socket: Socket): boolean {
+      if (!admits(socket)) {
+        socket.destroy();
+        return false;
+      }
+      open.add(socket);
+      socket.once("close", forget);
+      return true;
+    },
+  };
 }
 
 function openPort(server: Server | TlsServer, { host, port }: ListenOptions): Promise<number> {
@@ -276,7 +279,7 @@ function takeUpgrade(
     onUpgrade(req, socket, head);
   } else {
     http1(socket);
-    socket.emit("data", Buffer.concat([Buffer.from(headWithout(req), "latin1"), head]));
+    socket.unshift(Buffer.concat([Buffer.from(headWithout(req), "latin1"), head]));
   }
 }
 

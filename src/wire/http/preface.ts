@@ -25,8 +25,8 @@ export function createPrefaceReader({ http1, http2 }: Takers) {
         http2(socket, seen);
       } else {
         http1(socket);
-        // The parser is the socket's reader now, so it gets the bytes that were read before.
-        socket.emit("data", seen);
+        // The parser reads the socket now, and gets the bytes that were read before.
+        socket.unshift(seen);
       }
     };
     const give = () => socket.destroy();

@@ -5,8 +5,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { agreed, FLAG, frame, openFrames, PREFACE, requestBlock, TYPE } from "#test/harness/frames.ts";
 import { SECRETS, startGateway } from "#test/harness/gateway.ts";
 import { CERTIFICATE, OVER_TLS, openHttp2 } from "#test/harness/http2.ts";
-import type { Http2Response } from "#wire/http/h2.ts";
+
 import { createHttp2 } from "#wire/http/h2.ts";
+import type { Http2Response } from "#wire/http/h2-messages.ts";
 import type { ListenOptions } from "#wire/http/listen.ts";
 import { BY_CONNECTION, listenHere as listenAnd } from "./listener.ts";
 
