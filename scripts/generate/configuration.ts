@@ -19,8 +19,8 @@ const RESTART = /\s*Needs a restart(?:, but for certificates, which are read aga
 
 /** The names of the shared shapes whose words say more than their JSON type. */
 const NOUNS: Readonly<Record<string, string>> = {
-  Duration: "span of time",
-  Wait: "span of time",
+  Duration: "duration",
+  Wait: "duration",
   Bytes: "size",
   Output: "size",
   Secret: "secret",
@@ -208,7 +208,7 @@ export function printConfiguration(root: JsonObject): string {
       "",
       about,
       "",
-      "| key | type | default | restart | what it does |",
+      "| key | type | default | restart | description |",
       "|---|---|---|---|---|",
       ...lines,
       "",
@@ -228,7 +228,7 @@ const INTRO = `# Configuration
 
 <!-- Written by "npm run generate" from specs/config.schema.yaml and scripts/generate/configuration.ts; do not edit. -->
 
-The gateway reads one file: \`gateway.json5\` in the folder where it starts, or the file named by \`--config\` or \`GATEWAY_CONFIG\`. It may be JSON5, JSON or YAML, by the ending of its name. Only \`agents\` is required:
+The gateway reads one file: \`gateway.json5\` in the folder where it starts, or the file named by \`--config\` or \`GATEWAY_CONFIG\`. The format is JSON5, JSON or YAML, depending on the file's extension. Only \`agents\` is required:
 
 \`\`\`json5 gateway.json5
 {
@@ -255,27 +255,27 @@ The gateway reads one file: \`gateway.json5\` in the folder where it starts, or 
 }
 \`\`\`
 
-- **Secrets.** In any text \`\${NAME}\` stands for the environment variable NAME, which must be set and not empty. A reference gives text, so it cannot stand for a number or a flag; for the port, use GATEWAY_PORT. \`$\${\` is the text \`\${\` itself. A secret that looks like a reference in another form (\`$NAME\`, \`%NAME%\`) is refused.
-- **The default agent.** With two agents or more, \`gateway.defaultAgent\` is required: it answers requests that name no agent.
-- **Heartbeats.** Each agent handles its queued system events every 30 minutes, unless its \`heartbeat.every\` sets another interval. With \`off\`, events wait until one has \`mode: now\`.
-- **Surfaces.** REST, RPC, webhooks and the console are each on as soon as they have a secret, unless their \`enabled\` is \`false\`.
-- **Mistakes.** An unknown key or a wrong value is refused; the error has file, line, column and the correction. All mistakes are listed at once.
-- **Changes.** The gateway applies a changed file automatically, within a second and as a whole. If the file has a mistake, the last good configuration stays in force. The tables mark the keys that need a restart.
-- **Paths** are relative to the file.
-- **Spans of time** are a number with \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`, as \`"30m"\`. **Sizes** are a number of bytes, or a number with \`B\`, \`KiB\`, \`MiB\` or \`GiB\`, as \`"256KiB"\`.
+- **Secrets.** In any text \`\${NAME}\` is replaced by the environment variable NAME, which must be set and not empty. The value is text, so a reference cannot replace a number or a boolean; for the port, use GATEWAY_PORT. \`$\${\` is replaced by \`\${\`. A secret that looks like a reference in another form (\`$NAME\`, \`%NAME%\`) is refused.
+- **The default agent.** With two agents or more, \`gateway.defaultAgent\` is required: this agent answers requests that do not name an agent.
+- **Heartbeats.** Each agent handles its queued system events every 30 minutes, unless its \`heartbeat.every\` sets another interval. With \`off\`, events wait until an event with \`mode: now\` arrives.
+- **Surfaces.** REST, RPC, webhooks and the console are on if they have a secret, unless their \`enabled\` is \`false\`.
+- **Mistakes.** A file with an unknown key or a wrong value is refused. The gateway reports all mistakes together, each with its file, line, column and a correction.
+- **Changes.** The gateway applies a changed file automatically, within a second and as a whole. If the file has a mistake, the gateway continues with the previous configuration. The tables mark the keys that need a restart.
+- **Paths** are relative to the folder of the file.
+- **Durations** are a number with \`ms\`, \`s\`, \`m\`, \`h\` or \`d\`, as \`"30m"\`. **Sizes** are a number of bytes, or a number with \`B\`, \`KiB\`, \`MiB\` or \`GiB\`, as \`"256KiB"\`.
 
 ## Environment variables
 
 - \`GATEWAY_CONFIG\` names the configuration file, \`GATEWAY_HOST\` and \`GATEWAY_PORT\` override its address. Command-line options override all three.
-- Every \`\${NAME}\` in the file: by convention \`REST_API_KEY\`, \`RPC_TOKEN\`, \`WEBHOOK_TOKEN\` and \`CONSOLE_TOKEN\`. A try-out without a configuration uses these four, too, or generates them.
+- Every \`\${NAME}\` in the file: by convention \`REST_API_KEY\`, \`RPC_TOKEN\`, \`WEBHOOK_TOKEN\` and \`CONSOLE_TOKEN\`. A start without a configuration also uses these four variables, and generates those that are not set.
 - \`LOG_FORMAT\` (\`pretty\` or \`json\`), \`LOG_LEVEL\` (\`debug\`, \`info\`, \`warn\` or \`error\`) and \`NO_COLOR\` are for the [log](operations.md#logs), \`OTEL_…\` for [traces](operations.md#traces).
-- \`NODE_ENV=production\` refuses weak secrets also on loopback.
-- The file \`gateway.env\` next to the configuration, with lines \`NAME=value\`, provides variables that are not set.
+- \`NODE_ENV=production\` makes the gateway refuse weak secrets on loopback too.
+- The file \`gateway.env\` next to the configuration has lines \`NAME=value\`. It sets variables that are not set in the environment.
 - Clients and commands read \`GATEWAY_URL\` and the tokens: see [the command line](cli.md#where-the-gateway-is).
 
 ## For editors
 
-The schema in one file: [config.schema.json](../generated/config.schema.json). Put \`$schema: "./node_modules/agent-gateway/generated/config.schema.json"\` or its path at the top of the file, and your editor completes and checks it.
+The schema in one file: [config.schema.json](../generated/config.schema.json). Put \`$schema: "./node_modules/agent-gateway/generated/config.schema.json"\` or its path at the top of the file, and your editor completes and validates the file.
 
 ## Sections
 `;
