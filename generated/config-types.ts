@@ -4,35 +4,35 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A remote agent that speaks A2A 1.0. */
+        /** @description A remote agent that supports A2A 1.0. */
         A2a: {
             /**
-             * @description Its agent card, or the address below which `/.well-known/agent-card.json` has it.
+             * @description The address of the agent card, or the base address of a server with the card at `/.well-known/agent-card.json`.
              * @example https://agent.example.com
              */
             url: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
         };
-        /** @description A coding agent that speaks the Agent Client Protocol, one process for each session. */
+        /** @description A coding agent that supports the Agent Client Protocol, with one process for each session. */
         Acp: {
             run: components["schemas"]["run"];
             cwd?: components["schemas"]["cwd"];
             /** @default {} */
             env: components["schemas"]["env"];
             /**
-             * @description The answer to its permission requests, since no person is there to ask.
+             * @description The answer to the agent's permission requests.
              * @default deny
              * @enum {string}
              */
             permissions: "deny" | "allow";
             /**
-             * @description The time without a turn after which its process is ended; the next turn starts another.
+             * @description The time without a turn after which a process is ended. The next turn starts a new process.
              * @default 10m
              */
             idle: string;
             /**
-             * @description The most processes at once; the one that was idle longest is ended for a new one.
+             * @description The maximum number of processes. To start another one, the process that has been idle longest is ended.
              * @default 16
              */
             processes: number;
@@ -40,13 +40,13 @@ export interface components {
         /** @description A conversational agent. */
         Agent: {
             /**
-             * @description The kind of backend. `echo` repeats the message, `model` calls a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` are programs of this machine (docs/agents.md).
+             * @description The kind of backend. `echo` repeats the message, `model` calls a model of a provider, `http` and `a2a` are remote agents, `command` and `acp` are programs on this machine (docs/agents.md).
              * @example echo
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
             /**
-             * @description Its purpose, shown in lists of agents.
+             * @description The purpose of the agent, shown in lists of agents.
              * @default
              */
             description: string;
@@ -55,12 +55,12 @@ export interface components {
              * @default
              */
             instructions: string;
-            /** @description A file with the instructions, instead of `instructions`; it is read again when it changes. */
+            /** @description A file with the instructions, instead of `instructions`. The gateway reloads it when it changes. */
             instructionsFile?: string;
-            /** @description The model of a turn unless a call names another. */
+            /** @description The model of a turn, unless the call names another model. */
             model?: components["schemas"]["ModelName"];
             /**
-             * @description The models that a call may name, in addition to `model`. For the backend `model`, a map of each name to its provider and model; for others a list of names that are passed on. The echo agent accepts any name.
+             * @description The models that a call may name, in addition to `model`. For the backend `model`, a map from each name to its provider and model. For other backends, a list of names that are passed to the agent. The echo agent accepts any name.
              * @default []
              * @example {
              *       "fast": {
@@ -77,10 +77,10 @@ export interface components {
              * @default []
              */
             fallbacks: components["schemas"]["ModelName"][];
-            /** @description The model that writes the summaries of compacted messages; by default the agent's own. */
+            /** @description The model that writes the summaries of compacted messages; by default the agent's model. */
             summaryModel?: components["schemas"]["ModelName"];
             /**
-             * @description The tools it may call, as `server/tool`, or `server/*` for all of a server.
+             * @description The tools that the agent can use, as `server/tool`, or `server/*` for all tools of a server.
              * @default []
              * @example [
              *       "files/*",
@@ -89,7 +89,7 @@ export interface components {
              */
             tools: string[];
             /**
-             * @description The most requests to a model in one turn: after each round of tool calls the model is called again.
+             * @description The maximum number of requests to a model in one turn. After each round of tool calls the model is called again.
              * @default 20
              */
             steps: number;
@@ -100,7 +100,7 @@ export interface components {
             command?: components["schemas"]["Command"];
             acp?: components["schemas"]["Acp"];
             /**
-             * @description Its skills by name, or `*` for all skills in `skills.dirs`.
+             * @description The names of the agent's skills, or `*` for all skills in `skills.dirs`.
              * @default [
              *       "*"
              *     ]
@@ -110,7 +110,7 @@ export interface components {
              */
             skills: string[];
             /**
-             * @description The interval at which it handles queued system events.
+             * @description The interval at which the agent handles queued system events.
              * @default {}
              * @example {
              *       "every": "30m"
@@ -124,7 +124,7 @@ export interface components {
                 every: string;
             };
             /**
-             * @description The most turns of this agent that run at once.
+             * @description The maximum number of concurrent turns of this agent.
              * @default 256
              */
             concurrency: number;
@@ -134,7 +134,7 @@ export interface components {
              */
             deadline: components["schemas"]["Duration"];
             /**
-             * @description How the echo backend behaves, for tests and try-outs.
+             * @description Settings of the echo backend, for tests.
              * @default {}
              */
             echo: {
@@ -149,11 +149,11 @@ export interface components {
                  */
                 chunks: number;
                 /**
-                 * @description The number of attempts that fail, in a way worth retrying, before one succeeds.
+                 * @description The number of attempts that fail with a retryable error before an attempt succeeds.
                  * @default 0
                  */
                 failTimes: number;
-                /** @description Every turn fails, with this as the reason. */
+                /** @description The reason with which every turn fails. */
                 fail?: string;
             };
         };
@@ -171,7 +171,7 @@ export interface components {
              * @constant
              */
             type: "webhook";
-            /** @description The address that gets the replies. */
+            /** @description The address that receives the replies. */
             url: components["schemas"]["ChannelUrl"];
             /**
              * @description The secret to sign with: the base64-decoded bytes after `whsec_`, otherwise the bytes of the text.
@@ -180,14 +180,14 @@ export interface components {
             secret: components["schemas"]["Secret"];
         } | {
             /**
-             * @description Posts the reply as a message of Slack, through an incoming webhook.
+             * @description Posts the reply as a Slack message, through an incoming webhook.
              * @constant
              */
             type: "slack";
-            /** @description The address of the incoming webhook. Anyone who knows it can post: it is a secret, best as `${NAME}`. */
+            /** @description The address of the incoming webhook. Anyone who knows the address can post: treat it as a secret, best as `${NAME}`. */
             url: components["schemas"]["ChannelUrl"];
         };
-        /** @description Its API key, best as `${NAME}`. */
+        /** @description The API key, best as `${NAME}`. */
         ApiKey: string;
         /**
          * @description An address, `https://…` or `http://…`. Redirects from it are not followed.
@@ -217,18 +217,18 @@ export interface components {
             /** @default {} */
             env: components["schemas"]["env"];
             /**
-             * @description The format of its output: `text` is the reply itself, `json-lines` has a piece of it in each line.
+             * @description The format of the output. With `text` the output is the reply; with `json-lines` each line is JSON with a piece of the reply.
              * @default text
              * @enum {string}
              */
             output: "text" | "json-lines";
         };
-        /** @description The pages at `/console`. */
+        /** @description The console at `/console`. */
         Console: {
-            /** @description Whether the console is on. By default it is on if it has a token. `true` without one is refused. */
+            /** @description Whether the console is on. By default it is on if it has a token. `true` is refused without a token. */
             enabled?: boolean;
             /**
-             * @description The token for signing in. It may do everything, and only it can create REST keys.
+             * @description The token for signing in. It has all permissions, and only this token can create REST keys.
              * @example ${CONSOLE_TOKEN}
              */
             token?: components["schemas"]["Secret"];
@@ -239,7 +239,7 @@ export interface components {
          */
         DeliveryMode: "none" | "announce";
         /**
-         * @description A span of time: a number and `ms`, `s`, `m`, `h` or `d`.
+         * @description A duration: a number and `ms`, `s`, `m`, `h` or `d`.
          * @example 30m
          * @example 90s
          * @example 500ms
@@ -276,20 +276,20 @@ export interface components {
              *     ]
              */
             listeners?: components["schemas"]["Listener"][];
-            /** @description The agent for requests that name none. By default the only agent; required if there are several. */
+            /** @description The agent for requests that do not name an agent. Required if there are several agents; by default the only agent. */
             defaultAgent?: string;
             /**
-             * @description The most turns that run at once, over all agents.
+             * @description The maximum number of concurrent turns, over all agents.
              * @default 4096
              */
             concurrency: number;
             /**
-             * @description Connections of any kind that one address, or one /64 of IPv6, may hold open. Further ones are closed at once. Addresses of `trustedProxies` have no limit.
+             * @description The maximum number of open connections from one address, or from one IPv6 /64. Further connections are closed immediately. Addresses in `trustedProxies` have no limit.
              * @default 20000
              */
             connectionsPerAddress: number;
             /**
-             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted: addresses or networks. The client is the last hop that is not one of them; a hop that is not an address counts as an unknown one, outside all networks.
+             * @description Addresses or networks of proxies that terminate TLS. Their `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. The client is the last hop that is not a trusted proxy. A hop that is not an address counts as unknown, outside all networks.
              * @default []
              * @example [
              *       "10.0.0.0/8"
@@ -297,7 +297,7 @@ export interface components {
              */
             trustedProxies: components["schemas"]["Network"][];
             /**
-             * @description Networks from which tokens are accepted without TLS, for example that of a container. This machine is always allowed.
+             * @description Networks from which tokens are accepted without TLS, for example a container network. Loopback is always allowed.
              * @default []
              * @example [
              *       "172.16.0.0/12"
@@ -305,11 +305,11 @@ export interface components {
              */
             clearTextFrom: components["schemas"]["Network"][];
             /**
-             * @description Origins of pages that may call the gateway from a browser and read the answers (CORS), except those of webhooks. By default only the gateway's own origin.
+             * @description Origins of web pages that may call the gateway and read its answers (CORS). Answers of webhooks are never readable. By default only the gateway's own origin.
              * @default []
              */
             allowedOrigins: string[];
-            /** @description The channel, a key of `channels`, for announcements that name no channel or only a label. By default such replies reach only subscribers. */
+            /** @description The channel, a key of `channels`, for announcements that do not name a channel of `channels`. By default such replies are sent only to subscribers. */
             announceTo?: string;
             /** @default {} */
             rest: components["schemas"]["Rest"];
@@ -331,74 +331,74 @@ export interface components {
         Headers: {
             [key: string]: string;
         };
-        /** @description An agent that is a web service: it gets each turn as a POST (docs/agents.md). */
+        /** @description An agent that is a web service and receives each turn as a POST (docs/agents.md). */
         Http: {
-            /** @description The address that gets the turns. */
+            /** @description The address that receives the turns. */
             url: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
             /** @description The secret for signing each request as Standard Webhooks. By default requests are not signed. */
             secret?: string;
             /**
-             * @description Whether each turn includes the conversation so far. Use `false` for an agent that stores it itself, by `sessionId`.
+             * @description Whether each turn includes the conversation so far. Use `false` if the agent stores the conversation itself, by `sessionId`.
              * @default true
              */
             history: boolean;
         };
-        /** @description Limits past which the gateway refuses new work, or ends a turn. It never drops work that it has acknowledged. */
+        /** @description If a limit is exceeded, the gateway refuses new work or fails the turn. It never drops acknowledged work. */
         Limits: {
             /**
-             * @description The most turns that wait in one session.
+             * @description The maximum number of waiting turns in one session.
              * @default 100
              */
             turnsPerSession: number;
             /**
-             * @description The most turns that wait, over all sessions.
+             * @description The maximum number of waiting turns, over all sessions.
              * @default 10000
              */
             turns: number;
             /**
-             * @description The most system events that wait, over all agents.
+             * @description The maximum number of waiting system events, over all agents.
              * @default 100000
              */
             events: number;
             /**
-             * @description The most messages in one session.
+             * @description The maximum number of messages in one session, without compacted messages.
              * @default 10000
              */
             messagesPerSession: number;
             /**
-             * @description The most that the store holds, without the deliveries of the recorder.
+             * @description The maximum size of the stored data, without the deliveries in the recorder.
              * @default 1GiB
              */
             storeBytes: components["schemas"]["Bytes"];
             /**
-             * @description The most models of an agent that usage is counted by, besides those that its configuration lists. Usage of further models is counted as `(other)`.
+             * @description The maximum number of models of an agent for which usage is counted separately, in addition to the models in its configuration. Usage of further models is counted as `(other)`.
              * @default 100
              */
             usageModels: number;
             /**
-             * @description The largest body of a webhook.
+             * @description The maximum body size of a webhook.
              * @default 256KiB
              */
             webhookBody: components["schemas"]["Bytes"];
             /**
-             * @description The largest body of a REST call.
+             * @description The maximum body size of a REST call.
              * @default 1MiB
              */
             restBody: components["schemas"]["Bytes"];
             /**
-             * @description The largest body of an RPC call, and the largest WebSocket message.
+             * @description The maximum body size of an RPC call, and the maximum size of a WebSocket message.
              * @default 1MiB
              */
             rpcBody: components["schemas"]["Bytes"];
             /**
-             * @description The arguments of one tool call of a model. The turn fails past it.
+             * @description The maximum size of the arguments of one tool call. If it is exceeded, the turn fails.
              * @default 1MiB
              */
             toolArguments: components["schemas"]["Bytes"];
             /**
-             * @description The tool calls of one turn and their results, over all its steps: a model reads them again with each step. The turn fails past it.
+             * @description The maximum size of all tool calls of a turn and their results. They are sent to the model again with each step. If it is exceeded, the turn fails.
              * @default 8MiB
              */
             toolMessages: components["schemas"]["Bytes"];
@@ -417,7 +417,7 @@ export interface components {
             port: number;
             tls?: components["schemas"]["Tls"];
             /**
-             * @description The surfaces that it serves; by default all of them. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener.
+             * @description The surfaces that the address serves; by default all. `docs` is the documentation at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener.
              * @default [
              *       "rest",
              *       "rpc",
@@ -429,10 +429,10 @@ export interface components {
              */
             surfaces: ("rest" | "rpc" | "webhooks" | "console" | "docs" | "metrics")[];
         };
-        /** @description A rule. A request matches if every pair of `match` does. */
+        /** @description A rule. A request matches if every condition of `match` is true. */
         Mapping: {
             /**
-             * @description The conditions: `headers.<name>` or `body.<dotted path>` and the value, compared as text. A number or a flag is compared as JSON writes it (1e2 is `100`); null and missing values match nothing. A list matches any of its values. An empty `match` matches everything. In a body each dot is a step, into an object by key or into a list by index, so a key that contains a dot cannot be reached. Headers that may hold a secret are refused.
+             * @description The conditions: `headers.<name>` or `body.<dotted path>` and the value, compared as text. A number or a boolean is compared in its JSON form (1e2 is `100`); null and missing values never match. A list matches any of its values. An empty `match` matches every request. Each dot in a body path is a step, into an object by key or into a list by index, so a key that contains a dot cannot be used. Headers that may contain a secret are refused.
              * @example {
              *       "headers.x-github-event": "push",
              *       "body.ref": "refs/heads/main"
@@ -442,7 +442,7 @@ export interface components {
                 [key: string]: string | number | boolean | (string | number | boolean)[];
             };
             /**
-             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are filled in from the request: a missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the bytes of `limits.webhookBody` if that is more: past it the request is refused (413).
+             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are replaced by values of the request. A missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the size in `limits.webhookBody` if that is larger. A longer message is refused (413).
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
@@ -450,9 +450,9 @@ export interface components {
             agent?: string;
             /** @description The session to continue. By default each turn has a new one. */
             session?: components["schemas"]["WebhookSessionId"];
-            /** @description The model of the turn. By default the agent's own. */
+            /** @description The model of the turn. By default the agent's model. */
             model?: components["schemas"]["ModelName"];
-            /** @description The label of the session, and the channel that gets the reply with `announce`. */
+            /** @description The label of the session. With `announce`, also the channel that receives the reply. */
             channel?: components["schemas"]["Channel"];
             /**
              * @description `announce` also sends the reply to the channel.
@@ -469,7 +469,7 @@ export interface components {
          * @example body.pull_request.base.ref
          */
         MatchPath: string;
-        /** @description The model behind a name. */
+        /** @description The provider and model of a name. */
         Model: {
             /**
              * @description The provider, by its key in `providers`.
@@ -477,17 +477,17 @@ export interface components {
              */
             provider: string;
             /**
-             * @description The model as the provider calls it.
+             * @description The provider's name of the model.
              * @example gpt-5-mini
              */
             model: string;
-            /** @description The size of its context. Near it, a session is compacted automatically. */
+            /** @description The context size of the model. A session that approaches it is compacted automatically. */
             contextTokens?: number;
-            /** @description The longest reply; by default the provider's limit. */
+            /** @description The maximum number of tokens of a reply; by default the provider's limit. */
             maxOutputTokens?: number;
-            /** @description How freely it chooses words; by default the provider's setting. */
+            /** @description The sampling temperature; by default the provider's setting. */
             temperature?: number;
-            /** @description Further options of this provider, by the names of its SDK, for example `{ reasoningEffort: "low" }`. */
+            /** @description Further options of the provider, as in the documentation of its SDK, for example `{ reasoningEffort: "low" }`. */
             options?: {
                 [key: string]: unknown;
             };
@@ -506,21 +506,21 @@ export interface components {
          * @example ::1
          */
         Network: string;
-        /** @description The surface for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: each agent appears as a model. It is served where `rest` is, with its keys, limits and rate limit. */
+        /** @description The OpenAI-compatible API, `/v1/chat/completions` and `/v1/models`: each agent appears as a model. It has the listeners, keys, limits and rate limit of `rest`. */
         OpenAi: {
             /**
-             * @description Whether the surface is on. `true` while REST is off is refused.
+             * @description Whether the surface is on. `true` is refused while REST is off.
              * @default false
              */
             enabled: boolean;
         };
         /**
-         * @description The most of a call's result that a model gets: the rest is cut, with a note for the model.
+         * @description The maximum size of a call's result. A longer result is cut, with a note for the model.
          * @example 256KiB
          */
         Output: string;
         /**
-         * @description The price of a million tokens, to a millionth, in a currency of your choice: use the same one for all models, because costs are added up.
+         * @description The price of a million tokens, with up to six decimals. Use the same currency for all models, because costs are added.
          * @example {
          *       "input": 0.25,
          *       "cachedInput": 0.025,
@@ -529,14 +529,14 @@ export interface components {
          */
         Price: {
             /**
-             * @description For input tokens.
+             * @description The price of input tokens.
              * @example 0.25
              */
             input: number;
-            /** @description For input tokens from the provider's cache. By default the same as `input`. */
+            /** @description The price of input tokens from the provider's cache. By default the same as `input`. */
             cachedInput?: number;
             /**
-             * @description For output tokens, including reasoning.
+             * @description The price of output tokens, including reasoning.
              * @example 2
              */
             output: number;
@@ -556,7 +556,7 @@ export interface components {
             type: "openai";
             /** @example ${OPENAI_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
-            /** @description Instead of `https://api.openai.com/v1`. */
+            /** @description The address to use instead of `https://api.openai.com/v1`. */
             baseUrl?: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
@@ -568,7 +568,7 @@ export interface components {
             type: "anthropic";
             /** @example ${ANTHROPIC_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
-            /** @description Instead of `https://api.anthropic.com/v1`. */
+            /** @description The address to use instead of `https://api.anthropic.com/v1`. */
             baseUrl?: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
@@ -580,54 +580,54 @@ export interface components {
             type: "google";
             /** @example ${GEMINI_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
-            /** @description Instead of `https://generativelanguage.googleapis.com/v1beta`. */
+            /** @description The address to use instead of `https://generativelanguage.googleapis.com/v1beta`. */
             baseUrl?: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
         } | {
             /**
-             * @description Anything that speaks OpenAI's chat completions: Ollama, vLLM, LM Studio, LiteLLM, OpenRouter.
+             * @description A server with an OpenAI-compatible chat completions API: Ollama, vLLM, LM Studio, LiteLLM, OpenRouter.
              * @constant
              */
             type: "openai-compatible";
             /**
-             * @description Its address, including `/v1`.
+             * @description The address of the API, including `/v1`.
              * @example http://127.0.0.1:11434/v1
              */
             baseUrl: components["schemas"]["BackendUrl"];
-            /** @description Its key, if it requires one. */
+            /** @description The API key, if the server requires one. */
             apiKey?: components["schemas"]["ApiKey"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
         } | {
             /**
-             * @description Any other provider of the AI SDK, by the package that you installed.
+             * @description Another provider of the AI SDK, in a package that you have installed.
              * @constant
              */
             type: "ai-sdk";
             /**
-             * @description The package of its SDK, made for version 6 of the AI SDK.
+             * @description The provider's package, for version 6 of the AI SDK.
              * @example @ai-sdk/mistral
              */
             package: string;
-            /** @description Its key. Without it the SDK may read one from an environment variable. */
+            /** @description The API key. If it is not set, the package may read an environment variable. */
             apiKey?: components["schemas"]["ApiKey"];
-            /** @description Instead of the SDK's own address. */
+            /** @description The address to use instead of the package's default. */
             baseUrl?: components["schemas"]["BackendUrl"];
             /** @default {} */
             headers: components["schemas"]["Headers"];
             /**
-             * @description Further options of the SDK, by the names of its documentation.
+             * @description Further options of the package, as in its documentation.
              * @example {
              *       "region": "eu-central-1"
              *     }
              */
             settings?: Record<string, unknown>;
         };
-        /** @description The requests that each token may make in a sliding window. */
+        /** @description The maximum number of requests of each token in a sliding window. */
         RateLimit: {
             /**
-             * @description The most requests of one token in a window; 0 turns the limit off.
+             * @description The maximum number of requests of one token in a window; 0 turns the limit off.
              * @default 100
              */
             maxRequests: number;
@@ -637,30 +637,30 @@ export interface components {
              */
             windowMs: number;
         };
-        /** @description The flight recorder, which stores inbound requests and their outcome as deliveries. Past its limits the oldest finished delivery is erased first. */
+        /** @description The flight recorder, which stores inbound requests and their outcome as deliveries. If a limit is exceeded, the oldest finished delivery is erased first. */
         Recorder: {
             /**
-             * @description The most deliveries.
+             * @description The maximum number of deliveries.
              * @default 10000
              */
             entries: number;
             /**
-             * @description The most bytes of all deliveries together.
+             * @description The maximum size of all deliveries together.
              * @default 64MiB
              */
             bytes: components["schemas"]["Bytes"];
             /**
-             * @description Whether it stores bodies. Without them a delivery cannot be replayed.
+             * @description Whether bodies are stored. A delivery without its body cannot be replayed.
              * @default true
              */
             bodies: boolean;
         };
         /** @description The REST surface, `/api/v1`. */
         Rest: {
-            /** @description Whether the surface is on. By default it is on if it has a key or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it has a key or the console has a token. `true` is refused if neither exists. */
             enabled?: boolean;
             /**
-             * @description Who may call.
+             * @description The credentials of callers.
              * @default {}
              */
             auth: {
@@ -687,29 +687,29 @@ export interface components {
              */
             key: string;
             /**
-             * @description `chat` sends messages and triggers skills; `admin` also reads deliveries and tries mappings.
+             * @description `chat` allows sending messages and triggering skills; `admin` also allows reading deliveries and trying mappings.
              * @default [
              *       "chat"
              *     ]
              */
             scopes: ("chat" | "admin")[];
             /**
-             * @description When the key expires, in UTC: a day (at its beginning) or a moment. `system.health` warns two weeks before.
+             * @description When the key expires, in UTC: a date (at 00:00) or a date and time. `system.health` warns two weeks before.
              * @example 2027-01-31
              */
             expiresAt?: string;
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         Rpc: {
-            /** @description Whether the surface is on. By default it is on if it or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it or the console has a token. `true` is refused if neither has one. */
             enabled?: boolean;
             /**
-             * @description Who may call.
+             * @description The credentials of callers.
              * @default {}
              */
             auth: {
                 /**
-                 * @description How tokens are sent: `Authorization: Bearer`.
+                 * @description The scheme of tokens: `Authorization: Bearer`.
                  * @default bearer
                  * @enum {string}
                  */
@@ -722,7 +722,7 @@ export interface components {
             };
             rateLimit?: components["schemas"]["RateLimit"];
             /**
-             * @description WebSockets that one address, or one /64 of IPv6, may hold open; further ones are refused.
+             * @description The maximum number of open WebSockets from one address, or from one IPv6 /64. Further WebSockets are refused.
              * @default 20000
              */
             socketsPerAddress: number;
@@ -739,7 +739,7 @@ export interface components {
             name: components["schemas"]["TokenName"];
             token: components["schemas"]["Secret"];
             /**
-             * @description The methods that it may call, by name, or `*` for all of them.
+             * @description The names of the methods that the token may call, or `*` for all methods.
              * @example [
              *       "agent.list",
              *       "session.list",
@@ -749,14 +749,14 @@ export interface components {
             permissions: "*" | string[];
         };
         /**
-         * @description A secret; `${NAME}` takes it from the environment. Under 16 characters only on loopback, with a warning.
+         * @description A secret; `${NAME}` takes it from the environment. A secret with fewer than 16 characters is accepted only on loopback, with a warning.
          * @example ${RPC_TOKEN}
          */
         Secret: string;
-        /** @description How long conversations and system events are stored, and when conversations are compacted. */
+        /** @description The retention of conversations and system events, and the compaction of conversations. */
         Sessions: {
             /**
-             * @description How long a session is stored after its last message. In a session that is in use, compacted messages are stored for the same time.
+             * @description The time for which a session is stored after its last message. In a session that is in use, compacted messages are stored for the same time.
              * @default 30d
              */
             retention: components["schemas"]["Duration"];
@@ -766,12 +766,12 @@ export interface components {
              */
             webhookRetention: components["schemas"]["Duration"];
             /**
-             * @description How long a system event is stored after it was handled or became dead.
+             * @description The time for which a system event is stored after it was handled or became dead.
              * @default 7d
              */
             eventRetention: components["schemas"]["Duration"];
             /**
-             * @description A session with more tokens than this is compacted automatically; 0 turns that off.
+             * @description A session with more tokens is compacted automatically; 0 turns this off.
              * @default 100000
              */
             compactAt: number;
@@ -779,7 +779,7 @@ export interface components {
         /** @description The folders of skills. */
         Skills: {
             /**
-             * @description Folders that hold skills, each a folder with a `SKILL.md`. If two skills have one name, the first is used. A folder that cannot be read is refused, unless it is absent and `optional`.
+             * @description Folders that contain skills. A skill is a folder with a `SKILL.md`. If two skills have the same name, the first is used. A folder that cannot be read is refused, unless it is missing and `optional`.
              * @default [
              *       {
              *         "path": "./skills",
@@ -800,12 +800,12 @@ export interface components {
                  * @example ./skills
                  */
                 path: string;
-                /** @description Whether the folder may be absent; by default it may not. */
+                /** @description Whether the folder may be missing. By default a missing folder is refused. */
                 optional?: boolean;
             })[];
         };
         /**
-         * @description Where everything is stored (docs/operations.md). Needs a restart. A store whose driver is not installed is refused.
+         * @description The store of all data (docs/operations.md). Needs a restart. A store whose driver is not installed is refused.
          * @example {
          *       "type": "memory"
          *     }
@@ -823,7 +823,7 @@ export interface components {
              */
             type: "sqlite";
             /**
-             * @description The file, on a disk of this machine. It is created if it does not exist.
+             * @description The file, on a local disk. It is created if it does not exist.
              * @example ./gateway.db
              */
             path: string;
@@ -834,30 +834,30 @@ export interface components {
              */
             type: "postgres";
             /**
-             * @description Its address, best as `${NAME}`. Given several addresses, the gateway uses the one that accepts writes.
+             * @description The address of the database, best as `${NAME}`. If there are several addresses, the gateway uses the server that accepts writes.
              * @example ${DATABASE_URL}
              */
             url: string | string[];
         };
-        /** @description How long the gateway waits for the backend. The whole turn has its `deadline`. */
+        /** @description The time limits for answers of the backend. `deadline` limits the whole turn. */
         Timeouts: {
             /**
-             * @description The time limit until the connection is made, or the program has started.
+             * @description The time limit for connecting to the backend, or for starting the program.
              * @default 10s
              */
             connect: components["schemas"]["Wait"];
             /**
-             * @description The time limit from then until the first piece of the reply.
+             * @description The time limit after that, until the first data of the reply.
              * @default 2m
              */
             firstByte: components["schemas"]["Wait"];
             /**
-             * @description The time limit between two pieces of the reply.
+             * @description The time limit between two pieces of data of the reply.
              * @default 1m
              */
             silence: components["schemas"]["Wait"];
         };
-        /** @description Serves HTTPS, with HTTP/2 or HTTP/1.1, as the client chooses. */
+        /** @description Serves HTTPS, with HTTP/2 or HTTP/1.1. */
         Tls: {
             /**
              * @description The file with the certificate and its chain, PEM.
@@ -870,18 +870,18 @@ export interface components {
              */
             key: string;
             /**
-             * @description Tells browsers to use HTTPS only (`Strict-Transport-Security`) for half a year. That covers every port of the same host name, but not `localhost`.
+             * @description Tells browsers to use HTTPS only (`Strict-Transport-Security`) for half a year. It applies to every port of the host name. It is not sent to `localhost`.
              * @default true
              */
             hsts: boolean;
         };
         /**
-         * @description Its name in logs, usage and lists; not secret, and unique in its list.
+         * @description The name in logs, usage and lists. It is not secret, and must be unique in its list.
          * @example ci
          */
         TokenName: string;
         /**
-         * @description A tool server that speaks the Model Context Protocol.
+         * @description A tool server that supports the Model Context Protocol.
          * @example {
          *       "type": "stdio",
          *       "run": [
@@ -894,7 +894,7 @@ export interface components {
          */
         ToolServer: {
             /**
-             * @description A program of this machine, started when it is first needed.
+             * @description A program on this machine, started when a turn first needs it.
              * @constant
              */
             type: "stdio";
@@ -911,12 +911,12 @@ export interface components {
             maxOutput: components["schemas"]["Output"];
         } | {
             /**
-             * @description A server with the transport streamable HTTP.
+             * @description A server with the Streamable HTTP transport.
              * @constant
              */
             type: "http";
             /**
-             * @description Its endpoint.
+             * @description The server's endpoint.
              * @example https://tools.example.com/mcp
              */
             url: components["schemas"]["BackendUrl"];
@@ -930,15 +930,15 @@ export interface components {
             /** @default 256KiB */
             maxOutput: components["schemas"]["Output"];
         };
-        /** @description Traces for OpenTelemetry, over OTLP/HTTP with JSON. Off without an address here or in `OTEL_EXPORTER_OTLP_ENDPOINT`. A change needs a restart. */
+        /** @description OpenTelemetry traces, over OTLP/HTTP with JSON. Off unless an address is set here or in `OTEL_EXPORTER_OTLP_ENDPOINT`. A change needs a restart. */
         Tracing: {
             /**
-             * @description The full address of the collector's traces. It overrides the environment.
+             * @description The full address of the collector's traces endpoint. It overrides the environment variables.
              * @example http://127.0.0.1:4318/v1/traces
              */
             endpoint?: components["schemas"]["ChannelUrl"];
             /**
-             * @description Sent with each request, in addition to those of `OTEL_EXPORTER_OTLP_HEADERS`.
+             * @description Headers to send with each request, in addition to `OTEL_EXPORTER_OTLP_HEADERS`.
              * @default {}
              * @example {
              *       "x-api-key": "${COLLECTOR_KEY}"
@@ -953,16 +953,16 @@ export interface components {
              */
             content: boolean;
         };
-        /** @description How the sender signs. With it, the mapping is reached only at its own path, and the shared token is not accepted there. */
+        /** @description The signature of the sender. A mapping with `verify` accepts requests only at its own path, and does not accept the shared token. */
         Verify: {
             /**
-             * @description The way of signing.
+             * @description The signature scheme.
              * @example github
              * @enum {string}
              */
             type: "standard-webhooks" | "github" | "stripe" | "slack";
             /**
-             * @description The secret that the sender signs with, best as `${NAME}`; a list takes several, so that a new one can come before the old one goes. With `standard-webhooks`, what comes after `whsec_` is the secret's bytes in base64.
+             * @description The sender's signing secret, best as `${NAME}`. A list has several secrets: add the new secret before you remove the old one. With `standard-webhooks`, the text after `whsec_` is the secret's bytes in base64.
              * @example ${GITHUB_SECRET}
              * @example [
              *       "${GITHUB_SECRET}",
@@ -972,7 +972,7 @@ export interface components {
             secret: string | string[];
         };
         /**
-         * @description A span of time: a number and `ms`, `s`, `m` or `h`.
+         * @description A duration: a number and `ms`, `s`, `m` or `h`.
          * @example 30s
          */
         Wait: string;
@@ -982,9 +982,9 @@ export interface components {
          * @example webhook:01M7YN1K5Q2T7B4ZC9XHN5SEMD
          */
         WebhookSessionId: string;
-        /** @description Requests of other systems that wake an agent or start a turn. */
+        /** @description Requests from other systems that wake an agent or start a turn. */
         Webhooks: {
-            /** @description Whether the surface is on. By default it is on if it has a token or a mapping with `verify`. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it has a token or a mapping with `verify`. `true` is refused if neither exists. */
             enabled?: boolean;
             /**
              * @description The shared token, best as `${NAME}`. A list takes several tokens: add the new one before you remove the old one.
@@ -997,12 +997,12 @@ export interface components {
              *     ]
              */
             token?: string | (string | {
-                /** @description Its name in logs, usage and deliveries; several tokens may share one name. By default `shared`. */
+                /** @description The name in logs, usage and deliveries. Several tokens may have the same name. By default `shared`. */
                 name?: components["schemas"]["TokenName"];
                 /** @example ${WEBHOOK_TOKEN} */
                 value: components["schemas"]["Secret"];
                 /**
-                 * @description The day on which it was put in use. Past 90 days the gateway warns in `system.health` and, once a day, in the log.
+                 * @description The date since which the token is in use. After 90 days the gateway warns in `system.health` and, once a day, in the log.
                  * @example 2026-03-01
                  */
                 since?: string;
@@ -1013,7 +1013,7 @@ export interface components {
              */
             path: string;
             /**
-             * @description Addresses and networks that may send; all others get 403. By default every sender with the token may.
+             * @description Addresses and networks that may send webhooks; all others get 403. By default every address is allowed.
              * @example [
              *       "192.0.2.0/24"
              *     ]
@@ -1022,17 +1022,17 @@ export interface components {
             /** @default {} */
             rateLimit: components["schemas"]["RateLimit"];
             /**
-             * @description Rules that turn a matching request into a turn, tried in this order.
+             * @description Rules that start a turn for a matching request. They are tried in this order.
              * @default {}
              */
             mappings: {
                 [key: string]: components["schemas"]["Mapping"];
             };
         };
-        /** @description The folder it runs in; by default the folder of the configuration. */
+        /** @description The folder in which the program runs; by default the folder of the configuration. */
         cwd: string;
         /**
-         * @description Its environment variables, in addition to PATH, HOME, LANG and TMPDIR. No other variables of the gateway are passed on.
+         * @description Environment variables of the program, in addition to PATH, HOME, LANG and TMPDIR. Other variables of the gateway are not passed on.
          * @default {}
          */
         env: {
@@ -1048,7 +1048,7 @@ export interface components {
         run: string[];
         /**
          * Configuration
-         * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` stands for the environment variable NAME, which must be set and not empty; `$${` stands for `${` itself. Unknown keys are refused. Every change takes effect at once, except for keys that need a restart. Paths are relative to the file.
+         * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` is replaced by the environment variable NAME, which must be set and not empty; `$${` is replaced by `${`. Unknown keys are refused. A change takes effect immediately, except for keys that need a restart. Paths are relative to the file.
          */
         Root: {
             /** @description The address of this schema for an editor. The gateway ignores it. */
@@ -1078,7 +1078,7 @@ export interface components {
                 [key: string]: components["schemas"]["Provider"];
             };
             /**
-             * @description Tool servers, by name. An agent's own `tools` chooses among their tools.
+             * @description Tool servers, by name. An agent's own `tools` lists the tools that the agent can use.
              * @default {}
              */
             tools: {
@@ -1104,48 +1104,48 @@ export interface components {
             /** @default {} */
             recorder: components["schemas"]["Recorder"];
         };
-        /** @description A remote agent that speaks A2A 1.0. */
+        /** @description A remote agent that supports A2A 1.0. */
         A2aWritten: {
             /**
-             * @description Its agent card, or the address below which `/.well-known/agent-card.json` has it.
+             * @description The address of the agent card, or the base address of a server with the card at `/.well-known/agent-card.json`.
              * @example https://agent.example.com
              */
             url: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
         };
-        /** @description A coding agent that speaks the Agent Client Protocol, one process for each session. */
+        /** @description A coding agent that supports the Agent Client Protocol, with one process for each session. */
         AcpWritten: {
             run: components["schemas"]["run"];
             cwd?: components["schemas"]["cwd"];
             env?: components["schemas"]["env"];
             /**
-             * @description The answer to its permission requests, since no person is there to ask.
+             * @description The answer to the agent's permission requests.
              * @enum {string}
              */
             permissions?: "deny" | "allow";
-            /** @description The time without a turn after which its process is ended; the next turn starts another. */
+            /** @description The time without a turn after which a process is ended. The next turn starts a new process. */
             idle?: string;
-            /** @description The most processes at once; the one that was idle longest is ended for a new one. */
+            /** @description The maximum number of processes. To start another one, the process that has been idle longest is ended. */
             processes?: number;
         };
         /** @description A conversational agent. */
         AgentWritten: {
             /**
-             * @description The kind of backend. `echo` repeats the message, `model` calls a model of one of `providers`, `http` and `a2a` are agents elsewhere, `command` and `acp` are programs of this machine (docs/agents.md).
+             * @description The kind of backend. `echo` repeats the message, `model` calls a model of a provider, `http` and `a2a` are remote agents, `command` and `acp` are programs on this machine (docs/agents.md).
              * @example echo
              * @enum {string}
              */
             backend: "echo" | "model" | "a2a" | "http" | "command" | "acp";
-            /** @description Its purpose, shown in lists of agents. */
+            /** @description The purpose of the agent, shown in lists of agents. */
             description?: string;
             /** @description Instructions for the backend, sent before every conversation. */
             instructions?: string;
-            /** @description A file with the instructions, instead of `instructions`; it is read again when it changes. */
+            /** @description A file with the instructions, instead of `instructions`. The gateway reloads it when it changes. */
             instructionsFile?: string;
-            /** @description The model of a turn unless a call names another. */
+            /** @description The model of a turn, unless the call names another model. */
             model?: components["schemas"]["ModelName"];
             /**
-             * @description The models that a call may name, in addition to `model`. For the backend `model`, a map of each name to its provider and model; for others a list of names that are passed on. The echo agent accepts any name.
+             * @description The models that a call may name, in addition to `model`. For the backend `model`, a map from each name to its provider and model. For other backends, a list of names that are passed to the agent. The echo agent accepts any name.
              * @example {
              *       "fast": {
              *         "provider": "openai",
@@ -1158,17 +1158,17 @@ export interface components {
             };
             /** @description Models to try next, in this order, if a model fails before its reply begins. */
             fallbacks?: components["schemas"]["ModelName"][];
-            /** @description The model that writes the summaries of compacted messages; by default the agent's own. */
+            /** @description The model that writes the summaries of compacted messages; by default the agent's model. */
             summaryModel?: components["schemas"]["ModelName"];
             /**
-             * @description The tools it may call, as `server/tool`, or `server/*` for all of a server.
+             * @description The tools that the agent can use, as `server/tool`, or `server/*` for all tools of a server.
              * @example [
              *       "files/*",
              *       "github/search_issues"
              *     ]
              */
             tools?: string[];
-            /** @description The most requests to a model in one turn: after each round of tool calls the model is called again. */
+            /** @description The maximum number of requests to a model in one turn. After each round of tool calls the model is called again. */
             steps?: number;
             timeouts?: components["schemas"]["TimeoutsWritten"];
             http?: components["schemas"]["HttpWritten"];
@@ -1176,14 +1176,14 @@ export interface components {
             command?: components["schemas"]["CommandWritten"];
             acp?: components["schemas"]["AcpWritten"];
             /**
-             * @description Its skills by name, or `*` for all skills in `skills.dirs`.
+             * @description The names of the agent's skills, or `*` for all skills in `skills.dirs`.
              * @example [
              *       "summarise"
              *     ]
              */
             skills?: string[];
             /**
-             * @description The interval at which it handles queued system events.
+             * @description The interval at which the agent handles queued system events.
              * @example {
              *       "every": "30m"
              *     }
@@ -1192,19 +1192,19 @@ export interface components {
                 /** @description The interval between two heartbeats, by default 30 minutes: `30m`, `90s`, `500ms`, `12h` or `1d`. With `off`, only events with `mode: now` are handled. */
                 every?: string;
             };
-            /** @description The most turns of this agent that run at once. */
+            /** @description The maximum number of concurrent turns of this agent. */
             concurrency?: number;
             /** @description The time limit of a turn. */
             deadline?: components["schemas"]["Duration"];
-            /** @description How the echo backend behaves, for tests and try-outs. */
+            /** @description Settings of the echo backend, for tests. */
             echo?: {
                 /** @description The pause before each piece of the reply, in milliseconds. */
                 delayMs?: number;
                 /** @description The number of pieces of the reply. */
                 chunks?: number;
-                /** @description The number of attempts that fail, in a way worth retrying, before one succeeds. */
+                /** @description The number of attempts that fail with a retryable error before an attempt succeeds. */
                 failTimes?: number;
-                /** @description Every turn fails, with this as the reason. */
+                /** @description The reason with which every turn fails. */
                 fail?: string;
             };
         };
@@ -1214,7 +1214,7 @@ export interface components {
             cwd?: components["schemas"]["cwd"];
             env?: components["schemas"]["env"];
             /**
-             * @description The format of its output: `text` is the reply itself, `json-lines` has a piece of it in each line.
+             * @description The format of the output. With `text` the output is the reply; with `json-lines` each line is JSON with a piece of the reply.
              * @enum {string}
              */
             output?: "text" | "json-lines";
@@ -1243,29 +1243,29 @@ export interface components {
              *     ]
              */
             listeners?: components["schemas"]["ListenerWritten"][];
-            /** @description The agent for requests that name none. By default the only agent; required if there are several. */
+            /** @description The agent for requests that do not name an agent. Required if there are several agents; by default the only agent. */
             defaultAgent?: string;
-            /** @description The most turns that run at once, over all agents. */
+            /** @description The maximum number of concurrent turns, over all agents. */
             concurrency?: number;
-            /** @description Connections of any kind that one address, or one /64 of IPv6, may hold open. Further ones are closed at once. Addresses of `trustedProxies` have no limit. */
+            /** @description The maximum number of open connections from one address, or from one IPv6 /64. Further connections are closed immediately. Addresses in `trustedProxies` have no limit. */
             connectionsPerAddress?: number;
             /**
-             * @description Proxies that end TLS and whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted: addresses or networks. The client is the last hop that is not one of them; a hop that is not an address counts as an unknown one, outside all networks.
+             * @description Addresses or networks of proxies that terminate TLS. Their `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. The client is the last hop that is not a trusted proxy. A hop that is not an address counts as unknown, outside all networks.
              * @example [
              *       "10.0.0.0/8"
              *     ]
              */
             trustedProxies?: components["schemas"]["Network"][];
             /**
-             * @description Networks from which tokens are accepted without TLS, for example that of a container. This machine is always allowed.
+             * @description Networks from which tokens are accepted without TLS, for example a container network. Loopback is always allowed.
              * @example [
              *       "172.16.0.0/12"
              *     ]
              */
             clearTextFrom?: components["schemas"]["Network"][];
-            /** @description Origins of pages that may call the gateway from a browser and read the answers (CORS), except those of webhooks. By default only the gateway's own origin. */
+            /** @description Origins of web pages that may call the gateway and read its answers (CORS). Answers of webhooks are never readable. By default only the gateway's own origin. */
             allowedOrigins?: string[];
-            /** @description The channel, a key of `channels`, for announcements that name no channel or only a label. By default such replies reach only subscribers. */
+            /** @description The channel, a key of `channels`, for announcements that do not name a channel of `channels`. By default such replies are sent only to subscribers. */
             announceTo?: string;
             rest?: components["schemas"]["RestWritten"];
             openai?: components["schemas"]["OpenAiWritten"];
@@ -1273,39 +1273,39 @@ export interface components {
             console?: components["schemas"]["Console"];
             tracing?: components["schemas"]["TracingWritten"];
         };
-        /** @description An agent that is a web service: it gets each turn as a POST (docs/agents.md). */
+        /** @description An agent that is a web service and receives each turn as a POST (docs/agents.md). */
         HttpWritten: {
-            /** @description The address that gets the turns. */
+            /** @description The address that receives the turns. */
             url: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
             /** @description The secret for signing each request as Standard Webhooks. By default requests are not signed. */
             secret?: string;
-            /** @description Whether each turn includes the conversation so far. Use `false` for an agent that stores it itself, by `sessionId`. */
+            /** @description Whether each turn includes the conversation so far. Use `false` if the agent stores the conversation itself, by `sessionId`. */
             history?: boolean;
         };
-        /** @description Limits past which the gateway refuses new work, or ends a turn. It never drops work that it has acknowledged. */
+        /** @description If a limit is exceeded, the gateway refuses new work or fails the turn. It never drops acknowledged work. */
         LimitsWritten: {
-            /** @description The most turns that wait in one session. */
+            /** @description The maximum number of waiting turns in one session. */
             turnsPerSession?: number;
-            /** @description The most turns that wait, over all sessions. */
+            /** @description The maximum number of waiting turns, over all sessions. */
             turns?: number;
-            /** @description The most system events that wait, over all agents. */
+            /** @description The maximum number of waiting system events, over all agents. */
             events?: number;
-            /** @description The most messages in one session. */
+            /** @description The maximum number of messages in one session, without compacted messages. */
             messagesPerSession?: number;
-            /** @description The most that the store holds, without the deliveries of the recorder. */
+            /** @description The maximum size of the stored data, without the deliveries in the recorder. */
             storeBytes?: components["schemas"]["Bytes"];
-            /** @description The most models of an agent that usage is counted by, besides those that its configuration lists. Usage of further models is counted as `(other)`. */
+            /** @description The maximum number of models of an agent for which usage is counted separately, in addition to the models in its configuration. Usage of further models is counted as `(other)`. */
             usageModels?: number;
-            /** @description The largest body of a webhook. */
+            /** @description The maximum body size of a webhook. */
             webhookBody?: components["schemas"]["Bytes"];
-            /** @description The largest body of a REST call. */
+            /** @description The maximum body size of a REST call. */
             restBody?: components["schemas"]["Bytes"];
-            /** @description The largest body of an RPC call, and the largest WebSocket message. */
+            /** @description The maximum body size of an RPC call, and the maximum size of a WebSocket message. */
             rpcBody?: components["schemas"]["Bytes"];
-            /** @description The arguments of one tool call of a model. The turn fails past it. */
+            /** @description The maximum size of the arguments of one tool call. If it is exceeded, the turn fails. */
             toolArguments?: components["schemas"]["Bytes"];
-            /** @description The tool calls of one turn and their results, over all its steps: a model reads them again with each step. The turn fails past it. */
+            /** @description The maximum size of all tool calls of a turn and their results. They are sent to the model again with each step. If it is exceeded, the turn fails. */
             toolMessages?: components["schemas"]["Bytes"];
         };
         /** @description An address that the gateway listens on. */
@@ -1318,13 +1318,13 @@ export interface components {
              */
             port: number;
             tls?: components["schemas"]["TlsWritten"];
-            /** @description The surfaces that it serves; by default all of them. `docs` is the pages at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener. */
+            /** @description The surfaces that the address serves; by default all. `docs` is the documentation at `/docs` and both specifications. `/`, `/healthz` and `/readyz` answer on every listener. */
             surfaces?: ("rest" | "rpc" | "webhooks" | "console" | "docs" | "metrics")[];
         };
-        /** @description A rule. A request matches if every pair of `match` does. */
+        /** @description A rule. A request matches if every condition of `match` is true. */
         MappingWritten: {
             /**
-             * @description The conditions: `headers.<name>` or `body.<dotted path>` and the value, compared as text. A number or a flag is compared as JSON writes it (1e2 is `100`); null and missing values match nothing. A list matches any of its values. An empty `match` matches everything. In a body each dot is a step, into an object by key or into a list by index, so a key that contains a dot cannot be reached. Headers that may hold a secret are refused.
+             * @description The conditions: `headers.<name>` or `body.<dotted path>` and the value, compared as text. A number or a boolean is compared in its JSON form (1e2 is `100`); null and missing values never match. A list matches any of its values. An empty `match` matches every request. Each dot in a body path is a step, into an object by key or into a list by index, so a key that contains a dot cannot be used. Headers that may contain a secret are refused.
              * @example {
              *       "headers.x-github-event": "push",
              *       "body.ref": "refs/heads/main"
@@ -1334,7 +1334,7 @@ export interface components {
                 [key: string]: string | number | boolean | (string | number | boolean)[];
             };
             /**
-             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are filled in from the request: a missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the bytes of `limits.webhookBody` if that is more: past it the request is refused (413).
+             * @description The message for the agent. `{body.a.b}` and `{headers.x}` are replaced by values of the request. A missing value becomes an empty text, objects and lists become JSON; `{{` is a brace. If the message would be empty, the request does not match. The limit is 1 048 576 characters, or the size in `limits.webhookBody` if that is larger. A longer message is refused (413).
              * @example {body.pusher.name} pushed {body.head_commit.message}
              */
             message: string;
@@ -1342,17 +1342,17 @@ export interface components {
             agent?: string;
             /** @description The session to continue. By default each turn has a new one. */
             session?: components["schemas"]["WebhookSessionId"];
-            /** @description The model of the turn. By default the agent's own. */
+            /** @description The model of the turn. By default the agent's model. */
             model?: components["schemas"]["ModelName"];
-            /** @description The label of the session, and the channel that gets the reply with `announce`. */
+            /** @description The label of the session. With `announce`, also the channel that receives the reply. */
             channel?: components["schemas"]["Channel"];
             /** @description `announce` also sends the reply to the channel. */
             delivery?: components["schemas"]["DeliveryMode"];
             verify?: components["schemas"]["Verify"];
         };
-        /** @description The surface for clients of OpenAI, `/v1/chat/completions` and `/v1/models`: each agent appears as a model. It is served where `rest` is, with its keys, limits and rate limit. */
+        /** @description The OpenAI-compatible API, `/v1/chat/completions` and `/v1/models`: each agent appears as a model. It has the listeners, keys, limits and rate limit of `rest`. */
         OpenAiWritten: {
-            /** @description Whether the surface is on. `true` while REST is off is refused. */
+            /** @description Whether the surface is on. `true` is refused while REST is off. */
             enabled?: boolean;
         };
         /**
@@ -1370,7 +1370,7 @@ export interface components {
             type: "openai";
             /** @example ${OPENAI_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
-            /** @description Instead of `https://api.openai.com/v1`. */
+            /** @description The address to use instead of `https://api.openai.com/v1`. */
             baseUrl?: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
         } | {
@@ -1381,7 +1381,7 @@ export interface components {
             type: "anthropic";
             /** @example ${ANTHROPIC_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
-            /** @description Instead of `https://api.anthropic.com/v1`. */
+            /** @description The address to use instead of `https://api.anthropic.com/v1`. */
             baseUrl?: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
         } | {
@@ -1392,68 +1392,68 @@ export interface components {
             type: "google";
             /** @example ${GEMINI_API_KEY} */
             apiKey: components["schemas"]["ApiKey"];
-            /** @description Instead of `https://generativelanguage.googleapis.com/v1beta`. */
+            /** @description The address to use instead of `https://generativelanguage.googleapis.com/v1beta`. */
             baseUrl?: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
         } | {
             /**
-             * @description Anything that speaks OpenAI's chat completions: Ollama, vLLM, LM Studio, LiteLLM, OpenRouter.
+             * @description A server with an OpenAI-compatible chat completions API: Ollama, vLLM, LM Studio, LiteLLM, OpenRouter.
              * @constant
              */
             type: "openai-compatible";
             /**
-             * @description Its address, including `/v1`.
+             * @description The address of the API, including `/v1`.
              * @example http://127.0.0.1:11434/v1
              */
             baseUrl: components["schemas"]["BackendUrl"];
-            /** @description Its key, if it requires one. */
+            /** @description The API key, if the server requires one. */
             apiKey?: components["schemas"]["ApiKey"];
             headers?: components["schemas"]["Headers"];
         } | {
             /**
-             * @description Any other provider of the AI SDK, by the package that you installed.
+             * @description Another provider of the AI SDK, in a package that you have installed.
              * @constant
              */
             type: "ai-sdk";
             /**
-             * @description The package of its SDK, made for version 6 of the AI SDK.
+             * @description The provider's package, for version 6 of the AI SDK.
              * @example @ai-sdk/mistral
              */
             package: string;
-            /** @description Its key. Without it the SDK may read one from an environment variable. */
+            /** @description The API key. If it is not set, the package may read an environment variable. */
             apiKey?: components["schemas"]["ApiKey"];
-            /** @description Instead of the SDK's own address. */
+            /** @description The address to use instead of the package's default. */
             baseUrl?: components["schemas"]["BackendUrl"];
             headers?: components["schemas"]["Headers"];
             /**
-             * @description Further options of the SDK, by the names of its documentation.
+             * @description Further options of the package, as in its documentation.
              * @example {
              *       "region": "eu-central-1"
              *     }
              */
             settings?: Record<string, unknown>;
         };
-        /** @description The requests that each token may make in a sliding window. */
+        /** @description The maximum number of requests of each token in a sliding window. */
         RateLimitWritten: {
-            /** @description The most requests of one token in a window; 0 turns the limit off. */
+            /** @description The maximum number of requests of one token in a window; 0 turns the limit off. */
             maxRequests?: number;
             /** @description The length of the window, in milliseconds. */
             windowMs?: number;
         };
-        /** @description The flight recorder, which stores inbound requests and their outcome as deliveries. Past its limits the oldest finished delivery is erased first. */
+        /** @description The flight recorder, which stores inbound requests and their outcome as deliveries. If a limit is exceeded, the oldest finished delivery is erased first. */
         RecorderWritten: {
-            /** @description The most deliveries. */
+            /** @description The maximum number of deliveries. */
             entries?: number;
-            /** @description The most bytes of all deliveries together. */
+            /** @description The maximum size of all deliveries together. */
             bytes?: components["schemas"]["Bytes"];
-            /** @description Whether it stores bodies. Without them a delivery cannot be replayed. */
+            /** @description Whether bodies are stored. A delivery without its body cannot be replayed. */
             bodies?: boolean;
         };
         /** @description The REST surface, `/api/v1`. */
         RestWritten: {
-            /** @description Whether the surface is on. By default it is on if it has a key or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it has a key or the console has a token. `true` is refused if neither exists. */
             enabled?: boolean;
-            /** @description Who may call. */
+            /** @description The credentials of callers. */
             auth?: {
                 /** @description Keys, in addition to those created on the console's settings page. */
                 keys?: components["schemas"]["RestKeyWritten"][];
@@ -1474,22 +1474,22 @@ export interface components {
              * @example ${REST_API_KEY}
              */
             key: string;
-            /** @description `chat` sends messages and triggers skills; `admin` also reads deliveries and tries mappings. */
+            /** @description `chat` allows sending messages and triggering skills; `admin` also allows reading deliveries and trying mappings. */
             scopes?: ("chat" | "admin")[];
             /**
-             * @description When the key expires, in UTC: a day (at its beginning) or a moment. `system.health` warns two weeks before.
+             * @description When the key expires, in UTC: a date (at 00:00) or a date and time. `system.health` warns two weeks before.
              * @example 2027-01-31
              */
             expiresAt?: string;
         };
         /** @description The RPC surface, `/rpc` and `/rpc/ws`. */
         RpcWritten: {
-            /** @description Whether the surface is on. By default it is on if it or the console has a token. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it or the console has a token. `true` is refused if neither has one. */
             enabled?: boolean;
-            /** @description Who may call. */
+            /** @description The credentials of callers. */
             auth?: {
                 /**
-                 * @description How tokens are sent: `Authorization: Bearer`.
+                 * @description The scheme of tokens: `Authorization: Bearer`.
                  * @enum {string}
                  */
                 type?: "bearer";
@@ -1497,24 +1497,24 @@ export interface components {
                 tokens?: components["schemas"]["RpcToken"][];
             };
             rateLimit?: components["schemas"]["RateLimitWritten"];
-            /** @description WebSockets that one address, or one /64 of IPv6, may hold open; further ones are refused. */
+            /** @description The maximum number of open WebSockets from one address, or from one IPv6 /64. Further WebSockets are refused. */
             socketsPerAddress?: number;
         };
-        /** @description How long conversations and system events are stored, and when conversations are compacted. */
+        /** @description The retention of conversations and system events, and the compaction of conversations. */
         SessionsWritten: {
-            /** @description How long a session is stored after its last message. In a session that is in use, compacted messages are stored for the same time. */
+            /** @description The time for which a session is stored after its last message. In a session that is in use, compacted messages are stored for the same time. */
             retention?: components["schemas"]["Duration"];
             /** @description The same for sessions of webhooks. */
             webhookRetention?: components["schemas"]["Duration"];
-            /** @description How long a system event is stored after it was handled or became dead. */
+            /** @description The time for which a system event is stored after it was handled or became dead. */
             eventRetention?: components["schemas"]["Duration"];
-            /** @description A session with more tokens than this is compacted automatically; 0 turns that off. */
+            /** @description A session with more tokens is compacted automatically; 0 turns this off. */
             compactAt?: number;
         };
         /** @description The folders of skills. */
         SkillsWritten: {
             /**
-             * @description Folders that hold skills, each a folder with a `SKILL.md`. If two skills have one name, the first is used. A folder that cannot be read is refused, unless it is absent and `optional`.
+             * @description Folders that contain skills. A skill is a folder with a `SKILL.md`. If two skills have the same name, the first is used. A folder that cannot be read is refused, unless it is missing and `optional`.
              * @example [
              *       "./skills",
              *       {
@@ -1529,20 +1529,20 @@ export interface components {
                  * @example ./skills
                  */
                 path: string;
-                /** @description Whether the folder may be absent; by default it may not. */
+                /** @description Whether the folder may be missing. By default a missing folder is refused. */
                 optional?: boolean;
             })[];
         };
-        /** @description How long the gateway waits for the backend. The whole turn has its `deadline`. */
+        /** @description The time limits for answers of the backend. `deadline` limits the whole turn. */
         TimeoutsWritten: {
-            /** @description The time limit until the connection is made, or the program has started. */
+            /** @description The time limit for connecting to the backend, or for starting the program. */
             connect?: components["schemas"]["Wait"];
-            /** @description The time limit from then until the first piece of the reply. */
+            /** @description The time limit after that, until the first data of the reply. */
             firstByte?: components["schemas"]["Wait"];
-            /** @description The time limit between two pieces of the reply. */
+            /** @description The time limit between two pieces of data of the reply. */
             silence?: components["schemas"]["Wait"];
         };
-        /** @description Serves HTTPS, with HTTP/2 or HTTP/1.1, as the client chooses. */
+        /** @description Serves HTTPS, with HTTP/2 or HTTP/1.1. */
         TlsWritten: {
             /**
              * @description The file with the certificate and its chain, PEM.
@@ -1554,11 +1554,11 @@ export interface components {
              * @example ./tls/key.pem
              */
             key: string;
-            /** @description Tells browsers to use HTTPS only (`Strict-Transport-Security`) for half a year. That covers every port of the same host name, but not `localhost`. */
+            /** @description Tells browsers to use HTTPS only (`Strict-Transport-Security`) for half a year. It applies to every port of the host name. It is not sent to `localhost`. */
             hsts?: boolean;
         };
         /**
-         * @description A tool server that speaks the Model Context Protocol.
+         * @description A tool server that supports the Model Context Protocol.
          * @example {
          *       "type": "stdio",
          *       "run": [
@@ -1571,7 +1571,7 @@ export interface components {
          */
         ToolServerWritten: {
             /**
-             * @description A program of this machine, started when it is first needed.
+             * @description A program on this machine, started when a turn first needs it.
              * @constant
              */
             type: "stdio";
@@ -1583,12 +1583,12 @@ export interface components {
             maxOutput?: components["schemas"]["Output"];
         } | {
             /**
-             * @description A server with the transport streamable HTTP.
+             * @description A server with the Streamable HTTP transport.
              * @constant
              */
             type: "http";
             /**
-             * @description Its endpoint.
+             * @description The server's endpoint.
              * @example https://tools.example.com/mcp
              */
             url: components["schemas"]["BackendUrl"];
@@ -1597,15 +1597,15 @@ export interface components {
             callTimeout?: components["schemas"]["Wait"];
             maxOutput?: components["schemas"]["Output"];
         };
-        /** @description Traces for OpenTelemetry, over OTLP/HTTP with JSON. Off without an address here or in `OTEL_EXPORTER_OTLP_ENDPOINT`. A change needs a restart. */
+        /** @description OpenTelemetry traces, over OTLP/HTTP with JSON. Off unless an address is set here or in `OTEL_EXPORTER_OTLP_ENDPOINT`. A change needs a restart. */
         TracingWritten: {
             /**
-             * @description The full address of the collector's traces. It overrides the environment.
+             * @description The full address of the collector's traces endpoint. It overrides the environment variables.
              * @example http://127.0.0.1:4318/v1/traces
              */
             endpoint?: components["schemas"]["ChannelUrl"];
             /**
-             * @description Sent with each request, in addition to those of `OTEL_EXPORTER_OTLP_HEADERS`.
+             * @description Headers to send with each request, in addition to `OTEL_EXPORTER_OTLP_HEADERS`.
              * @example {
              *       "x-api-key": "${COLLECTOR_KEY}"
              *     }
@@ -1616,9 +1616,9 @@ export interface components {
             /** @description Whether spans contain the message and the reply. By default they do not. */
             content?: boolean;
         };
-        /** @description Requests of other systems that wake an agent or start a turn. */
+        /** @description Requests from other systems that wake an agent or start a turn. */
         WebhooksWritten: {
-            /** @description Whether the surface is on. By default it is on if it has a token or a mapping with `verify`. `true` without either is refused. */
+            /** @description Whether the surface is on. By default it is on if it has a token or a mapping with `verify`. `true` is refused if neither exists. */
             enabled?: boolean;
             /**
              * @description The shared token, best as `${NAME}`. A list takes several tokens: add the new one before you remove the old one.
@@ -1631,12 +1631,12 @@ export interface components {
              *     ]
              */
             token?: string | (string | {
-                /** @description Its name in logs, usage and deliveries; several tokens may share one name. By default `shared`. */
+                /** @description The name in logs, usage and deliveries. Several tokens may have the same name. By default `shared`. */
                 name?: components["schemas"]["TokenName"];
                 /** @example ${WEBHOOK_TOKEN} */
                 value: components["schemas"]["Secret"];
                 /**
-                 * @description The day on which it was put in use. Past 90 days the gateway warns in `system.health` and, once a day, in the log.
+                 * @description The date since which the token is in use. After 90 days the gateway warns in `system.health` and, once a day, in the log.
                  * @example 2026-03-01
                  */
                 since?: string;
@@ -1644,21 +1644,21 @@ export interface components {
             /** @description The path of webhooks. It begins with `/`, does not end with `/`, and must not overlap with another surface. Needs a restart. */
             path?: string;
             /**
-             * @description Addresses and networks that may send; all others get 403. By default every sender with the token may.
+             * @description Addresses and networks that may send webhooks; all others get 403. By default every address is allowed.
              * @example [
              *       "192.0.2.0/24"
              *     ]
              */
             allowedIps?: components["schemas"]["Network"][];
             rateLimit?: components["schemas"]["RateLimitWritten"];
-            /** @description Rules that turn a matching request into a turn, tried in this order. */
+            /** @description Rules that start a turn for a matching request. They are tried in this order. */
             mappings?: {
                 [key: string]: components["schemas"]["MappingWritten"];
             };
         };
         /**
          * Configuration
-         * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` stands for the environment variable NAME, which must be set and not empty; `$${` stands for `${` itself. Unknown keys are refused. Every change takes effect at once, except for keys that need a restart. Paths are relative to the file.
+         * @description The configuration of the gateway: `gateway.json5`, or the same as `.json` or `.yaml`. In any text, `${NAME}` is replaced by the environment variable NAME, which must be set and not empty; `$${` is replaced by `${`. Unknown keys are refused. A change takes effect immediately, except for keys that need a restart. Paths are relative to the file.
          */
         RootWritten: {
             /** @description The address of this schema for an editor. The gateway ignores it. */
@@ -1681,7 +1681,7 @@ export interface components {
             providers?: {
                 [key: string]: components["schemas"]["ProviderWritten"];
             };
-            /** @description Tool servers, by name. An agent's own `tools` chooses among their tools. */
+            /** @description Tool servers, by name. An agent's own `tools` lists the tools that the agent can use. */
             tools?: {
                 [key: string]: components["schemas"]["ToolServerWritten"];
             };
