@@ -1,8 +1,9 @@
 import type { HookContext } from "#core/call.ts";
 import type { Core } from "#core/core.ts";
 import type { StartedWebhook } from "#core/webhook-turns.ts";
-import type { AgentHookReply, HooksHandlers, HooksReplies } from "#generated/hooks-handlers.ts";
+import type { AgentHookReply, HooksHandlers, HooksReplies, WakeReply } from "#generated/hooks-handlers.ts";
 import { GatewayError } from "#kit/errors.ts";
+import type { SystemEvent } from "#store/store.ts";
 
 /** The body of every webhook. One that is missing does not compile. */
 export function hooksHandlers(core: Core): HooksHandlers<HookContext> {
@@ -19,9 +20,7 @@ export function hooksHandlers(core: Core): HooksHandlers<HookContext> {
         idempotency: ctx.idempotency,
         delivery: ctx.delivery(),
       });
-      const { eventId, agent: name, deliveryId = ctx.delivery().deliveryId } = event;
-      const body = { status: 200, message: "event queued", eventId, deliveryId, agent: name, mode } as const;
-      return { as: "ok", body, replayed };
+      return { as: "ok", body: queuedOf(event, mode, ctx), replayed };
     },
     "hooks.agent": async ({ body: { message: text, ...request } }, ctx) => {
       const { session, model, channel } = request;
@@ -40,6 +39,17 @@ export function hooksHandlers(core: Core): HooksHandlers<HookContext> {
       const { deliveryId } = ctx.delivery();
       return { as: "ok", body: { status: 200, message: "no mapping matched", deliveryId }, replayed: false };
     },
+  };
+}
+
+function queuedOf({ eventId, agent, deliveryId }: SystemEvent, mode: WakeReply["mode"], ctx: HookContext): WakeReply {
+  return {
+    status: 200,
+    message: "event queued",
+    eventId,
+    deliveryId: deliveryId ?? ctx.delivery().deliveryId,
+    agent,
+    mode,
   };
 }
 
