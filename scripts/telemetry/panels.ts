@@ -22,7 +22,7 @@ function value(metric: string, legend = "{{instance}}"): Panel["lines"] {
   return [[`${metric}{$of}`, legend]];
 }
 
-/** The rows of the dashboard. `$of` stands for the gateways that are looked at. */
+/** The rows of the dashboard. `$of` is replaced by the selected gateways. */
 export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
   {
     title: "Requests",
@@ -42,7 +42,7 @@ export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
   {
     title: "Turns",
     panels: [
-      { title: "Turns that ended", unit: "ops", lines: rate("gateway_turns_total", "agent, status") },
+      { title: "Ended turns", unit: "ops", lines: rate("gateway_turns_total", "agent, status") },
       { title: "Duration", unit: "s", lines: quantiles("gateway_turn_duration_seconds", "agent", "{{agent}}") },
       { title: "Wait in the queue", unit: "s", lines: quantiles("gateway_turn_wait_seconds", "agent", "{{agent}}") },
       {
@@ -53,7 +53,7 @@ export const ROWS: readonly { title: string; panels: readonly Panel[] }[] = [
         ],
       },
       { title: "Retries", unit: "ops", lines: rate("gateway_turn_retries_total", "agent") },
-      { title: "Backends that fail", unit: "ops", lines: rate("gateway_backend_failures_total", "agent") },
+      { title: "Backend failures", unit: "ops", lines: rate("gateway_backend_failures_total", "agent") },
     ],
   },
   {

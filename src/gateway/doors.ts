@@ -93,7 +93,7 @@ export function createDoors(given: DoorsParts) {
   const rest = createRest(parts, hooks);
   const rpc = createRpc(parts, documents);
   const ops = createOps(parts, documents, () => isRestReady);
-  registry.read("gauge", "gateway_sockets_open", "WebSockets that are open.", rpc.socket.count);
+  registry.read("gauge", "gateway_sockets_open", "Open WebSockets.", rpc.socket.count);
 
   const bySurface: Record<SurfaceName, DoorAt[]> = {
     rest: [

@@ -291,30 +291,38 @@ function registerGauges(
   const gauge = (name: string, help: string, read: () => number) =>
     registry.read("gauge", `gateway_${name}`, help, read);
   gauge("sessions", "Sessions in the store.", () => store.stats().sessions);
-  gauge("turns_queued", "Turns that wait.", () => store.stats().turnsQueued);
-  gauge("turns_running", "Turns that run.", () => store.stats().turnsRunning);
-  gauge("store_bytes", "What the store holds, as it counts it.", () => store.stats().bytes);
-  gauge("announcements_waiting", "Replies on their way to a channel.", () => store.stats().announcements);
-  gauge("events_queued", "System events that wait or that a turn works on.", () => store.stats().eventsQueued);
-  gauge("events_dead", "System events that were given up and are still kept.", () => store.stats().eventsDead);
-  gauge("deliveries", "Requests in the flight recorder.", () => store.stats().deliveries);
-  registry.read("gauge", "gateway_agent_rest_seconds", "How long a backend that keeps failing is left alone.", () =>
-    agents.list().map((agent) => ({ labels: { agent: agent.name }, value: restMsOf(agent) / 1_000 })),
+  gauge("turns_queued", "Queued turns.", () => store.stats().turnsQueued);
+  gauge("turns_running", "Running turns.", () => store.stats().turnsRunning);
+  gauge("store_bytes", "Size of the stored data, as counted for limits.storeBytes.", () => store.stats().bytes);
+  gauge("announcements_waiting", "Replies that wait for delivery to a channel.", () => store.stats().announcements);
+  gauge("events_queued", "System events that wait or are in a running turn.", () => store.stats().eventsQueued);
+  gauge("events_dead", "Dead system events that are still stored.", () => store.stats().eventsDead);
+  gauge("deliveries", "Deliveries in the flight recorder.", () => store.stats().deliveries);
+  registry.read(
+    "gauge",
+    "gateway_agent_rest_seconds",
+    "Remaining time in which a failing backend gets no requests; otherwise 0.",
+    () => agents.list().map((agent) => ({ labels: { agent: agent.name }, value: restMsOf(agent) / 1_000 })),
   );
-  registry.read("gauge", "gateway_agent_paused", "1 while the agent is paused, else 0.", () =>
+  registry.read("gauge", "gateway_agent_paused", "1 while the agent is paused, otherwise 0.", () =>
     agents.list().map(({ name }) => ({
       labels: { agent: name },
       value: store.agentCounts(name).pausedAt === undefined ? 0 : 1,
     })),
   );
-  registry.read("gauge", "gateway_webhook_token_age_days", "Days that a webhook token has been in use.", () =>
+  registry.read("gauge", "gateway_webhook_token_age_days", "Age of a webhook token, in days.", () =>
     tokenAges().map(({ index, name, days }) => ({ labels: { index: String(index), name }, value: days })),
   );
-  registry.read("gauge", "gateway_rest_keys_ending", "REST keys that end within 14 days, or ended within 7.", () => {
-    const { soon, ended } = endingKeys();
-    return [
-      { labels: { state: "soon" }, value: soon },
-      { labels: { state: "ended" }, value: ended },
-    ];
-  });
+  registry.read(
+    "gauge",
+    "gateway_rest_keys_ending",
+    "REST keys that expire within 14 days, or expired within the last 7.",
+    () => {
+      const { soon, ended } = endingKeys();
+      return [
+        { labels: { state: "soon" }, value: soon },
+        { labels: { state: "ended" }, value: ended },
+      ];
+    },
+  );
 }

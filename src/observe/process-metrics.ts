@@ -18,22 +18,22 @@ export function registerProcessMetrics(registry: Registry, { version, lag }: { v
   const gauge = (name: string, help: string, read: Parameters<Registry["read"]>[3]): void =>
     registry.read("gauge", name, help, read);
 
-  gauge("gateway_build_info", "Always 1; the labels tell the versions.", () => [
+  gauge("gateway_build_info", "Always 1. The labels have the versions.", () => [
     { labels: { version, node: process.version }, value: 1 },
   ]);
-  gauge("process_start_time_seconds", "When the process started, Unix time.", () => startedAt);
-  gauge("process_uptime_seconds", "How long the process has run.", () => process.uptime());
+  gauge("process_start_time_seconds", "Start time of the process, in seconds since the Unix epoch.", () => startedAt);
+  gauge("process_uptime_seconds", "Uptime of the process.", () => process.uptime());
   registry.read("counter", "process_cpu_seconds_total", "CPU time used, user and system.", () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;
   });
   gauge("process_resident_memory_bytes", "Resident memory.", () => process.memoryUsage.rss());
   gauge("process_open_fds", "Open file descriptors.", openDescriptors);
-  gauge("nodejs_heap_bytes", "The JavaScript heap and the buffers beside it.", () => {
+  gauge("nodejs_heap_bytes", "Size of the JavaScript heap and of buffers outside it.", () => {
     const { heapUsed: used, heapTotal: total, external, arrayBuffers: buffers } = process.memoryUsage();
     return by("kind", { used, total, external, buffers });
   });
-  gauge("nodejs_eventloop_lag_seconds", "How late the event loop was; quantile 1 is the worst.", () => {
+  gauge("nodejs_eventloop_lag_seconds", "Delay of the event loop. Quantile 1 is the longest recent delay.", () => {
     const { p50, p99, max } = lag.read();
     return by("quantile", { "0.5": p50, "0.99": p99, "1": max });
   });
