@@ -15,7 +15,7 @@ import { createSystemEvents } from "./heartbeat/system-events.ts";
 import { Keys } from "./keys.ts";
 import type { CoreParts } from "./parts.ts";
 import { createDeliveries } from "./recorder/deliveries.ts";
-import { createDeliveryFeed } from "./recorder/delivery-feed.ts";
+import { DeliveryFeed } from "./recorder/delivery-feed.ts";
 import { Compactions } from "./sessions/compactions.ts";
 import { createJournal } from "./sessions/journal.ts";
 import { createNameCheck } from "./sessions/sessions.ts";
@@ -170,7 +170,7 @@ function createNouns(
     removedAgents: createRemovedAgents({ ...common, systemEvents }),
     codes: createCodes(common),
     deliveries: createDeliveries(common),
-    deliveryFeed: createDeliveryFeed(common),
+    deliveryFeed: new DeliveryFeed(common),
     followTurn: createTurnSteps(common),
     sessions: createStoredSessions(common),
     webhookTurns: createWebhookTurns({ ...common, turns }),
@@ -180,7 +180,8 @@ function createNouns(
 
 /** Has the store tell of its news those that they are for. The returned function ends that. */
 function watchStore(store: Store, nouns: Nouns): () => void {
-  const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies } = nouns;
+  const { journal, compactions, gatewayStream, runner, announcements, heartbeat, keys, sharedReplies, deliveryFeed } =
+    nouns;
   return store.watch({
     ...sharedReplies?.watcher,
     entries(session, entries, elsewhere) {
@@ -199,6 +200,8 @@ function watchStore(store: Store, nouns: Nouns): () => void {
     announcement: announcements.wake,
     cancel: (turnId) => runner.stop(turnId, "cancelled"),
     beat: (ms) => heartbeat.expect(ms),
+    delivery: (deliveryId, change) => deliveryFeed.add(deliveryId, change),
+    deliveriesLost: () => deliveryFeed.lose(),
     wants: journal.wants,
     wantsGateway: gatewayStream.isFollowed,
     keysChanged: () => keys.follow(),

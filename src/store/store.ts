@@ -64,6 +64,10 @@ export interface StoreWatcher {
   beat(dueInMs?: number): void;
   /** Some announcement can be claimed now. */
   announcement(): void;
+  /** A delivery was recorded, or its turn or event has another status and with it the outcome. A deleted turn or event is not reported. */
+  delivery?(deliveryId: string, news: "recorded" | "outcome"): void;
+  /** The connection to the engine was lost, and with it maybe some news of deliveries. */
+  deliveriesLost?(): void;
 
   /** Asked by an engine that several gateways share, and by no other: whether somebody here follows this session, or its agent. */
   wants?(session: Pick<SessionRef, "sessionId" | "agent">): boolean;

@@ -190,6 +190,13 @@ await postgresTests((server) => {
     await expect.poll(() => told.b.length, { timeout: 10_000 }).toBe(52);
     expect(seqsOf(told.b)).toEqual(times(52, (n) => n + 1));
     await expect.poll(() => seqsOf(told.a)).toEqual(seqsOf(told.b));
+    for (const world of [a, b]) await world.hears(({ kind }) => kind === "deliveriesLost");
+  });
+
+  it("reports that news of deliveries may be lost after it stood still for so long that the others forgot it", async () => {
+    await using two = await openTwo();
+    await two.clock.advance(11_000);
+    for (const world of [two.a, two.b]) await world.hears(({ kind }) => kind === "deliveriesLost");
   });
 
   it("counts on each gateway what both have", async () => {

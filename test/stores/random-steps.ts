@@ -7,12 +7,13 @@ import type {
   ClaimedTurn,
   CompactionPlace,
   DeliveryAnswer,
+  DeliveryOutcome,
   Store,
 } from "#store/store.ts";
 import { createRandom, type Random } from "#test/harness/random.ts";
 import { allAnswers } from "./all-answers.ts";
 import { eventOrder, STREAM_KEEP, waiting } from "./inbound.ts";
-import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, used, usedMore, type World } from "./world.ts";
+import { deliveryOf, type Engine, LEASE_MS, LOST, openWorld, silent, used, usedMore, type World } from "./world.ts";
 
 const SESSIONS = ["chat:a", "chat:b", "chat:c", "webhook:d"];
 const AGENTS = ["one", "two"];
@@ -34,9 +35,11 @@ export async function runRandomSteps(engine: Engine, seed: number, steps: number
   await using world = await openWorld(engine);
   const random = createRandom(seed);
   const pick = createSteps([known, world], random);
+  const expectNews = watchDeliveries(known.store);
   for (let step = 1; step <= steps; step++) {
     const [name, run] = pick();
     await run();
+    await expectNews(`seed ${seed}, step ${step}, after ${name}`);
     if (step % 20 !== 0 && step !== steps) continue;
     const when = `seed ${seed}, step ${step}, after ${name}`;
     expect(comparable(await allAnswers(world.store)), when).toEqual(comparable(await allAnswers(known.store)));
@@ -49,6 +52,24 @@ function comparable(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value ?? null, (name, inner) => (OWN.has(name) ? undefined : inner)));
 }
 const OWN = new Set(["fence", "ordinal", "through", "messageId", "replyMessageId"]);
+
+/** Each recorded delivery and each other outcome is reported, except for work that is erased after its end. */
+function watchDeliveries(store: Store): (when: string) => Promise<void> {
+  const news = new Set<string>();
+  store.watch({ ...silent, delivery: (deliveryId, change) => news.add(`${change} ${deliveryId}`) });
+  let before = new Map<string, DeliveryOutcome>();
+  return async (when) => {
+    const { items } = await store.listDeliveries({ limit: 1_000 });
+    for (const { deliveryId, outcome } of items) {
+      const known = before.get(deliveryId);
+      const isErased = outcome === "gone" && known !== "queued" && known !== "running";
+      if (known === undefined) expect(news, when).toContain(`recorded ${deliveryId}`);
+      else if (known !== outcome && !isErased) expect(news, when).toContain(`outcome ${deliveryId}`);
+    }
+    news.clear();
+    before = new Map(items.map(({ deliveryId, outcome }) => [deliveryId, outcome]));
+  };
+}
 
 /** The counts fit the records, journals have no gap, and a session runs one turn at a time. */
 async function expectWhole(store: Store, when: string): Promise<void> {

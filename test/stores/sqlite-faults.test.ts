@@ -170,6 +170,7 @@ describe("a SQLite store whose disk fails", () => {
     const told = world.hears(({ kind }) => kind === "work");
     await clock.advance(100);
     await told;
+    await world.hears(({ kind }) => kind === "deliveriesLost");
     expect(notices).toEqual(["unavailable", "available"]);
     expect(await store.getTurn(kept.turnId)).toMatchObject({ status: "running", attempt: 1 });
     expect(

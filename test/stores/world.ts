@@ -36,7 +36,9 @@ type Told =
   | { kind: "work" }
   | { kind: "beat" }
   | { kind: "announcement" }
-  | { kind: "cancel"; turnId: string };
+  | { kind: "cancel"; turnId: string }
+  | { kind: "recorded" | "outcome"; deliveryId: string }
+  | { kind: "deliveriesLost" };
 
 export type WorldOptions = Partial<
   Omit<TurnOrder, "session" | "limits" | "recorder" | "idempotency"> & {
@@ -149,6 +151,8 @@ export async function openWorld(engine: Engine) {
       cancel: (turnId) => hear({ kind: "cancel", turnId }),
       beat: () => hear({ kind: "beat" }),
       announcement: () => hear({ kind: "announcement" }),
+      deliveriesLost: () => hear({ kind: "deliveriesLost" }),
+      delivery: (deliveryId, kind) => hear({ kind, deliveryId }),
     });
   watch(world.store);
 

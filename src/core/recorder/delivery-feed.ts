@@ -1,180 +1,108 @@
 import type { CoreParts } from "#core/parts.ts";
 import { sleep } from "#kit/clock.ts";
 import { yieldToOthers } from "#kit/yield.ts";
-import type { DeliveryOutcome, RecordedDelivery, Store } from "#store/store.ts";
+import type { DeliveryOutcome, RecordedDelivery } from "#store/store.ts";
 import { type ShownDelivery, showDelivery } from "./deliveries.ts";
 
-/** A delivery that was recorded, or whose outcome is another. */
+/** A delivery that was recorded, or that has another outcome. */
 export type DeliveryNews = { name: "delivery.recorded" | "delivery.changed"; at: number; delivery: ShownDelivery };
 
 export type DeliveryFollower = {
-  /** Called after every look at the recorder, also when there is nothing new; all followers are given the same array. */
+  /** All followers get the same array. */
   tell(news: readonly DeliveryNews[]): void;
-  /** More was recorded than one look tells: some of it is left out. */
+  /** Some changes were left out. */
   miss(): void;
 };
 
-/** The time from one look at the recorder to the next. */
-const LOOK_MS = 500;
-/** Read in one step; other calls run between two of them. */
+/** The time in which changes are collected, to be read together. */
+const COLLECT_MS = 25;
+/** The same after some were left out: each time the clients list the deliveries again. */
+const COLLECT_AFTER_LOSS_MS = 500;
+/** Changed deliveries that wait to be read. Further ones are left out. */
+const MOST_CHANGED = 2_000;
+/** Deliveries that are read and told together. Other calls run before the next. */
 const PAGE = 25;
-/** Pages of one look; deliveries beyond them are left out. */
-const MOST_PAGES = 80;
-/** Deliveries that were there before anybody followed, and whose changes are told. */
-const PAGES_BEFORE = 20;
-const MOST_KNOWN = 10_000;
-const MOST_OPEN = 10_000;
-/** Turns and events that are looked up in one look, and how many of them at once. */
-const OPEN_LOOKED_UP = 200;
-const AT_ONCE = 20;
-/** A transaction of another gateway may end this many looks after one that began later: its delivery comes below known ones. */
-const LATE_LOOKS = 2;
+/** Deliveries whose last outcome is remembered: it is told once. */
+const MOST_REMEMBERED = 10_000;
 
-/**
- * Tells followers the deliveries of the flight recorder, and their results. It reads the recorder twice a second while somebody
- * follows: so recording costs nothing more, and the records of other gateways on the same store are told alike.
- */
-export function createDeliveryFeed({ store, clock, events }: Pick<CoreParts, "store" | "clock" | "events">) {
-  const followers = new Set<DeliveryFollower>();
-  /** Ids, oldest first, with the look that found them. */
-  const known = new Map<string, number>();
-  /** Deliveries that have not ended, the one that was looked up longest ago first. */
-  const open = new Map<string, RecordedDelivery>();
-  let look = 0;
-  let looking: { begun: Promise<void>; stop: AbortController } | undefined;
+/** Tells followers of recorded deliveries and of their outcomes, by the news of the store. */
+export class DeliveryFeed {
+  readonly #parts: Pick<CoreParts, "store" | "clock" | "events">;
+  readonly #followers = new Set<DeliveryFollower>();
+  readonly #outcomes = new Map<string, DeliveryOutcome>();
+  readonly #closing = new AbortController();
+  #changed = new Map<string, "recorded" | "outcome">();
+  #hasLost = false;
+  #isReading = false;
 
-  const keepOpen = (delivery: RecordedDelivery): void => {
-    open.delete(delivery.deliveryId);
-    if (isOpen(delivery.outcome)) keepNewest(open, MOST_OPEN, delivery.deliveryId, delivery);
-  };
-  const change = (before: RecordedDelivery, outcome: DeliveryOutcome): DeliveryNews[] => {
-    const delivery = { ...before, outcome };
-    keepOpen(delivery);
-    if (before.outcome === outcome) return [];
-    return [{ name: "delivery.changed", at: clock.now(), delivery: showDelivery(delivery) }];
-  };
+  constructor(parts: Pick<CoreParts, "store" | "clock" | "events">) {
+    this.#parts = parts;
+  }
 
-  /** The newest deliveries down to one that was found several looks ago, newest first. */
-  const readNewest = async (mostPages: number): Promise<{ found: RecordedDelivery[]; isWhole: boolean }> => {
-    const found: RecordedDelivery[] = [];
-    let cursor: string | undefined;
-    for (let pages = 0; pages < mostPages; pages++) {
-      const { items, next } = await store.listDeliveries({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
-      for (const delivery of items) {
-        if ((known.get(delivery.deliveryId) ?? look) <= look - LATE_LOOKS) return { found, isWhole: true };
-        found.push(delivery);
-      }
-      if (next === undefined) return { found, isWhole: true };
-      cursor = next;
-      await yieldToOthers();
-    }
-    return { found, isWhole: false };
-  };
+  /** The follower is told of all changes from now on. The returned function ends that. */
+  follow(follower: DeliveryFollower): () => void {
+    this.#followers.add(follower);
+    return () => {
+      this.#followers.delete(follower);
+      if (this.#followers.size === 0) this.#outcomes.clear();
+    };
+  }
 
-  /** The news in what a look found, oldest first. */
-  const takeNewest = (found: readonly RecordedDelivery[], isWhole: boolean): DeliveryNews[] =>
-    [...found.entries()].reverse().flatMap(([n, delivery]): DeliveryNews[] => {
-      const { deliveryId: id, outcome } = delivery;
-      if (known.has(id)) {
-        const before = open.get(id);
-        return before ? change(before, outcome) : [];
-      }
-      // The next look must not go on below those that were left out. Further down than a page nothing comes late.
-      keepNewest(known, MOST_KNOWN, id, isWhole || n < PAGE ? look : look - LATE_LOOKS);
-      keepOpen(delivery);
-      return [{ name: "delivery.recorded", at: clock.now(), delivery: showDelivery(delivery) }];
-    });
+  close(): void {
+    this.#followers.clear();
+    this.#closing.abort();
+  }
 
-  /** Looks up the work of some that have not ended. */
-  const lookUp = async (skipped: ReadonlySet<string>): Promise<DeliveryNews[]> => {
-    const due = [...open.values()].filter(({ deliveryId }) => !skipped.has(deliveryId)).slice(0, OPEN_LOOKED_UP);
-    const news: DeliveryNews[] = [];
-    while (due.length > 0) {
-      const some = due.splice(0, AT_ONCE);
-      const outcomes = await Promise.all(some.map((delivery) => outcomeOf(store, delivery)));
-      news.push(...some.flatMap((delivery, n) => change(delivery, outcomes[n] as DeliveryOutcome)));
-      await yieldToOthers();
-    }
-    return news;
-  };
+  /** The store has a new delivery, or another outcome of one. */
+  add(deliveryId: string, change: "recorded" | "outcome"): void {
+    if (this.#followers.size === 0) return;
+    const known = this.#changed.get(deliveryId);
+    if (known === undefined && this.#changed.size >= MOST_CHANGED) this.#hasLost = true;
+    else if (known !== "recorded") this.#changed.set(deliveryId, change);
+    if (!this.#isReading) void this.#readAll();
+  }
 
-  const lookOnce = async (): Promise<void> => {
-    look++;
-    const { found, isWhole } = await readNewest(MOST_PAGES);
-    const news = takeNewest(found, isWhole);
-    // Each is told even if what follows fails: it is known from here on.
-    if (!isWhole) for (const follower of followers) follower.miss();
-    try {
-      news.push(...(await lookUp(new Set(found.map(({ deliveryId }) => deliveryId)))));
-    } finally {
-      for (const follower of followers) follower.tell(news);
-    }
-  };
+  /** Some changes did not arrive here. */
+  lose(): void {
+    if (this.#followers.size === 0) return;
+    this.#hasLost = true;
+    if (!this.#isReading) void this.#readAll();
+  }
 
-  /** Deliveries that are there already are known, and not told. Then it looks again and again until `signal` aborts. */
-  const begin = async (signal: AbortSignal): Promise<void> => {
-    known.clear();
-    open.clear();
-    look = 0;
-    const { found, isWhole } = await readNewest(PAGES_BEFORE);
-    if (signal.aborted) return;
-    takeNewest(found, isWhole);
-    void lookOn(signal);
-  };
-  const lookOn = async (signal: AbortSignal): Promise<void> => {
-    for (;;) {
-      await sleep(clock, LOOK_MS, signal);
-      if (signal.aborted) return;
-      await lookOnce().catch((error: unknown) => events.storeFailed({ operation: "listDeliveries", error }));
-    }
-  };
-  const stop = (): void => {
-    looking?.stop.abort();
-    looking = undefined;
-  };
-
-  return {
-    /** Resolves when what is recorded from now on will be told; the function that it gives ends that. */
-    async follow(follower: DeliveryFollower): Promise<() => void> {
-      const unfollow = () => {
-        if (followers.delete(follower) && followers.size === 0) stop();
-      };
-      followers.add(follower);
-      if (!looking) {
-        const stop = new AbortController();
-        looking = { begun: begin(stop.signal), stop };
-      }
-      const mine = looking;
+  async #readAll(): Promise<void> {
+    const { store, clock, events } = this.#parts;
+    this.#isReading = true;
+    while (this.#changed.size > 0 || this.#hasLost) {
+      await sleep(clock, this.#hasLost ? COLLECT_AFTER_LOSS_MS : COLLECT_MS, this.#closing.signal);
+      const [changed, hasLost] = [this.#changed, this.#hasLost];
+      this.#changed = new Map();
+      this.#hasLost = false;
+      const ids = [...changed.keys()];
       try {
-        await mine.begun;
+        while (ids.length > 0 && this.#followers.size > 0) {
+          const found = await store.readDeliveries(ids.splice(0, PAGE));
+          await yieldToOthers();
+          const news = found.flatMap((delivery) => this.#newsOf(delivery, changed.get(delivery.deliveryId)));
+          for (const follower of this.#followers) follower.tell(news);
+        }
       } catch (error) {
-        if (looking === mine) stop();
-        unfollow();
-        throw error;
+        events.storeFailed({ operation: "readDeliveries", error });
+        this.#hasLost = this.#followers.size > 0;
       }
-      return unfollow;
-    },
-    close(): void {
-      followers.clear();
-      stop();
-    },
-  };
-}
+      if (hasLost) for (const follower of this.#followers) follower.miss();
+    }
+    this.#isReading = false;
+  }
 
-export type DeliveryFeed = ReturnType<typeof createDeliveryFeed>;
-
-function isOpen(outcome: DeliveryOutcome): boolean {
-  return outcome === "queued" || outcome === "running";
-}
-
-async function outcomeOf(store: Store, { turnId, eventId }: RecordedDelivery): Promise<DeliveryOutcome> {
-  const work = eventId === undefined ? await store.getTurn(turnId ?? "") : await store.getEvent(eventId);
-  return work?.status ?? "gone";
-}
-
-/** Adds a value, and forgets the oldest where there are too many. */
-function keepNewest<T>(map: Map<string, T>, most: number, key: string, value: T): void {
-  map.set(key, value);
-  const [oldest] = map.keys();
-  if (map.size > most && oldest !== undefined) map.delete(oldest);
+  #newsOf(delivery: RecordedDelivery, change: "recorded" | "outcome" | undefined): DeliveryNews[] {
+    const { deliveryId, outcome } = delivery;
+    const known = this.#outcomes.get(deliveryId);
+    if (known === outcome) return [];
+    this.#outcomes.delete(deliveryId);
+    this.#outcomes.set(deliveryId, outcome);
+    const [oldest] = this.#outcomes.keys();
+    if (this.#outcomes.size > MOST_REMEMBERED && oldest !== undefined) this.#outcomes.delete(oldest);
+    const name = known === undefined && change === "recorded" ? "delivery.recorded" : "delivery.changed";
+    return [{ name, at: this.#parts.clock.now(), delivery: showDelivery(delivery) }];
+  }
 }

@@ -97,6 +97,7 @@ export function deliveryRecords(
   const oldest: [refused: string[], others: string[]] = [[], []];
   return {
     ...storedIn(table),
+    listed: (deliveryId) => table.find(deliveryId),
     shelf: shelfOf,
     firstEnded: (of) => {
       if (shelfOf(of).ended === 0) return undefined;

@@ -1,14 +1,19 @@
+import { deliveryChange } from "#store/rules/records.ts";
 import type { SessionRef } from "#store/store.ts";
 import type { CommittedChanges } from "./records/records.ts";
 import { keepText, readText } from "./texts.ts";
 
 type Ref = [ordinal: number, sessionId: string, agent: string, contextBytes: number];
-/** The content of a notification, in short: entries, the end of a session, a turn to be cancelled, a compaction that may begin, work. */
+/**
+ * The content of a notification, in short: entries, the end of a session, a turn to be cancelled, a compaction that may begin, a
+ * delivery that was recorded, another outcome of one, work.
+ */
 export type Change =
   | ["e", ...Ref, from: number, through: number]
   | ["d", ...Ref, seq: number, at: number]
   | ["c", turnId: string]
   | ["p", compactionId: string]
+  | ["r" | "o", deliveryId: string]
   | ["w"];
 export type Notice =
   | [name: "beat" | "announcement" | "keys" | "paused", of: readonly []]
@@ -24,6 +29,9 @@ export function toldOf({ news, areAgentsPaused, areKeysChanged }: CommittedChang
   const changes: Change[] = [];
   const notices = new Map<string, Notice>();
   for (const of of news) {
+    if ("deliveryId" in of && of.deliveryId !== undefined) {
+      changes.push([deliveryChange(of) === "recorded" ? "r" : "o", of.deliveryId]);
+    }
     switch (of.kind) {
       case "entries": {
         const [first, last] = [of.entries[0]?.seq ?? 0, of.entries.at(-1)?.seq ?? 0];

@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { Clock } from "#kit/clock.ts";
+import { deliveryChange } from "#store/rules/records.ts";
 import type { Entry, GatewayEntry, SessionRef, StoreWatcher } from "#store/store.ts";
 import type { CachedCounts } from "./cached-counts.ts";
 import { EntryReorderer } from "./entry-reorderer.ts";
@@ -13,6 +14,8 @@ const MISSED = `select s.ordinal, s.session_id, s.agent, s.context_bytes, s.last
     (select min(e.seq) from (select seq, at from entries where session = s.ordinal order by seq desc limit 50) as e where e.at >= $1) as from_seq
   from sessions s where s.updated_at >= $1 order by s.ordinal desc limit 5000`;
 const MINUTE = 60_000;
+/** A gateway that was not seen for so long is not counted, and is sent no notifications. */
+const UNSEEN_MS = 10_000;
 /** The time for which the gateway that made a turn ready has it to itself: mostly it claims it at once. */
 const OWN_MS = 25;
 /** The gateway's stream, beside the sessions'. */
@@ -44,6 +47,7 @@ export class PeerSync {
   #keys: string | undefined;
   /** By the wall clock. */
   #snapshotAt = 0;
+  #wasUnseen = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -91,6 +95,8 @@ export class PeerSync {
   committed(committed: CommittedChanges): void {
     this.#parts.known.committed(committed);
     for (const of of committed.news) {
+      if ("deliveryId" in of && of.deliveryId !== undefined) this.#delivery(of.deliveryId, deliveryChange(of));
+      if (of.kind === "recorded" || of.kind === "outcome") continue;
       if (of.kind === "entries") this.#entries.entries(of.session, of.entries);
       else if (of.kind === "deleted") this.#deleted(of.session, of.end);
       else if (of.kind === "gateway") this.#gateway.entries(GATEWAY, of.entries);
@@ -132,6 +138,7 @@ export class PeerSync {
 
   /** Nobody listened for a while: looks for the sessions that were written to meanwhile. */
   async catchUp(client: pg.Client): Promise<void> {
+    this.#deliveriesLost();
     const { rows } = await client.query(MISSED, [this.#snapshotAt - MINUTE]);
     for (const { ordinal, session_id, agent, context_bytes, from_seq, last_seq } of rows) {
       const session = refOf(["e", ordinal, session_id, agent, context_bytes]);
@@ -163,7 +170,11 @@ export class PeerSync {
   };
 
   applySnapshot(applySnapshot: PeerSnapshot): void {
+    const before = this.#snapshotAt;
     this.#snapshotAt = this.#parts.clock.now();
+    // Until the other gateways saw this one again they sent it nothing.
+    if (this.#wasUnseen) this.#deliveriesLost();
+    this.#wasUnseen = before > 0 && this.#snapshotAt - before > UNSEEN_MS;
     const { nodes, keys, cancelled, compactions, gateway, ready, announcement } = applySnapshot.state as State;
     this.#peers = nodes;
     const dueIn = this.#parts.known.replace(applySnapshot);
@@ -220,6 +231,10 @@ export class PeerSync {
       case "p":
         this.#compaction(change[1]);
         break;
+      case "r":
+      case "o":
+        this.#delivery(change[1], change[0] === "r" ? "recorded" : "outcome");
+        break;
       case "w":
         for (const watcher of this.watchers) watcher.work();
     }
@@ -241,6 +256,14 @@ export class PeerSync {
     this.#begun.add(compactionId);
     for (const watcher of this.watchers) watcher.compaction(compactionId);
   }
+
+  #deliveriesLost(): void {
+    for (const watcher of this.watchers) watcher.deliveriesLost?.();
+  }
+
+  #delivery(deliveryId: string, news: "recorded" | "outcome"): void {
+    for (const watcher of this.watchers) watcher.delivery?.(deliveryId, news);
+  }
 }
 
 type PeerSnapshot = Parameters<CachedCounts["replace"]>[0] & { state: Row; changes(): CommittedChanges };
@@ -260,7 +283,7 @@ const NOW = "(select extract(epoch from clock_timestamp())::double precision * 1
 
 function stateOf(node: string, time: Sql): Sql {
   return sql`select
-  (select count(*) from nodes where node <> ${quote(node)} and seen > ${NOW} - 10000) as nodes,
+  (select count(*) from nodes where node <> ${quote(node)} and seen > ${NOW} - ${UNSEEN_MS}) as nodes,
   (select last from gateway_place) as gateway,
   exists (select from turns t where t.ready_at <= ${time} and not exists (
     select from beats b where b.agent = t.agent and b.paused_at is not null)) as ready,

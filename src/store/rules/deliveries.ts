@@ -43,8 +43,10 @@ export function keepDelivery(
   else letGo(records, false, recorder.entries, recorder.bytes);
 }
 
-export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, recorder, work = {}) =>
+export const recordDelivery: Rule<"recordDelivery"> = (records, delivery, recorder, work = {}) => {
   keepDelivery(records, delivery, work, recorder, records.next("order"));
+  records.notify({ kind: "recorded", deliveryId: delivery.deliveryId });
+};
 
 /** Lets the oldest ended deliveries go, until the shelf is within its limits. */
 function letGo({ deliveries }: Records, ofStrangers: boolean, entries: number, bytes: number): void {
@@ -55,6 +57,11 @@ function letGo({ deliveries }: Records, ofStrangers: boolean, entries: number, b
     if (!oldest) return;
     deliveries.delete(oldest);
   }
+}
+
+/** The delivery has another outcome, and its turn no new entries. */
+export function notifyOutcome(records: Records, deliveryId: string | undefined): void {
+  if (deliveryId !== undefined) records.notify({ kind: "outcome", deliveryId });
 }
 
 /** The delivery's work has ended: from now on it may be let go. */
@@ -99,18 +106,28 @@ function showDelivery(records: Records, record: DeliveryRecord): RecordedDeliver
   return { ...delivery, turnId, eventId, sessionId, messageId, agent, outcome: outcomeOf(records, record) };
 }
 
+function showListed(records: Records, record: DeliveryRecord): RecordedDelivery {
+  return { ...showDelivery(records, record), headers: "", body: undefined, steps: [] };
+}
+
 function outcomeOf(records: Records, { delivery, turnId, eventId }: DeliveryRecord): DeliveryOutcome {
   if (delivery.answer !== "accepted") return delivery.answer;
   if (eventId !== undefined) return records.events.find(eventId)?.event.status ?? "gone";
   return (turnId === undefined ? undefined : findTurn(records, turnId)?.turn.status) ?? "gone";
 }
 
+export const readDeliveries: Rule<"readDeliveries"> = (records, deliveryIds) =>
+  deliveryIds.flatMap((deliveryId) => {
+    const record = records.deliveries.listed(deliveryId);
+    return record ? showListed(records, record) : [];
+  });
+
 export const listDeliveries: RuleInPieces<"listDeliveries"> = (records, query) =>
   scanBack({
     before: (place, limit) => records.deliveries.before(place, limit),
     placeOf: ({ place }) => place,
     matches: (record) => matchesDelivery(records, query, record),
-    show: (record) => ({ ...showDelivery(records, record), headers: "", body: undefined, steps: [] }),
+    show: (record) => showListed(records, record),
     bytesOf: () => 0,
     limit: query.limit,
     cursor: query.cursor,

@@ -1,6 +1,6 @@
 import type { GatewayNews, SystemEvent, TurnEnd, TurnError } from "#store/store.ts";
 import { askForBeat } from "./beats.ts";
-import { endDelivery, keepDelivery } from "./deliveries.ts";
+import { endDelivery, keepDelivery, notifyOutcome } from "./deliveries.ts";
 import { appendNews } from "./gateway.ts";
 import { findKey, keepKey } from "./keys.ts";
 import { checkBytes, refuse } from "./limits.ts";
@@ -31,7 +31,10 @@ export const queueEvent: Rule<"queueEvent"> = (records, order) => {
   };
   records.events.put({ event, isTaken: false });
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1 });
-  if (delivery) keepDelivery(records, delivery, { eventId, agent }, recorder);
+  if (delivery) {
+    keepDelivery(records, delivery, { eventId, agent }, recorder);
+    records.notify({ kind: "recorded", deliveryId: delivery.deliveryId });
+  }
   if (idempotency) keepKey(records, idempotency, { eventId });
   appendNews(records, [{ name: "event.queued", eventId, agentName: agent }], now, streamKeep);
   if (order.beatNow) askForBeat(records, agent);
@@ -83,6 +86,7 @@ export const requeueEvent: Rule<"requeueEvent"> = (records, eventId, { now, beat
   const event: SystemEvent = { ...record.event, status: "queued", attempts: 0, endedAt: undefined, ordinal };
   records.events.put({ event, isTaken: false });
   records.agents.count(agent, { waitingEvents: 1, openEvents: 1, deadEvents: -1 });
+  notifyOutcome(records, event.deliveryId);
   appendNews(records, [{ name: "event.queued", eventId, agentName: agent }], now, streamKeep);
   if (beatNow) askForBeat(records, agent);
   return event;
@@ -153,6 +157,7 @@ function endEvent(records: Records, event: SystemEvent, status: "handled" | "dea
   records.events.put({ event: { ...event, status, endedAt: now }, isTaken: false });
   records.agents.count(agentName, status === "dead" ? { openEvents: -1, deadEvents: 1 } : { openEvents: -1 });
   endDelivery(records, event.deliveryId);
+  notifyOutcome(records, event.deliveryId);
   return status === "handled"
     ? { name: "event.handled", eventId, agentName, turnId }
     : { name: "event.dead", eventId, agentName, attempts, reason };

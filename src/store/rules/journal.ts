@@ -8,8 +8,14 @@ export const NO_SEQ = 0;
 const FIRST_PIECE = 32;
 const LONGEST_PIECE = 512;
 
-/** The changes of a session that come with new entries: what is added to its counts, and its new usage. */
-type SessionChange = { messages?: number; bytes?: number; queued?: number; usage?: Usage };
+/** The changes that come with new entries: what is added to the session's counts, its new usage, and the delivery of their turn. */
+type SessionChange = {
+  messages?: number;
+  bytes?: number;
+  queued?: number;
+  usage?: Usage;
+  deliveryId?: string | undefined;
+};
 
 /**
  * Appends new entries to a session's journal and gives them their `seq`; keeps the session with its change, and tells the watchers. Answers
@@ -44,7 +50,7 @@ export function appendEntries(
   };
   records.sessions.put({ session, compactedCount, headDueAt });
   records.journal(session.ordinal).append(entries);
-  records.notify({ kind: "entries", session: refOf(session), entries });
+  records.notify({ kind: "entries", session: refOf(session), entries, deliveryId: change.deliveryId });
   return session;
 }
 

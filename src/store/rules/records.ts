@@ -189,15 +189,29 @@ export interface Stream<E extends { seq: number }> {
 
 /** News for the watchers, who are told in this order once the transaction is kept. */
 export type News =
-  | { kind: "entries"; session: SessionRef; entries: readonly Entry[] }
+  /** With the delivery of a turn that begins, or gets another status, with these entries. */
+  | { kind: "entries"; session: SessionRef; entries: readonly Entry[]; deliveryId: string | undefined }
   | { kind: "deleted"; session: SessionRef; end: { seq: number; at: number } }
   | { kind: "gateway"; entries: readonly GatewayEntry[] }
   | { kind: "cancel"; turnId: string }
   | { kind: "compaction"; compactionId: string }
+  /** Of a delivery whose turn has no new entries. */
+  | { kind: "recorded" | "outcome"; deliveryId: string }
   | { kind: "work" | "beat" | "announcement" };
+
+type DeliveryNews = Extract<News, { deliveryId: unknown }>;
+
+/** A delivery is recorded with the message that begins its turn. */
+export function deliveryChange(news: DeliveryNews): "recorded" | "outcome" {
+  if (news.kind !== "entries") return news.kind;
+  const [first] = news.entries;
+  return first?.name === "message.created" && first.role === "user" ? "recorded" : "outcome";
+}
 
 /** Tells a watcher the news of a rule, once its changes are kept. */
 export function notifyWatcher(watcher: StoreWatcher, news: News): void {
+  if ("deliveryId" in news && news.deliveryId !== undefined) watcher.delivery?.(news.deliveryId, deliveryChange(news));
+  if (news.kind === "recorded" || news.kind === "outcome") return;
   if (news.kind === "entries") watcher.entries(news.session, news.entries);
   else if (news.kind === "deleted") watcher.sessionDeleted(news.session, news.end);
   else if (news.kind === "gateway") watcher.gatewayEntries(news.entries);
@@ -304,6 +318,8 @@ export interface Records {
     };
 
   readonly deliveries: StoredRecords<DeliveryRecord> & {
+    /** The same as `find`; an engine may leave out the headers, the body and the steps. */
+    listed(deliveryId: string): DeliveryRecord | undefined;
     /** The number and the bytes of the kept deliveries: of refused strangers, or of all others. */
     shelf(ofStrangers: boolean): { readonly size: number; readonly bytes: number };
     /** The delivery with the smallest `endedOrder` on that shelf. */

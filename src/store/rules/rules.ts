@@ -3,7 +3,7 @@ import { setPaused } from "./agents.ts";
 import { claimAnnouncements, endAnnouncement } from "./announcements.ts";
 import { claimBeats, endBeat, extendBeat, planBeat, readBeat } from "./beats.ts";
 import { endCompaction, queueCompaction, readSummary } from "./compactions.ts";
-import { addDeliveryStep, getDelivery, listDeliveries, recordDelivery } from "./deliveries.ts";
+import { addDeliveryStep, getDelivery, listDeliveries, readDeliveries, recordDelivery } from "./deliveries.ts";
 import {
   failQueuedEvents,
   findEventReplay,
@@ -54,6 +54,7 @@ const reading = {
   listEvents,
   readBeat,
   getDelivery,
+  readDeliveries,
   listDeliveries,
 } satisfies Rules;
 

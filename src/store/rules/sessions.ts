@@ -1,7 +1,7 @@
 import { NO_USAGE } from "#kit/usages.ts";
 import type { TurnError, TurnOrder } from "#store/store.ts";
 import { countEndOfTurn } from "./agents.ts";
-import { endDelivery, eraseContent } from "./deliveries.ts";
+import { endDelivery, eraseContent, notifyOutcome } from "./deliveries.ts";
 import { endEvents } from "./events.ts";
 import { refOf } from "./journal.ts";
 import { decodeCursor, encodeCursor } from "./pages.ts";
@@ -89,6 +89,7 @@ function abandonTurn(records: Records, record: OpenTurnRecord, now: number): voi
   keepLateAttempt(records, record);
   records.turns.put({ ...record, turn: { ...turn, status: "cancelled", endedAt: now }, open: undefined });
   endDelivery(records, turn.deliveryId);
+  notifyOutcome(records, turn.deliveryId);
   endEvents(records, record, { now, status: "failed", error: ERASED });
 }
 

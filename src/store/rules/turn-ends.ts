@@ -33,6 +33,7 @@ export function finishTurn(records: Records, before: OpenTurnRecord, end: TurnEn
     messages: reply === undefined ? 0 : 1,
     bytes: Buffer.byteLength(reply ?? ""),
     queued: isRunning ? 0 : -1,
+    deliveryId: turn.deliveryId,
     usage: addUsage(session.session.usage, usage?.usage ?? NO_USAGE),
   });
   records.turns.put({ turn: ended, ordinal, place, replySeq: reply === undefined ? 0 : lastSeq - 1, open: undefined });
@@ -95,7 +96,7 @@ export function requeueTurn(records: Records, record: OpenTurnRecord, now: numbe
   }
   const session = records.sessions.at(ordinal, turn.sessionId) as SessionRecord;
   const entry: Entry = { seq: NO_SEQ, at: now, turnId: turn.turnId, name: "turn.queued" };
-  appendEntries(records, session, now, [entry], { queued: 1 });
+  appendEntries(records, session, now, [entry], { queued: 1, deliveryId: turn.deliveryId });
   const isReady = delayMs <= 0;
   records.turns.put({
     ...record,

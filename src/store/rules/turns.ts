@@ -42,6 +42,7 @@ export const startTurn: Rule<"startTurn"> = (records, order) => {
     messages: 1,
     bytes: Buffer.byteLength(text),
     queued: isClaimed ? 0 : 1,
+    deliveryId: delivery?.deliveryId,
   });
   records.turns.put(record);
   records.agents.count(agent, isClaimed ? { running: 1 } : { queued: 1 });
@@ -194,11 +195,11 @@ type ClaimBy = Omit<ClaimRequest, "replyMessageId">;
 
 function claimTurn(records: Records, queued: OpenTurnRecord, by: ClaimBy, replyMessageId: string): ClaimedTurn {
   const { ordinal } = queued;
-  const { sessionId, agent, seq } = queued.turn;
+  const { sessionId, agent, seq, deliveryId } = queued.turn;
   const record = begun(records, queued, by, replyMessageId);
   const session = records.sessions.at(ordinal, sessionId) as SessionRecord;
   const entries = [startedEntry(record), replyEntry(record)];
-  const { lastSeq } = appendEntries(records, session, by.now, entries, { queued: -1 });
+  const { lastSeq } = appendEntries(records, session, by.now, entries, { queued: -1, deliveryId });
   records.turns.put(record);
   records.agents.count(agent, { queued: -1, running: 1 });
   return claimedTurn(record, by.node, messageBefore(records.journal(ordinal).after(seq - 2, 1)[0]), lastSeq);

@@ -208,6 +208,7 @@ export class WorkerLink {
         this.#reopens = 0;
         this.#start.notice({ name: "available", detail: `${this.#start.path} was opened again.` });
         for (const kind of ["work", "beat", "announcement"] as const) this.tell((watcher) => watcher[kind]());
+        this.tell((watcher) => watcher.deliveriesLost?.());
       } catch (error) {
         this.#failure = error instanceof Error ? error.message : String(error);
         void this.#reopen();

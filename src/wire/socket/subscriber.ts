@@ -126,6 +126,7 @@ export class Subscriber implements ReaderOwner {
 
   /** After all that is under way now: the answer to a call goes before the pushes that it causes. */
   pumpSoon(): void {
+    this.deliveries?.resume();
     if (this.#isPumpDue || this.#isPumping) return;
     this.#isPumpDue = true;
     setImmediate(() => {
@@ -240,7 +241,7 @@ export class Subscriber implements ReaderOwner {
       if (missing) throw new GatewayError("session-not-found", `No session has the id \`${missing[0]}\`.`);
       const range = from === undefined ? undefined : await gatewayStream.place();
       if (request.deliveries && !this.deliveries)
-        this.deliveries = await pushDeliveries(deliveryFeed, frames, this.sink, () => this.gateway?.sent ?? 0);
+        this.deliveries = pushDeliveries(deliveryFeed, frames, this.sink, () => this.gateway?.sent ?? 0);
       for (const [n, [id, cursor]] of wanted.entries()) this.#startSession(id, found[n], cursor);
       const isOfStream = ({ epoch }: StreamPlace) => epoch === gatewayStream.epoch;
       if (range && this.gateway) this.#start(this.gateway, from ?? null, { ...range, isOfStream });

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect } from "vitest";
-import type { Entry, SessionRef } from "#store/store.ts";
+import type { ClaimedTurn, DeliveryOutcome, Entry, SessionRef } from "#store/store.ts";
+import { hookOf, record } from "../deliveries.ts";
+import { failEvent, queueEvent, takeEvents } from "../inbound.ts";
 import { testsOn } from "../tests-on.ts";
 import { type Engine, LEASE_MS, silent, type World } from "../world.ts";
 
@@ -114,6 +116,70 @@ export function watchingTests(engine: Engine): void {
       for (const { turnId } of [queued, running]) await world.store.cancelTurn(turnId, world.clock.now());
       await world.hears(({ kind }) => kind === "cancel");
       expect(world.told.filter(({ kind }) => kind === "cancel")).toEqual([{ kind: "cancel", turnId: running.turnId }]);
+    });
+
+    it("reports each delivery that is recorded, and each other outcome, once it can be read", async ({ world }) => {
+      const { store, clock } = world;
+      let deliveryId = "";
+      const newHook = (options = {}) => {
+        deliveryId = world.newId("dlv");
+        return hookOf(deliveryId, options);
+      };
+      const expectNews = async (
+        kind: "recorded" | "outcome",
+        outcome: DeliveryOutcome,
+        act: () => Promise<unknown>,
+      ) => {
+        world.told.length = 0;
+        await act();
+        await world.hears((news) => news.kind === kind && news.deliveryId === deliveryId);
+        expect(await store.readDeliveries(["dlv_unknown", deliveryId])).toMatchObject([{ deliveryId, outcome }]);
+      };
+      await expectNews("recorded", "unmatched", () => record(world, newHook({ answer: "unmatched" })));
+      const startOne = (session: string) => world.start({ session, delivery: newHook() });
+      const cancel = async () => store.cancelTurn((await world.entries("chat:b"))[0]?.turnId ?? "", clock.now());
+      const requeue = { now: clock.now(), beatNow: false, streamKeep: 10 };
+      let eventId = "";
+      let claimed: ClaimedTurn | undefined;
+      const claim = async () => {
+        claimed = await world.claimNext();
+      };
+
+      await expectNews("recorded", "queued", () => startOne("chat:a"));
+      await expectNews("outcome", "running", claim);
+      await expectNews("outcome", "queued", () => world.release(claimed as ClaimedTurn));
+      await expectNews("outcome", "running", claim);
+      await clock.advance(LEASE_MS);
+      await expectNews("outcome", "queued", () => world.sweep());
+      await expectNews("outcome", "running", claim);
+      await expectNews("outcome", "completed", () => world.end(claimed as ClaimedTurn));
+      await expectNews("recorded", "queued", () => startOne("chat:b"));
+      await expectNews("outcome", "cancelled", cancel);
+      await expectNews("recorded", "queued", () => startOne("chat:c"));
+      const error = { name: "agent-removed", detail: "" } as const;
+      await expectNews("outcome", "failed", () => store.failQueuedTurns("main", error, clock.now()));
+      await expectNews("recorded", "queued", () => startOne("chat:d"));
+      await expectNews("outcome", "gone", () => store.deleteSession("chat:d", clock.now()));
+      await expectNews("recorded", "queued", () => startOne("chat:e"));
+      await expectNews("outcome", "running", claim);
+      await expectNews("outcome", "gone", () => store.deleteSession("chat:e", clock.now()));
+
+      await expectNews("recorded", "queued", async () => {
+        ({ eventId } = await queueEvent(world, { delivery: newHook() }));
+      });
+      await expectNews("outcome", "dead", () => failEvent(world, eventId, 3));
+      await expectNews("outcome", "queued", () => store.requeueEvent(eventId, requeue));
+      await expectNews("outcome", "handled", async () => world.end(await takeEvents(world, [eventId])));
+    });
+
+    it("shows several deliveries at once, in the order of their ids, as the list does", async ({ world }) => {
+      const { store } = world;
+      for (let n = 1; n <= 3; n++) await record(world, hookOf(`dlv_${n}`, { answer: "unmatched" }));
+      await world.start({ delivery: hookOf("dlv_4") });
+      const found = await store.readDeliveries(["dlv_4", "dlv_1", "dlv_unknown", "dlv_3"]);
+      const { items } = await store.listDeliveries({ limit: 10 });
+      expect(found).toEqual([items[0], items[3], items[1]]);
+      expect(await store.readDeliveries([])).toEqual([]);
     });
 
     it("tells every watcher, until it has had enough", async ({ world }) => {

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createEchoBackend } from "#backends/echo.ts";
 import { showDelivery } from "#core/recorder/deliveries.ts";
-import { createDeliveryFeed, type DeliveryFollower } from "#core/recorder/delivery-feed.ts";
+import { DeliveryFeed, type DeliveryFollower } from "#core/recorder/delivery-feed.ts";
 import type { Pushes } from "#generated/push-types.ts";
 import { createPuppet } from "#test/harness/backends.ts";
 import { startGateway } from "#test/harness/gateway.ts";
 import { pushDeliveries } from "#wire/socket/delivery-pushes.ts";
 import { createPushFrames } from "#wire/socket/pushes.ts";
+import { silent } from "../../stores/world.ts";
 import { recorderOf } from "../rest/recorder.ts";
 import { openSocket, type TestSocket } from "./socket.ts";
 
@@ -198,14 +199,14 @@ describe("a subscription to deliveries", () => {
     expect(await socket.closed).toMatchObject({ code: 4403 });
   });
 
-  test("reads nothing of the store while there is none", async () => {
+  test("reads the store for a change, and only while a client follows", async () => {
     let reads = 0;
     await using gateway = await startGateway({
       wrapStore: (store) => ({
         ...store,
-        listDeliveries: (query) => {
+        readDeliveries: (ids) => {
           reads++;
-          return store.listDeliveries(query);
+          return store.readDeliveries(ids);
         },
       }),
     });
@@ -215,122 +216,177 @@ describe("a subscription to deliveries", () => {
     await socket.pushed("event.queued");
     expect(reads).toBe(0);
     await socket.call("rpc.subscribe", { deliveries: true });
-    await expect.poll(() => reads).toBeGreaterThan(1);
+    await gateway.hooks.mapped({ any: 1 });
+    await shown(socket, ({ outcome }) => outcome === "unmatched");
+    expect(reads).toBe(1);
   });
 
-  test("goes on after the store failed for a moment", async () => {
+  test("is sent `stream.reset` for changes that the store failed to show, and goes on", async () => {
     let failures = 0;
     await using gateway = await startGateway({
       wrapStore: (store) => ({
         ...store,
-        listDeliveries: async (query) => {
+        readDeliveries: async (ids) => {
           if (failures-- > 0) throw new Error("the store is away");
-          return store.listDeliveries(query);
+          return store.readDeliveries(ids);
         },
       }),
     });
     using socket = await openSocket(gateway);
-    failures = 1;
-    expect(await socket.refusal("rpc.subscribe", WISH)).toMatchObject({ code: -32603 });
     await socket.call("rpc.subscribe", WISH);
-    failures = 2;
+    failures = 1;
     await gateway.hooks.mapped({ any: 1 });
+    await socket.pushed("stream.reset");
+    expect(socket.pushesOf("delivery.recorded")).toEqual([]);
+    await gateway.hooks.mapped({ any: 2 });
     await shown(socket, ({ outcome }) => outcome === "unmatched");
   });
+});
 
-  test("tells that some were left out when more came than one look reads", async () => {
-    await using gateway = await startGateway();
-    const told: string[] = [];
-    let missed = 0;
-    const follower: DeliveryFollower = {
-      tell: (news) => void told.push(...news.map(({ delivery }) => delivery.deliveryId)),
-      miss: () => {
-        missed++;
-      },
-    };
+describe("the feed of deliveries", () => {
+  /** A feed of a gateway's store, whose timers fire when the test says so. */
+  async function openFeed() {
+    const gateway = await startGateway();
     const { store, events } = gateway.gateway;
-    let look = (): void => {};
-    const clock = {
-      now: Date.now,
-      monotonic: Date.now,
-      after: (_: number, fire: () => void) => {
-        look = fire;
-        return () => {
-          look = () => {};
-        };
+    const timers: { ms: number; fire: () => void }[] = [];
+    const after = (ms: number, fire: () => void) => {
+      timers.push({ ms, fire });
+      return () => {};
+    };
+    const feed = new DeliveryFeed({ store, events, clock: { now: Date.now, monotonic: Date.now, after } });
+    const unwatch = store.watch({ ...silent, delivery: (id, change) => feed.add(id, change) });
+    const news: string[] = [];
+    const losses: number[] = [];
+    const follower: DeliveryFollower = {
+      tell: (some) => void news.push(...some.map(({ name, delivery }) => `${name} ${delivery.deliveryId}`)),
+      miss: () => void losses.push(news.length),
+    };
+    const record = (n: number) =>
+      store.recordDelivery({ ...SOME, deliveryId: idOf(n) }, { entries: 100_000, bytes: 2 ** 28, refused: 100 });
+    return {
+      feed,
+      follower,
+      news,
+      losses,
+      timers,
+      record,
+      /** Lets the time pass in which changes are collected, and answers that time. */
+      async collect(): Promise<number | undefined> {
+        await expect.poll(() => timers.length).toBe(1);
+        const timer = timers.shift();
+        timer?.fire();
+        return timer?.ms;
+      },
+      async [Symbol.asyncDispose]() {
+        unwatch();
+        feed.close();
+        await gateway[Symbol.asyncDispose]();
       },
     };
-    const feed = createDeliveryFeed({ store, clock, events });
-    const unfollow = await feed.follow(follower);
-    const record = (n: number) =>
-      store.recordDelivery(
-        { ...SOME, deliveryId: `dlv_${String(n).padStart(26, "0")}` },
-        { entries: 100_000, bytes: 2 ** 28, refused: 100 },
-      );
-    for (let n = 0; n < 2_500; n++) await record(n);
-    look();
-    await expect.poll(() => told.length).toBe(2_000);
-    expect(missed).toBe(1);
-    await record(2_500);
-    look();
-    await expect.poll(() => told.length).toBe(2_001);
-    expect([missed, new Set(told).size]).toEqual([1, 2_001]);
+  }
+
+  function idOf(n: number): string {
+    return `dlv_${String(n).padStart(26, "0")}`;
+  }
+
+  test("tells of a burst in the order of the records, each once, and plans nothing without changes", async () => {
+    await using on = await openFeed();
+    await on.record(0);
+    expect(on.timers).toEqual([]);
+    const unfollow = on.feed.follow(on.follower);
+    expect(on.timers).toEqual([]);
+    for (let n = 1; n <= 100; n++) await on.record(n);
+    expect(on.timers).toHaveLength(1);
+    for (const n of [5, 5, 0]) on.feed.add(idOf(n), "outcome");
+    await on.collect();
+    await expect.poll(() => on.news.length).toBe(101);
+    const recorded = Array.from({ length: 100 }, (_, n) => `delivery.recorded ${idOf(n + 1)}`);
+    expect(on.news).toEqual([...recorded, `delivery.changed ${idOf(0)}`]);
+    // Its outcome is the one that was told.
+    on.feed.add(idOf(5), "outcome");
+    await on.collect();
+    await on.record(101);
+    await on.collect();
+    await expect.poll(() => on.news.at(-1)).toBe(`delivery.recorded ${idOf(101)}`);
+    expect(on.news).toHaveLength(102);
     unfollow();
-    await record(2_501);
-    look();
-    await store.listDeliveries({ limit: 1 });
-    expect(told).toHaveLength(2_001);
+    await on.record(102);
+    expect(on.timers).toEqual([]);
   });
 
-  test("a slow reader is sent none, and `stream.reset` when it has room again", async () => {
+  test("leaves out what exceeds the limit, says so once each time, and then collects for longer", async () => {
+    await using on = await openFeed();
+    on.feed.follow(on.follower);
+    for (let n = 0; n < 2_500; n++) await on.record(n);
+    const usual = await on.collect();
+    await expect.poll(() => on.losses).toEqual([2_000]);
+    on.feed.lose();
+    await expect.poll(() => on.timers.length).toBe(1);
+    await on.record(2_500);
+    const longer = await on.collect();
+    await expect.poll(() => on.losses).toEqual([2_000, 2_001]);
+    expect(longer).toBeGreaterThan(usual as number);
+  });
+
+  test("leaves out deliveries that are not kept any more", async () => {
+    await using on = await openFeed();
+    on.feed.follow(on.follower);
+    on.feed.add("dlv_gone", "outcome");
+    await on.record(1);
+    await on.collect();
+    await expect.poll(() => on.news).toEqual([`delivery.recorded ${idOf(1)}`]);
+  });
+});
+
+describe("the pushes of deliveries", () => {
+  test("leave out a slow reader, which is sent `stream.reset` when it has room again", async () => {
     let tell: DeliveryFollower["tell"] = () => {};
     const sent: string[] = [];
+    let holds = 0;
     const sink = {
       isOpen: true,
       isFull: false,
       hasRoom: true,
       push: (frame: string) => void sent.push(frame),
-      hold() {},
+      hold: () => void holds++,
       cut() {},
     };
-    const follow = async (one: DeliveryFollower) => {
+    const follow = (one: DeliveryFollower) => {
       tell = one.tell;
       return () => {};
     };
     const frames = createPushFrames({ sessions: "s", gateway: "g" }, (json) => json);
-    const reader = await pushDeliveries({ follow }, frames, sink, () => 7);
+    const reader = pushDeliveries({ follow }, frames, sink, () => 7);
     const news = [
       {
         name: "delivery.recorded",
         at: 0,
         delivery: showDelivery({
-          ...SOME,
-          turnId: undefined,
-          eventId: undefined,
-          sessionId: undefined,
-          messageId: undefined,
+          ...{ ...SOME, turnId: undefined, eventId: undefined, sessionId: undefined, messageId: undefined },
           agent: undefined,
           outcome: "unmatched",
         }),
       },
     ] as const;
-    const look = async (more: typeof news | readonly []) => {
-      tell(more);
+    const pushedOf = async (act: () => void) => {
+      act();
       await new Promise((resolve) => setImmediate(resolve));
       return sent.splice(0).map((frame) => /"method":"([^"]+)"/.exec(frame)?.[1]);
     };
-    expect(await look(news)).toEqual([]); // Nothing before the answer.
+    expect(await pushedOf(() => tell(news))).toEqual([]); // Nothing before the answer.
     reader.start(false);
-    expect(await look(news)).toEqual(["delivery.recorded"]);
+    expect(await pushedOf(() => tell(news))).toEqual(["delivery.recorded"]);
     Object.assign(sink, { isFull: true, hasRoom: false });
-    expect(await look(news)).toEqual([]);
+    expect(holds).toBe(0);
+    expect(await pushedOf(() => tell(news))).toEqual([]);
     Object.assign(sink, { isFull: false });
-    expect(await look(news)).toEqual([]); // It would not know what it missed.
+    expect(await pushedOf(() => tell(news))).toEqual([]); // It would not know what it missed.
+    expect(holds).toBe(2);
     Object.assign(sink, { hasRoom: true });
-    expect(await look([])).toEqual(["stream.reset"]);
-    expect(await look(news)).toEqual(["delivery.recorded"]);
+    expect(await pushedOf(reader.resume)).toEqual(["stream.reset"]);
+    expect(await pushedOf(() => tell(news))).toEqual(["delivery.recorded"]);
     reader.stop();
-    expect(await look(news)).toEqual([]);
+    expect(await pushedOf(() => tell(news))).toEqual([]);
   });
 });
 

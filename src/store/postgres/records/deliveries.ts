@@ -184,6 +184,7 @@ export class Deliveries implements Part {
 
   readonly records: Records["deliveries"] = {
     find: (deliveryId) => this.#table.find(deliveryId),
+    listed: (deliveryId) => this.#listed.find(deliveryId),
     put: (record) => {
       const before = this.#table.peek(record.delivery.deliveryId);
       const row = rowOf(record, before);
