@@ -458,8 +458,8 @@ class DeliveryRecordedParams(Reply):
 
 
 class DeliveryChangedParams(Reply):
-    """The outcome of a delivery that had not ended is another. It is looked at twice a second, so an outcome that lasted
-    for less may be left out; the last one is not. Otherwise as `delivery.recorded`.
+    """The outcome of a delivery changed. An outcome that lasted for a few milliseconds may be left out; the last one is
+    not. Otherwise as `delivery.recorded`.
     """
 
     seq: Seq
