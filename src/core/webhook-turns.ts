@@ -37,7 +37,7 @@ export function createWebhookTurns({ settings, agents, clock, turns }: CoreParts
   /** Resolves when the turn is stored. */
   const start = async (request: WebhookTurn, ctx: HookContext): Promise<StartedWebhook> => {
     const { session, model, channel, delivery, text, context } = request;
-    // A named agent may have left the configuration. A repeated request gets its answer, and turns.start refuses a new one.
+    // A named agent may have been removed from the configuration. A repeated request gets its answer, and turns.start refuses a new one.
     const agent = request.agent ?? agents.get(undefined).name;
     const announce = announceOf(settings(), { delivery, channel, hops: ctx.hops });
     const isUnaddressed = delivery === "announce" && !announce;

@@ -123,7 +123,7 @@ describe("F28: an agent that calls the gateway", () => {
     const refused = await wakeOn(gateway, "3");
     expect([refused.status, refused.problem.detail]).toEqual([
       400,
-      "The event is not taken: it came through 3 announcements or agents, as in a loop.",
+      "The event is refused: it came through 3 announcements or agents, as in a loop.",
     ]);
     expect((await wakeOn(gateway, "2")).status).toBe(200);
     expect((await service.next()).headers["x-gateway-hops"]).toBe("3");

@@ -100,7 +100,7 @@ describe("compacting a session", () => {
     await using core = await startPlayed();
     await core.talk("one");
     const size = { messages: 2, tokens: 3 };
-    const reason = `It has 2 messages, and the last ${keep} are kept: say a smaller \`keep\`.`;
+    const reason = `It has 2 messages, and the last ${keep} are kept. Send a smaller \`keep\`.`;
     const nothing = { sessionId: "chat:a", compacted: false, reason, before: size, after: size };
     expect(await core.compact(keep)).toEqual(nothing);
     expect(core.asked).toHaveLength(0);

@@ -8,44 +8,44 @@ import { GatewayError } from "#kit/errors.ts";
 import { HOPS_HEADER, hopsOf, MAX_HOPS } from "#kit/hops.ts";
 import type { BeatClaim, SystemEvent, Turn } from "#store/store.ts";
 
-/** The most that one turn is given; the bytes are those of texts and metadata. */
+/** The most events of one turn, and the most bytes of their texts and metadata. */
 export const BATCH = { limit: 100, bytes: 64 * 1024 };
-/** An event that so many turns failed on is dead. */
+/** An event is dead after this number of failed turns. */
 const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
-/** The most gateways in a row that lost a beat and still take some events, once, before they hear of the loss. */
-const LATE_TAKERS = 3;
-/** A turn's end may come to pass where nobody is there to tell of it: it is looked for so often. */
-const LOOK_MS = 10_000;
+/** A gateway that lost its beat may take one more batch of events before it knows. The new owner accepts this number of such batches in a row. */
+const MOST_LATE_BATCHES = 3;
+/** The interval at which a turn is read: a notification of its end may be lost. */
+const POLL_MS = 10_000;
 const RETRY_MS = 1_000;
 
 export type BeatParts = CoreParts & {
   turns: Turns;
-  /** Makes room in a full session; false when it could not. */
+  /** Makes room in a full session. Returns false if that failed. */
   makeRoom: (sessionId: string) => Promise<boolean>;
 };
 
-/** A beat that is held here, and its results so far. */
+/** A beat that this gateway runs, and its results so far. */
 export type HeldBeat = {
   readonly claim: BeatClaim;
   readonly began: number;
-  /** Aborted, it begins no other turn; it still waits for the one that runs. */
+  /** Aborted to start no more turns. The beat still waits for its running turn. */
   readonly stop: AbortController;
-  /** Aborted, it waits for nothing any more. */
+  /** Aborted to end the beat without waiting. */
   readonly leave: AbortController;
   events: number;
-  /** The number of these events that came back. */
+  /** The number of these events that were queued again, because their turn failed. */
   returned: number;
   readonly turnIds: string[];
-  /** No event that was queued when it began is left, except those that came back. */
+  /** True once every event that was queued when the beat started has been given to a turn. */
   isDone: boolean;
-  /** Why the next turn cannot be started now. */
+  /** The reason why the next turn cannot be started now. */
   delayedBy: string | undefined;
-  /** The last event that was handed over, and the failures since then. */
+  /** The ordinal of the last event that was given to a turn, and the number of failures since then. */
   after: number;
   tries: number;
-  lateTakers: number;
+  lateBatches: number;
   hasCompacted: boolean;
 };
 
@@ -62,7 +62,7 @@ export function holdBeat(claim: BeatClaim, began: number): HeldBeat {
     delayedBy: undefined,
     after: 0,
     tries: 0,
-    lateTakers: 0,
+    lateBatches: 0,
     hasCompacted: false,
   };
 }
@@ -73,43 +73,43 @@ export function leaveBeat({ stop, leave }: HeldBeat): void {
 }
 
 /**
- * Hands over the events that were queued when the beat began, the oldest first, one turn after another. An event that cannot be
- * handed over now is tried again with growing pauses while this beat lasts. Left behind, it may wait for a beat that never comes.
+ * Gives the events that were queued when the beat started to turns, the oldest first, one turn after another. Retries a batch that cannot be
+ * started now, with growing pauses, until the beat is stopped: an agent without an interval may have no later beat.
  */
 export async function runBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   const { store, inBackground } = parts;
   const { agent, through } = beat.claim;
   while (!beat.stop.signal.aborted) {
     try {
-      // Read again after a failure: a start that seemed to fail may have been kept, and has its events then.
+      // Read again after a failure: the failed start may be stored, and then its turn has the events.
       const batch = await inBackground(() => store.readQueuedEvents({ agent, after: beat.after, through, ...BATCH }));
       const last = batch.at(-1);
       if (!last) {
         beat.isDone = true;
         return;
       }
-      const { turn } = await inBackground(() => parts.turns.start(wishOf(agent, batch)));
-      Object.assign(beat, { after: last.ordinal, tries: 0, lateTakers: 0, delayedBy: undefined });
+      const { turn } = await inBackground(() => parts.turns.start(requestOf(agent, batch)));
+      Object.assign(beat, { after: last.ordinal, tries: 0, lateBatches: 0, delayedBy: undefined });
       await followBatch(parts, beat, batch, turn);
     } catch (error) {
-      if (!(await mayGoOn(parts, beat, error))) return;
+      if (!(await mayRetry(parts, beat, error))) return;
     }
   }
 }
 
-/** Waits where time may put right what failed; false where the beat is over. Throws what nothing puts right. */
-async function mayGoOn(parts: BeatParts, beat: HeldBeat, error: unknown): Promise<boolean> {
+/** Waits before a retry. Returns false if the beat is over, and throws an error that a retry cannot solve. */
+async function mayRetry(parts: BeatParts, beat: HeldBeat, error: unknown): Promise<boolean> {
   const { store, clock, events } = parts;
   const { agent } = beat.claim;
   const reason = GatewayError.from(error).name;
-  // The gateway stops, or the agent has left the configuration.
+  // The gateway stops, or the agent was removed from the configuration.
   if (reason === "shutting-down" || reason === "agent-not-found") return false;
   if (reason === "internal") {
-    // A gateway that stood still for long finds its beat with another, and its events taken.
+    // If this gateway was suspended for long, another one has the beat, and has taken the events.
     if (!(await store.extendBeat(beat.claim, leaseMsOf(store)).catch(() => true))) return false;
-    if (error instanceof GatewayError && ++beat.lateTakers <= LATE_TAKERS) return true;
+    if (error instanceof GatewayError && ++beat.lateBatches <= MOST_LATE_BATCHES) return true;
   }
-  if (!MAY_PASS.has(reason)) throw error;
+  if (!RETRIED.has(reason)) throw error;
   if (reason === "session-full" && !beat.hasCompacted) {
     beat.hasCompacted = true;
     if (await parts.makeRoom(mainSessionOf(agent))) return true;
@@ -121,8 +121,8 @@ async function mayGoOn(parts: BeatParts, beat: HeldBeat, error: unknown): Promis
   return true;
 }
 
-/** Refusals that time, or somebody, puts right. */
-const MAY_PASS: ReadonlySet<string> = new Set([
+/** Refusals that are worth a retry: the cause ends, or an operator removes it. */
+const RETRIED: ReadonlySet<string> = new Set([
   "session-busy",
   "session-full",
   "session-conflict",
@@ -135,7 +135,7 @@ function pauseOf(tries: number): number {
   return Math.round(Math.min(FIRST_PAUSE_MS * 2 ** tries, LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2));
 }
 
-function wishOf(agent: string, batch: readonly SystemEvent[]): TurnRequest {
+function requestOf(agent: string, batch: readonly SystemEvent[]): TurnRequest {
   return {
     place: { sessionId: mainSessionOf(agent), agent, channel: "heartbeat", userId: "heartbeat" },
     surface: "heartbeat",
@@ -151,7 +151,7 @@ function wishOf(agent: string, batch: readonly SystemEvent[]): TurnRequest {
   };
 }
 
-/** Waits for the end of a batch's turn, and tells of events that it failed on. */
+/** Waits for the end of a batch's turn, and reports the events that were queued again or are dead. */
 async function followBatch(parts: BeatParts, beat: HeldBeat, batch: readonly SystemEvent[], turn: Turn): Promise<void> {
   const { turnId } = turn;
   beat.turnIds.push(turnId);
@@ -161,18 +161,18 @@ async function followBatch(parts: BeatParts, beat: HeldBeat, batch: readonly Sys
   try {
     const { store, inBackground } = parts;
     const events = await inBackground(() => Promise.all(batch.map(({ eventId }) => store.getEvent(eventId))));
-    await inBackground(() => Promise.all(events.map((event) => event && tellReturned(parts, beat, event, turnId))));
+    await inBackground(() => Promise.all(events.map((event) => event && reportReturned(parts, beat, event, turnId))));
   } catch (error) {
     parts.events.storeFailed({ operation: "getEvent", error });
     beat.returned++;
   }
 }
 
-/** The turn as it ended, or as it is when the beat is left; undefined when it was erased. */
+/** The ended turn, or its state when `beat.leave` is aborted. Undefined if it was deleted. */
 async function endOf({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: Turn): Promise<Turn | undefined> {
   for (;;) {
     try {
-      const now = await turns.wait(turn, LOOK_MS, () => beat.leave.signal);
+      const now = await turns.wait(turn, POLL_MS, () => beat.leave.signal);
       if (isEnded(now) || beat.leave.signal.aborted) return now;
     } catch (error) {
       if (GatewayError.from(error).name === "turn-not-found") return undefined;
@@ -183,10 +183,10 @@ async function endOf({ turns, clock, events }: BeatParts, beat: HeldBeat, turn: 
   }
 }
 
-async function tellReturned(
+async function reportReturned(
   { store, clock, events }: BeatParts,
   beat: HeldBeat,
-  { eventId, agent, status, attempts, deliveryId, reason = "it was not told why" }: SystemEvent,
+  { eventId, agent, status, attempts, deliveryId, reason = "no reason was given" }: SystemEvent,
   turnId: string,
 ): Promise<void> {
   if (status === "dead") events.eventDead({ eventId, agent, attempts, turnId, reason });
@@ -197,7 +197,7 @@ async function tellReturned(
   await store.addDeliveryStep(deliveryId, { at: clock.now(), name: "event.returned", detail });
 }
 
-/** The text of one turn's events for the agent: each event with its id, time, sender, text as it came, and metadata. */
+/** The message to the agent: each event with its id, time, sender, text and metadata. */
 function textOfEvents(events: readonly SystemEvent[]): string {
   let text = events.length === 1 ? "1 system event" : `${events.length} system events, the oldest first`;
   let n = 0;
@@ -208,13 +208,13 @@ function textOfEvents(events: readonly SystemEvent[]): string {
   return text;
 }
 
-/** The most hops of any of the events. No event with `MAX_HOPS` is taken, so a larger number is cut to the one below. */
+/** The largest number of hops of the events. A number of `MAX_HOPS` or more is from the metadata of a sender, and is reduced. */
 function hopsOfEvents(events: readonly SystemEvent[]): number {
   let most = 0;
   for (const { metadata } of events) {
     if (!metadata?.includes(HOPS_HEADER)) continue;
-    const { [HOPS_HEADER]: said } = JSON.parse(metadata) as Record<string, unknown>;
-    if (said !== undefined) most = Math.max(most, hopsOf(String(said)));
+    const { [HOPS_HEADER]: hops } = JSON.parse(metadata) as Record<string, unknown>;
+    if (hops !== undefined) most = Math.max(most, hopsOf(String(hops)));
   }
   return Math.min(most, MAX_HOPS - 1);
 }

@@ -3,22 +3,22 @@ import { GATEWAY_KEPT_ENTRIES } from "#core/gateway-stream.ts";
 import { keepTrying, leaseMsOf, Worker } from "#core/worker.ts";
 import { BATCH, type BeatParts, type HeldBeat, holdBeat, leaveBeat, runBeat } from "./beat.ts";
 
-/** How soon it beats again after a beat that left something behind where no other is due sooner. */
+/** The longest time until the next beat after a beat that left events queued. */
 const AGAIN_MS = 60_000;
-/** No wait is longer: a clock that runs astray does little harm then. */
+/** The longest wait for a due beat: a wall clock that is set wrong delays beats only for this time. */
 const LONGEST_WAIT_MS = 3_600_000;
 const LAST_ENDS_MS = 1_000;
 const JITTER = 0.1;
-/** Stands for the pause of an agent that does not beat by itself. */
+/** The interval of an agent whose heartbeat is off. */
 const OFF = 0;
 const ANY_EVENT = { after: 0, through: Number.MAX_SAFE_INTEGER, limit: 1, bytes: 1 };
 
-/** The result of a wish that an agent beats now. `waitingEvents` are in no turn. */
+/** The result of a request for a beat. `waitingEvents` is the number of events that no turn has. */
 type BeatStart = { outcome: "started" | "nothing-waiting" | "running" | "paused"; waitingEvents: number };
 
 /**
  * The beats of all agents. When one is due, the gateway that claims it gives the agent its events. The beats of an agent do not overlap, and
- * several missed ones are one.
+ * a single beat replaces all missed ones.
  */
 export class Heartbeat {
   readonly #parts: BeatParts;
@@ -147,7 +147,7 @@ export class Heartbeat {
   }
 }
 
-/** Keeps a beat's end, and when the next one is due. Where the store could not, its lease ends, and it is due again then. */
+/** Stores the end of a beat and the time of the next one. If the store fails, the beat is due again when its lease ends. */
 async function endBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   const { store, agents, clock } = parts;
   const { events, turnIds, claim } = beat;
@@ -157,11 +157,11 @@ async function endBeat(parts: BeatParts, beat: HeldBeat): Promise<void> {
   await keepTrying(parts, "endBeat", end, () => !beat.leave.signal.aborted).catch(() => {});
 }
 
-/** The time until the next beat of an agent; undefined if it beats only when it is told to. */
+/** The time until the next beat of an agent. Undefined if it beats only on request. */
 function delayAfter(beat: HeldBeat, agent: Agent | undefined, waitingEvents: number): number | undefined {
   if (!agent) return undefined;
   if (beat.stop.signal.aborted && !beat.isDone) return 0;
-  // No backend is asked more often for it: events that fill turns need as many turns whenever they are handed over.
+  // The backend gets no more calls than otherwise: full batches need the same number of turns at any time.
   const hasMore = beat.events > 0 && waitingEvents > BATCH.limit;
   if (hasMore && beat.returned === 0 && agent.heartbeatMs !== undefined) return 0;
   const next = jittered(agent.heartbeatMs);
@@ -169,7 +169,7 @@ function delayAfter(beat: HeldBeat, agent: Agent | undefined, waitingEvents: num
   return isStranded ? Math.min(next ?? AGAIN_MS, AGAIN_MS) : next;
 }
 
-/** Up to a tenth more, so that agents and nodes that began together do not beat together. */
+/** Adds up to a tenth, so that agents and gateways that started together do not beat together. */
 function jittered(every: number | undefined): number | undefined {
   return every === undefined ? undefined : Math.round(every * (1 + JITTER * Math.random()));
 }

@@ -19,17 +19,17 @@ export type EventRequest = Pick<EventOrder, "text" | "metadata" | "caller" | "de
 
 type QueuedEvent = { event: SystemEvent; replayed: boolean };
 
-/** Events that are given up at a time. */
-const GIVEN_UP = 100;
+/** The number of events that are marked dead in one step. */
+const FAILED_AT_ONCE = 100;
 
 /** The events that wait for an agent's heartbeat. */
 export function createSystemEvents({ store, agents, clock, events, settings, admit, inBackground }: CoreParts) {
   let refused = 0;
 
   const queueNew = (request: EventRequest): Promise<QueuedEvent> => {
-    // A beat hands many over in one turn, which would fail for all of them.
+    // A beat gives many events to one turn, and this event would fail the turn for all of them.
     if (isLoop(request.hops))
-      throw new GatewayError("invalid-request", `The event is not taken: ${loopWords(request.hops)}.`);
+      throw new GatewayError("invalid-request", `The event is refused: ${loopWords(request.hops)}.`);
     admit();
     const agent = agents.get(request.agent);
     if (agent.heartbeatMs === undefined && request.mode !== "now") throw beatsNever(agent.name);
@@ -44,8 +44,8 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
 
   return {
     /**
-     * Refuses what no beat would handle, then stores event, idempotency key and delivery in one transaction; when it answers, the event
-     * is kept. A repeat is answered as the first was, whatever has become of the agent and the room for new events.
+     * Refuses an event that no beat would handle. Stores event, idempotency key and delivery in one transaction, and resolves when they are
+     * stored. A repeated request gets the first answer, even if the agent was removed or no more events fit.
      */
     async queue(request: EventRequest): Promise<QueuedEvent> {
       const event = request.idempotency && (await store.findEventReplay(request.idempotency, clock.now()));
@@ -64,7 +64,7 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
 
     get,
 
-    /** Queues a dead event again; where the agent's heartbeat is off it beats now, as it would never do otherwise. */
+    /** Queues a dead event again. An agent whose heartbeat is off beats now, because no later beat would handle the event. */
     async replay(eventId: string, by: string): Promise<SystemEvent> {
       const { status, agent, deliveryId } = await get(eventId);
       if (status !== "dead") throw new GatewayError("event-not-dead", `The event is ${status}.`);
@@ -73,7 +73,7 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
       const event = await store.requeueEvent(eventId, { now, beatNow, streamKeep: GATEWAY_KEPT_ENTRIES });
       if (!event) throw notFound(eventId);
       if (deliveryId === undefined) return event;
-      // It is queued, whether that can be noted or not.
+      // The event is queued even if the step of the timeline cannot be stored.
       const step = { at: now, name: "event.requeued", detail: JSON.stringify({ by }) };
       await store.addDeliveryStep(deliveryId, step).catch((error: unknown) => {
         events.storeFailed({ operation: "addDeliveryStep", error });
@@ -81,19 +81,23 @@ export function createSystemEvents({ store, agents, clock, events, settings, adm
       return event;
     },
 
-    /** Gives up what waits for an agent and no turn works on, as long as `mayGoOn`. */
+    /** Marks the waiting events of an agent as dead, except those in a turn, while `mayGoOn` returns true. */
     async giveUp(agent: string, reason: string, mayGoOn = () => true): Promise<void> {
       let count = 0;
-      for (let some = GIVEN_UP; some === GIVEN_UP && store.agentCounts(agent).waitingEvents > 0; count += some) {
+      for (
+        let some = FAILED_AT_ONCE;
+        some === FAILED_AT_ONCE && store.agentCounts(agent).waitingEvents > 0;
+        count += some
+      ) {
         some = await inBackground(() => {
-          const end = { now: clock.now(), streamKeep: GATEWAY_KEPT_ENTRIES, limit: GIVEN_UP };
+          const end = { now: clock.now(), streamKeep: GATEWAY_KEPT_ENTRIES, limit: FAILED_AT_ONCE };
           return mayGoOn() ? store.failQueuedEvents(agent, reason, end) : 0;
         });
       }
       if (count > 0) events.eventsGivenUp({ agent, count, reason });
     },
 
-    /** How many this process has refused for want of room. */
+    /** The number of events that this process refused because no more fit. */
     refused: (): number => refused,
   };
 }
@@ -122,7 +126,7 @@ function orderOf(
   };
 }
 
-/** An event has no place of its own for them: they stand beside what came with it. */
+/** The hops are stored in the metadata, because an event has no field for them. */
 function withHops(metadata: string | undefined, hops: number): string {
   return JSON.stringify({ ...(metadata === undefined ? {} : JSON.parse(metadata)), [HOPS_HEADER]: hops });
 }
@@ -132,5 +136,8 @@ function notFound(eventId: string): GatewayError {
 }
 
 function beatsNever(agent: string): GatewayError {
-  return new GatewayError("heartbeat-off", `The agent ${agent} has no heartbeat; mode: now makes it beat.`);
+  return new GatewayError(
+    "heartbeat-off",
+    `The heartbeat of the agent ${agent} is off. Send the event with mode: now.`,
+  );
 }

@@ -22,37 +22,37 @@ import { inTurnOrder, readContext, summaryMessage, toBackend } from "./history.t
 import { isTurnEnd } from "./journal.ts";
 import { sessionNotFound } from "./stored-sessions.ts";
 
-/** Summaries that one agent writes at once: they are no turns, and no agent's concurrency bounds them. */
+/** The most summaries that an agent writes at once. They are not turns, so the agent's concurrency does not limit them. */
 const AT_ONCE = 8;
-/** How many messages a compaction keeps that nobody asked for. */
+/** The number of messages that an automatic compaction keeps. */
 const KEEP = 20;
-/** Messages are counted in bytes until a session is due: about as many make a token. */
+/** About this number of bytes is a token. A session is measured in bytes until it is due. */
 const BYTES_PER_TOKEN = 4;
 /** The share of a model's context that is for the conversation; the rest is for instructions, tools and the reply. */
 const CONTEXT_SHARE = 0.8;
-/** A session that was compacted in vain has to grow by so much before that is tried again. */
+/** After a compaction that did not free enough, the session must grow by this factor before the next one. */
 const GROWTH = 1.25;
 
-/** The most that a backend summarises at once. More is summarised part after part, each with the summary of those before. */
+/** The most text of one call to a backend. A longer conversation is summarised in parts, each with the summary of the parts before. */
 const PART_CHARACTERS = 16 * 1024 * 1024;
-/** A summary that is longer is a backend gone wrong. */
+/** A longer summary is an error of the backend. */
 const SUMMARY_LIMIT = 4 * 1024 * 1024;
 
-/** A compaction that has its place in a session's queue, or is about to get it. `begin` is called when the place is the first. */
+/** A compaction in a session's queue, or on its way there. `begin` is called when it is the first in the queue. */
 type Queued = { sessionId: string; stop: AbortController; begin: () => void };
-/** One that has its place, which it holds until it is `done`. */
+/** A compaction that has a place in the queue, until `done` is settled. */
 type Placed = { claim: Claim; stop: AbortController; done: Promise<unknown> };
 
 type CompactionRequest = {
   keep: number;
-  /** Keeps fewer where the last ones together have more tokens. */
+  /** Keeps fewer messages if the last ones have more tokens. */
   keepTokens?: number | undefined;
-  /** Under whose name what the summary took is counted. */
+  /** The surface and the caller for which the usage is counted. */
   payer: { surface: Surface; caller: string };
 };
 const AUTOMATIC: CompactionRequest["payer"] = { surface: "heartbeat", caller: "compaction" };
 
-/** Has the backend write the summary. */
+/** Lets the backend write the summary. */
 type Compact = (signal: AbortSignal, used: TellUsed) => Promise<Compacted>;
 
 /** Compactions: each takes its place in its session's queue, and runs when the turns before it have ended. */
@@ -165,7 +165,7 @@ export class Compactions {
       if (!place.isFirst) await orAborted(begun, signal);
       signal.throwIfAborted();
       const agent = agents.find(place.agent);
-      if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} left the configuration.`);
+      if (!agent) throw new GatewayError("turn-failed", `The agent ${place.agent} was removed from the configuration.`);
       const { before, compact } = await planCompaction(store, agent.backend, place, request);
       signal.throwIfAborted();
       const began = clock.monotonic();
@@ -174,7 +174,7 @@ export class Compactions {
       const ms = Math.round(clock.monotonic() - began);
       if (!(await end(compacted))) throw (await store.getSession(sessionId)) ? lostPlace() : sessionNotFound(sessionId);
       if (!compacted)
-        return { sessionId, compacted: false, reason: shortWords(before.messages, request), before, after: before };
+        return { sessionId, compacted: false, reason: reasonFor(before.messages, request), before, after: before };
       const { after } = compacted;
       const cause = request.payer === AUTOMATIC ? "size" : "asked";
       events.sessionCompacted({ sessionId, agent: agent.name, cause, before, after, ms });
@@ -196,7 +196,7 @@ export class Compactions {
     return await mine;
   }
 
-  /** Has the backend write the summary within the deadline of a turn. Counts its usage, even if it fails. */
+  /** Lets the backend write the summary within the deadline of a turn. Counts its usage, even if it fails. */
   async #write(
     agent: Agent,
     { turnId }: Claim,
@@ -266,7 +266,7 @@ export class Compactions {
   }
 }
 
-/** Looks at a session whose queue the compaction is first of. `compact` is undefined if the session is short enough already. */
+/** Reads the session of a compaction that is the first in its queue. `compact` is undefined if there is nothing to compact. */
 async function planCompaction(
   store: Store,
   backend: Backend,
@@ -276,7 +276,7 @@ async function planCompaction(
   const count = (text: string) => backend.countTokens?.(text) ?? Math.ceil(text.length / 4);
   const countMessage = (message: Message) => toBackend(message).reduce((sum, { text }) => sum + count(text), 0);
   const [earlier, all] = await Promise.all([store.readSummary(sessionId), readContext(store, sessionId)]);
-  // Turns behind this place have not run: they have only messages that came after it.
+  // Turns behind this place have not run: all their messages are newer than it.
   const isBehind = (message: Message) => message.role !== "assistant" && message.seq > seq;
   const messages = inTurnOrder(all.filter((message) => !isBehind(message)));
   const sizeOf = (retained: readonly Message[], summary: string | undefined): SessionSize => ({
@@ -290,25 +290,25 @@ async function planCompaction(
   const compacted = messages.slice(0, from);
   const retained = messages.slice(from);
   const compact: Compact = async (signal, used) => {
-    const told = compacted.flatMap(toBackend);
-    if (earlier) told.unshift(summaryMessage(earlier));
-    const summary = await summarise((messages) => ask(backend, messages, signal, used), told);
+    const summarised = compacted.flatMap(toBackend);
+    if (earlier) summarised.unshift(summaryMessage(earlier));
+    const summary = await summarise((messages) => ask(backend, messages, signal, used), summarised);
     return {
       summary,
-      outside: told.some(({ outside }) => outside),
+      outside: summarised.some(({ outside }) => outside),
       through: all.reduce((last, message) => Math.max(last, message.seq), 0),
       except: [...retained, ...all.filter(isBehind)].map((message) => message.seq),
       before,
       after: sizeOf(retained, summary),
-      // As an engine counts: without the messages from before the session began.
+      // The engines count in this way: without the messages from before the session.
       freedBytes: bytesOf(compacted) + bytesOf(earlier ? [earlier] : []) - bytesOf([{ text: summary }]),
     };
   };
   return { before, compact };
 }
 
-function bytesOf(told: readonly { text: string }[]): number {
-  return told.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+function bytesOf(messages: readonly { text: string }[]): number {
+  return messages.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
 }
 
 function keptOf(messages: readonly Message[], request: CompactionRequest, count: (message: Message) => number): number {
@@ -340,7 +340,7 @@ async function summarise(
   return await write(part);
 }
 
-/** Asks for a summary, and leaves a backend behind that does not stop when `signal` says so. */
+/** Requests a summary. Rejects when `signal` is aborted, even if the backend does not stop. */
 async function ask(
   backend: Backend,
   messages: readonly BackendMessage[],
@@ -349,24 +349,24 @@ async function ask(
 ): Promise<string> {
   signal.throwIfAborted();
   const text: unknown = await orAborted(backend.summarise(messages, signal, used), signal).catch(async (error) => {
-    // A backend that stops at the signal tells first what it used.
+    // A backend that obeys the signal reports its usage first.
     if (signal.aborted) await new Promise((resolve) => setImmediate(resolve));
     throw error;
   });
-  if (typeof text !== "string") throw new TypeError("the backend's summary is no text");
+  if (typeof text !== "string") throw new TypeError("the backend's summary is not a text");
   if (text.length > SUMMARY_LIMIT) throw new TypeError("the backend's summary is longer than 4 MiB");
   return text;
 }
 
-function shortWords(messages: number, { keep }: CompactionRequest): string {
+function reasonFor(messages: number, { keep }: CompactionRequest): string {
   return messages === 0
     ? "It has no messages that are not compacted."
-    : `It has ${messages} ${messages === 1 ? "message" : "messages"}, and the last ${keep} are kept: say a smaller \`keep\`.`;
+    : `It has ${messages} ${messages === 1 ? "message" : "messages"}, and the last ${keep} are kept. Send a smaller \`keep\`.`;
 }
 
 function shuttingDown(): GatewayError {
   return new GatewayError("shutting-down", undefined, { retryAfterMs: 1_000 });
 }
 function lostPlace(): GatewayError {
-  return new GatewayError("turn-failed", "The compaction lost its place in the session's queue: try again.");
+  return new GatewayError("turn-failed", "The compaction lost its place in the session's queue. Try again.");
 }

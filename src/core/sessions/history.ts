@@ -4,11 +4,11 @@ import type { ClaimedTurn, Message, Store, Summary } from "#store/store.ts";
 import { earlierOf, hasInstructions } from "./earlier-messages.ts";
 
 const PAGE = 500;
-/** The most text of one page: fewer large messages are read at once, and other calls run in between. */
+/** The most text of one page: other calls run between two pages. */
 const PAGE_CHARACTERS = 262_144;
-/** A turn's place is behind its message: before this one nothing was said in its session. */
+/** The place of a session's first turn: its message has the place before it. */
 const FIRST_TURN = 2;
-/** A conversation that grew past this without being compacted begins with only its newest messages, as many as fit. */
+/** The most text of a conversation. If an uncompacted one is longer, its oldest messages are left out. */
 const HISTORY_CHARACTERS = 4 * 1024 * 1024;
 
 /** The conversation before a turn's message, oldest first: the summary of the compacted part, then each message and reply. */
@@ -21,17 +21,17 @@ export async function readHistory(store: Store, claimed: ClaimedTurn): Promise<r
   ]);
   const before = inTurnOrder(messages).filter(({ turnId, place }) => place < turn.seq && turnId !== turn.turnId);
   const last = hasInstructions(message) ? undefined : before.findLast(hasInstructions);
-  const said = before.flatMap((one) => (one === last ? toBackend(one) : withoutInstructions(toBackend(one))));
-  if (summary) said.unshift(summaryMessage(summary));
-  said.push(...earlierOf(message));
-  return said;
+  const history = before.flatMap((one) => (one === last ? toBackend(one) : withoutInstructions(toBackend(one))));
+  if (summary) history.unshift(summaryMessage(summary));
+  history.push(...earlierOf(message));
+  return history;
 }
 
-function withoutInstructions(told: BackendMessage[]): BackendMessage[] {
-  return told.length === 1 ? told : told.filter(({ instructions }) => !instructions);
+function withoutInstructions(messages: BackendMessage[]): BackendMessage[] {
+  return messages.length === 1 ? messages : messages.filter(({ instructions }) => !instructions);
 }
 
-/** A message as backends get it; one that began a session comes with the messages from before it. */
+/** A message for a backend, after the earlier messages that came with it. */
 export function toBackend(message: Message): BackendMessage[] {
   const { role, text, outside } = message;
   return [...earlierOf(message), { role, text, outside }];
@@ -69,8 +69,8 @@ export async function readContext(
 }
 
 /**
- * Oldest first, each message followed by its reply. The journal alone has another order: messages that were sent while a turn ran
- * stand before the reply of that turn. `place` is the same for all of a turn, and 0 for a reply whose message was compacted.
+ * Sorts messages: oldest first, each followed by its reply. In the journal, messages that were sent while a turn ran come before the reply of
+ * that turn. `place` is the same for all messages of a turn, and 0 for a reply whose message was compacted.
  */
 export function inTurnOrder(messages: readonly Message[]): (Message & { place: number })[] {
   const placeOf = new Map<string, number>();

@@ -4,24 +4,24 @@ import type { Entry, SessionRef, StoreWatcher, Turn } from "#store/store.ts";
 type JournalListener = { entries(entries: readonly Entry[]): void; deleted(): void };
 export type TurnEndEntry = Extract<Entry, { name: "turn.completed" | "turn.failed" | "turn.cancelled" }>;
 /**
- * Called with the entry that ends the turn. `erased`: the turn was deleted with its session; `unkept`: it has run to its end here, which the store
- * had no room for, so that it runs again, and nobody knows when.
+ * Called with the entry that ends the turn. `erased`: the turn was deleted with its session. `not-stored`: the turn has ended here, but the
+ * store is full. The turn will run again at an unknown time.
  */
-type EndListener = (end: TurnEndEntry | "erased" | "unkept") => void;
-/** A turn, and where it runs. */
+type EndListener = (end: TurnEndEntry | "erased" | "not-stored") => void;
+/** A turn and its session. */
 type TurnPlace = Pick<Turn, "turnId" | "sessionId">;
 
 /** Fans the store's entries out to a session's followers, and wakes the waiters for the end of a turn. */
 export function createJournal() {
   const followers: Listeners<JournalListener> = new Map();
   const waiters: Listeners<{ turnId: string; end: EndListener }> = new Map();
-  const tellEnd = ({ turnId, sessionId }: TurnPlace, end: Parameters<EndListener>[0]): void =>
+  const notifyEnd = ({ turnId, sessionId }: TurnPlace, end: Parameters<EndListener>[0]): void =>
     tellListeners(waiters, sessionId, (one) => one.turnId === turnId && one.end(end));
 
   const watcher: Pick<StoreWatcher, "entries" | "sessionDeleted"> = {
     entries({ sessionId }, entries) {
       if (waiters.size > 0) {
-        for (const entry of entries) if (isTurnEnd(entry)) tellEnd({ turnId: entry.turnId, sessionId }, entry);
+        for (const entry of entries) if (isTurnEnd(entry)) notifyEnd({ turnId: entry.turnId, sessionId }, entry);
       }
       if (followers.size > 0) tellListeners(followers, sessionId, (listener) => listener.entries(entries));
     },
@@ -33,12 +33,12 @@ export function createJournal() {
 
   return {
     watcher,
-    /** Entries of a session from now on. */
+    /** Calls the listener with the future entries of a session. Returns a function that ends this. */
     follow: (sessionId: string, listener: JournalListener): (() => void) => addListener(followers, sessionId, listener),
     onTurnEnd: ({ turnId, sessionId }: TurnPlace, end: EndListener): (() => void) =>
       addListener(waiters, sessionId, { turnId, end }),
-    turnUnkept: (turn: TurnPlace): void => tellEnd(turn, "unkept"),
-    /** Somebody follows this session, or waits for one of its turns. */
+    turnNotStored: (turn: TurnPlace): void => notifyEnd(turn, "not-stored"),
+    /** True if a follower or a waiter of this session is here. */
     wants: ({ sessionId }: Pick<SessionRef, "sessionId">): boolean =>
       followers.has(sessionId) || waiters.has(sessionId),
   };

@@ -15,8 +15,8 @@ export type SessionPlace = { sessionId: string; agent: string; channel: string; 
 const ID_LIMIT = 256;
 
 /**
- * `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that no two places share an id. Where that is longer than an id
- * may be, a hash stands for the user, and then for the channel too.
+ * `agent:<agent>:<channel>:<userId>`, every part percent-encoded, so that no two places share an id. In an id that would be too long, a
+ * hash replaces the user, and then the channel too.
  */
 export function placeOf(request: SessionRequest, channelOfSurface: string, caller: string): SessionPlace {
   const { agent, channel = channelOfSurface, userId = caller } = request;
@@ -31,19 +31,19 @@ function idOf(agent: string, channel: string, userId: string): string {
   return hashed.length <= ID_LIMIT ? hashed : `agent:${encode(agent)}:${hash(channel)}:${hash(userId)}`;
 }
 
-/** A chat that names neither session nor user is a conversation of its own. */
+/** A chat without a session and a user is a new conversation. */
 export function placeOfChat(request: SessionRequest, caller: string, now: number): SessionPlace {
   return request.sessionId === undefined && request.userId === undefined
     ? { sessionId: `chat:${newBareId(now)}`, agent: request.agent, channel: request.channel ?? "rest", userId: caller }
     : placeOf(request, "rest", caller);
 }
 
-/** Where heartbeats run. */
+/** The session of an agent's heartbeats. */
 export function mainSessionOf(agent: string): string {
   return `agent:${encode(agent)}:main`;
 }
 
-// No encoded part begins with the tilde of a hash. toWellFormed: encodeURIComponent throws on half a surrogate pair.
+// Only a hash begins with a tilde. toWellFormed is called because encodeURIComponent throws on half a surrogate pair.
 function encode(part: string): string {
   return encodeURIComponent(part.toWellFormed()).replace(/^~/, "%7E");
 }

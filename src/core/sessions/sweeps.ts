@@ -7,15 +7,15 @@ import type { Events } from "#observe/events.ts";
 
 const EVERY_MS = 1_000;
 const MORE_MS = 10;
-/** The most gateways on one store that sweep by turns, each less often. With more, the turns of dead ones would take too long. */
-const MOST_BY_TURNS = 3;
+/** Up to this number, gateways on one store sweep in turn, each less often. With more, the turns of dead gateways would take too long. */
+const MOST_IN_TURN = 3;
 
-/** The wall clock may move this far against the monotonic clock. After a larger jump it must run evenly for this long. */
+/** The largest difference between the wall clock and the monotonic clock that is not a jump, and the time that the wall clock must run evenly after one. */
 const JUMP_MS = 3_600_000;
 
 type SweepParts = Pick<CoreParts, "store" | "clock" | "events" | "settings">;
 
-/** Has the store put right what time has done, a slice at a time; the returned function ends it. */
+/** Sweeps the store regularly, one slice at a time: ended leases, old records, expired keys. Returns a function that stops it. */
 export function startSweeps({ store, clock, events, settings }: SweepParts): () => void {
   let isStopped = false;
   let stopTimer = () => {};
@@ -28,12 +28,12 @@ export function startSweeps({ store, clock, events, settings }: SweepParts): () 
     const now = clock.now();
     const steady = isSteady();
     const { retentionMs, webhookRetentionMs, eventRetentionMs } = settings();
-    // After a jump of the clock nothing counts as old: a sweep cannot be undone.
+    // After a jump of the clock, nothing is deleted because of its age: a sweep cannot be undone.
     const before = (ms: number): number => (steady ? now - ms : 0);
     const more = await store.sweep({
       now,
       maxAttempts: MAX_ATTEMPTS,
-      lost: { name: "turn-failed", detail: "its runner was lost, as often as a turn is tried" },
+      lost: { name: "turn-failed", detail: "the gateway that ran the turn was lost in every attempt" },
       sessionsBefore: before(retentionMs),
       webhookSessionsBefore: before(webhookRetentionMs),
       usageBefore: before(USAGE_KEPT_MS),
@@ -41,7 +41,7 @@ export function startSweeps({ store, clock, events, settings }: SweepParts): () 
       eventsBefore: before(eventRetentionMs),
       keysBefore: before(0),
     });
-    sweepAfter(more ? MORE_MS : EVERY_MS * Math.min(store.shared?.gateways() ?? 1, MOST_BY_TURNS));
+    sweepAfter(more ? MORE_MS : EVERY_MS * Math.min(store.shared?.gateways() ?? 1, MOST_IN_TURN));
   };
   const run = (): void => {
     sweep().catch((error: unknown) => {
@@ -49,7 +49,7 @@ export function startSweeps({ store, clock, events, settings }: SweepParts): () 
       sweepAfter(EVERY_MS);
     });
   };
-  // A sweep that a dead gateway left goes on at once, even if each gateway dies again within its first second.
+  // The first sweep is early, so that sweeps make progress even if every gateway dies within its first second.
   sweepAfter(MORE_MS);
 
   return () => {
@@ -59,14 +59,14 @@ export function startSweeps({ store, clock, events, settings }: SweepParts): () 
 }
 
 /**
- * Tells whether ages may be taken from the wall clock. They may not once it has jumped against the monotonic one, until it is back where
- * it was or has gone on evenly for an hour.
+ * Returns a function that returns true if ages may be computed from the wall clock. They may not after the wall clock has jumped, until it is
+ * back or has run evenly for an hour.
  */
 function watchJumps(clock: Clock, events: Events): () => boolean {
   const offset = (): number => clock.now() - clock.monotonic();
   let trusted = offset();
   let last = trusted;
-  /** When it jumped last, by the monotonic clock. */
+  /** The monotonic time of the last jump. */
   let jumpedAt: number | undefined;
   return () => {
     const present = offset();

@@ -246,7 +246,7 @@ export function reportTrouble(parts: CoreParts, turn: Turn, error: unknown): voi
   if (STORE_TROUBLE.has(name)) parts.events.storeFailed({ operation: "runTurn", error });
   else parts.events.unexpectedError({ error, where: "runner" });
   // An unavailable store returns without an operator; a full one does not.
-  if (name === "store-full") parts.journal.turnUnkept(turn);
+  if (name === "store-full") parts.journal.turnNotStored(turn);
 }
 
 /** The wait before the next attempt; undefined after the last one, or if the backend asks for longer than the turn has left. */

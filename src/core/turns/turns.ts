@@ -158,7 +158,7 @@ class EndWait {
     });
     this.#clock = clock;
     this.#callerSignal = callerSignal;
-    this.#unfollow = journal.onTurnEnd(turn, (entry) => this.#end(entry === "unkept" ? "over" : entry));
+    this.#unfollow = journal.onTurnEnd(turn, (entry) => this.#end(entry === "not-stored" ? "over" : entry));
     const asksLater = askAfterMs > 0 && askAfterMs < ms;
     if (asksLater) this.#stopTimer = clock.after(askAfterMs, () => this.#ask(ms - askAfterMs));
     else this.#stopTimer = clock.after(ms, this.#leave);
