@@ -84,7 +84,8 @@ function schemeFault(authorization: string): string | undefined {
 export function createGuessGuard(clock: Clock, events: Events): CallParts["guard"] {
   const countFailure = createTally(clock, WINDOW_MS);
   return (call, advice, path, mapping) => {
-    const { surface, requestId } = call;
+    const { requestId } = call;
+    const { surface } = call.line;
     const { address, network } = call.peer;
     const { since, count } = countFailure(network);
     const isGuessing = count > FREE_FAILURES;
@@ -106,8 +107,9 @@ export function authenticate<Who>(
   { shownPath = () => call.path, hashIn = tokenHashOf } = {},
 ): Who {
   requireTls(call.peer);
-  call.keyHash = hashIn(call.req);
-  const caller = call.keyHash && identify(call.keyHash);
+  const hash = hashIn(call.req);
+  call.useKey(hash);
+  const caller = hash && identify(hash);
   if (caller !== undefined) return caller;
   throw call.parts.guard(call, adviceOf(takes, call.req), shownPath());
 }

@@ -4,9 +4,9 @@ import type { Socket } from "node:net";
 import type { Clock } from "#kit/clock.ts";
 import { GatewayError } from "#kit/errors.ts";
 import { newId } from "#kit/ids.ts";
-import { traceIdOf } from "#kit/traceparent.ts";
 import type { Events } from "#observe/events.ts";
 import type { UnderWay } from "#wire/http/under-way.ts";
+import { AccessLine } from "./access-line.ts";
 import type { Peer } from "./address.ts";
 import type { HeaderLines } from "./header-lines.ts";
 import { refusalOf, sendBody, type Wording } from "./problem.ts";
@@ -31,57 +31,66 @@ export type CallParts = {
   nothingAt: (path: string) => GatewayError;
 };
 
-/**
- * One HTTP request on its way through the doors, with the facts for its access line. The line is written when the answer was sent
- * or the caller has gone. A class, as it owns the request, and as a getter in a literal would give every call a shape of its own.
- */
-export class WireCall {
+/** The connection of a request that asks for a WebSocket, and the bytes that arrived after the request. */
+type Upgrade = { socket: Socket; head: Buffer };
+
+/** One HTTP request until it is answered. The doors get it as a `WireCall`, and report to its line. */
+export class OpenCall {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly path: string;
   readonly peer: Peer;
   readonly parts: CallParts;
+  readonly upgrade: Upgrade | undefined;
   readonly requestId: string;
-  /** The connection of a request that asks for a WebSocket, and the bytes that came behind it. */
-  upgrade: { socket: Socket; head: Buffer } | undefined = undefined;
-  /** A delivery has taken over its id. */
-  isRecorded = false;
-  surface: "rest" | "rpc" | "hooks" | "public" = "public";
-  operation = "unknown";
-  caller: string | undefined = undefined;
-  error: string | undefined = undefined;
-  reason: string | undefined = undefined;
-  turnId: string | undefined = undefined;
-  /** The body of an authenticated caller, set once it is read and cleared when the call succeeds. A refusal is recorded with it. */
-  body: Buffer | undefined = undefined;
-  /** A call of RPC starts or changes something. */
-  changes = false;
-  /** Its place among the calls under way. */
+  readonly began: number;
+  readonly line: Readonly<AccessLine> = new AccessLine();
+  /** Its index among the calls under way. */
   at = -1;
+  /** The hash of the token that it was authenticated with. */
   keyHash: Buffer | undefined = undefined;
-  readonly #began: number;
+  #isRecorded = false;
   #controller: AbortController | undefined = undefined;
   #stream: { stop(): void } | undefined = undefined;
   #mayStream = true;
 
-  constructor(parts: CallParts, req: IncomingMessage, res: ServerResponse, path: string, peer: Peer) {
+  constructor(
+    parts: CallParts,
+    req: IncomingMessage,
+    res: ServerResponse,
+    path: string,
+    peer: Peer,
+    upgrade: Upgrade | undefined,
+  ) {
     this.req = req;
     this.res = res;
     this.path = path;
     this.peer = peer;
     this.parts = parts;
-    this.#began = parts.clock.monotonic();
+    this.upgrade = upgrade;
+    this.began = parts.clock.monotonic();
     this.requestId = newId("req", parts.clock.now());
     parts.underWay.add(this);
-    res.once("close", () => this.#end());
   }
 
-  /** The refusal of its path, which leads nowhere. */
+  /** The error for its path, which leads nowhere. */
   nothingThere(): GatewayError {
     return this.parts.nothingAt(this.path);
   }
 
-  /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Made when somebody asks. */
+  /** The call ends its streams when this key is no longer valid. */
+  useKey(hash: Buffer | undefined): void {
+    this.keyHash = hash;
+  }
+
+  /** True for the first delivery of the request, which gets the request's id. */
+  recordsFirst(): boolean {
+    const isFirst = !this.#isRecorded;
+    this.#isRecorded = true;
+    return isFirst;
+  }
+
+  /** Aborts when the caller has gone before the answer was sent, or when it must wait no longer. Created when it is first read. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.res.destroyed && !this.res.writableFinished) this.#controller.abort();
@@ -118,35 +127,16 @@ export class WireCall {
     this.res.detachSocket(this.upgrade?.socket as Socket);
   }
 
-  #end(): void {
-    const { surface, operation, requestId, caller, error, turnId, res, req, parts } = this;
-    parts.underWay.delete(this);
+  /** Its answer was sent, or its caller has gone. */
+  end(): void {
+    this.parts.underWay.delete(this);
     this.#stream?.stop();
-    if (!res.writableFinished) this.#controller?.abort();
-    const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
-    const ms = parts.clock.monotonic() - this.#began;
-    const traceId = traceIdOf(req.headers.traceparent as string | undefined);
-    // Without the path nobody could tell from the line which resource the client looked for.
-    const path = operation === "unknown" && status === 404 ? shownPath(this.path) : undefined;
-    const line = { surface, operation, path, status, ms, requestId, traceId, caller, error, turnId };
-    parts.events.requestHandled(line);
-    if (error !== undefined) parts.refusals.note(this, status);
+    if (!this.res.writableFinished) this.#controller?.abort();
   }
 }
 
-/** The status in the access line when the caller left before the answer. Never sent. */
-const GONE = 499;
-
-/** The part of an unknown path that the access line shows. A segment as long as a secret may be one, so it is left out. */
-function shownPath(path: string): string {
-  return path
-    .slice(0, PATH_CHARS)
-    .split("/")
-    .map((part) => (part.length < SECRET_CHARS ? part : "***"))
-    .join("/");
-}
-const PATH_CHARS = 200;
-const SECRET_CHARS = 16;
+/** A request as its door gets it: nothing of it can be changed. */
+export type WireCall = Readonly<OpenCall>;
 
 /** The bytes of an unread body that are still taken from a connection that goes on. */
 const DISCARD_LIMIT = 4096;
@@ -164,9 +154,7 @@ export type SendLate = (res: ServerResponse, error: GatewayError) => unknown;
 export function failCall(call: WireCall, thrown: unknown, wording?: Wording, sendLate: SendLate = cut): void {
   const { req, res, requestId } = call;
   const error = GatewayError.from(thrown);
-  call.error = error.name;
-  call.reason = error.detail;
-  call.turnId ??= error.extra.turnId;
+  call.line.failed(error);
   if (error.name === "internal") call.parts.events.unexpectedError({ error: error.cause ?? error, requestId });
   if (res.headersSent || res.destroyed) {
     if (!res.writableEnded) (res.destroyed ? cut : sendLate)(res, error);

@@ -12,23 +12,21 @@ export function createDelivery(
   call: WireCall,
   caller: string,
   body: Buffer | undefined,
-  operation = call.operation,
+  operation = call.line.operation,
 ): Delivery {
   const { req, requestId, path, parts } = call;
   const request = {
     requestId,
     operation,
     path,
-    surface: call.surface === "public" ? "rest" : call.surface,
+    surface: call.line.surface === "public" ? "rest" : call.line.surface,
     method: req.method ?? "",
     address: call.peer.address,
     headers: parts.headerLines(req.rawHeaders),
     senderId: req.headers["idempotency-key"] as string | undefined,
   };
   const given = { now: parts.clock.now(), caller, body, keepBody: parts.recordBodies() };
-  const delivery = deliveryOf(request, given, call.isRecorded);
-  call.isRecorded = true;
-  return delivery;
+  return deliveryOf(request, given, !call.recordsFirst());
 }
 
 type Request = Pick<

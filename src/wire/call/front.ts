@@ -1,11 +1,12 @@
 import { type IncomingMessage, METHODS, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { GatewayError } from "#kit/errors.ts";
+import { traceIdOf } from "#kit/traceparent.ts";
 import { originForm } from "#wire/http/origin-form.ts";
 import { endSlowly, HEADER_LIMIT } from "#wire/http/refuse-bytes.ts";
 import { leadsTo } from "#wire/pages/nothing-at.ts";
 import type { Peer } from "./address.ts";
-import { type CallParts, failCall, WireCall } from "./call.ts";
+import { type CallParts, failCall, OpenCall, type WireCall } from "./call.ts";
 import { answerPreflight, isPreflight, type Origins, requireOneOfEach, showToPage } from "./origins.ts";
 
 /** One of the gateway's doors: answers the call, or throws the error that becomes its problem. */
@@ -39,12 +40,15 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** The entry of every request: it finds the sender and the door, and answers every error behind the door. */
 export function createFront(parts: FrontParts) {
-  return (req: IncomingMessage, res: ServerResponse, upgrade?: WireCall["upgrade"]): void => {
+  return (req: IncomingMessage, res: ServerResponse, upgrade?: OpenCall["upgrade"]): void => {
     const url = originForm(req);
     const query = url.indexOf("?");
     const path = query < 0 ? url : url.slice(0, query);
-    const call = new WireCall(parts, req, res, path, parts.peerOf(req));
-    call.upgrade = upgrade;
+    const call = new OpenCall(parts, req, res, path, parts.peerOf(req), upgrade);
+    res.once("close", () => {
+      call.end();
+      writeAccessLine(call);
+    });
     const doors = parts.doors();
     const found = doorAt(doors, path, upgrade !== undefined);
     const { isPage, guardHost } = parts.origins();
@@ -75,6 +79,33 @@ export function createFront(parts: FrontParts) {
     }
   };
 }
+
+/** Writes the line of a request that was answered, or whose caller has closed the connection. Records a refusal. */
+function writeAccessLine(call: WireCall): void {
+  const { req, res, requestId, parts } = call;
+  const { surface, operation, caller, error, turnId } = call.line;
+  const status = res.writableFinished || res.headersSent ? res.statusCode : GONE;
+  const ms = parts.clock.monotonic() - call.began;
+  const traceId = traceIdOf(req.headers.traceparent as string | undefined);
+  // Without the path, the line would not show which resource the client requested.
+  const path = operation === "unknown" && status === 404 ? shownPath(call.path) : undefined;
+  parts.events.requestHandled({ surface, operation, path, status, ms, requestId, traceId, caller, error, turnId });
+  if (error !== undefined) parts.refusals.note(call, status);
+}
+
+/** The status in the access line when the caller left before the answer. Never sent. */
+const GONE = 499;
+
+/** The part of an unknown path that the access line shows. A segment as long as a secret may be one, so it is left out. */
+function shownPath(path: string): string {
+  return path
+    .slice(0, PATH_CHARS)
+    .split("/")
+    .map((part) => (part.length < SECRET_CHARS ? part : "***"))
+    .join("/");
+}
+const PATH_CHARS = 200;
+const SECRET_CHARS = 16;
 
 function doorAt(doors: readonly DoorAt[], path: string, forSocket: boolean): DoorAt | undefined {
   for (const door of doors) {

@@ -91,7 +91,7 @@ export function isPreflight({ method, headers }: IncomingMessage): boolean {
  */
 export function answerPreflight(call: WireCall): void {
   const { req, res, requestId } = call;
-  call.operation = "preflight";
+  call.line.reached("preflight");
   res.setHeader("vary", VARY);
   res.writeHead(204, {
     "access-control-allow-methods": METHODS,

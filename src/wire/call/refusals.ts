@@ -70,14 +70,15 @@ export function createRefusals({ record, clock }: { record: (delivery: Delivery)
     admits,
     /** To be called for every request that was answered with an error. */
     note(call: WireCall, status: number): void {
-      const { error, surface, operation, turnId, path, peer, caller } = call;
+      const { path, peer, line } = call;
+      const { error, surface, operation, turnId, caller } = line;
       if (error === undefined || turnId !== undefined || surface === "hooks" || !isTold(error, operation)) return;
       if (surface === "public" && !path.startsWith("/api/v1") && !path.startsWith("/v1/")) return;
       if (!admits(peer.network, error, caller !== undefined)) return;
-      const delivery = createDelivery(call, caller ?? "", call.body);
+      const delivery = createDelivery(call, caller ?? "", line.body);
       if (caller === undefined) truncate(delivery);
       if (caller === undefined && surface !== "rpc") Object.assign(delivery, placeOfStranger(call.req.method, path));
-      keep(delivery, error, call.reason, status);
+      keep(delivery, error, line.reason, status);
     },
     /** The same for calls over a WebSocket. */
     noteSocketCall(call: RefusedSocketCall, network: string): void {

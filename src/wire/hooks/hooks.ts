@@ -31,7 +31,7 @@ export function createHooksDoor(parts: HooksDoorParts): DoorAt {
     failCall(call, error);
   };
   const door = async (call: WireCall): Promise<void> => {
-    call.surface = "hooks";
+    call.line.entered("hooks");
     const hook = new HookExchange(call);
     try {
       send(call, await answer(parts, hook));
@@ -46,7 +46,7 @@ export function createHooksDoor(parts: HooksDoorParts): DoorAt {
 const REPLAYED = { "idempotent-replayed": "true" };
 
 function send(call: WireCall, { body, replayed }: HookReply): void {
-  call.turnId = (body as { turnId?: string }).turnId;
+  call.line.started((body as { turnId?: string }).turnId);
   sendJson(call, 200, body, replayed ? REPLAYED : undefined);
 }
 
@@ -77,7 +77,7 @@ function requirePlace({ path }: HooksDoorParts, hook: HookExchange, access: Hook
   const place = placeIn(path, call.path);
   if (place === undefined) throw call.nothingThere();
   hook.place = place;
-  call.operation = place.operation;
+  call.line.reached(place.operation);
   if (call.req.method !== "POST")
     throw new GatewayError("method-not-allowed", "This path takes POST.", { allow: "POST" });
   const { address } = call.peer;
@@ -93,7 +93,7 @@ function requirePlace({ path }: HooksDoorParts, hook: HookExchange, access: Hook
 /** Notes the sender, and counts the request. Where other gateways count too, its body is read meanwhile. */
 function accept(parts: HooksDoorParts, hook: HookExchange, sender: Sender, step: string): void {
   hook.sender = sender;
-  hook.call.caller = sender.caller.name;
+  hook.call.line.authenticated(sender.caller.name);
   hook.note(step, sender.detail);
   const noteRate = (left: number | undefined): void => {
     const { maxRequests: max_requests = 0, windowMs: window_ms = 0 } = parts.limit() ?? {};
@@ -163,11 +163,11 @@ function answerChallenge({ record }: HooksDoorParts, hook: HookExchange, challen
 function keepRefusal(parts: HooksDoorParts, hook: HookExchange, thrown: unknown): void {
   const { call } = hook;
   const place = placeIn(parts.path, call.path);
-  call.surface = "hooks";
+  call.line.entered("hooks");
   // A request that no mapping matched is recorded already, as unmatched.
   if (place === undefined || hook.answer === "unmatched") return;
   hook.place = place;
-  call.operation = place.operation;
+  call.line.reached(place.operation);
   const { name: error, detail } = GatewayError.from(thrown);
   const { status } = errors[error];
   if (!call.parts.refusals.admits(call.peer.network, error, hook.sender !== undefined)) return;

@@ -35,7 +35,7 @@ export function createConsoleDoor(folder: string): Door {
   };
 
   return (call) => {
-    call.operation = "console";
+    call.line.reached("console");
     requireGet(call);
     if (!call.path.startsWith(ASSETS)) return send(call, "index.html", "no-cache");
     const name = call.path.slice(ASSETS.length);

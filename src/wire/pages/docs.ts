@@ -28,7 +28,7 @@ const FILE = /^(?:images\/)?\w[\w.-]*\.(?:html|js|css|md|txt|svg|webp)$/;
  */
 export function createDocsDoor(folder: string): Door {
   return async (call) => {
-    call.operation = call.path === PREFIX ? "ops.docs" : "docs";
+    call.line.reached(call.path === PREFIX ? "ops.docs" : "docs");
     requireGet(call);
     const name = call.path.slice(PREFIX.length + 1);
     // The links of this page lead below the path that it is served at.
@@ -59,7 +59,7 @@ function redirect({ res, requestId }: WireCall, to: string): void {
 async function sendMissing(call: WireCall, folder: string, name: string): Promise<void> {
   const html = await readFile(join(folder, "404.html"), "utf8");
   const base = "../".repeat(name.split("/").length - 1) || "./";
-  call.error = "not-found";
+  call.line.failed(new GatewayError("not-found"));
   const headers = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": POLICY,

@@ -71,7 +71,7 @@ export function createOpsDoors(parts: OpsParts): Record<
 
 function get(operation: string, door: Door): Door {
   return (call) => {
-    call.operation = operation;
+    call.line.reached(operation);
     requireGet(call);
     return door(call);
   };
@@ -98,7 +98,7 @@ function sendPage(call: WireCall, html: string): void {
 
 function requireHealthPermission(parts: OpsParts, call: WireCall): void {
   const { name, permissions } = authenticate(call, parts.identifyRpc, METRICS_TAKES);
-  call.caller = name;
+  call.line.authenticated(name);
   if (!permissions.includes("*") && !permissions.includes("system.health"))
     throw new GatewayError("forbidden", "The token lacks the permission system.health.");
 }

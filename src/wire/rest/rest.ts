@@ -48,19 +48,19 @@ export function createRestDoor(parts: RestDoorParts) {
   const takes = parts.takes ?? `\`${BELOW[surface]}\` takes a REST key: \`Authorization: Bearer <key>\`.`;
 
   return async (call: WireCall): Promise<void> => {
-    const { req } = call;
-    call.surface = "rest";
+    const { req, line } = call;
+    line.entered("rest");
     const shownPath = () => placeOfStranger(req.method, call.path).path;
     const caller = authenticate(call, identify, takes, { shownPath });
-    call.caller = caller.name;
+    line.authenticated(caller.name);
     const matched = match(req.method ?? "", call.path);
     if (!matched) throw call.nothingThere();
-    call.operation = matched.route.operation;
+    line.reached(matched.route.operation);
     requireScope(matched.route, caller);
     const counting = rateLimit(caller.tokenId);
     if (counting instanceof Promise) await counting;
     const raw = await readRaw(call, matched.route, bodyLimit());
-    call.body = raw;
+    line.received(raw);
     const isLarge = raw !== undefined && raw.length > IN_STRETCHES_FROM;
     const parsed = isLarge ? await parseLargeText(textOf(raw)) : raw ? parseJson(raw) : bodyOfNone(matched.route);
     const { body, query } = await validate(req, parsed, matched.route);
@@ -73,7 +73,7 @@ export function createRestDoor(parts: RestDoorParts) {
     const handler = handlers[matched.route.operation] as Handler;
     const context = new RestCall(call, caller, matched.route, raw);
     const reply = await handler({ path: matched.params, query, headers, body }, context);
-    call.body = undefined;
+    line.succeeded();
     // And so is its answer, which may repeat all that came.
     if (isLarge) await yieldToOthers();
     const sending = answer(call, matched, reply, parts.style);
@@ -190,7 +190,7 @@ const CONTENT: ReadonlySet<string> = new Set([
 function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style): Promise<void> | undefined {
   const tagged = isTagged(reply) ? reply : undefined;
   const { turn_id: turnId } = (tagged?.body ?? {}) as { turn_id?: string };
-  call.turnId ??= turnId;
+  call.line.started(turnId);
   const headers = tagged?.replayed === true ? { "idempotent-replayed": "true" } : undefined;
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };

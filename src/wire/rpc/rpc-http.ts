@@ -29,7 +29,8 @@ export function createRpcHttpDoor(parts: RpcHttpParts): DoorAt {
   const { dispatch, bodyLimit, identify } = parts;
 
   const door = async (call: WireCall): Promise<void> => {
-    call.surface = "rpc";
+    const { line } = call;
+    line.entered("rpc");
     requirePost(call);
     let caller: RpcCaller;
     try {
@@ -38,13 +39,13 @@ export function createRpcHttpDoor(parts: RpcHttpParts): DoorAt {
       failCall(call, error, asFailure(await idOfStranger(call)));
       return;
     }
-    call.caller = caller.name;
+    line.authenticated(caller.name);
     requireJson(call.req);
     const raw = await readBody(call, bodyLimit());
-    call.body = raw;
+    line.received(raw);
     if (!isUtf8(raw)) {
-      call.error = "parse-error";
       const error = new GatewayError("parse-error", "The body is not UTF-8.");
+      line.failed(error);
       sendJsonText(call, 200, failureText(error, call.requestId, "null"));
       return;
     }
@@ -58,7 +59,7 @@ export function createRpcHttpDoor(parts: RpcHttpParts): DoorAt {
 }
 
 export function failRpc(call: WireCall, error: unknown): void {
-  call.surface = "rpc";
+  call.line.entered("rpc");
   failCall(call, error, asFailure("null"));
 }
 
@@ -87,40 +88,42 @@ function asFailure(id: string): Wording {
 /** One body's exchange with the dispatcher. The outcome goes to the access line, also when the caller has left by then. */
 class HttpExchange implements RpcExchange {
   readonly caller: RpcCaller;
-  readonly outcome: WireCall;
+  readonly outcome: RpcExchange["outcome"];
   readonly follow = undefined;
+  readonly #call: WireCall;
   readonly #parts: RpcHttpParts;
   readonly #raw: Buffer;
 
   constructor(parts: RpcHttpParts, call: WireCall, caller: RpcCaller, raw: Buffer) {
     this.caller = caller;
-    this.outcome = call;
+    this.outcome = call.line;
+    this.#call = call;
     this.#parts = parts;
     this.#raw = raw;
   }
 
   get requestId(): string {
-    return this.outcome.requestId;
+    return this.#call.requestId;
   }
 
   get idempotencyKey(): string | undefined {
-    return this.outcome.req.headers["idempotency-key"] as string | undefined;
+    return this.#call.req.headers["idempotency-key"] as string | undefined;
   }
 
   get hops(): number {
-    return hopsIn(this.outcome.req.headers);
+    return hopsIn(this.#call.req.headers);
   }
 
   signal(): AbortSignal {
-    return this.outcome.signal;
+    return this.#call.signal;
   }
 
   servedAt(): string {
-    return this.#parts.servedAt(this.outcome);
+    return this.#parts.servedAt(this.#call);
   }
 
   delivery(operation: string, entry: string | undefined): ReturnType<RpcExchange["delivery"]> {
     const body = entry === undefined ? this.#raw : Buffer.from(entry);
-    return createDelivery(this.outcome, this.caller.name, body, operation);
+    return createDelivery(this.#call, this.caller.name, body, operation);
   }
 }

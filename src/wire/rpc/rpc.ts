@@ -6,6 +6,7 @@ import { IN_STRETCHES_FROM } from "#kit/utf8.ts";
 import { yieldToOthers } from "#kit/yield.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery, Turn } from "#store/store.ts";
+import type { Outcome } from "#wire/call/access-line.ts";
 import { parseLargeText, parseText } from "#wire/call/body.ts";
 import { isIdempotencyKey } from "#wire/call/idempotency-key.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
@@ -38,18 +39,8 @@ export type RpcExchange = {
   readonly follow?: ((turn: Turn, options: { stream: boolean; replySeq?: number | undefined }) => void) | undefined;
   /** The request as the flight recorder keeps it. `entry` is the text of the call within a batch; else it is all that came. */
   delivery(operation: string, entry: string | undefined): Delivery;
-  readonly outcome: RpcOutcome;
-};
-
-/** The facts for the access line, which the dispatcher fills in. */
-export type RpcOutcome = {
-  /** The method, `batch`, or `unknown`; never a name that the caller made up. */
-  operation: string;
-  /** The name of the first error that was answered. */
-  error: string | undefined;
-  reason: string | undefined;
-  turnId: string | undefined;
-  changes: boolean;
+  /** The dispatcher reports the operation and what became of it here. */
+  readonly outcome: Readonly<Outcome>;
 };
 
 export type RpcMethodRow = {
@@ -109,9 +100,7 @@ export function createRpcDispatch(
 ): RpcDispatch {
   const fail = (thrown: unknown, { outcome, requestId }: RpcExchange, id: string | undefined): string | undefined => {
     const error = GatewayError.from(thrown);
-    if (outcome.error === undefined) outcome.reason = error.detail;
-    outcome.error ??= error.name;
-    outcome.turnId ??= error.extra.turnId;
+    outcome.failed(error);
     if (error.name === "internal") events.unexpectedError({ error: error.cause ?? error, requestId });
     return id === undefined ? undefined : hideInJson(failureText(error, requestId, id));
   };
@@ -120,8 +109,8 @@ export function createRpcDispatch(
     const { outcome, caller } = exchange;
     const row = methods.get(method);
     if (row === undefined) throw unknownMethod(method, methods);
-    if (index < 0) outcome.operation = row.name;
-    if (row.changes === true) outcome.changes = true;
+    if (index < 0) outcome.reached(row.name);
+    if (row.changes === true) outcome.changed();
     if (!mayCall(caller, row.permission))
       throw new GatewayError("forbidden", `The token \`${caller.name}\` may not call ${row.name}.`);
     const given = params ?? {};
@@ -141,9 +130,10 @@ export function createRpcDispatch(
     // A value that is no call is no notification either: it is always answered.
     if (fault !== undefined) return fail(new GatewayError("invalid-request", fault), exchange, id ?? "null");
     try {
-      if (rateLimit) await rateLimit(exchange.caller.tokenId);
+      const counting = rateLimit?.(exchange.caller.tokenId);
+      if (counting instanceof Promise) await counting;
       const result = await run(message as Envelope, exchange, text, index);
-      exchange.outcome.turnId ??= (result as { turnId?: string } | null | undefined)?.turnId;
+      exchange.outcome.started((result as { turnId?: string } | null | undefined)?.turnId);
       if (id === undefined) return undefined;
       const answer = resultText(result, id);
       return CONTENT.has((message as Envelope).method) ? answer : hideInJson(answer);
@@ -158,7 +148,7 @@ export function createRpcDispatch(
     text: CallText,
     began: number,
   ): Promise<string | undefined> => {
-    exchange.outcome.operation = "batch";
+    exchange.outcome.reached("batch");
     if (exchange.idempotencyKey !== undefined)
       throw new GatewayError("invalid-request", "Idempotency-Key goes with one call, not with a batch.");
     const fault = batchFault(messages.length);
@@ -180,17 +170,26 @@ export function createRpcDispatch(
       ? answerBatch(message, exchange, new CallText(text), began)
       : answerCall(message, exchange, new CallText(text), -1);
 
-  return (text, exchange) => {
+  const answerLarge = async (text: string, exchange: RpcExchange): Promise<string | undefined> => {
     const began = performance.now();
-    const refuse = (error: unknown) => fail(error, exchange, "null");
+    let message: unknown;
+    try {
+      message = await parseLargeText(text);
+    } catch (error) {
+      return fail(error, exchange, "null");
+    }
+    return answer(message, exchange, text, began);
+  };
+
+  return (text, exchange) => {
     // Calls of one socket begin in their order. Calls over HTTP have no order, so a large one gives way to others.
-    if (text.length > IN_STRETCHES_FROM && exchange.follow === undefined)
-      return parseLargeText(text).then((message) => answer(message, exchange, text, began), refuse);
+    if (text.length > IN_STRETCHES_FROM && exchange.follow === undefined) return answerLarge(text, exchange);
+    const began = performance.now();
     let message: unknown;
     try {
       message = parseText(text);
     } catch (error) {
-      return Promise.resolve(refuse(error));
+      return Promise.resolve(fail(error, exchange, "null"));
     }
     return answer(message, exchange, text, began);
   };

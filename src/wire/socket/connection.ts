@@ -5,9 +5,10 @@ import { newId } from "#kit/ids.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
+import { Outcome } from "#wire/call/access-line.ts";
 import { deliveryOf } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
-import type { RpcCaller, RpcDispatch, RpcExchange, RpcOutcome } from "#wire/rpc/rpc.ts";
+import type { RpcCaller, RpcDispatch, RpcExchange } from "#wire/rpc/rpc.ts";
 import type { ServerSocket } from "./server-socket.ts";
 import type { PendingCall } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
@@ -286,13 +287,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
   readonly connection: Connection;
   readonly caller: RpcCaller;
   readonly idempotencyKey = undefined;
-  readonly outcome: RpcOutcome = {
-    operation: "unknown",
-    error: undefined,
-    reason: undefined,
-    turnId: undefined,
-    changes: false,
-  };
+  readonly outcome: Readonly<Outcome> = new Outcome();
   readonly text: string;
   readonly #began: number;
   #requestId: string | undefined = undefined;

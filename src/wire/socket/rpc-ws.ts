@@ -106,8 +106,8 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
 
   /** Takes over the connection of a request to upgrade. Any other request is told to ask for that. */
   const door = (call: WireCall): void => {
-    call.surface = "rpc";
-    call.operation = OPERATION;
+    call.line.entered("rpc");
+    call.line.reached(OPERATION);
     if (call.upgrade) return void open(call, call.upgrade);
     call.res.setHeader("upgrade", "websocket");
     throw new GatewayError("upgrade-required", UPGRADE_ADVICE);
@@ -135,7 +135,7 @@ export function createRpcSocketDoor(parts: SocketDoorParts) {
 }
 
 function fail(call: WireCall, thrown: unknown): void {
-  call.operation = OPERATION;
+  call.line.reached(OPERATION);
   if (GatewayError.from(thrown).name === "invalid-request") call.res.setHeader("sec-websocket-version", "13");
   failRpc(call, thrown);
 }

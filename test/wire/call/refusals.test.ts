@@ -1,24 +1,25 @@
 import { describe, expect, test } from "vitest";
 import type { Delivery } from "#store/store.ts";
 import { createManualClock } from "#test/harness/clock.ts";
+import type { AccessLine } from "#wire/call/access-line.ts";
 import type { WireCall } from "#wire/call/call.ts";
 import { createHeaderLines } from "#wire/call/header-lines.ts";
 import { createRefusals } from "#wire/call/refusals.ts";
 
 const clock = createManualClock();
 const parts = { clock, headerLines: createHeaderLines((line) => line, clock), recordBodies: () => false };
-function call({ address = "192.0.2.1", ...more }: { address?: string; [field: string]: unknown } = {}) {
+/** The facts of an access line, and the address and body of its call. */
+type Refused = Partial<AccessLine> & { address?: string; path?: string; req?: object };
+
+function call({ address = "192.0.2.1", path = "/rpc", req, ...facts }: Refused = {}) {
   return {
-    surface: "rpc",
-    operation: "unknown",
-    path: "/rpc",
+    path,
     requestId: "req_1",
-    error: "unauthenticated",
-    reason: "Send a token.",
-    req: { method: "POST", headers: {}, rawHeaders: [] },
+    req: { method: "POST", headers: {}, rawHeaders: [], ...req },
     peer: { address, network: address, safe: true, tls: false },
     parts,
-    ...more,
+    line: { surface: "rpc", operation: "unknown", error: "unauthenticated", reason: "Send a token.", ...facts },
+    recordsFirst: () => true,
   } as unknown as WireCall;
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { exampleMethods } from "#test/harness/rpc-table.ts";
+import { Outcome } from "#wire/call/access-line.ts";
 import { createRpcDispatch, type RpcExchange } from "#wire/rpc/rpc.ts";
 
 // The dispatcher by itself: text in, text out, and no transport around it.
@@ -11,7 +12,7 @@ function exchange(given: Partial<RpcExchange> = {}): RpcExchange {
     signal: () => AbortSignal.abort(),
     idempotencyKey: undefined,
     delivery: () => expect.unreachable(),
-    outcome: { operation: "unknown", error: undefined, reason: undefined, turnId: undefined, changes: false },
+    outcome: new Outcome(),
     ...given,
   };
 }
