@@ -47,6 +47,10 @@ export function countEndingKeys(keys: readonly EndingKey[], now: number): { soon
   return { soon: needing.length - ended, ended };
 }
 
+const REPLACE_TOKEN = "Put a new token beside it in webhooks.token, change the senders, then take it away.";
+const CHANGE_KEY = "Change its expiresAt in the configuration, or put another key in its place there.";
+const ROTATE_KEY = "Rotate it on the console's settings page.";
+
 /** Writes a line for each old token and each key that ends soon at once, then once a day. The returned function ends it. */
 export function tellOldTokens(parts: {
   tokens: () => readonly DatedToken[];
@@ -58,9 +62,13 @@ export function tellOldTokens(parts: {
   let stop = () => {};
   const tell = (): void => {
     for (const { days, ...token } of agesOf(tokens(), clock.now()).filter(isOld))
-      events.webhookTokenOld({ ...token, days });
+      events.webhookTokenOld({ ...token, days, detail: REPLACE_TOKEN });
     for (const { name, expiresAt, isConfigured } of needingAnother(keys()))
-      events.keyExpiring({ name, expiresAt: new Date(expiresAt).toISOString(), isConfigured });
+      events.keyExpiring({
+        name,
+        expiresAt: new Date(expiresAt).toISOString(),
+        detail: isConfigured ? CHANGE_KEY : ROTATE_KEY,
+      });
     stop = clock.after(DAY_MS, tell);
   };
   tell();

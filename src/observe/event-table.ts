@@ -1,0 +1,171 @@
+import type { Level } from "#observe/logger.ts";
+
+export type Surface = "rest" | "rpc" | "hooks" | "public";
+
+export interface TurnRun {
+  agent: string;
+  turnId: string;
+  attempt: number;
+  sessionId?: string | undefined;
+}
+
+/** The fields of the events that only write a line, and where they have a metric count one by the values of its labels. */
+export interface EventFields {
+  socketOpened: { requestId: string; caller: string; address: string };
+  /** It let too much pile up, for too long. */
+  socketCut: { requestId: string; caller: string };
+  /** `by` is the close code of ours, or `peer` where the other side left. */
+  socketClosed: { requestId: string; caller: string; by: string; ms: number };
+  turnRetried: TurnRun & { delayMs: number; reason?: string };
+  /** Its lease ended while it ran here, as the process or the store stood still: its end was thrown away, and it runs again. */
+  turnLost: TurnRun;
+  backendFailed: { agent: string; turnId: string; error: unknown };
+  /** A line that a program of an agent or a server of tools wrote to standard error. */
+  programSaid: { program: string; line: string; turnId?: string | undefined; unheard?: number | undefined };
+  /** A server of tools could not be started or reached: turns go on without its tools. */
+  toolsUnavailable: { server: string; reason: string };
+  sessionCompacted: {
+    sessionId: string;
+    agent: string;
+    cause: "asked" | "size";
+    before: Size;
+    after: Size;
+    ms: number;
+  };
+  /** One that nobody asked for: the session goes on uncompacted. */
+  compactionFailed: { sessionId: string; agent: string; error: unknown };
+  /** Nothing was stored, and the caller was told: no room. */
+  eventRefused: { reason: string };
+  /** The next turn of a beat could not be started, and is tried again. */
+  beatDelayed: { agent: string; reason: string; delayMs: number };
+  usageUnknown: { agent: string };
+  /** The wall clock jumped, so that nothing is erased by its age for now. */
+  retentionPaused: { byMs: number };
+  /** Nothing was stored, and the caller was told. The access line has the rest. */
+  workRefused: { reason: string; surface?: Surface; requestId?: string };
+  /** The whole error, with its stack, goes to the log and nowhere else. */
+  unexpectedError: { error: unknown; requestId?: string; where?: string };
+  configReloaded: { cause: string; changed: readonly string[]; needRestart?: readonly string[] };
+  /** The last good configuration goes on. */
+  configRefused: { cause: string; problems: unknown };
+  /** Something that works and should be otherwise: a short secret, a store that forgets. */
+  configWarned: { about: string; detail: string };
+  skillRefused: { skill: string; reason: string };
+  keyCreated: { keyId: string; name: string; caller: string; replaces?: string };
+  keyRevoked: { keyId: string; name?: string; caller: string };
+  acceptPaused: { reason: string };
+  acceptResumed: { ms: number };
+  beatRan: { agent: string; events: number; turns: number; returned: number; ms: number };
+  eventDead: { eventId: string; agent: string; attempts: number; turnId: string; reason: string };
+  /** Their agent left the configuration, or the gateway stops with a store that forgets. */
+  eventsGivenUp: { agent: string; count: number; reason: string };
+  spansDropped: { reason: "queue" | "collector"; count: number; detail: string };
+  /** The turns that waited for an agent that left the configuration have failed. */
+  turnsGivenUp: { agent: string; count: number };
+  agentPaused: { agent: string; caller: string };
+  agentResumed: { agent: string; caller: string };
+  /** Announcements that were not delivered when the gateway stopped. If they are `stored`, the next start delivers them. */
+  announcementsLeft: { left: number; stored: boolean };
+  retentionResumed: { byMs: number };
+  /** A REST key that expires soon, or has just expired; reported once a day. */
+  keyExpiring: { name: string; expiresAt: string; detail: string };
+  /** A webhook token that should be replaced; reported once a day. */
+  webhookTokenOld: { index: number; name: string; since: string; days: number; detail: string };
+  listening: { address: string; surfaces: readonly string[]; ms?: number };
+  surfaceOff: { surface: string; reason: string };
+  draining: { signal: string; running: number; queued?: number };
+  drained: { ms: number; handedBack: number };
+}
+type Size = { messages: number; tokens: number };
+
+export type EventRow<Fields> = readonly [
+  level: Level | ((fields: Fields) => Level),
+  line: string,
+  ...counted: readonly [metric?: string, help?: string, ...labels: (keyof Fields)[]],
+];
+
+/** Their lines, and their metrics: `gateway_<metric>_total`. An event with a `count` counts as many. */
+export const EVENTS: { [Name in keyof EventFields]: EventRow<EventFields[Name]> } = {
+  socketOpened: ["info", "socket.opened", "sockets_opened", "WebSockets opened."],
+  socketCut: ["warn", "socket.cut", "sockets_cut", "WebSockets closed because the client read too slowly."],
+  socketClosed: ["info", "socket.closed", "sockets_closed", "WebSockets closed, by close code.", "by"],
+  turnRetried: ["warn", "turn.retried", "turn_retries", "Attempts of turns that failed and are retried.", "agent"],
+  turnLost: [
+    "warn",
+    "turn.lost",
+    "turns_lost",
+    "Attempts whose lease expired before their result was stored.",
+    "agent",
+  ],
+  backendFailed: [
+    "warn",
+    "backend.failed",
+    "backend_failures",
+    "Attempts that failed because of the backend.",
+    "agent",
+  ],
+  programSaid: ["info", "program.said", "program_lines", "Lines that programs wrote to standard error.", "program"],
+  toolsUnavailable: [
+    "warn",
+    "tools.unavailable",
+    "tool_server_failures",
+    "Failures of tool servers: not started, not reached, or not responding.",
+    "server",
+  ],
+  sessionCompacted: ["info", "session.compacted", "compactions", "Compactions of sessions.", "agent", "cause"],
+  compactionFailed: ["warn", "compaction.failed", "compaction_failures", "Automatic compactions that failed.", "agent"],
+  eventRefused: [
+    "debug",
+    "event.refused",
+    "events_refused",
+    "System events refused because a limit was reached.",
+    "reason",
+  ],
+  beatDelayed: [
+    "warn",
+    "beat.delayed",
+    "beat_delays",
+    "Heartbeats whose turn could not be started and was delayed.",
+    "reason",
+  ],
+  usageUnknown: ["debug", "usage.unknown", "usage_unknown", "Attempts without reported token usage.", "agent"],
+  retentionPaused: ["warn", "retention.paused", "retention_pauses", "Jumps of the wall clock by more than an hour."],
+  workRefused: ["debug", "work.refused", "work_refused", "Work refused because of a limit or a shutdown.", "reason"],
+  unexpectedError: ["error", "unexpected.error", "unexpected_errors", "Unexpected errors."],
+  configReloaded: ["info", "config.reloaded", "config_reloads", "Configurations applied."],
+  configRefused: ["error", "config.refused", "config_refusals", "Configurations refused."],
+  configWarned: ["warn", "config.warned", "config_warnings", "Warnings about the configuration."],
+  skillRefused: ["warn", "skill.refused", "skills_refused", "Skill folders that were refused."],
+  keyCreated: ["info", "key.created", "keys_created", "REST keys created."],
+  keyRevoked: ["info", "key.revoked", "keys_revoked", "REST keys revoked."],
+  acceptPaused: ["error", "accept.paused", "accept_pauses", "Pauses in accepting new connections.", "reason"],
+  beatRan: [
+    ({ events }) => (events > 0 ? "info" : "debug"),
+    "beat.ran",
+    "beats",
+    "Heartbeats, with events and without.",
+    "agent",
+  ],
+  acceptResumed: ["info", "accept.resumed"],
+  eventDead: ["warn", "event.dead", "events_died", "System events given up.", "agent"],
+  eventsGivenUp: ["warn", "events.given-up", "events_died", "System events given up.", "agent"],
+  // A full queue has a line only at `debug`: it would be one for each turn.
+  spansDropped: [
+    ({ reason }) => (reason === "queue" ? "debug" : "warn"),
+    "spans.dropped",
+    "spans_dropped",
+    "Spans of traces that no collector got.",
+    "reason",
+  ],
+  turnsGivenUp: ["warn", "turns.given-up"],
+  agentPaused: ["info", "agent.paused"],
+  agentResumed: ["info", "agent.resumed"],
+  announcementsLeft: [({ stored }) => (stored ? "info" : "warn"), "announcements.left"],
+  retentionResumed: ["info", "retention.resumed"],
+  keyExpiring: ["warn", "key.expiring"],
+  webhookTokenOld: ["warn", "token.old"],
+  listening: ["info", "listening"],
+  surfaceOff: ["info", "surface.off"],
+  draining: ["info", "draining"],
+  drained: ["info", "drained"],
+};
