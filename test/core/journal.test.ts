@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { createJournal } from "#core/sessions/journal.ts";
 import { createLiveReplies, readSince } from "#core/turns/live-replies.ts";
+import { yieldToOthers } from "#kit/yield.ts";
 import type { Entry } from "#store/store.ts";
 
 const SESSION = { sessionId: "chat:a", agent: "main", ordinal: 1, contextBytes: 0 };
@@ -94,16 +95,20 @@ it("copies the text of a growing reply at most once, whatever the size of its pi
   expect(readSince(reply, 1)).toHaveLength(reply.length - 1);
 });
 
-it("wakes the readers of a reply that grows, until they have had enough", () => {
+it("wakes the readers of a reply that grows at the end of the tick, until they have had enough", async () => {
   const live = createLiveReplies();
   const heard: string[] = [];
   const stop = live.read("chat:a", () => heard.push("first"));
   live.read("chat:a", () => heard.push("second"));
   live.read("chat:b", () => heard.push("other"));
   const reply = live.open("turn_1", "chat:a", "msg_1", 4);
-  live.append(reply, "x");
+  for (const text of ["x", "y"]) live.append(reply, text);
+  expect(heard).toEqual([]);
+  await yieldToOthers();
+  expect(heard).toEqual(["first", "second"]);
   stop();
-  live.append(reply, "y");
+  live.append(reply, "z");
+  await yieldToOthers();
   expect(heard).toEqual(["first", "second", "second"]);
 });
 

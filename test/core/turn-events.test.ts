@@ -78,6 +78,17 @@ describe("the steps of a turn", () => {
     expect(namesOf([(await next()) as TurnStep])).toEqual(["message.completed"]);
   });
 
+  it("are one piece for all that was written in one tick of the event loop", async () => {
+    await using core = await startCore();
+    const reader = core.follow(await core.start());
+    const run = await core.scripted.next();
+    for (let n = 0; n < 200; n++) run.say(`${n} `);
+    await reader.until(isSaid(Array.from({ length: 200 }, (_, n) => `${n} `).join("")));
+    run.end();
+    expect(namesOf(await reader.done).slice(-2)).toEqual(["message.completed", "turn.completed"]);
+    expect(reader.steps.filter((step) => step.kind === "delta")).toHaveLength(1);
+  });
+
   it("begin with all that was written so far for a reader that comes in the middle", async () => {
     await using core = await startCore();
     const turn = await core.start();

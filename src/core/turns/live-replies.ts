@@ -1,6 +1,7 @@
 import { isTurnEnd } from "#core/sessions/journal.ts";
 import { type Clock, sleep } from "#kit/clock.ts";
 import { addListener, type Listeners, tellListeners } from "#kit/listeners.ts";
+import { readAtTickEnd } from "#kit/tick-end.ts";
 import type { Events } from "#observe/events.ts";
 import type { Entry, ReplyText, SharedStore, StoreWatcher } from "#store/store.ts";
 
@@ -33,6 +34,13 @@ const MOST_LOOSE = 1024;
 export function createLiveReplies() {
   const replies = new Map<string, LiveReply>();
   const readers: Listeners<() => void> = new Map();
+  /** The sessions whose replies have grown in this tick of the event loop. */
+  const grown = new Set<string>();
+  const wakeReaders = (): void => {
+    const sessions = [...grown];
+    grown.clear();
+    for (const sessionId of sessions) tellListeners(readers, sessionId, (wake) => wake());
+  };
   return {
     open(turnId: string, sessionId: string, messageId: string, seq: number, isCopy = false): LiveReply {
       const reply: LiveReply = { turnId, sessionId, messageId, seq, length: 0, pieces: [], loose: 0, isCopy };
@@ -47,14 +55,16 @@ export function createLiveReplies() {
         reply.loose = 0;
       }
       // An attempt that lost its turn writes nothing that anybody reads.
-      if (replies.get(reply.sessionId) === reply) tellListeners(readers, reply.sessionId, (wake) => wake());
+      if (replies.get(reply.sessionId) !== reply || !readers.has(reply.sessionId)) return;
+      grown.add(reply.sessionId);
+      readAtTickEnd(wakeReaders);
     },
     close(reply: LiveReply): void {
       if (replies.get(reply.sessionId) === reply) replies.delete(reply.sessionId);
     },
     ofSession: (sessionId: string): LiveReply | undefined => replies.get(sessionId),
     textSince: readSince,
-    /** Calls `wake` when a reply of the session grows; the returned function ends it. */
+    /** Calls `wake` at the end of each tick in which a reply of the session has grown; the returned function ends it. */
     read: (sessionId: string, wake: () => void): (() => void) => addListener(readers, sessionId, wake),
     /** Calls `found` when a reply comes up, or grows, that is being written in this session already; the returned function ends it. */
     seek: (_sessionId: string, _found: () => void): (() => void) => doNothing,

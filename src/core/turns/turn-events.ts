@@ -1,6 +1,6 @@
 import type { CoreParts } from "#core/parts.ts";
 import { isTurnEnd } from "#core/sessions/journal.ts";
-import { Stop, type StopSignal } from "#kit/stop-signal.ts";
+import { readAtTickEnd } from "#kit/tick-end.ts";
 import type { Entry, Turn } from "#store/store.ts";
 import { readSince } from "./live-replies.ts";
 import { erased, isEnded } from "./turns.ts";
@@ -39,103 +39,161 @@ export function leavable<T>(steps: AsyncGenerator<T, undefined>, leave: () => vo
 }
 
 /**
- * The steps of a turn from `from` on, live until it ends. No entry is told twice or left out, and the pieces put together are the
- * reply, however often a reader comes back with the mark of the last step it saw. A slow reader gets larger pieces, not more of them.
+ * The steps of a turn from `from` on, live until it ends. No entry is given twice or left out, and the pieces put together are the
+ * reply, however often a reader returns with the mark of the last step it saw. The pieces of one tick of the event loop are one step, and a slow reader
+ * gets larger pieces, not more of them.
  */
 export function createTurnSteps(parts: CoreParts): FollowTurn {
   return (turn, from, show) => {
-    const left = new Stop();
-    return leavable(showSteps(readSteps(parts, turn, from, left), show), () => left.abort(undefined));
+    const reader = new TurnReader(parts, turn, from);
+    return leavable(readSteps(reader, show), () => reader.leave());
   };
 }
 
-async function* showSteps<T>(steps: AsyncGenerator<TurnStep, undefined>, show: Show<T>): AsyncGenerator<T, undefined> {
-  for await (const step of steps) for (const event of show(step)) yield event;
-}
-
-async function* readSteps(
-  { store, journal, live }: CoreParts,
-  turn: Turn,
-  from: StepMark | undefined,
-  left: StopSignal,
-): AsyncGenerator<TurnStep, undefined> {
-  const { turnId, sessionId } = turn;
-  const cameLate = isEnded(turn);
-  let { seq, offset } = from ?? { seq: turn.seq - 1, offset: 0 };
-  // A reader that has a part of the reply is told the rest of it in pieces, too, should the turn end before the next look.
-  let replySeq = offset > 0 ? seq : undefined;
-  /** The last entry of the session that was read. A mark names entries of this turn alone, so that it can be held to them. */
-  let read = seq;
-  let hasLooked = false;
-  /** The news since the last look: entries that were not read, among them the turn's end, or that its session is gone. */
-  const news = { isUnread: true, isEnded: cameLate, isDeleted: false };
-  let wake = (): void => {};
-  const pieceOf = (messageId: string, ofSeq: number, text: string): TurnStep => {
-    const at = offset;
-    offset += text.length;
-    return { kind: "delta", messageId, seq: ofSeq, offset: at, text, mark: { seq, offset } };
-  };
-
-  const unfollow = journal.follow(sessionId, {
-    entries(entries) {
-      news.isUnread = true;
-      news.isEnded ||= entries.some((entry) => entry.turnId === turnId && isTurnEnd(entry));
-      wake();
-    },
-    deleted() {
-      news.isDeleted = true;
-      wake();
-    },
-  });
-  const ring = (): void => wake();
-  const unhear = live.read(sessionId, ring);
-  left.addEventListener("abort", ring);
+async function* readSteps<T>(reader: TurnReader, show: Show<T>): AsyncGenerator<T, undefined> {
+  const stop = reader.listen();
   try {
-    for (;;) {
-      if (left.aborted) return;
-      if (news.isDeleted) throw erased(turnId);
-      if (news.isUnread) {
-        const isAllKept = news.isEnded;
-        news.isUnread = false;
-        const page = await store.readEntries(sessionId, { after: read, limit: PAGE });
-        // Deleted before this reader followed its session, or aged out before it was read.
-        const [first] = page;
-        const isGap = first ? first.seq > read + 1 : isAllKept || !hasLooked;
-        if (isGap && !(await store.getTurn(turnId))) throw erased(turnId);
-        hasLooked = true;
-        if (page.length === PAGE) news.isUnread = true;
-        // The place it was asked to go on from lies behind the turn's end.
-        else if (isAllKept && !page.some((entry) => entry.turnId === turnId)) return;
-        for (const entry of page) {
-          read = entry.seq;
-          if (entry.turnId !== turnId) continue;
-          if (entry.name === "message.completed" && replySeq !== undefined && !cameLate) {
-            const rest = entry.text.slice(offset);
-            if (rest !== "") yield pieceOf(entry.messageId, replySeq, rest);
-          }
-          if (entry.name === "message.created" && entry.role === "assistant") replySeq = entry.seq;
-          seq = entry.seq;
-          offset = 0;
-          yield { kind: "entry", entry, mark: { seq, offset } };
-          if (isTurnEnd(entry)) return;
-        }
-        continue;
-      }
-      const reply = live.ofSession(sessionId);
-      if (reply?.turnId === turnId && reply.seq <= read) {
-        // Past all that was ever written: a mark that this stream never gave.
-        if (offset > reply.length && !reply.isCopy) offset = 0;
-        replySeq = reply.seq;
-        const text = readSince(reply, offset);
-        if (text !== "") {
-          yield pieceOf(reply.messageId, reply.seq, text);
-          continue;
-        }
-      }
-      await new Promise<void>((resolve) => (wake = resolve));
-    }
+    for (let steps = await reader.take(); steps; steps = await reader.take())
+      for (const step of steps) for (const event of show(step)) yield event;
   } finally {
-    unfollow();
-    unhear();
+    stop();
+  }
+}
+
+/** One reader's place in the stream of a turn. */
+class TurnReader {
+  readonly #parts: CoreParts;
+  readonly #turn: Turn;
+  readonly #cameLate: boolean;
+  #seq: number;
+  #offset: number;
+  /** The last entry of the session that was read. A mark names only entries of this turn, so that it can be checked against them. */
+  #read: number;
+  /** The `seq` of the reply that is being written, once this reader has a part of it. */
+  #replySeq: number | undefined;
+  #hasPolled = false;
+  /** There are entries that were not read. */
+  #isUnread = true;
+  /** The end of the turn is among the entries. */
+  #isEnded: boolean;
+  /** The reply may have text that this reader does not have. It is polled at the end of a tick only, so that it does not come in crumbs. */
+  #hasGrown = false;
+  #isDeleted = false;
+  /** The last step was taken, or the reader has left. */
+  #isOver = false;
+  #wake = (): void => {};
+
+  constructor(parts: CoreParts, turn: Turn, from: StepMark | undefined) {
+    const { seq, offset } = from ?? { seq: turn.seq - 1, offset: 0 };
+    this.#parts = parts;
+    this.#turn = turn;
+    this.#cameLate = isEnded(turn);
+    this.#isEnded = this.#cameLate;
+    this.#seq = seq;
+    this.#offset = offset;
+    this.#read = seq;
+    // A reader that has a part of the reply gets the rest of it in pieces, too, should the turn end before the next poll.
+    this.#replySeq = offset > 0 ? seq : undefined;
+  }
+
+  /** Listens until the returned function is called. */
+  listen(): () => void {
+    const { journal, live } = this.#parts;
+    const { sessionId } = this.#turn;
+    const unfollow = journal.follow(sessionId, this);
+    const unread = live.read(sessionId, this.#grow);
+    readAtTickEnd(this.#grow);
+    return () => {
+      unfollow();
+      unread();
+    };
+  }
+
+  /** The journal's listener. */
+  entries(entries: readonly Entry[]): void {
+    this.#isUnread = true;
+    this.#isEnded ||= entries.some((entry) => entry.turnId === this.#turn.turnId && isTurnEnd(entry));
+    this.#wake();
+  }
+
+  /** The journal's listener. */
+  deleted(): void {
+    this.#isDeleted = true;
+    this.#wake();
+  }
+
+  leave(): void {
+    this.#isOver = true;
+    this.#wake();
+  }
+
+  readonly #grow = (): void => {
+    this.#hasGrown = true;
+    this.#wake();
+  };
+
+  /** The next steps, once there are any; undefined after the last one. */
+  async take(): Promise<readonly TurnStep[] | undefined> {
+    while (!this.#isOver) {
+      if (this.#isDeleted) throw erased(this.#turn.turnId);
+      const steps = this.#isUnread ? await this.#readEntries() : this.#readReply();
+      if (steps.length > 0) return steps;
+      if (this.#isUnread || this.#isOver) continue;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    return undefined;
+  }
+
+  async #readEntries(): Promise<readonly TurnStep[]> {
+    const { store } = this.#parts;
+    const { turnId, sessionId } = this.#turn;
+    const areAllStored = this.#isEnded;
+    this.#isUnread = false;
+    const page = await store.readEntries(sessionId, { after: this.#read, limit: PAGE });
+    // Deleted before this reader followed its session, or aged out before it was read.
+    const [first] = page;
+    const isGap = first ? first.seq > this.#read + 1 : areAllStored || !this.#hasPolled;
+    if (isGap && !(await store.getTurn(turnId))) throw erased(turnId);
+    this.#hasPolled = true;
+    if (page.length === PAGE) this.#isUnread = true;
+    // The place to continue from is behind the turn's end.
+    else if (areAllStored && !page.some((entry) => entry.turnId === turnId)) this.#isOver = true;
+    const steps: TurnStep[] = [];
+    for (const entry of page) {
+      this.#read = entry.seq;
+      if (entry.turnId === turnId && !this.#isOver) this.#addSteps(steps, entry);
+    }
+    return steps;
+  }
+
+  #addSteps(steps: TurnStep[], entry: Entry): void {
+    if (entry.name === "message.completed" && this.#replySeq !== undefined && !this.#cameLate) {
+      const rest = entry.text.slice(this.#offset);
+      if (rest !== "") steps.push(this.#pieceOf(entry.messageId, this.#replySeq, rest));
+    }
+    if (entry.name === "message.created" && entry.role === "assistant") this.#replySeq = entry.seq;
+    this.#seq = entry.seq;
+    this.#offset = 0;
+    steps.push({ kind: "entry", entry, mark: { seq: entry.seq, offset: 0 } });
+    this.#isOver ||= isTurnEnd(entry);
+  }
+
+  #readReply(): readonly TurnStep[] {
+    const reply = this.#parts.live.ofSession(this.#turn.sessionId);
+    if (!this.#hasGrown || reply?.turnId !== this.#turn.turnId || reply.seq > this.#read) return [];
+    this.#hasGrown = false;
+    // Past all that was ever written: a mark that this stream never gave.
+    if (this.#offset > reply.length && !reply.isCopy) this.#offset = 0;
+    this.#replySeq = reply.seq;
+    const text = readSince(reply, this.#offset);
+    return text === "" ? [] : [this.#pieceOf(reply.messageId, reply.seq, text)];
+  }
+
+  #pieceOf(messageId: string, ofSeq: number, text: string): TurnStep {
+    const offset = this.#offset;
+    this.#offset += text.length;
+    return { kind: "delta", messageId, seq: ofSeq, offset, text, mark: { seq: this.#seq, offset: this.#offset } };
   }
 }

@@ -1,18 +1,19 @@
 import type { ServerResponse } from "node:http";
+import { sendAtTickEnd } from "#kit/tick-end.ts";
 
 /** One server-sent event. `data` is sent as JSON, which holds no line break. */
 export type SseEvent = { event: string; id: string; data: unknown };
 
 /** The form of events: each of them, and the text behind the last one, or behind the stop of a stream. */
-export type Framing = { frame(event: unknown): string; end: string | undefined; stopped: string | undefined };
+export type Framing = { frame(event: unknown): string; end: string; stopped: string };
 
 const PLAIN: Framing = {
   frame(event) {
     const { event: name, id, data } = event as SseEvent;
     return `event: ${name}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
   },
-  end: undefined,
-  stopped: undefined,
+  end: "",
+  stopped: "",
 };
 
 const HEADERS = {
@@ -21,74 +22,88 @@ const HEADERS = {
   "x-content-type-options": "nosniff",
   "x-accel-buffering": "no",
 };
+const COMMENT = ":\n\n";
 const COMMENT_EVERY_MS = 15_000;
+/** More text than this does not wait for the end of the tick. */
+const MOST_UNSENT = 16 * 1024;
 
 /**
- * Sends events as a stream until they end. Events of one turn of the event loop share a write; a reader that is behind is waited for. To be
- * stopped when the caller has gone or must wait no longer; `fail` is called when the events cannot go on.
+ * An answer that is a stream of events, until they end. Events of one tick of the event loop share a write, and a reader that is behind is waited
+ * for. `fail` is called if the events cannot continue.
  */
-export function sendEvents(
-  res: ServerResponse,
-  headers: Record<string, string>,
-  events: AsyncIterable<unknown>,
-  fail: (error: unknown) => void,
-  framing = PLAIN,
-): { stop(): void } {
-  const source = events[Symbol.asyncIterator]();
-  let isCorked = true;
-  let isOver = false;
-  const comments = setInterval(() => isFull(res) || res.write(":\n\n"), COMMENT_EVERY_MS).unref();
-  const uncork = () => {
-    if (isCorked) res.uncork();
-    isCorked = false;
-  };
-  const end = (text: string | undefined) => {
-    isOver = true;
-    clearInterval(comments);
-    // Node 24 ends the body before what is still corked.
-    uncork();
-    res.end(text);
-  };
-  const send = async (): Promise<void> => {
-    while (!isOver) {
-      const { done, value } = await source.next();
-      if (isOver) return;
-      if (done) return end(framing.end);
-      comments.refresh();
-      if (!isCorked) {
-        isCorked = true;
-        res.cork();
-        setImmediate(uncork);
-      }
-      res.write(framing.frame(value));
+export class EventStream {
+  readonly #res: ServerResponse;
+  readonly #source: AsyncIterator<unknown>;
+  readonly #framing: Framing;
+  readonly #comments: NodeJS.Timeout;
+  #unsent = "";
+  #hasBegun = false;
+  #isOver = false;
+
+  constructor(
+    res: ServerResponse,
+    headers: Record<string, string>,
+    events: AsyncIterable<unknown>,
+    fail: (error: unknown) => void,
+    framing = PLAIN,
+  ) {
+    this.#res = res;
+    this.#source = events[Symbol.asyncIterator]();
+    this.#framing = framing;
+    this.#comments = setInterval(() => isFull(res) || res.write(COMMENT), COMMENT_EVERY_MS).unref();
+    res.writeHead(200, Object.assign({}, HEADERS, headers));
+    sendAtTickEnd(this.#flush);
+    this.#send().catch((error: unknown) => {
+      if (this.#isOver) return;
+      if (this.#unsent !== "") this.#flush();
+      this.#close();
+      fail(error);
+    });
+  }
+
+  /** To be called when the caller has gone or must wait no longer. An event that exists already, as the end of its turn, is still sent. */
+  stop(): void {
+    sendAtTickEnd(() => {
+      if (this.#isOver) return;
+      this.#end(this.#framing.stopped);
+      // Lets the maker of the events drop all that it holds for them.
+      this.#source.return?.().catch(() => {});
+    });
+  }
+
+  async #send(): Promise<void> {
+    const res = this.#res;
+    while (!this.#isOver) {
+      const { done, value } = await this.#source.next();
+      if (this.#isOver) return;
+      if (done) return this.#end(this.#framing.end);
+      this.#comments.refresh();
+      this.#unsent += this.#framing.frame(value);
+      if (this.#unsent.length > MOST_UNSENT) this.#flush();
+      else sendAtTickEnd(this.#flush);
       if (isFull(res)) await drained(res);
     }
+  }
+
+  /** The head leaves with the first events, or alone if there are none yet. */
+  readonly #flush = (): void => {
+    const text = this.#unsent;
+    if (this.#isOver) return;
+    this.#unsent = "";
+    if (text !== "") this.#res.write(text);
+    else if (!this.#hasBegun) this.#res.flushHeaders();
+    this.#hasBegun = true;
   };
-  res.writeHead(200, Object.assign({}, HEADERS, headers));
-  res.cork();
-  // The head leaves with the first events, or alone where there are none yet.
-  setImmediate(() => {
-    uncork();
-    if (!isOver) res.flushHeaders();
-  });
-  send().catch((error: unknown) => {
-    if (isOver) return;
-    isOver = true;
-    clearInterval(comments);
-    uncork();
-    fail(error);
-  });
-  return {
-    stop() {
-      // An event that is there already, as the end of its turn, is still sent.
-      setImmediate(() => {
-        if (isOver) return;
-        end(framing.stopped);
-        // Lets the maker of the events drop all that it holds for them.
-        source.return?.().catch(() => {});
-      });
-    },
-  };
+
+  #end(last: string): void {
+    this.#close();
+    this.#res.end(this.#unsent + last);
+  }
+
+  #close(): void {
+    this.#isOver = true;
+    clearInterval(this.#comments);
+  }
 }
 
 function isFull(res: ServerResponse): boolean {

@@ -15,7 +15,7 @@ import { idempotencyKeyIn } from "#wire/call/idempotency-key.ts";
 import { sendNothing, type Wording } from "#wire/call/problem.ts";
 import type { CountRequest } from "#wire/call/rate-limit.ts";
 import { createMatcher, type Match, placeOfStranger, type Route } from "#wire/call/routes.ts";
-import { type Framing, sendEvents } from "#wire/call/sse.ts";
+import { EventStream, type Framing } from "#wire/call/sse.ts";
 import type { ValidateRequest } from "./rest-validation.ts";
 
 type RestCaller = Extract<Caller, { surface: "rest" }>;
@@ -195,7 +195,8 @@ function answer(call: WireCall, { route }: Match, reply: unknown, style?: Style)
   if (tagged?.as === "events") {
     const sent = { "x-request-id": call.requestId, ...headers };
     const fail = (error: unknown) => failCall(call, error, style?.wording, style?.sendLate);
-    call.answerWith(sendEvents(call.res, sent, tagged.body as AsyncIterable<unknown>, fail, style?.framing));
+    const events = tagged.body as AsyncIterable<unknown>;
+    call.answerWith(new EventStream(call.res, sent, events, fail, style?.framing));
     return undefined;
   }
   const { status } = replyOf(route, tagged?.as);

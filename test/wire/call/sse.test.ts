@@ -3,7 +3,7 @@ import { createServer, get, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { listenHere, open, post } from "#test/wire/http/listener.ts";
-import { type SseEvent, sendEvents } from "#wire/call/sse.ts";
+import { EventStream, type SseEvent } from "#wire/call/sse.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
@@ -21,7 +21,7 @@ async function serve(
     end = resolve;
   });
   const server = createServer((_req, res) => {
-    const stream = sendEvents(res, {}, events(), end);
+    const stream = new EventStream(res, {}, events(), end);
     res.once("close", () => {
       stream.stop();
       end();
@@ -118,7 +118,7 @@ test("a stream goes on when there was room again before it was told of it", asyn
       yield { event: "third", id: "3", data: {} };
     };
     let isFull = false;
-    sendEvents(res, {}, more(), () => {});
+    new EventStream(res, {}, more(), () => {});
   });
   const { socket, until } = await open(port);
   socket.write(post("x"));
