@@ -2,6 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { Duplex } from "node:stream";
 import type { Clock } from "#kit/clock.ts";
 import { newId } from "#kit/ids.ts";
+import { sendAtTickEnd } from "#kit/tick-end.ts";
 import { textOfUtf8 } from "#kit/utf8.ts";
 import type { Events } from "#observe/events.ts";
 import type { Delivery } from "#store/store.ts";
@@ -9,6 +10,7 @@ import { Outcome } from "#wire/call/access-line.ts";
 import { deliveryOf } from "#wire/call/delivery.ts";
 import type { Refusals } from "#wire/call/refusals.ts";
 import type { RpcCaller, RpcDispatch, RpcExchange } from "#wire/rpc/rpc.ts";
+import { type Frame, textFrame } from "./frame.ts";
 import type { ServerSocket } from "./server-socket.ts";
 import type { PendingCall } from "./streams.ts";
 import type { Subscriber } from "./subscriber.ts";
@@ -78,7 +80,8 @@ export class Connection implements Subscribing {
   pingAt = 0;
   readonly #ws: ServerSocket;
   readonly #socket: Duplex;
-  #isCorked = false;
+  #unsent: Frame[] = [];
+  #unsentBytes = 0;
   #callsUnderWay = 0;
   #callsBegun = 0;
   #missedPings = 0;
@@ -94,7 +97,11 @@ export class Connection implements Subscribing {
     this.since = parts.clock.monotonic();
     this.#ws = ws;
     this.#socket = socket;
-    ws.onClosing = (close) => this.#closeAfterAnswers(close);
+    ws.onClosing = (close) =>
+      this.#closeAfterAnswers(() => {
+        this.#send();
+        close();
+      });
     ws.on("message", (data, isBinary) => this.#receive(data as Buffer, isBinary));
     ws.on("ping", () => this.#noteLife());
     ws.on("pong", () => this.#noteLife());
@@ -118,11 +125,11 @@ export class Connection implements Subscribing {
   }
 
   get isFull(): boolean {
-    return this.#ws.bufferedAmount >= FULL_BYTES;
+    return this.#waitingBytes >= FULL_BYTES;
   }
 
   get hasRoom(): boolean {
-    return this.#ws.bufferedAmount < CATCH_UP_BYTES;
+    return this.#waitingBytes < CATCH_UP_BYTES;
   }
 
   /** Aborts when the connection has gone. */
@@ -136,27 +143,36 @@ export class Connection implements Subscribing {
     return this.#closed.signal;
   }
 
-  push(text: string): void {
+  /** The bytes that the system has not taken yet. */
+  get #waitingBytes(): number {
+    return this.#socket.writableLength + this.#unsentBytes;
+  }
+
+  push(frame: Frame): void {
     if (!this.isOpen) return;
-    this.#cork();
-    this.#ws.send(text);
+    this.#unsent.push(frame);
+    this.#unsentBytes += frame.length;
+    sendAtTickEnd(this.#endTick);
   }
 
-  /** All messages of one turn of the event loop leave in one write, as a write costs more than most answers. */
-  #cork(): void {
-    if (this.#isCorked) return;
-    this.#isCorked = true;
-    this.#socket.cork();
-    setImmediate(() => this.#uncork());
-  }
-
-  #uncork(): void {
-    this.#isCorked = false;
+  /** All messages of one tick of the event loop leave in one write, as a write costs more than most answers. */
+  readonly #endTick = (): void => {
     this.#callsBegun = 0;
-    this.#socket.uncork();
+    if (this.isOpen) this.#send();
     if (this.heldSince !== 0) this.#checkRoom();
     else if (this.isFull) this.hold();
     else this.#beginWaiting();
+  };
+
+  /** `ws` has nothing of its own to send but whole control frames. */
+  #send(): void {
+    const frames = this.#unsent;
+    const [first] = frames;
+    if (!first) return;
+    this.#unsent = [];
+    const bytes = frames.length === 1 ? first : Buffer.concat(frames, this.#unsentBytes);
+    this.#unsentBytes = 0;
+    this.#socket.write(bytes);
   }
 
   /** Its calls wait until the unsent data has gone. */
@@ -202,7 +218,7 @@ export class Connection implements Subscribing {
   /** Also checks the unsent bytes: a client may ask for answers to its pings without reading them. */
   #noteLife(): void {
     this.#missedPings = 0;
-    if (this.isOpen) this.#cork();
+    if (this.isOpen) sendAtTickEnd(this.#endTick);
   }
 
   /** Calls that have not begun are not carried out. */
@@ -237,7 +253,7 @@ export class Connection implements Subscribing {
     if (this.heldSince !== 0) return;
     let begun = 0;
     while (begun < this.#waiting.length && !this.#isBusy) void this.#answer(this.#waiting[begun++] as string);
-    this.#waiting.splice(0, begun);
+    if (begun > 0) this.#waiting.splice(0, begun);
     if (this.#waiting.length > 0) this.#ws.pause();
     else if (this.#ws.isPaused) this.#ws.resume();
   }
@@ -245,10 +261,10 @@ export class Connection implements Subscribing {
   async #answer(text: string): Promise<void> {
     const exchange = new SocketExchange(this, text);
     this.#callsUnderWay++;
-    if (++this.#callsBegun >= CALLS_AT_ONCE) this.#cork();
+    if (++this.#callsBegun >= CALLS_AT_ONCE) sendAtTickEnd(this.#endTick);
     try {
       const answer = await this.parts.dispatch(text, exchange);
-      if (answer !== undefined) this.push(answer);
+      if (answer !== undefined) this.push(textFrame(answer));
     } catch (error) {
       this.parts.events.unexpectedError({ error, requestId: exchange.requestId });
     }
@@ -261,7 +277,7 @@ export class Connection implements Subscribing {
   }
 
   #checkRoom(): void {
-    if (this.heldSince === 0 || this.#ws.bufferedAmount >= ROOM_BYTES) return;
+    if (this.heldSince === 0 || this.#waitingBytes >= ROOM_BYTES) return;
     this.heldSince = 0;
     if (!this.isOpen) return;
     this.subscriber?.pumpSoon();
@@ -291,7 +307,7 @@ export class SocketExchange implements RpcExchange, PendingCall {
   readonly text: string;
   readonly #began: number;
   #requestId: string | undefined = undefined;
-  #after: string[] = [];
+  #after: Frame[] = [];
   #isAnswered = false;
 
   constructor(connection: Connection, text: string) {
@@ -336,15 +352,15 @@ export class SocketExchange implements RpcExchange, PendingCall {
     return deliveryOf(request, given, entry !== undefined);
   }
 
-  pushAfterAnswer(text: string): void {
-    if (this.#isAnswered) this.connection.push(text);
-    else this.#after.push(text);
+  pushAfterAnswer(frame: Frame): void {
+    if (this.#isAnswered) this.connection.push(frame);
+    else this.#after.push(frame);
   }
 
   /** It was answered, or needs no answer. */
   end(): void {
     this.#isAnswered = true;
-    for (const text of this.#after) this.connection.push(text);
+    for (const frame of this.#after) this.connection.push(frame);
     const { clock, events, refusals } = this.connection.parts;
     events.socketCallHandled(this, clock.monotonic() - this.#began);
     if (this.outcome.error !== undefined) refusals.noteSocketCall(this, this.connection.origin.network);

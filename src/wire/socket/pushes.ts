@@ -3,17 +3,22 @@ import { errors } from "#generated/errors.ts";
 import type { Pushes, PushName } from "#generated/push-types.ts";
 import { showCompleted, showUsage } from "#kit/usages.ts";
 import type { Entry, GatewayEntry, SessionRef } from "#store/store.ts";
+import { type Frame, textFrame } from "./frame.ts";
 
 /** The part of a session that its pushes name. */
 type PushedSession = Pick<SessionRef, "sessionId" | "ordinal">;
 
 type Delta = { turnId: string; messageId: string; seq: number; offset: number; text: string };
 
-function frameOf<Name extends PushName>(method: Name, params: Pushes[Name]): string {
+function textOf<Name extends PushName>(method: Name, params: Pushes[Name]): string {
   return JSON.stringify({ jsonrpc: "2.0", method, params });
 }
 
-/** The text frames that push journal entries. Those about the gateway and its deliveries hold no secret of the configuration. The epochs name the memory that the streams belong to. */
+function frameOf<Name extends PushName>(method: Name, params: Pushes[Name]): Frame {
+  return textFrame(textOf(method, params));
+}
+
+/** The frames that push journal entries. Those about the gateway and its deliveries hold no secret of the configuration. The epochs name the memory that the streams belong to. */
 export function createPushFrames(epochs: { sessions: string; gateway: string }, hideInJson: (json: string) => string) {
   const sessionCursor = ({ ordinal }: PushedSession, seq: number) => cursorOf("session", epochs.sessions, ordinal, seq);
   const gatewayCursor = (seq: number) => cursorOf("gateway", epochs.gateway, 0, seq);
@@ -22,7 +27,7 @@ export function createPushFrames(epochs: { sessions: string; gateway: string }, 
     sessionCursor,
     gatewayCursor,
 
-    entry(session: PushedSession, entry: Entry): string {
+    entry(session: PushedSession, entry: Entry): Frame {
       const { seq } = entry;
       const { sessionId } = session;
       const cursor = sessionCursor(session, seq);
@@ -57,31 +62,31 @@ export function createPushFrames(epochs: { sessions: string; gateway: string }, 
       }
     },
 
-    delta(session: PushedSession, { turnId, messageId, seq, offset, text }: Delta): string {
+    delta(session: PushedSession, { turnId, messageId, seq, offset, text }: Delta): Frame {
       const { sessionId } = session;
       const cursor = sessionCursor(session, seq);
       return frameOf("message.delta", { seq, cursor, sessionId, turnId, messageId, offset, text });
     },
 
-    deleted(session: PushedSession, { seq, at }: { seq: number; at: number }): string {
+    deleted(session: PushedSession, { seq, at }: { seq: number; at: number }): Frame {
       const { sessionId } = session;
       return frameOf("session.deleted", { seq, cursor: sessionCursor(session, seq), sessionId, at: timeOf(at) });
     },
 
-    gateway({ name, seq, at, ...news }: GatewayEntry): string {
+    gateway({ name, seq, at, ...news }: GatewayEntry): Frame {
       const params = { seq, cursor: gatewayCursor(seq), at: timeOf(at), ...news };
       // Its fields are the fields of the push, except for a time.
       const shown =
         "nextAt" in params && params.nextAt !== null ? { ...params, nextAt: timeOf(params.nextAt) } : params;
-      return hideInJson(frameOf(name, shown as Pushes[typeof name]));
+      return textFrame(hideInJson(textOf(name, shown as Pushes[typeof name])));
     },
 
-    delivery({ name, at, delivery }: DeliveryNews, seq: number): string {
+    delivery({ name, at, delivery }: DeliveryNews, seq: number): Frame {
       const cursor = gatewayCursor(seq);
-      return hideInJson(frameOf(name, { seq, cursor, at: timeOf(at), delivery }));
+      return textFrame(hideInJson(textOf(name, { seq, cursor, at: timeOf(at), delivery })));
     },
 
-    reset: (cursor: string, sessionId: string | undefined): string =>
+    reset: (cursor: string, sessionId: string | undefined): Frame =>
       frameOf("stream.reset", sessionId === undefined ? { cursor } : { cursor, sessionId }),
   };
 }

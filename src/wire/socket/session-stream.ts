@@ -1,7 +1,9 @@
 import type { LiveReplies, LiveReply } from "#core/turns/live-replies.ts";
+import { readAtTickEnd } from "#kit/tick-end.ts";
 import type { Entry, Session, Store } from "#store/store.ts";
+import type { Frame } from "./frame.ts";
 import type { PushFrames } from "./pushes.ts";
-import { isTurnEnd, type Reader, Stream } from "./streams.ts";
+import { isTurnEnd, type Reader, type Sender, Stream } from "./streams.ts";
 
 export type SessionStreamParts = {
   store: Store;
@@ -11,7 +13,10 @@ export type SessionStreamParts = {
   sessions: Map<string, SessionStream>;
 };
 
-const NO_PIECE = { seq: 0, offset: 0, length: 0, frame: "" };
+/** A reply that is being written, or its whole text. */
+type PiecesOf = Pick<LiveReply, "turnId" | "messageId" | "seq" | "length">;
+/** The piece that was sent last. Readers at the same place share its frame. */
+type Piece = { seq: number; offset: number; length: number; frame: Frame };
 
 /** A session's stream, with the pieces of the reply that is being written. */
 export class SessionStream extends Stream<Entry> {
@@ -20,7 +25,6 @@ export class SessionStream extends Stream<Entry> {
   ordinal = 0;
   agent: string | undefined = undefined;
   readonly #parts: SessionStreamParts;
-  #isTextDue = false;
   /** The turn whose reply is listened to, and the `seq` of that reply. */
   #turnId: string | undefined = undefined;
   #replySeq = 0;
@@ -28,7 +32,7 @@ export class SessionStream extends Stream<Entry> {
   #endedTurn: string | undefined = undefined;
   #stopReading = (): void => {};
   #stopSeeking: (() => void) | undefined = undefined;
-  #piece = NO_PIECE;
+  #piece: Piece | undefined = undefined;
 
   constructor(parts: SessionStreamParts, sessionId: string) {
     super();
@@ -41,7 +45,7 @@ export class SessionStream extends Stream<Entry> {
     return this.#turnId ?? "";
   }
 
-  frameOf(entry: Entry): string {
+  frameOf(entry: Entry): Frame {
     return this.#parts.frames.entry(this, entry);
   }
 
@@ -55,7 +59,7 @@ export class SessionStream extends Stream<Entry> {
     if (session) this.setSession(session);
   }
 
-  resetFrame(seq: number): string {
+  resetFrame(seq: number): Frame {
     const { frames } = this.#parts;
     return frames.reset(frames.sessionCursor(this, seq), this.sessionId);
   }
@@ -91,33 +95,19 @@ export class SessionStream extends Stream<Entry> {
     // Without the session there is no cursor. If it cannot be read now, the end tells all that was written.
     if (this.ordinal === 0)
       this.#lookUp().then(
-        () => this.#sendTextSoon(),
+        () => readAtTickEnd(this.#sendText),
         () => {},
       );
   }
 
   protected override before(entry: Entry): void {
     if (entry.name !== "message.completed" || entry.turnId !== this.#turnId) return;
-    // Pieces of this turn of the event loop were not sent yet: a client that joins pieces has the whole reply before its end.
-    for (const reader of this.readers) {
-      const sender = reader.streamerOf(entry.turnId);
-      const hasPieces = reader.replySeq === this.#replySeq && reader.offset > 0;
-      if (!sender && !(reader.isSubscribed && hasPieces)) continue;
-      const reply = {
-        turnId: entry.turnId,
-        messageId: entry.messageId,
-        seq: this.#replySeq,
-        length: entry.text.length,
-      };
-      this.#pushPiece(
-        reader,
-        reply,
-        (offset) => entry.text.slice(offset),
-        // After the answer to the call, unless a subscription tells of the reply's end at once.
-        (frame) =>
-          sender && !reader.isSubscribed ? sender.call.pushAfterAnswer(frame) : reader.owner.sink.push(frame),
-      );
-    }
+    // Pieces of this tick were not sent yet: a client that joins pieces has all of the reply before its end.
+    const { turnId, messageId, text } = entry;
+    const seq = this.#replySeq;
+    const isWanted = (reader: Reader) => reader.replySeq === seq && reader.offset > 0;
+    const reply = { turnId, messageId, seq, length: text.length };
+    this.#pushPieces(reply, (offset) => text.slice(offset), isWanted, pushLast);
   }
 
   protected override after(entry: Entry): void {
@@ -138,49 +128,44 @@ export class SessionStream extends Stream<Entry> {
       return;
     }
     this.#listen(reply.turnId, reply.seq);
-    this.#sendTextSoon();
+    readAtTickEnd(this.#sendText);
   };
 
-  /** The pieces of one turn of the event loop are sent as one. */
-  readonly #sendTextSoon = (): void => {
-    if (this.#isTextDue) return;
-    this.#isTextDue = true;
-    setImmediate(() => {
-      this.#isTextDue = false;
-      this.#sendText();
-    });
-  };
-
-  #sendText(): void {
+  /** The text of one tick of the event loop is sent as one piece. */
+  readonly #sendText = (): void => {
     const { live } = this.#parts;
     const reply = live.ofSession(this.sessionId);
     if (!reply || reply.turnId !== this.#turnId || this.ordinal === 0) return;
-    for (const reader of this.readers)
-      if (reader.isSubscribed || reader.streamerOf(reply.turnId))
-        this.#pushPiece(
-          reader,
-          reply,
-          (offset) => live.textSince(reply, offset),
-          (frame) => reader.owner.sink.push(frame),
-        );
+    this.#pushPieces(
+      reply,
+      (offset) => live.textSince(reply, offset),
+      () => true,
+      push,
+    );
+  };
+
+  /** Pushes the part of a reply that they do not have to its sender, and to subscribers that want it. */
+  #pushPieces(
+    reply: PiecesOf,
+    textFrom: (offset: number) => string,
+    isWanted: (reader: Reader) => boolean,
+    push: PushPiece,
+  ): void {
+    for (const reader of this.readers) {
+      const sender = reader.streamerOf(reply.turnId);
+      if (!sender && !(reader.isSubscribed && isWanted(reader))) continue;
+      const offset = reader.startOfPiece(reply);
+      if (offset === undefined) continue;
+      push(reader, sender, this.#frameOfPiece(reply, offset, textFrom));
+    }
   }
 
-  /** Pushes the part of a reply that the reader does not have. Readers that are at the same place share the frame. */
-  #pushPiece(
-    reader: Reader,
-    reply: Pick<LiveReply, "turnId" | "messageId" | "seq" | "length">,
-    textFrom: (offset: number) => string,
-    push: (frame: string) => void,
-  ): void {
-    const offset = reader.startOfPiece(reply);
-    if (offset === undefined) return;
-    const { turnId, messageId, seq, length } = reply;
+  #frameOfPiece({ turnId, messageId, seq, length }: PiecesOf, offset: number, textFrom: (offset: number) => string) {
     const last = this.#piece;
-    if (last.seq !== seq || last.offset !== offset || last.length !== length) {
-      const delta = { turnId, messageId, seq, offset, text: textFrom(offset) };
-      this.#piece = { seq, offset, length, frame: this.#parts.frames.delta(this, delta) };
-    }
-    push(this.#piece.frame);
+    if (last && last.seq === seq && last.offset === offset && last.length === length) return last.frame;
+    const frame = this.#parts.frames.delta(this, { turnId, messageId, seq, offset, text: textFrom(offset) });
+    this.#piece = { seq, offset, length, frame };
+    return frame;
   }
 
   /** Listens only if somebody wants the pieces: other gateways send the pieces that are listened to here. */
@@ -190,7 +175,7 @@ export class SessionStream extends Stream<Entry> {
     if (this.#turnId === turnId) return;
     this.#stopReading();
     this.#turnId = turnId;
-    this.#stopReading = this.#parts.live.read(this.sessionId, this.#sendTextSoon);
+    this.#stopReading = this.#parts.live.read(this.sessionId, this.#sendText);
   }
 
   #stopListening(): void {
@@ -198,6 +183,18 @@ export class SessionStream extends Stream<Entry> {
     this.#stopReading = () => {};
     this.#turnId = undefined;
     this.#replySeq = 0;
-    this.#piece = NO_PIECE;
+    this.#piece = undefined;
   }
+}
+
+type PushPiece = (reader: Reader, sender: Sender | undefined, frame: Frame) => void;
+
+function push(reader: Reader, _sender: Sender | undefined, frame: Frame): void {
+  reader.owner.sink.push(frame);
+}
+
+/** The end of the turn follows the answer to its call, unless a subscription pushes it at once; so does the last piece. */
+function pushLast(reader: Reader, sender: Sender | undefined, frame: Frame): void {
+  if (sender && !reader.isSubscribed) sender.call.pushAfterAnswer(frame);
+  else push(reader, sender, frame);
 }

@@ -1,5 +1,6 @@
 import type { GatewayStream as GatewayEntries } from "#core/gateway-stream.ts";
 import type { GatewayEntry } from "#store/store.ts";
+import type { Frame } from "./frame.ts";
 import type { PushFrames } from "./pushes.ts";
 
 /** The target of pushes: one connection, as its subscriptions see it. */
@@ -9,7 +10,7 @@ export type PushSink = {
   readonly isFull: boolean;
   /** News that waited in the store may be sent. */
   readonly hasRoom: boolean;
-  push(frame: string): void;
+  push(frame: Frame): void;
   /** Something was kept back: its subscriber is to be told when there is room again. */
   hold(): void;
   /** Ends a connection that has no room for a push that cannot wait. */
@@ -25,7 +26,7 @@ export type ReaderOwner = {
 };
 
 /** The call that started a turn. Pushes through it come after its answer. */
-export type PendingCall = { pushAfterAnswer(frame: string): void };
+export type PendingCall = { pushAfterAnswer(frame: Frame): void };
 
 /** A sender that waits for the end of its turn, and with `stream` for the pieces of the reply until then. */
 export type Sender = { turnId: string; stream: boolean; call: PendingCall };
@@ -36,10 +37,10 @@ type StreamEntry = { readonly seq: number; readonly name: string; readonly turnI
 export abstract class Stream<Item extends StreamEntry = StreamEntry> {
   readonly readers = new Set<Reader>();
 
-  abstract frameOf(entry: Item): string;
+  abstract frameOf(entry: Item): Frame;
   /** Entries after `after`. */
   abstract read(after: number, limit: number): Promise<readonly Item[]>;
-  abstract resetFrame(seq: number): string;
+  abstract resetFrame(seq: number): Frame;
   /** Nobody reads it any more. */
   abstract close(): void;
   /** A reader has come to the stream's present end. */
@@ -56,7 +57,7 @@ export abstract class Stream<Item extends StreamEntry = StreamEntry> {
   publish(entries: readonly Item[]): void {
     for (const entry of entries) {
       this.before(entry);
-      let made: string | undefined;
+      let made: Frame | undefined;
       const frame = () => (made ??= this.frameOf(entry));
       for (const reader of this.readers) reader.tell(entry, frame);
       this.after(entry);
@@ -88,7 +89,7 @@ export class GatewayStream extends Stream<GatewayEntry> {
     this.#unfollow = undefined;
   }
 
-  frameOf(entry: GatewayEntry): string {
+  frameOf(entry: GatewayEntry): Frame {
     return this.#frames.gateway(entry);
   }
 
@@ -96,7 +97,7 @@ export class GatewayStream extends Stream<GatewayEntry> {
     return this.#entries.read(after, limit);
   }
 
-  resetFrame(seq: number): string {
+  resetFrame(seq: number): Frame {
     return this.#frames.reset(this.#frames.gatewayCursor(seq), undefined);
   }
 }
@@ -155,7 +156,7 @@ export class Reader<Of extends Stream = Stream> {
   }
 
   /** Takes a new entry, or leaves it in the store where there is no room for it. */
-  tell(entry: StreamEntry, frame: () => string): void {
+  tell(entry: StreamEntry, frame: () => Frame): void {
     this.newest = entry.seq;
     if (this.isBehind) return;
     // Without a subscription nothing mattered until now.
@@ -166,7 +167,7 @@ export class Reader<Of extends Stream = Stream> {
     else this.owner.fallBehind(this);
   }
 
-  take(entry: StreamEntry, frame: () => string): void {
+  take(entry: StreamEntry, frame: () => Frame): void {
     const ended = this.#endsIn(entry);
     if (this.isSubscribed) this.owner.sink.push(frame());
     else for (const { call } of ended) call.pushAfterAnswer(frame());

@@ -347,7 +347,7 @@ describe("the pushes of deliveries", () => {
       isOpen: true,
       isFull: false,
       hasRoom: true,
-      push: (frame: string) => void sent.push(frame),
+      push: (frame: Buffer) => void sent.push(String(frame)),
       hold: () => void holds++,
       cut() {},
     };

@@ -1,0 +1,24 @@
+/** A text message as the bytes of its WebSocket frame. It is made once, and any number of connections may send it. */
+export type Frame = Buffer;
+
+/** A text message that is whole, in the numbers of RFC 6455 (5.2). A server does not mask. */
+const TEXT = 0x81;
+const LENGTH_IN_2_BYTES = 126;
+const LENGTH_IN_8_BYTES = 127;
+
+export function textFrame(text: string): Frame {
+  const length = Buffer.byteLength(text);
+  const headLength = length < LENGTH_IN_2_BYTES ? 2 : length < 2 ** 16 ? 4 : 10;
+  const frame = Buffer.allocUnsafe(headLength + length);
+  frame[0] = TEXT;
+  if (headLength === 2) frame[1] = length;
+  else if (headLength === 4) {
+    frame[1] = LENGTH_IN_2_BYTES;
+    frame.writeUInt16BE(length, 2);
+  } else {
+    frame[1] = LENGTH_IN_8_BYTES;
+    frame.writeBigUInt64BE(BigInt(length), 2);
+  }
+  frame.write(text, headLength);
+  return frame;
+}
